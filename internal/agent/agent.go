@@ -1,0 +1,129 @@
+// Package agent knows coding-agent programs: how each is started, and what
+// its output means. An [Adapter] is data plus a [Parser]; the programs' own
+// formats live in one folder each below this one.
+//
+// The package starts nothing itself. An adapter turns an [Invocation] into a
+// [Start], the supervisor runs that, feeds the output to the parser and
+// folds the normalised events into an [Outcome] with a [Collector].
+package agent
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// EventKind is the sort of a normalised event.
+type EventKind string
+
+// The kinds.
+const (
+	Session   EventKind = "session"    // Session id, Model
+	Text      EventKind = "text"       // Text: a whole message or block of the agent's own words
+	Thinking  EventKind = "thinking"   // Text: reasoning; never a signal
+	ToolStart EventKind = "tool"       // Tool, Command, Files
+	ToolEnd   EventKind = "tool_end"   // Tool, Failed
+	UsageSeen EventKind = "usage"      // Usage, Cumulative
+	CostSeen  EventKind = "cost"       // Cost: the run's total so far
+	Retry     EventKind = "retry"      // Attempt, Error: the program tries a model call again by itself
+	RateLimit EventKind = "rate_limit" // Error with ResetAt
+	Error     EventKind = "error"      // Error: of the provider or the program
+	End       EventKind = "end"        // Terminal, Text: the final message if the event carries one
+	Unknown   EventKind = "unknown"    // Raw type in Text; kept, never fatal
+)
+
+// Usage is tokens. Input excludes cached tokens; the parser takes care of it.
+type Usage struct {
+	Input      int64 `json:"input,omitempty"`
+	Output     int64 `json:"output,omitempty"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+}
+
+// Event is one normalised happening in an agent's stream.
+type Event struct {
+	Kind    EventKind `json:"kind"`
+	Session string    `json:"session,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Text    string    `json:"text,omitempty"`
+	Tool    string    `json:"tool,omitempty"`
+	Command string    `json:"command,omitempty"` // what a shell tool runs
+	Files   []string  `json:"files,omitempty"`   // what a file tool touches
+	Failed  bool      `json:"failed,omitempty"`
+	Usage   Usage     `json:"usage,omitzero"`
+	// Cumulative: Usage is the run's total and replaces what was added up.
+	Cumulative bool              `json:"cumulative,omitempty"`
+	Calls      int               `json:"calls,omitempty"` // model calls that this event stands for
+	Turns      int               `json:"turns,omitempty"`
+	Cost       loop.MicroUSD     `json:"cost_micro_usd,omitempty"`
+	Attempt    int               `json:"attempt,omitempty"`
+	Error      *failure.APIError `json:"error,omitempty"`
+	Terminal   loop.Terminal     `json:"terminal,omitempty"`
+}
+
+// Parser reads one run's stdout. It keeps no more than a bounded state.
+type Parser interface {
+	// Line takes one line without its newline. A line over the cap arrives cut
+	// with cut set; the parser must not fail on it. The slice is reused.
+	Line(line []byte, cut bool, emit func(Event))
+	// Close takes the end of the stream.
+	Close(emit func(Event))
+}
+
+// Invocation is what the loop wants from an agent this time.
+type Invocation struct {
+	PromptFile string   // absolute path of the assembled prompt
+	PromptSize int64    // bytes
+	Dir        string   // working folder
+	StateDir   string   // the agent's own state, one per repository, reused
+	Model      string   // "" for the program's default
+	Safety     string   // permissive, normal, paranoid
+	Command    []string // the user's command line; nil for the adapter's own
+	Env        []string // the user's env additions, K=V
+	MaxCost    loop.MicroUSD
+	Now        time.Time
+}
+
+// Start is how to run it: what the supervisor needs.
+type Start struct {
+	Args   []string      // Args[0] is looked up in PATH
+	Env    []string      // additions to the environment, K=V
+	Unset  []string      // names taken out of the environment
+	Stdin  string        // file that becomes stdin; "" is the null device
+	Parser string        // name for NewParser
+	Grace  time.Duration // after TERM, before KILL
+}
+
+// Adapter is one agent program.
+type Adapter interface {
+	Name() string
+	// Start makes the command line. An error is the user's to solve and says
+	// how, e.g. a prompt over the program's limit.
+	Start(Invocation) (Start, error)
+	// Install says in a line how to get the program.
+	Install() string
+	// LiveUsage is true when tokens and cost can be metered while it runs.
+	LiveUsage() bool
+	// Structured is true when the stream has a terminal event.
+	Structured() bool
+}
+
+// Outcome is what one run of an agent came to, read from its stream. It goes
+// through JSON to the run's folder, where a later pawl adopts it.
+type Outcome struct {
+	Session  string        `json:"session,omitempty"`
+	Model    string        `json:"model,omitempty"`
+	Message  string        `json:"message"` // the final message; its last MiB
+	Terminal loop.Terminal `json:"terminal"`
+	Usage    Usage         `json:"usage"`
+	Cost     loop.MicroUSD `json:"cost_micro_usd"`
+	// CostSource: "reported" by the program, "estimated" from tokens, "none".
+	CostSource string             `json:"cost_source"`
+	Calls      int                `json:"calls"`
+	Turns      int                `json:"turns"`
+	Tools      int                `json:"tools"`
+	Retries    int                `json:"retries"`
+	Errors     []failure.APIError `json:"errors,omitempty"` // the last 20
+	Unknown    int                `json:"unknown_events,omitempty"`
+}

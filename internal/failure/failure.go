@@ -1,0 +1,136 @@
+// Package failure says what went wrong: from an exit status, an output and
+// typed API errors it makes a class, whether the same again may work, a
+// fingerprint that is the same for the same failure, and the items that an
+// agent can act on.
+//
+// The package is pure: it reads no clock, file or process. What it knows is
+// in [Evidence].
+package failure
+
+import "time"
+
+// Class is the sort of failure.
+type Class string
+
+// The classes. Every failure has exactly one.
+const (
+	Timeout            Class = "timeout"
+	RateLimit          Class = "rate_limit"
+	QuotaExhausted     Class = "quota_exhausted"
+	Network            Class = "network"
+	Auth               Class = "auth"
+	Permission         Class = "permission"
+	Validation         Class = "validation"
+	ContextLength      Class = "context_length"
+	ResourceExhausted  Class = "resource_exhausted"
+	ServiceUnavailable Class = "service_unavailable"
+	Crash              Class = "crash"
+	TestFailure        Class = "test_failure"
+	CompileError       Class = "compile_error"
+	Lint               Class = "lint"
+	Dependency         Class = "dependency"
+	MergeConflict      Class = "merge_conflict"
+	GitState           Class = "git_state"
+	MissingCommand     Class = "missing_command"
+	PortConflict       Class = "port_conflict"
+	NoProgress         Class = "no_progress"
+	LimitExceeded      Class = "limit_exceeded"
+	Tampering          Class = "tampering"
+	Unknown            Class = "unknown"
+)
+
+// Kind says who has to act.
+type Kind string
+
+const (
+	// Transient: the same again may work; wait, then repeat.
+	Transient Kind = "transient"
+	// Work: the agent must change something.
+	Work Kind = "work"
+	// Permanent: a person must act; repeating burns iterations.
+	Permanent Kind = "permanent"
+)
+
+// Severity is how bad it is for the run.
+type Severity string
+
+// The severities, mildest first.
+const (
+	Low      Severity = "low"
+	Medium   Severity = "medium"
+	High     Severity = "high"
+	Critical Severity = "critical"
+)
+
+// APIError is an error of a model provider, typed by the agent's own stream.
+type APIError struct {
+	Status     int           `json:"status,omitempty"`      // HTTP status, 0 when unknown
+	Type       string        `json:"type,omitempty"`        // the provider's word, e.g. "rate_limit"
+	Message    string        `json:"message,omitempty"`     // at most 2,000 bytes
+	RetryAfter time.Duration `json:"retry_after,omitempty"` // 0 when not named
+	ResetAt    time.Time     `json:"reset_at,omitzero"`     // zero when not named
+}
+
+// Evidence is all that is known of one failed deed.
+type Evidence struct {
+	// Source is who failed: "agent", "gate" or "step".
+	Source string
+	// Name of the gate, step or agent program, as the user knows it.
+	Name string
+	// ExitCode is the exit status; -1 when the process did not exit by itself.
+	ExitCode int
+	// Signal that ended the process, e.g. "killed"; empty when none.
+	Signal string
+	// TimedOut is true when pawl ended it at a time limit.
+	TimedOut bool
+	// CutOff is true when a structured stream ended without its terminal event.
+	CutOff bool
+	// Output is the end (and, if cut, the head) of what it printed; stdout and
+	// stderr together. ANSI codes may be in it.
+	Output string
+	// Errors are the provider's, as the stream reported them, oldest first.
+	Errors []APIError
+	// Now is the time of the failure; clock times in a message ("resets 9pm")
+	// are read in its location.
+	Now time.Time
+}
+
+// Item is one thing that an agent can act on.
+type Item struct {
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Test     string `json:"test,omitempty"`
+	Message  string `json:"message,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	Received string `json:"received,omitempty"`
+}
+
+// Analysis is what the evidence says. It goes through JSON to the journal
+// and to users; fields can be added, but names must not change.
+type Analysis struct {
+	Class       Class    `json:"class"`
+	Kind        Kind     `json:"kind"`
+	Transient   bool     `json:"transient"`
+	Severity    Severity `json:"severity"`
+	Summary     string   `json:"summary"` // one line, at most 200 bytes
+	Fingerprint string   `json:"fingerprint"`
+	Items       []Item   `json:"items,omitempty"`   // at most 20
+	Actions     []string `json:"actions,omitempty"` // what a person or an agent could do
+	// Provider is true when the failure is the model provider's (rate limit,
+	// quota, outage) and not the work's: the loop waits for it.
+	Provider bool `json:"provider,omitempty"`
+	// WaitUntil is when the provider said that it works again; zero when it
+	// did not say.
+	WaitUntil time.Time `json:"wait_until,omitzero"`
+	// Step that failed: the gate's or step's name; empty for the agent itself.
+	Step string `json:"failed_step,omitempty"`
+}
+
+// Tests is what a test runner's summary says.
+type Tests struct {
+	Runner  string `json:"runner"` // "go", "jest", "pytest", …
+	Passed  int    `json:"passed"`
+	Failed  int    `json:"failed"`
+	Skipped int    `json:"skipped"`
+	Items   []Item `json:"items,omitempty"`
+}

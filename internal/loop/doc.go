@@ -1,0 +1,7 @@
+// Package loop is the kernel: what a run does next.
+//
+// [Step] takes a [State] and an [Event] and returns the state after it and
+// one [Command]. It reads no clock, file, process or random source; time and
+// the seed come in with the event. The same code drives a loop on this
+// machine, inside a distributed engine and in a simulation.
+package loop

@@ -1,0 +1,23 @@
+package loop
+
+import "github.com/pawl-dev/pawl/internal/failure"
+
+// Feedback is what the next prompt says about the iterations before it.
+type Feedback struct {
+	Iteration int            `json:"iteration"` // the one that it is about, 1-based
+	Summary   string         `json:"summary,omitempty"`
+	Step      string         `json:"step,omitempty"`  // the gate that was red; empty for the agent itself
+	Items     []failure.Item `json:"items,omitempty"` // at most 20
+	// Malformed are sentences about signals that did not count.
+	Malformed []string `json:"malformed,omitempty"`
+	// Tried has one line for each earlier failed iteration, oldest first, at most 5.
+	Tried []string `json:"tried,omitempty"`
+	// Strategy and Instruction say how this iteration is to differ.
+	Strategy    string `json:"strategy,omitempty"`
+	Instruction string `json:"instruction,omitempty"`
+	// Answer is a person's, to the question in Question.
+	Question string `json:"question,omitempty"`
+	Answer   string `json:"answer,omitempty"`
+	// Notes are pawl's own, e.g. that the iteration before was interrupted.
+	Notes []string `json:"notes,omitempty"`
+}

@@ -1,0 +1,132 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/signal"
+)
+
+// MicroUSD is money in whole millionths of a US dollar.
+type MicroUSD int64
+
+// GateStatus is how one gate ended.
+type GateStatus string
+
+// The gate statuses.
+const (
+	GatePassed   GateStatus = "passed"
+	GateFailed   GateStatus = "failed"
+	GateTimedOut GateStatus = "timeout"
+	GateNotRun   GateStatus = "not run"
+	GateError    GateStatus = "error" // the command could not be started
+)
+
+// Gate is the result of one verification command.
+type Gate struct {
+	Name     string        `json:"name"`
+	Required bool          `json:"required"`
+	Status   GateStatus    `json:"status"`
+	Elapsed  time.Duration `json:"elapsed"`
+	ExitCode int           `json:"exit_code"`
+	// Test is true for a test gate; Passed and Total are its counts. Total is
+	// -1 when no parser knew the output.
+	Test   bool `json:"test,omitempty"`
+	Passed int  `json:"passed"`
+	Total  int  `json:"total"`
+	// Note explains a status that the exit code does not, e.g. "no tests ran".
+	Note string `json:"note,omitempty"`
+}
+
+// Ended says why pawl ended a process that had not ended by itself.
+type Ended string
+
+// The reasons. NotEnded: the process ended by itself.
+const (
+	NotEnded     Ended = ""
+	EndedTimeout Ended = "timeout" // iteration_timeout
+	EndedIdle    Ended = "idle"    // idle_timeout
+	EndedStop    Ended = "stop"    // a person's stop, or a signal to pawl
+	EndedLease   Ended = "lease"   // pawl was away for longer than the lease
+	EndedCost    Ended = "cost"
+	EndedTokens  Ended = "tokens"
+	EndedCalls   Ended = "calls"
+	EndedTurns   Ended = "turns"
+	EndedLost    Ended = "lost" // the supervisor died too; what happened is not known
+)
+
+// Terminal is how an agent's structured stream ended.
+type Terminal string
+
+// The terminals.
+const (
+	TerminalNone    Terminal = ""        // the agent has no structured stream
+	TerminalOK      Terminal = "ok"      // its own terminal success event
+	TerminalFailed  Terminal = "failed"  // its own terminal failure event
+	TerminalMissing Terminal = "missing" // the stream was cut off
+)
+
+// Exit is how the agent's process ended.
+type Exit struct {
+	Code     int      `json:"code"`             // -1 when it did not exit by itself
+	Signal   string   `json:"signal,omitempty"` // e.g. "killed"
+	Ended    Ended    `json:"ended,omitempty"`
+	Terminal Terminal `json:"terminal,omitempty"`
+}
+
+// Record is one iteration as the journal keeps it. What is stored outlives
+// the code: fields can be added or removed, but their names must not change.
+type Record struct {
+	Number    int           `json:"number"`  // 1-based
+	Attempt   int           `json:"attempt"` // 1-based; rises when a provider's limit cut an attempt off
+	StartedAt time.Time     `json:"started_at"`
+	Elapsed   time.Duration `json:"elapsed"`
+	Agent     string        `json:"agent"`
+	Strategy  string        `json:"strategy"`
+	Exit      Exit          `json:"exit"`
+
+	Signal    signal.Signal `json:"signal"`
+	Progress  int           `json:"progress"` // 0-100; -1 unknown
+	Malformed []string      `json:"malformed,omitempty"`
+
+	Gates []Gate `json:"gates,omitempty"`
+	// Verified is true when the gates were run, or when there are none to run.
+	Verified bool `json:"verified"`
+	// Tampered lists protected paths that the iteration changed.
+	Tampered []string `json:"tampered,omitempty"`
+	// Score is the quality, 0 to 1000 per mille; -1 when there is none.
+	Score int `json:"score"`
+
+	// Failure is set when anything failed: the agent or a required gate.
+	Failure *failure.Analysis `json:"failure,omitempty"`
+
+	// TreeKnown is false outside of git, where changes cannot be seen.
+	TreeKnown  bool     `json:"tree_known"`
+	TreeBefore string   `json:"tree_before,omitempty"`
+	TreeAfter  string   `json:"tree_after,omitempty"`
+	Files      []string `json:"files,omitempty"` // changed by this iteration, at most 1,000
+	Commits    int      `json:"commits"`
+	Snapshot   string   `json:"snapshot,omitempty"` // commit id
+
+	TokensIn   int64    `json:"tokens_in"`
+	TokensOut  int64    `json:"tokens_out"`
+	Cost       MicroUSD `json:"cost_micro_usd"`
+	CostSource string   `json:"cost_source"` // "reported", "estimated" or "none"
+	Calls      int      `json:"calls"`
+	Output     int64    `json:"output_bytes"`
+
+	// Kept counts what the kernel made of it, set by Step on the copy that is
+	// journalled: "success", "failed", "neutral" or "waited".
+	Outcome Outcome `json:"outcome,omitempty"`
+}
+
+// Outcome is what an iteration was for the loop.
+type Outcome string
+
+// The outcomes.
+const (
+	Success Outcome = "success"
+	Failed  Outcome = "failed"
+	Neutral Outcome = "neutral" // nothing red, nothing changed, nothing claimed
+	Waited  Outcome = "waited"  // cut off by a limit of the provider; not an iteration
+)

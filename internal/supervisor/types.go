@@ -1,0 +1,66 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Limits bound one job. A zero duration or amount is no limit, except Output.
+type Limits struct {
+	Wall   time.Duration `json:"wall,omitempty"`
+	Idle   time.Duration `json:"idle,omitempty"`  // no output and no file change below Watch
+	Grace  time.Duration `json:"grace,omitempty"` // after TERM, before KILL; 0 is 5 s
+	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
+	Tokens int64         `json:"tokens,omitempty"` // input, output and cache writes
+	Calls  int           `json:"calls,omitempty"`
+	Turns  int           `json:"turns,omitempty"`
+	Output int64         `json:"output,omitempty"` // bytes kept per stream, head and tail; 0 is 64 MiB
+}
+
+// Job is one process to run. The ID is unique in a run: a job that is
+// delivered twice runs once, and the second asker gets the same result.
+type Job struct {
+	ID string `json:"id"` // e.g. "3.1" for an attempt, "3.1/gate/2"
+	// Files is the path prefix of what the job leaves: Files+".out", ".err",
+	// ".events.jsonl", ".result.json". Its folder exists.
+	Files string   `json:"files"`
+	Args  []string `json:"args"`
+	Dir   string   `json:"dir"`
+	Env   []string `json:"env"`             // the whole environment
+	Stdin string   `json:"stdin,omitempty"` // a file; "" is the null device
+	// Parser names the stream format (agent.NewParser); "" parses nothing.
+	Parser string `json:"parser,omitempty"`
+	// Prompt is the file whose echo is cut off a text agent's output.
+	Prompt string `json:"prompt,omitempty"`
+	Watch  string `json:"watch,omitempty"`
+	// Merge sends stderr to the same file as stdout, in order.
+	Merge  bool   `json:"merge,omitempty"`
+	Limits Limits `json:"limits"`
+}
+
+// Result is how a job ended.
+type Result struct {
+	ID        string        `json:"id"`
+	StartedAt time.Time     `json:"started_at"`
+	Elapsed   time.Duration `json:"elapsed"`
+	Exit      loop.Exit     `json:"exit"`
+	// Error is set when the process could not be started; Exit.Code is then
+	// 127 (not found), 126 (not executable) or -1.
+	Error string `json:"error,omitempty"`
+	// Killed counts processes that were still there after the end, and were ended.
+	Killed int           `json:"killed,omitempty"`
+	Stdout Stream        `json:"stdout"`
+	Stderr Stream        `json:"stderr"`
+	Agent  agent.Outcome `json:"agent"`
+}
+
+// Stream is what is known of one output stream. Tail and Head are cut for
+// classification and for messages; the file has up to Limits.Output.
+type Stream struct {
+	Bytes     int64  `json:"bytes"`
+	Truncated bool   `json:"truncated,omitempty"`
+	Head      string `json:"head,omitempty"` // first 8 KiB
+	Tail      string `json:"tail,omitempty"` // last 64 KiB, when longer than Head
+}
