@@ -1,0 +1,158 @@
+package archtest
+
+// Floor is where a room is in the house. A room may import rooms of lower
+// floors as its line allows, never of higher ones.
+type Floor int
+
+// The floors, lowest first.
+const (
+	Deciding    Floor = iota + 1 // data in, data out: no clock, I/O, goroutine, randomness
+	Remembering                  // the database and the journal
+	Doing                        // agents, git, gates, disk
+	Asking                       // reads what a person wants, and shows what came of it
+	Starting                     // main packages
+	Testing                      // in no program: tests, benchmarks and what they need
+)
+
+var floorNames = map[Floor]string{
+	Deciding: "deciding", Remembering: "remembering", Doing: "doing",
+	Asking: "asking", Starting: "starting", Testing: "testing",
+}
+
+// String is the floor's name in messages.
+func (f Floor) String() string { return floorNames[f] }
+
+// room is one package on the map. Every room may import the deciding floor;
+// asking, starting and testing rooms may import all floors below their own,
+// the others only what uses says.
+type room struct {
+	floor Floor
+	uses  []string
+	why   string
+}
+
+// rooms is the map. A room that is not built yet does no harm here.
+var rooms = map[string]room{
+	// asking
+	"cli":    {Asking, []string{"config", "web"}, "one file per command: read flags, call, print"},
+	"web":    {Asking, []string{"config"}, "the same for browsers"},
+	"config": {Asking, nil, "files, environment and flags become one checked value"},
+
+	// deciding
+	"board":    {Deciding, nil, "which ready task is next, and why"},
+	"loop":     {Deciding, nil, "the kernel: state and event in, state and command out"},
+	"failure":  {Deciding, nil, "what went wrong: class, fingerprint, items"},
+	"strategy": {Deciding, nil, "what to try next"},
+	"safety":   {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
+	"prompt":   {Deciding, nil, "what the agent is told this time"},
+	"signal":   {Deciding, nil, "what an agent says about its own work"},
+
+	// doing
+	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace"}, "keeps the free slots busy"},
+	"engine":         {Doing, []string{"agent", "gate", "git", "journal", "process", "sandbox", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"workflow":       {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "a workflow file: parse, plan, run its steps"},
+	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
+	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: fields that may be missing or odd"},
+	"agent/text":     {Doing, []string{"agent"}, "plain output, without the prompt's echo"},
+	"agent/claude":   {Doing, []string{"agent", "agent/jsonline", "agent/text"}, "one stream format"},
+	"agent/command":  {Doing, []string{"agent", "agent/text"}, "any program, as text"},
+	"agent/script":   {Doing, []string{"agent", "agent/jsonline", "agent/text"}, "the agent that plays a scenario"},
+	"agent/agents":   {Doing, []string{"agent", "agent/claude", "agent/command", "agent/script", "agent/text"}, "the list of all adapters, in one place"},
+	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
+	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
+	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
+	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
+	"workspace":      {Doing, []string{"git", "process"}, "snapshots, rollback, private clones"},
+	"merge":          {Doing, []string{"gate", "git", "journal", "workspace"}, "the queue that lands verified work"},
+	"git":            {Doing, []string{"process"}, "the git command, typed"},
+
+	// remembering
+	"sqlite":  {Remembering, []string{"journal"}, "the database: open, migrate, all the SQL there is"},
+	"journal": {Remembering, nil, "events of every run in order: append, read, follow"},
+
+	// starting
+	"cmd/pawl":        {Starting, nil, "hands arguments and streams to cli"},
+	"scripts/testsum": {Starting, nil, "sums up a test run"},
+
+	// testing
+	"archtest":    {Testing, nil, "this map"},
+	"benchmark":   {Testing, nil, "the loop measured against a bash loop"},
+	"modelserver": {Testing, nil, "a scripted model provider on loopback"},
+	"e2e":         {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
+}
+
+// modules is who may import which other module, with the reason. In
+// _test.go files every module of the list may be used.
+var modules = map[string]struct {
+	rooms []string
+	why   string
+}{
+	"github.com/spf13/cobra":          {[]string{"cli"}, "flags and completion belong to the command line"},
+	"github.com/spf13/pflag":          {[]string{"cli"}, "cobra's flags"},
+	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "workflow", "agent/script"}, "only what reads a user's file reads YAML"},
+	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
+	"golang.org/x/sys":                {[]string{"agent", "cli", "engine", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
+	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
+}
+
+// unwanted is what somebody will one day want to add, and why not.
+var unwanted = map[string]string{
+	"github.com/stretchr/testify":           "an assertion library is a second language; write if and t.Errorf",
+	"github.com/google/go-cmp":              "compare values, or their JSON; it panics on unexported fields in ways that surprise",
+	"go.uber.org/mock":                      "generated mocks test the mock; write a fake that behaves",
+	"github.com/golang/mock":                "generated mocks test the mock; write a fake that behaves",
+	"github.com/sirupsen/logrus":            "log/slog is in the standard library",
+	"go.uber.org/zap":                       "log/slog is in the standard library",
+	"github.com/rs/zerolog":                 "log/slog is in the standard library",
+	"github.com/pkg/errors":                 "fmt.Errorf with %w is in the language's library",
+	"go.uber.org/multierr":                  "errors.Join is in the standard library",
+	"github.com/spf13/viper":                "it hides where a value came from, and pawl has to show it",
+	"gopkg.in/yaml.v3":                      "one YAML reader: goccy/go-yaml gives line, column and caret",
+	"go.yaml.in/yaml/v3":                    "one YAML reader: goccy/go-yaml gives line, column and caret",
+	"github.com/mattn/go-sqlite3":           "needs cgo; pawl is one static binary",
+	"modernc.org/sqlite":                    "one SQLite: ncruces/go-sqlite3",
+	"github.com/go-git/go-git/v5":           "users' git has their credentials, hooks, LFS and config; run git",
+	"github.com/libgit2/git2go/v34":         "needs cgo; run git",
+	"github.com/shirou/gopsutil/v4":         "read the few files of /proc that are needed, in process",
+	"github.com/fsnotify/fsnotify":          "watching does not scale to a repository; look at what changed when asked",
+	"github.com/hashicorp/go-retryablehttp": "nothing below the kernel repeats anything by itself",
+	"github.com/cenkalti/backoff/v5":        "waits are decided by the kernel and recorded",
+}
+
+// stdlib is which room may import a package of the standard library, where
+// it is not free for all. Testing rooms and _test.go files are free.
+var stdlib = map[string]struct {
+	rooms []string
+	why   string
+}{
+	"database/sql": {[]string{"sqlite"}, "the database has one door"},
+	"os/exec":      {[]string{"agent", "agent/command", "agent/script", "cli", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up"},
+	"net/http":     {[]string{"web", "autopilot", "sandbox"}, "pawl talks to nobody but a browser, a webhook and the sandboxed agent's endpoint"},
+	"testing":      {nil, "test code in a program"},
+	"plugin":       {nil, "one static binary"},
+	"unsafe":       {[]string{"process", "sandbox", "supervisor"}, "only for system calls"},
+	"C":            {nil, "needs cgo; pawl is one static binary"},
+}
+
+// starters is who may start goroutines, and what for.
+var starters = map[string]string{
+	"agent":      "reads streams",
+	"process":    "waits for children and drains their output",
+	"supervisor": "one per job, the lease, the socket",
+	"engine":     "signals and the wait for the supervisor",
+	"web":        "live events",
+	"journal":    "followers",
+}
+
+// readers is who may read the environment, and which variables they mean.
+var readers = map[string]string{
+	"config":       "PAWL_… and XDG_…: the one place for configuration",
+	"cli":          "what describes the terminal (NO_COLOR, TERM, COLUMNS); never configuration",
+	"agent/agents": "the agents' own variables, such as a key that is set, handed to the adapters",
+	"process":      "the mark of a run in a child's environment",
+	"supervisor":   "the mark of a run, and what a parent hands to its re-executed self",
+	"sandbox":      "what a parent hands to its re-executed self",
+}
+
+// inheritors is who may pass the whole environment on to a child.
+var inheritors = []string{"cli", "config", "engine", "gate", "git", "process", "sandbox", "supervisor"}
