@@ -1,0 +1,46 @@
+# What is done often, by name. Needs go, git, bash and make; a C compiler for
+# the race detector. Everything else is fetched into a cache on first use.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME ?= 10s
+BENCHTIME ?= 1s
+SCHEMA ?= docs/reference/pawl.schema.json
+
+.PHONY: help build test check lint e2e bench fuzz schema clean
+
+help: ## list the targets
+	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
+
+build: ## build ./bin/pawl, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pawl ./cmd/pawl
+
+test: ## run all tests, with the race detector where a C compiler is
+	@scripts/test
+
+check: ## formatting, vet (linux and darwin), lint, the map
+	@scripts/check
+
+lint: ## golangci-lint alone
+	@"$$(scripts/tool golangci-lint)" run
+
+e2e: ## drive a real agent program from npm against a scripted model server
+	@scripts/e2e
+
+bench: ## run the benchmarks and print their table
+	@scripts/bench $(BENCHTIME)
+
+fuzz: ## run every fuzz test for FUZZTIME
+	@scripts/fuzz $(FUZZTIME)
+
+schema: ## write the JSON schema of pawl.yaml
+	@mkdir -p $(dir $(SCHEMA))
+	$(GO) run ./cmd/pawl schema > $(SCHEMA).new
+	@mv $(SCHEMA).new $(SCHEMA)
+
+clean: ## remove what was built
+	rm -rf bin
