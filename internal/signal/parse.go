@@ -1,0 +1,181 @@
+package signal
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxPayload is the longest payload that is kept, in bytes. What follows is
+// dropped: the signal still counts.
+const maxPayload = 4000
+
+// need says what may stand behind a word's colon.
+type need uint8
+
+const (
+	noPayload  need = iota // the word alone
+	optional               // the word, or the word with a reason
+	required               // never without a reason
+	percentage             // a whole number from 0 to 100
+)
+
+// word is one of the protocol's words.
+type word struct {
+	name string
+	kind Kind // None for PROGRESS, which controls nothing
+	need need
+}
+
+var words = [...]word{
+	{"COMPLETE", Complete, noPayload},
+	{"SUCCESS", Complete, noPayload},
+	{"FAILURE", Failure, optional},
+	{"BLOCKED", Blocked, required},
+	{"PENDING", Pending, required},
+	{"ESCALATE", Pending, required},
+	{"PROGRESS", None, percentage},
+	{"APPROVE", Approve, noPayload},
+	{"REJECT", Reject, required},
+}
+
+// wordList names the words in sentences for the agent.
+const wordList = "COMPLETE, SUCCESS, FAILURE, BLOCKED, PENDING, ESCALATE, PROGRESS, APPROVE or REJECT"
+
+var tagNames = [...]string{"promise", "pawl"}
+
+// parsed is one valid signal line.
+type parsed struct {
+	signal   Signal
+	progress int // -1 unless the word is PROGRESS
+}
+
+// parseLine reads a line that holds one signal and nothing else. The line
+// comes without its surrounding white space.
+func parseLine(line string) (parsed, bool) {
+	body, ok := enclosed(line)
+	if !ok {
+		return parsed{}, false
+	}
+	name, rest, colon := strings.Cut(body, ":")
+	w, ok := lookup(name)
+	if !ok {
+		return parsed{}, false
+	}
+	p, fault := w.accept(rest, colon)
+	return p, fault == ""
+}
+
+// enclosed returns what stands between an exact opening tag and the closing
+// tag of the same name that ends the line. Further tags in it are refused.
+func enclosed(line string) (string, bool) {
+	for _, name := range tagNames {
+		body, ok := strings.CutPrefix(line, "<"+name+">")
+		if !ok {
+			continue
+		}
+		body, ok = strings.CutSuffix(body, "</"+name+">")
+		if !ok {
+			return "", false
+		}
+		_, more := findTag(body, 0)
+		return body, !more
+	}
+	return "", false
+}
+
+// lookup finds a word by its exact name.
+func lookup(name string) (word, bool) {
+	for _, w := range words {
+		if w.name == name {
+			return w, true
+		}
+	}
+	return word{}, false
+}
+
+// lookupFold finds a word by its name in any case.
+func lookupFold(name string) (word, bool) {
+	for _, w := range words {
+		if strings.EqualFold(w.name, name) {
+			return w, true
+		}
+	}
+	return word{}, false
+}
+
+// accept checks the payload. The fault is empty when the signal is valid,
+// else half a sentence that follows the word.
+func (w word) accept(payload string, colon bool) (p parsed, fault string) {
+	p = parsed{signal: Signal{Kind: w.kind}, progress: -1}
+	switch w.need {
+	case noPayload:
+		if colon {
+			return p, "takes nothing after the word"
+		}
+		return p, ""
+	case percentage:
+		n, ok := percent(payload)
+		if !colon || !ok {
+			return p, "needs a colon and a whole number from 0 to 100"
+		}
+		p.progress = n
+		return p, ""
+	case optional, required:
+	}
+	p.signal.Text = cleanPayload(payload)
+	if w.need == required && p.signal.Text == "" {
+		return p, "needs a colon and a reason after the word"
+	}
+	return p, ""
+}
+
+// percent reads a whole number from 0 to 100 with optional spaces around it.
+func percent(s string) (int, bool) {
+	s = strings.Trim(s, " \t")
+	if s == "" || len(s) > 3 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, n <= 100
+}
+
+// cleanPayload makes a payload fit for a terminal, a page and a prompt:
+// valid UTF-8, no control or invisible characters, no white space around it,
+// at most maxPayload bytes.
+func cleanPayload(s string) string {
+	// Four bytes a rune: more than this much input is never needed, and a
+	// hostile line of megabytes is not worth copying.
+	if len(s) > 8*maxPayload {
+		s = s[:8*maxPayload]
+	}
+	s = strings.TrimSpace(strings.Map(visible, strings.ToValidUTF8(s, string(utf8.RuneError))))
+	if len(s) <= maxPayload {
+		return s
+	}
+	cut := maxPayload
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.TrimRightFunc(s[:cut], unicode.IsSpace)
+}
+
+// visible is a mapping for [strings.Map]: control characters and invisible
+// ones (zero width, direction marks) are dropped, white space becomes a space.
+func visible(r rune) rune {
+	switch {
+	case r == ' ' || (r > ' ' && r < 0x7f):
+		return r
+	case unicode.IsSpace(r):
+		return ' '
+	case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+		return -1
+	}
+	return r
+}
