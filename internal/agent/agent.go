@@ -3,8 +3,9 @@
 // formats live in one folder each below this one.
 //
 // The package starts nothing itself. An adapter turns an [Invocation] into a
-// [Start], the supervisor runs that, feeds the output to the parser and
-// folds the normalised events into an [Outcome] with a [Collector].
+// [Start], the supervisor runs that, splits the output with [Lines], feeds it
+// to the parser and folds the normalised events into an [Outcome] with a
+// [Collector]. The table of all adapters and parsers is package agents.
 package agent
 
 import (
@@ -53,13 +54,20 @@ type Event struct {
 	Failed  bool      `json:"failed,omitempty"`
 	Usage   Usage     `json:"usage,omitzero"`
 	// Cumulative: Usage is the run's total and replaces what was added up.
-	Cumulative bool              `json:"cumulative,omitempty"`
-	Calls      int               `json:"calls,omitempty"` // model calls that this event stands for
-	Turns      int               `json:"turns,omitempty"`
-	Cost       loop.MicroUSD     `json:"cost_micro_usd,omitempty"`
-	Attempt    int               `json:"attempt,omitempty"`
-	Error      *failure.APIError `json:"error,omitempty"`
-	Terminal   loop.Terminal     `json:"terminal,omitempty"`
+	Cumulative bool `json:"cumulative,omitempty"`
+	// Estimate: Usage is guessed from the length of what was said. It counts
+	// until the program reports its total, which takes its place.
+	Estimate bool `json:"estimate,omitempty"`
+	// Sub: a sub-agent's doing. Its words are never the final message.
+	Sub bool `json:"sub,omitempty"`
+	// Final, with End: Text is the final message even when it is empty.
+	Final    bool              `json:"final,omitempty"`
+	Calls    int               `json:"calls,omitempty"` // model calls that this event stands for
+	Turns    int               `json:"turns,omitempty"`
+	Cost     loop.MicroUSD     `json:"cost_micro_usd,omitempty"`
+	Attempt  int               `json:"attempt,omitempty"`
+	Error    *failure.APIError `json:"error,omitempty"`
+	Terminal loop.Terminal     `json:"terminal,omitempty"`
 }
 
 // Parser reads one run's stdout. It keeps no more than a bounded state.
@@ -79,8 +87,9 @@ type Invocation struct {
 	StateDir   string   // the agent's own state, one per repository, reused
 	Model      string   // "" for the program's default
 	Safety     string   // permissive, normal, paranoid
-	Command    []string // the user's command line; nil for the adapter's own
+	Command    []string // the user's command line; nil for the adapter's own. A built-in adapter adds its flags.
 	Env        []string // the user's env additions, K=V
+	Isolate    bool     // keep the agent's state in StateDir, whatever key is set
 	MaxCost    loop.MicroUSD
 	Now        time.Time
 }
@@ -91,7 +100,7 @@ type Start struct {
 	Env    []string      // additions to the environment, K=V
 	Unset  []string      // names taken out of the environment
 	Stdin  string        // file that becomes stdin; "" is the null device
-	Parser string        // name for NewParser
+	Parser string        // a name for agents.Parser
 	Grace  time.Duration // after TERM, before KILL
 }
 

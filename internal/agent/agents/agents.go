@@ -1,0 +1,100 @@
+// Package agents is the table of the coding agents and stream formats that
+// pawl knows. It is data: what an agent is like is in its own package, and
+// nothing is started or looked up on the machine here.
+package agents
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/claude"
+	"github.com/pawl-dev/pawl/internal/agent/command"
+	"github.com/pawl-dev/pawl/internal/agent/script"
+	"github.com/pawl-dev/pawl/internal/agent/text"
+)
+
+// ParserOptions are what a parser needs beside the stream.
+type ParserOptions struct {
+	// Prompt is what the agent was told; a text parser cuts its echo off. nil
+	// cuts nothing.
+	Prompt []byte
+}
+
+// builtin makes the adapters of the agents that pawl knows by name.
+var builtin = map[string]func() agent.Adapter{
+	"claude": func() agent.Adapter { return claude.Adapter{Root: os.Geteuid() == 0, Getenv: os.Getenv} },
+	"script": func() agent.Adapter { return script.Adapter{Executable: os.Executable} },
+}
+
+// format is one stream format.
+type format struct {
+	parser func(ParserOptions) agent.Parser
+	traits command.Traits
+}
+
+var formats = map[string]format{
+	"text": {
+		parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) },
+	},
+	"claude": {
+		parser: func(ParserOptions) agent.Parser { return claude.NewParser() },
+		traits: command.Traits{Structured: true},
+	},
+	"script": {
+		parser: func(ParserOptions) agent.Parser { return script.NewParser() },
+		traits: command.Traits{Structured: true, LiveUsage: true},
+	},
+}
+
+// Lookup returns the built-in agent of that name.
+func Lookup(name string) (agent.Adapter, bool) {
+	build, ok := builtin[name]
+	if !ok {
+		return nil, false
+	}
+	return build(), true
+}
+
+// Custom returns the agent of a user's own command line, whose output is
+// read by the named parser; "" is text.
+func Custom(name string, argv []string, output string) (agent.Adapter, error) {
+	if output == "" {
+		output = "text"
+	}
+	f, ok := formats[output]
+	if !ok {
+		return nil, unknownFormat(output)
+	}
+	return command.New(name, argv, output, f.traits), nil
+}
+
+// Parser returns a fresh parser of the named stream format, for one run.
+func Parser(name string, opts ParserOptions) (agent.Parser, error) {
+	f, ok := formats[name]
+	if !ok {
+		return nil, unknownFormat(name)
+	}
+	return f.parser(opts), nil
+}
+
+// Names are the built-in agents, sorted.
+func Names() []string { return keys(builtin) }
+
+// Formats are the stream formats, sorted.
+func Formats() []string { return keys(formats) }
+
+func unknownFormat(name string) error {
+	return fmt.Errorf("cannot read agent output as %q: use one of %s", name, strings.Join(Formats(), ", "))
+}
+
+func keys[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}

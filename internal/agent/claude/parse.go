@@ -1,0 +1,286 @@
+package claude
+
+import (
+	"math"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+const (
+	maxCommand = 2000 // of a shell tool's command, in bytes
+	maxIDs     = 128  // message and tool ids that are remembered
+	maxUSD     = 1_000_000
+	// bytesPerToken is the estimate while the program reports no output tokens.
+	bytesPerToken = 4
+)
+
+// Parser is the [agent.Parser] of the program's stream.
+type Parser struct {
+	emit     func(agent.Event)
+	messages ids // ids of messages whose usage was taken
+	tools    ids // tool call id to name
+	// live is true once the stream has usage events of the API itself
+	// (--include-partial-messages); then nothing is estimated.
+	live bool
+	// pending is the error that the program told as a message of its own. The
+	// status may follow with the result, so it waits for the next line.
+	pending *failure.APIError
+	resetAt time.Time // from the last rejected rate_limit_event
+	ended   bool      // a result came, and no message after it
+	turns   int
+	cost    loop.MicroUSD
+}
+
+// NewParser returns a parser for one run.
+func NewParser() *Parser { return &Parser{} }
+
+// line is the top level of one line: the fields that any type needs.
+type line struct {
+	kind, subtype, session, message, errWord, status, event []byte
+	parent, limit                                           []byte
+	all                                                     []byte
+}
+
+// Line takes one line. What is no JSON object, is cut or is of an unknown
+// type is kept as an unknown event.
+func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
+	p.emit = emit
+	if len(b) == 0 {
+		return
+	}
+	l := line{all: b}
+	whole := jsonline.Object(b, l.field)
+	kind := jsonline.String(l.kind)
+	if kind != "result" {
+		p.flush()
+	}
+	if !whole || cut {
+		p.unknown(kind, "cut or not JSON")
+		return
+	}
+	switch kind {
+	case "assistant":
+		p.assistant(l)
+	case "user":
+		p.user(l)
+	case "result":
+		p.result(l)
+	case "system":
+		p.system(l)
+	case "stream_event":
+		p.stream(l)
+	case "rate_limit_event":
+		p.limit(l)
+	default:
+		p.unknown(kind, "")
+	}
+}
+
+// Close reports a stream that ended without its terminal event.
+func (p *Parser) Close(emit func(agent.Event)) {
+	p.emit = emit
+	p.flush()
+	if !p.ended {
+		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
+	}
+}
+
+func (l *line) field(key, value []byte) bool {
+	switch string(key) {
+	case "type":
+		l.kind = value
+	case "subtype":
+		l.subtype = value
+	case "session_id":
+		l.session = value
+	case "message":
+		l.message = value
+	case "error":
+		l.errWord = value
+	case "api_error_status":
+		l.status = value
+	case "event":
+		l.event = value
+	case "parent_tool_use_id":
+		l.parent = value
+	case "rate_limit_info":
+		l.limit = value
+	}
+	return true
+}
+
+func (p *Parser) unknown(kind, why string) {
+	if kind == "" || why != "" {
+		kind += " (" + why + ")"
+	}
+	p.emit(agent.Event{Kind: agent.Unknown, Text: clip(kind, 200)})
+}
+
+// flush emits an error that no result followed.
+func (p *Parser) flush() {
+	if p.pending != nil {
+		p.emit(agent.Event{Kind: agent.Error, Error: p.pending})
+		p.pending = nil
+	}
+}
+
+// system takes the program's own notices.
+func (p *Parser) system(l line) {
+	switch sub := jsonline.String(l.subtype); sub {
+	case "init":
+		p.emit(agent.Event{Kind: agent.Session, Session: jsonline.String(l.session),
+			Model: jsonline.String(jsonline.Get(l.all, "model"))})
+	case "api_retry":
+		p.emit(agent.Event{Kind: agent.Retry, Calls: 1,
+			Attempt: int(jsonline.Int(jsonline.Get(l.all, "attempt"))),
+			Error: &failure.APIError{
+				Status: status(jsonline.Get(l.all, "error_status")),
+				Type:   clip(jsonline.String(l.errWord), 200),
+			}})
+	case "model_fallback":
+		p.emit(agent.Event{Kind: agent.Session, Model: jsonline.String(jsonline.Get(l.all, "fallback_model"))})
+	case "permission_denied", "thinking_tokens", "status", "informational", "ui_invalidate",
+		"hook_started", "hook_response", "compact_boundary", "model_refusal_no_fallback":
+	default:
+		p.unknown("system/"+sub, "")
+	}
+}
+
+// limit takes the state of a subscription's usage window. Only a refused
+// request is an event; one that goes on as paid overage is not refused.
+func (p *Parser) limit(l line) {
+	info := l.limit
+	if jsonline.String(jsonline.Get(info, "status")) != "rejected" || jsonline.True(jsonline.Get(info, "isUsingOverage")) {
+		return
+	}
+	if at := jsonline.Int(jsonline.Get(info, "resetsAt")); at > 0 && at < math.MaxInt32*16 {
+		p.resetAt = time.Unix(at, 0).UTC()
+	}
+	p.emit(agent.Event{Kind: agent.RateLimit, Error: &failure.APIError{
+		Status: 429, Type: "rate_limit", ResetAt: p.resetAt,
+		Message: "usage limit reached: " + clip(jsonline.String(jsonline.Get(info, "rateLimitType")), 100),
+	}})
+}
+
+// result is the terminal event.
+func (p *Parser) result(l line) {
+	p.totals(l.all)
+	text := jsonline.String(jsonline.Get(l.all, "result"))
+	subtype := jsonline.String(l.subtype)
+	failed := jsonline.True(jsonline.Get(l.all, "is_error")) || subtype != "success"
+	p.ended = true
+	if p.turns == 0 {
+		p.turns = int(min(max(jsonline.Int(jsonline.Get(l.all, "num_turns")), 0), math.MaxInt32))
+		p.emit(agent.Event{Kind: agent.UsageSeen, Turns: p.turns})
+	}
+	if !failed {
+		p.pending = nil
+		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: text})
+		return
+	}
+	err := p.failed(l, subtype, text)
+	calls := 0
+	if err.Status != 0 {
+		calls = 1 // the call that was given up
+	}
+	p.emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
+	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed, Text: text})
+}
+
+// failed puts together what the result and the message before it say.
+func (p *Parser) failed(l line, subtype, text string) *failure.APIError {
+	err := p.pending
+	p.pending = nil
+	if err == nil {
+		err = &failure.APIError{}
+	}
+	if s := status(l.status); s != 0 {
+		err.Status = s
+	}
+	if err.Message == "" {
+		err.Message = text
+	}
+	if subtype != "success" {
+		err.Type = subtype
+		jsonline.Array(jsonline.Get(l.all, "errors"), func(v []byte) bool {
+			err.Message = jsonline.String(v)
+			return false
+		})
+	}
+	if jsonline.String(jsonline.Get(l.all, "terminal_reason")) == "prompt_too_long" {
+		err.Type = "prompt_too_long"
+	}
+	if err.Type == "" && err.Status == 429 {
+		err.Type = "rate_limit"
+	}
+	if err.Status == 429 {
+		err.ResetAt = p.resetAt
+	}
+	err.Message = clip(err.Message, maxCommand)
+	return err
+}
+
+// totals takes usage and cost of the whole run. modelUsage counts every model
+// and sub-agent, usage the main one; a run that was ended may have left its
+// last call out of one of them.
+func (p *Parser) totals(b []byte) {
+	sum := usage(jsonline.Get(b, "usage"))
+	var models agent.Usage
+	jsonline.Object(jsonline.Get(b, "modelUsage"), func(_, v []byte) bool {
+		models.Input += count(jsonline.Get(v, "inputTokens"))
+		models.Output += count(jsonline.Get(v, "outputTokens"))
+		models.CacheRead += count(jsonline.Get(v, "cacheReadInputTokens"))
+		models.CacheWrite += count(jsonline.Get(v, "cacheCreationInputTokens"))
+		return true
+	})
+	total := agent.Usage{
+		Input: max(sum.Input, models.Input), Output: max(sum.Output, models.Output),
+		CacheRead: max(sum.CacheRead, models.CacheRead), CacheWrite: max(sum.CacheWrite, models.CacheWrite),
+	}
+	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: total})
+	if raw := jsonline.Get(b, "total_cost_usd"); !jsonline.Null(raw) {
+		if usd := jsonline.Float(raw); usd >= 0 && usd <= maxUSD {
+			p.emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
+		}
+	}
+}
+
+// usage reads the API's usage object. Its input tokens exclude cached ones.
+func usage(b []byte) agent.Usage {
+	var u agent.Usage
+	jsonline.Object(b, func(key, v []byte) bool {
+		switch string(key) {
+		case "input_tokens":
+			u.Input = count(v)
+		case "output_tokens":
+			u.Output = count(v)
+		case "cache_read_input_tokens":
+			u.CacheRead = count(v)
+		case "cache_creation_input_tokens":
+			u.CacheWrite = count(v)
+		}
+		return true
+	})
+	return u
+}
+
+// count is a number of tokens that can be true.
+func count(b []byte) int64 {
+	n := jsonline.Int(b)
+	if n < 0 || n > 1_000_000_000_000 {
+		return 0
+	}
+	return n
+}
+
+// status is an HTTP status, 0 when there is none.
+func status(b []byte) int {
+	if n := jsonline.Int(b); n >= 100 && n <= 999 {
+		return int(n)
+	}
+	return 0
+}

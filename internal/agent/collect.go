@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+const (
+	// MessageCap is how much of a final message is kept: its end, in bytes.
+	MessageCap = 1 << 20
+	// maxErrors is how many of the last errors are kept.
+	maxErrors = 20
+	// maxErrorText is how much of an error's message is kept, in bytes.
+	maxErrorText = 2000
+	// absurdTokens and absurdCost are beyond what one run can use. A number
+	// over them is a broken report, and is dropped.
+	absurdTokens = 1_000_000_000_000
+	absurdCost   = loop.MicroUSD(1_000_000 * 1_000_000)
+)
+
+// Collector folds the events of one run into its [Outcome], in bounded memory
+// whatever arrives, and holds the totals that limits are enforced on. It is
+// not safe for concurrent use.
+//
+// The final message is what the program reports as such at its end, else what
+// the agent said after its last tool call. Usage that the program reports
+// never falls; an estimate gives way to a report.
+type Collector struct {
+	out      Outcome
+	prices   Prices
+	said     *Tail
+	reported Usage // by the program: summed up, or its own total
+	guessed  Usage // estimates since the last report of a total
+	cost     loop.MicroUSD
+	costSeen bool
+	// retry is the error behind the program's own last retry. It is evidence
+	// only if nothing worked after it.
+	retry *failure.APIError
+}
+
+// NewCollector returns an empty collector.
+func NewCollector() *Collector { return &Collector{said: NewTail(MessageCap)} }
+
+// SetPrices lets the collector estimate the cost from tokens as long as the
+// program reports none.
+func (c *Collector) SetPrices(p Prices) { c.prices = p }
+
+// Add folds one event in.
+func (c *Collector) Add(e Event) {
+	c.count(e)
+	switch e.Kind {
+	case Session:
+		c.session(e)
+	case Text:
+		c.text(e)
+	case ToolStart:
+		c.out.Tools++
+		c.retry = nil
+		if !e.Sub {
+			c.said.Reset()
+		}
+	case UsageSeen:
+		c.usage(e)
+	case CostSeen:
+		c.spend(e.Cost)
+	case Retry:
+		c.out.Retries++
+		c.retry = e.Error
+	case RateLimit, Error:
+		c.fail(e.Error)
+	case End:
+		c.end(e)
+	case Unknown:
+		c.out.Unknown++
+	case Thinking, ToolEnd:
+	}
+}
+
+// Outcome is what the run came to so far.
+func (c *Collector) Outcome() Outcome {
+	out := c.out
+	out.Message = c.said.Text()
+	out.Usage = c.total()
+	out.Cost, out.CostSource = c.priced()
+	out.Errors = append([]failure.APIError(nil), c.out.Errors...)
+	if c.retry != nil && out.Terminal != loop.TerminalOK {
+		out.Errors = keepLast(out.Errors, bounded(*c.retry))
+	}
+	return out
+}
+
+// Tokens is what a token limit counts: input, output and cache writes so far.
+func (c *Collector) Tokens() int64 {
+	u := c.total()
+	return u.Input + u.Output + u.CacheWrite
+}
+
+// Cost is the run's cost so far; known is false when neither the program nor
+// the prices can tell.
+func (c *Collector) Cost() (cost loop.MicroUSD, known bool) {
+	cost, source := c.priced()
+	return cost, source != CostNone
+}
+
+// Calls is the number of model calls so far, the program's own retries included.
+func (c *Collector) Calls() int { return c.out.Calls }
+
+// Turns is the number of the agent's turns so far.
+func (c *Collector) Turns() int { return c.out.Turns }
+
+func (c *Collector) count(e Event) {
+	if e.Calls > 0 && e.Calls < absurdTokens {
+		c.out.Calls += e.Calls
+	}
+	if e.Turns > 0 && e.Turns < absurdTokens {
+		c.out.Turns += e.Turns
+	}
+}
+
+func (c *Collector) session(e Event) {
+	if e.Session != "" {
+		c.out.Session = e.Session
+	}
+	if e.Model != "" {
+		c.out.Model = e.Model
+	}
+}
+
+func (c *Collector) text(e Event) {
+	c.retry = nil
+	if !e.Sub {
+		c.said.Add(e.Text)
+	}
+}
+
+func (c *Collector) usage(e Event) {
+	u, ok := e.Usage.sane()
+	if !ok {
+		return
+	}
+	switch {
+	case e.Cumulative:
+		c.reported = c.reported.atLeast(u)
+		c.guessed = Usage{}
+	case e.Estimate:
+		c.guessed = c.guessed.plus(u)
+	default:
+		c.reported = c.reported.plus(u)
+		c.retry = nil
+	}
+	if e.Cost > 0 {
+		c.spend(e.Cost)
+	}
+}
+
+func (c *Collector) total() Usage { return c.reported.plus(c.guessed) }
+
+// spend takes the run's total so far.
+func (c *Collector) spend(total loop.MicroUSD) {
+	if total < 0 || total > absurdCost {
+		return
+	}
+	c.costSeen = true
+	c.cost = max(c.cost, total)
+}
+
+// The sources of a cost.
+const (
+	CostReported  = "reported"
+	CostEstimated = "estimated"
+	CostNone      = "none"
+)
+
+func (c *Collector) priced() (loop.MicroUSD, string) {
+	if c.costSeen {
+		return c.cost, CostReported
+	}
+	if cost, ok := c.prices.Cost(c.out.Model, c.total()); ok {
+		return cost, CostEstimated
+	}
+	return 0, CostNone
+}
+
+func (c *Collector) fail(err *failure.APIError) {
+	if err == nil {
+		return
+	}
+	c.retry = nil
+	c.out.Errors = keepLast(c.out.Errors, bounded(*err))
+}
+
+func (c *Collector) end(e Event) {
+	c.out.Terminal = e.Terminal
+	if e.Final || e.Text != "" {
+		c.said.Reset()
+		c.said.Add(e.Text)
+	}
+	c.fail(e.Error)
+}
+
+// bounded cuts what came from outside.
+func bounded(e failure.APIError) failure.APIError {
+	if len(e.Message) > maxErrorText {
+		e.Message = validCut(e.Message, maxErrorText)
+	}
+	if len(e.Type) > 200 {
+		e.Type = validCut(e.Type, 200)
+	}
+	if e.Status < 0 || e.Status > 999 {
+		e.Status = 0
+	}
+	e.RetryAfter = max(e.RetryAfter, 0)
+	e.RetryAfter = min(e.RetryAfter, 366*24*time.Hour)
+	return e
+}
+
+func keepLast(errs []failure.APIError, e failure.APIError) []failure.APIError {
+	if len(errs) >= maxErrors {
+		errs = append(errs[:0:0], errs[1:]...)
+	}
+	return append(errs, e)
+}
+
+// plus sums up, without overflow.
+func (u Usage) plus(v Usage) Usage {
+	return Usage{
+		Input:      min(u.Input+v.Input, absurdTokens),
+		Output:     min(u.Output+v.Output, absurdTokens),
+		CacheRead:  min(u.CacheRead+v.CacheRead, absurdTokens),
+		CacheWrite: min(u.CacheWrite+v.CacheWrite, absurdTokens),
+	}
+}
+
+// atLeast raises each count to v's.
+func (u Usage) atLeast(v Usage) Usage {
+	return Usage{
+		Input:      max(u.Input, v.Input),
+		Output:     max(u.Output, v.Output),
+		CacheRead:  max(u.CacheRead, v.CacheRead),
+		CacheWrite: max(u.CacheWrite, v.CacheWrite),
+	}
+}
+
+// sane takes out negative and absurd counts; false when nothing is left.
+func (u Usage) sane() (Usage, bool) {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+		if *n < 0 || *n > absurdTokens {
+			*n = 0
+		}
+	}
+	return u, u != Usage{}
+}

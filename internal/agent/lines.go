@@ -1,0 +1,89 @@
+package agent
+
+import "bytes"
+
+// LineCap is the longest line that a parser gets whole, in bytes.
+const LineCap = 4 << 20
+
+// Lines splits a stream of bytes into lines, in memory bounded by its cap
+// whatever arrives: a line of 200 MB costs one cap, and its rest is dropped.
+// It is fed by chunks and starts nothing; it is not safe for concurrent use.
+type Lines struct {
+	limit int
+	line  func(b []byte, cut bool)
+	rest  []byte // the start of a line whose end has not come yet
+	cut   bool   // rest is at its limit and bytes of the line were dropped
+}
+
+// NewLines returns a splitter that calls line for every line, without its
+// "\n" or "\r\n". A line longer than capBytes arrives as its first capBytes
+// bytes, with cut set. The slice is valid until line returns. A cap below 1
+// is [LineCap].
+func NewLines(capBytes int, line func(b []byte, cut bool)) *Lines {
+	if capBytes < 1 {
+		capBytes = LineCap
+	}
+	return &Lines{limit: capBytes, line: line}
+}
+
+// Write takes the next bytes. It never fails and keeps no reference to p.
+func (l *Lines) Write(p []byte) (int, error) {
+	total := len(p)
+	for len(p) > 0 {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			l.hold(p)
+			break
+		}
+		l.end(p[:end])
+		p = p[end+1:]
+	}
+	return total, nil
+}
+
+// Flush ends the stream: a last line without a newline is a line too.
+func (l *Lines) Flush() {
+	if len(l.rest) > 0 || l.cut {
+		l.end(nil)
+	}
+	l.rest = nil
+}
+
+// end completes the current line with its last piece.
+func (l *Lines) end(piece []byte) {
+	whole := piece
+	if len(l.rest) > 0 || l.cut {
+		l.hold(piece)
+		whole = l.rest
+	}
+	cut := l.cut
+	if !cut {
+		whole = bytes.TrimSuffix(whole, []byte{'\r'})
+	}
+	if len(whole) > l.limit {
+		whole, cut = whole[:l.limit], true
+	}
+	l.line(whole, cut)
+	l.reset()
+}
+
+// hold keeps a piece of an unfinished line. One byte over the cap is kept, as
+// it may be the "\r" of a line that fits exactly.
+func (l *Lines) hold(piece []byte) {
+	room := l.limit + 1 - len(l.rest)
+	if len(piece) > room {
+		piece, l.cut = piece[:room], true
+	}
+	l.rest = append(l.rest, piece...)
+}
+
+// reset forgets the line. The buffer of a long line is given back, so that
+// one of them does not cost its size for the rest of a run.
+func (l *Lines) reset() {
+	l.cut = false
+	if cap(l.rest) > 256<<10 {
+		l.rest = nil
+		return
+	}
+	l.rest = l.rest[:0]
+}

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Price is what a million tokens cost.
+type Price struct {
+	Input, Output, CacheRead, CacheWrite loop.MicroUSD
+}
+
+// Prices are by model. A name stands for every model that starts with it; the
+// longest that fits counts, so "claude-sonnet-4" prices its dated versions.
+type Prices map[string]Price
+
+// Cost is what u costs with model; false when there is no price for it.
+func (p Prices) Cost(model string, u Usage) (loop.MicroUSD, bool) {
+	best, found := Price{}, -1
+	for name, price := range p {
+		if strings.HasPrefix(model, name) && len(name) > found {
+			best, found = price, len(name)
+		}
+	}
+	if found < 0 {
+		return 0, false
+	}
+	const million = 1_000_000
+	micro := perMillion(u.Input, best.Input) + perMillion(u.Output, best.Output) +
+		perMillion(u.CacheRead, best.CacheRead) + perMillion(u.CacheWrite, best.CacheWrite)
+	return loop.MicroUSD((micro + million - 1) / million), true
+}
+
+// perMillion is tokens times price, held where the sum of four of them fits.
+func perMillion(tokens int64, price loop.MicroUSD) int64 {
+	const most = 1 << 60
+	if tokens <= 0 || price <= 0 {
+		return 0
+	}
+	if tokens > most/int64(price) {
+		return most
+	}
+	return tokens * int64(price)
+}
+
+const dollar = loop.MicroUSD(1_000_000)
+
+// ListPrices are the public list prices of common models, for estimates while
+// a program reports no cost of its own. A user's `prices` replace entries.
+func ListPrices() Prices {
+	return Prices{
+		"claude-opus-4-5":   {5 * dollar, 25 * dollar, dollar / 2, 25 * dollar / 4},
+		"claude-opus-4":     {15 * dollar, 75 * dollar, 3 * dollar / 2, 75 * dollar / 4},
+		"claude-sonnet-4":   {3 * dollar, 15 * dollar, 3 * dollar / 10, 15 * dollar / 4},
+		"claude-3-7-sonnet": {3 * dollar, 15 * dollar, 3 * dollar / 10, 15 * dollar / 4},
+		"claude-haiku-4":    {dollar, 5 * dollar, dollar / 10, 5 * dollar / 4},
+		"gpt-5":             {5 * dollar / 4, 10 * dollar, dollar / 8, 5 * dollar / 4},
+		"gpt-5-mini":        {dollar / 4, 2 * dollar, dollar / 40, dollar / 4},
+		"gemini-2.5-pro":    {5 * dollar / 4, 10 * dollar, 31 * dollar / 100, 5 * dollar / 4},
+		"gemini-2.5-flash":  {3 * dollar / 10, 5 * dollar / 2, 3 * dollar / 40, 3 * dollar / 10},
+	}
+}

@@ -1,0 +1,85 @@
+package script
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+)
+
+// decoder reads a step's value.
+type decoder interface {
+	decode(node ast.Node) error
+}
+
+// into reads a mapping strictly into v, and anything else into short.
+func into(node ast.Node, v, short any) error {
+	switch node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return yaml.NodeToValue(node, v, yaml.Strict())
+	}
+	if short == nil {
+		return invalid(node.GetToken(), "this step takes a mapping")
+	}
+	return yaml.NodeToValue(node, short, yaml.Strict())
+}
+
+// texts is one text or a list of them.
+type texts []string
+
+// UnmarshalYAML reads either form.
+func (t *texts) UnmarshalYAML(node ast.Node) error {
+	if _, ok := node.(*ast.SequenceNode); ok {
+		return yaml.NodeToValue(node, (*[]string)(t))
+	}
+	var one string
+	if err := yaml.NodeToValue(node, &one); err != nil {
+		return err
+	}
+	*t = texts{one}
+	return nil
+}
+
+// duration carries a unit.
+type duration time.Duration
+
+// UnmarshalYAML reads "90s".
+func (d *duration) UnmarshalYAML(node ast.Node) error {
+	v, err := time.ParseDuration(node.GetToken().Value)
+	if err != nil || v < 0 {
+		return invalid(node.GetToken(), "a duration carries a unit: 90s, 10m")
+	}
+	*d = duration(v)
+	return nil
+}
+
+// size is a number of bytes.
+type size int64
+
+var units = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
+}
+
+// UnmarshalYAML reads "200MB".
+func (s *size) UnmarshalYAML(node ast.Node) error {
+	text := node.GetToken().Value
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 0 || n > 1<<50/u.bytes {
+			break
+		}
+		*s = size(n * u.bytes)
+		return nil
+	}
+	return invalid(node.GetToken(), "a size is a number of bytes: 1000, 64KiB, 200MB, 1GB")
+}

@@ -1,0 +1,198 @@
+package script
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Scenario is what the agent plays.
+type Scenario struct {
+	Name   string  `yaml:"name"`
+	Model  string  `yaml:"model"`
+	Format string  `yaml:"format"` // json or text; "" is json
+	Turns  []Turn  `yaml:"turns"`
+	Scenes []Scene `yaml:"scenes"`
+}
+
+// Scene is a list of turns for some starts only.
+type Scene struct {
+	When  When   `yaml:"when"`
+	Turns []Turn `yaml:"turns"`
+}
+
+// When holds if all that is given holds.
+type When struct {
+	Prompt string `yaml:"prompt"` // the prompt has this text in it
+	Case   string `yaml:"case"`   // PAWL_CASE
+}
+
+// Turn is what one start of the agent does.
+type Turn struct {
+	steps  []step
+	repeat int
+}
+
+// step is one deed, with its place in the file for messages.
+type step struct {
+	verb string
+	line int
+	act  action
+}
+
+// Load reads a scenario file. Its error shows the line with a caret.
+func Load(path string) (*Scenario, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the scenario: %v", err)
+	}
+	s, err := Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the scenario %s: %v", path, err)
+	}
+	return s, nil
+}
+
+// Parse reads a scenario. An unknown key, a wrong type or an empty scenario is
+// an error that shows the line with a caret.
+func Parse(b []byte) (*Scenario, error) {
+	var s Scenario
+	if err := yaml.UnmarshalWithOptions(b, &s, yaml.Strict()); err != nil {
+		return nil, fmt.Errorf("%s", yaml.FormatError(err, false, true))
+	}
+	if s.Format != "" && s.Format != "json" && s.Format != "text" {
+		return nil, fmt.Errorf("format is %q: use json or text", s.Format)
+	}
+	if len(s.Turns) == 0 && len(s.Scenes) == 0 {
+		return nil, fmt.Errorf("it has no turns")
+	}
+	for i, scene := range s.Scenes {
+		if len(scene.Turns) == 0 {
+			return nil, fmt.Errorf("scene %d has no turns", i+1)
+		}
+	}
+	return &s, nil
+}
+
+// scene returns the turns for this start, and a name for their counter.
+func (s *Scenario) scene(prompt, caseID string) ([]Turn, string) {
+	for i, scene := range s.Scenes {
+		w := scene.When
+		if strings.Contains(prompt, w.Prompt) && (w.Case == "" || w.Case == caseID) {
+			return scene.Turns, fmt.Sprintf("scene%d", i+1)
+		}
+	}
+	return s.Turns, "turns"
+}
+
+// pick returns turn number n, counted from 1 with repeats; after the last one
+// it is the last one.
+func pick(turns []Turn, n int) Turn {
+	for _, t := range turns {
+		if n -= max(t.repeat, 1); n <= 0 {
+			return t
+		}
+	}
+	return turns[len(turns)-1]
+}
+
+// UnmarshalYAML reads a mapping of steps, or a list of them.
+func (t *Turn) UnmarshalYAML(node ast.Node) error {
+	switch n := node.(type) {
+	case *ast.SequenceNode:
+		for _, v := range n.Values {
+			if err := t.mapping(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return t.mapping(node)
+	}
+}
+
+func (t *Turn) mapping(node ast.Node) error {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		for _, v := range n.Values {
+			if err := t.add(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *ast.MappingValueNode:
+		return t.add(n)
+	}
+	return invalid(node.GetToken(), "a turn is a mapping of steps, or a list of such mappings")
+}
+
+func (t *Turn) add(v *ast.MappingValueNode) error {
+	tok := v.Key.GetToken()
+	verb := tok.Value
+	if verb == "repeat" {
+		if err := yaml.NodeToValue(v.Value, &t.repeat); err != nil {
+			return err
+		}
+		if t.repeat < 1 {
+			return invalid(v.Value.GetToken(), "repeat is a number from 1 up")
+		}
+		return nil
+	}
+	build, ok := verbs[verb]
+	if !ok {
+		return invalid(tok, "unknown step "+verb+nearest(verb))
+	}
+	act := build()
+	if err := act.decode(v.Value); err != nil {
+		return err
+	}
+	t.steps = append(t.steps, step{verb: verb, line: tok.Position.Line, act: act})
+	return nil
+}
+
+// invalid is an error at a place in the file.
+func invalid(tok *token.Token, message string) error {
+	return &yaml.SyntaxError{Message: message, Token: tok}
+}
+
+// nearest suggests the step that was meant: one that differs in one letter,
+// or shares its start.
+func nearest(verb string) string {
+	best := ""
+	for _, name := range verbNames {
+		if len(verb) > 2 && (strings.HasPrefix(name, verb) || strings.HasPrefix(verb, name) || oneOff(verb, name)) {
+			best = name
+			break
+		}
+	}
+	if best == "" {
+		return "; the steps are " + strings.Join(verbNames, ", ")
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// oneOff is true when one letter added, dropped, changed or swapped with its
+// neighbour makes b of a.
+func oneOff(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	if i >= len(a)-1 {
+		return true
+	}
+	return a[i+1:] == b[i+1:] || (a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:])
+}

@@ -1,0 +1,41 @@
+// Package text reads agents that print plain text: all that such a program
+// prints is its message, without the codes of a terminal and without an echo
+// of the prompt. It has no terminal event, no usage and no errors.
+//
+// The package never decides what a message means.
+package text
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/signal"
+)
+
+// Parser is the [agent.Parser] of plain text. It keeps the end of the output,
+// at most a few MiB.
+type Parser struct {
+	prompt string
+	said   *agent.Tail
+}
+
+// New returns a parser that cuts echoes of prompt off the message; nil cuts
+// nothing.
+func New(prompt []byte) *Parser {
+	return &Parser{prompt: string(prompt), said: agent.NewTail(agent.MessageCap)}
+}
+
+// Line takes one line of output and shows it as it is.
+func (p *Parser) Line(line []byte, _ bool, emit func(agent.Event)) {
+	s := strings.ToValidUTF8(string(line), "\uFFFD")
+	p.said.Add(s)
+	emit(agent.Event{Kind: agent.Text, Text: s})
+}
+
+// Close tells which part of the output is the agent's own message: an echo can
+// be told from it only at the end.
+func (p *Parser) Close(emit func(agent.Event)) {
+	own := signal.StripEcho(signal.FinalOfText(p.said.Text()), p.prompt)
+	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalNone, Text: own, Final: true})
+}
