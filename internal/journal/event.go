@@ -1,0 +1,148 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Event is one thing that happened in a run. What is stored outlives the
+// code: kinds and fields of their data can be added, but names must not
+// change.
+type Event struct {
+	// Seq rises with every stored event of all runs, in the order of the
+	// commits: who has seen Seq has seen all before it. It is never used
+	// twice. 0 before the event is stored.
+	Seq int64 `json:"seq"`
+	// N numbers the events of one run, 1-based and without gaps. 0 is an
+	// event beside the run's own story, e.g. a warning from another process.
+	N    int64     `json:"n,omitempty"`
+	Run  string    `json:"run"`
+	At   time.Time `json:"at"` // kept in whole milliseconds
+	Kind string    `json:"kind"`
+	// Data is the JSON of the struct that belongs to the kind; nil when the
+	// kind has none.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// The kinds, each with the struct of its data.
+const (
+	RunCreated       = "run.created"       // Created
+	RunResumed       = "run.resumed"       // Resumed
+	IterationStarted = "iteration.started" // Iteration
+	IterationEnded   = "iteration.ended"   // loop.Record
+	WaitStarted      = "wait.started"      // Wait
+	WaitOver         = "wait.over"         // Wait
+	QuestionAsked    = "question.asked"    // Question
+	Answered         = "answered"          // Answer
+	PauseAsked       = "pause.asked"       // Asked
+	StopAsked        = "stop.asked"        // Asked
+	Paused           = "paused"            // End
+	Recovered        = "recovered"         // Recovery
+	Finished         = "finished"          // End
+	RolledBack       = "rolled-back"       // Rollback
+	Warning          = "warning"           // Notice
+)
+
+// Created is what a run started with.
+type Created struct {
+	Kind          string `json:"kind"` // "procedure", "task", "workflow" or "demo"
+	Name          string `json:"name"`
+	Root          string `json:"root"`
+	Agent         string `json:"agent,omitempty"`
+	MaxIterations int    `json:"max_iterations"` // 0 is unlimited
+}
+
+// Resumed says that somebody drives the run again.
+type Resumed struct {
+	From    string `json:"from"`              // the status that it was resumed from
+	PID     int    `json:"pid,omitempty"`     // of the new owner
+	Adopted bool   `json:"adopted,omitempty"` // an agent was still running, and goes on
+}
+
+// Iteration is one that starts.
+type Iteration struct {
+	Number      int    `json:"number"`  // 1-based
+	Attempt     int    `json:"attempt"` // 1-based
+	Agent       string `json:"agent"`
+	Strategy    string `json:"strategy,omitempty"`
+	Instruction string `json:"instruction,omitempty"`
+	Why         string `json:"why,omitempty"`
+}
+
+// Wait is a wait for a provider or for a backoff to pass.
+type Wait struct {
+	Until time.Time `json:"until,omitzero"` // zero at wait.over
+	Why   string    `json:"why,omitempty"`
+}
+
+// Question is what a person is asked.
+type Question struct {
+	Iteration int      `json:"iteration"`
+	Text      string   `json:"text"`
+	Choices   []string `json:"choices,omitempty"` // numbered from 1 on screen
+}
+
+// Answer is what the person said.
+type Answer struct {
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"` // where it came from, e.g. "cli", "web"
+}
+
+// Asked is a person's wish to pause or to stop.
+type Asked struct {
+	Text string `json:"text,omitempty"`
+	By   string `json:"by,omitempty"`
+}
+
+// End is how a run came to rest: for good, or until it is resumed.
+type End struct {
+	Status    string        `json:"status"`
+	Why       string        `json:"why"`
+	Iteration int           `json:"iteration"` // the last one, 0 for none
+	Exit      int           `json:"exit"`      // pawl's exit status for it
+	Elapsed   time.Duration `json:"elapsed"`
+	Cost      loop.MicroUSD `json:"cost_micro_usd"`
+	CostKnown bool          `json:"cost_known"`
+}
+
+// Recovery is what was found after a crash.
+type Recovery struct {
+	Iteration int    `json:"iteration"`         // the one that was in flight, 0 for none
+	Attempt   int    `json:"attempt,omitempty"` // of that iteration
+	Adopted   bool   `json:"adopted,omitempty"`
+	Why       string `json:"why"`
+}
+
+// Rollback is a tree that was put back.
+type Rollback struct {
+	To       int    `json:"to"`                 // iteration; 0 is before the run
+	Snapshot string `json:"snapshot,omitempty"` // what the tree is now
+	Recovery string `json:"recovery,omitempty"` // the snapshot taken before, to undo it
+}
+
+// Notice is a warning: nothing stopped, but a person should know.
+type Notice struct {
+	Code string `json:"code,omitempty"` // e.g. "VERIFICATION_EMPTY"
+	Text string `json:"text"`
+}
+
+// New makes event n of a run; data is the struct of the kind, or nil.
+func New(run string, n int64, at time.Time, kind string, data any) (Event, error) {
+	e := Event{Run: run, N: n, At: at, Kind: kind}
+	if data == nil {
+		return e, nil
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return Event{}, fmt.Errorf("cannot make the event %s of run %s: %v", kind, run, err)
+	}
+	e.Data = raw
+	return e, nil
+}
+
+// Final is true for the event that ends a run. A run can be resumed after
+// it, so the last event of a run says whether the run is over.
+func (e Event) Final() bool { return e.Kind == Finished }

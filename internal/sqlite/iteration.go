@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// encode makes a record JSON; none is "".
+func encode(r *loop.Record) (string, error) {
+	if r == nil {
+		return "", nil
+	}
+	b, err := json.Marshal(r)
+	return string(b), err
+}
+
+func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Record, record string) error {
+	_, err := w.exec(ctx, `INSERT INTO iterations (run, number, attempt, outcome, started_at, elapsed, record)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (run, number, attempt) DO UPDATE SET outcome = excluded.outcome,
+			started_at = excluded.started_at, elapsed = excluded.elapsed, record = excluded.record`,
+		run, r.Number, r.Attempt, string(r.Outcome), ms(r.StartedAt), r.Elapsed.Milliseconds(), record)
+	return err
+}
+
+// Iterations returns all iterations of a run with all their attempts, in
+// order. A run may have a hundred thousand of them: where the last ones do,
+// ask [Store.LastIterations].
+func (s *Store) Iterations(ctx context.Context, run string) ([]loop.Record, error) {
+	records, err := s.records(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number, attempt`, run)
+	return records, s.explain(ctx, "read the iterations of run "+run, err)
+}
+
+// LastIterations returns at most the last n iterations of a run, attempts
+// counted one by one, in order. Its cost depends on n only.
+func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.Record, error) {
+	records, err := s.records(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number DESC, attempt DESC LIMIT $2`,
+		run, max(n, 0))
+	slices.Reverse(records)
+	return records, s.explain(ctx, "read the iterations of run "+run, err)
+}
+
+func (s *Store) records(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
+	var records []loop.Record
+	err := s.reads.each(ctx, func(row scanner) error {
+		var text []byte
+		if err := row.Scan(&text); err != nil {
+			return err
+		}
+		var r loop.Record
+		if err := json.Unmarshal(text, &r); err != nil {
+			return err
+		}
+		records = append(records, r)
+		return nil
+	}, query, args...)
+	return records, err
+}

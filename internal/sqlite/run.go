@@ -1,0 +1,332 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// Run is one loop with its state. Times and durations are kept in whole
+// milliseconds, and times come back in UTC.
+type Run struct {
+	ID   string
+	Kind string // "procedure", "task", "workflow" or "demo"
+	Name string
+	Root string // absolute path
+	// Status and Why are the kernel's words.
+	Status string
+	Why    string
+	// N is the number of the run's last event; the next one is N+1. The store
+	// sets it; what a caller puts here does not count.
+	N int64
+	// State is the kernel's state after event N. Listings leave it nil.
+	State json.RawMessage
+	// Setup has flags and the resolved plan, for a resume. Listings leave it
+	// nil; a commit with a nil Setup keeps the stored one.
+	Setup         json.RawMessage
+	Iteration     int // the last that started, 0 for none
+	MaxIterations int // 0 is unlimited
+	Agent         string
+	Cost          int64 // micro-dollars
+	CostKnown     bool
+	TokensIn      int64
+	TokensOut     int64
+	// Owner drives the run; the zero Owner is nobody.
+	Owner     Owner
+	StartedAt time.Time
+	UpdatedAt time.Time // zero in a commit: the event's time
+	EndedAt   time.Time // zero until the run has ended; a resume makes it zero again
+	Elapsed   time.Duration
+}
+
+// Owner is a process, so that it can be told from a later one with the same
+// number.
+type Owner struct {
+	PID   int    // 0 is nobody
+	Start string // when the process started, in the system's own words
+	Boot  string // which boot of the machine
+	Host  string
+}
+
+// Filter narrows a listing of runs.
+type Filter struct {
+	Root   string // "" is all
+	Active bool   // only runs that have not ended
+	Limit  int    // 0, and above 1,000, is 1,000
+}
+
+// Limits of listings.
+const (
+	maxRuns       = 1000
+	maxCandidates = 10
+)
+
+// Create stores a new run and its first event, numbered 1. While a live
+// process owns a run with the same root and name it refuses with a
+// [RunningError]. alive is asked inside the transaction, so that of two starts
+// at once only one wins; it must be quick and must not call the store.
+// Repeating the same Create does nothing.
+func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(Owner) bool) error {
+	what := "create run " + r.ID
+	if r.ID == "" || r.Owner.PID == 0 || e.Run != r.ID || e.N != 1 {
+		return fmt.Errorf("cannot %s: it needs an id, an owner and event 1 of this run", what)
+	}
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		if again, err := created(ctx, w, r, e); again || err != nil {
+			return err
+		}
+		if err := free(ctx, w, r.Root, r.Name, alive); err != nil {
+			return err
+		}
+		if err := insertRun(ctx, w, r, e); err != nil {
+			return err
+		}
+		_, err := insertEvent(ctx, w, e)
+		return err
+	})
+	return s.explain(ctx, what, err)
+}
+
+// created is true when this very run was created before, by the same owner:
+// its process did not learn that the commit had worked.
+func created(ctx context.Context, w *statements, r Run, e journal.Event) (bool, error) {
+	row, ok, err := head(ctx, w, r.ID)
+	if err != nil || !ok {
+		return false, err
+	}
+	same, err := isStored(ctx, w, e)
+	if err != nil {
+		return false, err
+	}
+	if !same || row.owner != r.Owner {
+		return false, errors.New("another run has this id")
+	}
+	return true, nil
+}
+
+// free refuses while a live process owns a run of this root and name.
+func free(ctx context.Context, w *statements, root, name string, alive func(Owner) bool) error {
+	var found *RunningError
+	err := w.each(ctx, func(row scanner) error {
+		e := RunningError{Name: name}
+		if err := row.Scan(&e.Run, &e.Owner.PID, &e.Owner.Start, &e.Owner.Boot, &e.Owner.Host); err != nil {
+			return err
+		}
+		if found == nil && alive(e.Owner) {
+			found = &e
+		}
+		return nil
+	}, `SELECT id, owner_pid, owner_start, owner_boot, owner_host FROM runs
+		WHERE root = $1 AND name = $2 AND owner_pid <> 0 ORDER BY rowid`, root, name)
+	if err == nil && found != nil {
+		return found
+	}
+	return err
+}
+
+func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error {
+	_, err := w.exec(ctx, `INSERT INTO runs (id, kind, name, root, status, why, n, iteration, max_iterations, agent,
+			cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
+			started_at, updated_at, ended_at, elapsed, state)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
+		r.ID, r.Kind, r.Name, r.Root, r.Status, r.Why, e.N, r.Iteration, r.MaxIterations, r.Agent,
+		r.Cost, r.CostKnown, r.TokensIn, r.TokensOut, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host,
+		ms(r.StartedAt), ms(updatedAt(r, e)), ms(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State))
+	if err != nil {
+		return err
+	}
+	_, err = w.exec(ctx, `INSERT INTO setups (run, setup) VALUES ($1, $2)`, r.ID, string(r.Setup))
+	return err
+}
+
+// Take makes owner the owner of a run that nobody drives, and returns the run
+// to go on from. While its owner is alive it refuses with a [RunningError];
+// alive is also asked about owner itself, when it owned the run before, since
+// only the caller knows whether its own process still drives it. Of two that
+// take a run at once only one wins. Changes to the run itself come with the
+// commit that follows.
+func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Owner) bool) (Run, error) {
+	what := "take run " + id
+	if owner.PID == 0 {
+		return Run{}, fmt.Errorf("cannot %s: it needs an owner", what)
+	}
+	var taken Run
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		r, ok, err := wholeRun(ctx, w, id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%w: %s", ErrNotFound, id)
+		}
+		if r.Owner.PID != 0 && alive(r.Owner) {
+			return &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
+		}
+		r.Owner = owner
+		taken = r
+		_, err = w.exec(ctx, `UPDATE runs SET owner_pid = $1, owner_start = $2, owner_boot = $3, owner_host = $4 WHERE id = $5`,
+			owner.PID, owner.Start, owner.Boot, owner.Host, id)
+		return err
+	})
+	if err != nil {
+		return Run{}, s.explain(ctx, what, err)
+	}
+	return taken, nil
+}
+
+// Run finds a run by its id or by a prefix that only its id has. It returns
+// [ErrNotFound] or an [AmbiguousError].
+func (s *Store) Run(ctx context.Context, idOrPrefix string) (Run, error) {
+	what := "find run " + idOrPrefix
+	id, err := s.resolve(ctx, idOrPrefix)
+	if err != nil {
+		return Run{}, s.explain(ctx, what, err)
+	}
+	r, ok, err := wholeRun(ctx, &s.reads, id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNotFound, idOrPrefix)
+	}
+	return r, s.explain(ctx, what, err)
+}
+
+// resolve makes a prefix an id. An id that is also the prefix of others is
+// itself.
+func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
+	if prefix == "" {
+		return "", fmt.Errorf("%w: no id is given", ErrNotFound)
+	}
+	var ids []string
+	// In bytes, every text with the prefix lies between it and the prefix
+	// with the highest character after it; the index serves both bounds.
+	err := s.reads.each(ctx, func(row scanner) error {
+		var id string
+		err := row.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
+		prefix, prefix+"\U0010FFFF", maxCandidates+1)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("%w: %s", ErrNotFound, prefix)
+	case len(ids) == 1 || ids[0] == prefix:
+		return ids[0], nil
+	}
+	shown := ids[:min(len(ids), maxCandidates)]
+	return "", &AmbiguousError{Prefix: prefix, Runs: shown, More: len(ids) > maxCandidates}
+}
+
+// Latest returns the run of this root and name that was started last, or
+// [ErrNotFound].
+func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
+	what := "find the last run of " + name
+	var id string
+	ok, err := s.reads.one(ctx, `SELECT id FROM runs WHERE root = $1 AND name = $2 ORDER BY started_at DESC, rowid DESC LIMIT 1`,
+		[]any{root, name}, &id)
+	if err != nil {
+		return Run{}, s.explain(ctx, what, err)
+	}
+	r := Run{}
+	if ok {
+		r, ok, err = wholeRun(ctx, &s.reads, id)
+	}
+	if err == nil && !ok {
+		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
+	}
+	return r, s.explain(ctx, what, err)
+}
+
+// Runs lists runs without State and Setup, the last started first.
+func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
+	limit := f.Limit
+	if limit <= 0 || limit > maxRuns {
+		limit = maxRuns
+	}
+	where, args := []string{}, []any{}
+	if f.Active {
+		where = append(where, `ended_at = 0`)
+	}
+	if f.Root != "" {
+		args = append(args, f.Root)
+		where = append(where, `root = $1`)
+	}
+	query := `SELECT ` + runColumns + ` FROM runs`
+	if len(where) > 0 {
+		query += ` WHERE ` + strings.Join(where, ` AND `)
+	}
+	args = append(args, limit)
+	query += ` ORDER BY started_at DESC, rowid DESC LIMIT $` + itoa(len(args))
+
+	var runs []Run
+	err := s.reads.each(ctx, func(row scanner) error {
+		r, err := scanRun(row)
+		runs = append(runs, r)
+		return err
+	}, query, args...)
+	return runs, s.explain(ctx, "list the runs", err)
+}
+
+// runColumns are those that scanRun reads, in its order.
+const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterations, agent,
+	cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
+	started_at, updated_at, ended_at, elapsed`
+
+// scanRun reads runColumns, and what more the query selects after them.
+func scanRun(row scanner, more ...any) (Run, error) {
+	var r Run
+	var started, updated, ended, elapsed int64
+	dest := []any{
+		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
+		&r.Cost, &r.CostKnown, &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host,
+		&started, &updated, &ended, &elapsed,
+	}
+	if err := row.Scan(append(dest, more...)...); err != nil {
+		return Run{}, err
+	}
+	r.StartedAt, r.UpdatedAt, r.EndedAt = at(started), at(updated), at(ended)
+	r.Elapsed = time.Duration(elapsed) * time.Millisecond
+	return r, nil
+}
+
+// wholeRun reads a run with its state and setup.
+func wholeRun(ctx context.Context, from *statements, id string) (r Run, ok bool, err error) {
+	err = from.each(ctx, func(row scanner) error {
+		var state, setup []byte
+		if r, err = scanRun(row, &state, &setup); err != nil {
+			return err
+		}
+		r.State, r.Setup, ok = raw(state), raw(setup), true
+		return nil
+	}, `SELECT `+runColumns+`, state, setup FROM runs JOIN setups ON setups.run = runs.id WHERE id = $1`, id)
+	return r, ok, err
+}
+
+// ms is a time as it is stored.
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// at is a stored time.
+func at(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// raw is stored JSON; none is nil.
+func raw(b []byte) json.RawMessage {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
