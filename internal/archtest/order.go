@@ -98,7 +98,8 @@ func (t *tree) excuses(f *file) []int {
 }
 
 // checker finds the types of deciding packages. It is forgiving: what it
-// cannot resolve has no type and so is no map.
+// cannot resolve has no type and so is no map. Of the standard library it
+// reads package maps alone.
 type checker struct {
 	tree *tree
 	done map[string]*types.Package
@@ -118,14 +119,19 @@ func (c *checker) check(p *pkg) *types.Info {
 	return info
 }
 
-// Import implements [types.Importer] for the tree and the standard library.
+// Import implements [types.Importer].
 func (c *checker) Import(importPath string) (*types.Package, error) {
 	if typed, ok := c.done[importPath]; ok {
 		return typed, nil
 	}
 	dir, own := strings.CutPrefix(importPath, module+"/")
-	if !own {
+	switch {
+	case importPath == "maps":
 		return c.std.Import(importPath)
+	case !own:
+		// Other packages of the standard library hand out no maps that a
+		// decision would range over, and reading them takes seconds.
+		return types.NewPackage(importPath, baseName(importPath)), nil
 	}
 	for _, p := range c.tree.pkgs {
 		if p.dir == dir {

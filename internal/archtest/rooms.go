@@ -49,7 +49,7 @@ var rooms = map[string]room{
 
 	// doing
 	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"agent", "gate", "git", "journal", "process", "sandbox", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"engine":         {Doing, []string{"agent", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow":       {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "a workflow file: parse, plan, run its steps"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: fields that may be missing or odd"},
@@ -149,6 +149,7 @@ var readers = map[string]string{
 	"config":       "PAWL_… and XDG_…: the one place for configuration",
 	"cli":          "what describes the terminal (NO_COLOR, TERM, COLUMNS); never configuration",
 	"agent/agents": "the agents' own variables, such as a key that is set, handed to the adapters",
+	"workspace":    "where git itself looks for the user-wide ignore file",
 	"process":      "the mark of a run in a child's environment",
 	"supervisor":   "the mark of a run, and what a parent hands to its re-executed self",
 	"sandbox":      "what a parent hands to its re-executed self",
