@@ -67,8 +67,12 @@ func impurity(f *file, n ast.Node) string {
 		return "selects, which is random when two cases are ready"
 	case *ast.ChanType:
 		return "has a channel"
-	case *ast.CallExpr:
-		if id, ok := n.Fun.(*ast.Ident); ok && (id.Name == "print" || id.Name == "println") {
+	case *ast.ExprStmt: // a call whose result is used is no builtin
+		call, ok := n.X.(*ast.CallExpr)
+		if !ok {
+			return ""
+		}
+		if id, ok := call.Fun.(*ast.Ident); ok && (id.Name == "print" || id.Name == "println") {
 			return "prints"
 		}
 	}
