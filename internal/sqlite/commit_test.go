@@ -37,11 +37,11 @@ func deliverAtRandom(t *testing.T, random *rand.Rand) {
 		step.Record = record(int(n), 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		var want error
-		switch {
-		case random.IntN(10) == 0:
+		switch trouble := random.IntN(10); {
+		case trouble == 0:
 			cancel()
 			want = context.Canceled
-		case random.IntN(10) == 0:
+		case trouble == 1:
 			step.Run.Owner = them
 			want = ErrNotOwner
 		case n > last+1:

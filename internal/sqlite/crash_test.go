@@ -1,9 +1,12 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 )
@@ -94,5 +97,36 @@ func whole(t *testing.T, s *Store, id string, n int64) {
 	}
 	if count != n {
 		t.Errorf("run %s is at %d with %d events", id, n, count)
+	}
+}
+
+// A process that is killed while it makes the database leaves one that the
+// next process finishes.
+func TestKilledWhileMakingTheDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, sign := range []string{"", "-wal", "-shm", "", "-wal", "-shm"} {
+		path := filepath.Join(dir, fmt.Sprint(i), "pawl.db")
+		p := start(t, "write", path, "r1")
+		for { // the process that makes the file is at work: as near to its start as one can see
+			if _, err := os.Stat(path + sign); err == nil {
+				break
+			}
+			runtime.Gosched()
+		}
+		last := p.kill(t, 0)
+
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatalf("killed when %q was there: %v", sign, err)
+		}
+		must(t, s.Check(t.Context()))
+		// Killed before the run was there, or after: both are whole.
+		if r, err := s.Run(t.Context(), "r1"); err == nil {
+			whole(t, s, "r1", r.N)
+		} else if last > 0 || !errors.Is(err, ErrNotFound) {
+			t.Errorf("killed after event %d: %v", last, err)
+		}
+		must(t, s.Close())
 	}
 }

@@ -80,7 +80,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	if isOurs(err) {
 		return fmt.Errorf("cannot %s: %w", what, err)
 	}
-	kind, advice := diagnose(err)
+	advice, kind := diagnose(err)
 	if kind == nil {
 		return fmt.Errorf("cannot %s: %v", what, err)
 	}
@@ -99,22 +99,22 @@ func isOurs(err error) bool {
 
 // diagnose says which of our errors a driver's or file system's error is, and
 // what to do next; nil when it is none of them.
-func diagnose(err error) (kind error, advice string) {
+func diagnose(err error) (advice string, kind error) {
 	switch {
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.CORRUPT):
-		return ErrDamaged, "pawl left it as it is; move it aside to start with an empty one, or bring back a copy"
+		return "pawl left it as it is; move it aside to start with an empty one, or bring back a copy", ErrDamaged
 	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return ErrUnwritable, "make room on its disk"
+		return "make room on its disk", ErrUnwritable
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM), errors.Is(err, sqlite3.AUTH),
 		errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return ErrUnwritable, "make the file and its folder writable for you"
+		return "make the file and its folder writable for you", ErrUnwritable
 	case errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EISDIR),
 		errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrNotExist):
-		return ErrUnwritable, "check that its folder exists and is writable for you"
+		return "check that its folder exists and is writable for you", ErrUnwritable
 	case errors.Is(err, sqlite3.IOERR), errors.Is(err, syscall.EIO):
-		return ErrUnwritable, "check its disk"
+		return "check its disk", ErrUnwritable
 	case errors.Is(err, sqlite3.BUSY):
-		return ErrBusy, "another pawl process has held it for too long; try again"
+		return "another pawl process has held it for too long; try again", ErrBusy
 	}
-	return nil, ""
+	return "", nil
 }

@@ -277,7 +277,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		syscall.EROFS: ErrUnwritable, syscall.ENOSPC: ErrUnwritable, os.ErrPermission: ErrUnwritable,
 		sqlite3.BUSY: ErrBusy, sqlite3.BUSY_TIMEOUT: ErrBusy, sqlite3.CONSTRAINT_UNIQUE: nil, errors.New("else"): nil,
 	} {
-		if got, _ := diagnose(fmt.Errorf("wrapped: %w", err)); got != want { //nolint:errorlint // the sentinel itself
+		if _, got := diagnose(fmt.Errorf("wrapped: %w", err)); got != want { //nolint:errorlint // the sentinel itself
 			t.Errorf("%v: %v, want %v", err, got, want)
 		}
 	}

@@ -124,7 +124,7 @@ func (c *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
 		return st, nil
 	}
 	// A statement outlives the call that needed it first.
-	st, err := c.prepare(context.WithoutCancel(ctx), query)
+	st, err := c.prepare(context.WithoutCancel(ctx), query) //nolint:sqlclosecheck // close closes all
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (c *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
 
 // exec returns the number of rows that were changed.
 func (c *statements) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	st, err := c.get(ctx, query)
+	st, err := c.get(ctx, query) //nolint:sqlclosecheck // it is kept
 	if err != nil {
 		return 0, err
 	}
@@ -150,7 +150,7 @@ func (c *statements) exec(ctx context.Context, query string, args ...any) (int64
 
 // each calls scan for every row; scan's error ends it.
 func (c *statements) each(ctx context.Context, scan func(row scanner) error, query string, args ...any) error {
-	st, err := c.get(ctx, query)
+	st, err := c.get(ctx, query) //nolint:sqlclosecheck // it is kept
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (c *statements) each(ctx context.Context, scan func(row scanner) error, que
 
 // one scans the first row into dest; ok is false when there is none.
 func (c *statements) one(ctx context.Context, query string, args []any, dest ...any) (ok bool, err error) {
-	st, err := c.get(ctx, query)
+	st, err := c.get(ctx, query) //nolint:sqlclosecheck // it is kept
 	if err != nil {
 		return false, err
 	}
