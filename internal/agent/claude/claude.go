@@ -2,7 +2,7 @@
 // lines (`claude -p --output-format stream-json --verbose`).
 //
 // What the program does, as pawl relies on it:
-//   - The prompt comes on stdin, at most 10 MB; more is exit 1 and no request.
+//   - The prompt comes on stdin, at most 10 MiB; more is exit 1 and no request.
 //   - `result` is the terminal event. An API failure is a `result` with
 //     subtype "success", is_error true and api_error_status; exit 1.
 //   - An interrupt may end it with exit 0 and no `result`: success is exit 0
@@ -29,7 +29,7 @@ import (
 )
 
 // maxPrompt is the most that the program reads from stdin, in bytes.
-const maxPrompt = 10_000_000
+const maxPrompt = 10 << 20
 
 // Adapter starts Claude Code.
 type Adapter struct {
