@@ -1,0 +1,223 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Command is a process to start. It gets a session of its own, the
+// environment as given (the last of two equal names counts), and no
+// descriptors but those named here.
+type Command struct {
+	Args []string // Args[0] is looked up in Env's PATH, or below Dir when it holds a slash
+	Dir  string   // absolute; "" is the parent's
+	Env  []string // K=V, the whole environment
+	// Stdin, Stdout and Stderr become 0, 1 and 2; nil is the null device.
+	Stdin, Stdout, Stderr *os.File
+	Extra                 []*os.File // become 3, 4, …
+}
+
+// StartError says why a process could not be started. Code is what a shell
+// would exit with: 127 for not found, 126 for not executable; -1 otherwise.
+type StartError struct {
+	Code    int
+	Message string
+}
+
+func (e *StartError) Error() string { return e.Message }
+
+// maxArg is the longest single argument that Linux takes, its end included.
+const maxArg = 128 << 10
+
+// fork starts c and returns its pid, or a *StartError.
+func fork(c Command) (int, error) {
+	p, err := c.prepare()
+	if err != nil {
+		return 0, err
+	}
+	defer p.release()
+	attr := &syscall.ProcAttr{Dir: c.Dir, Env: p.env, Sys: p.sys}
+	for _, f := range p.files {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	pid, err := syscall.ForkExec(p.path, c.Args, attr)
+	if err != nil {
+		return 0, c.explain(p.path, err)
+	}
+	return pid, nil
+}
+
+// prepared is what a fork needs.
+type prepared struct {
+	path    string
+	env     []string
+	files   []*os.File
+	sys     *syscall.SysProcAttr
+	release func()
+}
+
+// closeInherited marks what this process itself inherited, once.
+var closeInherited = sync.OnceFunc(CloseOnExec)
+
+// prepare resolves the program and the descriptors.
+func (c Command) prepare() (prepared, error) {
+	if len(c.Args) == 0 || c.Args[0] == "" {
+		return prepared{}, &StartError{Code: 127, Message: "cannot start a process: the command is empty"}
+	}
+	closeInherited()
+	env := lastWins(c.Env)
+	path, err := c.look(env)
+	if err != nil {
+		return prepared{}, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return prepared{}, &StartError{Code: -1, Message: fmt.Sprintf("cannot start %s: %v", c.Args[0], err)}
+	}
+	files := append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Extra...)
+	for i, f := range files {
+		if f == nil {
+			files[i] = null
+		}
+	}
+	return prepared{
+		path: path, env: env, files: files, sys: &syscall.SysProcAttr{Setsid: true},
+		release: func() { _ = null.Close() },
+	}, nil
+}
+
+// look finds the program. Relative entries of PATH are skipped, so that a
+// file of the repository never stands in for a program of the system.
+func (c Command) look(env []string) (string, error) {
+	name := c.Args[0]
+	if strings.ContainsRune(name, '/') {
+		if filepath.IsAbs(name) || c.Dir == "" {
+			return name, nil
+		}
+		return filepath.Join(c.Dir, name), nil
+	}
+	denied := ""
+	for _, dir := range filepath.SplitList(valueOf(env, "PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err != nil || info.IsDir() {
+			continue
+		}
+		if info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+		denied = path
+	}
+	if denied != "" {
+		return "", &StartError{Code: 126, Message: fmt.Sprintf("cannot start %s: %s is not executable (chmod +x?)", name, denied)}
+	}
+	return "", &StartError{Code: 127, Message: fmt.Sprintf("cannot start %s: not found in PATH", name)}
+}
+
+// explain turns the system's error into one for the person who must act.
+func (c Command) explain(path string, err error) error {
+	fail := func(code int, format string, args ...any) error {
+		return &StartError{Code: code, Message: "cannot start " + c.Args[0] + ": " + fmt.Sprintf(format, args...)}
+	}
+	if c.Dir != "" {
+		if info, dirErr := os.Stat(c.Dir); dirErr != nil || !info.IsDir() {
+			return fail(-1, "its working folder %s is not there", c.Dir)
+		}
+	}
+	switch {
+	case errors.Is(err, syscall.E2BIG):
+		return fail(126, "%s", c.tooLong())
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		if _, statErr := os.Stat(path); statErr != nil {
+			return fail(127, "%s is not there", path)
+		}
+		return fail(126, "%s", missingInterpreter(path))
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+			return fail(126, "%s is a folder", path)
+		}
+		return fail(126, "%s is not executable (chmod +x?)", path)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fail(126, "%s is neither a program for this machine nor a script with a #! line", path)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		return fail(-1, "the system has no room for another process: %v", err)
+	case errors.Is(err, syscall.EINVAL):
+		return fail(-1, "an argument or a variable holds a zero byte")
+	}
+	return fail(-1, "%v", err)
+}
+
+// tooLong says what E2BIG does not: which argument, or that it is the sum.
+func (c Command) tooLong() string {
+	sum := 0
+	for i, arg := range c.Args {
+		if len(arg) >= maxArg {
+			return fmt.Sprintf("argument %d is %d bytes, the system takes at most %d: pass the prompt on stdin or with {prompt_file}", i, len(arg), maxArg-1)
+		}
+		sum += len(arg) + 1
+	}
+	for _, kv := range c.Env {
+		if len(kv) >= maxArg {
+			name, _, _ := strings.Cut(kv, "=")
+			return fmt.Sprintf("the variable %s is %d bytes, the system takes at most %d", name, len(kv), maxArg-1)
+		}
+		sum += len(kv) + 1
+	}
+	return fmt.Sprintf("arguments and environment are %d bytes together, more than the system takes: pass the prompt on stdin or with {prompt_file}", sum)
+}
+
+// missingInterpreter explains a file that is there and yet "not found".
+func missingInterpreter(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "its interpreter is not there"
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, 256)
+	n, _ := f.Read(head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	if rest, ok := strings.CutPrefix(line, "#!"); ok {
+		if strings.HasSuffix(rest, "\r") {
+			return fmt.Sprintf("%s has Windows line endings, so its interpreter %q is not found", path, strings.TrimSpace(rest))
+		}
+		return fmt.Sprintf("the interpreter of %s, %q, is not there", path, strings.TrimSpace(rest))
+	}
+	return fmt.Sprintf("the loader that %s was built for is not on this machine", path)
+}
+
+// lastWins drops all but the last of equal names, as programs disagree about
+// which of two counts.
+func lastWins(env []string) []string {
+	at := make(map[string]int, len(env))
+	out := make([]string, 0, len(env))
+	for _, kv := range env {
+		name, _, ok := strings.Cut(kv, "=")
+		if !ok {
+			continue
+		}
+		if i, dup := at[name]; dup {
+			out[i] = kv
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, kv)
+	}
+	return out
+}
+
+func valueOf(env []string, name string) string {
+	for _, kv := range env {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package process
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootID is the time of the last boot: there is no boot id here.
+var bootID = sync.OnceValue(func() string {
+	tv, err := unix.SysctlTimeval("kern.boottime")
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(tv.Sec, 10)
+})
+
+func pidSpace() string { return "" }
+
+// AwaitEnd waits until the process has ended. It returns false when ctx is
+// done first.
+func (id Identity) AwaitEnd(ctx context.Context) bool { return pollEnd(ctx, id) }

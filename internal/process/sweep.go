@@ -1,0 +1,187 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// starting is held for reading while a detached process is started and for
+// writing while orphans are looked for: between fork and exec a child looks
+// like an orphan without a mark.
+var starting sync.RWMutex
+
+// known are the pids of detached processes that this process started and
+// waits for itself; guarded by starting.
+var known = struct {
+	sync.Mutex
+	pids map[int]bool
+}{pids: map[int]bool{}}
+
+// Detached is a process that may outlive this one.
+type Detached struct {
+	PID  int
+	done chan struct{}
+}
+
+// Done is closed when the process has ended and was reaped.
+func (d *Detached) Done() <-chan struct{} { return d.done }
+
+// StartDetached starts c in a session of its own and waits for its end in the
+// background; that goroutine ends with the process. The error is a
+// *StartError. It must not be used in a process that has a [Reaper].
+func StartDetached(c Command) (*Detached, error) {
+	starting.RLock()
+	defer starting.RUnlock()
+	prep, err := c.prepare()
+	if err != nil {
+		return nil, err
+	}
+	defer prep.release()
+	p, err := os.StartProcess(prep.path, c.Args, &os.ProcAttr{
+		Dir: c.Dir, Env: prep.env, Files: prep.files, Sys: prep.sys,
+	})
+	if err != nil {
+		return nil, c.explain(prep.path, err)
+	}
+	d := &Detached{PID: p.Pid, done: make(chan struct{})}
+	setKnown(d.PID, true)
+	go func() {
+		defer close(d.done)
+		_, _ = p.Wait()
+		setKnown(d.PID, false)
+	}()
+	return d, nil
+}
+
+func setKnown(pid int, on bool) {
+	known.Lock()
+	defer known.Unlock()
+	if on {
+		known.pids[pid] = true
+	} else {
+		delete(known.pids, pid)
+	}
+}
+
+func isKnown(pid int) bool {
+	known.Lock()
+	defer known.Unlock()
+	return known.pids[pid]
+}
+
+// Sweep ends every process whose environment holds mark, a `NAME=value`, with
+// all their descendants: TERM, up to grace, then KILL. Never this process or
+// one of its ancestors. A done ctx cuts the grace short.
+//
+// After [BecomeSubreaper] it also ends the orphans that fell to this process
+// and carry no mark of that name at all (a program may clear its environment).
+// An orphan is told from a child of this process by its session: so children
+// that this process starts with os/exec must stay in its session, and those
+// that shall not are started with [StartDetached].
+func Sweep(ctx context.Context, mark string, grace time.Duration) (Ended, error) {
+	name, value, ok := strings.Cut(mark, "=")
+	if !ok || name == "" || value == "" {
+		return Ended{}, fmt.Errorf("cannot sweep: the mark %q is not NAME=value", mark)
+	}
+	s := sweep{mark: []byte(mark), name: []byte(name + "=")}
+	h := hunt{find: s.find, wait: s.wait}
+	return h.end(ctx, grace), nil
+}
+
+type sweep struct {
+	mark, name []byte
+}
+
+// wait looks again in growing steps: the end of a process that is not a child
+// tells nobody.
+func (s sweep) wait(ctx context.Context, d time.Duration) bool {
+	deadline := time.Now().Add(d)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if len(s.find()) == 0 {
+			return true
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false
+		}
+		timer := time.NewTimer(min(pause, left))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+// find lists the living marked processes and orphans with their descendants,
+// and reaps the orphans that have ended.
+func (s sweep) find() []Proc {
+	starting.Lock()
+	defer starting.Unlock()
+	all := table()
+	spared := lineage(all)
+	roots := map[int]bool{}
+	var out []Proc
+	for _, p := range all {
+		if spared[p.PID] {
+			continue
+		}
+		orphan := isOrphan(p)
+		if p.Zombie {
+			if orphan {
+				_, _ = syscall.Wait4(p.PID, nil, syscall.WNOHANG, nil)
+			}
+			continue
+		}
+		marked, named := s.search(environment(p.PID))
+		if marked || (orphan && !named) {
+			roots[p.PID] = true
+			out = append(out, p)
+		}
+	}
+	for _, p := range descend(all, roots) {
+		if !spared[p.PID] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// search reports whether the mark is among the variables, and whether any
+// variable of its name is.
+func (s sweep) search(env []byte) (marked, named bool) {
+	for len(env) > 0 {
+		var kv []byte
+		kv, env, _ = bytes.Cut(env, []byte{0})
+		if bytes.HasPrefix(kv, s.name) {
+			named = true
+			marked = marked || bytes.Equal(kv, s.mark)
+		}
+	}
+	return marked, named
+}
+
+// isOrphan reports whether p fell to this process, which did not start it.
+func isOrphan(p Proc) bool {
+	return subreaping() && p.Parent == os.Getpid() && p.Session != ownSession() && !isKnown(p.PID)
+}
+
+// lineage is this process and its ancestors.
+func lineage(all []Proc) map[int]bool {
+	parent := make(map[int]int, len(all))
+	for _, p := range all {
+		parent[p.PID] = p.Parent
+	}
+	out := map[int]bool{0: true, 1: true}
+	for pid := os.Getpid(); !out[pid]; pid = parent[pid] {
+		out[pid] = true
+	}
+	return out
+}
