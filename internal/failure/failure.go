@@ -98,7 +98,8 @@ type Evidence struct {
 // Item is one thing that an agent can act on.
 type Item struct {
 	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
+	Line     int    `json:"line,omitempty"`   // 1-based; 0 when not known
+	Column   int    `json:"column,omitempty"` // 1-based; 0 when not known
 	Test     string `json:"test,omitempty"`
 	Message  string `json:"message,omitempty"`
 	Expected string `json:"expected,omitempty"`

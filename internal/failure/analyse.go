@@ -1,0 +1,250 @@
+package failure
+
+import (
+	"strings"
+)
+
+// Analyse says what went wrong. Evidence is weighed: typed errors of the
+// provider, then pawl's own time limit, then what tools say in their own
+// vocabulary, then the exit status, then words in context; of equal ones the
+// later counts. Its cost is linear in the examined part of the output, which
+// is bounded, whatever the output holds.
+func Analyse(e Evidence) Analysis {
+	out := readable(bound(e.Output))
+	t := split(out.text)
+	h := rules().find(t)
+	v := judge(e, h, out)
+	return report(e, h, v)
+}
+
+// verdict is the class that the evidence speaks for, and why.
+type verdict struct {
+	class  Class
+	weight int
+	flags  flag
+	line   int       // of the text; -1 when the text did not decide
+	typed  *APIError // the typed error that decided, if one did
+}
+
+// better keeps the heavier of two verdicts; of equals the later one.
+func (v verdict) better(o verdict) verdict {
+	if o.weight > v.weight || o.weight == v.weight && o.line >= v.line {
+		return o
+	}
+	return v
+}
+
+func judge(e Evidence, h *hits, out reading) verdict {
+	if out.prose {
+		return judgeProse(h)
+	}
+	v := byWords(h, func(Class) bool { return true })
+	v = byExit(e).better(v)
+	if typed := byTypedErrors(e); typed.typed != nil {
+		v = typed.better(v)
+	}
+	if v.weight == 0 && e.CutOff {
+		return verdict{class: Crash, weight: 1, flags: retries, line: -1}
+	}
+	return v
+}
+
+// judgeProse reads the polite end of an agent that reported no error: it waits
+// for a permission, or it did nothing.
+func judgeProse(h *hits) verdict {
+	v := verdict{class: NoProgress, weight: 30, line: max(0, lastLine(h.t))}
+	return v.better(byWords(h, func(c Class) bool { return c == Permission || c == NoProgress }))
+}
+
+// byExit reads how the process ended.
+func byExit(e Evidence) verdict {
+	at := func(c Class, weight int, f flag) verdict {
+		return verdict{class: c, weight: weight, flags: f, line: -1}
+	}
+	switch sig := strings.ToLower(e.Signal); {
+	case e.TimedOut:
+		return at(Timeout, 96, 0)
+	case strings.Contains(sig, "kill"):
+		return at(Crash, 73, retries)
+	case sig != "" && !strings.Contains(sig, "term") && !strings.Contains(sig, "int") && !strings.Contains(sig, "hang"):
+		return at(Crash, 85, 0)
+	}
+	switch e.ExitCode {
+	case 124:
+		return at(Timeout, 57, 0)
+	case 126:
+		return at(Permission, 58, 0)
+	case 127:
+		return at(MissingCommand, 59, 0)
+	case 137, 247: // 128+KILL, and 256-9 of some runtimes
+		return at(Crash, 73, retries)
+	case 132, 134, 135, 136, 138, 139: // 128 + ILL, ABRT, BUS, FPE, SEGV
+		return at(Crash, 79, 0)
+	}
+	return verdict{class: Unknown, line: -1}
+}
+
+const (
+	// loadBonus is what a cause gains when a runner says that it could not even
+	// load a test file.
+	loadBonus = 4
+	// placeBonus is what weak evidence gains at the end of an output.
+	placeBonus = 8
+	// warningMalus is what evidence loses in a warning.
+	warningMalus = 45
+)
+
+// byWords weighs the places at which rules of the asked classes hold.
+func byWords(h *hits, asked func(Class) bool) verdict {
+	v := verdict{class: Unknown, line: -1}
+	if len(h.all) == 0 {
+		return v
+	}
+	closingFrom := closingLines(h.t)
+	loads := h.has(func(r *compiled) bool { return r.flags&loading != 0 }) >= 0
+	for _, i := range h.heavy {
+		one := h.all[i]
+		r := one.rule
+		w := r.weight
+		if w+max(loadBonus, placeBonus) < v.weight {
+			break // lighter ones cannot win any more
+		}
+		if !asked(r.class) || r.flags&loading != 0 || r.flags&closing != 0 && one.line < closingFrom {
+			continue
+		}
+		if r.flags&loud == 0 && warns(h.t.line(one.line)) {
+			w -= warningMalus
+		}
+		if loads && (r.class == Dependency || r.class == CompileError) {
+			w += loadBonus
+		}
+		if w < 70 {
+			w += placeBonus * one.line / h.t.len()
+		}
+		if w > 0 && (w > v.weight || w == v.weight && one.line > v.line) && h.holds(i) {
+			v = verdict{class: r.class, weight: w, flags: r.flags, line: one.line}
+		}
+	}
+	return settle(h, v)
+}
+
+// has returns the number of the last hit whose rule is asked for and holds, or -1.
+func (h *hits) has(asked func(r *compiled) bool) int {
+	for i := len(h.all) - 1; i >= 0; i-- {
+		if asked(h.all[i].rule) && h.holds(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// settle corrects a verdict that two rules together know better than one.
+func settle(h *hits, v verdict) verdict {
+	if v.class == MissingCommand && strings.Contains(h.t.line(v.line), "_execute_child") && !strings.Contains(h.t.s, "FileNotFoundError") {
+		return byWords(h, func(c Class) bool { return c != MissingCommand })
+	}
+	if v.class == Unknown || v.class == TestFailure {
+		return v
+	}
+	if i := h.testVerdict(); i >= 0 && !beatsTests(h, h.all[i].line, v) {
+		return verdict{class: TestFailure, weight: h.all[i].rule.weight, line: h.all[i].line}
+	}
+	if v.class == Dependency && fetches(h.t.line(v.line)) {
+		// A package that could not be fetched is not a package that is not there.
+		if i := h.has(func(r *compiled) bool { return r.class == Network && r.weight >= 70 }); i >= 0 {
+			return verdict{class: Network, weight: v.weight, flags: h.all[i].rule.flags, line: h.all[i].line}
+		}
+	}
+	return v
+}
+
+// suiteWeight is the least weight of a rule that says that tests have failed,
+// as against one that has seen an assertion.
+const suiteWeight = 84
+
+// testVerdict returns the number of the last hit where a test runner says that
+// tests failed, or -1.
+func (h *hits) testVerdict() int {
+	for i := len(h.all) - 1; i >= 0; i-- {
+		if r := h.all[i].rule; r.class == TestFailure && r.weight >= suiteWeight && h.holds(i) && !warns(h.t.line(h.all[i].line)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// beatsTests tells whether v explains a red test run, reported at line at,
+// better than the tests do. What tests print about the network, keys or limits
+// is their business; that they could not be built, loaded or ended is not.
+func beatsTests(h *hits, at int, v verdict) bool {
+	switch v.class {
+	case CompileError:
+		return v.weight >= 82
+	case Dependency:
+		return v.weight >= 86
+	case Timeout:
+		return v.weight >= 90
+	case Crash, ResourceExhausted:
+		return v.weight >= 93
+	case QuotaExhausted, RateLimit, ServiceUnavailable, ContextLength, Auth:
+		// An agent that ran the tests and was stopped afterwards.
+		return v.flags&provider != 0 && v.line >= closingLines(h.t)
+	}
+	return v.weight >= 84 && v.line > at && (v.class == Lint || v.class == GitState || v.class == MergeConflict)
+}
+
+// fetches tells whether line is about getting a package from elsewhere, which
+// fails in the same words whether the package or the way to it is missing.
+func fetches(line string) bool {
+	for _, w := range []string{"No matching distribution", "Could not find a version", "Could not resolve", "could not resolve", "Non-resolvable", "Could not find artifact", "failed to get"} {
+		if strings.Contains(line, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// warns tells whether line is a warning or less.
+func warns(line string) bool {
+	l := strings.TrimLeft(line, " \t[(*-!#>")
+	for _, p := range []string{"warn", "npm warn", "info", "debug", "note:", "hint:", "trace:", "deprecat", "notice"} {
+		if len(l) >= len(p) && strings.EqualFold(l[:len(p)], p) {
+			return true
+		}
+	}
+	if i := strings.IndexByte(line, '['); i >= 0 && i < 40 { // "… [WARN] …"
+		rest := line[i:]
+		if j := strings.LastIndexByte(rest[:min(len(rest), 60)], '['); j >= 0 {
+			rest = rest[j:]
+		}
+		for _, p := range []string{"[WARN", "[INFO", "[DEBUG", "[warn", "[info", "[debug", "[TRACE"} {
+			if strings.HasPrefix(rest, p) {
+				return true
+			}
+		}
+	}
+	return strings.Contains(line, ": warning:") || strings.Contains(line, ": warning ") || strings.Contains(line, "Warning: ")
+}
+
+// closingLines returns the number of the first of the last eight lines that
+// are not blank.
+func closingLines(t text) int {
+	seen := 0
+	for i := t.len() - 1; i >= 0; i-- {
+		if strings.TrimSpace(t.line(i)) != "" {
+			if seen++; seen == 8 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+func lastLine(t text) int {
+	for i := t.len() - 1; i >= 0; i-- {
+		if strings.TrimSpace(t.line(i)) != "" {
+			return i
+		}
+	}
+	return -1
+}

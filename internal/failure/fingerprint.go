@@ -1,0 +1,114 @@
+package failure
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sort"
+	"strings"
+)
+
+// fingerprint is 16 hexadecimal digits that are the same for the same failure:
+// class, step, failing tests in any order, and the key lines, in which
+// everything that changes from run to run is left out (see [steady]).
+func fingerprint(a Analysis, key []string) string {
+	h := sha256.New()
+	part := func(s string) { _, _ = h.Write(append([]byte(s), 0)) }
+	part(string(a.Class))
+	part(a.Step)
+	var tests []string
+	for _, i := range a.Items {
+		if i.Test != "" {
+			tests = append(tests, steady(i.Test))
+		}
+	}
+	sort.Strings(tests)
+	for _, s := range tests {
+		part(s)
+	}
+	part("")
+	for _, s := range key {
+		part(steady(s))
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// steady leaves out of a line what differs between two runs of the same
+// failure: numbers (lines, times, durations, ports, counts, addresses), hex
+// ids, and folders of paths, so that only a file's name is left. Letters that
+// lead into digits stay ("TS2322", "E0425"), and so do statuses of three digits.
+func steady(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	space := true
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == ' ' || c == '\t':
+			if !space {
+				b.WriteByte(' ')
+			}
+			space = true
+			i++
+			continue
+		case wordByte(c) || c == '/' || c == '\\' || c == '.' || c == '~' || c == '-' || c == '@':
+			n := i
+			for n < len(s) && (wordByte(s[n]) || strings.IndexByte(`/\.~-@+:`, s[n]) >= 0) {
+				n++
+			}
+			token(&b, s[i:n])
+			i = n
+		default:
+			b.WriteByte(c)
+			i++
+		}
+		space = false
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// token writes one run of path and word characters in its steady form.
+func token(b *strings.Builder, s string) {
+	if i := strings.LastIndexAny(s, `/\`); i >= 0 && i < len(s)-1 {
+		s = s[i+1:]
+	}
+	for i := 0; i < len(s); {
+		n := i
+		for n < len(s) && wordByte(s[n]) {
+			n++
+		}
+		if n == i {
+			b.WriteByte(s[i])
+			i++
+			continue
+		}
+		word(b, s[i:n])
+		i = n
+	}
+}
+
+// word writes a run of letters and digits: a hex id or a number becomes "#".
+func word(b *strings.Builder, s string) {
+	digits, hexes := 0, 0
+	for i := range len(s) {
+		c := lower(s[i])
+		if isDigit(c) {
+			digits++
+		}
+		if isDigit(c) || 'a' <= c && c <= 'f' {
+			hexes++
+		}
+	}
+	switch {
+	case digits == 0:
+		b.WriteString(s)
+	case isDigit(s[0]): // 12, 12ms, 3f2a, 0x7f00
+		b.WriteByte('#')
+	case hexes == len(s) && len(s) >= 7, len(s) >= 16 && digits >= 4:
+		b.WriteByte('#')
+	case digits >= 5: // tmp, process and goroutine names
+		b.WriteString(strings.TrimRight(s, "0123456789"))
+		b.WriteByte('#')
+	default:
+		b.WriteString(s)
+	}
+}

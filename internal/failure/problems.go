@@ -1,0 +1,212 @@
+package failure
+
+import "strings"
+
+// ParseProblems reads what a compiler, a linter or a type checker reports, at
+// most 20 problems, errors before warnings, and the tool's name: "tsc",
+// "eslint", "rustc", "go", "golangci-lint", "gcc", "mypy", "ruff", …, or
+// "generic" for lines of the form "file:line:column: message".
+func ParseProblems(output string) (items []Item, tool string) {
+	return parseProblems(newText(output))
+}
+
+func parseProblems(t text) ([]Item, string) {
+	p := problems{t: t}
+	for p.i = 0; p.i < t.len() && len(p.errors) < maxItems; p.i++ {
+		p.line(t.line(p.i))
+	}
+	items := append(p.errors, p.warnings...)
+	if len(items) > maxItems {
+		items = items[:maxItems]
+	}
+	if len(items) == 0 {
+		return nil, ""
+	}
+	if p.tool == "" {
+		p.tool = "generic"
+	}
+	return items, p.tool
+}
+
+type problems struct {
+	t        text
+	i        int
+	errors   []Item
+	warnings []Item
+	tool     string
+	file     string // the header that eslint's and others' lines stand under
+	message  string // rustc and biome print it before or after the place
+}
+
+func (p *problems) add(it Item, tool string, warning bool) {
+	if p.tool == "" || tool != "" && p.tool == "generic" {
+		p.tool = tool
+	}
+	if warning {
+		if len(p.warnings) < maxItems {
+			p.warnings = append(p.warnings, it)
+		}
+		return
+	}
+	p.errors = append(p.errors, it)
+}
+
+func (p *problems) line(l string) {
+	said := strings.TrimSpace(l)
+	switch {
+	case said == "":
+		return
+	case p.rust(l, said), p.underFile(l, said), p.located(l, said):
+		return
+	}
+	if looksLikeFile(said) {
+		p.file = said
+	}
+	p.loose(said)
+}
+
+// rust reads rustc's and clippy's two lines: "error[E0425]: message" and
+// "  --> file:70:26". kotlinc and others use the arrow in the same way.
+func (p *problems) rust(l, said string) bool {
+	if strings.HasPrefix(said, "--> ") {
+		at, ok := placeIn(said)
+		if ok && p.message != "" {
+			warning := strings.HasPrefix(p.message, "warning")
+			p.add(Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}, "rustc", warning)
+			p.message = ""
+		}
+		return ok
+	}
+	if strings.HasPrefix(l, "error[") || strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "warning: ") || strings.HasPrefix(l, "warning[") {
+		p.message = said
+		return false
+	}
+	return false
+}
+
+// underFile reads lines like eslint's, "  3:8  error  message  rule", that
+// stand under the name of their file.
+func (p *problems) underFile(l, said string) bool {
+	line, i := number(said, 0)
+	if line == 0 || p.file == "" || i >= len(said) || said[i] != ':' {
+		return false
+	}
+	col, j := number(said, i+1)
+	if j == i+1 || j >= len(said) || said[j] != ' ' && said[j] != '\t' && said[j] != ':' {
+		return false
+	}
+	msg := strings.Join(strings.Fields(said[j:]), " ")
+	msg = strings.TrimPrefix(msg, "✖ ")
+	warning := strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
+	p.add(Item{File: p.file, Line: line, Column: col, Message: msg}, "eslint", warning)
+	return true
+}
+
+// located reads a line that names its own place: "file:12:3: message",
+// "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".
+func (p *problems) located(l, said string) bool {
+	at, ok := placeIn(said)
+	if !ok || at.from > 60 || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") || strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
+		return false
+	}
+	before := said[:at.from]
+	if !prefixOfProblem(before) {
+		return false
+	}
+	msg := strings.TrimSpace(strings.TrimLeft(at.rest, ":,-) "))
+	if strings.HasPrefix(at.rest, `"`) || strings.HasPrefix(at.rest, "'") {
+		msg = strings.TrimSpace(strings.TrimLeft(at.rest, `"':,`))
+	}
+	if msg == "" || has(said, ": note:", ": In function", "required from", "note: ") {
+		if msg == "" {
+			msg = p.following()
+		}
+		if msg == "" || has(said, ": note:", " note: ") {
+			return true
+		}
+	}
+	it := Item{File: at.file, Line: at.line, Column: at.col, Message: msg}
+	p.add(it, toolOf(said, msg, at.file), warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
+	return true
+}
+
+// following is the message of a place that stands alone on its line: the next
+// line that begins a sentence.
+func (p *problems) following() string {
+	for j := p.i + 1; j < p.t.len() && j < p.i+6; j++ {
+		s := strings.TrimSpace(p.t.line(j))
+		if s != "" && (strings.HasPrefix(s, "Error") || isUpper(s[0]) && !strings.Contains(s, "|")) {
+			return s
+		}
+	}
+	return ""
+}
+
+func prefixOfProblem(s string) bool {
+	s = strings.TrimSpace(strings.ToLower(s))
+	switch s {
+	case "", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:", "->", "-->", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
+		return true
+	}
+	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") || strings.HasPrefix(s, "error") || strings.HasSuffix(s, " at") || strings.HasSuffix(s, "(compileerror)") || strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
+}
+
+// loose reads problems without a place: the linker's, and lists of files.
+func (p *problems) loose(said string) {
+	switch {
+	case has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
+		p.add(Item{Message: said}, "ld", false)
+	case strings.HasPrefix(said, "error: ") && !has(said, "aborting due to", "could not compile"):
+		p.add(Item{Message: said}, "", false)
+	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && looksLikeFile(said[7:]):
+		f := strings.Fields(said)
+		p.add(Item{File: f[len(f)-1], Message: said}, "formatter", false)
+	case strings.HasPrefix(said, "* ") && looksLikeFile(said[2:]):
+		p.add(Item{File: said[2:], Message: "not formatted"}, "formatter", false)
+	}
+}
+
+// looksLikeFile tells whether a line is nothing but the name of a file.
+func looksLikeFile(s string) bool {
+	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") || strings.Contains(s, "  ") || strings.ContainsAny(s, "|<>=\"'`?(") {
+		return false
+	}
+	dot := strings.LastIndexByte(s, '.')
+	if dot <= 0 || dot == len(s)-1 || len(s)-dot > 8 {
+		return false
+	}
+	for i := dot + 1; i < len(s); i++ {
+		if !wordByte(s[i]) {
+			return false
+		}
+	}
+	return !isDigit(s[dot+1]) && (strings.ContainsAny(s, `/\`) || !strings.Contains(s, " "))
+}
+
+// toolOf names the tool by the form of its message.
+func toolOf(said, msg, file string) string {
+	ext := file[strings.LastIndexByte(file, '.')+1:]
+	switch {
+	case strings.Contains(said, "error TS"):
+		return "tsc"
+	case ext == "go" && strings.HasSuffix(msg, ")"):
+		return "golangci-lint"
+	case ext == "go":
+		return "go"
+	case ext == "py" && strings.HasSuffix(msg, "]") && has(msg, "error:", "note:"):
+		return "mypy"
+	case strings.HasPrefix(ext, "py") && len(msg) > 4 && isUpper(msg[0]) && (isDigit(msg[1]) || isDigit(msg[2])):
+		return "ruff"
+	case strings.Contains(said, ": line ") || strings.Contains(msg, "(eslint") || strings.HasPrefix(msg, "Error - "):
+		return "eslint"
+	case has(ext+".", "c.", "cc.", "cpp.", "cxx.", "h.", "hpp.") && has(msg, "error:", "warning:"):
+		return "gcc"
+	case ext == "rs":
+		return "rustc"
+	case ext == "java" || ext == "kt":
+		return "javac"
+	case strings.HasPrefix(msg, "error CS"):
+		return "csc"
+	}
+	return "generic"
+}

@@ -1,0 +1,252 @@
+package failure
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Bounds of what a report holds.
+const (
+	maxItems   = 20
+	maxMessage = 500
+	maxSummary = 200
+	maxNotes   = 8
+	maxKey     = 6 // lines that go into the fingerprint
+)
+
+// report makes the analysis of a verdict.
+func report(e Evidence, h *hits, v verdict) Analysis {
+	t := h.t
+	a := Analysis{Class: v.class}
+	if e.Source != "agent" {
+		a.Step = e.Name
+	}
+	a.Provider = e.Source == "agent" && v.flags&provider != 0 &&
+		(v.class == RateLimit || v.class == QuotaExhausted || v.class == ServiceUnavailable)
+	switch v.class {
+	case RateLimit, QuotaExhausted, ServiceUnavailable:
+		if a.Provider || v.class == QuotaExhausted {
+			a.WaitUntil = untilOf(e, t, v)
+		}
+	}
+	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
+	a.Severity = severityOf(v.class, a.Kind)
+	a.Actions = actionsFor(v.class, a.Kind, e.Source)
+	var tests Tests
+	a.Items, tests = itemsOf(h, v)
+	a.Summary = summaryOf(e, t, v, a, tests)
+	a.Fingerprint = fingerprint(a, keyLines(a))
+	return a
+}
+
+// itemsOf finds what an agent can act on: failing tests, a compiler's or a
+// linter's problems, else the lines that tell most.
+func itemsOf(h *hits, v verdict) ([]Item, Tests) {
+	t := h.t
+	var items []Item
+	var tests Tests
+	switch v.class {
+	case TestFailure:
+		tests, _ = parseTests(t)
+		items = tests.Items
+	case CompileError, Lint:
+		items, _ = parseProblems(t)
+	case Timeout, Dependency, Crash:
+		if parsed, ok := parseTests(t); ok {
+			items = parsed.Items
+		}
+	case Tampering, LimitExceeded:
+		return nil, tests
+	}
+	if len(items) < 3 || v.class != TestFailure && v.class != CompileError && v.class != Lint {
+		items = append(notes(h, v), items...)
+	}
+	return fit(items), tests
+}
+
+// fit bounds items and drops those that say the same again.
+func fit(items []Item) []Item {
+	var out []Item
+	seen := map[Item]bool{}
+	for _, i := range items {
+		i.File = cut(i.File, 300)
+		i.Test = ellipsis(i.Test, 300)
+		i.Message = ellipsis(i.Message, maxMessage)
+		i.Expected = ellipsis(i.Expected, 300)
+		i.Received = ellipsis(i.Received, 300)
+		if i == (Item{}) || seen[i] {
+			continue
+		}
+		seen[i] = true
+		if out = append(out, i); len(out) == maxItems {
+			break
+		}
+	}
+	return out
+}
+
+// notes are the lines that made the verdict, the place in the project that a
+// stack trace leads to, and the end of the output.
+func notes(h *hits, v verdict) []Item {
+	t := h.t
+	var lines []int
+	add := func(i int) {
+		if i < 0 || i >= t.len() || len(lines) >= maxNotes || strings.TrimSpace(t.line(i)) == "" {
+			return
+		}
+		said := strings.TrimSpace(t.line(i))
+		for _, j := range lines {
+			if strings.TrimSpace(t.line(j)) == said {
+				return
+			}
+		}
+		lines = append(lines, i)
+	}
+	add(v.line)
+	for i := len(h.all) - 1; i >= 0 && len(lines) < maxNotes; i-- {
+		if r := h.all[i].rule; r.class == v.class && r.weight >= v.weight-15 && h.holds(i) {
+			add(h.all[i].line)
+		}
+	}
+	switch v.class {
+	case Crash, Timeout, Dependency, Validation, TestFailure:
+		for i := len(h.all) - 1; i >= 0 && len(lines) < maxNotes; i-- {
+			if h.all[i].rule.class == Crash && h.holds(i) && !warns(t.line(h.all[i].line)) {
+				add(h.all[i].line)
+			}
+		}
+	}
+	var items []Item
+	for _, i := range lines {
+		items = append(items, note(t, i))
+	}
+	if p, ok := frame(t, 0, t.len()); ok && !foreign(p.file) {
+		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: frameText(t, p)})
+	}
+	for _, l := range tellingLines(t, 6) {
+		items = append(items, Item{Message: strings.TrimSpace(l)})
+	}
+	return distinct(items)
+}
+
+func frameText(t text, p place) string {
+	for i := range t.len() {
+		if l := t.line(i); strings.Contains(l, p.file) && strings.Contains(l, strconv.Itoa(p.line)) {
+			return strings.TrimSpace(l)
+		}
+	}
+	return ""
+}
+
+// note makes an item of line i and of the lines that go on with it.
+func note(t text, i int) Item {
+	l := strings.TrimSpace(t.line(i))
+	it := Item{Message: l}
+	if p, ok := placeIn(l); ok && !foreign(p.file) {
+		it.File, it.Line, it.Column = p.file, p.line, p.col
+	}
+	for j := i + 1; j < t.len() && j < i+4 && len(it.Message) < 300; j++ {
+		next := t.line(j)
+		if !strings.HasPrefix(next, "  ") && !strings.HasPrefix(next, "\t") || strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.TrimSpace(next) == "" {
+			break
+		}
+		it.Message += "\n" + strings.TrimSpace(next)
+	}
+	return it
+}
+
+// distinct drops items whose message an earlier one holds.
+func distinct(items []Item) []Item {
+	var out []Item
+next:
+	for _, i := range items {
+		for n := range out {
+			if i.Message != "" && strings.Contains(out[n].Message, i.Message) && (i.File == "" || i.File == out[n].File && i.Line == out[n].Line) {
+				continue next
+			}
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// summaryOf says it in one line.
+func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
+	said := ""
+	switch {
+	case v.typed != nil && v.typed.Message != "":
+		said = v.typed.Message
+	case v.typed != nil:
+		said = v.typed.Type
+		if v.typed.Status != 0 {
+			said = strings.TrimSpace("HTTP " + strconv.Itoa(v.typed.Status) + " " + said)
+		}
+	case tests.Failed > 0:
+		said = strconv.Itoa(tests.Failed) + " of " + strconv.Itoa(tests.Passed+tests.Failed) + " tests failed" + names(tests.Items)
+	case e.TimedOut && v.class == Timeout:
+		said = "ended at its time limit"
+	case len(a.Items) > 0:
+		said = a.Items[0].Message
+		if a.Items[0].Test != "" {
+			said = a.Items[0].Test + ": " + said
+		}
+	case v.line >= 0:
+		said = t.line(v.line)
+	}
+	said = strings.Join(strings.Fields(said), " ")
+	if said == "" {
+		said = ending(e)
+	}
+	what := strings.ReplaceAll(string(v.class), "_", " ")
+	return ellipsis(what+": "+said, maxSummary)
+}
+
+// names lists the first failing tests in brackets.
+func names(items []Item) string {
+	var n []string
+	for _, i := range items {
+		if i.Test != "" && len(n) < 3 {
+			n = append(n, i.Test)
+		}
+	}
+	if len(n) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(n, ", ") + ")"
+}
+
+func ending(e Evidence) string {
+	switch {
+	case e.Signal != "":
+		return "ended by signal " + e.Signal
+	case e.CutOff:
+		return "its output ended before its end was announced"
+	case e.ExitCode > 0:
+		return "exit status " + strconv.Itoa(e.ExitCode) + " without a cause in the output"
+	}
+	return "no cause in the output"
+}
+
+// keyLines are what the fingerprint is made of, next to class, step and tests.
+// With failing tests known, the tests are the key.
+func keyLines(a Analysis) []string {
+	var key []string
+	for _, i := range a.Items {
+		if i.Test != "" && a.Class == TestFailure {
+			return nil
+		}
+	}
+	for _, i := range a.Items {
+		first, _, _ := strings.Cut(i.Message, "\n")
+		if len(key) < maxKey && first != "" {
+			key = append(key, first)
+		}
+	}
+	if a.Class != CompileError && a.Class != Lint && len(key) > 1 {
+		key = key[:1] // the line that made the verdict
+	}
+	if len(key) == 0 {
+		key = append(key, a.Summary)
+	}
+	return key
+}

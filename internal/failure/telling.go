@@ -1,0 +1,115 @@
+package failure
+
+import (
+	"strings"
+	"sync"
+)
+
+// Telling returns the lines of output that tell most about a failure whose
+// format no parser knows: errors with the lines that belong to them, and the
+// end, in their order, without ANSI codes, in at most max bytes. A "…" stands
+// where lines were left out.
+func Telling(output string, max int) string {
+	if max <= 0 {
+		return ""
+	}
+	t := newText(output)
+	s := strings.TrimSpace(t.s)
+	if len(s) <= max {
+		return s
+	}
+	keep := make([]bool, t.len())
+	left := max - 8
+	take := func(i int) bool {
+		if i < 0 || i >= t.len() || keep[i] || strings.TrimSpace(t.line(i)) == "" {
+			return true
+		}
+		if n := len(cut(t.line(i), 300)) + 5; n <= left {
+			keep[i] = true
+			left -= n
+			return true
+		}
+		return false
+	}
+	end := lastLine(t)
+	for i := end; i > end-5 && left > max/2; i-- {
+		take(i)
+	}
+	for _, i := range errorLines(t) {
+		if !take(i) {
+			break
+		}
+		take(i + 1)
+		take(i - 1)
+	}
+	for i := end - 5; i >= 0 && take(i); i-- {
+	}
+	return join(t, keep, max)
+}
+
+func join(t text, keep []bool, max int) string {
+	var b strings.Builder
+	gap := false
+	for i, k := range keep {
+		if !k {
+			gap = gap || strings.TrimSpace(t.line(i)) != ""
+			continue
+		}
+		if gap {
+			b.WriteString("…\n")
+			gap = false
+		}
+		b.WriteString(cut(t.line(i), 300))
+		b.WriteByte('\n')
+	}
+	return ellipsis(strings.TrimSpace(b.String()), max)
+}
+
+// errorLines returns the numbers of the lines that speak of an error, the last
+// first, at most 40.
+func errorLines(t text) []int {
+	var out []int
+	for i := t.len() - 1; i >= 0 && len(out) < 40; i-- {
+		if l := t.line(i); speaks(l) && !warns(l) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+var alarm = sync.OnceValue(func() *scanner {
+	return newScanner([]string{"error", "errors", "fatal", "failed", "failure", "failures", "fail", "panic", "exception", "cannot", "can't", "denied", "refused", "not found", "invalid", "missing", "unable", "undefined", "unexpected", "expected", "traceback", "assertion", "abort", "aborted", "killed", "no such"})
+})
+
+// speaks tells whether a line speaks of an error.
+func speaks(l string) bool {
+	found := false
+	alarm().each(l, func(_, from, to int) bool {
+		found = bounded(l, from, to)
+		return !found
+	})
+	return found
+}
+
+// tellingLines are the last max lines that speak of an error, else the last
+// lines at all, in their order.
+func tellingLines(t text, max int) []string {
+	nums := errorLines(t)
+	if len(nums) > max {
+		nums = nums[:max]
+	}
+	var out []string
+	for i := len(nums) - 1; i >= 0; i-- {
+		out = append(out, t.line(nums[i]))
+	}
+	if len(out) >= 3 {
+		return out
+	}
+	for i, n := lastLine(t), 0; i >= 0 && n < 4; i-- {
+		if l := t.line(i); strings.TrimSpace(l) != "" {
+			out = append(out, l)
+			n++
+		}
+	}
+	return out
+}

@@ -1,0 +1,268 @@
+package failure
+
+import (
+	"strconv"
+	"strings"
+)
+
+// ParseTests reads what a test runner says in output: its counts and its
+// failing tests, at most 20. It knows go test (plain, -v and -json), jest,
+// vitest, pytest, unittest, cargo test, JUnit's XML, TAP, node:test, mocha,
+// rspec, minitest, ExUnit, PHPUnit, Pest, surefire and dotnet test. False
+// means that no runner's summary was recognised; true with Passed and Failed
+// both 0 means that a runner ran and executed no tests.
+//
+// go test without -v does not say how many tests passed: each package that
+// passed counts as one.
+func ParseTests(output string) (Tests, bool) {
+	return parseTests(split(readable(bound(output)).text))
+}
+
+// runner reads one sort of summary. Its words are looked for first, so that
+// the reading costs nothing where the runner did not run.
+type runner struct {
+	words []string // one of these is in the text
+	read  func(t text) (Tests, bool)
+}
+
+// The order decides where one runner's summary contains another's.
+func runners() []runner {
+	return []runner{
+		{[]string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"}, goTests},
+		{[]string{"Test Suites:", "Tests:  "}, jest},
+		{[]string{"Test Files  ", "      Tests  "}, vitest},
+		{[]string{" in ", "no tests ran", "short test summary"}, pytest},
+		{[]string{"Ran ", "NO TESTS RAN"}, unittest},
+		{[]string{"test result: "}, cargo},
+		{[]string{"<testsuite"}, junit},
+		{[]string{"Tests run: "}, surefire},
+		{[]string{"ℹ tests ", "# tests "}, nodeTest},
+		{[]string{" passing ("}, mocha},
+		{[]string{" examples, ", " example, "}, rspec},
+		{[]string{" runs, ", " tests, ", " test, "}, minitest},
+		{[]string{"OK (", "Tests: ", "No tests executed", "Tests:    "}, phpunit},
+		{[]string{"Failed:  ", "Passed!  - "}, dotnet},
+		{[]string{"ok 1", "1..0", "not ok"}, tap},
+	}
+}
+
+func parseTests(t text) (Tests, bool) {
+	for _, r := range runners() {
+		for _, w := range r.words {
+			if !strings.Contains(t.s, w) {
+				continue
+			}
+			if found, ok := r.read(t); ok {
+				if len(found.Items) > maxItems {
+					found.Items = found.Items[:maxItems]
+				}
+				return found, true
+			}
+			break
+		}
+	}
+	return Tests{}, false
+}
+
+// count returns the number before or after a word in s: "3 failed",
+// "Failures: 3". Zero when the word is not there.
+func count(s, word string) int {
+	for at := 0; ; {
+		i := strings.Index(s[at:], word)
+		if i < 0 {
+			return 0
+		}
+		i += at
+		at = i + len(word)
+		if strings.HasSuffix(word, ":") || strings.HasSuffix(word, "=") {
+			n, _ := number(strings.TrimLeft(s[at:], " "), 0)
+			return n
+		}
+		from := strings.TrimRight(s[:i], " ")
+		j := len(from)
+		for j > 0 && isDigit(from[j-1]) {
+			j--
+		}
+		if j < len(from) && len(from)-j <= 7 {
+			n, _ := strconv.Atoi(from[j:])
+			return n
+		}
+	}
+}
+
+// each line that contains word, the last first, until f returns true.
+func lastWith(t text, word string, f func(l string) bool) bool {
+	if !strings.Contains(t.s, word) {
+		return false
+	}
+	for i := t.len() - 1; i >= 0; i-- {
+		if l := t.line(i); strings.Contains(l, word) && f(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// body collects the lines of one failing test: the first place in the project,
+// what was expected, and the first lines as the message.
+type body struct {
+	item Item
+	n    int
+}
+
+const bodyLines = 12
+
+func (b *body) add(l string) {
+	said := strings.TrimSpace(l)
+	said = strings.TrimSpace(strings.TrimPrefix(said, "│"))
+	if said == "" || strings.Trim(said, "-=_─⎯^~ ") == "" {
+		return
+	}
+	if p, ok := placeIn(said); ok && (b.item.File == "" || foreign(b.item.File) && !foreign(p.file)) {
+		b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
+	}
+	b.expectation(said)
+	if strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
+		return
+	}
+	if b.n++; b.n > bodyLines || len(b.item.Message)+len(said) > maxMessage {
+		return
+	}
+	if b.item.Message != "" {
+		b.item.Message += "\n"
+	}
+	b.item.Message += said
+}
+
+func (b *body) expectation(l string) {
+	want, got := expectation(l)
+	if b.item.Expected == "" {
+		b.item.Expected = want
+	}
+	if b.item.Received == "" {
+		b.item.Received = got
+	}
+}
+
+// expectation reads what an assertion wanted and what it got from one line;
+// either may be on a line of its own.
+func expectation(l string) (want, got string) {
+	for _, p := range []struct {
+		prefix string
+		isWant bool
+	}{
+		{"Expected: ", true}, {"expected: ", true}, {"Expected:", true}, {"expected: ", true}, {"right: ", true},
+		{"Received: ", false}, {"got: ", false}, {"Actual: ", false}, {"actual: ", false}, {"actual  : ", false}, {"Actual:", false}, {"left: ", false},
+	} {
+		if rest, ok := strings.CutPrefix(l, p.prefix); ok {
+			if i := strings.Index(rest, " but was: "); i >= 0 {
+				return bare(rest[:i]), bare(rest[i+len(" but was: "):])
+			}
+			if p.isWant {
+				return strings.TrimSpace(rest), ""
+			}
+			return "", strings.TrimSpace(rest)
+		}
+	}
+	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"expected ", ", got "}, {"expected ", " but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}} {
+		i := strings.Index(l, p[0])
+		if i < 0 {
+			continue
+		}
+		rest := l[i+len(p[0]):]
+		if j := strings.Index(rest, p[1]); j > 0 {
+			a, b := bare(rest[:j]), bare(rest[j+len(p[1]):])
+			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED
+				return b, a
+			}
+			return a, b
+		}
+	}
+	for _, sep := range []string{", want ", ", expected ", "; want ", ", want: "} {
+		i := strings.LastIndex(l, sep)
+		if i < 0 {
+			continue
+		}
+		head := l[:i]
+		for _, k := range []string{" = ", "got ", "got: ", "returned "} {
+			if j := strings.LastIndex(head, k); j >= 0 {
+				head = head[j+len(k):]
+				break
+			}
+		}
+		return bare(l[i+len(sep):]), bare(head)
+	}
+	if rest, ok := strings.CutPrefix(l, "AssertionError: "); ok {
+		if a, b, ok := strings.Cut(rest, " != "); ok {
+			return strings.TrimSpace(b), strings.TrimSpace(a)
+		}
+	}
+	return "", ""
+}
+
+func bare(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 1 && s[0] == '<' && s[len(s)-1] == '>' {
+		s = s[1 : len(s)-1]
+	}
+	return s
+}
+
+// blocks reads failures that a runner numbers, "  1) name", each with the
+// lines up to the next one. A name may go on over lines that are deeper
+// indented and end in ":".
+func blocks(t text, from int, isEnd func(l string) bool) []Item {
+	var items []Item
+	var b *body
+	flush := func() {
+		if b != nil && len(items) < maxItems && (b.item.Message != "" || b.item.File != "") {
+			items = append(items, b.item)
+		}
+		b = nil
+	}
+	naming := false
+	for i := from; i < t.len(); i++ {
+		l := t.line(i)
+		if name, ok := numbered(l); ok {
+			flush()
+			b = &body{item: Item{Test: name}}
+			naming = !strings.HasSuffix(name, ":") || name == "Error:" || name == "Failure:"
+			continue
+		}
+		if b == nil {
+			continue
+		}
+		if isEnd(l) {
+			flush()
+			continue
+		}
+		said := strings.TrimSpace(l)
+		if naming && (b.item.Test == "Error:" || b.item.Test == "Failure:") {
+			b.item.Test, naming = strings.TrimSuffix(said, ":"), false
+			if p, ok := placeIn(b.item.Test); ok { // minitest: T#test [file:4]
+				b.item.File, b.item.Line = p.file, p.line
+				b.item.Test = strings.TrimRight(b.item.Test[:p.from], " [")
+			}
+			continue
+		}
+		if naming && strings.HasPrefix(l, "       ") && said != "" && b.item.Message == "" {
+			b.item.Test += " › " + strings.TrimSuffix(said, ":")
+			naming = !strings.HasSuffix(said, ":")
+			continue
+		}
+		naming = naming && said == ""
+		b.add(l)
+	}
+	flush()
+	return items
+}
+
+// numbered reads "  12) name".
+func numbered(l string) (string, bool) {
+	s := strings.TrimLeft(l, " ")
+	n, i := number(s, 0)
+	if n == 0 || !strings.HasPrefix(s[i:], ") ") {
+		return "", false
+	}
+	return strings.TrimSpace(s[i+2:]), true
+}

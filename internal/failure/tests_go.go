@@ -1,0 +1,181 @@
+package failure
+
+import "strings"
+
+// goTests reads `go test`, plain and with -v.
+func goTests(t text) (Tests, bool) {
+	g := goReader{at: map[string]*body{}}
+	for i := range t.len() {
+		g.line(t.line(i))
+	}
+	if !g.seen {
+		return Tests{}, false
+	}
+	return g.tests(), true
+}
+
+type goResult struct {
+	name string
+	end  byte // 'P', 'F' or 'S'
+}
+
+type goReader struct {
+	seen     bool
+	results  []goResult
+	at       map[string]*body // what the tests said, by name
+	current  string           // the test that speaks
+	panics   bool             // the lines belong to a stack trace
+	packages int              // that passed
+	broken   []Item           // packages that failed without a test
+	failing  bool             // a test failed in the current package
+	timedOut bool
+}
+
+func (g *goReader) line(l string) {
+	said := strings.TrimLeft(l, " \t")
+	switch {
+	case strings.HasPrefix(said, "=== "): // RUN, CONT, NAME, PAUSE
+		if f := strings.Fields(said); len(f) >= 3 {
+			g.current, g.panics = f[2], false
+		}
+	case strings.HasPrefix(said, "--- "):
+		g.result(said)
+	case strings.HasPrefix(l, "ok  \t"), strings.HasPrefix(l, "FAIL\t"), strings.HasPrefix(l, "?   \t"):
+		g.pack(l)
+	case strings.HasPrefix(l, "panic: "), strings.HasPrefix(l, "fatal error: "):
+		g.panics = true
+		g.timedOut = strings.HasPrefix(l, "panic: test timed out")
+		g.add(l)
+	case g.timedOut && strings.HasPrefix(l, "\t\t") && strings.HasSuffix(l, ")"): // running tests
+		name, _, _ := strings.Cut(said, " (")
+		g.current = name
+		g.results = append(g.results, goResult{name, 'F'})
+		g.failing = true
+		g.add("test timed out")
+	case g.panics:
+		if strings.HasPrefix(l, "\t") {
+			g.frame(said)
+		}
+	case l != said && said != "":
+		g.add(said)
+	}
+}
+
+func (g *goReader) result(said string) {
+	f := strings.Fields(said)
+	if len(f) < 3 {
+		return
+	}
+	end := f[1][0]
+	if f[1] != "PASS:" && f[1] != "FAIL:" && f[1] != "SKIP:" {
+		return
+	}
+	g.seen = true
+	g.current, g.panics = f[2], false
+	g.failing = g.failing || end == 'F'
+	g.results = append(g.results, goResult{f[2], end})
+}
+
+func (g *goReader) pack(l string) {
+	g.seen = true
+	f := strings.Split(l, "\t")
+	switch {
+	case l[0] == 'o' && !strings.Contains(l, "[no tests to run]"):
+		g.packages++
+	case l[0] == 'F' && !g.failing && len(f) > 1:
+		name, why, _ := strings.Cut(f[1], " ")
+		if why == "" && len(f) > 2 {
+			why = f[2]
+		}
+		if b := g.at[""]; b != nil && b.item.Message != "" {
+			why = b.item.Message
+		}
+		g.broken = append(g.broken, Item{Message: name + ": " + why})
+	}
+	g.failing, g.panics, g.timedOut, g.current = false, false, false, ""
+	delete(g.at, "")
+}
+
+func (g *goReader) body() *body {
+	b := g.at[g.current]
+	if b == nil {
+		if len(g.at) > 10_000 {
+			return &body{}
+		}
+		b = &body{}
+		g.at[g.current] = b
+	}
+	return b
+}
+
+func (g *goReader) add(l string) {
+	if file, rest, ok := strings.Cut(l, "Error Trace:"); ok && strings.TrimSpace(file) == "" { // testify
+		if p, ok := placeIn(rest); ok {
+			b := g.body()
+			b.item.File, b.item.Line = p.file, p.line
+		}
+	}
+	b := g.body()
+	p, ok := placeIn(l)
+	if ok && p.from == 0 && strings.HasPrefix(p.rest, ": ") {
+		if b.item.File == "" {
+			b.item.File, b.item.Line = p.file, p.line
+		}
+		if rest := p.rest[2:]; p.file == b.item.File && p.line == b.item.Line {
+			l = rest
+		}
+	}
+	b.add(l)
+}
+
+// frame takes the first call of the project's own code in a panic.
+func (g *goReader) frame(said string) {
+	b := g.body()
+	if p, ok := placeIn(said); ok && !foreign(p.file) && b.item.File == "" {
+		b.item.File, b.item.Line = p.file, p.line
+	}
+}
+
+// tests counts the leaves: a test with subtests is only their sum.
+func (g *goReader) tests() Tests {
+	parents := map[string]bool{}
+	for _, r := range g.results {
+		for i := range len(r.name) {
+			if r.name[i] == '/' {
+				parents[r.name[:i]] = true
+			}
+		}
+	}
+	out := Tests{Runner: "go"}
+	verbose := false
+	for _, r := range g.results {
+		verbose = verbose || r.end == 'P'
+		if parents[r.name] && g.at[r.name] == nil {
+			continue
+		}
+		if parents[r.name] && r.end != 'F' {
+			continue
+		}
+		switch r.end {
+		case 'P':
+			out.Passed++
+		case 'S':
+			out.Skipped++
+		case 'F':
+			out.Failed++
+			it := Item{Test: r.name}
+			if b := g.at[r.name]; b != nil {
+				it = b.item
+				it.Test = r.name
+			}
+			out.Items = append(out.Items, it)
+		}
+	}
+	if !verbose {
+		out.Passed += g.packages
+	}
+	if len(out.Items) == 0 {
+		out.Items = g.broken
+	}
+	return out
+}

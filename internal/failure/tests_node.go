@@ -1,0 +1,301 @@
+package failure
+
+import "strings"
+
+// jest reads "Tests:       3 failed, 10 passed, 13 total".
+func jest(t text) (Tests, bool) {
+	out := Tests{Runner: "jest"}
+	ok := lastWith(t, "Tests:  ", func(l string) bool {
+		if !strings.HasSuffix(strings.TrimSpace(l), " total") {
+			return false
+		}
+		out.Passed, out.Failed, out.Skipped = count(l, " passed"), count(l, " failed"), count(l, " skipped")+count(l, " todo")
+		return true
+	})
+	if !ok {
+		if !strings.Contains(t.s, "No tests found, exiting") || !strings.Contains(t.s, "testMatch") {
+			return out, false
+		}
+		return out, true
+	}
+	out.Items = bulleted(t)
+	return out, true
+}
+
+// bulleted reads jest's failures: "  ● suite › test" and the lines below.
+func bulleted(t text) []Item {
+	var items []Item
+	var b *body
+	file := ""
+	seen := map[string]bool{}
+	flush := func() {
+		if b != nil && !seen[b.item.Test] && len(items) < maxItems {
+			seen[b.item.Test] = true
+			items = append(items, b.item)
+		}
+		b = nil
+	}
+	for i := range t.len() {
+		l := t.line(i)
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), "● "); ok && strings.HasPrefix(l, "  ●") {
+			flush()
+			b = &body{item: Item{Test: rest, File: file}}
+			continue
+		}
+		if rest, ok := strings.CutPrefix(l, "FAIL "); ok {
+			flush()
+			file = strings.Fields(rest + " ?")[0]
+			continue
+		}
+		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") || strings.HasPrefix(l, "Summary of all failing") {
+			flush()
+		}
+		if b != nil {
+			said := strings.TrimSpace(l)
+			if p, ok := placeIn(said); ok && strings.HasPrefix(said, "at ") && b.item.Line == 0 && !foreign(p.file) {
+				b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
+			}
+			b.add(l)
+		}
+	}
+	flush()
+	return items
+}
+
+// vitest reads "      Tests  1 failed | 3 passed (4)".
+func vitest(t text) (Tests, bool) {
+	out := Tests{Runner: "vitest"}
+	ok := lastWith(t, "  Tests  ", func(l string) bool {
+		out.Passed, out.Failed, out.Skipped = count(l, " passed"), count(l, " failed"), count(l, " skipped")+count(l, " todo")
+		return out.Passed+out.Failed+out.Skipped > 0 || strings.Contains(l, "no tests")
+	})
+	if !ok && !strings.Contains(t.s, "No test files found") {
+		return out, false
+	}
+	var b *body
+	flush := func() {
+		if b != nil && len(out.Items) < maxItems && b.item.Message != "" {
+			out.Items = append(out.Items, b.item)
+		}
+		b = nil
+	}
+	for i := range t.len() {
+		l := t.line(i)
+		said := strings.TrimSpace(l)
+		switch {
+		case strings.HasPrefix(said, "FAIL  "):
+			flush()
+			b = vitestTest(said[len("FAIL  "):])
+		case b == nil:
+		case strings.HasPrefix(said, "⎯⎯"), strings.HasPrefix(said, "Test Files "):
+			flush()
+		case strings.HasPrefix(said, "❯ "):
+			if p, ok := placeIn(said); ok && b.item.Line == 0 && !foreign(p.file) {
+				b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
+			}
+		case strings.HasPrefix(said, "- ") && said != "- Expected" && b.item.Expected == "":
+			b.item.Expected = said[2:]
+		case strings.HasPrefix(said, "+ ") && said != "+ Received" && b.item.Received == "":
+			b.item.Received = said[2:]
+		default:
+			b.add(l)
+		}
+	}
+	flush()
+	return out, true
+}
+
+func vitestTest(name string) *body {
+	file, test, ok := strings.Cut(name, " > ")
+	file = strings.TrimSpace(file)
+	if i := strings.LastIndex(file, " "); i >= 0 && !strings.Contains(file, "[") { // "|project| file"
+		file = file[i+1:]
+	}
+	if i := strings.Index(file, " ["); i > 0 {
+		file = file[:i]
+	}
+	if !ok {
+		test = file
+	}
+	return &body{item: Item{File: file, Test: test}}
+}
+
+// mocha reads "  3 passing (12ms)", "  1 failing" and the numbered failures.
+func mocha(t text) (Tests, bool) {
+	out := Tests{Runner: "mocha"}
+	from := -1
+	for i := t.len() - 1; i >= 0 && from < 0; i-- {
+		if strings.Contains(t.line(i), " passing (") {
+			from = i
+		}
+	}
+	if from < 0 {
+		return out, false
+	}
+	out.Passed = count(t.line(from), " passing")
+	for i := from; i < t.len() && i < from+5; i++ {
+		out.Failed += count(t.line(i), " failing")
+		out.Skipped += count(t.line(i), " pending")
+	}
+	out.Items = blocks(t, from, func(l string) bool { return strings.HasPrefix(l, "npm ERR") })
+	return out, true
+}
+
+// nodeTest reads the summary of node:test, of its spec and its TAP reporter:
+// "ℹ tests 5", "ℹ pass 3", "ℹ fail 2".
+func nodeTest(t text) (Tests, bool) {
+	out := Tests{Runner: "node"}
+	seen := 0
+	for i := max(0, t.len()-400); i < t.len(); i++ {
+		l := t.line(i)
+		rest, ok := strings.CutPrefix(l, "ℹ ")
+		if !ok {
+			if rest, ok = strings.CutPrefix(l, "# "); !ok {
+				continue
+			}
+		}
+		word, num, _ := strings.Cut(rest, " ")
+		n, end := number(num, 0)
+		if end == 0 || end != len(strings.TrimSpace(num)) {
+			continue
+		}
+		switch word {
+		case "pass":
+			out.Passed = n
+		case "fail":
+			out.Failed = n
+		case "skipped", "todo":
+			out.Skipped += n
+		case "tests":
+		default:
+			continue
+		}
+		seen++
+	}
+	if seen < 3 {
+		return out, false
+	}
+	if out.Items = tapItems(t); len(out.Items) == 0 {
+		out.Items = crossed(t)
+	}
+	return out, true
+}
+
+// crossed reads the part "✖ failing tests:" of node's spec reporter.
+func crossed(t text) []Item {
+	var items []Item
+	var b *body
+	var at place
+	found := false
+	for i := range t.len() {
+		l := t.line(i)
+		said := strings.TrimSpace(l)
+		switch {
+		case strings.HasPrefix(said, "✖ failing tests:"):
+			found = true
+		case !found:
+		case strings.HasPrefix(said, "test at "):
+			at, _ = placeIn(said)
+		case strings.HasPrefix(said, "✖ "):
+			if b != nil && len(items) < maxItems {
+				items = append(items, b.item)
+			}
+			name, _, _ := strings.Cut(said[len("✖ "):], " (")
+			b = &body{item: Item{Test: name, File: at.file, Line: at.line, Column: at.col}}
+		case b != nil:
+			nodeValues(b, said)
+			b.add(l)
+		}
+	}
+	if b != nil && len(items) < maxItems {
+		items = append(items, b.item)
+	}
+	return items
+}
+
+// nodeValues reads the fields of an assertion error: "expected: 2,".
+func nodeValues(b *body, said string) {
+	if v, ok := strings.CutPrefix(said, "expected: "); ok && b.item.Expected == "" {
+		b.item.Expected = strings.TrimSuffix(v, ",")
+	}
+	if v, ok := strings.CutPrefix(said, "actual: "); ok && b.item.Received == "" {
+		b.item.Received = strings.TrimSuffix(v, ",")
+	}
+}
+
+// tap reads the Test Anything Protocol: a plan, and "ok" and "not ok" lines.
+func tap(t text) (Tests, bool) {
+	out := Tests{Runner: "tap"}
+	plan := false
+	for i := range t.len() {
+		l := t.line(i)
+		switch {
+		case strings.HasPrefix(l, "1.."):
+			_, end := number(l, 3)
+			plan = plan || end > 3
+		case strings.HasPrefix(l, "ok ") && directive(l, "skip"), strings.HasPrefix(l, "not ok ") && (directive(l, "todo") || directive(l, "skip")):
+			out.Skipped++
+		case strings.HasPrefix(l, "ok ") && tapNumber(l[3:]):
+			out.Passed++
+		case strings.HasPrefix(l, "not ok ") && tapNumber(l[7:]):
+			out.Failed++
+		}
+	}
+	if !plan && out.Passed+out.Failed < 2 {
+		return out, false
+	}
+	out.Items = tapItems(t)
+	return out, true
+}
+
+func tapNumber(s string) bool { return s != "" && (isDigit(s[0]) || s[0] == '-') }
+
+func directive(l, word string) bool {
+	i := strings.LastIndex(l, " # ")
+	return i >= 0 && len(l) >= i+3+len(word) && strings.EqualFold(l[i+3:i+3+len(word)], word)
+}
+
+// tapItems reads the failures of TAP: the innermost "not ok" with what stands
+// below it in "#" lines or in a YAML block.
+func tapItems(t text) []Item {
+	var items []Item
+	var b *body
+	flush := func() {
+		if b != nil && len(items) < maxItems {
+			items = append(items, b.item)
+		}
+		b = nil
+	}
+	for i := range t.len() {
+		l := t.line(i)
+		said := strings.TrimSpace(l)
+		if strings.HasPrefix(said, "not ok ") && !directive(l, "todo") && !directive(l, "skip") {
+			flush()
+			b = &body{item: Item{Test: tapName(said)}}
+			continue
+		}
+		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") || strings.HasPrefix(said, "# tests ") {
+			flush()
+		}
+		if b == nil || said == "---" || said == "..." || strings.HasPrefix(said, "duration_ms:") || strings.HasPrefix(said, "type:") {
+			continue
+		}
+		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
+		nodeValues(b, said)
+		if v, ok := strings.CutPrefix(said, "location: '"); ok {
+			if p, ok := placeIn(v); ok {
+				b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
+			}
+			continue
+		}
+		b.add(said)
+	}
+	flush()
+	return items
+}
+
+func tapName(said string) string {
+	s := strings.TrimPrefix(said, "not ok ")
+	_, i := number(s, 0)
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s[i:]), "- "))
+}

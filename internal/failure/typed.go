@@ -1,0 +1,102 @@
+package failure
+
+import "strings"
+
+// byTypedErrors reads the errors that the provider typed, the newest that says
+// something. An agent that exits 0 has got over them; then they only decide
+// when nothing else is known.
+func byTypedErrors(e Evidence) verdict {
+	v := verdict{class: Unknown, line: -1}
+	for i := len(e.Errors) - 1; i >= 0; i-- {
+		c := classOf(e.Errors[i])
+		if c == Unknown {
+			continue
+		}
+		v = verdict{class: c, weight: 100, line: -1, typed: &e.Errors[i]}
+		if c == QuotaExhausted || c == RateLimit || c == ServiceUnavailable {
+			v.flags |= provider
+		}
+		if setupError(e.Errors[i]) {
+			v.flags |= setup
+		}
+		if e.ExitCode == 0 && e.Signal == "" && !e.TimedOut && !e.CutOff {
+			v.weight = 50
+		}
+		return v
+	}
+	return v
+}
+
+// setupError: asking for a model that does not exist stays wrong until a
+// person changes the configuration.
+func setupError(a APIError) bool {
+	return a.Status == 404 || strings.Contains(a.Type, "not_found")
+}
+
+// classOf reads one typed error: first what it is about, then the provider's
+// word for it, then the status.
+func classOf(a APIError) Class {
+	if c := byMessage(a); c != Unknown {
+		return c
+	}
+	typ := strings.ToLower(a.Type)
+	switch {
+	case has(typ, "usagelimit", "usage_limit", "quota", "billing", "credit", "payment"):
+		return QuotaExhausted
+	case has(typ, "context_length", "too_long", "too_large", "max_tokens"):
+		return ContextLength
+	case has(typ, "rate_limit", "ratelimit", "throttl", "too_many", "resource_exhausted"):
+		return RateLimit
+	case has(typ, "auth", "permission", "forbidden", "api_key"):
+		return Auth
+	case has(typ, "overloaded", "server_error", "api_error", "unavailable", "internal"):
+		return ServiceUnavailable
+	case has(typ, "timeout", "timed_out"):
+		return Timeout
+	case has(typ, "connection", "network"):
+		return Network
+	case has(typ, "invalid", "not_found", "bad_request"):
+		return Validation
+	}
+	return byStatus(a.Status)
+}
+
+// byMessage tells apart what providers put under one status: a plan that is
+// used up from a rate (429), a prompt that is too long from a bad request (400).
+func byMessage(a APIError) Class {
+	h := rules().find(split(a.Type + " " + cut(a.Message, 2000)))
+	best := byWords(h, func(c Class) bool { return c == QuotaExhausted || c == ContextLength || c == RateLimit })
+	if best.class == ContextLength && a.Status >= 500 {
+		return Unknown
+	}
+	return best.class
+}
+
+func byStatus(status int) Class {
+	switch {
+	case status == 401 || status == 403 || status == 407:
+		return Auth
+	case status == 402:
+		return QuotaExhausted
+	case status == 408:
+		return Timeout
+	case status == 413:
+		return ContextLength
+	case status == 429:
+		return RateLimit
+	case status >= 500 && status <= 599:
+		return ServiceUnavailable
+	case status >= 400 && status <= 499:
+		return Validation
+	}
+	return Unknown
+}
+
+func has(s string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
+}

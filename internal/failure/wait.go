@@ -1,0 +1,207 @@
+package failure
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Waits are at most this long; what names a later time is misread.
+const waitMax = 32 * 24 * time.Hour
+
+var waitWords = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		// limit reached|1763640000
+		regexp.MustCompile(`(?i)(?:limit|reached|reset\w*)\S{0,20}?[|=: ]+["']?(1[5-9]\d{8})(\d{3})?\b`),
+		// in 2h 15m; after 37 seconds; retry-after: 60
+		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
+		// resets 9pm (America/New_York); try again at 1:27 PM; at Nov 21, 2026 3:04 PM
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:(?:on )?((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT)\)?)?`),
+		// 2026-11-20T18:00:00Z
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\D{0,20}(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)`),
+	}
+})
+
+// waitUntil reads when msg says that a service works again. Clock times are
+// read in now's location unless msg names another; a time that is already past
+// today means tomorrow. The zero time means that msg does not say, or that
+// what it says is more than waitMax ahead.
+func waitUntil(msg string, now time.Time) time.Time {
+	if now.IsZero() {
+		return time.Time{}
+	}
+	for i, read := range []func([]string, time.Time) time.Time{epoch, span, clock, stamp} {
+		// A full date holds a clock time, so it is looked for first.
+		if i == 2 {
+			if m := waitWords()[3].FindStringSubmatch(msg); m != nil {
+				if t := sensible(stamp(m, now), now); !t.IsZero() {
+					return t
+				}
+			}
+		}
+		for _, m := range waitWords()[i].FindAllStringSubmatch(msg, 8) {
+			if t := sensible(read(m, now), now); !t.IsZero() {
+				return t
+			}
+		}
+	}
+	return time.Time{}
+}
+
+func sensible(t, now time.Time) time.Time {
+	if t.IsZero() || t.Before(now) || t.Sub(now) > waitMax {
+		return time.Time{}
+	}
+	return t
+}
+
+func epoch(m []string, now time.Time) time.Time {
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).In(now.Location())
+}
+
+// span reads "2h 15m", "37 seconds", "1.493s"; a bare number is seconds.
+func span(m []string, now time.Time) time.Time {
+	d, ok := duration(m[1])
+	if !ok {
+		return time.Time{}
+	}
+	return now.Add(d)
+}
+
+func duration(s string) (time.Duration, bool) {
+	var sum time.Duration
+	found := false
+	for s = strings.TrimLeft(s, " ,"); s != ""; s = strings.TrimLeft(s, " ,") {
+		s = strings.TrimPrefix(s, "and ")
+		n := 0
+		for n < len(s) && (isDigit(s[n]) || s[n] == '.') {
+			n++
+		}
+		value, err := strconv.ParseFloat(s[:n], 64)
+		if err != nil || value > 1e7 {
+			return sum, found
+		}
+		s = strings.TrimLeft(s[n:], " ")
+		u := 0
+		for u < len(s) && isLower(lower(s[u])) {
+			u++
+		}
+		unit := unitOf(strings.ToLower(s[:u]))
+		if unit == 0 {
+			return sum, found
+		}
+		sum += time.Duration(value * float64(unit))
+		found = true
+		s = s[u:]
+	}
+	return sum, found
+}
+
+func unitOf(word string) time.Duration {
+	switch {
+	case word == "ms":
+		return time.Millisecond
+	case word == "" || word[0] == 's':
+		return time.Second
+	case word[0] == 'm':
+		return time.Minute
+	case word[0] == 'h':
+		return time.Hour
+	case word[0] == 'd':
+		return 24 * time.Hour
+	}
+	return 0
+}
+
+var months = [...]string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
+
+// clock reads "9pm", "1:27 PM", "14:05", "Nov 21 9am", with a zone or without.
+func clock(m []string, now time.Time) time.Time {
+	month, day, year, hour, minute, half, zone := m[1], m[2], m[3], m[4], m[5], m[6], m[7]
+	if half == "" && minute == "" {
+		return time.Time{} // a bare number is no time
+	}
+	h, _ := strconv.Atoi(hour)
+	min, _ := strconv.Atoi(minute)
+	if half != "" {
+		if h < 1 || h > 12 {
+			return time.Time{}
+		}
+		h %= 12
+		if lower(half[0]) == 'p' {
+			h += 12
+		}
+	}
+	if h > 23 || min > 59 {
+		return time.Time{}
+	}
+	// The programs that name another zone name the machine's own, which is now's.
+	if zone == "UTC" || zone == "GMT" {
+		now = now.UTC()
+	}
+	if month == "" {
+		t := time.Date(now.Year(), now.Month(), now.Day(), h, min, 0, 0, now.Location())
+		if !t.After(now) {
+			t = time.Date(now.Year(), now.Month(), now.Day()+1, h, min, 0, 0, now.Location())
+		}
+		return t
+	}
+	y, d := now.Year(), 0
+	d, _ = strconv.Atoi(day)
+	if n, err := strconv.Atoi(year); err == nil {
+		y = n
+	}
+	for i, name := range months {
+		if strings.EqualFold(month[:3], name) {
+			t := time.Date(y, time.Month(i+1), d, h, min, 0, 0, now.Location())
+			if year == "" && t.Before(now) {
+				t = t.AddDate(1, 0, 0)
+			}
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+func stamp(m []string, now time.Time) time.Time {
+	s := strings.Replace(m[1], " ", "T", 1)
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.In(now.Location())
+		}
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// untilOf says until when the provider named a wait: typed, else in the words
+// of the message that decided.
+func untilOf(e Evidence, t text, v verdict) time.Time {
+	if a := v.typed; a != nil {
+		switch {
+		case !a.ResetAt.IsZero():
+			return a.ResetAt
+		case a.RetryAfter > 0 && !e.Now.IsZero():
+			return e.Now.Add(a.RetryAfter)
+		}
+		if at := waitUntil(cut(a.Message, 2000), e.Now); !at.IsZero() {
+			return at
+		}
+	}
+	for i := max(0, v.line-1); v.line >= 0 && i < t.len() && i <= v.line+3; i++ {
+		if at := waitUntil(t.line(i), e.Now); !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
+}
