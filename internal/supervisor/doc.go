@@ -1,3 +1,28 @@
 // Package supervisor is the small process that owns what a run starts while
 // pawl itself may come and go.
+//
+// [Start] starts one for a run; it runs [Serve]. Over a socket it takes one
+// [Job] at a time, an agent or a gate alike, adopts all that the job starts,
+// keeps its output in files, parses and meters it, enforces the limits, and
+// ends whatever is left. A result is in its file before anyone is told.
+//
+//	            hello/attach                     run
+//	(started) ───────────────▶ attended, idle ◀───────▶ attended, busy
+//	    │ lease                  │ EOF, lease     result   │ EOF    ▲ attach
+//	    ▼                        ▼                         ▼        │
+//	  (exit) ◀──────────────── (exit) ◀──────────── unattended, busy
+//	                                    result, or lease: end the job
+//
+// The client renews the lease while it lives. A supervisor whose lease runs
+// out ends its job with the reason "lease" and exits; one that loses its
+// client with nothing to do exits at once. If the supervisor dies, the client
+// ends what it left (it fell to the client, or is found by its mark) and
+// makes a result with the reason "lost". If both die, the next pawl sweeps by
+// the mark.
+//
+// What is authoritative: the result file. A job whose result is there never
+// runs again, whoever asks.
+//
+// The package knows no agent program: parsers are handed in. It never starts
+// a job twice, and never tries one again by itself.
 package supervisor

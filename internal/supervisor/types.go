@@ -36,8 +36,11 @@ type Job struct {
 	Prompt string `json:"prompt,omitempty"`
 	Watch  string `json:"watch,omitempty"`
 	// Merge sends stderr to the same file as stdout, in order.
-	Merge  bool   `json:"merge,omitempty"`
-	Limits Limits `json:"limits"`
+	Merge bool `json:"merge,omitempty"`
+	// Prices lets a cost limit work for programs that report tokens only; nil
+	// estimates nothing.
+	Prices agent.Prices `json:"prices,omitempty"`
+	Limits Limits       `json:"limits"`
 }
 
 // Result is how a job ended.
@@ -63,4 +66,6 @@ type Stream struct {
 	Truncated bool   `json:"truncated,omitempty"`
 	Head      string `json:"head,omitempty"` // first 8 KiB
 	Tail      string `json:"tail,omitempty"` // last 64 KiB, when longer than Head
+	// Note says why the file is not whole, other than by the limit.
+	Note string `json:"note,omitempty"`
 }

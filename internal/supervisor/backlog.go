@@ -1,0 +1,60 @@
+package supervisor
+
+import "github.com/pawl-dev/pawl/internal/agent"
+
+// Bounds of what waits for a slow reader.
+const (
+	backlogEvents = 1024
+	backlogBytes  = 2 << 20
+	liveText      = 16 << 10 // of one event's text; the file has all of it
+)
+
+// note is an event on its way to a client.
+type note struct {
+	kind agent.EventKind
+	data []byte // JSON
+}
+
+// backlog holds events for a reader that may be slow, and forgets the oldest
+// words before anything that counts.
+type backlog struct {
+	notes   []note
+	bytes   int
+	dropped int
+}
+
+func (b *backlog) add(n note) {
+	b.notes = append(b.notes, n)
+	b.bytes += len(n.data)
+	for len(b.notes) > backlogEvents || (b.bytes > backlogBytes && len(b.notes) > 1) {
+		b.drop()
+	}
+}
+
+func (b *backlog) drop() {
+	at := 0
+	for i, n := range b.notes {
+		if wordy(n.kind) {
+			at = i
+			break
+		}
+	}
+	b.bytes -= len(b.notes[at].data)
+	b.notes = append(b.notes[:at], b.notes[at+1:]...)
+	b.dropped++
+}
+
+func (b *backlog) take() ([]note, int) {
+	notes, dropped := b.notes, b.dropped
+	*b = backlog{}
+	return notes, dropped
+}
+
+// wordy events are for people who watch; the others carry numbers and ends.
+func wordy(kind agent.EventKind) bool {
+	switch kind {
+	case agent.Text, agent.Thinking, agent.ToolStart, agent.ToolEnd, agent.Unknown:
+		return true
+	}
+	return false
+}

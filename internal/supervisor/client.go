@@ -1,0 +1,289 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+var (
+	// ErrGone: no supervisor serves the run. What its jobs came to is in
+	// their result files.
+	ErrGone = errors.New("no supervisor serves this run")
+	// ErrRunning: a supervisor serves the run already; attach to it.
+	ErrRunning = errors.New("a supervisor serves this run already")
+	// ErrTaken: another pawl attached to the run's supervisor. The job goes on
+	// there.
+	ErrTaken = errors.New("another pawl took the run over")
+)
+
+const (
+	// DefaultLease is how long a supervisor goes on without its client.
+	DefaultLease = 30 * time.Second
+	// MarkName is the variable that all processes of a run carry.
+	MarkName = "PAWL_RUN"
+
+	readyBound = 10 * time.Second
+	exitBound  = 5 * time.Second
+	lostGrace  = 2 * time.Second
+	logLimit   = 1 << 20
+)
+
+// Mark is what [process.Sweep] finds the processes of a run by.
+func Mark(run string) string { return MarkName + "=" + run }
+
+// Options say how a supervisor is started.
+type Options struct {
+	RunDir string        // the run's folder; made when missing, 0700 from then on
+	Exe    string        // "" is this program
+	Args   []string      // what makes Exe call Serve; RunDir is appended
+	Lease  time.Duration // 0 is DefaultLease
+	Run    string        // the run's id, for the mark
+}
+
+// Client is a run's connection to its supervisor. Run, one at a time, and
+// Kill, at any time, may be called from different goroutines.
+type Client struct {
+	opts  Options // RunDir only when attached
+	turn  sync.Mutex
+	hurry context.Context // done: no grace for what a dead supervisor left
+	rush  context.CancelFunc
+
+	mu sync.Mutex
+	s  *session
+}
+
+// Start starts a supervisor and attaches to it. ctx bounds the start only. The
+// error is ErrRunning when one serves the run already. The caller becomes the
+// adopter of orphans (see [process.BecomeSubreaper]).
+func Start(ctx context.Context, o Options) (*Client, error) {
+	dir, err := filepath.Abs(o.RunDir)
+	if err != nil || o.Run == "" || strings.ContainsAny(o.Run, "=\x00") {
+		return nil, fmt.Errorf("cannot start a supervisor: bad run %q in folder %q", o.Run, o.RunDir)
+	}
+	o.RunDir = dir
+	if o.Lease <= 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Exe == "" {
+		if o.Exe, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("cannot start a supervisor: %v", err)
+		}
+	}
+	if err := process.BecomeSubreaper(); err != nil {
+		return nil, err
+	}
+	s, err := startSession(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(o, s), nil
+}
+
+// Attach comes back to the supervisor of a run. Status.Job is what it runs:
+// pass it to [Client.Run] to get its events from now on and its result. The
+// error is ErrGone when there is none; one that does not answer is ended
+// first. A client that was attached before gets ErrTaken.
+func Attach(ctx context.Context, runDir string) (*Client, Status, error) {
+	dir, err := filepath.Abs(runDir)
+	if err != nil {
+		return nil, Status{}, fmt.Errorf("cannot attach: %v", err)
+	}
+	conn, err := dial(ctx, dir)
+	if err != nil {
+		return nil, Status{}, err
+	}
+	pid := peerPID(conn)
+	s := newSession(conn, nil)
+	status, err := s.greet(ctx, request{Op: opAttach})
+	if err != nil {
+		s.close()
+		if ctx.Err() == nil && errors.Is(err, errSilent) {
+			endSilent(pid)
+		}
+		if ctx.Err() == nil {
+			err = ErrGone
+		}
+		return nil, Status{}, err
+	}
+	s.keepUp()
+	return newClient(Options{RunDir: dir}, s), status, nil
+}
+
+// Probe asks the supervisor of a run how it is, without attaching. ErrGone
+// when there is none.
+func Probe(ctx context.Context, runDir string) (Status, error) {
+	dir, err := filepath.Abs(runDir)
+	if err != nil {
+		return Status{}, fmt.Errorf("cannot ask the supervisor: %v", err)
+	}
+	conn, err := dial(ctx, dir)
+	if err != nil {
+		return Status{}, err
+	}
+	s := newSession(conn, nil)
+	defer s.close()
+	status, err := s.greet(ctx, request{Op: opStatus})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errSilent) {
+		return Status{}, ErrGone
+	}
+	return status, err
+}
+
+func newClient(o Options, s *session) *Client {
+	c := &Client{opts: o, s: s}
+	c.hurry, c.rush = context.WithCancel(context.Background())
+	return c
+}
+
+// endSilent ends a supervisor that holds its socket and does not answer, for
+// it was stopped. What it ran is left to the sweep.
+func endSilent(pid int) {
+	id, err := process.Identify(pid)
+	if pid <= 1 || err != nil {
+		return
+	}
+	_ = id.Signal(syscall.SIGKILL)
+	ctx, cancel := context.WithTimeout(context.Background(), exitBound)
+	defer cancel()
+	id.AwaitEnd(ctx)
+}
+
+// startSession starts the process, connected from birth: no path is looked
+// up, nothing is tried again, and its end is seen at once.
+func startSession(ctx context.Context, o Options) (*session, error) {
+	log, err := prepareDir(o.RunDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	conn, theirs, err := pair()
+	if err != nil {
+		return nil, err
+	}
+	child, err := process.StartDetached(process.Command{
+		Args: append(append([]string{o.Exe}, o.Args...), o.RunDir), Dir: "/", Env: environment(o.Run),
+		Stdout: log, Stderr: log, Extra: []*os.File{theirs},
+	})
+	_ = theirs.Close()
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
+	}
+	s := newSession(conn, child)
+	if _, err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: Mark(o.Run)}); err != nil {
+		s.close()
+		endSilent(child.PID)
+		if errors.Is(err, ErrRunning) {
+			return nil, ErrRunning
+		}
+		return nil, fmt.Errorf("cannot start a supervisor: %v%s", err, lastLine(o.RunDir))
+	}
+	s.keepUp()
+	return s, nil
+}
+
+// environment is the supervisor's own: the sweep finds it by the mark, and it
+// is kept small. What its jobs get comes with them.
+func environment(run string) []string {
+	return append(os.Environ(), Mark(run), "GOGC=50", "GOMAXPROCS=2")
+}
+
+func logPath(runDir string) string { return filepath.Join(runDir, "supervisor.log") }
+
+// prepareDir makes the folder private and opens the log, emptied when long.
+func prepareDir(runDir string) (*os.File, error) {
+	if err := os.MkdirAll(runDir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the run's folder: %v", err)
+	}
+	if err := os.Chmod(runDir, 0o700); err != nil { //nolint:gosec // a folder needs x
+		return nil, fmt.Errorf("cannot make the run's folder private: %v", err)
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if info, err := os.Stat(logPath(runDir)); err == nil && info.Size() > logLimit {
+		flags |= os.O_TRUNC
+	}
+	log, err := os.OpenFile(logPath(runDir), flags, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the supervisor's log: %v", err)
+	}
+	return log, nil
+}
+
+// lastLine is the end of the log, for a message.
+func lastLine(runDir string) string {
+	f, err := os.Open(logPath(runDir))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.Size() > 4096 {
+		_, _ = f.Seek(-4096, io.SeekEnd)
+	}
+	data, _ := io.ReadAll(io.LimitReader(f, 4096))
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return " (its log ends: " + last + ")"
+	}
+	return ""
+}
+
+// Kill ends the running job at once, without grace: a second Ctrl+C.
+func (c *Client) Kill() {
+	c.rush()
+	if s := c.session(); s != nil {
+		_ = s.send(request{Op: opKill})
+	}
+}
+
+// Close leaves the supervisor. One that is idle exits, and Close waits for
+// that; one that runs a job goes on until the lease runs out.
+func (c *Client) Close() error {
+	s := c.session()
+	if s == nil {
+		return nil
+	}
+	idle := s.idle()
+	s.close()
+	if !idle || s.wasTaken() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), exitBound)
+	defer cancel()
+	if s.awaitExit(ctx) {
+		return nil
+	}
+	return c.bury(s)
+}
+
+func (c *Client) session() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.s
+}
+
+// bury makes sure that a supervisor which does not answer is dead, and ends
+// all that it left.
+func (c *Client) bury(s *session) error {
+	s.close()
+	_ = s.status.Supervisor.Signal(syscall.SIGKILL)
+	ctx, cancel := context.WithTimeout(context.Background(), exitBound)
+	defer cancel()
+	if !s.awaitExit(ctx) {
+		return fmt.Errorf("cannot end the supervisor, process %d: it does not react to KILL", s.status.Supervisor.PID)
+	}
+	ended, err := process.Sweep(c.hurry, s.status.Mark, lostGrace)
+	if err == nil && ended.Left > 0 {
+		err = fmt.Errorf("cannot end %d processes of the run", ended.Left)
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+// The test binary is the supervisor, and a client that can be killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "__supervise" {
+		if err := Serve(context.Background(), os.Args[2], testParsers); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "__client" {
+		playClient()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func testParsers(name string, _ Job) (agent.Parser, error) {
+	switch name {
+	case "json":
+		return eventLines{}, nil
+	case "panic":
+		return panics{}, nil
+	}
+	return nil, errors.New("unknown format " + name)
+}
+
+// eventLines reads lines that are events in JSON already; others are text.
+type eventLines struct{}
+
+func (eventLines) Line(line []byte, _ bool, emit func(agent.Event)) {
+	var e agent.Event
+	if json.Unmarshal(line, &e) != nil || e.Kind == "" {
+		e = agent.Event{Kind: agent.Text, Text: string(line)}
+	}
+	emit(e)
+}
+
+func (eventLines) Close(func(agent.Event)) {}
+
+type panics struct{}
+
+func (panics) Line([]byte, bool, func(agent.Event)) { panic("hostile") }
+func (panics) Close(func(agent.Event))              {}
+
+// clientOrder is what the client part does: start a supervisor, run a job.
+type clientOrder struct {
+	Options Options
+	Job     Job
+}
+
+// playClient says on stdout how far it came: "up", then the text of each
+// event, then the result.
+func playClient() {
+	var o clientOrder
+	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
+		panic(err)
+	}
+	c, err := Start(context.Background(), o.Options)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("up", c.session().status.Supervisor.PID)
+	r, err := c.Run(context.Background(), o.Job, func(e agent.Event) { fmt.Println(e.Text) })
+	fmt.Println("result", r.Exit, err)
+	_ = c.Close()
+}
+
+// killable is a client in a process of its own.
+type killable struct {
+	cmd        *exec.Cmd
+	lines      *bufio.Scanner
+	supervisor process.Identity
+}
+
+func startKillable(t *testing.T, o Options, job Job) *killable {
+	t.Helper()
+	data, err := json.Marshal(clientOrder{o, job})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &killable{cmd: exec.Command(os.Args[0], "__client")}
+	k.cmd.Stdin = strings.NewReader(string(data))
+	k.cmd.Stderr = os.Stderr
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.kill() })
+	k.lines = bufio.NewScanner(out)
+	pid := 0
+	if _, err := fmt.Sscanf(k.await(t, "up"), "up %d", &pid); err != nil {
+		t.Fatal(err)
+	}
+	if k.supervisor, err = process.Identify(pid); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// await reads lines up to one that starts with want.
+func (k *killable) await(t *testing.T, want string) string {
+	t.Helper()
+	for k.lines.Scan() {
+		if strings.HasPrefix(k.lines.Text(), want) {
+			return k.lines.Text()
+		}
+	}
+	t.Fatalf("the client ended before %q", want)
+	return ""
+}
+
+func (k *killable) kill() {
+	_ = k.cmd.Process.Signal(syscall.SIGKILL)
+	_ = k.cmd.Wait()
+}
+
+// run is one run of a test: a folder, a mark, and the promise that nothing of
+// it is left at the end.
+type run struct {
+	t   *testing.T
+	o   Options
+	dir string
+}
+
+func newRun(t *testing.T) *run {
+	t.Helper()
+	dir := t.TempDir()
+	r := &run{t: t, dir: dir, o: Options{
+		RunDir: filepath.Join(dir, "run"), Exe: os.Args[0], Args: []string{"__supervise"},
+		Lease: time.Minute, Run: fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()),
+	}}
+	t.Cleanup(func() {
+		ended, err := process.Sweep(context.Background(), Mark(r.o.Run), 0)
+		if err != nil || ended.Found > 0 {
+			t.Errorf("left behind: %+v, %v", ended, err)
+		}
+	})
+	return r
+}
+
+func (r *run) start() *Client {
+	r.t.Helper()
+	c, err := Start(context.Background(), r.o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	return c
+}
+
+// job is a shell script as a job. COUNT is a file that counts its starts.
+func (r *run) job(id, script string) Job {
+	return Job{
+		ID: id, Files: filepath.Join(r.o.RunDir, "job"+id), Dir: r.dir,
+		Args:   []string{"/bin/sh", "-c", "echo >>\"$COUNT\"; " + script},
+		Env:    append(os.Environ(), "COUNT="+r.counter(id)),
+		Parser: "json",
+	}
+}
+
+func (r *run) counter(id string) string { return filepath.Join(r.dir, "count"+id) }
+
+// starts is how often the job was started.
+func (r *run) starts(id string) int {
+	data, _ := os.ReadFile(r.counter(id))
+	return strings.Count(string(data), "\n")
+}
+
+// fifo makes a pipe in the file system to hold a job back with.
+func (r *run) fifo(name string) string {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	return path
+}
+
+// gone waits for the end of a process.
+func gone(t *testing.T, id process.Identity) {
+	t.Helper()
+	if !id.AwaitEnd(t.Context()) {
+		t.Fatalf("process %d does not end", id.PID)
+	}
+}
+
+// must takes the result of a run that has one.
+func must(t *testing.T) func(Result, error) Result {
+	t.Helper()
+	return func(r Result, err error) Result {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+// onText calls f at the first text event that is want.
+func onText(want string, f func()) func(agent.Event) {
+	done := false
+	return func(e agent.Event) {
+		if e.Text == want && !done {
+			done = true
+			f()
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+// eventsLimit is what is kept of a job's events.
+const eventsLimit = 16 << 20
+
+// meter reads an agent's stream while it comes: events go to the file and to
+// the client, and a limit that is passed is told at once.
+type meter struct {
+	limits  Limits
+	parser  agent.Parser
+	lines   *agent.Lines
+	totals  *agent.Collector
+	file    *process.Bounded
+	emit    func(note)
+	pass    func(loop.Ended) // a limit was passed
+	passed  bool
+	problem string // the parser failed on the stream
+}
+
+func newMeter(job Job, parser agent.Parser, emit func(note), pass func(loop.Ended)) *meter {
+	m := &meter{limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector()}
+	m.totals.SetPrices(job.Prices)
+	m.file = process.NewBounded(job.Files+".events.jsonl", eventsLimit)
+	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.event) })
+	return m
+}
+
+// take feeds the next bytes of the stream.
+func (m *meter) take(p []byte) {
+	m.guard(func() { _, _ = m.lines.Write(p) })
+}
+
+// finish takes the end of the stream and returns what it came to.
+func (m *meter) finish() agent.Outcome {
+	m.guard(func() {
+		m.lines.Flush()
+		m.parser.Close(m.event)
+	})
+	_ = m.file.Close()
+	return m.totals.Outcome()
+}
+
+// guard keeps a parser that panics on a hostile stream from taking the
+// supervisor, and with it the agent, down. The rest is not parsed.
+func (m *meter) guard(feed func()) {
+	if m.problem != "" {
+		return
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			m.problem = fmt.Sprintf("cannot parse the agent's output: %v", r)
+		}
+	}()
+	feed()
+}
+
+func (m *meter) event(e agent.Event) {
+	m.totals.Add(e)
+	m.publish(e)
+	if !m.passed {
+		if why := m.over(); why != loop.NotEnded {
+			m.passed = true
+			m.pass(why)
+		}
+	}
+}
+
+func (m *meter) publish(e agent.Event) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return
+	}
+	_, _ = m.file.Write(append(data, '\n'))
+	if len(e.Text) > liveText {
+		e.Text = strings.ToValidUTF8(e.Text[:liveText], "") + "…"
+		if data, err = json.Marshal(e); err != nil {
+			return
+		}
+	}
+	m.emit(note{kind: e.Kind, data: data})
+}
+
+// over names the limit that is passed: to reach it is allowed.
+func (m *meter) over() loop.Ended {
+	l := m.limits
+	cost, _ := m.totals.Cost()
+	switch {
+	case l.Cost > 0 && cost > l.Cost:
+		return loop.EndedCost
+	case l.Tokens > 0 && m.totals.Tokens() > l.Tokens:
+		return loop.EndedTokens
+	case l.Calls > 0 && m.totals.Calls() > l.Calls:
+		return loop.EndedCalls
+	case l.Turns > 0 && m.totals.Turns() > l.Turns:
+		return loop.EndedTurns
+	}
+	return loop.NotEnded
+}

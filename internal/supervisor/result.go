@@ -1,0 +1,133 @@
+package supervisor
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// LoadResult reads the result that a job left at its Files prefix; false when
+// there is none, because the job did not run, runs, or was lost.
+func LoadResult(files string) (Result, bool, error) {
+	data, err := os.ReadFile(files + ".result.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, false, nil
+	}
+	if err != nil {
+		return Result{}, false, fmt.Errorf("cannot read a job's result: %v", err)
+	}
+	var r Result
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Result{}, false, fmt.Errorf("cannot read a job's result from %s.result.json: %v", files, err)
+	}
+	return r, true, nil
+}
+
+// known is the stored result of just this job.
+func known(job Job) (Result, bool) {
+	r, ok, err := LoadResult(job.Files)
+	return r, ok && err == nil && r.ID == job.ID
+}
+
+// storeResult makes the result appear whole or not at all. It is not synced:
+// it survives kill -9, and after a power cut the job counts as lost.
+func storeResult(files string, r Result) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("cannot store the result of %s: %v", r.ID, err)
+	}
+	path := files + ".result.json"
+	err = os.WriteFile(path+".tmp", data, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		// The job took the folder away.
+		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+			err = os.WriteFile(path+".tmp", data, 0o600)
+		}
+	}
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot store the result of %s: %v", r.ID, err)
+	}
+	return nil
+}
+
+// Lost is the result of a job whose supervisor died: Ended "lost", with what
+// the job's files show of output, tokens and cost. If a result is there after
+// all, that one is returned. The result is stored, so that asking for the job
+// again does not run it again; an error says that this failed, and the Result
+// is good nevertheless. The caller has ended what the job left running.
+func Lost(job Job) (Result, error) { return lost(job, time.Time{}, 0) }
+
+func lost(job Job, started time.Time, elapsed time.Duration) (Result, error) {
+	if r, ok := known(job); ok {
+		return r, nil
+	}
+	r := Result{ID: job.ID, StartedAt: started, Elapsed: elapsed, Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}
+	r.Stdout = remains(job.Files + ".out")
+	r.Stderr = remains(job.Files + ".err")
+	r.Agent = replay(job)
+	r.Exit.Terminal = r.Agent.Terminal
+	return r, storeResult(job.Files, r)
+}
+
+// remains reads head and tail of an output file that was not finished.
+func remains(path string) Stream {
+	f, err := os.Open(path)
+	if err != nil {
+		return Stream{}
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return Stream{}
+	}
+	var c capture
+	c.bytes = info.Size()
+	head := make([]byte, min(c.bytes, headSize))
+	n, _ := io.ReadFull(f, head)
+	c.head = head[:n]
+	s := Stream{Bytes: c.bytes, Head: text(c.head)}
+	if c.bytes > headSize {
+		tail := make([]byte, min(c.bytes, tailSize))
+		n, _ := f.ReadAt(tail, c.bytes-int64(len(tail)))
+		s.Tail = text(tail[:n])
+	}
+	if _, err := os.Stat(path + ".tail"); err == nil {
+		s.Truncated = true
+		s.Note = "the supervisor died while it wrote; the end is in " + filepath.Base(path) + ".tail"
+	}
+	return s
+}
+
+// replay folds the events in the job's file again.
+func replay(job Job) agent.Outcome {
+	c := agent.NewCollector()
+	c.SetPrices(job.Prices)
+	f, err := os.Open(job.Files + ".events.jsonl")
+	if err != nil {
+		return c.Outcome()
+	}
+	defer func() { _ = f.Close() }()
+	for r := bufio.NewReader(f); ; {
+		line, err := readLine(r)
+		if err != nil {
+			return c.Outcome()
+		}
+		var e agent.Event
+		// The last line may be half a line.
+		if json.Unmarshal(line, &e) == nil {
+			c.Add(e)
+		}
+	}
+}

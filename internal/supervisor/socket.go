@@ -1,0 +1,200 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const socketName = "supervisor.sock"
+
+// errForeign: the other end belongs to another user.
+var errForeign = errors.New("cannot talk to the supervisor: the other end belongs to another user")
+
+// listen opens the socket of a run. The folder is for its owner alone.
+func listen(runDir string) (*net.UnixListener, func(), error) {
+	address, release, err := socketAddress(runDir, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
+		release()
+		return nil, nil, fmt.Errorf("cannot open the supervisor's socket: %v", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
+	if err != nil {
+		release()
+		return nil, nil, fmt.Errorf("cannot open the supervisor's socket in %s: %v", runDir, err)
+	}
+	return l, func() { _ = l.Close(); release() }, nil
+}
+
+// dial connects to the supervisor of a run; ErrGone when there is none.
+func dial(ctx context.Context, runDir string) (*net.UnixConn, error) {
+	address, release, err := socketAddress(runDir, false)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", address)
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, ErrGone
+	case err != nil:
+		return nil, fmt.Errorf("cannot reach the supervisor: %v", err)
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok || !sameUser(conn) {
+		_ = c.Close()
+		return nil, errForeign
+	}
+	return conn, nil
+}
+
+// pair makes two connected sockets: ours, and the file for the child.
+func pair() (*net.UnixConn, *os.File, error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a socket: %v", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "supervisor")
+	ours, err := connOf(os.NewFile(uintptr(fds[0]), "client"))
+	if err != nil {
+		_ = theirs.Close()
+		return nil, nil, err
+	}
+	return ours, theirs, nil
+}
+
+// connOf turns an open socket into a connection and closes f.
+func connOf(f *os.File) (*net.UnixConn, error) {
+	defer func() { _ = f.Close() }()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the socket: %v", err)
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return nil, errors.New("cannot use the socket: it is not a unix socket")
+	}
+	return conn, nil
+}
+
+// flushBound is how long a leaving supervisor tries to tell its client.
+const flushBound = time.Second
+
+// link is the supervisor's end of a connection. Messages wait in it for a
+// client that may be slow; the supervisor never does.
+type link struct {
+	conn   *net.UnixConn
+	reader *bufio.Reader
+	kick   chan struct{}
+	closed chan struct{} // no more messages will come
+	ended  chan struct{} // the writer has ended
+	once   sync.Once
+
+	mu       sync.Mutex
+	messages [][]byte
+	live     backlog
+}
+
+func newLink(conn *net.UnixConn) *link {
+	l := &link{
+		conn: conn, reader: bufio.NewReaderSize(conn, 4096),
+		kick: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go l.write()
+	return l
+}
+
+// send queues a message. The number is bounded by what the protocol answers.
+func (l *link) send(r reply) {
+	l.mu.Lock()
+	if len(l.messages) < 1024 {
+		l.messages = append(l.messages, encode(r))
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+// event queues an event, or drops an older one.
+func (l *link) event(n note) {
+	l.mu.Lock()
+	l.live.add(n)
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *link) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// close writes what is queued, within a bound, and closes the connection.
+func (l *link) close() {
+	l.once.Do(func() {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(flushBound))
+		close(l.closed)
+	})
+	<-l.ended
+}
+
+func (l *link) write() {
+	defer close(l.ended)
+	defer func() { _ = l.conn.Close() }()
+	for {
+		leaving := false
+		select {
+		case <-l.kick:
+		case <-l.closed:
+			leaving = true
+		}
+		if _, err := l.conn.Write(l.take()); err != nil {
+			// The reader of this link sees the end too; nothing else is to do.
+			return
+		}
+		if leaving {
+			return
+		}
+	}
+}
+
+// take returns all that waits: events before the messages, as a result comes
+// after its events.
+func (l *link) take() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []byte
+	if len(l.live.notes) > 0 {
+		notes, dropped := l.live.take()
+		r := reply{Op: opEvents, Dropped: dropped}
+		for _, n := range notes {
+			r.Events = append(r.Events, n.data)
+		}
+		out = encode(r)
+	}
+	for _, m := range l.messages {
+		out = append(out, m...)
+	}
+	l.messages = l.messages[:0]
+	return out
+}

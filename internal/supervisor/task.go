@@ -1,0 +1,328 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+const (
+	defaultGrace = 5 * time.Second
+	// settle is the time for the last helpers of a job (a tee behind a shell)
+	// to go by themselves after it has ended.
+	settle = 100 * time.Millisecond
+	// drainBound is how long a pipe is read after all processes are gone.
+	drainBound = 2 * time.Second
+	// pipeSize holds what programs write just before they exit: some lose it.
+	pipeSize = 1 << 20
+	// stuckBound is how long the end of a killed process is waited for.
+	stuckBound = 5 * time.Second
+)
+
+// task is one job while it runs.
+type task struct {
+	job     Job
+	mark    string
+	reaper  *process.Reaper
+	parsers Parsers
+	buffers *buffers
+	emit    func(note)
+	started time.Time
+
+	ending chan loop.Ended // why to end it; the first counts
+	hurry  context.Context // done: no grace
+	rush   context.CancelFunc
+	seen   atomic.Int64
+	logf   func(format string, args ...any)
+}
+
+func newTask(job Job, s *server) *task {
+	t := &task{
+		job: job, mark: s.mark, reaper: s.reaper, parsers: s.parsers, buffers: &s.buffers,
+		emit: s.emit, started: time.Now(), ending: make(chan loop.Ended, 1), logf: s.logf,
+	}
+	t.hurry, t.rush = context.WithCancel(context.Background())
+	return t
+}
+
+// end asks for the end of the job. Later reasons than the first do not count.
+func (t *task) end(why loop.Ended) {
+	select {
+	case t.ending <- why:
+	default:
+	}
+}
+
+// kill cuts the grace short.
+func (t *task) kill() {
+	t.end(loop.EndedStop)
+	t.rush()
+}
+
+// run runs the job to its end, leaves nothing running, and returns the result
+// after it was stored.
+func (t *task) run() Result {
+	defer t.rush()
+	r := Result{ID: t.job.ID, StartedAt: t.started}
+	if err := t.perform(&r); err != nil {
+		r.Error = err.Error()
+		r.Exit.Code = -1
+		var start *process.StartError
+		if errors.As(err, &start) {
+			r.Exit.Code = start.Code
+		}
+		r.Elapsed = time.Since(t.started)
+	}
+	if err := storeResult(t.job.Files, r); err != nil {
+		t.logf("%v", err)
+	}
+	return r
+}
+
+// output is the two streams of a job while they are read.
+type output struct {
+	out, err capture
+	meter    *meter
+	ends     []*os.File // our ends of the pipes
+	pumps    sync.WaitGroup
+}
+
+func (t *task) perform(r *Result) error {
+	o, err := t.outputs()
+	if err != nil {
+		return err
+	}
+	child, err := t.launch(o)
+	if err != nil {
+		return err
+	}
+	why := t.watch(child)
+	r.Elapsed = time.Since(t.started)
+	r.Exit = exitOf(child)
+	r.Exit.Ended = why.reason
+	r.Killed = why.killed + t.cleanUp(child)
+	t.drain(o, r)
+	return nil
+}
+
+// outputs prepares files and parser.
+func (t *task) outputs() (*output, error) {
+	o := &output{}
+	t.seen.Store(t.started.UnixNano())
+	o.out = capture{file: process.NewBounded(t.job.Files+".out", t.job.Limits.Output), seen: &t.seen}
+	o.err = capture{file: process.NewBounded(t.job.Files+".err", t.job.Limits.Output), seen: &t.seen}
+	if t.job.Parser != "" {
+		parser, err := t.parsers(t.job.Parser, t.job)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the output of %s: %v", t.job.Args[0], err)
+		}
+		o.meter = newMeter(t.job, parser, t.emit, t.end)
+		o.out.also = o.meter.take
+	}
+	return o, nil
+}
+
+// launch starts the process and the readers of its output.
+func (t *task) launch(o *output) (*process.Child, error) {
+	c := process.Command{Args: t.job.Args, Dir: t.job.Dir, Env: t.job.Env}
+	if t.mark != "" {
+		c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.mark)
+	}
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close()
+		}
+	}()
+	if t.job.Stdin != "" {
+		in, err := openInput(t.job.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		theirs = append(theirs, in)
+		c.Stdin = in
+	}
+	outR, outW, err := process.Pipe(pipeSize)
+	if err != nil {
+		return nil, err
+	}
+	theirs = append(theirs, outW)
+	o.ends = append(o.ends, outR)
+	c.Stdout, c.Stderr = outW, outW
+	if !t.job.Merge {
+		errR, errW, err := process.Pipe(pipeSize / 4)
+		if err != nil {
+			o.close()
+			return nil, err
+		}
+		theirs = append(theirs, errW)
+		o.ends = append(o.ends, errR)
+		c.Stderr = errW
+	}
+	child, err := t.reaper.Start(c)
+	if err != nil {
+		o.close()
+		return nil, err
+	}
+	o.read(t.buffers)
+	return child, nil
+}
+
+// openInput opens a file for stdin; a pipe or a socket could block for ever.
+func openInput(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the input: %v", err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, fmt.Errorf("cannot open the input: %s is not a regular file", path)
+	}
+	return f, nil
+}
+
+func (o *output) read(b *buffers) {
+	if b.out == nil {
+		b.out, b.err = make([]byte, chunkSize), make([]byte, chunkSize)
+	}
+	o.pumps.Go(func() { o.out.pump(o.ends[0], b.out) })
+	if len(o.ends) > 1 {
+		o.pumps.Go(func() { o.err.pump(o.ends[1], b.err) })
+	}
+}
+
+func (o *output) close() {
+	for _, f := range o.ends {
+		_ = f.Close()
+	}
+}
+
+// verdict is how the watch over a process ended.
+type verdict struct {
+	reason loop.Ended
+	killed int
+}
+
+// watch waits until the process has ended, by itself or at a limit.
+func (t *task) watch(child *process.Child) verdict {
+	idle := newIdleClock(t.job, &t.seen)
+	defer idle.stop()
+	wall := make(<-chan time.Time)
+	if t.job.Limits.Wall > 0 {
+		timer := time.NewTimer(t.job.Limits.Wall)
+		defer timer.Stop()
+		wall = timer.C
+	}
+	for {
+		select {
+		case <-child.Done():
+			return verdict{}
+		case why := <-t.ending:
+			return t.terminate(child, why)
+		case <-wall:
+			return t.terminate(child, loop.EndedTimeout)
+		case <-idle.timer.C:
+			idle.look()
+		case silent := <-idle.looked:
+			if silent {
+				return t.terminate(child, loop.EndedIdle)
+			}
+			idle.again()
+		}
+	}
+}
+
+// terminate ends the whole tree while the process still runs.
+func (t *task) terminate(child *process.Child, why loop.Ended) verdict {
+	ended := t.reaper.Terminate(t.hurry, t.grace())
+	select {
+	case <-child.Done():
+	case <-time.After(stuckBound):
+		t.logf("%s does not end although it was killed; it is left behind", t.job.ID)
+		return verdict{reason: why, killed: ended.Killed}
+	}
+	killed := ended.Killed
+	if child.Status().Signaled() && child.Status().Signal() == syscall.SIGKILL && killed > 0 {
+		killed-- // the process itself
+	}
+	return verdict{reason: why, killed: killed}
+}
+
+// cleanUp ends what the process left behind.
+func (t *task) cleanUp(child *process.Child) int {
+	idle := t.reaper.Idle()
+	select {
+	case <-child.Done():
+	default:
+		return 0
+	}
+	// The reaper looks once more right after each end, so a job that left
+	// nothing does not get as far as the timer.
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return 0
+	case <-timer.C:
+	case <-t.hurry.Done():
+	}
+	ended := t.reaper.Terminate(t.hurry, t.grace())
+	if ended.Left > 0 {
+		t.logf("%d processes of %s could not be ended", ended.Left, t.job.ID)
+	}
+	return ended.Found
+}
+
+func (t *task) grace() time.Duration {
+	if t.job.Limits.Grace > 0 {
+		return t.job.Limits.Grace
+	}
+	return defaultGrace
+}
+
+// drain reads what is left in the pipes, within a bound: an end of a pipe may
+// have been passed to a process that is not ours.
+func (t *task) drain(o *output, r *Result) {
+	for _, f := range o.ends {
+		_ = f.SetReadDeadline(time.Now().Add(drainBound))
+	}
+	o.pumps.Wait()
+	o.close()
+	r.Stdout, r.Stderr = o.out.finish(), o.err.finish()
+	if o.meter == nil {
+		return
+	}
+	r.Agent = o.meter.finish()
+	r.Exit.Terminal = r.Agent.Terminal
+	if o.meter.problem != "" {
+		t.logf("%s: %s", t.job.ID, o.meter.problem)
+		r.Stdout.Note = strings.TrimPrefix(r.Stdout.Note+"; "+o.meter.problem, "; ")
+	}
+}
+
+// exitOf turns the system's status into ours.
+func exitOf(child *process.Child) loop.Exit {
+	select {
+	case <-child.Done():
+	default:
+		return loop.Exit{Code: -1}
+	}
+	status := child.Status()
+	if status.Signaled() {
+		return loop.Exit{Code: -1, Signal: status.Signal().String()}
+	}
+	return loop.Exit{Code: status.ExitStatus()}
+}
+
+// Parsers makes a parser for the stream of a job by the format's name.
+type Parsers func(name string, job Job) (agent.Parser, error)
