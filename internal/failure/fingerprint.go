@@ -112,3 +112,9 @@ func word(b *strings.Builder, s string) {
 		b.WriteString(s)
 	}
 }
+
+// Fingerprint is the fingerprint of an analysis that another package makes:
+// of its class, step, tests, and of keys, which are compared as they are.
+func Fingerprint(a Analysis, keys ...string) string {
+	return fingerprint(a, keys)
+}

@@ -58,10 +58,28 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	case Tampering, LimitExceeded:
 		return nil, tests
 	}
-	if len(items) < 3 || v.class != TestFailure && v.class != CompileError && v.class != Lint {
+	switch v.class {
+	case TestFailure, CompileError, Lint:
+		if !speaking(items) {
+			items = append(items, notes(h, v)...)
+		}
+	default:
 		items = append(notes(h, v), items...)
 	}
 	return fit(items), tests
+}
+
+// speaking tells whether items say enough for themselves: each at least
+// something, and one of them where.
+func speaking(items []Item) bool {
+	placed := false
+	for _, i := range items {
+		if i.Message == "" {
+			return false
+		}
+		placed = placed || i.File != "" || i.Line > 0
+	}
+	return placed
 }
 
 // fit bounds items and drops those that say the same again.

@@ -1,0 +1,292 @@
+// Package gate judges an iteration: it runs the verification commands in
+// order and says what passed, failed, timed out or did not run, and it finds
+// changes to protected files.
+//
+// The package executes nothing itself: the caller gives it a [Run]. It never
+// repairs, never repeats a command, and never decides what follows from a red
+// gate.
+package gate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// The codes of a verification. None is the empty string.
+const (
+	CodeTimeout = "VERIFICATION_TIMEOUT" // a required command ran into its time limit
+	CodeFailed  = "VERIFICATION_FAILED"  // a required command failed, or is a test gate that ran no tests
+	CodeSkipped = "VERIFICATION_SKIPPED" // an optional command failed or timed out; in warnings only
+	CodeEmpty   = "VERIFICATION_EMPTY"   // there are no commands
+)
+
+// KindTest marks a command as a test gate even if no parser knows its output.
+const KindTest = "test"
+
+// Spec is one verification command.
+type Spec struct {
+	Name    string // empty: named by its command
+	Command string // for `sh -c`
+	// Timeout limits the command; the caller's Run enforces it. 0 means that
+	// Run applies a limit of its own.
+	Timeout time.Duration
+	// Required: false means that a failure is only a warning.
+	Required bool
+	// AllowEmpty: true means that a test gate may execute no tests.
+	AllowEmpty bool
+	Kind       string // "" or KindTest
+}
+
+// label is the name that the user knows.
+func (s Spec) label() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.Command
+}
+
+// Exec is how one command ended.
+type Exec struct {
+	ExitCode   int    // -1 when it did not exit by itself
+	Signal     string // that ended it; empty when none
+	TimedOut   bool   // ended at its time limit
+	Stopped    bool   // ended because a person or pawl stopped
+	NotStarted string // why it could not be started; empty when it was
+	Elapsed    time.Duration
+	Output     string // stdout and stderr together, head and tail
+}
+
+// Run executes command number n (from 0) and waits for its end. An error means
+// that pawl itself could not do its part; how the command ended is no error.
+type Run func(ctx context.Context, n int, s Spec) (Exec, error)
+
+// Report is the result of a verification.
+type Report struct {
+	// Gates has one entry for each spec, in order; those after a red required
+	// gate are "not run".
+	Gates []loop.Gate
+	// Failure is set when a required gate is red.
+	Failure *failure.Analysis
+	// Score is the quality in per mille; see score. -1 without gates.
+	Score int
+	// Code is CodeTimeout, CodeFailed, CodeEmpty or empty.
+	Code string
+	// Summary is one line, e.g. "tests: 2 of 14 failed (TestParse, TestLex)".
+	Summary string
+	// Warnings are sentences about optional gates and about empty verification.
+	Warnings []string
+	// Stopped is true when ctx ended, or a command was stopped, before all
+	// gates were judged. The report then passes nothing.
+	Stopped bool
+}
+
+// Passed tells whether every required gate ran and passed.
+func (r Report) Passed() bool {
+	if r.Stopped || r.Failure != nil {
+		return false
+	}
+	for _, g := range r.Gates {
+		if g.Required && g.Status != loop.GatePassed {
+			return false
+		}
+	}
+	return true
+}
+
+// Verify runs specs in order. The first required gate that is red stops it;
+// optional ones only warn. now is used for the times that a message names. The
+// error is run's; the report then tells what ran before.
+func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (Report, error) {
+	r := Report{Score: -1, Gates: make([]loop.Gate, len(specs))}
+	if len(specs) == 0 {
+		r.Code, r.Summary = CodeEmpty, "no verification configured"
+		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without validation. Add commands under verification in pawl.yaml."}
+		return r, nil
+	}
+	for i, s := range specs {
+		r.Gates[i] = loop.Gate{Name: s.label(), Required: s.Required, Status: loop.GateNotRun, Total: -1}
+	}
+	var failed error
+	for i, s := range specs {
+		if ctx.Err() != nil {
+			r.Stopped = true
+			break
+		}
+		e, err := run(ctx, i, s)
+		if err != nil {
+			r.Gates[i].Status, r.Gates[i].Note = loop.GateError, err.Error()
+			failed = fmt.Errorf("cannot run gate %s: %w", s.label(), err)
+			break
+		}
+		if !r.take(i, s, e, now()) {
+			break
+		}
+	}
+	r.Score = score(r.Gates)
+	if r.Summary == "" {
+		r.Summary = r.summarise()
+	}
+	return r, failed
+}
+
+// take judges one command and tells whether to go on.
+func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
+	g := &r.Gates[i]
+	tests, known := judge(g, s, e)
+	if e.Stopped {
+		g.Status, g.Note = loop.GateNotRun, "stopped"
+		r.Stopped = true
+		return false
+	}
+	if g.Status == loop.GatePassed {
+		return true
+	}
+	a := analyse(g, s, e, now)
+	line := summaryLine(g, a, tests, known)
+	if !s.Required {
+		r.Warnings = append(r.Warnings, CodeSkipped+": optional gate "+line)
+		return true
+	}
+	r.Failure, r.Summary, r.Code = &a, line, CodeFailed
+	if g.Status == loop.GateTimedOut {
+		r.Code = CodeTimeout
+	}
+	return false
+}
+
+// judge sets the gate's status and counts.
+func judge(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
+	g.Elapsed, g.ExitCode = e.Elapsed, e.ExitCode
+	tests, known := failure.ParseTests(e.Output)
+	g.Test = known || s.Kind == KindTest
+	if known {
+		g.Passed, g.Total = tests.Passed, tests.Passed+tests.Failed
+	}
+	switch {
+	case e.NotStarted != "":
+		g.Status, g.Note = loop.GateError, e.NotStarted
+	case e.TimedOut:
+		g.Status, g.Note = loop.GateTimedOut, "timed out after "+limit(s, e).String()
+	case e.ExitCode != 0 || e.Signal != "":
+		g.Status = loop.GateFailed
+	case g.Test && !s.AllowEmpty && known && tests.Passed+tests.Failed == 0:
+		g.Status, g.Note = loop.GateFailed, "no tests ran"
+	case s.Kind == KindTest && !s.AllowEmpty && !known && strings.TrimSpace(e.Output) == "":
+		g.Status, g.Note = loop.GateFailed, "no tests ran: the command printed nothing"
+	default:
+		g.Status = loop.GatePassed
+	}
+	return tests, known
+}
+
+func limit(s Spec, e Exec) time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout
+	}
+	return e.Elapsed.Round(time.Second)
+}
+
+// analyse says what a red gate means.
+func analyse(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
+	output := e.Output
+	if e.NotStarted != "" {
+		output = e.NotStarted
+	}
+	a := failure.Analyse(failure.Evidence{
+		Source: "gate", Name: s.label(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut, Output: output, Now: now,
+	})
+	if g.Note != "" && g.Status == loop.GateFailed { // exit 0, but no tests
+		a.Class, a.Kind, a.Transient, a.Severity = failure.TestFailure, failure.Work, false, failure.Medium
+		a.Summary = "test failure: " + g.Note
+		a.Items = []failure.Item{{Message: "The command " + s.Command + " executed no tests. Make it run the tests; an empty test run passes nothing."}}
+		a.Actions = []string{"Make the command run the tests, or set allow_empty: true for this gate."}
+	}
+	return a
+}
+
+// score is the mean over the gates that were judged, in per mille, rounded
+// down: of a test gate with known counts the share of tests that passed, of
+// any other 1000 or 0. A test gate that is red although all its tests passed
+// counts 0. -1 when nothing was judged.
+func score(gates []loop.Gate) int {
+	sum, n := 0, 0
+	for _, g := range gates {
+		if g.Status == loop.GateNotRun {
+			continue
+		}
+		n++
+		switch {
+		case g.Status != loop.GatePassed && (g.Total <= 0 || g.Passed >= g.Total):
+		case g.Total > 0:
+			sum += 1000 * g.Passed / g.Total
+		default:
+			sum += 1000
+		}
+	}
+	if n == 0 {
+		return -1
+	}
+	return sum / n
+}
+
+// maxSummary bounds a summary in bytes.
+const maxSummary = 200
+
+// summaryLine says in one line why a gate is red.
+func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bool) string {
+	why := a.Summary
+	switch {
+	case g.Note != "":
+		why = g.Note
+	case known && tests.Failed > 0:
+		why = fmt.Sprintf("%d of %d failed%s", tests.Failed, g.Total, names(tests.Items))
+	}
+	line := strings.Join(strings.Fields(g.Name+": "+why), " ")
+	if len(line) > maxSummary {
+		line = strings.ToValidUTF8(line[:maxSummary-len("…")], "") + "…"
+	}
+	return line
+}
+
+// names lists the first failing tests in brackets.
+func names(items []failure.Item) string {
+	const most = 5
+	var out []string
+	for _, i := range items {
+		if i.Test == "" {
+			continue
+		}
+		if len(out) == most {
+			out = append(out, "…")
+			break
+		}
+		out = append(out, i.Test)
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
+}
+
+// summarise says in one line how a verification without a red gate went.
+func (r *Report) summarise() string {
+	passed := 0
+	for _, g := range r.Gates {
+		if g.Status == loop.GatePassed {
+			passed++
+		}
+		if g.Status == loop.GateError {
+			return g.Name + ": " + g.Note
+		}
+	}
+	line := fmt.Sprintf("%d of %d gates passed", passed, len(r.Gates))
+	if r.Stopped {
+		line += ", then stopped"
+	}
+	return line
+}
