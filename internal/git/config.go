@@ -1,0 +1,46 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Setting is one value of the configuration.
+type Setting struct {
+	Scope string // system, global, local, worktree or command
+	Key   string // section and name in lower case
+	Value string
+}
+
+// Config lists the effective configuration, included files too, in git's order.
+func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
+	out, err := run(ctx, r.call("config", "--list", "--show-scope", "--includes", "-z"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the git configuration: %w", err)
+	}
+	var all []Setting
+	for pair := range slices.Chunk(records(out), 2) {
+		if len(pair) < 2 {
+			return nil, errors.New("cannot read the git configuration: odd answer")
+		}
+		key, value, _ := strings.Cut(pair[1], "\n")
+		all = append(all, Setting{Scope: pair[0], Key: key, Value: value})
+	}
+	return all, nil
+}
+
+// ConfigPath is the value of a key that names a file, with ~ expanded; it is
+// empty when the key is not set.
+func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
+	out, err := run(ctx, r.call("config", "-z", "--type=path", "--get", key))
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s of the git configuration: %w", key, err)
+	}
+	return strings.TrimSuffix(string(out), "\x00"), nil
+}

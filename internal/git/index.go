@@ -1,0 +1,294 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// File modes of tree entries.
+const (
+	ModeFile    = "100644"
+	ModeExec    = "100755"
+	ModeSymlink = "120000"
+	ModeNested  = "160000" // a commit of a nested repository
+)
+
+// Entry is one line of an index.
+type Entry struct {
+	Mode, Object, Path string
+	Stage              int  // 0, or 1 to 3 in a merge conflict
+	Sparse             bool // skip-worktree: the file need not be there
+	Assumed            bool // assume-unchanged: the file is not looked at
+}
+
+// Index is a private index of a shadow. One process at a time may use it.
+type Index struct {
+	shadow *Shadow
+	file   string
+	lock   *os.File
+}
+
+// Index uses the index at file, which need not exist. Git inherits lock, if
+// it is not nil, so that a lock on that file is held until git has ended too.
+func (s *Shadow) Index(file string, lock *os.File) *Index {
+	return &Index{shadow: s, file: file, lock: lock}
+}
+
+func (x *Index) call(args ...string) call {
+	c := x.shadow.call(args...)
+	c.env = append(c.env, "GIT_INDEX_FILE="+x.file)
+	c.lock = x.lock
+	return c
+}
+
+// Scan is how the work tree differs from an index.
+type Scan struct {
+	Changed   []string // in the index and different on disk, or in conflict
+	Gone      []string // in the index, and no file on disk
+	Untracked []string // on disk, not in the index, not ignored; a nested repository ends with a slash
+	Ignored   []string // in the index, and ignored by the rules of now
+	Head      Head
+}
+
+// Scan compares the work tree with the index and reads HEAD, all side by side.
+// Submodules are not looked into.
+func (x *Index) Scan(ctx context.Context) (Scan, error) {
+	repo := x.shadow.Repo
+	head, headErr := start(ctx, repo.headCall())
+	outs, err := runAll(ctx,
+		x.call("diff-files", "-z", "--raw", "--no-ext-diff", "--ignore-submodules=all"),
+		x.call("ls-files", "-z", "-o", "--exclude-standard"),
+		x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	var at Head
+	if headErr == nil {
+		out, _, werr := head.wait(ctx, false)
+		at, headErr = repo.readHead(ctx, out, werr)
+	}
+	if err != nil {
+		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
+	}
+	if headErr != nil {
+		return Scan{}, headErr
+	}
+	s := Scan{Untracked: records(outs[1]), Ignored: records(outs[2]), Head: at}
+	return s, s.readRaw(outs[0])
+}
+
+func (s *Scan) readRaw(out []byte) error {
+	f := records(out)
+	seen := make(map[string]bool, len(f)/2)
+	for i := 0; i+1 < len(f); i += 2 {
+		meta, path := strings.Fields(f[i]), f[i+1]
+		if len(meta) != 5 {
+			return fmt.Errorf("cannot scan the work tree: git diff-files said %q", f[i])
+		}
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		if meta[4] == "D" {
+			s.Gone = append(s.Gone, path)
+		} else {
+			s.Changed = append(s.Changed, path)
+		}
+	}
+	return nil
+}
+
+// UntrackedBy lists the files that are not in the index and not ignored by the
+// rules in the file, which stand alone: no .gitignore is read.
+func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z", "-o", "--exclude-from="+rules))
+	return records(out), err
+}
+
+// IgnoredFolded lists what is on disk and ignored. A folder whose files are
+// all ignored is one entry, which ends with a slash.
+func (x *Index) IgnoredFolded(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"))
+	return records(out), err
+}
+
+// IgnoredTracked lists the paths in the index that the rules of now ignore.
+func (x *Index) IgnoredTracked(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	return records(out), err
+}
+
+// Entries lists the index.
+func (x *Index) Entries(ctx context.Context) ([]Entry, error) {
+	return entries(ctx, x.call(lsEntries...))
+}
+
+// IndexEntries lists the user's index, whatever its format; no index is no entries.
+func (r *Repo) IndexEntries(ctx context.Context) ([]Entry, error) {
+	return entries(ctx, r.call(lsEntries...))
+}
+
+var lsEntries = []string{"ls-files", "-z", "-s", "-v"}
+
+func entries(ctx context.Context, c call) ([]Entry, error) {
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the index: %w", err)
+	}
+	lines := records(out)
+	all := make([]Entry, 0, len(lines))
+	for _, l := range lines {
+		meta, path, _ := strings.Cut(l, "\t")
+		f := strings.Fields(meta)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("cannot list the index: git ls-files said %q", l)
+		}
+		stage, _ := strconv.Atoi(f[3])
+		tag := f[0]
+		all = append(all, Entry{
+			Mode: f[1], Object: f[2], Stage: stage, Path: path,
+			Sparse: tag == "S" || tag == "s", Assumed: tag == strings.ToLower(tag),
+		})
+	}
+	return all, nil
+}
+
+// Add stores the files at paths as they are on disk and enters them; a path
+// where nothing is leaves the index. It does
+// all or nothing; the objects that were written stay.
+func (x *Index) Add(ctx context.Context, paths []string) error {
+	return x.update(ctx, paths, "--add", "--remove", "--replace", "--stdin")
+}
+
+// Remove takes paths out of the index. A path that is not in it is no error.
+func (x *Index) Remove(ctx context.Context, paths []string) error {
+	return x.update(ctx, paths, "--force-remove", "--stdin")
+}
+
+// MarkSparse sets skip-worktree on paths that are in the index.
+func (x *Index) MarkSparse(ctx context.Context, paths []string) error {
+	return x.update(ctx, paths, "--skip-worktree", "--stdin")
+}
+
+func (x *Index) update(ctx context.Context, paths []string, flags ...string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	c := x.call(append([]string{"update-index", "-z"}, flags...)...)
+	c.stdin = list(paths)
+	_, err := run(ctx, c)
+	return err
+}
+
+// Set enters entries without looking at the files, so that the next scan
+// compares their content. It clears the flags of a path that is there.
+func (x *Index) Set(ctx context.Context, all []Entry) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var in strings.Builder
+	for _, e := range all {
+		in.WriteString(e.Mode + " " + e.Object + " " + strconv.Itoa(e.Stage) + "\t" + e.Path + "\x00")
+	}
+	c := x.call("update-index", "-z", "--add", "--replace", "--index-info")
+	c.stdin = strings.NewReader(in.String())
+	_, err := run(ctx, c)
+	return err
+}
+
+// ReadTree makes the index that of a tree. An empty tree empties it.
+func (x *Index) ReadTree(ctx context.Context, tree string) error {
+	args := []string{"read-tree", tree}
+	if tree == "" {
+		args[1] = "--empty"
+	}
+	_, err := run(ctx, x.call(args...))
+	return err
+}
+
+// WriteTree stores the index as a tree. Objects that a partial clone has not
+// fetched may be missing.
+func (x *Index) WriteTree(ctx context.Context) (string, error) {
+	out, err := run(ctx, x.call("write-tree", "--missing-ok"))
+	if err != nil {
+		return "", fmt.Errorf("cannot store the tree: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// FoldersIgnored returns those folders, given with a slash at the end, that the
+// rules of now ignore as a whole.
+func (x *Index) FoldersIgnored(ctx context.Context, folders []string) ([]string, error) {
+	if len(folders) == 0 {
+		return nil, nil
+	}
+	c := x.call("check-ignore", "-z", "--stdin")
+	asked := make([]string, len(folders))
+	for i, p := range folders {
+		asked[i] = "./" + p // a name that begins with a colon is no pathspec then
+	}
+	c.stdin = list(asked)
+	out, err := run(ctx, c)
+	if err != nil && exitCode(err) != 1 {
+		return nil, fmt.Errorf("cannot ask which folders are ignored: %w", err)
+	}
+	found := records(out)
+	for i := range found {
+		found[i] = strings.TrimPrefix(found[i], "./")
+	}
+	return found, nil
+}
+
+// Filtered returns those paths whose content a filter or a character encoding
+// changes on its way into the user's repository. It reads attributes only.
+func (x *Index) Filtered(ctx context.Context, paths []string) (map[string]bool, error) {
+	c := x.shadow.Repo.call("check-attr", "-z", "--stdin", "filter", "working-tree-encoding")
+	c.env = append(c.env, "GIT_INDEX_FILE="+x.file) // the user's may be broken
+	c.stdin = list(paths)
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the attributes of files: %w", err)
+	}
+	f := records(out)
+	found := map[string]bool{}
+	for i := 0; i+2 < len(f); i += 3 {
+		if v := f[i+2]; v != "unspecified" && v != "unset" {
+			found[f[i]] = true
+		}
+	}
+	return found, nil
+}
+
+// MoveIndex moves the user's index from one commit to another, as a checkout
+// would, and leaves the files alone. What is staged stays staged; where it
+// stands in the way, nothing changes and the error says so. An empty id is
+// the tree without files.
+func (r *Repo) MoveIndex(ctx context.Context, from, to string) error {
+	if from == to {
+		return nil
+	}
+	var err error
+	for _, id := range []*string{&from, &to} {
+		if *id == "" {
+			if *id, err = r.emptyTree(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = run(ctx, r.call("read-tree", "-i", "-m", from, to))
+	return err
+}
+
+func (r *Repo) emptyTree(ctx context.Context) (string, error) {
+	c := r.call("mktree")
+	c.stdin = strings.NewReader("")
+	out, err := run(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if len(out) == 0 {
+		return "", errors.New("git mktree said nothing")
+	}
+	return strings.TrimSpace(string(out)), nil
+}

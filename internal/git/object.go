@@ -1,0 +1,142 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1" //nolint:gosec // git's own name for objects, not a protection
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// author stands in every commit that pawl makes for itself.
+var author = []string{
+	"GIT_AUTHOR_NAME=pawl", "GIT_AUTHOR_EMAIL=pawl@localhost",
+	"GIT_COMMITTER_NAME=pawl", "GIT_COMMITTER_EMAIL=pawl@localhost",
+}
+
+// Commit stores a commit by "pawl" with the time of now. Empty parents are
+// left out.
+func (s *Shadow) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
+	args := []string{"commit-tree", tree}
+	for _, p := range parents {
+		if p != "" {
+			args = append(args, "-p", p)
+		}
+	}
+	c := s.call(args...)
+	c.env = append(c.env, author...)
+	c.stdin = strings.NewReader(message)
+	out, err := run(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("cannot store a commit: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Store stores bytes as a blob.
+func (s *Shadow) Store(ctx context.Context, data io.Reader) (string, error) {
+	c := s.call("hash-object", "-w", "--no-filters", "--stdin")
+	c.stdin = data
+	out, err := run(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("cannot store a blob: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Sizes returns the size in bytes of each blob, in order; -1 for one that is
+// not in the object store.
+func (s *Shadow) Sizes(ctx context.Context, objects []string) ([]int64, error) {
+	c := s.call("cat-file", "--batch-check=%(objectsize)", "--buffer")
+	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the sizes of objects: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	sizes := make([]int64, len(objects))
+	for i := range sizes {
+		sizes[i] = -1
+		if i < len(lines) {
+			if n, err := strconv.ParseInt(lines[i], 10, 64); err == nil {
+				sizes[i] = n
+			}
+		}
+	}
+	return sizes, nil
+}
+
+// Blobs hands each blob to each, in order, as a stream that is valid during
+// the call. An error of each ends it and is returned.
+func (s *Shadow) Blobs(ctx context.Context, objects []string, each func(i int, size int64, r io.Reader) error) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	c := s.call("cat-file", "--batch", "--buffer")
+	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	p := prepare(ctx, c)
+	defer p.cancel()
+	pipe, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("cannot read objects: %w", err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		return startError(p.name, err)
+	}
+	err = stream(bufio.NewReaderSize(pipe, 64<<10), objects, each)
+	if err != nil {
+		p.cancel()
+		_ = p.cmd.Wait() // killed: its status says nothing new
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	}
+	return p.failure(ctx, p.cmd.Wait())
+}
+
+func stream(r *bufio.Reader, objects []string, each func(int, int64, io.Reader) error) error {
+	for i, id := range objects {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("cannot read object %s: %w", id, err)
+		}
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return fmt.Errorf("cannot read object %s: git said %q", id, strings.TrimSpace(line))
+		}
+		size, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			return fmt.Errorf("cannot read object %s: git said %q", id, strings.TrimSpace(line))
+		}
+		body := io.LimitReader(r, size)
+		if err := each(i, size, body); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, body); err != nil {
+			return fmt.Errorf("cannot read object %s: %w", id, err)
+		}
+		if _, err := r.Discard(1); err != nil {
+			return fmt.Errorf("cannot read object %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// BlobID is the id that git gives to size bytes of r stored as they are.
+func (r *Repo) BlobID(size int64, from io.Reader) (string, error) {
+	var h hash.Hash = sha1.New() //nolint:gosec // see the import
+	if r.Format == "sha256" {
+		h = sha256.New()
+	}
+	fmt.Fprintf(h, "blob %d\x00", size)
+	if _, err := io.Copy(h, from); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

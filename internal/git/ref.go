@@ -1,0 +1,124 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ref is a ref that points to a commit, with what the commit says.
+type Ref struct {
+	Name    string
+	Commit  string
+	Tree    string
+	Parents []string
+	When    time.Time // committer's date, in whole seconds
+	Message string
+}
+
+// Zero is the object id that stands for "does not exist".
+func (r *Repo) Zero() string {
+	if r.Format == "sha256" {
+		return strings.Repeat("0", 64)
+	}
+	return strings.Repeat("0", 40)
+}
+
+// Refs lists the refs whose names are below the given prefixes, by name. A
+// prefix is a whole name or ends at a slash.
+func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
+	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
+	out, err := run(ctx, r.call(append([]string{"for-each-ref", format}, prefixes...)...))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list refs: %w", err)
+	}
+	fields := strings.Split(string(out), "\x00")
+	var refs []Ref
+	for ; len(fields) > 6; fields = fields[6:] {
+		secs, _ := strconv.ParseInt(fields[4], 10, 64)
+		refs = append(refs, Ref{
+			Name: strings.TrimPrefix(fields[0], "\n"), Commit: fields[1], Tree: fields[2],
+			Parents: strings.Fields(fields[3]), When: time.Unix(secs, 0), Message: fields[5],
+		})
+	}
+	return refs, nil
+}
+
+// UpdateRef points a ref to a commit. With a non-empty old it does so only if
+// the ref is at old; old of [Repo.Zero] creates it only. Reason goes to the
+// reflog, if the ref has one.
+func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
+	args := []string{"update-ref", "-m", reason, name, commit}
+	if old != "" {
+		args = append(args, old)
+	}
+	_, err := run(ctx, r.call(args...))
+	return err
+}
+
+// DeleteRef removes a ref if it is at old.
+func (r *Repo) DeleteRef(ctx context.Context, name, old, reason string) error {
+	_, err := run(ctx, r.call("update-ref", "-m", reason, "-d", name, old))
+	return err
+}
+
+// DeleteRefs removes refs in one transaction, each only if it still is where
+// it was read. No refs is no call.
+func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	var in strings.Builder
+	for _, ref := range refs {
+		in.WriteString("delete " + ref.Name + "\x00" + ref.Commit + "\x00")
+	}
+	c := r.call("update-ref", "-z", "--stdin")
+	c.stdin = strings.NewReader(in.String())
+	if _, err := run(ctx, c); err != nil {
+		return fmt.Errorf("cannot delete %d refs: %w", len(refs), err)
+	}
+	return nil
+}
+
+// Count is the number of commits that can be reached from to and not from
+// from. An empty id stands for no commits.
+func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
+	if to == "" || from == to {
+		return 0, nil
+	}
+	args := []string{"rev-list", "--count", to}
+	if from != "" {
+		args = append(args, "^"+from)
+	}
+	out, err := run(ctx, r.call(args...))
+	if err != nil {
+		return 0, fmt.Errorf("cannot count commits: %w", err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
+}
+
+// Foreign returns one commit among those that can be reached from to and not
+// from keep, which was committed before since or can be reached from a tag or
+// a remote branch. It is empty when there is none.
+func (r *Repo) Foreign(ctx context.Context, keep, to string, since time.Time) (string, error) {
+	span := []string{to}
+	if keep != "" {
+		span = append(span, "^"+keep)
+	}
+	old := append([]string{"rev-list", "-n", "1", "--min-age=" + strconv.FormatInt(since.Unix()-1, 10)}, span...)
+	all := append([]string{"rev-list", "--count"}, span...)
+	own := append(append([]string{"rev-list", "--count"}, span...), "--not", "--remotes", "--tags")
+	outs, err := runAll(ctx, r.call(old...), r.call(all...), r.call(own...))
+	if err != nil {
+		return "", fmt.Errorf("cannot list commits: %w", err)
+	}
+	if before := strings.TrimSpace(string(outs[0])); before != "" {
+		return before, nil
+	}
+	if string(outs[1]) != string(outs[2]) {
+		return to, nil
+	}
+	return "", nil
+}

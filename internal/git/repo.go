@@ -1,0 +1,189 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ErrNotRepository says that a folder is not inside the work tree of a git
+// repository.
+var ErrNotRepository = errors.New("not a git repository")
+
+// Repo is a git repository with a work tree: a plain checkout, a linked
+// worktree or the checkout of a submodule. Its folders are absolute and were
+// read when it was opened; a later change of core.worktree moves nothing.
+type Repo struct {
+	Top     string // top level of the work tree
+	Dir     string // git directory of this work tree
+	Common  string // git directory that linked worktrees share
+	Exclude string // info/exclude, which may not exist
+	Index   string // the user's index, which may not exist
+	Objects string // object store
+	Format  string // hash of objects: "sha1" or "sha256"
+}
+
+// Open finds the repository that dir is in. It returns ErrNoGit without a git
+// command and ErrNotRepository outside of a repository; a bare repository, a
+// folder inside the git directory, one that another user owns and a git older
+// than 2.38 are errors that say so.
+func Open(ctx context.Context, dir string) (*Repo, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("cannot open the repository: %s is not a folder", dir)
+	}
+	if err := checkVersion(ctx, dir); err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, call{dir: dir, args: []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}})
+	if err != nil {
+		return nil, openError(dir, err)
+	}
+	says := strings.Fields(string(out))
+	if len(says) != 3 {
+		return nil, fmt.Errorf("cannot open the repository of %s: git rev-parse said %q", dir, out)
+	}
+	if says[0] == "true" {
+		return nil, fmt.Errorf("cannot work in %s: it is a bare repository, without files; use a clone of it", dir)
+	}
+	if says[1] != "true" {
+		return nil, fmt.Errorf("cannot work in %s: it is inside a git directory; start in the work tree", dir)
+	}
+	r := &Repo{Format: says[2]}
+	if err := r.locate(ctx, dir); err != nil {
+		return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// locate fills in the folders. A path may hold a newline: then the lines of
+// one answer cannot be told apart, and every path is asked for alone.
+func (r *Repo) locate(ctx context.Context, dir string) error {
+	asks := [][]string{
+		{"--show-toplevel"}, {"--absolute-git-dir"}, {"--git-common-dir"},
+		{"--git-path", "info/exclude"}, {"--git-path", "index"}, {"--git-path", "objects"},
+	}
+	into := []*string{&r.Top, &r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects}
+	all := []string{"rev-parse", "--path-format=absolute"}
+	for _, a := range asks {
+		all = append(all, a...)
+	}
+	out, err := run(ctx, call{dir: dir, args: all})
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(lines) == len(asks) {
+		for i, l := range lines {
+			*into[i] = filepath.Clean(l)
+		}
+		return nil
+	}
+	for i, a := range asks {
+		out, err := run(ctx, call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, a...)})
+		if err != nil {
+			return err
+		}
+		*into[i] = filepath.Clean(strings.TrimSuffix(string(out), "\n"))
+	}
+	return nil
+}
+
+func openError(dir string, err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if strings.Contains(e.Stderr, "not a git repository") {
+		return fmt.Errorf("%w: %s", ErrNotRepository, dir)
+	}
+	if strings.Contains(e.Stderr, "dubious ownership") {
+		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global --add safe.directory %s", dir, strconv.Quote(dir))
+	}
+	return fmt.Errorf("cannot open the repository of %s: %w", dir, err)
+}
+
+func checkVersion(ctx context.Context, dir string) error {
+	out, err := run(ctx, call{dir: dir, args: []string{"version"}})
+	if err != nil {
+		return err
+	}
+	if !recent(string(out)) {
+		return fmt.Errorf("cannot use %s: pawl needs git 2.38 or newer", strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// recent reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A
+// version that cannot be read is taken for recent.
+func recent(version string) bool {
+	fields := strings.Fields(version)
+	if len(fields) < 3 {
+		return true
+	}
+	parts := strings.Split(fields[2], ".")
+	if len(parts) < 2 {
+		return true
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return err1 != nil || err2 != nil || major > 2 || major == 2 && minor >= 38
+}
+
+// call makes a call on the user's repository.
+func (r *Repo) call(args ...string) call {
+	return call{dir: r.Top, args: args, env: []string{
+		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
+	}}
+}
+
+// Head is what is checked out.
+type Head struct {
+	Commit string // empty before the first commit
+	Branch string // full name, such as refs/heads/main; empty when detached
+}
+
+// Head reads what is checked out.
+func (r *Repo) Head(ctx context.Context) (Head, error) {
+	out, err := run(ctx, r.headCall())
+	return r.readHead(ctx, out, err)
+}
+
+func (r *Repo) headCall() call {
+	return r.call("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+}
+
+func (r *Repo) readHead(ctx context.Context, out []byte, err error) (Head, error) {
+	commit, branch, two := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
+	if err == nil && two {
+		if branch == "HEAD" {
+			branch = ""
+		}
+		return Head{Commit: commit, Branch: branch}, nil
+	}
+	if err != nil && exitCode(err) == 0 {
+		return Head{}, err
+	}
+	out, err = run(ctx, r.call("symbolic-ref", "-q", "HEAD"))
+	if err != nil {
+		return Head{}, fmt.Errorf("cannot read HEAD: %w", err)
+	}
+	return Head{Branch: strings.TrimSuffix(string(out), "\n")}, nil
+}
+
+// Busy names the operation that is half done in the work tree, such as a
+// merge or a rebase; it is empty when there is none.
+func (r *Repo) Busy() string {
+	for _, b := range []struct{ file, name string }{
+		{"MERGE_HEAD", "merge"}, {"rebase-merge", "rebase"}, {"rebase-apply", "rebase"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisect"},
+	} {
+		if _, err := os.Lstat(filepath.Join(r.Dir, b.file)); err == nil {
+			return b.name
+		}
+	}
+	return ""
+}

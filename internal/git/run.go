@@ -1,0 +1,241 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	callLimit   = 10 * time.Minute // no local git command is waited for longer
+	outputLimit = 256 << 20        // bytes of output that a listing may have
+	stderrLimit = 16 << 10         // bytes of messages that are kept
+)
+
+// ErrNoGit says that there is no git command on the path.
+var ErrNoGit = errors.New("git is not installed")
+
+// Error is a git command that ended with a status other than 0.
+type Error struct {
+	Command string // the subcommand, such as "update-ref"
+	Code    int    // exit status; -1 when the command was killed
+	Stderr  string // what it said, at most 16 KB
+}
+
+func (e *Error) Error() string {
+	said := strings.TrimSpace(e.Stderr)
+	if said == "" {
+		said = fmt.Sprintf("exit status %d", e.Code)
+	}
+	return "git " + e.Command + ": " + said
+}
+
+// call is one git command to run.
+type call struct {
+	dir   string
+	env   []string // added to the clean environment
+	args  []string // subcommand first
+	stdin io.Reader
+	max   int64    // bytes of output; 0 is outputLimit
+	cut   bool     // output over max is dropped instead of being an error
+	lock  *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
+}
+
+// running is a call under way.
+type running struct {
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	out    capped
+	errs   capped
+	name   string
+}
+
+// capped keeps the first max bytes and calls full when there are more. The
+// buffer is not embedded: its ReadFrom would take everything.
+type capped struct {
+	buf  bytes.Buffer
+	max  int64
+	over bool
+	full func()
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	room := c.max - int64(c.buf.Len())
+	if int64(len(p)) <= room {
+		return c.buf.Write(p)
+	}
+	c.buf.Write(p[:max(room, 0)])
+	c.over = true
+	if c.full != nil {
+		c.full()
+	}
+	return len(p), nil
+}
+
+// quiet are the settings that hold for every call, over any configuration file.
+var quiet = []string{
+	"--no-pager", "--no-replace-objects",
+	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+	"-c", "protocol.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+}
+
+// prepare makes the command without starting it.
+func prepare(ctx context.Context, c call) *running {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	p := &running{cancel: cancel, name: c.args[0]}
+	p.cmd = exec.CommandContext(ctx, "git", append(slices.Clone(quiet), c.args...)...)
+	p.cmd.Dir = c.dir
+	p.cmd.Env = append(environment(os.Environ()), c.env...)
+	p.cmd.Stdin = c.stdin
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
+	p.cmd.WaitDelay = 2 * time.Second
+	if c.lock != nil {
+		p.cmd.ExtraFiles = []*os.File{c.lock}
+	}
+	p.out.max = c.max
+	if c.max == 0 {
+		p.out.max = outputLimit
+	}
+	p.out.full = cancel
+	p.errs.max = stderrLimit
+	p.cmd.Stderr = &p.errs
+	return p
+}
+
+// start runs the command with its output kept in memory.
+func start(ctx context.Context, c call) (*running, error) {
+	p := prepare(ctx, c)
+	p.cmd.Stdout = &p.out
+	if err := p.cmd.Start(); err != nil {
+		p.cancel()
+		return nil, startError(p.name, err)
+	}
+	return p, nil
+}
+
+func startError(name string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return ErrNoGit
+	}
+	return fmt.Errorf("cannot run git %s: %w", name, err)
+}
+
+// wait returns the output. When the context ended first, the error says so.
+func (p *running) wait(ctx context.Context, cut bool) ([]byte, bool, error) {
+	defer p.cancel()
+	err := p.cmd.Wait()
+	if p.out.over {
+		if cut {
+			return p.out.buf.Bytes(), true, nil
+		}
+		return nil, false, fmt.Errorf("cannot read the output of git %s: it is over %d MB", p.name, p.out.max>>20)
+	}
+	return p.out.buf.Bytes(), false, p.failure(ctx, err)
+}
+
+func (p *running) failure(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("git %s was stopped: %w", p.name, ctx.Err())
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return &Error{Command: p.name, Code: exit.ExitCode(), Stderr: p.errs.buf.String()}
+	}
+	return fmt.Errorf("cannot run git %s: %w", p.name, err)
+}
+
+// run runs one command to its end.
+func run(ctx context.Context, c call) ([]byte, error) {
+	p, err := start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	out, _, err := p.wait(ctx, c.cut)
+	return out, err
+}
+
+// runAll runs commands side by side and returns their outputs in order. Every
+// one has ended when it returns; the error is that of the first which failed.
+func runAll(ctx context.Context, calls ...call) ([][]byte, error) {
+	started := make([]*running, 0, len(calls))
+	var failed error
+	for _, c := range calls {
+		p, err := start(ctx, c)
+		if err != nil {
+			failed = err
+			break
+		}
+		started = append(started, p)
+	}
+	outs := make([][]byte, len(calls))
+	for i, p := range started {
+		out, _, err := p.wait(ctx, calls[i].cut)
+		outs[i] = out
+		if err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return outs, failed
+}
+
+// kept are the caller's variables that say where git and its configuration are.
+var kept = []string{
+	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
+	"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH",
+}
+
+// environment drops every GIT_ variable that would aim git at another
+// repository, index or program, and adds those that keep it quiet.
+func environment(from []string) []string {
+	env := make([]string, 0, len(from)+8)
+	for _, v := range from {
+		name, _, _ := strings.Cut(v, "=")
+		switch {
+		case strings.HasPrefix(name, "GIT_") && !slices.Contains(kept, name):
+		case strings.HasPrefix(name, "LC_"), name == "LANG", name == "LANGUAGE":
+		default:
+			env = append(env, v)
+		}
+	}
+	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
+		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_PROTOCOL_FROM_USER=0")
+}
+
+// exitCode is the status of a git command that failed, and 0 for any other error.
+func exitCode(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// records splits NUL-terminated output.
+func records(out []byte) []string {
+	if len(out) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// list joins paths as NUL-terminated input.
+func list(paths []string) io.Reader {
+	var b strings.Builder
+	for _, p := range paths {
+		b.WriteString(p)
+		b.WriteByte(0)
+	}
+	return strings.NewReader(b.String())
+}

@@ -1,0 +1,116 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Shadow is a git directory of pawl's own over the work tree and the object
+// store of a [Repo]. It has no refs and shares no file but objects.
+type Shadow struct {
+	Repo *Repo
+	Dir  string
+}
+
+// plain switches off every conversion for every path. It stands in
+// info/attributes, which beats any .gitattributes of the work tree.
+const plain = "* -text !eol -crlf -ident !filter !working-tree-encoding !diff !merge\n"
+
+// OpenShadow makes or refreshes the git directory at dir, which must lie
+// outside of the work tree. It takes over what the repository says about
+// ignored files and letter case, and nothing else of its configuration.
+func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
+	s := &Shadow{Repo: r, Dir: dir}
+	config, err := s.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range []string{"objects", "refs", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+		}
+	}
+	for _, f := range []struct{ name, text string }{
+		{"HEAD", "ref: refs/heads/none\n"}, {"config", config}, {"info/attributes", plain},
+	} {
+		if err := keepFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
+			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Shadow) config(ctx context.Context) (string, error) {
+	ignore, err := s.Repo.ConfigPath(ctx, "core.excludesFile")
+	if err != nil {
+		return "", err
+	}
+	settings, err := s.Repo.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tfileMode = true\n\tsymlinks = true\n" +
+		"\tautocrlf = false\n\tattributesFile = /dev/null\n\tprotectNTFS = false\n\tprotectHFS = false\n\tlogAllRefUpdates = false\n")
+	if ignore != "" {
+		if !filepath.IsAbs(ignore) {
+			ignore = filepath.Join(s.Repo.Top, ignore)
+		}
+		fmt.Fprintf(&b, "\texcludesFile = %s\n", quoteValue(ignore))
+	}
+	last := map[string]string{}
+	for _, v := range settings {
+		last[v.Key] = v.Value
+	}
+	for _, key := range []string{"core.ignorecase", "core.precomposeunicode", "core.sharedrepository"} {
+		if v, ok := last[key]; ok {
+			fmt.Fprintf(&b, "\t%s = %s\n", strings.TrimPrefix(key, "core."), quoteValue(v))
+		}
+	}
+	fmt.Fprintf(&b, "[extensions]\n\tobjectFormat = %s\n", s.Repo.Format)
+	return b.String(), nil
+}
+
+func quoteValue(v string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(v) + `"`
+}
+
+// keepFile writes a file atomically unless it has the content already.
+func keepFile(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// SetExclude makes rules the repository-wide ignore rules of the shadow.
+func (s *Shadow) SetExclude(rules []byte) error {
+	if err := keepFile(filepath.Join(s.Dir, "info", "exclude"), rules); err != nil {
+		return fmt.Errorf("cannot write pawl's copy of info/exclude: %w", err)
+	}
+	return nil
+}
+
+// call makes a call in the shadow, without an index.
+func (s *Shadow) call(args ...string) call {
+	return call{dir: s.Repo.Top, args: args, env: []string{
+		"GIT_DIR=" + s.Dir, "GIT_WORK_TREE=" + s.Repo.Top, "GIT_OBJECT_DIRECTORY=" + s.Repo.Objects,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
+	}}
+}

@@ -1,0 +1,51 @@
+package workspace
+
+import (
+	"fmt"
+	"testing"
+)
+
+// benchmarkSnapshot takes one snapshot an iteration, each after the edits of
+// an agent: files that change, and one that comes and goes.
+func benchmarkSnapshot(b *testing.B, files, edits int) {
+	p := newPlace(b)
+	many(files, p)
+	p.git("add", "-A")
+	p.git("commit", "-qm", "many")
+	p.snap(0)
+	n := 0
+	for b.Loop() {
+		n++
+		for i := range edits {
+			p.write(fmt.Sprintf("d%02d/f%02d", i*7%(files/100), i), fmt.Sprintf("edit %d\n", n))
+		}
+		if edits > 0 && n%2 == 0 {
+			p.write("new", fmt.Sprint(n))
+		} else {
+			p.remove("new")
+		}
+		p.snap(n)
+	}
+}
+
+func BenchmarkSnapshot100(b *testing.B)          { benchmarkSnapshot(b, 100, 3) }
+func BenchmarkSnapshot100Unchanged(b *testing.B) { benchmarkSnapshot(b, 100, 0) }
+
+func BenchmarkSnapshot5000(b *testing.B)          { benchmarkSnapshot(b, 5000, 20) }
+func BenchmarkSnapshot5000Unchanged(b *testing.B) { benchmarkSnapshot(b, 5000, 0) }
+
+// BenchmarkFirstSnapshot5000 is the start of a run: the private index is made
+// from the user's.
+func BenchmarkFirstSnapshot5000(b *testing.B) {
+	p := newPlace(b)
+	many(5000, p)
+	p.git("add", "-A")
+	p.git("commit", "-qm", "many")
+	n := 0
+	for b.Loop() {
+		n++
+		if _, err := p.c.Snapshot(b.Context(), fmt.Sprintf("r%d", n), 0, SnapshotOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

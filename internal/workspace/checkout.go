@@ -1,0 +1,152 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// DefaultMaxFile is the size in bytes over which a file is left out.
+const DefaultMaxFile = 50 << 20
+
+// Options say how a checkout is used.
+type Options struct {
+	// StateDir holds the private indexes and the ignore rules of runs. It must
+	// lie outside of the work tree, where no agent writes.
+	StateDir string
+	// MaxFile is the size in bytes over which a file is left out of
+	// snapshots; 0 is DefaultMaxFile.
+	MaxFile int64
+}
+
+// Checkout is the user's own work tree. Its methods may be called from several
+// goroutines and processes; those on one run wait for each other.
+type Checkout struct {
+	Root string    // where pawl.yaml is: the top level of the work tree or a folder in it
+	Repo *git.Repo // the repository
+
+	shadow   *git.Shadow
+	stateDir string
+	maxFile  int64
+
+	mu   sync.Mutex
+	runs map[string]*memory
+}
+
+// Open makes ready to take snapshots of the work tree that root is in. Outside
+// of a repository the error is [git.ErrNotRepository], without a git command
+// [git.ErrNoGit]: the caller goes on without snapshots and says so.
+func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
+	if o.StateDir == "" {
+		return nil, errors.New("cannot open the work tree: no folder for its state was given")
+	}
+	if o.MaxFile == 0 {
+		o.MaxFile = DefaultMaxFile
+	}
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the work tree: %w", err)
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return nil, fmt.Errorf("cannot open the work tree: %w", err)
+	}
+	repo, err := git.Open(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	state, err := filepath.Abs(o.StateDir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the work tree: %w", err)
+	}
+	shadow, err := git.OpenShadow(ctx, repo, filepath.Join(state, "git"))
+	if err != nil {
+		return nil, err
+	}
+	return &Checkout{
+		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*memory{},
+	}, nil
+}
+
+// inside is Root relative to the top level, with slashes; empty if it is the
+// top level.
+func (c *Checkout) inside() string {
+	rel, err := filepath.Rel(c.Repo.Top, c.Root)
+	if err != nil || rel == "." || strings.HasPrefix(rel, "..") {
+		return ""
+	}
+	return filepath.ToSlash(rel)
+}
+
+// Exclude adds pawl's folder to the repository's info/exclude, once. It keeps
+// what the file has and never edits a .gitignore. Linked worktrees share the
+// file; callers at the same time wait for each other.
+func (c *Checkout) Exclude(ctx context.Context) error {
+	rule := "/.pawl/"
+	if dir := c.inside(); dir != "" {
+		rule = "/" + escapeGlob(dir) + "/.pawl/"
+	}
+	if err := c.addExclude(ctx, rule); err != nil {
+		return fmt.Errorf("cannot add %s to %s: %w", rule, c.Repo.Exclude, err)
+	}
+	return nil
+}
+
+func (c *Checkout) addExclude(ctx context.Context, rule string) error {
+	path := c.Repo.Exclude
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // git's own mode for this folder
+		return err
+	}
+	lock, err := lockFile(ctx, dir, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	mode := os.FileMode(0o644)
+	if info, err := os.Lstat(path); err == nil {
+		if !info.Mode().IsRegular() {
+			return errors.New("it is not a plain file")
+		}
+		mode = info.Mode().Perm()
+	}
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for line := range bytes.Lines(old) {
+		if strings.TrimRight(string(line), " \t\r\n") == rule {
+			return nil
+		}
+	}
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		old = append(old, '\n')
+	}
+	return replaceFile(path, append(old, rule+"\n"...), mode)
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(path string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	err = errors.Join(f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,322 @@
+package workspace
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// rulesLimit is the size in bytes of an ignore file that is read; git's own
+// limit is far above, and no such file written by a person comes near it.
+const rulesLimit = 1 << 20
+
+// start is what the run's start ignored.
+type start struct {
+	file    string            // the rules of then, as one file for git
+	ignored map[string]bool   // files and whole folders that were ignored then; folders end with a slash
+	pinned  []string          // tracked then although the rules ignore it: counts as tracked
+	sums    map[string]string // ignore files that counted, with a hash of their content
+	global  string            // the user's own ignore file
+}
+
+// holdsFor reports whether the rules that decide about these paths are those
+// of the start, file for file. False means only that it is not certain.
+func (s *start) holdsFor(c *Checkout, paths []string) bool {
+	if sum(readRules(s.global)) != s.sums[globalSum] || sum(readRules(c.Repo.Exclude)) != s.sums[excludeSum] {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, p := range paths {
+		for dir := path.Dir(strings.TrimSuffix(p, "/")); !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			file := path.Join(dir, ".gitignore")
+			if sum(readRules(filepath.Join(c.Repo.Top, file))) != s.sums[file] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// globalSum and excludeSum stand for files that are not in the work tree.
+const globalSum, excludeSum = "/global", "/exclude"
+
+// sum is a hash of an ignore file; no file and an empty one are the same.
+func sum(data []byte) string {
+	if len(data) == 0 {
+		return ""
+	}
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
+
+// covers reports whether path was there and ignored at the start.
+func (s *start) covers(p string) bool {
+	if s.ignored[p] {
+		return true
+	}
+	for i := 0; i < len(p); i++ {
+		if p[i] == '/' && s.ignored[p[:i+1]] {
+			return true
+		}
+	}
+	return false
+}
+
+// loadStart reads the rules of the run's start, or captures them if this is
+// the start: the file "rules" is written last and says that the rest is whole.
+func (r *session) loadStart(ctx context.Context) (*start, error) {
+	s := &start{file: filepath.Join(r.dir, "rules"), ignored: map[string]bool{}, sums: map[string]string{}}
+	if _, err := os.Stat(s.file); err != nil {
+		if err := r.captureStart(ctx); err != nil {
+			return nil, fmt.Errorf("cannot keep the ignore rules of the run's start: %w", err)
+		}
+	}
+	parts := map[string][]string{}
+	for _, name := range []string{"ignored", "pinned", "sums"} {
+		data, err := os.ReadFile(filepath.Join(r.dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the ignore rules of the run's start: %w", err)
+		}
+		parts[name] = unlist(data)
+	}
+	for _, p := range parts["ignored"] {
+		s.ignored[p] = true
+	}
+	s.pinned = parts["pinned"]
+	for pair := range slices.Chunk(parts["sums"], 2) {
+		s.sums[pair[0]] = pair[len(pair)-1]
+	}
+	var err error
+	s.global, err = r.c.globalIgnore(ctx)
+	return s, err
+}
+
+func (r *session) captureStart(ctx context.Context) error {
+	ignored, err := r.index.IgnoredFolded(ctx)
+	if err != nil {
+		return err
+	}
+	pinned, err := r.index.IgnoredTracked(ctx)
+	if err != nil {
+		return err
+	}
+	entries, err := r.index.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	scan, err := r.index.Scan(ctx)
+	if err != nil {
+		return err
+	}
+	ignored, within, err := r.foldersAsOne(ctx, ignored)
+	if err != nil {
+		return err
+	}
+	rules, sums, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored, within)))
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{
+		{"ignored", relist(ignored)}, {"pinned", relist(pinned)}, {"sums", relist(sums)}, {"rules", rules},
+	} {
+		if err := replaceFile(filepath.Join(r.dir, f.name), f.data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldersAsOne drops the folders that are not ignored themselves, in which
+// merely every file is: a new file there may belong into a snapshot. It
+// returns the ignore files in those folders, whose rules will stand for them.
+func (r *session) foldersAsOne(ctx context.Context, folded []string) (ignored, within []string, err error) {
+	var folders []string
+	for _, p := range folded {
+		if strings.HasSuffix(p, "/") {
+			folders = append(folders, p)
+		}
+	}
+	whole, err := r.index.FoldersIgnored(ctx, folders)
+	if err != nil {
+		return nil, nil, err
+	}
+	is := make(map[string]bool, len(whole))
+	for _, p := range whole {
+		is[p] = true
+	}
+	for _, p := range folded {
+		if !strings.HasSuffix(p, "/") || is[p] {
+			ignored = append(ignored, p)
+			continue
+		}
+		within = append(within, r.c.ignoreFilesIn(p)...)
+	}
+	return ignored, within, nil
+}
+
+// ignoreFilesIn finds the ignore files in a folder. A part that cannot be read
+// has none.
+func (c *Checkout) ignoreFilesIn(folder string) []string {
+	var all []string
+	_ = filepath.WalkDir(filepath.Join(c.Repo.Top, folder), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != ".gitignore" {
+			return nil //nolint:nilerr // see above
+		}
+		if rel, err := filepath.Rel(c.Repo.Top, name); err == nil {
+			all = append(all, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	return all
+}
+
+// ignoreFiles are the .gitignore files that count, those higher up first.
+func ignoreFiles(entries []git.Entry, others []string) []string {
+	var found []string
+	add := func(p string) {
+		if path.Base(p) == ".gitignore" {
+			found = append(found, p)
+		}
+	}
+	for _, e := range entries {
+		add(e.Path)
+	}
+	for _, p := range others {
+		add(p)
+	}
+	slices.SortFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
+	})
+	return slices.Compact(found)
+}
+
+// composeRules makes one list of all ignore rules, relative to the top level.
+// Later lines beat earlier ones, as deeper files beat higher ones in git. Sums
+// has each file's name and hash in turn.
+func (c *Checkout) composeRules(ctx context.Context, files []string) (rules []byte, sums []string, err error) {
+	global, err := c.globalIgnore(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var b bytes.Buffer
+	add := func(name, dir, file string) {
+		data := readRules(file)
+		writeRules(&b, dir, data)
+		sums = append(sums, name, sum(data))
+	}
+	add(globalSum, "", global)
+	add(excludeSum, "", c.Repo.Exclude)
+	for _, f := range files {
+		dir := path.Dir(f)
+		if dir == "." {
+			dir = ""
+		}
+		add(f, dir, filepath.Join(c.Repo.Top, filepath.FromSlash(f)))
+	}
+	b.WriteString(".pawl/\n")
+	return b.Bytes(), sums, nil
+}
+
+func (c *Checkout) globalIgnore(ctx context.Context) (string, error) {
+	set, err := c.Repo.ConfigPath(ctx, "core.excludesFile")
+	if err != nil {
+		return "", err
+	}
+	if set != "" {
+		if !filepath.IsAbs(set) {
+			set = filepath.Join(c.Repo.Top, set)
+		}
+		return set, nil
+	}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); dir != "" {
+		return filepath.Join(dir, "git", "ignore"), nil
+	}
+	return filepath.Join(os.Getenv("HOME"), ".config", "git", "ignore"), nil
+}
+
+// readRules reads an ignore file. One that cannot be read has no rules, as in git.
+func readRules(name string) []byte {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, rulesLimit))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+func writeRules(b *bytes.Buffer, dir string, data []byte) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	for line := range bytes.Lines(data) {
+		text := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
+		if rule := anchor(dir, text); rule != "" {
+			b.WriteString(rule + "\n")
+		}
+	}
+}
+
+// anchor rewrites a rule of the .gitignore in dir for one at the top level. A
+// blank line or a comment is "".
+func anchor(dir, rule string) string {
+	if rule == "" || rule[0] == '#' || dir == "" {
+		if strings.HasPrefix(rule, "#") {
+			return ""
+		}
+		return rule
+	}
+	not := ""
+	if rule[0] == '!' {
+		not, rule = "!", rule[1:]
+	}
+	body := strings.TrimSuffix(strings.TrimRight(rule, " "), "/")
+	if body == "" {
+		return ""
+	}
+	if strings.Contains(body, "/") {
+		return not + "/" + escapeGlob(dir) + "/" + strings.TrimPrefix(rule, "/")
+	}
+	return not + "/" + escapeGlob(dir) + "/**/" + rule
+}
+
+// escapeGlob makes a path a pattern that matches it. A rule is one line, so a
+// newline becomes "any character".
+func escapeGlob(p string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?").Replace(p)
+}
+
+func relist(paths []string) []byte {
+	if len(paths) == 0 {
+		return nil
+	}
+	return []byte(strings.Join(paths, "\x00") + "\x00")
+}
+
+func unlist(data []byte) []string {
+	if len(data) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+}

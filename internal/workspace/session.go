@@ -1,0 +1,233 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// memory is what a checkout remembers of a run between two calls. Losing it
+// costs time only.
+type memory struct {
+	last     Snapshot          // newest one made here; Commit is empty when there is none
+	tree     string            // tree of the private index, if known
+	userKey  string            // state of the user's index file when it was listed
+	listed   bool              // the next three are known
+	outside  []git.Entry       // skip-worktree entries of the user's index
+	nested   []string          // submodules in the user's index
+	kept     map[string]string // sparse entries of the private index: path to object
+	keptKnow bool              // kept is known
+}
+
+// session is the exclusive use of a run's private state.
+type session struct {
+	c     *Checkout
+	run   string
+	dir   string
+	lock  *os.File
+	index *git.Index
+	mem   *memory
+	start *start
+}
+
+var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+
+// validName reports whether a run id or attempt can be part of a ref.
+func validName(s string) bool {
+	return runName.MatchString(s) && !strings.Contains(s, "..") && !strings.HasSuffix(s, ".lock") && !strings.HasSuffix(s, ".")
+}
+
+// open takes the run's state for one operation. The caller closes it.
+func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
+	if !validName(run) {
+		return nil, fmt.Errorf("cannot use the run id %q: it must be letters, digits, dots and dashes", run)
+	}
+	dir := c.runDir(run)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot keep the state of run %s: %w", run, err)
+	}
+	lock, err := lockFile(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	mem := c.runs[run]
+	if mem == nil {
+		mem = &memory{}
+		c.runs[run] = mem
+	}
+	c.mu.Unlock()
+	r := &session{c: c, run: run, dir: dir, lock: lock, mem: mem}
+	r.index = c.shadow.Index(r.indexFile(), lock)
+	// Git inherits the lock, so a lock file of git's that is still here has no owner.
+	_ = os.Remove(r.indexFile() + ".lock")
+	return r, nil
+}
+
+func (c *Checkout) runDir(run string) string { return filepath.Join(c.stateDir, "runs", run) }
+
+func (r *session) indexFile() string { return filepath.Join(r.dir, "index") }
+
+func (r *session) close() { _ = r.lock.Close() } // nothing was written through it
+
+// ready makes sure of the private index and of the rules of the run's start.
+func (r *session) ready(ctx context.Context) error {
+	if err := r.c.shadow.SetExclude(readRules(r.c.Repo.Exclude)); err != nil {
+		return err
+	}
+	if _, err := os.Stat(r.indexFile()); err != nil {
+		if err := r.rebuild(ctx); err != nil {
+			return err
+		}
+	}
+	if r.start == nil {
+		s, err := r.loadStart(ctx)
+		if err != nil {
+			return err
+		}
+		r.start = s
+	}
+	return nil
+}
+
+// userKeyNow tells whether the user's index file was replaced since it was
+// last read. Git writes a new file each time.
+func (r *session) userKeyNow() string {
+	info, err := os.Lstat(r.c.Repo.Index)
+	if err != nil {
+		return "none"
+	}
+	var inode uint64
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = uint64(st.Ino) //nolint:unconvert // its width differs between systems
+	}
+	return fmt.Sprint(inode, info.Size(), info.ModTime().UnixNano())
+}
+
+// listUser reads from the user's index what lies outside of the sparse
+// checkout and which submodules there are, if it changed. An index that
+// cannot be read leaves what was known.
+func (r *session) listUser(ctx context.Context) {
+	key := r.userKeyNow()
+	if r.mem.listed && key == r.mem.userKey {
+		return
+	}
+	all, err := r.c.Repo.IndexEntries(ctx)
+	if err != nil {
+		return
+	}
+	r.noteUser(all, key)
+}
+
+func (r *session) noteUser(all []git.Entry, key string) {
+	m := r.mem
+	m.userKey, m.listed, m.outside, m.nested = key, true, nil, nil
+	for _, e := range all {
+		switch {
+		case ours(e.Path):
+		case e.Mode == git.ModeNested:
+			m.nested = append(m.nested, e.Path)
+		case e.Sparse && e.Stage == 0:
+			m.outside = append(m.outside, e)
+		}
+	}
+}
+
+// syncSparse makes the private index hold what the user's index has outside
+// of the sparse checkout, as long as there is no file at the path. It returns
+// paths that were outside and have to be looked at now.
+func (r *session) syncSparse(ctx context.Context) ([]string, error) {
+	r.listUser(ctx)
+	if err := r.knowKept(ctx); err != nil {
+		return nil, err
+	}
+	m, there := r.mem, r.c.present()
+	want := make(map[string]string, len(m.outside))
+	var set []git.Entry
+	var mark, drop []string
+	for _, e := range m.outside {
+		if there(e.Path) {
+			continue
+		}
+		want[e.Path] = e.Object
+		if m.kept[e.Path] != e.Object {
+			set, mark = append(set, e), append(mark, e.Path)
+		}
+	}
+	for p := range m.kept {
+		if _, ok := want[p]; !ok {
+			drop = append(drop, p)
+		}
+	}
+	if len(set)+len(drop) == 0 {
+		return nil, nil
+	}
+	m.tree = ""
+	err := errors.Join(r.index.Remove(ctx, drop), r.index.Set(ctx, set), r.index.MarkSparse(ctx, mark))
+	m.kept = want
+	return drop, err
+}
+
+func (r *session) knowKept(ctx context.Context) error {
+	if r.mem.keptKnow {
+		return nil
+	}
+	all, err := r.index.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	r.noteKept(all)
+	return nil
+}
+
+func (r *session) noteKept(all []git.Entry) {
+	r.mem.kept, r.mem.keptKnow = map[string]string{}, true
+	for _, e := range all {
+		if e.Sparse {
+			r.mem.kept[e.Path] = e.Object
+		}
+	}
+}
+
+// present returns a test for whether something is at a path of the work tree.
+func (c *Checkout) present() func(string) bool {
+	folder := c.folders()
+	return func(p string) bool {
+		if !folder(filepath.Dir(p)) {
+			return false
+		}
+		_, err := os.Lstat(filepath.Join(c.Repo.Top, p))
+		return err == nil
+	}
+}
+
+// folders returns a test for whether a path is a folder that no link leads
+// to. It asks once for each.
+func (c *Checkout) folders() func(string) bool {
+	known := map[string]bool{".": true}
+	var is func(string) bool
+	is = func(dir string) bool {
+		answer, ok := known[dir]
+		if !ok {
+			if answer = is(filepath.Dir(dir)); answer {
+				info, err := os.Lstat(filepath.Join(c.Repo.Top, dir))
+				answer = err == nil && info.IsDir()
+			}
+			known[dir] = answer
+		}
+		return answer
+	}
+	return is
+}
+
+// ours reports whether a path is in a folder of pawl's own.
+func ours(p string) bool {
+	return p == ".pawl" || strings.HasPrefix(p, ".pawl/") || strings.Contains(p, "/.pawl/") || strings.HasSuffix(p, "/.pawl")
+}

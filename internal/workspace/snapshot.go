@@ -1,0 +1,355 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// Snapshot is the work tree as it was at one moment.
+type Snapshot struct {
+	Ref     string    `json:"ref"`
+	Run     string    `json:"run"`
+	N       int       `json:"n"`                 // iteration; 0 is before the run
+	Attempt string    `json:"attempt,omitempty"` // of an attempt that was cut off
+	Commit  string    `json:"commit"`
+	Tree    string    `json:"tree"`
+	Head    string    `json:"head"`   // commit that was checked out; empty before the first one
+	Branch  string    `json:"branch"` // full name; empty when HEAD was detached
+	Skipped []string  `json:"skipped,omitempty"`
+	When    time.Time `json:"when"` // in whole seconds
+}
+
+// SnapshotOptions add to a snapshot what is not needed to find it.
+type SnapshotOptions struct {
+	Attempt string // name of an attempt that was cut off; it is kept beside the iteration's own
+	Message string // first line of the commit
+}
+
+// state is the work tree as it was just scanned into the private index.
+type state struct {
+	tree    string
+	head    git.Head
+	skipped []string
+	strays  []string // temporary files that a rollback which was killed left behind
+}
+
+// Snapshot keeps the work tree as it is under the number n of the run, and
+// replaces a snapshot that is there already. The first one of a run fixes the
+// ignore rules of its start. When nothing changed since the last one, both
+// names point to the same commit.
+func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
+	if n < 0 || o.Attempt != "" && !validName(o.Attempt) {
+		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be part of a ref", n, o.Attempt, run)
+	}
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer r.close()
+	s, err := r.scan(ctx)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("cannot take snapshot %d of run %s: %w", n, run, err)
+	}
+	if o.Message == "" {
+		o.Message = fmt.Sprintf("pawl %s: iteration %d", run, n)
+	}
+	snap := Snapshot{
+		Ref: runRef(run, n, o.Attempt), Run: run, N: n, Attempt: o.Attempt,
+		Tree: s.tree, Head: s.head.Commit, Branch: s.head.Branch, Skipped: s.skipped, When: r.mem.last.When,
+	}
+	if last := r.mem.last; last.Commit != "" && same(last, snap) {
+		snap.Commit = last.Commit
+	} else {
+		snap.When = time.Now().Truncate(time.Second)
+		if snap.Commit, err = c.shadow.Commit(ctx, snap.Tree, snap.message(o.Message), snap.Head); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	if err := c.Repo.UpdateRef(ctx, snap.Ref, snap.Commit, "", "pawl: snapshot"); err != nil {
+		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
+	}
+	r.mem.last = snap
+	return snap, nil
+}
+
+func same(a, b Snapshot) bool {
+	return a.Tree == b.Tree && a.Head == b.Head && a.Branch == b.Branch && slices.Equal(a.Skipped, b.Skipped)
+}
+
+// Now is the tree of the work tree as it is, by the rules of the run. It makes
+// no ref, so git may collect the tree after some weeks.
+func (c *Checkout) Now(ctx context.Context, run string) (tree string, err error) {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	defer r.close()
+	s, err := r.scan(ctx)
+	return s.tree, err
+}
+
+// scan brings the private index up to date and stores its tree. An index that
+// git cannot use is made anew, once.
+func (r *session) scan(ctx context.Context) (state, error) {
+	s, err := r.scanOnce(ctx)
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	if rerr := r.rebuild(ctx); rerr != nil {
+		return state{}, err
+	}
+	return r.scanOnce(ctx)
+}
+
+func (r *session) scanOnce(ctx context.Context) (state, error) {
+	if err := r.ready(ctx); err != nil {
+		return state{}, err
+	}
+	woken, err := r.syncSparse(ctx)
+	if err != nil {
+		return state{}, err
+	}
+	scan, err := r.index.Scan(ctx)
+	if err != nil {
+		return state{}, err
+	}
+	d, err := r.classify(ctx, scan, woken)
+	if err != nil {
+		return state{}, err
+	}
+	if err := r.apply(ctx, &d); err != nil {
+		return state{}, err
+	}
+	slices.Sort(d.skipped)
+	s := state{head: scan.Head, skipped: slices.Compact(d.skipped), strays: d.strays}
+	if r.mem.tree == "" {
+		if r.mem.tree, err = r.index.WriteTree(ctx); err != nil {
+			return state{}, err
+		}
+	}
+	s.tree = r.mem.tree
+	return s, nil
+}
+
+// delta is what has to be done to the private index.
+type delta struct {
+	add, remove     []string
+	skipped, strays []string
+}
+
+// classify decides about every path that the scan found.
+func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (delta, error) {
+	var d delta
+	ignored, err := r.untrackedIgnored(ctx, scan.Ignored)
+	if err != nil {
+		return d, err
+	}
+	d.remove = ignored
+	d.gone(r.c, scan.Gone)
+	for _, p := range scan.Changed {
+		if r.c.look(p) == absent { // in conflict, or just gone
+			d.remove = append(d.remove, p)
+		}
+	}
+	gone := make(map[string]bool, len(d.remove))
+	for _, p := range d.remove {
+		gone[p] = true
+	}
+	fresh, err := r.fresh(ctx, scan.Untracked, &d)
+	if err != nil {
+		return d, err
+	}
+	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Ignored), woken) {
+		if gone[p] {
+			continue
+		}
+		switch r.c.look(p) {
+		case takeable:
+			d.add = append(d.add, p)
+		case leftAlone:
+			d.skipped = append(d.skipped, p)
+		}
+	}
+	for _, p := range r.mem.nested {
+		if _, err := os.Lstat(filepath.Join(r.c.Repo.Top, p, ".git")); err == nil {
+			d.skipped = append(d.skipped, p)
+		}
+	}
+	return d, nil
+}
+
+// gone takes files off that are no longer there. Adding a path where nothing
+// is does the same without another git command, but not behind a link.
+func (d *delta) gone(c *Checkout, paths []string) {
+	plain := c.folders()
+	for _, p := range paths {
+		if _, err := os.Lstat(filepath.Join(c.Repo.Top, p)); plain(filepath.Dir(p)) && os.IsNotExist(err) {
+			d.add = append(d.add, p)
+		} else {
+			d.remove = append(d.remove, p)
+		}
+	}
+}
+
+// fresh are the untracked files that belong into the snapshot: neither the
+// rules of now nor those of the start ignore them.
+func (r *session) fresh(ctx context.Context, untracked []string, d *delta) ([]string, error) {
+	untracked = slices.DeleteFunc(untracked, func(p string) bool {
+		if strings.HasPrefix(path.Base(p), tempPrefix) {
+			d.strays = append(d.strays, p)
+			return true
+		}
+		return ours(strings.TrimSuffix(p, "/")) || r.start.covers(p)
+	})
+	untracked, err := r.byStart(ctx, untracked)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []string
+	for _, p := range untracked {
+		switch {
+		case strings.HasSuffix(p, "/"):
+			d.skipped = append(d.skipped, strings.TrimSuffix(p, "/"))
+		default:
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh, nil
+}
+
+// byStart drops what the rules of the start ignore. Paths for which no rule
+// changed since then need no second look.
+func (r *session) byStart(ctx context.Context, untracked []string) ([]string, error) {
+	if r.start.holdsFor(r.c, untracked) {
+		return untracked, nil
+	}
+	allowed, err := r.index.UntrackedBy(ctx, r.start.file)
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[string]bool, len(allowed))
+	for _, p := range allowed {
+		by[p] = true
+	}
+	return slices.DeleteFunc(untracked, func(p string) bool { return !by[p] }), nil
+}
+
+// untrackedIgnored are those of the private index's ignored paths that neither
+// the user's index tracks nor the start's did.
+func (r *session) untrackedIgnored(ctx context.Context, ignored []string) ([]string, error) {
+	pinned := make(map[string]bool, len(r.start.pinned))
+	for _, p := range r.start.pinned {
+		pinned[p] = true
+	}
+	ask := slices.DeleteFunc(slices.Clone(ignored), func(p string) bool { return pinned[p] })
+	if len(ask) == 0 {
+		return nil, nil
+	}
+	all, err := r.c.Repo.IndexEntries(ctx)
+	if err != nil {
+		return nil, nil //nolint:nilerr // an index that cannot be read: what was tracked stays so
+	}
+	for _, e := range all {
+		pinned[e.Path] = true
+	}
+	return slices.DeleteFunc(ask, func(p string) bool { return pinned[p] }), nil
+}
+
+// pinnedAgain are paths that were tracked at the start although ignored, are
+// not in the private index, and may be back on disk.
+func (r *session) pinnedAgain(ignored []string) []string {
+	var back []string
+	for _, p := range r.start.pinned {
+		if !slices.Contains(ignored, p) && !ours(p) {
+			back = append(back, p)
+		}
+	}
+	return back
+}
+
+// kind says what a snapshot does with a path.
+type kind int
+
+const (
+	absent kind = iota
+	takeable
+	leftAlone
+)
+
+// look decides by what is on disk now.
+func (c *Checkout) look(p string) kind {
+	name := filepath.Join(c.Repo.Top, p)
+	info, err := os.Lstat(name)
+	switch {
+	case err != nil:
+		return absent
+	case info.Mode()&os.ModeSymlink != 0:
+		return takeable
+	case !info.Mode().IsRegular() || info.Size() > c.maxFile:
+		return leftAlone
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if os.IsNotExist(err) {
+		return absent
+	}
+	if err != nil {
+		return leftAlone
+	}
+	_ = f.Close() // opened for reading only
+	return takeable
+}
+
+// apply changes the private index.
+func (r *session) apply(ctx context.Context, d *delta) error {
+	if len(d.remove)+len(d.add) == 0 {
+		return nil
+	}
+	r.mem.tree = ""
+	if err := r.index.Remove(ctx, d.remove); err != nil {
+		return fmt.Errorf("cannot update the private index: %w", err)
+	}
+	failed, err := r.addAll(ctx, d.add)
+	if err != nil && len(failed) == len(d.add) && len(failed) > 1 {
+		return fmt.Errorf("cannot read the work tree: %w", err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.skipped = append(d.skipped, failed...)
+	return nil
+}
+
+// addAll enters paths. Files may change or go while they are read: a part
+// that fails is tried again in halves, and a path that fails alone, twice, is returned.
+func (r *session) addAll(ctx context.Context, paths []string) (failed []string, err error) {
+	err = r.index.Add(ctx, paths)
+	if err == nil || ctx.Err() != nil {
+		return nil, err
+	}
+	if len(paths) > 1 {
+		half := len(paths) / 2
+		a, errA := r.addAll(ctx, paths[:half])
+		b, errB := r.addAll(ctx, paths[half:])
+		if errA == nil {
+			errA = errB
+		}
+		return append(a, b...), errA
+	}
+	if r.c.look(paths[0]) == absent {
+		return nil, r.index.Remove(ctx, paths)
+	}
+	if r.index.Add(ctx, paths) == nil {
+		return nil, nil
+	}
+	return paths, err
+}
