@@ -61,7 +61,7 @@ func world(t *testing.T, model *modelserver.Server) []string {
 		"PATH=" + os.Getenv("PATH"),
 		"HOME=" + home,
 		"XDG_CONFIG_HOME=" + filepath.Join(home, ".config"),
-		"XDG_STATE_HOME=" + filepath.Join(home, ".local/state"),
+		"XDG_STATE_HOME=" + filepath.Join(home, ".local", "state"),
 		"XDG_CACHE_HOME=" + filepath.Join(home, ".cache"),
 		"TMPDIR=" + t.TempDir(),
 		"LANG=C.UTF-8",

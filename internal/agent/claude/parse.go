@@ -32,7 +32,6 @@ type Parser struct {
 	resetAt time.Time // from the last rejected rate_limit_event
 	ended   bool      // a result came, and no message after it
 	turns   int
-	cost    loop.MicroUSD
 }
 
 // NewParser returns a parser for one run.

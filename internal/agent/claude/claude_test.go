@@ -1,0 +1,102 @@
+package claude
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	got, err := Adapter{}.Start(agent.Invocation{
+		PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "claude-opus-4-5", MaxCost: 1_250_000,
+		Env: []string{"FOO=bar"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "claude -p --output-format stream-json --verbose --dangerously-skip-permissions --model claude-opus-4-5 --max-budget-usd 1.25"
+	if strings.Join(got.Args, " ") != want {
+		t.Errorf("args are %q", got.Args)
+	}
+	if got.Stdin != "/run/prompt.md" || got.Parser != "claude" || got.Grace <= 0 {
+		t.Errorf("start is %+v", got)
+	}
+	for _, kv := range []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_MAX_RETRIES=2", "FOO=bar"} {
+		if !slices.Contains(got.Env, kv) {
+			t.Errorf("%s is not in %q", kv, got.Env)
+		}
+	}
+	if slices.Contains(got.Env, "IS_SANDBOX=1") || slices.Contains(got.Env, "CLAUDE_CONFIG_DIR=/state") {
+		t.Errorf("env is %q", got.Env)
+	}
+	if !slices.Contains(got.Unset, "CLAUDECODE") {
+		t.Errorf("unset is %q", got.Unset)
+	}
+}
+
+func TestUsersCommand(t *testing.T) {
+	t.Parallel()
+	command := []string{"/opt/claude", "--mcp-config", "x.json"}
+	got, err := Adapter{}.Start(agent.Invocation{Command: command})
+	if err != nil || !slices.Equal(got.Args[:4], append(command, "-p")) {
+		t.Errorf("args are %q, %v", got.Args, err)
+	}
+}
+
+// The state is pawl's only where nothing of the user's own is needed.
+func TestStateFolder(t *testing.T) {
+	t.Parallel()
+	key := func(name string) string {
+		return map[string]string{"ANTHROPIC_API_KEY": "k"}[name]
+	}
+	for _, test := range []struct {
+		name    string
+		adapter Adapter
+		in      agent.Invocation
+		want    bool
+	}{
+		{"a login", Adapter{}, agent.Invocation{StateDir: "/state"}, false},
+		{"a key", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state"}, true},
+		{"a key in the configuration", Adapter{}, agent.Invocation{StateDir: "/state", Env: []string{"ANTHROPIC_API_KEY=k"}}, true},
+		{"a key taken away", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state", Env: []string{"ANTHROPIC_API_KEY="}}, false},
+		{"isolate", Adapter{}, agent.Invocation{StateDir: "/state", Isolate: true}, true},
+		{"no folder", Adapter{Getenv: key}, agent.Invocation{}, false},
+	} {
+		got, err := test.adapter.Start(test.in)
+		if err != nil || slices.Contains(got.Env, "CLAUDE_CONFIG_DIR=/state") != test.want {
+			t.Errorf("%s: env is %q, %v", test.name, got.Env, err)
+		}
+	}
+}
+
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	got, err := Adapter{Root: true}.Start(agent.Invocation{})
+	if err != nil || !slices.Contains(got.Env, "IS_SANDBOX=1") {
+		t.Errorf("env is %q, %v", got.Env, err)
+	}
+}
+
+func TestPromptTooLong(t *testing.T) {
+	t.Parallel()
+	_, err := Adapter{}.Start(agent.Invocation{PromptSize: maxPrompt + 1})
+	if err == nil || !strings.Contains(err.Error(), "shorten the prompt") {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := (Adapter{}).Start(agent.Invocation{PromptSize: maxPrompt}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDollars(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[loop.MicroUSD]string{1: "0.000001", 1_000_000: "1", 2_500_000: "2.5", 12_345_678: "12.345678"} {
+		if got := dollars(in); got != want {
+			t.Errorf("%d is %s, want %s", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+func fold(events ...Event) *Collector {
+	c := NewCollector()
+	for _, e := range events {
+		c.Add(e)
+	}
+	return c
+}
+
+func TestFinalMessage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		events []Event
+		want   string
+	}{
+		{"nothing", nil, ""},
+		{"after the last tool", []Event{{Kind: Text, Text: "first"}, {Kind: ToolStart}, {Kind: ToolEnd}, {Kind: Text, Text: "last"}}, "last"},
+		{"a tool at the end", []Event{{Kind: Text, Text: "first"}, {Kind: ToolStart}}, ""},
+		{"two texts are two lines", []Event{{Kind: Text, Text: "a"}, {Kind: Text, Text: "b"}}, "a\nb"},
+		{"the program's word beats ours", []Event{{Kind: Text, Text: "a"}, {Kind: End, Text: "b"}}, "b"},
+		{"an end without a message", []Event{{Kind: Text, Text: "a"}, {Kind: End}}, "a"},
+		{"an end with an empty message", []Event{{Kind: Text, Text: "a"}, {Kind: End, Final: true}}, ""},
+		{"thoughts do not count", []Event{{Kind: Text, Text: "a"}, {Kind: Thinking, Text: "<promise>COMPLETE</promise>"}}, "a"},
+		{"nor does a sub-agent", []Event{{Kind: Text, Text: "a"}, {Kind: ToolStart, Sub: true}, {Kind: Text, Text: "b", Sub: true}}, "a"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := fold(test.events...).Outcome().Message; got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	add := func(in, out int64) Event { return Event{Kind: UsageSeen, Usage: Usage{Input: in, Output: out}} }
+	total := func(in, out int64) Event {
+		return Event{Kind: UsageSeen, Usage: Usage{Input: in, Output: out}, Cumulative: true}
+	}
+	guess := func(out int64) Event { return Event{Kind: UsageSeen, Usage: Usage{Output: out}, Estimate: true} }
+	for _, test := range []struct {
+		name   string
+		events []Event
+		want   Usage
+	}{
+		{"sums", []Event{add(1, 2), add(10, 20)}, Usage{Input: 11, Output: 22}},
+		{"a total replaces", []Event{add(1, 2), total(10, 20)}, Usage{Input: 10, Output: 20}},
+		{"a total never falls", []Event{add(10, 20), total(1, 30)}, Usage{Input: 10, Output: 30}},
+		{"an estimate counts", []Event{add(10, 0), guess(7), guess(7)}, Usage{Input: 10, Output: 14}},
+		{"and gives way", []Event{add(10, 0), guess(700), total(10, 5)}, Usage{Input: 10, Output: 5}},
+		{"negative is dropped", []Event{add(-5, 2)}, Usage{Output: 2}},
+		{"absurd is dropped", []Event{add(math.MaxInt64, 2), add(1, 1)}, Usage{Input: 1, Output: 3}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := fold(test.events...).Outcome().Usage; got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTotalsForLimits(t *testing.T) {
+	t.Parallel()
+	c := fold(
+		Event{Kind: UsageSeen, Usage: Usage{Input: 1, Output: 2, CacheRead: 4, CacheWrite: 8}, Calls: 1, Turns: 1},
+		Event{Kind: Retry, Calls: 1},
+		Event{Kind: UsageSeen, Calls: -5, Turns: -5},
+		Event{Kind: CostSeen, Cost: 100},
+		Event{Kind: CostSeen, Cost: 50},
+		Event{Kind: CostSeen, Cost: -1},
+		Event{Kind: CostSeen, Cost: math.MaxInt64},
+	)
+	cost, known := c.Cost()
+	if c.Tokens() != 11 || c.Calls() != 2 || c.Turns() != 1 || cost != 100 || !known {
+		t.Errorf("tokens %d, calls %d, turns %d, cost %d %v", c.Tokens(), c.Calls(), c.Turns(), cost, known)
+	}
+}
+
+func TestCostSource(t *testing.T) {
+	t.Parallel()
+	events := []Event{
+		{Kind: Session, Model: "claude-sonnet-4-5-20250929"},
+		{Kind: UsageSeen, Usage: Usage{Input: 2500, Output: 60, CacheRead: 600, CacheWrite: 400}},
+	}
+	c := fold(events...)
+	if _, known := c.Cost(); known || c.Outcome().CostSource != CostNone {
+		t.Error("a cost is known without prices")
+	}
+	c.SetPrices(ListPrices())
+	if got := c.Outcome(); got.Cost != 10_080 || got.CostSource != CostEstimated {
+		t.Errorf("cost is %d, %s", got.Cost, got.CostSource)
+	}
+	c.Add(Event{Kind: CostSeen, Cost: 7})
+	if got := c.Outcome(); got.Cost != 7 || got.CostSource != CostReported {
+		t.Errorf("cost is %d, %s", got.Cost, got.CostSource)
+	}
+}
+
+func TestPricesTakeTheLongestName(t *testing.T) {
+	t.Parallel()
+	p := Prices{"m": {Input: 1_000_000}, "m-large": {Input: 9_000_000}}
+	for model, want := range map[string]loop.MicroUSD{"m-small": 1, "m-large-2": 9} {
+		if got, ok := p.Cost(model, Usage{Input: 1}); got != want || !ok {
+			t.Errorf("%s costs %d, want %d", model, got, want)
+		}
+	}
+	if _, ok := p.Cost("other", Usage{Input: 1}); ok {
+		t.Error("another model has a price")
+	}
+	if got, _ := p.Cost("m-large", Usage{Input: math.MaxInt64, Output: math.MaxInt64}); got <= 0 {
+		t.Errorf("the cost overflows to %d", got)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	overloaded := &failure.APIError{Status: 529, Type: "overloaded"}
+	limit := &failure.APIError{Status: 429, Type: "rate_limit"}
+	for _, test := range []struct {
+		name   string
+		events []Event
+		want   []int // statuses
+	}{
+		{"a retry that worked is no evidence", []Event{{Kind: Retry, Error: overloaded}, {Kind: Text, Text: "a"}, {Kind: Error, Error: limit}}, []int{429}},
+		{"one that nothing followed is", []Event{{Kind: Retry, Error: overloaded}, {Kind: End, Terminal: loop.TerminalMissing}}, []int{529}},
+		{"the error after retries says it all", []Event{{Kind: Retry, Error: overloaded}, {Kind: Error, Error: overloaded}}, []int{529}},
+		{"an end may carry one", []Event{{Kind: End, Error: limit}}, []int{429}},
+		{"an event without one", []Event{{Kind: Error}}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var got []int
+			for _, e := range fold(test.events...).Outcome().Errors {
+				got = append(got, e.Status)
+			}
+			if len(got) != len(test.want) || (len(got) > 0 && got[0] != test.want[0]) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestErrorsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := NewCollector()
+	for i := range 100 {
+		c.Add(Event{Kind: Error, Error: &failure.APIError{Status: i * 100, RetryAfter: -time.Second,
+			Type: strings.Repeat("t", 1000), Message: strings.Repeat("ä", 10_000)}})
+	}
+	errs := c.Outcome().Errors
+	if len(errs) != maxErrors {
+		t.Fatalf("%d errors are kept", len(errs))
+	}
+	for _, e := range errs {
+		if len(e.Message) > maxErrorText || len(e.Type) > 200 || e.RetryAfter != 0 || e.Status != 0 {
+			t.Errorf("kept %d bytes of message, type of %d, retry %v, status %d", len(e.Message), len(e.Type), e.RetryAfter, e.Status)
+		}
+	}
+}
+
+// What is cut off the start of a long message must not make a signal of what
+// was none.
+func TestLongMessages(t *testing.T) {
+	t.Parallel()
+	const sign = "<promise>COMPLETE</promise>"
+	long := strings.Repeat("word ", 40)
+	for _, test := range []struct{ name, in, want string }{
+		{"fits", "a\nb", "a\nb"},
+		{"by lines", long + "\nshort\n" + sign, "short\n" + sign},
+		{"a line is marked where it is cut", long + sign, "…"},
+		{"a fence stays open", "```text\n" + long + "\n" + sign, "```\n" + sign},
+		{"a closed fence stays closed", "```\nx\n```\n" + long + "\n" + sign, sign},
+		{"another marker closes nothing", "~~~\n```\n" + long + "\n" + sign, "~~~\n" + sign},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			tail := NewTail(40)
+			tail.Add(test.in)
+			got := tail.Text()
+			if test.want == "…" {
+				if !strings.HasPrefix(got, "…") || !strings.HasSuffix(got, sign) {
+					t.Errorf("got %q", got)
+				}
+			} else if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if len(got) > 40+8 {
+				t.Errorf("%d bytes are kept", len(got))
+			}
+		})
+	}
+}
+
+func TestTailStaysSmall(t *testing.T) {
+	t.Parallel()
+	tail := NewTail(1 << 10)
+	for range 10_000 {
+		tail.Add(strings.Repeat("x", 700))
+		if cap(tail.buf) > 16<<10 {
+			t.Fatalf("the tail holds %d bytes", cap(tail.buf))
+		}
+	}
+	tail.Add(strings.Repeat("y", 1<<20))
+	if got := tail.Text(); len(got) > 1<<10+8 || cap(tail.buf) > 16<<10 {
+		t.Errorf("%d bytes, %d held", len(got), cap(tail.buf))
+	}
+}
