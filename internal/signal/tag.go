@@ -55,7 +55,9 @@ func tagAt(s string, i int) (tag, bool) {
 }
 
 func skipSpace(s string, i int) int {
-	for end := i + maxTagSpace; i < len(s) && i < end && (s[i] == ' ' || s[i] == '\t'); i++ {
+	end := min(i+maxTagSpace, len(s))
+	for i < end && (s[i] == ' ' || s[i] == '\t') {
+		i++
 	}
 	return i
 }
