@@ -1,0 +1,62 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxGates bounds the checks that are listed by name.
+const maxGates = 50
+
+// protocol describes the signals in pieces, so that no line of it is one and
+// an agent that echoes it says nothing.
+const protocol = "When you end, tell pawl where you stand with a signal: one line, put together from three parts with nothing between them:\n" +
+	"1. the opening tag `<promise>`\n" +
+	"2. a word of this list, in capitals, with what belongs to it\n" +
+	"3. the closing tag `</promise>`\n" +
+	"\n" +
+	"The words:\n" +
+	"- `COMPLETE`: all of the work is done and checked, not only this step.\n" +
+	"- `BLOCKED: reason`: you cannot go on, and another try would not help.\n" +
+	"- `PENDING: question`: a person has to decide something first.\n" +
+	"- `PROGRESS: number`: how much of all the work is done, from 0 to 100; it can stand beside another signal.\n" +
+	"\n" +
+	"A signal counts only in your final message, alone on its own line: not in a sentence, a list, quotes, bold or a code block. " +
+	"If work is left, end without one; the next iteration goes on from the files that you leave."
+
+// completion is the last section: where the loop stands, how to end, and what
+// is checked then.
+func completion(in Input) string {
+	return strings.Join([]string{position(in), protocol, checks(in)}, "\n\n")
+}
+
+func position(in Input) string {
+	const fresh = "You start without a memory of the ones before: what the next one must know has to be in files."
+	switch {
+	case in.Iteration <= 0:
+		return "This is one iteration of a loop. " + fresh
+	case in.MaxIterations > 0:
+		return fmt.Sprintf("This is iteration %d of at most %d. %s", in.Iteration, in.MaxIterations, fresh)
+	}
+	return fmt.Sprintf("This is iteration %d. %s", in.Iteration, fresh)
+}
+
+// checks names the gates.
+func checks(in Input) string {
+	switch {
+	case len(in.Gates) > 0:
+		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not weaken them."
+		return list("These checks run when you have ended, in this order:", firstGates(in.Gates), maxGates+1) + "\n\n" + rule
+	case in.NoGates:
+		return "No checks are configured, so nobody looks behind your COMPLETE: make sure yourself, and say how."
+	}
+	return "Checks may run when you have ended. A COMPLETE is accepted only if they are green."
+}
+
+// firstGates bounds the list and says how many more there are.
+func firstGates(gates []string) []string {
+	if len(gates) <= maxGates {
+		return gates
+	}
+	return append(append([]string{}, gates[:maxGates]...), fmt.Sprintf("and %d more", len(gates)-maxGates))
+}

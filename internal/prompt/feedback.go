@@ -1,0 +1,156 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// The bounds of what a feedback lists.
+const (
+	maxTried = 5
+	maxNotes = 20
+)
+
+// feedback renders what the iterations before came to, with that many of its
+// items. It is empty without a feedback, or for one that says nothing.
+func feedback(f *loop.Feedback, items int) string {
+	if f == nil {
+		return ""
+	}
+	parts := []string{
+		verdict(f), itemList(f.Items, items), list("Tried before, without success:", f.Tried, maxTried),
+		instruction(f), answer(f), list("Notes:", f.Notes, maxNotes),
+		list("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
+	}
+	var kept []string
+	for _, part := range parts {
+		if part != "" {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, "\n\n")
+}
+
+// verdict is the first line: which iteration, which gate, what.
+func verdict(f *loop.Feedback) string {
+	summary, step := oneLine(f.Summary), oneLine(f.Step)
+	if summary == "" && step == "" {
+		return ""
+	}
+	where := "The iteration before"
+	if f.Iteration > 0 {
+		where = fmt.Sprintf("Iteration %d", f.Iteration)
+	}
+	switch {
+	case step == "":
+		return where + ": " + summary
+	case summary == "":
+		return fmt.Sprintf("%s: the check %q was red.", where, step)
+	}
+	return fmt.Sprintf("%s: the check %q was red: %s", where, step, summary)
+}
+
+// itemList lists what can be acted on, and says how much is left out.
+func itemList(items []failure.Item, keep int) string {
+	if len(items) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("To repair:\n")
+	keep = min(keep, len(items))
+	for _, item := range items[:keep] {
+		writeItem(&b, item)
+	}
+	if n := len(items) - keep; n == 1 {
+		b.WriteString("(1 more item dropped)")
+	} else if n > 1 {
+		fmt.Fprintf(&b, "(%d more items dropped)", n)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func writeItem(b *strings.Builder, item failure.Item) {
+	place := oneLine(item.File)
+	if place != "" && item.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, item.Line)
+	}
+	var head []string
+	for _, part := range []string{place, oneLine(item.Test)} {
+		if part != "" {
+			head = append(head, part)
+		}
+	}
+	line := strings.Join(head, " ")
+	first, more, _ := strings.Cut(strings.TrimSpace(item.Message), "\n")
+	switch message := oneLine(first); {
+	case line == "" && message == "":
+		line = "(no details)"
+	case line == "":
+		line = message
+	case message != "":
+		line += ": " + message
+	}
+	b.WriteString("- " + line + "\n")
+	if rest := quote(more, "  ", maxQuote); rest != "" {
+		b.WriteString(rest + "\n")
+	}
+	writeValue(b, "expected", item.Expected)
+	writeValue(b, "received", item.Received)
+}
+
+// writeValue writes what a test compared: on the line, or quoted below it.
+func writeValue(b *strings.Builder, name, value string) {
+	value = strings.Trim(value, "\n")
+	switch {
+	case value == "":
+	case strings.Contains(value, "\n"):
+		if text := quote(value, "    ", maxQuote); text != "" {
+			b.WriteString("  " + name + ":\n" + text + "\n")
+		}
+	default:
+		if text := oneLine(value); text != "" {
+			b.WriteString("  " + name + ": " + text + "\n")
+		}
+	}
+}
+
+// list is a heading and at most limit lines, the last ones.
+func list(heading string, lines []string, limit int) string {
+	var b strings.Builder
+	for _, line := range lines[max(0, len(lines)-limit):] {
+		if text := oneLine(line); text != "" {
+			b.WriteString("\n- " + text)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return heading + b.String()
+}
+
+// instruction says how this iteration is to differ.
+func instruction(f *loop.Feedback) string {
+	text := prose(f.Instruction)
+	if text == "" {
+		return ""
+	}
+	if name := oneLine(f.Strategy); name != "" {
+		return fmt.Sprintf("This time (strategy %s):\n%s", name, text)
+	}
+	return "This time:\n" + text
+}
+
+// answer has a person's words, with the question that they belong to.
+func answer(f *loop.Feedback) string {
+	text := quote(f.Answer, "", maxCase)
+	if text == "" {
+		return ""
+	}
+	if question := quote(f.Question, "", maxQuote); question != "" {
+		return "A person was asked:\n" + question + "\n\nand answered:\n" + text
+	}
+	return "A person said:\n" + text
+}

@@ -1,0 +1,186 @@
+// Package prompt makes what an agent is told in one iteration: the fragments
+// of the four OODA phases, the user's context, what went wrong before, and
+// the protocol of completion.
+//
+// It reads no file: fragments and context come in as text. It never writes a
+// valid signal by itself, and what comes from elsewhere (gate output,
+// answers, a case's text) can forge neither a signal nor a section. The user's
+// own fragments and context are passed on as they are.
+package prompt
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Item is one piece of context.
+type Item struct {
+	// Source is the file that it comes from; empty for text of the command line.
+	Source string
+	Text   string
+}
+
+// Fragment is one part of a phase.
+type Fragment struct {
+	// Name is what messages call it: a file, a builtin: name or a place in the
+	// configuration.
+	Name string
+	// Text is used as it is, or as a Go template when it holds "{{".
+	Text string
+}
+
+// Case is the unit of work, for templates. Its texts may come from agents, so
+// signals and headings of the prompt are taken out of them.
+type Case struct {
+	ID, Title, Description string
+	Acceptance             []string
+	Tags                   []string
+}
+
+// Input is all that one prompt is made of.
+type Input struct {
+	Procedure     string
+	Iteration     int // from 1
+	MaxIterations int // 0 for no limit
+	Context       []Item
+
+	Observe, Orient, Decide, Act []Fragment
+
+	// Feedback is nil in a first iteration.
+	Feedback *loop.Feedback
+	// Gates are the names of the checks that will run, in their order. NoGates
+	// says that there are none at all; without either nothing is promised.
+	Gates   []string
+	NoGates bool
+
+	Case                 Case
+	Run, Agent, Strategy string
+	// Budget is in tokens; 0 for none.
+	Budget int
+}
+
+// Prompt is what the agent gets.
+type Prompt struct {
+	Text   string
+	Tokens int // estimated, see [Tokens]
+	// Over is true when the prompt is over its budget after all that can be
+	// left out was left out.
+	Over bool
+	// Dropped counts the feedback's items that were left out: for the budget,
+	// or because there are more than 20.
+	Dropped int
+}
+
+// maxItems bounds the items of a feedback that are looked at.
+const maxItems = 20
+
+// Compose makes the prompt. An error is a fragment's: a template that does
+// not work out, with its name and line.
+//
+// Over the budget the feedback's items are left out from the end, as many as
+// needed. Phases and context always stay whole.
+func Compose(in Input) (Prompt, error) {
+	items := 0
+	if in.Feedback != nil {
+		items = min(len(in.Feedback.Items), maxItems)
+	}
+	p, err := compose(in, items)
+	if err != nil || in.Budget <= 0 || p.Tokens <= in.Budget || items == 0 {
+		return p, err
+	}
+	kept := fitting(in.Feedback, items, p.Tokens-in.Budget)
+	p, err = compose(in, kept)
+	// A fragment that repeats the feedback, and rounding, can still be too much.
+	for err == nil && p.Over && kept > 0 {
+		kept /= 2
+		p, err = compose(in, kept)
+	}
+	return p, err
+}
+
+// fitting returns how many items can stay if the feedback has to become
+// shorter by that many tokens.
+func fitting(f *loop.Feedback, items, excess int) int {
+	full := Tokens(feedback(f, items))
+	for kept := items - 1; kept > 0; kept-- {
+		if full-Tokens(feedback(f, kept)) >= excess {
+			return kept
+		}
+	}
+	return 0
+}
+
+// compose makes the prompt with that many items of the feedback.
+func compose(in Input, items int) (Prompt, error) {
+	told := feedback(in.Feedback, items)
+	d := newData(in, told)
+	b := builder{}
+	b.text.WriteString(title + "\n")
+	b.section("CONTEXT", context(in.Context))
+	for _, phase := range [...]struct {
+		name      string
+		fragments []Fragment
+	}{{"OBSERVE", in.Observe}, {"ORIENT", in.Orient}, {"DECIDE", in.Decide}, {"ACT", in.Act}} {
+		text, err := d.phase(phase.fragments)
+		if err != nil {
+			return Prompt{}, err
+		}
+		b.section(phase.name, text)
+	}
+	b.section("FEEDBACK", told)
+	b.section("COMPLETION", completion(in))
+	text := b.text.String()
+	p := Prompt{Text: text, Tokens: Tokens(text)}
+	p.Over = in.Budget > 0 && p.Tokens > in.Budget
+	if in.Feedback != nil {
+		p.Dropped = len(in.Feedback.Items) - items
+	}
+	return p, nil
+}
+
+// title is the first line of every prompt.
+const title = "# OODA Loop Iteration"
+
+// builder puts sections one below the other.
+type builder struct{ text strings.Builder }
+
+// section adds a section; an empty one is left out.
+func (b *builder) section(name, text string) {
+	if text == "" {
+		return
+	}
+	b.text.WriteString("\n## " + name + "\n")
+	b.text.WriteString(text)
+	b.text.WriteByte('\n')
+}
+
+// context lists the items, each below where it comes from.
+func context(items []Item) string {
+	var parts []string
+	for _, item := range items {
+		text := strings.TrimSpace(item.Text)
+		if item.Source != "" {
+			text = strings.TrimSpace("Source: " + oneLine(item.Source) + "\n" + text)
+		}
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// phase joins the fragments of one phase.
+func (d *data) phase(fragments []Fragment) (string, error) {
+	var parts []string
+	for _, f := range fragments {
+		text, err := expand(f, d)
+		if err != nil {
+			return "", err
+		}
+		if text = strings.TrimSpace(text); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "\n\n"), nil
+}
