@@ -1,0 +1,213 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checker holds the rules that need more than one key, over all layers.
+type checker struct {
+	*Config
+	agents     []string // built in; nil: not checked
+	strategies []string // built in; nil: not checked
+	errs       Errors
+}
+
+func (k *checker) fail(path, suggestion, format string, args ...any) {
+	k.errs = append(k.errs, errorAt(k.place(path), suggestion, format, args...))
+}
+
+func (k *checker) all() {
+	k.namedAgents()
+	k.agentReferences()
+	k.procedures()
+	k.gates()
+	k.ownStrategies()
+	k.hooks()
+	k.notifications()
+	k.server()
+	target, err := ParseTarget(k.Sprint.Target.Type, k.Sprint.Target.Value)
+	if err != nil {
+		k.fail("sprint.target.value", "", "sprint.target.value %v", err)
+	}
+	k.Sprint.Target = target
+}
+
+func (k *checker) namedAgents() {
+	for _, name := range sortedKeys(k.Agents.Named) {
+		path := joinPath("agents", name)
+		if !validName.MatchString(name) {
+			k.fail(path, "", "%q cannot be the name of an agent: use letters, digits, - and _", name)
+		}
+		a := k.Agents.Named[name]
+		if k.agents != nil && len(a.Command) == 0 && !slices.Contains(k.agents, name) {
+			near := nearest(name, k.agents)
+			k.fail(path, near, "%s needs a command: no built-in agent is called %q", path, name)
+		}
+		for _, variable := range sortedKeys(a.Env) {
+			if strings.ContainsAny(variable, "=\x00") {
+				k.fail(joinPath(path, "env"), "", "%q cannot be the name of a variable", variable)
+			}
+		}
+	}
+}
+
+// agentReferences checks every key that names an agent.
+func (k *checker) agentReferences() {
+	if k.agents == nil {
+		return
+	}
+	known := append(k.AgentNames(), k.agents...)
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, ref := range k.AgentReferences() {
+		if slices.Contains(known, ref.Name) {
+			continue
+		}
+		near := nearest(ref.Name, known)
+		hint := ""
+		if near == "" {
+			hint = "; there are " + strings.Join(known, ", ")
+		}
+		k.fail(ref.Path, near, "%s names the unknown agent %q%s", ref.Path, ref.Name, hint)
+	}
+}
+
+// validName fits a file name and is told from a file by `pawl run`.
+var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+
+func (k *checker) procedures() {
+	for _, name := range sortedKeys(k.Procedures) {
+		p := k.Procedures[name]
+		path := joinPath("procedures", name)
+		ext := strings.ToLower(filepath.Ext(name))
+		if !validName.MatchString(name) || ext == ".yaml" || ext == ".yml" {
+			k.fail(path, "", "%q cannot be the name of a procedure: use letters, digits, - and _", name)
+		}
+		if len(p.Observe)+len(p.Orient)+len(p.Decide)+len(p.Act) == 0 {
+			k.fail(path, "", "%s has no prompt: give at least one of observe, orient, decide and act", path)
+		}
+		if p.MaxIterations != nil && *p.MaxIterations == 0 && p.Policy != "procedure" {
+			k.fail(path+".max_iterations", "", "%s.max_iterations must be 1 or more: only the policy procedure can be unlimited", path)
+		}
+		if p.Strategy != "" {
+			k.strategy(path+".strategy", p.Strategy)
+		}
+	}
+	k.strategy("loop.strategy", k.Loop.Strategy)
+}
+
+// strategyModes are the words that choose how strategies are chosen.
+var strategyModes = []string{"auto", "conservative", "aggressive"}
+
+func (k *checker) strategy(path, name string) {
+	if k.strategies == nil {
+		return
+	}
+	known := append(slices.Clone(strategyModes), k.strategies...)
+	for _, s := range k.Strategies {
+		if s.Name != "" && !slices.Contains(known, s.Name) {
+			known = append(known, s.Name)
+		}
+	}
+	if !slices.Contains(known, name) {
+		k.fail(path, nearest(name, known), "%s must be one of %s; not %q", path, strings.Join(known, ", "), name)
+	}
+}
+
+func (k *checker) gates() {
+	seen := map[string]int{}
+	for i := range k.Verification.Commands {
+		g := &k.Verification.Commands[i]
+		path := fmt.Sprintf("verification.commands[%d]", i)
+		if strings.TrimSpace(g.Command) == "" {
+			k.fail(path, "", "%s needs a command", path)
+			continue
+		}
+		if g.Name == "" {
+			g.Name = g.Command
+			k.from[path+".name"] = k.from[path+".command"]
+		}
+		if _, ok := k.from[path+".timeout"]; !ok {
+			g.Timeout = k.Verification.DefaultTimeout
+			k.from[path+".timeout"] = k.from["verification.default_timeout"]
+		}
+		if first, ok := seen[g.Name]; ok {
+			k.fail(path, "", "%s has the name %q of gate %d: give it another", path, g.Name, first+1)
+		}
+		seen[g.Name] = i
+	}
+	for i, glob := range k.Verification.Protect {
+		if path := fmt.Sprintf("verification.protect[%d]", i); glob == "" || filepath.IsAbs(glob) {
+			k.fail(path, "", "%s must be a path or glob relative to the root, not %q", path, glob)
+		}
+	}
+}
+
+func (k *checker) ownStrategies() {
+	taken := slices.Concat(strategyModes, k.strategies)
+	for i, s := range k.Strategies {
+		path := fmt.Sprintf("strategies[%d]", i)
+		switch {
+		case !validName.MatchString(s.Name):
+			k.fail(path, "", "%s needs a name of letters, digits, - and _", path)
+		case slices.Contains(taken, s.Name):
+			k.fail(path, "", "%s has the name %q, which is taken", path, s.Name)
+		}
+		taken = append(taken, s.Name)
+	}
+}
+
+func (k *checker) hooks() {
+	for _, f := range schema().field("hooks").fields {
+		path := "hooks." + f.name
+		if p, ok := k.merged.find(path); ok && p.kind == mapNode {
+			if command, _ := p.get("command"); command.value == nil || strings.TrimSpace(command.value.text) == "" {
+				k.fail(path, "", "%s needs a command", path)
+			}
+		}
+	}
+}
+
+func (k *checker) notifications() {
+	for i, n := range k.Notify {
+		path := fmt.Sprintf("notify[%d]", i)
+		set := 0
+		for _, is := range []bool{n.Command != "", n.Webhook != "", n.Desktop} {
+			if is {
+				set++
+			}
+		}
+		if set != 1 {
+			k.fail(path, "", "%s needs exactly one of command, webhook and desktop", path)
+		}
+		if n.Webhook == "" {
+			continue
+		}
+		u, err := url.Parse(n.Webhook)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			k.fail(path+".webhook", "", "%s.webhook must be an http or https address", path)
+		}
+	}
+}
+
+func (k *checker) server() {
+	_, port, err := net.SplitHostPort(k.Server.Address)
+	n, portErr := strconv.Atoi(port)
+	if err != nil || portErr != nil || n < 0 || n > 65535 {
+		k.fail("server.address", "", "server.address must be host:port, e.g. 127.0.0.1:7295; not %q", k.Server.Address)
+	}
+	if (k.Server.TLSCert == "") != (k.Server.TLSKey == "") {
+		set, other := "server.tls_cert", "server.tls_key"
+		if k.Server.TLSCert == "" {
+			set, other = other, set
+		}
+		k.fail(set, "", "%s needs %s as well", set, other)
+	}
+}

@@ -1,0 +1,379 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// decoder fills a Config from a tree, collects the faults, and notes where
+// each value came from.
+type decoder struct {
+	home string
+	errs Errors
+	from map[string]position
+	// listed are the sections whose keys an error has shown.
+	listed map[*spec]bool
+}
+
+func (d *decoder) fail(at position, suggestion, format string, args ...any) {
+	if len(d.errs) < maxErrors {
+		d.errs = append(d.errs, errorAt(at, suggestion, format, args...))
+	}
+}
+
+// value decodes n into v, whose key is path.
+func (d *decoder) value(sp *spec, n *node, v reflect.Value, path string) {
+	if n == nil || n.kind == nullNode {
+		return
+	}
+	if sp.optional {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	switch sp.shape {
+	case sectionShape:
+		d.section(sp, n, v, path)
+	case tableShape:
+		d.table(sp, n, v, path, nil)
+	case listShape:
+		d.list(sp, n, v, path)
+	case argvShape:
+		d.from[path] = n.at
+		d.argv(n, v, path)
+	default:
+		d.from[path] = n.at
+		if err := d.scalar(sp, n, v); err != nil {
+			f := &fault{}
+			errors.As(err, &f)
+			d.fail(n.at, f.suggestion, "%s %s", orKey(path), err)
+		}
+	}
+}
+
+func orKey(path string) string {
+	if path == "" {
+		return "the file"
+	}
+	return path
+}
+
+func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
+	if n.kind != mapNode {
+		d.fail(n.at, "", "%s must be %s, not %s", orKey(path), sp.expected(), n.describe())
+		return
+	}
+	if f, ok := v.Addr().Interface().(*Fragment); ok {
+		f.at = n.at
+	}
+	for _, p := range n.pairs {
+		ignored := path == "" && strings.HasPrefix(p.key, "x-")
+		if sp.field(p.key) == nil && sp.rest() == nil && !ignored {
+			d.unknown(sp, p)
+		}
+	}
+	for _, f := range sp.fields {
+		if f.inline {
+			d.table(f, n, v.Field(f.index), path, sp)
+			continue
+		}
+		p, _ := n.get(f.name)
+		below := p.value
+		if below != nil && below.kind == nullNode {
+			below = nil
+		}
+		switch def := f.defaultNode(); {
+		case def != nil && below != nil && f.shape == sectionShape:
+			below = merge(f, def, below)
+		case def != nil && below == nil:
+			below = def
+		case below == nil && f.shape == sectionShape && !f.optional:
+			below = &node{kind: mapNode, at: position{src: builtInSource}}
+		}
+		d.value(f, below, v.Field(f.index), joinPath(path, f.name))
+	}
+}
+
+// unknown reports a key that its section does not have.
+func (d *decoder) unknown(sp *spec, p pair) {
+	if len(d.errs) >= maxErrors {
+		return
+	}
+	if near := nearest(p.key, sp.keys()); near != "" {
+		d.fail(p.at, near, "unknown key %q", p.key)
+		return
+	}
+	for _, f := range schema().fields {
+		if f.shape == sectionShape && f.field(snake(p.key)) != nil {
+			d.fail(p.at, joinPath(f.name, snake(p.key)), "unknown key %q", p.key)
+			return
+		}
+	}
+	if d.listed[sp] {
+		d.fail(p.at, "", "unknown key %q", p.key)
+		return
+	}
+	if d.listed == nil {
+		d.listed = map[*spec]bool{}
+	}
+	d.listed[sp] = true
+	d.fail(p.at, "", "unknown key %q; the keys here are %s", p.key, strings.Join(sp.keys(), ", "))
+}
+
+// table decodes a map with keys of the user's own. section is the section
+// that the table is inline in, whose keys it leaves alone, or nil.
+func (d *decoder) table(sp *spec, n *node, v reflect.Value, path string, section *spec) {
+	if n.kind != mapNode {
+		d.fail(n.at, "", "%s must be a map, not %s", path, n.describe())
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, p := range n.pairs {
+		if section != nil && section.field(p.key) != nil {
+			continue
+		}
+		if strings.TrimSpace(p.key) == "" {
+			d.fail(p.at, "", "a name in %s cannot be empty", path)
+			continue
+		}
+		below := p.value
+		if below.kind == nullNode && sp.elem.shape == sectionShape {
+			below = &node{kind: mapNode, at: below.at}
+		}
+		elem := reflect.New(v.Type().Elem()).Elem()
+		d.value(sp.elem, below, elem, joinPath(path, p.key))
+		v.SetMapIndex(reflect.ValueOf(p.key), elem)
+	}
+}
+
+func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
+	d.from[path] = n.at
+	if n.kind != listNode {
+		hint := ""
+		if n.kind != mapNode {
+			hint = fmt.Sprintf("; write [%s]", n.text)
+		}
+		d.fail(n.at, "", "%s must be a list, not %s%s", path, n.describe(), hint)
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
+	for i, item := range n.items {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if item.kind == nullNode {
+			d.fail(item.at, "", "%s is empty", at)
+			continue
+		}
+		d.value(sp.elem, item, out.Index(i), at)
+	}
+	v.Set(out)
+}
+
+func (d *decoder) argv(n *node, v reflect.Value, path string) {
+	var words []string
+	switch n.kind {
+	case textNode:
+		split, err := SplitWords(n.text)
+		if err != nil {
+			d.fail(n.at, "", "%s %v", path, err)
+			return
+		}
+		words = split
+	case listNode:
+		for i, item := range n.items {
+			if item.kind != textNode && item.kind != numberNode && item.kind != fractionNode && item.kind != boolNode {
+				d.fail(item.at, "", "%s[%d] must be text, not %s", path, i, item.describe())
+				return
+			}
+			words = append(words, item.text)
+		}
+	default:
+		d.fail(n.at, "", "%s must be a list of words or a command line, not %s", path, n.describe())
+		return
+	}
+	if len(words) == 0 || words[0] == "" {
+		d.fail(n.at, "", "%s is empty: name a program", path)
+		return
+	}
+	if strings.ContainsRune(words[0], filepath.Separator) || strings.HasPrefix(words[0], "~/") {
+		words[0] = d.resolve(n.at.src, words[0])
+	}
+	v.Set(reflect.ValueOf(Argv(words)))
+}
+
+// resolve makes a path absolute: relative to the file that names it, ~ is the
+// home folder.
+func (d *decoder) resolve(src *source, path string) string {
+	switch {
+	case path == "":
+		return ""
+	case d.home != "" && (path == "~" || strings.HasPrefix(path, "~/")):
+		return filepath.Join(d.home, path[1:])
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	}
+	return filepath.Join(src.dir, path)
+}
+
+// fault is what is wrong with a scalar: the text goes on after the key's name.
+type fault struct {
+	text       string
+	suggestion string
+}
+
+func (f *fault) Error() string { return f.text }
+
+// scalar decodes one value. The error's text goes on after the key's name.
+func (d *decoder) scalar(sp *spec, n *node, v reflect.Value) error {
+	if n.kind == listNode || n.kind == mapNode {
+		return fmt.Errorf("must be %s, not %s", sp.expected(), n.describe())
+	}
+	switch sp.shape {
+	case textShape:
+		return setText(sp, n, v)
+	case wholeShape:
+		return setWhole(sp, n, v)
+	case switchShape:
+		return setSwitch(sp, n, v)
+	case durationShape:
+		return setDuration(sp, n, v)
+	case bytesShape:
+		b, err := ParseBytes(n.text)
+		v.SetInt(int64(b))
+		return err
+	case usdShape:
+		m, err := ParseUSD(n.text)
+		v.SetInt(int64(m))
+		return err
+	case pathShape:
+		if n.kind != textNode {
+			return fmt.Errorf("must be a path, not %s", n.describe())
+		}
+		v.SetString(d.resolve(n.at.src, n.text))
+	default:
+		panic("config: no scalar: " + sp.name) // value sends the other shapes elsewhere
+	}
+	return nil
+}
+
+func setText(sp *spec, n *node, v reflect.Value) error {
+	if n.kind != textNode && !sp.loose {
+		return fmt.Errorf("must be text, not %s; write %q", n.describe(), n.text)
+	}
+	if len(sp.enum) > 0 && !slices.Contains(sp.enum, n.text) {
+		return &fault{fmt.Sprintf("must be %s, not %q", sp.expected(), n.text), nearest(n.text, sp.enum)}
+	}
+	v.SetString(n.text)
+	return nil
+}
+
+func setWhole(sp *spec, n *node, v reflect.Value) error {
+	i, err := strconv.ParseInt(strings.ReplaceAll(n.text, "_", ""), 0, 32)
+	if err != nil || n.kind != numberNode && !n.loose {
+		if errors.Is(err, strconv.ErrRange) {
+			return fmt.Errorf("is out of range: %s", n.text)
+		}
+		return fmt.Errorf("must be a whole number, not %s", n.describe())
+	}
+	if least, ok := sp.minimum(); ok && int(i) < least {
+		if i < 0 && least == 0 {
+			return fmt.Errorf("cannot be negative (%d)", i)
+		}
+		return fmt.Errorf("must be %d or more, not %d", least, i)
+	}
+	v.SetInt(i)
+	return nil
+}
+
+func setSwitch(_ *spec, n *node, v reflect.Value) error {
+	if n.kind != boolNode && !n.loose || n.text != "true" && n.text != "false" {
+		hint := ""
+		switch strings.ToLower(n.text) {
+		case "yes", "on", "y", "1":
+			hint = "; write true"
+		case "no", "off", "n", "0":
+			hint = "; write false"
+		}
+		return fmt.Errorf("must be true or false, not %s%s", n.describe(), hint)
+	}
+	v.SetBool(n.text == "true")
+	return nil
+}
+
+func setDuration(sp *spec, n *node, v reflect.Value) error {
+	if n.kind == boolNode {
+		return fmt.Errorf("must be a duration, not %s", n.describe())
+	}
+	var value Duration
+	var err error
+	switch {
+	case sp.flagMS && n.at.src.layer == flags:
+		value, err = flagDuration(n.text)
+	case sp.bare != "":
+		value, err = bareDuration(n.text, bareUnits[sp.bare])
+	case isNumber(n.text) && n.text != "0":
+		def, _ := ParseDuration(sp.def)
+		return fmt.Errorf("needs a unit: write %s", withUnits(n.text, def))
+	default:
+		value, err = ParseDuration(n.text)
+	}
+	if err != nil {
+		return err
+	}
+	if sp.min != "" {
+		if least, _ := ParseDuration(sp.min); value < least {
+			return fmt.Errorf("must be %s or more, not %s", least, value)
+		}
+	}
+	v.SetInt(int64(value))
+	return nil
+}
+
+// describe says what a node is, with a scalar's text.
+func (n *node) describe() string {
+	switch {
+	case n.kind == listNode || n.kind == mapNode || n.kind == nullNode:
+		return n.kind.String()
+	case n.kind == boolNode || n.kind == numberNode || n.kind == fractionNode:
+		return n.text
+	case len(n.text) > 40:
+		return fmt.Sprintf("the text %q", strings.ToValidUTF8(n.text[:40], "")+"…")
+	}
+	return fmt.Sprintf("%q", n.text)
+}
+
+// expected says what a key takes.
+func (sp *spec) expected() string {
+	switch sp.shape {
+	case textShape:
+		if len(sp.enum) > 1 {
+			return strings.Join(sp.enum[:len(sp.enum)-1], ", ") + " or " + sp.enum[len(sp.enum)-1]
+		}
+		return "text"
+	case wholeShape:
+		return "a whole number"
+	case switchShape:
+		return "true or false"
+	case durationShape:
+		return "a duration"
+	case bytesShape:
+		return "a size"
+	case usdShape:
+		return "an amount in US dollars"
+	case pathShape:
+		return "a path"
+	case sectionShape, tableShape:
+		switch {
+		case sp.short != "" && sp.shortShape == listShape:
+			return "a map or a list"
+		case sp.short != "":
+			return "text or a map"
+		}
+		return "a map"
+	case argvShape, listShape:
+	}
+	return "a list"
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// String is the place as provenance shows it.
+func (p position) String() string {
+	switch p.src.layer {
+	case builtIn:
+		return "built-in"
+	case environment:
+		return "environment " + p.src.name
+	case flags:
+		return "flag " + p.src.name
+	case userWide:
+		return fmt.Sprintf("user-wide %s:%d", p.src.name, p.line)
+	case project:
+	}
+	return fmt.Sprintf("%s:%d", p.src.name, p.line)
+}
+
+// IsSet is true if a file, a variable or a flag gave the value of the key at
+// path, e.g. "loop.failure_threshold": it is no default.
+func (c *Config) IsSet(path string) bool {
+	at, ok := c.from[path]
+	return ok && at.src.layer != builtIn
+}
+
+// IsFlag is true if the value of the key at path was named on the command line.
+func (c *Config) IsFlag(path string) bool {
+	at, ok := c.from[path]
+	return ok && at.src.layer == flags
+}
+
+// ErrorAt makes an error at the place where the key at path is set, for
+// checks that need to know more than this package does.
+func (c *Config) ErrorAt(path, suggestion, message string) *Error {
+	return errorAt(c.place(path), suggestion, "%s", message)
+}
+
+// place is where the value at path is written, or the nearest key above it.
+func (c *Config) place(path string) position {
+	if at, ok := c.from[path]; ok && at.src.layer != builtIn {
+		return at
+	}
+	// A value that nobody set has no place: the project's file is where to set it.
+	n, at := c.merged, position{src: &source{name: FileName}}
+	for path != "" {
+		var p pair
+		if p, path = n.step(path); p.value == nil {
+			break
+		}
+		n, at = p.value, p.at
+	}
+	return at
+}
+
+// find returns what stands at path.
+func (n *node) find(path string) (*node, bool) {
+	for path != "" {
+		var p pair
+		if p, path = n.step(path); p.value == nil {
+			return nil, false
+		}
+		n = p.value
+	}
+	return n, true
+}
+
+// step takes the first key or index off path and returns what it names; a
+// pair without a value if there is none.
+func (n *node) step(path string) (pair, string) {
+	if inside, ok := strings.CutPrefix(path, "["); ok {
+		number, rest, _ := strings.Cut(inside, "]")
+		i, err := strconv.Atoi(number)
+		if err != nil || i < 0 || i >= len(n.items) {
+			return pair{}, ""
+		}
+		return pair{at: n.items[i].at, value: n.items[i]}, strings.TrimPrefix(rest, ".")
+	}
+	if quoted, ok := strings.CutPrefix(path, `"`); ok {
+		key, rest, _ := cutQuoted(quoted)
+		p, _ := n.get(key)
+		return p, strings.TrimPrefix(rest, ".")
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	p, _ := n.get(path[:end])
+	return p, strings.TrimPrefix(path[end:], ".")
+}
+
+// AgentNames are the agents that the configuration defines or changes, sorted.
+func (c *Config) AgentNames() []string { return sortedKeys(c.Agents.Named) }
+
+// AgentReference is a key that names an agent.
+type AgentReference struct {
+	Path string // of the key, for ErrorAt
+	Name string // of the agent
+}
+
+// AgentReferences are all keys that name an agent, in the order of the schema.
+func (c *Config) AgentReferences() []AgentReference {
+	refs := []AgentReference{{"agent", c.Agent}}
+	for i, name := range c.Agents.Fallback {
+		refs = append(refs, AgentReference{fmt.Sprintf("agents.fallback[%d]", i), name})
+	}
+	refs = append(refs, AgentReference{"agents.stronger", c.Agents.Stronger})
+	for _, name := range sortedKeys(c.Procedures) {
+		refs = append(refs, AgentReference{joinPath("procedures", name) + ".agent", c.Procedures[name].Agent})
+	}
+	refs = append(refs, AgentReference{"review.agent", c.Review.Agent})
+	return slices.DeleteFunc(refs, func(r AgentReference) bool { return r.Name == "" })
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
+}

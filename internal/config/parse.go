@@ -1,0 +1,376 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Limits of one file. Nobody writes so much by hand; what is over them is a
+// mistake or an attack.
+const (
+	maxFile  = 1 << 20
+	maxDepth = 64
+	maxNodes = 100_000
+	// maxTokens bounds the time of the library, which grows with the square.
+	maxTokens = 40_000
+)
+
+// parse reads YAML. It returns nil, nil for a file without a value.
+func parse(src *source, data []byte) (*node, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	text := strings.ReplaceAll(string(data), "\r\n", "\n")
+	src.lines = strings.Split(text, "\n")
+	if err := checkText(src); err != nil {
+		return nil, err
+	}
+	file, err := parseFile(src, text)
+	if err != nil {
+		return nil, err
+	}
+	c := converter{src: src, anchors: map[string]*node{}}
+	var root *node
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.DirectiveType {
+			continue
+		}
+		if root != nil {
+			return nil, errorAt(c.at(doc.Body), "", "a second document starts here: one is read; remove the --- line")
+		}
+		if root, err = c.convert(doc.Body, 0); err != nil {
+			return nil, err
+		}
+	}
+	return root, nil
+}
+
+// checkText refuses what no YAML parser should be given.
+func checkText(src *source) error {
+	for i, line := range src.lines {
+		for column, r := range line {
+			var fault string
+			switch {
+			case r == utf8.RuneError && !strings.HasPrefix(line[column:], string(utf8.RuneError)):
+				fault = "the file is not UTF-8 text: save it as UTF-8"
+			case r < ' ' && r != '\t' || r == 0x7f:
+				fault = fmt.Sprintf("the file holds the control character U+%04X: remove it", r)
+			default:
+				continue
+			}
+			p := position{src, i + 1, utf8.RuneCountInString(line[:column]) + 1}
+			return noExcerpt(errorAt(p, "", "%s", fault))
+		}
+	}
+	return nil
+}
+
+func noExcerpt(e *Error) *Error {
+	e.Excerpt = ""
+	return e
+}
+
+// parseFile calls the library. It bounds the depth before, since the library
+// recurses, and turns a panic of the library into an error of the file.
+func parseFile(src *source, text string) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, errorAt(position{src: src}, "", "cannot read the file as YAML: the parser failed on it (%v)", p)
+		}
+	}()
+	tokens := lexer.Tokenize(text)
+	if err := checkDepth(src, tokens); err != nil {
+		return nil, err
+	}
+	file, err = parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, syntaxError(src, err)
+	}
+	return file, nil
+}
+
+// checkDepth bounds the number of tokens, and counts what nests: open brackets, and the markers that open a
+// level each on one line.
+func checkDepth(src *source, tokens token.Tokens) error {
+	if len(tokens) > maxTokens {
+		return errorAt(place(src, tokens[maxTokens]), "", "the file holds too many values (over %d words and signs)", maxTokens)
+	}
+	open, line, onLine := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, onLine = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			open++
+		case token.SequenceEndType, token.MappingEndType:
+			open--
+		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
+			onLine++
+		}
+		if open > maxDepth || onLine > maxDepth {
+			return errorAt(place(src, t), "", "the values are nested too deeply (over %d levels)", maxDepth)
+		}
+	}
+	return nil
+}
+
+func syntaxError(src *source, err error) error {
+	at, message := position{src: src}, err.Error()
+	if y, ok := err.(yaml.Error); ok { //nolint:errorlint // the parser returns it unwrapped
+		message = y.GetMessage()
+		if t := y.GetToken(); t != nil {
+			at = place(src, t)
+		}
+	}
+	if line, column, ok := indentTab(src, at.line); ok {
+		at.line, at.column = line, column
+		message = "a tab cannot indent in YAML: use spaces"
+	} else if next, ok := deeper(src, at.line); ok && strings.HasPrefix(message, "mapping value is not allowed") {
+		at.line, at.column = at.line+1, next
+		message = "this line is indented deeper than the one above, which has its value already"
+	}
+	message = strings.TrimSpace(strings.SplitN(message, "\n", 2)[0])
+	if at.line == 0 {
+		at.line, at.column = 1, 1
+	}
+	return errorAt(at, "", "%s", message)
+}
+
+// indentTab looks for a tab in the indentation of the line, or of the one
+// before it, where the library reports some of them.
+func indentTab(src *source, line int) (l, column int, ok bool) {
+	for l := line; l >= max(line-1, 1) && l <= len(src.lines); l-- {
+		text := src.lines[l-1]
+		indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+		if i := strings.IndexByte(indent, '\t'); i >= 0 {
+			return l, i + 1, true
+		}
+	}
+	return 0, 0, false
+}
+
+// deeper returns the column at which the line after the given one starts, if
+// it is indented deeper.
+func deeper(src *source, line int) (column int, ok bool) {
+	if line < 1 || line >= len(src.lines) {
+		return 0, false
+	}
+	indent := func(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
+	above, next := indent(src.lines[line-1]), indent(src.lines[line])
+	return next + 1, next > above && strings.TrimSpace(src.lines[line]) != ""
+}
+
+// place clamps a token's position to the text: the library is off by some for
+// tokens at the end of the file.
+func place(src *source, t *token.Token) position {
+	p := position{src: src, line: 1, column: 1}
+	if t == nil || t.Position == nil {
+		return p
+	}
+	p.line = min(max(t.Position.Line, 1), len(src.lines))
+	width := utf8.RuneCountInString(src.lines[p.line-1])
+	p.column = min(max(t.Position.Column, 1), width+1)
+	return p
+}
+
+// converter turns the library's tree into nodes, with aliases and merge keys
+// resolved.
+type converter struct {
+	src     *source
+	anchors map[string]*node
+	nodes   int
+}
+
+func (c *converter) at(n ast.Node) position {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return c.at(n.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return c.at(n.Key)
+	}
+	return place(c.src, n.GetToken())
+}
+
+func (c *converter) convert(n ast.Node, depth int) (*node, error) {
+	if n == nil {
+		return &node{at: position{c.src, 1, 1}}, nil
+	}
+	at := c.at(n)
+	if depth > maxDepth {
+		return nil, errorAt(at, "", "the values are nested too deeply (over %d levels)", maxDepth)
+	}
+	out, err := c.convertOne(n, at, depth)
+	if err != nil {
+		return nil, err
+	}
+	if c.nodes++; c.nodes > maxNodes || out.size > maxNodes {
+		return nil, errorAt(at, "", "the file holds too many values (over %d with aliases written out)", maxNodes)
+	}
+	return out, nil
+}
+
+func (c *converter) convertOne(n ast.Node, at position, depth int) (*node, error) {
+	scalar := func(k kind, text string) (*node, error) {
+		return &node{kind: k, text: text, at: at, size: 1}, nil
+	}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return scalar(nullNode, "")
+	case *ast.StringNode:
+		return scalar(textNode, n.Value)
+	case *ast.LiteralNode:
+		return scalar(textNode, n.Value.Value)
+	case *ast.IntegerNode:
+		return scalar(numberNode, strings.TrimSpace(n.Token.Value))
+	case *ast.FloatNode:
+		return scalar(fractionNode, strings.TrimSpace(n.Token.Value))
+	case *ast.InfinityNode, *ast.NanNode:
+		return scalar(fractionNode, n.GetToken().Value)
+	case *ast.BoolNode:
+		return scalar(boolNode, fmt.Sprint(n.Value))
+	case *ast.SequenceNode:
+		return c.list(n, at, depth)
+	case *ast.MappingNode:
+		return c.mapping(n.Values, at, depth)
+	case *ast.MappingValueNode:
+		return c.mapping([]*ast.MappingValueNode{n}, at, depth)
+	case *ast.AnchorNode:
+		return c.anchor(n, depth)
+	case *ast.AliasNode:
+		return c.alias(n, at)
+	case *ast.TagNode:
+		return c.tagged(n, at, depth)
+	}
+	return nil, errorAt(at, "", "this kind of YAML (%s) has no place in a configuration", strings.ToLower(n.Type().YAMLName()))
+}
+
+func (c *converter) list(n *ast.SequenceNode, at position, depth int) (*node, error) {
+	out := &node{kind: listNode, at: at, size: 1}
+	for _, v := range n.Values {
+		item, err := c.convert(v, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out.items = append(out.items, item)
+		out.size += item.size
+	}
+	return out, nil
+}
+
+func (c *converter) mapping(values []*ast.MappingValueNode, at position, depth int) (*node, error) {
+	out := &node{kind: mapNode, at: at, size: 1}
+	var merged []*node
+	seen := make(map[string]position, len(values))
+	for _, v := range values {
+		value, err := c.convert(v.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out.size += value.size
+		keyAt := c.at(v.Key)
+		if _, ok := v.Key.(*ast.MergeKeyNode); ok {
+			if merged, err = mergeKey(merged, value, keyAt); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		key, ok := keyText(v.Key)
+		if !ok {
+			return nil, errorAt(keyAt, "", "a key must be plain text")
+		}
+		if first, ok := seen[key]; ok {
+			return nil, errorAt(keyAt, "", "key %q stands here a second time; the first is in line %d", key, first.line)
+		}
+		seen[key] = keyAt
+		out.pairs = append(out.pairs, pair{key, keyAt, value})
+	}
+	for _, m := range merged {
+		for _, p := range m.pairs {
+			if _, ok := out.get(p.key); !ok {
+				out.pairs = append(out.pairs, p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// mergeKey collects what "<<:" names: a map or a list of maps.
+func mergeKey(merged []*node, value *node, at position) ([]*node, error) {
+	list := []*node{value}
+	if value.kind == listNode {
+		list = value.items
+	}
+	for _, m := range list {
+		if m.kind != mapNode {
+			return nil, errorAt(at, "", "<< needs a map or a list of maps")
+		}
+		merged = append(merged, m)
+	}
+	return merged, nil
+}
+
+func keyText(k ast.MapKeyNode) (string, bool) {
+	switch k := k.(type) {
+	case *ast.StringNode:
+		return k.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		return strings.TrimSpace(k.GetToken().Value), true
+	}
+	return "", false
+}
+
+func (c *converter) anchor(n *ast.AnchorNode, depth int) (*node, error) {
+	value, err := c.convert(n.Value, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	if n.Name != nil && n.Name.GetToken() != nil {
+		c.anchors[n.Name.GetToken().Value] = value
+	}
+	return value, nil
+}
+
+func (c *converter) alias(n *ast.AliasNode, at position) (*node, error) {
+	name := ""
+	if n.Value != nil && n.Value.GetToken() != nil {
+		name = n.Value.GetToken().Value
+	}
+	target, ok := c.anchors[name]
+	if !ok {
+		return nil, errorAt(at, "", "*%s names no anchor (&%s) above", name, name)
+	}
+	return target, nil
+}
+
+// tagged reads the tags of the YAML core; others would need types that a
+// configuration does not have.
+func (c *converter) tagged(n *ast.TagNode, at position, depth int) (*node, error) {
+	value, err := c.convert(n.Value, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	tag := ""
+	if n.Start != nil {
+		tag = n.Start.Value
+	}
+	switch {
+	case tag == "!!str" && value.kind != listNode && value.kind != mapNode:
+		text := *value
+		text.kind = textNode
+		return &text, nil
+	case tag == "!!int" && value.kind == numberNode, tag == "!!float" && value.kind == fractionNode,
+		tag == "!!bool" && value.kind == boolNode, tag == "!!seq" && value.kind == listNode,
+		tag == "!!map" && value.kind == mapNode, tag == "!!null" && value.kind == nullNode:
+		return value, nil
+	}
+	return nil, errorAt(at, "", "the tag %s is not understood here: remove it", tag)
+}

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// quotes finds what a description quotes; an apostrophe is none.
+var quotes = regexp.MustCompile(`(^|[\s(])'([^']+)'`)
+
+// ReferenceTable is the table of every key in Markdown: docs/configuration.md
+// holds it between two markers, and a test keeps it current.
+func ReferenceTable() string {
+	var b strings.Builder
+	sp := schema()
+	b.WriteString("| key | type | default | meaning |\n|---|---|---|---|\n")
+	for _, f := range sp.fields {
+		if f.plain() {
+			f.row(&b, f.name)
+		}
+	}
+	for _, f := range sp.fields {
+		if f.plain() {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes.ReplaceAllString(f.doc, "$1`$2`"))
+		f.rows(&b, f.name)
+	}
+	return b.String()
+}
+
+// plain is true for a key whose value has no keys of its own.
+func (sp *spec) plain() bool {
+	return sp.leaf() && (sp.shape != listShape || sp.elem.shape != sectionShape)
+}
+
+// rows writes a row for every key below sp.
+func (sp *spec) rows(b *strings.Builder, path string) {
+	switch sp.shape {
+	case sectionShape:
+		for _, f := range sp.fields {
+			below := path + "." + f.name
+			if f.inline {
+				below = path
+			}
+			if p, ok := sp.defaultNode().get(f.name); ok { // the section's default, key by key
+				with := *f
+				with.def = p.value.text
+				f = &with
+			}
+			f.rows(b, below)
+		}
+	case tableShape:
+		if sp.elem.leaf() {
+			sp.row(b, path)
+			return
+		}
+		sp.elem.rows(b, path+".NAME")
+	case listShape:
+		if sp.elem.shape == sectionShape && sp.elem.short != "path" {
+			if sp.name == "commands" {
+				sp.row(b, path)
+			}
+			sp.elem.rows(b, path+"[]")
+			return
+		}
+		sp.row(b, path)
+	default:
+		sp.row(b, path)
+	}
+}
+
+func (sp *spec) row(b *strings.Builder, path string) {
+	def := sp.def
+	if def != "" {
+		def = "`" + def + "`"
+	}
+	meaning := quotes.ReplaceAllString(strings.ReplaceAll(sp.doc, "|", `\|`), "$1`$2`")
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, sp.typeName(), def, meaning)
+}
+
+// typeName says in a few words what a key takes.
+func (sp *spec) typeName() string {
+	switch sp.shape {
+	case listShape:
+		switch {
+		case sp.elem.short == "path":
+			return "list of fragments"
+		case sp.elem.shape == sectionShape:
+			return "list of maps"
+		case len(sp.elem.enum) > 0:
+			return "list of: " + strings.Join(sp.elem.enum, ", ")
+		}
+		return "list of texts"
+	case argvShape:
+		return "list of texts, or text"
+	case tableShape:
+		return "map of texts"
+	case durationShape:
+		if sp.bare != "" {
+			return "duration, or " + sp.bare
+		}
+		return "duration"
+	case bytesShape:
+		return "size"
+	case usdShape:
+		return "US dollars"
+	case wholeShape:
+		if least, ok := sp.minimum(); ok {
+			return fmt.Sprintf("whole number ≥ %d", least)
+		}
+		return "whole number"
+	case switchShape:
+		return "true, false"
+	case pathShape:
+		return "path"
+	case sectionShape:
+		return "map"
+	case textShape:
+	}
+	switch {
+	case len(sp.enum) > 0:
+		return strings.Join(sp.enum, ", ")
+	case sp.loose:
+		return "text or number"
+	}
+	return "text"
+}

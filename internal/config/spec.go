@@ -1,0 +1,233 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// shape is the sort of value that a key takes.
+type shape uint8
+
+const (
+	textShape shape = iota
+	wholeShape
+	switchShape
+	durationShape
+	bytesShape
+	usdShape
+	pathShape
+	argvShape
+	listShape
+	tableShape
+	sectionShape
+)
+
+// spec describes one key, or the whole file: what the tags of Config say,
+// read once.
+type spec struct {
+	shape    shape
+	name     string
+	doc      string
+	def      string   // YAML; "" for none
+	enum     []string // of a text, or of a list's items
+	min      string
+	bare     string // unit of a bare number
+	flagMS   bool
+	names    bool
+	loose    bool
+	whole    bool
+	optional bool // the field is a pointer
+	inline   bool // a table that takes the keys of its section that no field has
+
+	fields []*spec // of a section, in the order of the struct
+	index  int     // of the field in its section's struct
+	elem   *spec   // of a list or table
+	// short is the key that a plain value stands for where a map is expected,
+	// and shortShape what that value is.
+	short      string
+	shortShape shape
+}
+
+// schema is the spec of the whole file.
+var schema = sync.OnceValue(func() *spec {
+	return newSpec(reflect.TypeFor[Config](), reflect.StructField{})
+})
+
+// short forms: a value that is not a map stands for the map {key: value}.
+var shortForms = map[reflect.Type]struct {
+	key   string
+	shape shape
+}{
+	reflect.TypeFor[Verification](): {"commands", listShape},
+	reflect.TypeFor[Gate]():         {"command", textShape},
+	reflect.TypeFor[Hook]():         {"command", textShape},
+	reflect.TypeFor[Fragment]():     {"path", textShape},
+}
+
+var shapes = map[reflect.Type]shape{
+	reflect.TypeFor[Duration]():      durationShape,
+	reflect.TypeFor[Bytes]():         bytesShape,
+	reflect.TypeFor[loop.MicroUSD](): usdShape,
+	reflect.TypeFor[Path]():          pathShape,
+	reflect.TypeFor[Argv]():          argvShape,
+}
+
+func newSpec(t reflect.Type, f reflect.StructField) *spec {
+	sp := &spec{doc: f.Tag.Get("doc"), def: f.Tag.Get("default"), min: f.Tag.Get("min"), bare: f.Tag.Get("bare"),
+		flagMS: f.Tag.Get("flagms") != "", names: f.Tag.Get("names") != "", loose: f.Tag.Get("loose") != "",
+		whole: f.Tag.Get("whole") != ""}
+	sp.name, _, sp.inline = strings.Cut(f.Tag.Get("yaml"), ",")
+	if e := f.Tag.Get("enum"); e != "" {
+		sp.enum = strings.Split(e, "|")
+	}
+	if t.Kind() == reflect.Pointer {
+		t, sp.optional = t.Elem(), true
+	}
+	if s, ok := shapes[t]; ok {
+		sp.shape = s
+		return sp
+	}
+	switch t.Kind() {
+	case reflect.String:
+		sp.shape = textShape
+	case reflect.Int:
+		sp.shape = wholeShape
+	case reflect.Bool:
+		sp.shape = switchShape
+	case reflect.Slice:
+		sp.shape, sp.elem = listShape, newSpec(t.Elem(), reflect.StructField{})
+		sp.elem.enum = sp.enum
+	case reflect.Map:
+		sp.shape, sp.elem = tableShape, newSpec(t.Elem(), reflect.StructField{})
+		sp.elem.doc = sp.doc
+		sp.elem.loose = sp.elem.shape == textShape
+	case reflect.Struct:
+		sp.section(t)
+	default:
+		panic(fmt.Sprintf("config: no shape for %s", t)) // a field of Config has a type that this package cannot read
+	}
+	return sp
+}
+
+func (sp *spec) section(t reflect.Type) {
+	sp.shape = sectionShape
+	if s, ok := shortForms[t]; ok {
+		sp.short, sp.shortShape = s.key, s.shape
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if tag := f.Tag.Get("yaml"); !f.IsExported() || tag == "" || tag == "-" {
+			continue
+		}
+		below := newSpec(f.Type, f)
+		below.index = i
+		sp.fields = append(sp.fields, below)
+	}
+}
+
+// field returns the section's field with that key, or nil.
+func (sp *spec) field(key string) *spec {
+	for _, f := range sp.fields {
+		if f.name == key && !f.inline {
+			return f
+		}
+	}
+	return nil
+}
+
+// rest returns the inline table of a section, or nil.
+func (sp *spec) rest() *spec {
+	for _, f := range sp.fields {
+		if f.inline {
+			return f
+		}
+	}
+	return nil
+}
+
+// child returns the spec of what stands under key, or nil.
+func (sp *spec) child(key string) *spec {
+	switch sp.shape {
+	case sectionShape:
+		if f := sp.field(key); f != nil {
+			return f
+		}
+		if r := sp.rest(); r != nil {
+			return r.elem
+		}
+	case tableShape:
+		return sp.elem
+	default: // a value has nothing below it
+	}
+	return nil
+}
+
+// leaf is true for what a variable or a flag can set.
+func (sp *spec) leaf() bool { return sp.shape != sectionShape && sp.shape != tableShape }
+
+// keys are the section's keys in the order of the struct.
+func (sp *spec) keys() []string {
+	var keys []string
+	for _, f := range sp.fields {
+		if !f.inline {
+			keys = append(keys, f.name)
+		}
+	}
+	return keys
+}
+
+// builtInSource is where defaults come from.
+var builtInSource = &source{layer: builtIn, name: "built-in"}
+
+// defaultNode is the default as a node, or nil.
+func (sp *spec) defaultNode() *node {
+	if sp.def == "" {
+		return nil
+	}
+	if sp.shape == listShape || sp.shape == sectionShape {
+		n, err := parse(&source{layer: builtIn, name: "built-in"}, []byte(sp.def))
+		if err != nil {
+			panic(fmt.Sprintf("config: default of %s: %v", sp.name, err)) // our own tag, read by every test
+		}
+		return position{src: builtInSource}.everywhere(n)
+	}
+	return &node{kind: textNode, text: sp.def, loose: true, at: position{src: builtInSource}, size: 1}
+}
+
+// expand writes short forms out, so that layers with different forms merge.
+func (sp *spec) expand(n *node) *node {
+	if n == nil || n.kind == nullNode {
+		return n
+	}
+	if sp.short != "" && n.kind != mapNode && (n.kind == listNode) == (sp.shortShape == listShape) {
+		below := sp.field(sp.short).expand(n)
+		return &node{kind: mapNode, at: n.at, size: n.size + 1, pairs: []pair{{sp.short, n.at, below}}}
+	}
+	c := *n
+	switch {
+	case n.kind == listNode && sp.shape == listShape:
+		c.items = make([]*node, len(n.items))
+		for i, item := range n.items {
+			c.items[i] = sp.elem.expand(item)
+		}
+	case n.kind == mapNode:
+		c.pairs = append([]pair(nil), n.pairs...)
+		for i, p := range c.pairs {
+			if below := sp.child(p.key); below != nil {
+				c.pairs[i].value = below.expand(p.value)
+			}
+		}
+	}
+	return &c
+}
+
+// minimum is the smallest whole number allowed, and whether there is one.
+func (sp *spec) minimum() (int, bool) {
+	n, err := strconv.Atoi(sp.min)
+	return n, err == nil
+}
