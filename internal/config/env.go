@@ -12,7 +12,7 @@ const envPrefix = "PAWL_"
 // runs inside of one must not take them for configuration.
 var childVariables = []string{
 	"PAWL_RUN", "PAWL_CASE", "PAWL_ITERATION", "PAWL_PORT_BASE", "PAWL_MARK", "PAWL_ROOT", "PAWL_EVENT",
-	"PAWL_STATUS", "PAWL_BRANCH", "PAWL_PROMPT_FILE",
+	"PAWL_STATUS", "PAWL_BRANCH", "PAWL_PROMPT_FILE", "PAWL_SCRIPT_STATE",
 }
 
 // fromEnvironment makes the layer of the variables PAWL_…. below is what the
