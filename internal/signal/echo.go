@@ -113,10 +113,16 @@ func (e *echo) signals(output string, got []textLine, cut []bool) {
 		_, ok := e.lines[got[i].hash]
 		return ok && !cut[i]
 	}
+	left := false
 	for i := range got {
-		if suspect(i) && ((i > 0 && e.pair(got[i-1], got[i])) || (i+1 < len(got) && e.pair(got[i], got[i+1]))) {
-			cut[i] = true
+		if !suspect(i) {
+			continue
 		}
+		cut[i] = (i > 0 && e.pair(got[i-1], got[i])) || (i+1 < len(got) && e.pair(got[i], got[i+1]))
+		left = left || !cut[i]
+	}
+	if !left {
+		return
 	}
 	windows(output, got, func(hash uint64, from, to int) {
 		if _, ok := e.words[hash]; !ok {
