@@ -105,8 +105,10 @@ type Record struct {
 	TreeBefore string   `json:"tree_before,omitempty"`
 	TreeAfter  string   `json:"tree_after,omitempty"`
 	Files      []string `json:"files,omitempty"` // changed by this iteration, at most 1,000
-	Commits    int      `json:"commits"`
-	Snapshot   string   `json:"snapshot,omitempty"` // commit id
+	// Flagged are files that the gates' output names ("file: path").
+	Flagged  []string `json:"flagged,omitempty"`
+	Commits  int      `json:"commits"`
+	Snapshot string   `json:"snapshot,omitempty"` // commit id
 
 	TokensIn   int64    `json:"tokens_in"`
 	TokensOut  int64    `json:"tokens_out"`

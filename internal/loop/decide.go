@@ -1,0 +1,390 @@
+package loop
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/signal"
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// decide is the order of the stop decision after each iteration: stop asked →
+// BLOCKED → COMPLETE with passing gates → PENDING → hard limits → guards →
+// wait → strategy → next.
+func decide(s State, e Event) (State, Command) {
+	r := *e.Record
+	r.Outcome = Judge(r)
+	if r.Outcome != Waited || s.StopAsked != NoCause {
+		s.Iteration++
+		s.Waits, s.Attempts = 0, 0
+	} else {
+		s.Attempts++
+	}
+	s = s.remember(r)
+	if s.StopAsked != NoCause {
+		return s.finish(stopCommand(s.StopAsked))
+	}
+	if r.Exit.Ended == EndedStop {
+		return s.finish(stopCommand(CauseStop))
+	}
+	if c, stop := s.said(r); stop {
+		return s.finish(c)
+	}
+	if c, stop := s.limits(); stop {
+		return s.finish(c)
+	}
+	warnings := s.warnings(r)
+	s.Warned = s.Warned || s.nearCost()
+	if c, stop := s.guard(r); stop {
+		if c.Guard != GuardStuck {
+			c.Warnings = warnings
+		}
+		return s.finish(c)
+	}
+	if r.Outcome == Waited {
+		return s.wait(e, r)
+	}
+	if c, stop := s.permanent(r); stop {
+		return s.finish(c)
+	}
+	if s.PauseAsked {
+		return s.finish(Command{Status: Paused, Why: "paused at the end of the iteration"})
+	}
+	return s.again(r, warnings)
+}
+
+// Valid is true when the signals of an iteration count: it was not ended by
+// pawl and its stream was not cut off.
+func (r Record) Valid() bool {
+	return r.Exit.Ended == NotEnded && r.Exit.Terminal != TerminalMissing && r.Exit.Signal == ""
+}
+
+// Green says whether every required gate ran in this iteration and passed, and
+// how many required gates there were. Tampering is red, whatever the gates say.
+func (r Record) Green() (ok bool, required int) {
+	if !r.Verified || len(r.Tampered) > 0 {
+		return false, 0
+	}
+	for _, g := range r.Gates {
+		if !g.Required {
+			continue
+		}
+		required++
+		if g.Status != GatePassed {
+			return false, required
+		}
+	}
+	return true, required
+}
+
+// RedGate is true when a required gate ran and did not pass, or when a
+// protected path was changed.
+func (r Record) RedGate() bool {
+	if len(r.Tampered) > 0 {
+		return true
+	}
+	for _, g := range r.Gates {
+		if g.Required && g.Status != GatePassed && g.Status != GateNotRun {
+			return true
+		}
+	}
+	return false
+}
+
+// cut is true when pawl, not the agent, ended the iteration, and for no fault
+// of the agent's.
+func (r Record) cut() bool {
+	return r.Exit.Ended == EndedStop || r.Exit.Ended == EndedLease || r.Exit.Ended == EndedLost
+}
+
+// claims is true when the agent said anything by a signal that counts.
+func (r Record) claims() bool {
+	return r.Valid() && (r.Signal.Kind != signal.None || r.Progress >= 0)
+}
+
+// Completes says whether the iteration ends the work: COMPLETE with passing
+// gates. With a non-zero exit at least one required gate must have passed.
+func (r Record) Completes() (ok bool, warning string) {
+	if !r.Valid() || r.Signal.Kind != signal.Complete {
+		return false, ""
+	}
+	green, required := r.Green()
+	switch {
+	case !green:
+		return false, ""
+	case r.Exit.Code != 0 && required == 0:
+		return false, ""
+	case r.Exit.Code != 0:
+		return true, fmt.Sprintf("the agent claimed COMPLETE but exited with %d; the gates are green, so it counts", r.Exit.Code)
+	case len(r.Gates) == 0:
+		return true, "VERIFICATION_EMPTY: completed without any verification command"
+	}
+	return true, ""
+}
+
+// Judge says what an iteration was for the loop.
+func Judge(r Record) Outcome {
+	switch {
+	case r.RedGate():
+		return Failed
+	case r.cut():
+		return Neutral
+	case r.Exit.Ended == EndedTimeout && r.Commits > 0:
+		return Neutral
+	case r.Exit.Ended != NotEnded:
+		return Failed
+	}
+	if ok, _ := r.Completes(); ok {
+		return Success
+	}
+	f := r.Failure
+	if f != nil && f.Provider && f.Kind == failure.Transient {
+		return Waited
+	}
+	switch {
+	case r.Exit.Code != 0 || r.Exit.Signal != "" || r.Exit.Terminal == TerminalMissing || r.Exit.Terminal == TerminalFailed:
+		return Failed
+	case r.Valid() && r.Signal.Kind == signal.Failure:
+		return Failed
+	case r.TreeKnown && r.TreeBefore == r.TreeAfter && r.Commits == 0 && !r.claims():
+		return Neutral
+	}
+	return Success
+}
+
+// remember folds the record into the guards and the history. An attempt that
+// a limit of the provider cut off is no iteration.
+func (s State) remember(r Record) State {
+	if r.Outcome == Waited {
+		return s
+	}
+	sight := Sight{
+		Outcome: r.Outcome, Score: r.Score, Files: r.Files, TreeKnown: r.TreeKnown, TreeBefore: r.TreeBefore,
+		TreeAfter: r.TreeAfter, Commits: r.Commits, Progress: -1, Claim: r.claims(), Silent: r.Output == 0,
+	}
+	if len(r.Flagged) > 0 {
+		sight.Files = append(append([]string(nil), r.Flagged...), r.Files...)
+	}
+	if r.Valid() {
+		sight.Progress = r.Progress
+	}
+	past := Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score, Cut: r.cut()}
+	if f := r.Failure; f != nil && r.Outcome == Failed {
+		sight.Fingerprint = f.Fingerprint
+		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
+	}
+	s.Guards = s.Guards.Observe(sight)
+	from := max(0, len(s.Recent)+1-maxRecent)
+	s.Recent = append(append(make([]Past, 0, maxRecent), s.Recent[from:]...), past)
+	if len(r.Gates) > 0 {
+		s.Red = r.RedGate()
+	}
+	if r.Snapshot != "" && r.Score > s.Best.Score {
+		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot}
+	}
+	return s
+}
+
+const maxRecent = 10
+
+// said is what the agent's own signal ends.
+func (s State) said(r Record) (Command, bool) {
+	if !r.Valid() {
+		return Command{}, false
+	}
+	if r.Signal.Kind == signal.Blocked {
+		why := "the agent says that it is blocked: " + r.Signal.Text
+		return Command{Status: Blocked, Why: why, Question: s.question(why + "\n\nHow should it go on?")}, true
+	}
+	if ok, warning := r.Completes(); ok {
+		c := Command{Status: Completed, Why: "COMPLETE, and the gates pass"}
+		if len(r.Gates) == 0 {
+			c.Why = "COMPLETE; no verification configured"
+		}
+		if warning != "" {
+			c.Warnings = []string{warning}
+		}
+		return c, true
+	}
+	if green, required := r.Green(); s.Policy.Kind == Controlled && green && required > 0 && r.Exit.Code == 0 {
+		return Command{Status: Completed, Why: "the gates pass"}, true
+	}
+	if r.Signal.Kind == signal.Pending {
+		return Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text)}, true
+	}
+	return Command{}, false
+}
+
+// limits are the hard ones: iterations, wall clock, cost.
+func (s State) limits() (Command, bool) {
+	p := s.Policy
+	if s.Limit > 0 && s.Iteration >= s.Limit {
+		return s.atMaximum(), true
+	}
+	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
+		return Command{Status: TimedOut, Why: fmt.Sprintf("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))}, true
+	}
+	if p.TaskTimeout > 0 && s.Spent.Active >= p.TaskTimeout {
+		return Command{Status: TimedOut, Why: fmt.Sprintf("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))}, true
+	}
+	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
+		return Command{Status: TimedOut, Why: fmt.Sprintf("Safety violation: Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())}, true
+	}
+	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
+		return Command{Status: TimedOut, Why: fmt.Sprintf("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())}, true
+	}
+	return Command{}, false
+}
+
+func (s State) atMaximum() Command {
+	why := fmt.Sprintf("Reached max iterations: %d", s.Limit)
+	switch s.Policy.Kind {
+	case Procedure:
+		c := Command{Status: Completed, Why: why}
+		if s.Red {
+			c.Warnings = []string{"the last iteration's gates were red; the work may not be done"}
+		}
+		return c
+	case Controlled:
+		return Command{Status: Pending, Why: why, Question: s.question(fmt.Sprintf("After %d attempts the work does not pass. How should it go on?", s.Iteration))}
+	}
+	return Command{Status: TimedOut, Why: why}
+}
+
+// guard asks the guards in their order.
+func (s State) guard(r Record) (Command, bool) {
+	if r.Outcome == Waited {
+		return Command{}, false
+	}
+	p := s.Policy
+	trips := [...]func() (Trip, bool){
+		func() (Trip, bool) { return s.Guards.Breaker(p.FailureThreshold) },
+		s.Guards.Regression,
+		func() (Trip, bool) { return s.Guards.Thrash(p.Thrashing) },
+		s.Guards.Oscillate,
+		func() (Trip, bool) { return s.Guards.Repeat(p.Repeated) },
+	}
+	for _, ask := range trips {
+		if t, tripped := ask(); tripped {
+			return s.tripped(t), true
+		}
+	}
+	return s.stuck()
+}
+
+func (s State) tripped(t Trip) Command {
+	c := Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
+	switch s.Policy.Kind {
+	case Task, Controlled:
+		c.Status = Blocked
+	case Workflow:
+		c.Status = FailedRun
+	}
+	c.Question = s.question(t.Message + "\n\nHow should it go on?")
+	return c
+}
+
+// stuck pauses when the policy says so, or when nothing else would ever end
+// the run: a procedure without a maximum.
+func (s State) stuck() (Command, bool) {
+	p := s.Policy
+	endless := p.Kind == Procedure && s.Limit == 0
+	t, tripped := s.Guards.Stuck(p.Stuck)
+	if !tripped && endless {
+		t, tripped = s.Guards.Idling(p.Stuck)
+	}
+	if !tripped || (!p.PauseOnStuck && !endless) {
+		return Command{}, false
+	}
+	return Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.question(t.Message + "\n\nHow should it go on?")}, true
+}
+
+// permanent ends a run whose failure only a person can cure, instead of
+// burning iterations on it.
+func (s State) permanent(r Record) (Command, bool) {
+	f := r.Failure
+	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent {
+		return Command{}, false
+	}
+	c := Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
+	if s.Policy.Kind == Workflow {
+		c.Question = s.question(c.Why)
+	}
+	return c, true
+}
+
+// again chooses a strategy and issues the next iteration.
+func (s State) again(r Record, warnings []string) (State, Command) {
+	why, rewind := "", 0
+	if r.Outcome == Failed && r.Failure != nil && s.Policy.Strategy == "" {
+		s, why, rewind = s.choose(r)
+	} else if r.Outcome == Success && s.Policy.Strategy == "" {
+		s.Strategy = strategy.Default
+	}
+	f := s.feedback(r)
+	s, c := s.next(f)
+	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
+	if st, ok := strategy.Lookup(s.Strategy); ok {
+		c.SkipOptional = st.SkipOptional
+	}
+	s.Command = c
+	return s, c
+}
+
+// choose takes the next strategy after a failed iteration.
+func (s State) choose(r Record) (State, string, int) {
+	class := r.Failure.Class
+	used := strategy.Use{Class: class, Strategy: s.Strategy}
+	s.Used = append(append(make([]strategy.Use, 0, len(s.Used)+1), s.Used...), used)
+	if len(s.Used) > maxUsed {
+		s.Used = s.Used[len(s.Used)-maxUsed:]
+	}
+	name, why := strategy.Next(strategy.Situation{
+		Current: s.Strategy, Class: class, Failed: s.Used,
+		CanFallback: s.Fallback < len(s.Policy.Fallback), CanStronger: s.Policy.Stronger != "",
+		CanRewind: s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0, HasOptional: s.Policy.HasOptional,
+	})
+	s.Strategy = name
+	rewind := 0
+	if st, ok := strategy.Lookup(name); ok {
+		if st.Fallback {
+			s.Fallback++
+		}
+		if st.Rewind {
+			rewind = s.Best.Number
+		}
+	}
+	return s, why, rewind
+}
+
+const maxUsed = 100
+
+// warnings are what a person should see of an iteration that did not end the run.
+func (s State) warnings(r Record) []string {
+	var w []string
+	if ok := r.Valid() && r.Signal.Kind == signal.Complete; ok {
+		w = append(w, "the agent claimed COMPLETE, but verification does not pass; the claim does not count")
+	}
+	if t, tripped := s.Guards.Stuck(s.Policy.Stuck); tripped && s.Guards.Still == s.Policy.Stuck {
+		w = append(w, t.Message)
+	} else if t, tripped := s.Guards.Idling(s.Policy.Stuck); tripped && s.Guards.Idle == s.Policy.Stuck {
+		w = append(w, t.Message)
+	}
+	if s.nearCost() && !s.Warned {
+		w = append(w, fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.short()))
+	}
+	return w
+}
+
+func (s State) nearCost() bool {
+	return s.Policy.MaxCost > 0 && s.Spent.Cost*5 >= s.Policy.MaxCost*4
+}
+
+// Duration shows a time as documents do: 45.2s under a minute, 2m16s above.
+func Duration(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,78 @@
+package loop
+
+import "time"
+
+// EventKind is the sort of an event.
+type EventKind string
+
+// The events.
+const (
+	Started        EventKind = "started"         // Policy
+	IterationEnded EventKind = "iteration ended" // For, Record
+	WaitOver       EventKind = "wait over"       // For
+	Answered       EventKind = "answered"        // Text
+	PauseAsked     EventKind = "pause asked"
+	StopAsked      EventKind = "stop asked" // Cause
+	Resumed        EventKind = "resumed"    // Policy: limits as they are now
+	Recovered      EventKind = "recovered"  // For, Record of what is known: the iteration in flight was lost
+)
+
+// Event is something that happened. Time and seed come in with it.
+type Event struct {
+	Kind EventKind `json:"kind"`
+	At   time.Time `json:"at"`
+	Seed uint64    `json:"seed,omitempty"`
+	// For is the Seq of the command that the event answers.
+	For    int     `json:"for,omitempty"`
+	Record *Record `json:"record,omitempty"`
+	Policy *Policy `json:"policy,omitempty"`
+	Text   string  `json:"text,omitempty"`
+	Cause  Cause   `json:"cause,omitempty"`
+}
+
+// CommandKind is the sort of a command.
+type CommandKind string
+
+// The commands. NoCommand asks for nothing.
+const (
+	NoCommand CommandKind = ""
+	Run       CommandKind = "run"    // Iteration, Attempt, Agent, Strategy, Feedback, Limits, Rewind
+	Wait      CommandKind = "wait"   // Until
+	Ask       CommandKind = "ask"    // Status, Question
+	Finish    CommandKind = "finish" // Status, Question when a person is needed
+)
+
+// Command is what to do next.
+type Command struct {
+	Kind CommandKind `json:"kind,omitempty"`
+	Seq  int         `json:"seq,omitempty"`
+	Why  string      `json:"why,omitempty"`
+
+	Iteration   int           `json:"iteration,omitempty"`
+	Attempt     int           `json:"attempt,omitempty"`
+	Agent       string        `json:"agent,omitempty"`
+	Strategy    string        `json:"strategy,omitempty"`
+	StrategyWhy string        `json:"strategy_why,omitempty"`
+	Feedback    *Feedback     `json:"feedback,omitempty"`
+	Limits      CommandLimits `json:"limits,omitzero"`
+	// Rewind is the iteration whose snapshot the tree is put back to first; 0: none.
+	Rewind       int  `json:"rewind,omitempty"`
+	SkipOptional bool `json:"skip_optional,omitempty"`
+
+	Until time.Time `json:"until,omitzero"`
+
+	Status   Status    `json:"status,omitempty"`
+	Guard    string    `json:"guard,omitempty"`   // the guard that ended the run
+	Message  string    `json:"message,omitempty"` // the guard's literal message
+	Question *Question `json:"question,omitempty"`
+	// Warnings are for the user's eyes, in the order to show.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// CommandLimits bound one iteration; [NoLimit] or a zero duration is none.
+type CommandLimits struct {
+	Wall  time.Duration `json:"wall,omitempty"`
+	Idle  time.Duration `json:"idle,omitempty"`
+	Cost  MicroUSD      `json:"cost_micro_usd"`
+	Calls int           `json:"calls"`
+}

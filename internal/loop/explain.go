@@ -1,0 +1,123 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// feedback is what the next prompt says about this iteration.
+func (s State) feedback(r Record) *Feedback {
+	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.tried(r.Number)}
+	if a := r.Failure; a != nil && r.Outcome == Failed {
+		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
+	}
+	if r.cut() {
+		f.Notes = append(f.Notes, noteCut)
+	}
+	if r.Exit.Ended == EndedTimeout && r.Outcome != Failed {
+		f.Notes = append(f.Notes, "The iteration before this one ran out of time after it had committed work.")
+	}
+	if st, ok := strategy.Lookup(s.Strategy); ok && s.Strategy != strategy.Default {
+		f.Strategy, f.Instruction = st.Name, st.Instruction
+	}
+	return f
+}
+
+const noteCut = "The iteration before this one was interrupted; its changes may be incomplete."
+
+// lastFeedback is what a resumed run still knows.
+func (s State) lastFeedback() *Feedback {
+	f := &Feedback{}
+	if n := len(s.Recent); n > 0 {
+		last := s.Recent[n-1]
+		f.Iteration, f.Summary, f.Tried = last.Number, last.Summary, s.tried(last.Number)
+		if last.Cut {
+			f.Notes = append(f.Notes, noteCut)
+		}
+	}
+	if c := s.Command.Feedback; c != nil && c.Iteration == f.Iteration {
+		f.Items, f.Step = c.Items, c.Step
+	}
+	return f
+}
+
+const maxTried = 5
+
+// tried has a line for each failed iteration before number, oldest first.
+func (s State) tried(number int) []string {
+	var lines []string
+	for _, p := range s.Recent {
+		if p.Outcome == Failed && p.Number < number {
+			lines = append(lines, p.line())
+		}
+	}
+	return lines[max(0, len(lines)-maxTried):]
+}
+
+func (p Past) line() string {
+	what := p.Summary
+	if what == "" {
+		what = string(p.Outcome)
+	}
+	return fmt.Sprintf("Iteration %d (%s): %s", p.Number, p.Strategy, what)
+}
+
+// question makes an escalation from what was tried.
+func (s State) question(text string) *Question {
+	q := &Question{Text: text, Options: []string{"Go on with advice", "Go on as before", "Undo the run's changes"}}
+	var history []failure.Analysis
+	for _, p := range s.Recent {
+		q.Attempts = append(q.Attempts, p.line())
+		if p.Outcome == Failed {
+			history = append(history, failure.Analysis{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary})
+		}
+	}
+	q.Pattern = failure.Pattern(history)
+	return q
+}
+
+// Errors of CanResume.
+var (
+	ErrFinal       = errors.New("the run is completed")
+	ErrActive      = errors.New("the run is active")
+	ErrNeedsAnswer = errors.New("the run waits for an answer")
+	ErrAtLimit     = errors.New("the run is at its limit")
+)
+
+// CanResume says why a Resumed event with that policy would change nothing;
+// nil means that the run goes on.
+func (s State) CanResume(p *Policy) error {
+	switch s.Status {
+	case Completed, "":
+		return ErrFinal
+	case Running, Waiting:
+		return ErrActive
+	case Pending:
+		return ErrNeedsAnswer
+	}
+	next := s.raise(p)
+	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
+		next = next.rearm()
+	}
+	if c, stop := next.limits(); stop {
+		return fmt.Errorf("%w: %s", ErrAtLimit, c.Why)
+	}
+	return nil
+}
+
+// String shows money as $1.23.
+func (m MicroUSD) String() string {
+	cents := (int64(m) + 5000) / 10000
+	return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
+}
+
+// short shows a limit: whole dollars without cents.
+func (m MicroUSD) short() string {
+	if m%1_000_000 == 0 {
+		return fmt.Sprintf("$%d", int64(m)/1_000_000)
+	}
+	return m.String()
+}

@@ -1,0 +1,303 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The guards, in the order in which they are asked.
+const (
+	GuardMaxIterations = "max_iterations"
+	GuardBreaker       = "circuit_breaker"
+	GuardRegression    = "quality_regression"
+	GuardThrashing     = "thrashing"
+	GuardOscillation   = "oscillation"
+	GuardRepeated      = "repeated_failure"
+	GuardStuck         = "stuck"
+)
+
+// The bounds on what the guards remember.
+const (
+	maxFiles        = 500
+	maxTrees        = 64
+	maxFingerprints = 100
+	// declineWindow is how many declines are reported at most.
+	declineWindow = 2
+)
+
+// Guards is what the guards remember of the iterations since they were armed.
+// The zero value is armed.
+type Guards struct {
+	Failures int `json:"failures,omitempty"` // trailing failed iterations
+
+	Scored   int    `json:"scored,omitempty"` // iterations with a score
+	Last     [3]int `json:"last"`             // the last three scores, newest first
+	Top      int    `json:"top,omitempty"`    // best score
+	Declines int    `json:"declines,omitempty"`
+
+	Files  []Count `json:"files,omitempty"` // failed iterations a file was in, since the last success
+	Prints []Count `json:"fingerprints,omitempty"`
+
+	FailedTrees []string `json:"failed_trees,omitempty"`
+	Returns     int      `json:"returns,omitempty"` // to a tree of a failed iteration
+
+	Trees    []string `json:"trees,omitempty"`    // all trees seen
+	Progress int      `json:"progress,omitempty"` // highest PROGRESS
+	Still    int      `json:"still,omitempty"`    // changing iterations without progress, in a row
+	Idle     int      `json:"idle,omitempty"`     // iterations that did nothing at all, in a row
+}
+
+// Count is how many iterations had something.
+type Count struct {
+	Name string `json:"name"`
+	N    int    `json:"n"`
+}
+
+// Sight is what the guards see of one iteration.
+type Sight struct {
+	Outcome     Outcome
+	Score       int      // per mille; -1 none
+	Files       []string // flagged or changed
+	Fingerprint string
+	TreeKnown   bool
+	TreeBefore  string
+	TreeAfter   string
+	Commits     int
+	Progress    int // -1 none
+	Claim       bool
+	Silent      bool // printed nothing
+}
+
+// Observe returns the guards after one more iteration. It does not change g's
+// slices.
+func (g Guards) Observe(s Sight) Guards {
+	changed := !s.TreeKnown || s.TreeBefore != s.TreeAfter
+	better := g.Scored > 0 && s.Score > g.Top
+	g = g.observeOutcome(s, changed)
+	g = g.observeScore(s.Score)
+	return g.observeProgress(s, changed, better)
+}
+
+func (g Guards) observeOutcome(s Sight, changed bool) Guards {
+	switch s.Outcome {
+	case Success:
+		g.Failures = 0
+		g.Files = nil
+	case Failed:
+		g.Failures++
+		if changed {
+			g.Files = countAll(g.Files, s.Files, maxFiles)
+		}
+		if s.Fingerprint != "" {
+			g.Prints = countAll(g.Prints, []string{s.Fingerprint}, maxFingerprints)
+		}
+		if s.TreeKnown && changed {
+			if contains(g.FailedTrees, s.TreeAfter) {
+				g.Returns++
+			} else {
+				g.FailedTrees = appendBounded(g.FailedTrees, s.TreeAfter, maxTrees)
+			}
+		}
+	}
+	return g
+}
+
+// observeScore counts declines: a score below the one before, or one that
+// stays below 1 under an earlier better score.
+func (g Guards) observeScore(score int) Guards {
+	if score < 0 {
+		return g
+	}
+	if g.Scored > 0 {
+		prev := g.Last[0]
+		if score < prev || (score == prev && score < 1000 && g.Top > score) {
+			g.Declines++
+		} else {
+			g.Declines = 0
+		}
+	}
+	g.Last = [3]int{score, g.Last[0], g.Last[1]}
+	g.Top = max(g.Top, score)
+	g.Scored++
+	return g
+}
+
+// observeProgress counts iterations that get nowhere. One that changed
+// nothing is no evidence of being stuck, but a run of them without a claim is
+// idling; outside of git, where a change cannot be seen, silence stands for it.
+func (g Guards) observeProgress(s Sight, changed, better bool) Guards {
+	fresh := s.TreeKnown && changed && !contains(g.Trees, s.TreeAfter)
+	progress := s.Commits > 0 || fresh || better || s.Progress > g.Progress
+	if fresh {
+		g.Trees = appendBounded(g.Trees, s.TreeAfter, maxTrees)
+	}
+	g.Progress = max(g.Progress, s.Progress)
+	unchanged := s.TreeKnown && !changed
+	silent := !s.TreeKnown && s.Silent
+	switch {
+	case progress:
+		g.Still, g.Idle = 0, 0
+	case unchanged || silent:
+		if !s.Claim && s.Outcome != Failed {
+			g.Idle++
+		}
+	case s.TreeKnown:
+		g.Still++
+	default:
+		g.Idle = 0
+	}
+	return g
+}
+
+// Trip is a guard that says stop.
+type Trip struct {
+	Guard   string
+	Message string // document 4's words where it has them
+}
+
+// CheckMax is the guard over the number of the next iteration.
+func CheckMax(next, maximum int) (Trip, bool) {
+	if next <= maximum {
+		return Trip{}, false
+	}
+	return Trip{GuardMaxIterations, fmt.Sprintf("Iteration %d exceeds maximum of %d. Circuit breaker triggered.", next, maximum)}, true
+}
+
+// Breaker trips at threshold failed iterations in a row; 0 is off.
+func (g Guards) Breaker(threshold int) (Trip, bool) {
+	if threshold <= 0 || g.Failures < threshold {
+		return Trip{}, false
+	}
+	return Trip{GuardBreaker, fmt.Sprintf("Circuit breaker OPEN: %d consecutive validation failures (threshold: %d). Manual intervention required.",
+		g.Failures, threshold)}, true
+}
+
+// Regression trips when the last three scores fall strictly or the last three
+// iterations all decline.
+func (g Guards) Regression() (Trip, bool) {
+	falling := g.Last[0] < g.Last[1] && g.Last[1] < g.Last[2]
+	if g.Scored < 3 || (!falling && g.Declines < 3) {
+		return Trip{}, false
+	}
+	return Trip{GuardRegression, fmt.Sprintf("Quality regression detected: Validation scores declined %d consecutive times. Consider changing approach.",
+		g.ConsecutiveDeclines())}, true
+}
+
+// ConsecutiveDeclines is what document 4 reports: at most 2, and 0 for fewer
+// than three scores.
+func (g Guards) ConsecutiveDeclines() int {
+	if g.Scored < 3 {
+		return 0
+	}
+	return min(g.Declines, declineWindow)
+}
+
+// Thrash trips when a file is in threshold failed iterations; 0 is off.
+func (g Guards) Thrash(threshold int) (Trip, bool) {
+	if threshold <= 0 {
+		return Trip{}, false
+	}
+	files := g.ThrashingFiles(threshold)
+	if len(files) == 0 {
+		return Trip{}, false
+	}
+	shown := strings.Join(files[:min(3, len(files))], ", ")
+	if len(files) > 3 {
+		shown += "..."
+	}
+	return Trip{GuardThrashing, fmt.Sprintf("Thrashing detected: %d file(s) modified %d+ times without progress: %s", len(files), threshold, shown)}, true
+}
+
+// ThrashingFiles lists the files at or over the threshold, oldest first.
+func (g Guards) ThrashingFiles(threshold int) []string {
+	var files []string
+	for _, f := range g.Files {
+		if f.N >= threshold {
+			files = append(files, f.Name)
+		}
+	}
+	return files
+}
+
+// Oscillate trips at the second return to the tree of a failed iteration.
+func (g Guards) Oscillate() (Trip, bool) {
+	if g.Returns < 2 {
+		return Trip{}, false
+	}
+	return Trip{GuardOscillation, fmt.Sprintf("Oscillation detected: the files went back to a state that had already failed, %d times. Consider changing approach.", g.Returns)}, true
+}
+
+// Repeat trips when one failure came in threshold iterations; 0 is off.
+func (g Guards) Repeat(threshold int) (Trip, bool) {
+	if threshold <= 0 {
+		return Trip{}, false
+	}
+	for _, p := range g.Prints {
+		if p.N >= threshold {
+			return Trip{GuardRepeated, fmt.Sprintf("Repeated failure detected: the same failure in %d iterations, whatever was tried (fingerprint %s).", p.N, p.Name)}, true
+		}
+	}
+	return Trip{}, false
+}
+
+// Stuck trips after threshold changing iterations without progress; 0 is off.
+func (g Guards) Stuck(threshold int) (Trip, bool) {
+	if threshold <= 0 || g.Still < threshold {
+		return Trip{}, false
+	}
+	return Trip{GuardStuck, fmt.Sprintf("No progress in %d iterations: no new commit, no new state of the files, no better score, no higher PROGRESS.", g.Still)}, true
+}
+
+// Idling trips after threshold iterations that did nothing at all; 0 is off.
+func (g Guards) Idling(threshold int) (Trip, bool) {
+	if threshold <= 0 || g.Idle < threshold {
+		return Trip{}, false
+	}
+	return Trip{GuardStuck, fmt.Sprintf("No progress in %d iterations: the agent ended well each time, but changed nothing and claimed nothing.", g.Idle)}, true
+}
+
+// countAll adds one to each name once, on a copy. When there are more than
+// limit names, those with the smallest count go first.
+func countAll(counts []Count, names []string, limit int) []Count {
+	out := append(make([]Count, 0, len(counts)+len(names)), counts...)
+	for i, name := range names {
+		if contains(names[:i], name) {
+			continue
+		}
+		out = countOne(out, name)
+	}
+	for len(out) > limit {
+		least := 0
+		for i, c := range out {
+			if c.N < out[least].N {
+				least = i
+			}
+		}
+		out = append(out[:least], out[least+1:]...)
+	}
+	return out
+}
+
+func countOne(counts []Count, name string) []Count {
+	for i := range counts {
+		if counts[i].Name == name {
+			counts[i].N++
+			return counts
+		}
+	}
+	return append(counts, Count{name, 1})
+}
+
+func appendBounded(list []string, s string, limit int) []string {
+	from := max(0, len(list)+1-limit)
+	return append(append(make([]string, 0, len(list)-from+1), list[from:]...), s)
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// Kind is the sort of work that a policy rules.
+type Kind string
+
+// The kinds of policy.
+const (
+	Procedure  Kind = "procedure"  // goes on until its maximum; COMPLETE with passing gates ends it earlier
+	Task       Kind = "task"       // ends with COMPLETE and passing gates
+	Workflow   Kind = "workflow"   // ends when all steps are complete
+	Controlled Kind = "controlled" // ends with gates passed; asks at its maximum
+)
+
+// Policy is what a run may do. Amounts of zero mean: MaxIterations and the
+// durations, no limit; the thresholds, guard off; MaxCost, MaxIterationCost
+// and MaxIterationCalls, nothing allowed (use [NoLimit]).
+type Policy struct {
+	Kind             Kind          `json:"kind"`
+	MaxIterations    int           `json:"max_iterations"`
+	FailureThreshold int           `json:"failure_threshold"`
+	Thrashing        int           `json:"thrashing_threshold"`
+	Stuck            int           `json:"stuck_threshold"`
+	PauseOnStuck     bool          `json:"pause_on_stuck,omitempty"`
+	Repeated         int           `json:"repeated_threshold"`
+	MaxWaits         int           `json:"max_waits"`
+	MaxWait          time.Duration `json:"max_wait"`
+	// Timeout is wall clock from the start, waits included.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// TaskTimeout is the sum of the iterations, waits excluded.
+	TaskTimeout       time.Duration `json:"task_timeout,omitempty"`
+	IterationTimeout  time.Duration `json:"iteration_timeout,omitempty"`
+	IdleTimeout       time.Duration `json:"idle_timeout,omitempty"`
+	MaxCost           MicroUSD      `json:"max_cost_micro_usd"`
+	MaxIterationCost  MicroUSD      `json:"max_iteration_cost_micro_usd"`
+	MaxIterationCalls int           `json:"max_iteration_calls"`
+
+	// Agent is the default; Fallback and Stronger may be empty.
+	Agent    string   `json:"agent"`
+	Fallback []string `json:"fallback,omitempty"`
+	Stronger string   `json:"stronger,omitempty"`
+	// Strategy fixes one for the whole run; empty lets the loop choose.
+	Strategy    string `json:"strategy,omitempty"`
+	HasOptional bool   `json:"has_optional,omitempty"` // there are gates that are not required
+}
+
+// NoLimit is an amount without a limit.
+const NoLimit = -1
+
+// Status is what a run is, as users see it.
+type Status string
+
+// The statuses.
+const (
+	Running     Status = "running"
+	Waiting     Status = "waiting"
+	Paused      Status = "paused"
+	Pending     Status = "pending" // a question waits for a person
+	Blocked     Status = "blocked"
+	Completed   Status = "completed"
+	FailedRun   Status = "failed"
+	Aborted     Status = "aborted"
+	TimedOut    Status = "timeout" // a limit was reached
+	Interrupted Status = "interrupted"
+	Stopped     Status = "stopped"
+)
+
+// Active is true while a process works on the run or should.
+func (s Status) Active() bool { return s == Running || s == Waiting }
+
+// Spent is what a run has used up. It never falls.
+type Spent struct {
+	Cost      MicroUSD `json:"cost_micro_usd"`
+	CostKnown bool     `json:"cost_known"` // some iteration reported a cost
+	TokensIn  int64    `json:"tokens_in"`
+	TokensOut int64    `json:"tokens_out"`
+	Calls     int      `json:"calls"`
+	// Active is time in iterations; Wall is time from start to end, waits
+	// included, the time between sessions excluded.
+	Active time.Duration `json:"active"`
+	Wall   time.Duration `json:"wall"`
+}
+
+// State is all that a decision is made from. It goes through JSON to the
+// database; fields can be added, but names must not change.
+type State struct {
+	Policy    Policy    `json:"policy"`
+	Status    Status    `json:"status,omitempty"` // "" before the start
+	Why       string    `json:"why,omitempty"`
+	StartedAt time.Time `json:"started_at"`
+	// LastAt is the time of the last event while running or waiting.
+	LastAt time.Time `json:"last_at"`
+
+	// Iteration counts the iterations that are used up.
+	Iteration int `json:"iteration"`
+	// Limit is the highest number that an iteration may have; 0 is no limit.
+	// Invariant: Limit == 0 || Iteration <= Limit.
+	Limit int `json:"limit"`
+	// Attempts counts those of the next iteration that a limit of the
+	// provider cut off.
+	Attempts int   `json:"attempts,omitempty"`
+	Spent    Spent `json:"spent"`
+
+	// Command is the one being carried out; a restart performs it again.
+	Command Command `json:"command"`
+	// Seq numbers the commands.
+	Seq int `json:"seq"`
+
+	Guards Guards `json:"guards"`
+	Best   Best   `json:"best"`
+	Recent []Past `json:"recent,omitempty"` // the last 10 iterations
+	// Red is true when the last iteration that ran gates had a red one.
+	Red bool `json:"red,omitempty"`
+
+	Strategy string         `json:"strategy"`
+	Used     []strategy.Use `json:"used,omitempty"`
+	Fallback int            `json:"fallback,omitempty"` // how many of Policy.Fallback were moved on to
+	Waits    int            `json:"waits,omitempty"`    // in a row
+	Warned   bool           `json:"warned,omitempty"`   // of 80 % of the cost
+
+	StopAsked  Cause     `json:"stop_asked,omitempty"`
+	PauseAsked bool      `json:"pause_asked,omitempty"`
+	Question   *Question `json:"question,omitempty"`
+}
+
+// Best is the snapshot with the best score so far.
+type Best struct {
+	Number   int    `json:"number,omitempty"`
+	Score    int    `json:"score,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"`
+}
+
+// Past is what is remembered of an iteration for feedback and escalation.
+type Past struct {
+	Number      int     `json:"number"`
+	Strategy    string  `json:"strategy"`
+	Outcome     Outcome `json:"outcome"`
+	Class       string  `json:"class,omitempty"`
+	Fingerprint string  `json:"fingerprint,omitempty"`
+	Summary     string  `json:"summary,omitempty"`
+	Score       int     `json:"score"`
+	Cut         bool    `json:"cut,omitempty"` // interrupted
+}
+
+// Question is an escalation: what was tried, what was found, what to decide.
+type Question struct {
+	Text     string   `json:"text"`
+	Options  []string `json:"options,omitempty"`
+	Attempts []string `json:"attempts,omitempty"`
+	Pattern  string   `json:"pattern,omitempty"`
+}
+
+// Cause is why a run is to stop.
+type Cause string
+
+// The causes.
+const (
+	NoCause        Cause = ""
+	CauseStop      Cause = "stop"      // pawl stop
+	CauseInterrupt Cause = "interrupt" // Ctrl+C
+	CauseTerminate Cause = "terminate" // SIGTERM
+	CauseHangup    Cause = "hangup"    // SIGHUP
+)

@@ -1,0 +1,394 @@
+package loop_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/signal"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit only changes that you understand and want")
+
+// TestTranscripts plays the files in testdata. Each block is one event in
+// words; below the line of dashes stands what the kernel made of it. The
+// notation:
+//
+//	start KIND [max=N] [breaker=N] [cost=USD] [timeout=D] [tasktime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
+//	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
+//	wait-over · answer TEXT · pause · stop [CAUSE] · resume [max=N] [cost=USD] · lost · again (the last event once more)
+//
+// A gate with "?" is optional. Times pass with after=D (default 10s an iteration).
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(data))
+			if got == string(data) {
+				return
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Errorf("%s is not what the kernel does:\n%s", file, firstDifference(string(data), got))
+		})
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range g {
+		if i >= len(w) || w[i] != g[i] {
+			old := ""
+			if i < len(w) {
+				old = w[i]
+			}
+			return fmt.Sprintf("line %d\n  file:   %s\n  kernel: %s", i+1, old, g[i])
+		}
+	}
+	return "the file goes on after the kernel's last line"
+}
+
+func play(t *testing.T, text string) string {
+	var out strings.Builder
+	p := &player{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)}
+	skip := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			skip = false
+			out.WriteString(line + "\n")
+		case line == "----":
+			skip = true
+		case !skip:
+			out.WriteString(line + "\n----\n" + p.event(line))
+		}
+	}
+	return out.String()
+}
+
+type player struct {
+	t     *testing.T
+	s     loop.State
+	at    time.Time
+	last  loop.Event
+	tree  string
+	n     int
+	trees map[string]string
+}
+
+// event performs one line and shows what came of it.
+func (p *player) event(line string) string {
+	words := strings.Fields(line)
+	args := arguments(words[1:])
+	e, known := p.read(words[0], line, args)
+	if !known {
+		p.t.Fatalf("unknown event %q", line)
+	}
+	e.At = p.at
+	before := p.s
+	kept, _ := json.Marshal(before)
+	after, c := loop.Step(before, e)
+	if now, _ := json.Marshal(before); string(now) != string(kept) {
+		p.t.Fatalf("%q changed the state before it", line)
+	}
+	p.last, p.s = e, after
+	return p.show(before, after, e, c)
+}
+
+func (p *player) read(verb, line string, args map[string]string) (loop.Event, bool) {
+	after := args["after"]
+	if after == "" && (verb == "end" || verb == "lost") {
+		after = "10s"
+	}
+	elapsed, _ := time.ParseDuration(after)
+	p.at = p.at.Add(elapsed)
+	switch verb {
+	case "start":
+		pol := p.policy(defaults(loop.Kind(strings.Fields(line)[1])), args)
+		return loop.Event{Kind: loop.Started, Policy: &pol}, true
+	case "end":
+		return loop.Event{Kind: loop.IterationEnded, For: p.s.Command.Seq, Record: p.record(args, elapsed)}, true
+	case "lost":
+		r := p.record(args, elapsed)
+		r.Exit = loop.Exit{Code: -1, Ended: loop.EndedLost}
+		return loop.Event{Kind: loop.Recovered, For: p.s.Command.Seq, Record: r}, true
+	case "wait-over":
+		if p.s.Command.Until.After(p.at) {
+			p.at = p.s.Command.Until
+		}
+		return loop.Event{Kind: loop.WaitOver, For: p.s.Command.Seq}, true
+	case "answer":
+		return loop.Event{Kind: loop.Answered, Text: strings.TrimPrefix(line, "answer ")}, true
+	case "pause":
+		return loop.Event{Kind: loop.PauseAsked}, true
+	case "stop":
+		cause := loop.CauseInterrupt
+		if w := strings.Fields(line); len(w) > 1 {
+			cause = loop.Cause(w[1])
+		}
+		return loop.Event{Kind: loop.StopAsked, Cause: cause}, true
+	case "resume":
+		pol := p.policy(p.s.Policy, args)
+		return loop.Event{Kind: loop.Resumed, Policy: &pol}, true
+	case "again":
+		return p.last, true
+	}
+	return loop.Event{}, false
+}
+
+func defaults(k loop.Kind) loop.Policy {
+	p := loop.Policy{
+		Kind: k, FailureThreshold: 3, Thrashing: 5, Stuck: 5, Repeated: 5, MaxWaits: 20, MaxWait: 6 * time.Hour,
+		MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit, Agent: "claude",
+	}
+	if k != loop.Procedure {
+		p.MaxIterations = 50
+	}
+	return p
+}
+
+func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
+	number := func(name string, to *int) {
+		if v, ok := args[name]; ok {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				p.t.Fatalf("%s=%s: %v", name, v, err)
+			}
+			*to = n
+		}
+	}
+	span := func(name string, to *time.Duration) {
+		if v, ok := args[name]; ok {
+			d, err := time.ParseDuration(v)
+			if err != nil {
+				p.t.Fatalf("%s=%s: %v", name, v, err)
+			}
+			*to = d
+		}
+	}
+	number("max", &pol.MaxIterations)
+	number("breaker", &pol.FailureThreshold)
+	number("thrashing", &pol.Thrashing)
+	number("stuck", &pol.Stuck)
+	number("repeated", &pol.Repeated)
+	number("waits", &pol.MaxWaits)
+	span("max-wait", &pol.MaxWait)
+	span("timeout", &pol.Timeout)
+	span("tasktime", &pol.TaskTimeout)
+	span("iteration-timeout", &pol.IterationTimeout)
+	if v, ok := args["cost"]; ok {
+		pol.MaxCost = usd(v)
+	}
+	if v, ok := args["iteration-cost"]; ok {
+		pol.MaxIterationCost = usd(v)
+	}
+	if v, ok := args["fallback"]; ok {
+		pol.Fallback = strings.Split(v, ",")
+	}
+	if v, ok := args["stronger"]; ok {
+		pol.Stronger = v
+	}
+	_, on := args["pause-on-stuck"]
+	pol.PauseOnStuck = pol.PauseOnStuck || on
+	return pol
+}
+
+func usd(s string) loop.MicroUSD {
+	f, _ := strconv.ParseFloat(s, 64)
+	return loop.MicroUSD(f*1e6 + 0.5)
+}
+
+func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Record {
+	c := p.s.Command
+	r := &loop.Record{
+		Number: c.Iteration, Attempt: c.Attempt, StartedAt: p.at.Add(-elapsed), Elapsed: elapsed, Agent: c.Agent, Strategy: c.Strategy,
+		Progress: -1, Score: -1, Verified: true, TreeKnown: true, TreeBefore: p.tree, CostSource: "none", Output: 10,
+	}
+	p.n++
+	r.TreeAfter = "t" + strconv.Itoa(p.n)
+	if v, ok := args["tree"]; ok {
+		r.TreeAfter = v
+		if v == "same" {
+			r.TreeAfter = r.TreeBefore
+		}
+	}
+	if _, ok := args["no-git"]; ok {
+		r.TreeKnown = false
+	}
+	if _, ok := args["silent"]; ok {
+		r.Output = 0
+	}
+	p.tree = r.TreeAfter
+	r.Snapshot = "snap-" + r.TreeAfter
+	r.Exit.Code, _ = strconv.Atoi(args["exit"])
+	r.Exit.Ended = loop.Ended(args["ended"])
+	r.Exit.Terminal = loop.Terminal(args["terminal"])
+	r.Commits, _ = strconv.Atoi(args["commits"])
+	if v, ok := args["usd"]; ok {
+		r.Cost, r.CostSource = usd(v), "reported"
+	}
+	if v, ok := args["files"]; ok {
+		r.Files = strings.Split(v, ",")
+	}
+	if v, ok := args["progress"]; ok {
+		r.Progress, _ = strconv.Atoi(v)
+	}
+	said(r, args["say"])
+	gates(r, args["gates"])
+	if v, ok := args["score"]; ok {
+		r.Score, _ = strconv.Atoi(v)
+	}
+	failWith(r, args, p.at)
+	return r
+}
+
+func said(r *loop.Record, word string) {
+	kind, text, _ := strings.Cut(word, ":")
+	kinds := map[string]signal.Kind{"COMPLETE": signal.Complete, "BLOCKED": signal.Blocked, "PENDING": signal.Pending, "FAILURE": signal.Failure}
+	r.Signal = signal.Signal{Kind: kinds[kind], Text: text}
+}
+
+func gates(r *loop.Record, list string) {
+	if list == "" {
+		return
+	}
+	passed := 0
+	status := map[string]loop.GateStatus{"pass": loop.GatePassed, "fail": loop.GateFailed, "timeout": loop.GateTimedOut, "skip": loop.GateNotRun}
+	all := strings.Split(list, ",")
+	for _, g := range all {
+		name, how, _ := strings.Cut(g, ":")
+		how, optional := strings.CutSuffix(how, "?")
+		r.Gates = append(r.Gates, loop.Gate{Name: name, Required: !optional, Status: status[how]})
+		if how == "pass" {
+			passed++
+		}
+		if how == "fail" && !optional && r.Failure == nil {
+			r.Failure = &failure.Analysis{Class: failure.TestFailure, Kind: failure.Work, Summary: name + " failed", Step: name, Fingerprint: "fp-" + name}
+		}
+	}
+	r.Score = 1000 * passed / len(all)
+}
+
+func failWith(r *loop.Record, args map[string]string, now time.Time) {
+	class, ok := args["class"]
+	if !ok {
+		if r.Failure == nil && (r.Exit.Code != 0 || r.Exit.Ended != "") {
+			r.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Work, Summary: "exit " + strconv.Itoa(r.Exit.Code), Fingerprint: "fp-exit"}
+		}
+		return
+	}
+	f := &failure.Analysis{Class: failure.Class(class), Kind: failure.Work, Summary: class, Fingerprint: "fp-" + class}
+	switch f.Class {
+	case failure.RateLimit, failure.ServiceUnavailable:
+		f.Kind, f.Transient, f.Provider = failure.Transient, true, true
+	case failure.QuotaExhausted:
+		f.Kind, f.Provider = failure.Permanent, true
+	case failure.Auth, failure.MissingCommand:
+		f.Kind = failure.Permanent
+	}
+	if v, ok := args["resets"]; ok {
+		d, _ := time.ParseDuration(v)
+		f.WaitUntil = now.Add(d)
+		f.Kind = failure.Transient
+	}
+	if v, ok := args["print"]; ok {
+		f.Fingerprint = v
+	}
+	r.Failure = f
+}
+
+// arguments reads k=v words; a word alone is a flag.
+func arguments(words []string) map[string]string {
+	args := map[string]string{}
+	for _, w := range words {
+		k, v, _ := strings.Cut(w, "=")
+		args[k] = v
+	}
+	return args
+}
+
+func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) string {
+	if c.Kind == loop.NoCommand {
+		switch {
+		case reflect.DeepEqual(before, after):
+			return "nothing\n"
+		case after.StopAsked != before.StopAsked:
+			return "noted: stop the agent now\n"
+		}
+		return "noted\n"
+	}
+	var b strings.Builder
+	if e.Record != nil {
+		b.WriteString(string(loop.Judge(*e.Record)) + " -> ")
+	}
+	switch c.Kind {
+	case loop.Run:
+		fmt.Fprintf(&b, "run %d", c.Iteration)
+		if c.Attempt > 1 {
+			fmt.Fprintf(&b, " attempt %d", c.Attempt)
+		}
+		fmt.Fprintf(&b, " (%s, %s)", c.Agent, c.Strategy)
+		if c.Rewind != 0 {
+			fmt.Fprintf(&b, " rewind to snapshot %d", c.Rewind)
+		}
+		if c.Limits.Wall > 0 {
+			fmt.Fprintf(&b, " within %s", c.Limits.Wall)
+		}
+		if c.Limits.Cost >= 0 {
+			fmt.Fprintf(&b, " for at most %s", c.Limits.Cost)
+		}
+	case loop.Wait:
+		fmt.Fprintf(&b, "wait %s (%s)", c.Until.Sub(p.at).Round(time.Second), c.Why)
+	default:
+		fmt.Fprintf(&b, "%s %s: %s", c.Kind, c.Status, c.Why)
+	}
+	b.WriteString("\n")
+	p.details(&b, c)
+	return b.String()
+}
+
+func (p *player) details(b *strings.Builder, c loop.Command) {
+	for _, w := range c.Warnings {
+		fmt.Fprintf(b, "  warning: %s\n", w)
+	}
+	if c.Message != "" {
+		fmt.Fprintf(b, "  guard: %s\n", c.Message)
+	}
+	if f := c.Feedback; f != nil && c.Kind == loop.Run {
+		if f.Summary != "" || f.Answer != "" {
+			fmt.Fprintf(b, "  feedback: %s\n", strings.TrimSpace(f.Summary+" "+f.Answer))
+		}
+		for _, n := range f.Notes {
+			fmt.Fprintf(b, "  note: %s\n", n)
+		}
+	}
+	if q := c.Question; q != nil {
+		for _, a := range q.Attempts {
+			fmt.Fprintf(b, "  tried: %s\n", a)
+		}
+		if q.Pattern != "" {
+			fmt.Fprintf(b, "  pattern: %s\n", q.Pattern)
+		}
+	}
+}
