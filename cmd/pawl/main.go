@@ -1,0 +1,16 @@
+// Command pawl runs AI coding agents in bounded, verified iterations.
+package main
+
+import (
+	"os"
+
+	"github.com/pawl-dev/pawl/internal/cli"
+)
+
+// version is set by the build.
+var version string
+
+func main() {
+	cli.Version = version
+	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/config"
+)
+
+func stateDir(root string, env []string) string { return config.StateDir(root, env) }
+
+func (a *app) configCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "config [KEY]", Short: "Print every effective setting and where it comes from",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := a.load(nil)
+			if err != nil {
+				return err
+			}
+			prefix := ""
+			if len(args) == 1 {
+				prefix = args[0]
+			}
+			return a.printConfig(c, prefix)
+		},
+	}
+}
+
+func (a *app) printConfig(c *config.Config, prefix string) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	found := false
+	for _, e := range c.Entries() {
+		if prefix != "" && e.Path != prefix && !strings.HasPrefix(e.Path, prefix+".") {
+			continue
+		}
+		found = true
+		if a.json {
+			line, err := json.Marshal(map[string]string{"path": e.Path, "value": e.Value, "source": e.Source})
+			if err != nil {
+				return err
+			}
+			a.print("%s\n", line)
+			continue
+		}
+		_, _ = fmt.Fprintf(w, "%s: %s\t(from: %s)\n", e.Path, e.Value, e.Source)
+	}
+	if !found {
+		return usage("there is no setting %q; 'pawl config' lists them all", prefix)
+	}
+	return w.Flush()
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of pawl.yaml", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			a.print("%s\n", strings.TrimSuffix(string(config.Schema()), "\n"))
+			return nil
+		},
+	}
+}
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "init", Short: "Look at the repository and write a commented pawl.yaml; never overwrites",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.init() },
+	}
+}
+
+func (a *app) init() error {
+	root, err := config.FindRoot(a.dir)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	p, err := config.Propose(root, a.lookPath)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	path := filepath.Join(root, "pawl.yaml")
+	if err := config.WriteNew(path, p.YAML()); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return usage("%s is there already, and init never overwrites", path).hint("See what is in force: pawl config")
+		}
+		return &exitError{code: exitFailed, err: err}
+	}
+	a.print("Wrote %s\n", path)
+	if len(p.Gates) == 0 {
+		a.say("Warning: No verification commands configured")
+		a.say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
+	}
+	a.say("Next: read it, then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
+	return nil
+}
+
+// lookPath finds a program in the PATH that Main was given.
+func (a *app) lookPath(name string) (string, error) {
+	for _, d := range filepath.SplitList(a.getenv("PATH")) {
+		if p, err := exec.LookPath(filepath.Join(d, name)); err == nil && d != "" {
+			return p, nil
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func (a *app) logsCommand() *cobra.Command {
+	var follow bool
+	iteration := 0
+	cmd := &cobra.Command{
+		Use: "logs RUN", Short: "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
+		Example: "  pawl logs build -f\n  pawl logs 7k3f -i 3",
+		Args:    exactlyOne("a run or a procedure"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
+				if iteration > 0 {
+					return a.iterationOutput(r, iteration)
+				}
+				return a.logs(cmd.Context(), st, r, follow)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
+	return cmd
+}
+
+func (a *app) logs(ctx context.Context, st *sqlite.Store, r sqlite.Run, follow bool) error {
+	var last int64
+	for e, err := range journal.Read(ctx, st, r.ID, 0) {
+		if err != nil {
+			return &exitError{code: exitFailed, err: err}
+		}
+		last = e.Seq
+		a.printEvent(e)
+	}
+	if !follow || !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+		return nil
+	}
+	return a.follow(ctx, st, r, last)
+}
+
+// follow prints events as they are stored, until the run comes to rest.
+func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last int64) error {
+	sig := catchSignals()
+	defer sig.stop()
+	tick := time.NewTicker(journal.Poll)
+	defer tick.Stop()
+	for {
+		for e, err := range journal.Read(ctx, st, r.ID, last) {
+			if err != nil {
+				return &exitError{code: exitFailed, err: err}
+			}
+			last = e.Seq
+			a.printEvent(e)
+			if e.Kind == journal.Finished || e.Kind == journal.Paused || e.Kind == journal.QuestionAsked {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-sig.causes:
+			return status(exitInterrupted)
+		}
+		if now, err := st.Run(ctx, r.ID); err == nil && now.Owner.PID == 0 && !loop.Status(now.Status).Active() {
+			r.Status = now.Status // one more read above, then the end event is there
+			continue
+		}
+	}
+}
+
+func (a *app) printEvent(e journal.Event) {
+	if a.json {
+		line, err := json.Marshal(e)
+		if err == nil {
+			a.print("%s\n", line)
+		}
+		return
+	}
+	a.print("%s %s%s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, eventText(e))
+}
+
+// eventText is the part of an event's data that a person reads.
+func eventText(e journal.Event) string {
+	switch e.Kind {
+	case journal.IterationEnded:
+		var r loop.Record
+		if json.Unmarshal(e.Data, &r) != nil {
+			return ""
+		}
+		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Elapsed))
+		if what := whatHappened(r); what != "" {
+			text += ": " + clean(what, 200)
+		}
+		return text
+	case journal.Finished, journal.Paused:
+		var end journal.End
+		if json.Unmarshal(e.Data, &end) != nil {
+			return ""
+		}
+		return fmt.Sprintf(" %s: %s", end.Status, clean(end.Why, 200))
+	}
+	var any struct {
+		Text, Why, Name string
+	}
+	_ = json.Unmarshal(e.Data, &any)
+	for _, t := range []string{any.Text, any.Why, any.Name} {
+		if t != "" {
+			return ": " + clean(t, 200)
+		}
+	}
+	return ""
+}
+
+// iterationOutput prints what an iteration's agent wrote, as it was.
+func (a *app) iterationOutput(r sqlite.Run, n int) error {
+	dir := filepath.Join(config.StateDir(r.Root, a.env), "runs", r.ID, strconv.Itoa(n))
+	f, err := os.Open(filepath.Join(dir, "agent.out"))
+	if errors.Is(err, os.ErrNotExist) {
+		if _, serr := os.Stat(dir); serr != nil {
+			return usage("run %s has no iteration %d", r.ID, n)
+		}
+		a.say("The agent of iteration %d printed nothing.", n)
+		return nil
+	}
+	if err != nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the output: %v", err)}
+	}
+	defer f.Close() //nolint:errcheck // only read
+	_, err = io.Copy(a.stdout, f)
+	return err
+}

@@ -1,0 +1,490 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// runFlags are the flags of a run. They are kept with the run, so that a
+// resume starts from them.
+type runFlags struct {
+	Max        string   `json:"max_iterations,omitempty"`
+	Safety     string   `json:"safety,omitempty"`
+	Timeout    string   `json:"timeout,omitempty"`
+	Strategy   string   `json:"strategy,omitempty"`
+	Checkpoint string   `json:"checkpoint_interval,omitempty"`
+	MaxCost    string   `json:"max_cost,omitempty"`
+	Agent      string   `json:"agent,omitempty"`
+	AgentCmd   string   `json:"agent_cmd,omitempty"`
+	Context    []string `json:"context,omitempty"`
+}
+
+// paths are the configuration keys that the flags set.
+func (f runFlags) paths() map[string]string {
+	m := map[string]string{}
+	for path, v := range map[string]string{
+		"loop.max_iterations": f.Max, "loop.safety": f.Safety, "loop.timeout": f.Timeout, "loop.strategy": f.Strategy,
+		"loop.checkpoint_interval": f.Checkpoint, "loop.max_cost": f.MaxCost, "agent": f.Agent,
+	} {
+		if v != "" {
+			m[path] = v
+		}
+	}
+	return m
+}
+
+// merge takes newer flags over older ones.
+func (f runFlags) merge(newer runFlags) runFlags {
+	for _, p := range []struct{ old, now *string }{
+		{&f.Max, &newer.Max}, {&f.Safety, &newer.Safety}, {&f.Timeout, &newer.Timeout}, {&f.Strategy, &newer.Strategy},
+		{&f.Checkpoint, &newer.Checkpoint}, {&f.MaxCost, &newer.MaxCost}, {&f.Agent, &newer.Agent}, {&f.AgentCmd, &newer.AgentCmd},
+	} {
+		if *p.now != "" {
+			*p.old = *p.now
+		}
+	}
+	if len(newer.Context) > 0 {
+		f.Context = newer.Context
+	}
+	return f
+}
+
+// load reads the configuration with the flags of a run in force.
+func (a *app) load(flags map[string]string) (*config.Config, error) {
+	c, err := config.Load(config.Options{
+		Dir: a.dir, File: a.file, Env: a.env, Flags: flags, Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),
+		CheckTemplate: prompt.CheckTemplate, Agents: agents.Names(), Strategies: strategy.Names(),
+	})
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	for _, w := range c.Warnings {
+		a.say("Warning: %s", w)
+	}
+	return c, nil
+}
+
+// planner makes the plan of one procedure.
+type planner struct {
+	a     *app
+	c     *config.Config
+	name  string
+	p     config.Procedure
+	flags runFlags
+}
+
+func (a *app) plan(c *config.Config, name string, flags runFlags) (engine.Plan, error) {
+	p, ok := c.Procedures[name]
+	if !ok {
+		return engine.Plan{}, unknownProcedure(c, name)
+	}
+	pl := planner{a, c, name, p, flags}
+	return pl.build()
+}
+
+func unknownProcedure(c *config.Config, name string) error {
+	names := procedureNames(c)
+	if len(names) == 0 {
+		return usage("unknown procedure %q: %s defines none", name, configName(c)).hint("Write one with: pawl init")
+	}
+	e := usage("unknown procedure %q", name)
+	for _, n := range names {
+		if distance(name, n) <= 2 {
+			e = usage("unknown procedure %q (did you mean %q?)", name, n)
+		}
+	}
+	return e.hint("Procedures in %s: %s", configName(c), strings.Join(names, ", "))
+}
+
+func configName(c *config.Config) string {
+	if c.File == "" {
+		return "the configuration (there is no pawl.yaml in " + c.Root + ")"
+	}
+	return c.File
+}
+
+func procedureNames(c *config.Config) []string {
+	names := make([]string, 0, len(c.Procedures))
+	for n := range c.Procedures {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func (pl planner) build() (engine.Plan, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
+	}
+	flags, err := json.Marshal(pl.flags)
+	if err != nil {
+		return engine.Plan{}, err
+	}
+	plan := engine.Plan{
+		Kind: "procedure", Name: pl.name, Root: pl.c.Root, Safety: pl.safety(), Lease: pl.c.Loop.Lease.Std(), Environ: pl.a.env,
+		Exe: exe, Args: []string{superviseCommand}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile),
+		Protect: gate.Protect{Patterns: pl.c.Verification.Protect, Allow: pl.p.Allow, New: pl.c.Verification.ProtectNew},
+	}
+	for _, g := range pl.c.Verification.Commands {
+		plan.Gates = append(plan.Gates, gate.Spec{
+			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty, Kind: g.Kind,
+		})
+	}
+	if plan.Policy, err = pl.policy(plan.Gates); err != nil {
+		return plan, err
+	}
+	if plan.Agents, err = pl.agents(&plan.Policy); err != nil {
+		return plan, err
+	}
+	plan.Prompt, err = pl.prompt(plan.Gates)
+	return plan, err
+}
+
+func (pl planner) safety() string {
+	if pl.p.Safety != "" && !pl.c.IsFlag("loop.safety") {
+		return pl.p.Safety
+	}
+	return pl.c.Loop.Safety
+}
+
+// policy resolves what the loop may do: flag, then procedure, then the general
+// settings, then what the policy's kind has as its default.
+func (pl planner) policy(gates []gate.Spec) (loop.Policy, error) {
+	c, p, l := pl.c, pl.p, pl.c.Loop
+	pol := loop.Policy{
+		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold, Stuck: l.StuckThreshold,
+		PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
+		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
+		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
+	}
+	pl.maximum(&pol)
+	if pol.Kind == loop.Task && !c.IsSet("loop.failure_threshold") {
+		pol.FailureThreshold = taskFailureThreshold
+	}
+	if p.FailureThreshold != nil {
+		pol.FailureThreshold = *p.FailureThreshold
+	}
+	if p.Timeout != nil && !c.IsFlag("loop.timeout") {
+		pol.Timeout = p.Timeout.Std()
+	}
+	if p.IterationTimeout != nil {
+		pol.IterationTimeout = p.IterationTimeout.Std()
+	}
+	if p.IdleTimeout != nil {
+		pol.IdleTimeout = p.IdleTimeout.Std()
+	}
+	if p.Agent != "" && !c.IsFlag("agent") {
+		pol.Agent = p.Agent
+	}
+	if name := pl.strategy(); name != "" {
+		pol.Strategy = name
+	}
+	for _, g := range gates {
+		pol.HasOptional = pol.HasOptional || !g.Required
+	}
+	return pol, pl.limits(&pol)
+}
+
+const (
+	repeatedThreshold    = 5
+	taskFailureThreshold = 5
+)
+
+// maximum sets the iterations that the policy allows.
+func (pl planner) maximum(pol *loop.Policy) {
+	c, p := pl.c, pl.p
+	switch {
+	case c.IsFlag("loop.max_iterations"):
+		pol.MaxIterations = c.Loop.MaxIterations
+	case p.MaxIterations != nil:
+		pol.MaxIterations = *p.MaxIterations
+	case pol.Kind == loop.Task:
+		pol.MaxIterations = c.Autopilot.MaxIterations
+		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
+	case pol.Kind == loop.Controlled:
+		pol.MaxIterations = c.IterationControl.MaxIterations
+		if p.IterationControl != nil {
+			pol.MaxIterations = p.IterationControl.MaxIterations
+		}
+	default:
+		pol.MaxIterations = c.Loop.MaxIterations
+	}
+}
+
+// strategy is the one that is fixed for the run, or "".
+func (pl planner) strategy() string {
+	name := pl.c.Loop.Strategy
+	if pl.p.Strategy != "" && !pl.c.IsFlag("loop.strategy") {
+		name = pl.p.Strategy
+	}
+	if _, ok := strategy.Lookup(name); ok {
+		return name
+	}
+	return ""
+}
+
+// limits sets cost, calls and time from the safety level. The level's times
+// hold for a procedure only when the level is named on the command line.
+func (pl planner) limits(pol *loop.Policy) error {
+	levels := pl.c.Safety.Limits
+	limit, ok := map[string]config.Limit{"permissive": levels.Permissive, "normal": levels.Normal, "paranoid": levels.Paranoid}[pl.safety()]
+	if !ok {
+		return usage("unknown safety level %q: write permissive, normal or paranoid", pl.safety())
+	}
+	pol.MaxCost, pol.MaxIterationCost, pol.MaxIterationCalls = limit.MaxTotalCost, limit.MaxCostPerIteration, limit.MaxAPICallsPerIteration
+	if own := pl.c.Loop.MaxCost; own != nil {
+		pol.MaxCost = min(pol.MaxCost, *own)
+	}
+	if pl.c.IsFlag("loop.safety") {
+		pol.IterationTimeout = shorter(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
+		pol.TaskTimeout = shorter(pol.TaskTimeout, limit.MaxTotalDuration.Std())
+	}
+	if pol.Kind != loop.Procedure && pol.MaxIterations == 0 {
+		return usage("procedure %q has policy %s and max_iterations 0, which allows nothing: only policy procedure may run without a maximum", pl.name, pol.Kind)
+	}
+	return nil
+}
+
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// agents resolves every agent that may work on the run. The default one must
+// be installed; a fallback that is missing is left out with a warning.
+func (pl planner) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
+	all := map[string]engine.Agent{}
+	if pl.flags.AgentCmd != "" {
+		own, err := pl.fromCommand()
+		if err != nil {
+			return nil, err
+		}
+		pol.Agent = own.Adapter.Name()
+		all[pol.Agent] = own
+	} else if err := pl.add(all, pol.Agent, true); err != nil {
+		return nil, err
+	}
+	kept := pol.Fallback[:0:0]
+	for _, name := range pol.Fallback {
+		if err := pl.add(all, name, false); err != nil {
+			pl.a.say("Warning: fallback agent left out: %v", err)
+			continue
+		}
+		kept = append(kept, name)
+	}
+	pol.Fallback = kept
+	if pol.Stronger != "" {
+		if err := pl.add(all, pol.Stronger, false); err != nil {
+			pl.a.say("Warning: stronger agent left out: %v", err)
+			pol.Stronger = ""
+		}
+	}
+	return all, nil
+}
+
+func (pl planner) fromCommand() (engine.Agent, error) {
+	argv, err := config.SplitWords(pl.flags.AgentCmd)
+	if err != nil || len(argv) == 0 {
+		return engine.Agent{}, usage("--agent-cmd: cannot read %q as a command line: %v", pl.flags.AgentCmd, err)
+	}
+	name := filepath.Base(argv[0])
+	adapter, err := agents.Custom(name, argv, "")
+	if err != nil {
+		return engine.Agent{}, usage("--agent-cmd: %v", err)
+	}
+	own := engine.Agent{Adapter: adapter}
+	return own, pl.installed(name, own)
+}
+
+func (pl planner) add(all map[string]engine.Agent, name string, must bool) error {
+	if _, ok := all[name]; ok {
+		return nil
+	}
+	ag, err := pl.resolve(name)
+	if err != nil {
+		return err
+	}
+	if err := pl.installed(name, ag); err != nil {
+		if must {
+			return err
+		}
+		return errors.Unwrap(err)
+	}
+	all[name] = ag
+	return nil
+}
+
+func (pl planner) resolve(name string) (engine.Agent, error) {
+	own, named := pl.c.Agents.Named[name]
+	ag := engine.Agent{Command: own.Command, Model: own.Model, Isolate: own.Isolate}
+	for k, v := range own.Env {
+		ag.Env = append(ag.Env, k+"="+v)
+	}
+	sort.Strings(ag.Env)
+	if own.IdleTimeout != nil {
+		ag.Idle = own.IdleTimeout.Std()
+	}
+	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
+		ag.Adapter = builtin
+		return ag, nil
+	}
+	if !named || len(own.Command) == 0 {
+		return ag, usage("agent %q is not known", name).
+			hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml", strings.Join(agents.Names(), ", "), name)
+	}
+	adapter, err := agents.Custom(name, own.Command, own.Output)
+	if err != nil {
+		return ag, usage("agent %q: %v", name, err)
+	}
+	ag.Adapter = adapter
+	return ag, nil
+}
+
+// installed looks the program up before anything is started.
+func (pl planner) installed(name string, ag engine.Agent) error {
+	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: os.DevNull, Dir: pl.c.Root, Safety: pl.safety(), Command: ag.Command, Now: time.Now()})
+	if err != nil {
+		return usage("agent %q: %v", name, err)
+	}
+	if pl.a.findProgram(start.Args[0], pl.c.Root) {
+		return nil
+	}
+	e := usage("agent %q is not installed: %q is not an executable program here", name, start.Args[0])
+	if how := ag.Adapter.Install(); how != "" {
+		e = e.hint("Install it: %s", how)
+	}
+	if found := pl.a.installedAgents(); len(found) > 0 {
+		return e.hint("On this machine: %s; choose one with --agent", strings.Join(found, ", "))
+	}
+	return e.hint("No other known agent is on this machine; your own command goes with --agent-cmd \"CMD ARGS\"")
+}
+
+// findProgram looks a program up as the supervisor does: a name with a slash
+// below dir, any other in PATH.
+func (a *app) findProgram(name, dir string) bool {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		_, err := exec.LookPath(name)
+		return err == nil
+	}
+	for _, d := range filepath.SplitList(a.getenv("PATH")) {
+		if d == "" {
+			d = "."
+		}
+		if _, err := exec.LookPath(filepath.Join(d, name)); err == nil && name != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// installedAgents are the built-in agents whose program is here.
+func (a *app) installedAgents() []string {
+	var found []string
+	for _, name := range agents.Names() {
+		ad, _ := agents.Lookup(name)
+		start, err := ad.Start(agent.Invocation{PromptFile: os.DevNull})
+		if err == nil && name != "script" && a.findProgram(start.Args[0], "") {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// prompt has all that stays the same from iteration to iteration.
+func (pl planner) prompt(gates []gate.Spec) (prompt.Input, error) {
+	in := prompt.Input{
+		Procedure: pl.name, Budget: pl.c.Prompt.TokenBudget, NoGates: len(gates) == 0,
+		Observe: fragments(pl.p.Observe), Orient: fragments(pl.p.Orient), Decide: fragments(pl.p.Decide), Act: fragments(pl.p.Act),
+	}
+	for _, g := range gates {
+		in.Gates = append(in.Gates, g.Name)
+	}
+	for _, item := range pl.flags.Context {
+		c, err := pl.context(item)
+		if err != nil {
+			return in, err
+		}
+		in.Context = append(in.Context, c)
+	}
+	return in, nil
+}
+
+// context is one --context: a file's content when there is such a file, else
+// the text itself.
+func (pl planner) context(item string) (prompt.Item, error) {
+	if strings.TrimSpace(item) == "" {
+		return prompt.Item{}, usage("empty text is not allowed for --context: give a text or a file")
+	}
+	path := item
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(pl.a.dir, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return prompt.Item{Text: item}, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return prompt.Item{}, usage("--context %s: %v", item, err)
+	}
+	return prompt.Item{Source: item, Text: string(data)}, nil
+}
+
+func fragments(list []config.Fragment) []prompt.Fragment {
+	out := make([]prompt.Fragment, len(list))
+	for i, f := range list {
+		out[i] = prompt.Fragment{Name: f.Name, Text: f.Text}
+	}
+	return out
+}
+
+// dryPrompt is the first iteration's prompt, for --dry-run.
+func (pl planner) dryPrompt(pol loop.Policy) (prompt.Input, error) {
+	var gates []gate.Spec
+	for _, g := range pl.c.Verification.Commands {
+		gates = append(gates, gate.Spec{Name: g.Name})
+	}
+	in, err := pl.prompt(gates)
+	in.Iteration, in.MaxIterations, in.Agent, in.Strategy = 1, pol.MaxIterations, pol.Agent, strategy.Default
+	return in, err
+}
+
+// commandLine is what the agent would be started with, for --dry-run. An agent
+// that cannot be resolved is shown by its name.
+func (pl planner) commandLine(name string) string {
+	ag, err := pl.resolve(name)
+	if pl.flags.AgentCmd != "" {
+		argv, _ := config.SplitWords(pl.flags.AgentCmd)
+		return strings.Join(argv, " ")
+	}
+	if err != nil {
+		return name
+	}
+	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: "PROMPT", Dir: pl.c.Root, Safety: pl.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now()})
+	if err != nil {
+		return name
+	}
+	return strings.Join(start.Args, " ")
+}

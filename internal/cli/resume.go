@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "resume NAME|RUN",
+		Short: "Go on where a run was interrupted, paused, blocked or aborted",
+		Long: "Go on with a run. Cost, numbering and history stay. After an abort, a block or an answer\n" +
+			"the guards count anew and the run gets a fresh allowance of iterations; at a limit, raise it.",
+		Example: "  pawl resume build\n  pawl resume 7k3f --max-iterations 20",
+		Args:    exactlyOne("a procedure or a run"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.resume(cmd.Context(), args[0], f) },
+	}
+	a.limitFlags(cmd, &f)
+	cmd.Flags().StringVar(&f.Agent, "agent", "", "go on with the agent `NAME`")
+	return cmd
+}
+
+// exactlyOne is for commands with one argument.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage("%s needs %s: pawl %s", cmd.CommandPath(), what, cmd.Use)
+		}
+		return nil
+	}
+}
+
+func (a *app) resume(ctx context.Context, name string, f runFlags) error {
+	store, root, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	run, err := findRun(ctx, store, root, name)
+	if errors.Is(err, sqlite.ErrNotFound) {
+		if imported, ierr := engine.Import(ctx, store, root, name); ierr == nil {
+			run, err = imported, nil
+		} else if !errors.Is(ierr, engine.ErrNoStateFile) {
+			err = ierr
+		}
+	}
+	if err == nil {
+		f, err = storedFlags(run, f)
+	}
+	if cerr := store.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return a.lookupError(err, name)
+	}
+	return a.resumeRun(ctx, run, f)
+}
+
+// storedFlags are the flags of the run, with the newer ones over them.
+func storedFlags(run sqlite.Run, newer runFlags) (runFlags, error) {
+	var stored struct {
+		Flags runFlags `json:"flags"`
+	}
+	if len(run.Setup) > 0 {
+		if err := json.Unmarshal(run.Setup, &stored); err != nil {
+			return newer, fmt.Errorf("cannot read how run %s was started: %v", run.ID, err)
+		}
+	}
+	return stored.Flags.merge(newer), nil
+}
+
+func (a *app) resumeRun(ctx context.Context, run sqlite.Run, f runFlags) error {
+	a.dir = run.Root
+	c, err := a.load(f.paths())
+	if err != nil {
+		return err
+	}
+	plan, err := a.plan(c, run.Name, f)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(ctx, c, plan)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if s.store == nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID)}
+	}
+	e, err := s.resumeEvent(ctx, run)
+	if err != nil {
+		return err
+	}
+	return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
+		return engine.Resume(ctx, o, run.ID, e)
+	})
+}
+
+// resumeEvent is Answered when an answer waits for the run, else Resumed.
+func (s *session) resumeEvent(ctx context.Context, run sqlite.Run) (loop.Event, error) {
+	rows, err := s.store.Controls(ctx, run.ID)
+	if err != nil {
+		return loop.Event{}, &exitError{code: exitFailed, err: err}
+	}
+	e := loop.Event{Kind: loop.Resumed, Policy: &s.plan.Policy}
+	for _, r := range rows {
+		if r.Kind == sqlite.ControlAnswer {
+			e = loop.Event{Kind: loop.Answered, Text: r.Text, Policy: &s.plan.Policy}
+		}
+	}
+	return e, nil
+}
+
+// resumeHint says what to do about a run that does not go on.
+func resumeHint(err error, name string) error {
+	e := &exitError{code: exitUsage, err: fmt.Errorf("cannot resume %s: %w", name, err)}
+	switch {
+	case errors.Is(err, loop.ErrFinal):
+		return e.hint("Start a new run: pawl run %s", name)
+	case errors.Is(err, loop.ErrActive):
+		return e.hint("Watch it: pawl logs %s -f", name)
+	case errors.Is(err, loop.ErrNeedsAnswer):
+		return e.hint("See the question: pawl show %s", name).hint("Answer it:        pawl answer %s \"…\"", name)
+	}
+	return e.hint("Raise the limit: pawl resume %s --max-iterations N, --max-cost USD or --timeout DURATION", name)
+}

@@ -1,0 +1,202 @@
+// Package cli is the command line: one file per command reads its flags, calls
+// the packages that do the work, and prints. Hints and exit codes are added
+// here and nowhere else. It decides nothing about a run.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is what every command works with.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            []string
+
+	dir, file   string
+	json, quiet bool
+	verbose     bool
+	color       string
+}
+
+// Main runs one command line and returns pawl's exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	if code, ok := hidden(args, stdin, stdout, stderr, env); ok {
+		return code
+	}
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.exit(root.ExecuteContext(context.Background()))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "pawl",
+		Short:         "Run AI coding agents in bounded, verified iterations",
+		Long:          "Pawl runs AI coding agents in bounded, verified iterations: work moves forward only\nwhen verification says so, and whatever happens can be resumed, undone and explained.",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVarP(&a.dir, "directory", "C", "", "work as if started in `DIR`")
+	f.StringVar(&a.file, "config", "", "use `FILE` instead of pawl.yaml")
+	f.BoolVar(&a.json, "json", false, "print JSON")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "show what the agent does and why the loop decides")
+	f.StringVar(&a.color, "color", "auto", "auto, always or never")
+	root.AddCommand(
+		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(),
+		a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.rollbackCommand(), a.configCommand(), a.schemaCommand(),
+		a.doctorCommand(), a.versionCommand(),
+	)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage("%v%s", err, suggestFlag(cmd, err)) })
+	root.CompletionOptions.HiddenDefaultCmd = false
+	return root
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	hint := ""
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf(" (did you mean %q?)", near[0])
+	}
+	return usage("unknown command %q%s; 'pawl --help' lists the commands", name, hint)
+}
+
+// suggestFlag names the flag that a mistyped one is nearest to.
+func suggestFlag(cmd *cobra.Command, err error) string {
+	var bad *pflag.NotExistError
+	if !errors.As(err, &bad) {
+		return ""
+	}
+	best, dist := "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := distance(bad.GetSpecifiedName(), f.Name); d < dist {
+			best, dist = f.Name, d
+		}
+	})
+	if best == "" {
+		return fmt.Sprintf("; '%s --help' lists the flags", cmd.CommandPath())
+	}
+	return fmt.Sprintf(" (did you mean --%s?)", best)
+}
+
+// distance is the number of edits between two short words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diag, row[j] = row[j], min(row[j]+1, row[j-1]+1, diag+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// The exit statuses.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitLimit       = 3
+	exitPerson      = 4
+	exitHangup      = 129
+	exitInterrupted = 130
+	exitTerminated  = 143
+)
+
+// exitError is an error with pawl's exit status and what to do next.
+type exitError struct {
+	code  int
+	err   error
+	hints []string
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage is an error of the command line or the configuration.
+func usage(format string, args ...any) *exitError {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func (e *exitError) hint(format string, args ...any) *exitError {
+	e.hints = append(e.hints, fmt.Sprintf(format, args...))
+	return e
+}
+
+// status ends with a code and says nothing more.
+type status int
+
+func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// exit prints an error for the person who must act and says the exit status.
+func (a *app) exit(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var s status
+	if errors.As(err, &s) {
+		return int(s)
+	}
+	code, hints := exitFailed, []string(nil)
+	var e *exitError
+	if errors.As(err, &e) {
+		code, hints = e.code, e.hints
+	}
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
+		return code
+	}
+	_, _ = fmt.Fprintf(a.stderr, "pawl: %s\n", strings.TrimSuffix(err.Error(), "\n"))
+	for _, h := range hints {
+		_, _ = fmt.Fprintf(a.stderr, "  %s\n", h)
+	}
+	return code
+}
+
+// getenv reads the environment that Main was given.
+func (a *app) getenv(name string) string {
+	for i := len(a.env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(a.env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// say prints a note for the person, not a result.
+func (a *app) say(format string, args ...any) {
+	if !a.quiet {
+		_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
+	}
+}
+
+// print writes a result.
+func (a *app) print(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stdout, format, args...)
+}

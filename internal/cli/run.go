@@ -1,0 +1,411 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	var dry, fresh, iterate bool
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Run a procedure",
+		Long: "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
+			"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.",
+		Example: "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run",
+		Args:    cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			c, err := a.load(nil)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			return procedureNames(c), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := a.oneProcedure(args)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), name, f, dry, fresh)
+		},
+	}
+	a.limitFlags(cmd, &f)
+	fl := cmd.Flags()
+	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
+	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
+	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
+	fl.StringVar(&f.Strategy, "strategy", "", "auto, conservative, aggressive, or the name of one strategy")
+	fl.BoolVar(&dry, "dry-run", false, "print the prompt and run nothing")
+	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
+	fl.BoolVar(&iterate, "iterate", false, "iterate until done (procedures always do)")
+	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "iterations between full checkpoints of a workflow")
+	return cmd
+}
+
+// limitFlags are those that run and resume share.
+func (a *app) limitFlags(cmd *cobra.Command, f *runFlags) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
+	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
+	fl.StringVar(&f.Timeout, "timeout", "", "stop after `DURATION` of wall clock, waits included")
+	fl.StringVar(&f.Safety, "safety", "", "permissive, normal or paranoid")
+}
+
+// oneProcedure checks the arguments of run.
+func (a *app) oneProcedure(args []string) (string, error) {
+	if len(args) == 1 && !isFile(args[0]) {
+		return args[0], nil
+	}
+	if len(args) == 1 {
+		return "", usage("%s is a workflow file: this pawl runs procedures", args[0]).
+			hint("Describe the work as a procedure in pawl.yaml: 'pawl init' writes one")
+	}
+	if len(args) > 1 {
+		return "", usage("one procedure at a time: got %s", strings.Join(args, " ")).hint("Each 'pawl run' drives one; start another in a second terminal")
+	}
+	c, err := a.load(nil)
+	if err != nil {
+		return "", err
+	}
+	names := procedureNames(c)
+	if len(names) == 0 {
+		return "", usage("name a procedure: %s defines none", configName(c)).hint("Write one with: pawl init")
+	}
+	e := usage("name a procedure: pawl run NAME")
+	for _, n := range names {
+		e = e.hint("%-16s %s", n, c.Procedures[n].Summary)
+	}
+	return "", e
+}
+
+func isFile(arg string) bool {
+	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
+}
+
+func (a *app) run(ctx context.Context, name string, f runFlags, dry, fresh bool) error {
+	c, err := a.load(f.paths())
+	if err != nil {
+		return err
+	}
+	if dry {
+		return a.dryRun(c, name, f)
+	}
+	plan, err := a.plan(c, name, f)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(ctx, c, plan)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.mayStart(ctx, fresh); err != nil {
+		return err
+	}
+	s.preamble(plan)
+	return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) { return engine.Start(ctx, o) })
+}
+
+// dryRun prints what the first iteration would be told. It touches neither
+// state nor lock, and does not need the agent to be installed.
+func (a *app) dryRun(c *config.Config, name string, f runFlags) error {
+	p, ok := c.Procedures[name]
+	if !ok {
+		return unknownProcedure(c, name)
+	}
+	pl := planner{a, c, name, p, f}
+	pol, err := pl.policy(nil)
+	if err != nil {
+		return err
+	}
+	in, err := pl.dryPrompt(pol)
+	if err != nil {
+		return err
+	}
+	text, err := prompt.Compose(in)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	a.print("%s", prompt.DryRun(text, name, pl.commandLine(pol.Agent), in.Budget))
+	if text.Over {
+		a.say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))
+	}
+	return nil
+}
+
+// session is one run or resume in this process.
+type session struct {
+	a        *app
+	c        *config.Config
+	plan     engine.Plan
+	stateDir string
+	store    *sqlite.Store
+	tree     *workspace.Checkout
+	screen   *screen
+}
+
+// open makes ready what a run works with. What is not there is said once: no
+// database, no git.
+func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*session, error) {
+	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
+	s.screen = newScreen(a, plan.Name)
+	store, err := sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db"))
+	switch {
+	case errors.Is(err, sqlite.ErrNewer):
+		return nil, &exitError{code: exitUsage, err: err}
+	case err != nil && plan.Policy.Kind != loop.Procedure:
+		return nil, &exitError{code: exitFailed, err: err}
+	case err != nil:
+		a.say("Warning: %v", err)
+		a.say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
+	}
+	s.store = store
+	s.tree, err = workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir, MaxFile: plan.SnapshotMaxFile})
+	switch {
+	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
+		a.say("Note: %v; no snapshots are taken, so nothing can be rolled back.", err)
+	case err != nil:
+		a.say("Warning: no snapshots: %v", err)
+	default:
+		if err := s.tree.Exclude(ctx); err != nil {
+			a.say("Warning: %v", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *session) close() {
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			s.a.say("Warning: %v", err)
+		}
+	}
+}
+
+// preamble says what a person should know before money is spent.
+func (s *session) preamble(plan engine.Plan) {
+	if len(plan.Gates) == 0 {
+		s.a.say("Warning: No verification commands configured")
+		s.a.say("  %s completes on COMPLETE without validation. Suggestion: add to pawl.yaml:", plan.Name)
+		s.a.say("    verification: [%q]", "go test ./...")
+	}
+	explicit := s.c.IsSet("loop.max_cost")
+	if ag := plan.Agents[plan.Policy.Agent]; explicit && !ag.Adapter.LiveUsage() && !ag.Adapter.Structured() {
+		s.a.say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", plan.Policy.Agent)
+	}
+	if plan.Safety != "permissive" {
+		s.a.say("Note: safety level %s: limits on cost and calls hold; this version does not confine what the agent may touch (docs/limits.md).", plan.Safety)
+	}
+}
+
+// mayStart refuses a second start, and asks before an earlier run that could
+// go on is left behind.
+func (s *session) mayStart(ctx context.Context, fresh bool) error {
+	path := engine.StateFilePath(s.plan.Root, s.plan.Name)
+	file, ferr := engine.ReadStateFile(path)
+	if ferr != nil && !errors.Is(ferr, engine.ErrNoStateFile) {
+		to, err := engine.KeepAside(path)
+		if err != nil {
+			s.a.say("Warning: %v", err)
+		} else {
+			s.a.say("Warning: %v; it was renamed to %s", ferr, filepath.Base(to))
+		}
+	}
+	if s.store != nil {
+		last, err := s.store.Latest(ctx, s.plan.Root, s.plan.Name)
+		if err == nil {
+			return s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
+		}
+		if !errors.Is(err, sqlite.ErrNotFound) {
+			return &exitError{code: exitFailed, err: err}
+		}
+	}
+	if ferr != nil || fresh {
+		return nil
+	}
+	return s.mayFollowFile(file, path)
+}
+
+// mayFollow decides by the last run of this procedure.
+func (s *session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh bool) error {
+	st := loop.Status(last.Status)
+	if engine.Alive(last.Owner) {
+		return usage("%s is already running: run %s, process %d", s.plan.Name, last.ID, last.Owner.PID).
+			hint("Watch it: pawl logs %s -f", last.ID).hint("Stop it:  pawl stop %s", last.ID)
+	}
+	if st.Active() {
+		if left, ok := unattended(ctx, s.stateDir, last.ID); ok {
+			return usage("%s is running unattended: its pawl is gone, the agent ends in %s", s.plan.Name, left).
+				hint("Take it up again: pawl resume %s", s.plan.Name)
+		}
+		st = loop.Interrupted
+	}
+	waits := st == loop.Interrupted || st == loop.Stopped || st == loop.Paused || st == loop.Pending
+	if !waits || noFile && !loop.Status(last.Status).Active() {
+		return nil
+	}
+	if fresh {
+		return engine.Archive(ctx, s.store, last.ID, "left behind by --fresh")
+	}
+	if s.a.interactive() {
+		return s.offer(ctx, last, st)
+	}
+	return usage("%s can be resumed: run %s is %s after iteration %d", s.plan.Name, last.ID, st, last.Iteration).
+		hint("Go on with it:  pawl resume %s", s.plan.Name).hint("Start anew:     pawl run %s --fresh", s.plan.Name)
+}
+
+// offer asks on a terminal whether to go on with the run that waits.
+func (s *session) offer(ctx context.Context, last sqlite.Run, st loop.Status) error {
+	_, _ = fmt.Fprintf(s.a.stderr, "Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ", last.ID, s.plan.Name, st, last.Iteration)
+	line, _ := bufio.NewReader(s.a.stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "r", "resume":
+		return errResumeInstead
+	case "f", "fresh":
+		return engine.Archive(ctx, s.store, last.ID, "left behind by a fresh start")
+	}
+	return status(exitUsage)
+}
+
+var errResumeInstead = errors.New("resume instead")
+
+// mayFollowFile decides by a state file of which the database knows nothing.
+func (s *session) mayFollowFile(f engine.StateFile, path string) error {
+	switch loop.Status(f.Status) {
+	case loop.Running, loop.Waiting:
+		if f.OwnerDead() {
+			break
+		}
+		return usage("%s may be running already: %s says %q", s.plan.Name, path, f.Status).
+			hint("If nothing runs, start with: pawl run %s --fresh", s.plan.Name)
+	case loop.Interrupted, loop.Stopped, loop.Paused, loop.Pending:
+	default:
+		return nil
+	}
+	return usage("%s can be resumed: %s says %q after iteration %d", s.plan.Name, path, f.Status, f.Iteration).
+		hint("Go on with it:  pawl resume %s", s.plan.Name).hint("Start anew:     pawl run %s --fresh", s.plan.Name)
+}
+
+// drive runs the engine with signals and screen attached, and makes the exit
+// status of how the run ended.
+func (s *session) drive(ctx context.Context, start func(context.Context, engine.Options) (*engine.Driver, error)) error {
+	sig := catchSignals()
+	defer sig.stop()
+	logger, closeLog := openLog(s.plan.Root)
+	defer closeLog()
+	d, err := start(ctx, engine.Options{
+		Plan: s.plan, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: s.screen.notice, Log: logger, Stops: sig.causes, Kill: sig.kill,
+	})
+	s.screen.done()
+	var running *sqlite.RunningError
+	if errors.As(err, &running) {
+		return usage("%v", running).hint("Stop it:  pawl stop %s", running.Run)
+	}
+	if err != nil {
+		return s.driveError(err)
+	}
+	return s.ended(d, sig.first())
+}
+
+func (s *session) driveError(err error) error {
+	if errors.Is(err, engine.ErrTaken) {
+		return &exitError{code: exitFailed, err: err, hints: []string{"It goes on there; 'pawl ps' shows it"}}
+	}
+	for _, known := range []error{loop.ErrFinal, loop.ErrActive, loop.ErrNeedsAnswer, loop.ErrAtLimit} {
+		if errors.Is(err, known) {
+			return resumeHint(err, s.plan.Name)
+		}
+	}
+	return &exitError{code: exitFailed, err: err}
+}
+
+// ended makes the exit status of a run's end, and prints its result.
+func (s *session) ended(d *engine.Driver, cause loop.Cause) error {
+	st := d.State()
+	code := exitCode(st.Status, cause)
+	if s.a.json {
+		line, _ := json.Marshal(map[string]any{"event": "end", "run": d.ID(), "status": st.Status, "why": st.Why, "exit": code})
+		s.a.print("%s\n", line)
+	} else if q := st.Question; q != nil && !s.a.quiet {
+		s.printQuestion(d.ID(), q)
+	}
+	if code == exitOK {
+		return nil
+	}
+	return status(code)
+}
+
+func exitCode(st loop.Status, cause loop.Cause) int {
+	switch st {
+	case loop.Completed:
+		return exitOK
+	case loop.TimedOut:
+		return exitLimit
+	case loop.Paused, loop.Blocked, loop.Pending:
+		return exitPerson
+	case loop.Interrupted, loop.Stopped:
+		switch cause {
+		case loop.CauseTerminate:
+			return exitTerminated
+		case loop.CauseHangup:
+			return exitHangup
+		}
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// printQuestion shows an escalation: what was tried, and what can be done.
+func (s *session) printQuestion(run string, q *loop.Question) {
+	a := s.a
+	a.print("\nA person is needed: %s\n", q.Text)
+	if len(q.Attempts) > 0 {
+		a.print("\nAttempts:\n")
+		for _, t := range q.Attempts {
+			a.print("  %s\n", t)
+		}
+	}
+	if q.Pattern != "" {
+		a.print("Pattern: %s\n", q.Pattern)
+	}
+	a.print("\n  1. Go on with advice:       pawl answer %s \"what to do differently\" && pawl resume %s\n", run, run)
+	a.print("  2. Go on as before:         pawl resume %s\n", run)
+	a.print("  3. See all that happened:   pawl show %s --diff\n", run)
+	a.print("  4. Undo the run's changes:  pawl rollback %s --to 0\n", run)
+}
+
+// unattended says how long the supervisor of a run without a pawl goes on.
+func unattended(ctx context.Context, stateDir, run string) (string, bool) {
+	st, err := supervisor.Probe(ctx, filepath.Join(stateDir, "runs", run))
+	if err != nil || st.Job == nil || st.Attended {
+		return "", false
+	}
+	return st.Left.Round(1e9).String(), true
+}
+
+// interactive is true when a person can answer.
+func (a *app) interactive() bool {
+	in, ok := a.stdin.(*os.File)
+	if !ok || a.json {
+		return false
+	}
+	return isTerminal(in) && a.onTerminal()
+}

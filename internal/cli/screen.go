@@ -1,0 +1,458 @@
+package cli
+
+// This file is what a person sees of a run. The rules are:
+//
+//   - progress goes to stderr, one line each, "[15:04:05] …", in words that do
+//     not change between versions;
+//   - on a terminal a live line below them shows what goes on now;
+//   - with -v, indented lines tell what the agent does and why the loop decides;
+//   - agents' words are cut and lose their control characters.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+type screen struct {
+	a    *app
+	name string
+	live bool // draw the live line
+
+	mu      sync.Mutex
+	drawn   bool
+	began   time.Time // of the iteration
+	title   string
+	doing   string
+	tokens  int64
+	cost    loop.MicroUSD
+	costing bool
+}
+
+func newScreen(a *app, name string) *screen {
+	return &screen{a: a, name: name, live: a.onTerminal() && !a.quiet && !a.json}
+}
+
+// onTerminal is true when progress is drawn on a terminal.
+func (a *app) onTerminal() bool {
+	f, ok := a.stderr.(*os.File)
+	return ok && isTerminal(f) && a.getenv("TERM") != "dumb"
+}
+
+// colored says whether to use color on stderr.
+func (a *app) colored() bool {
+	switch a.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return a.onTerminal() && a.getenv("NO_COLOR") == ""
+}
+
+// notice takes one notice of the engine.
+func (s *screen) notice(n engine.Notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.a.json {
+		s.printJSON(n)
+	}
+	if s.a.quiet {
+		s.quietly(n)
+		return
+	}
+	switch n.Kind {
+	case engine.RunStarted:
+		s.line(n.At, "Starting procedure: %s (%s)", s.name, maximum(n.State.Limit))
+		s.note("run %s", n.Run)
+	case engine.RunResumed:
+		s.resumed(n)
+	case engine.IterationStarted:
+		s.iterationStarted(n)
+	case engine.AgentEvent:
+		s.agentEvent(n.Event)
+	case engine.GateStarted:
+		s.doing = "gate " + n.Gate.Name
+	case engine.GateEnded:
+		s.gateEnded(n.Gate)
+	case engine.IterationEnded:
+		s.iterationEnded(n)
+	case engine.WaitStarted:
+		s.line(n.At, "Waiting until %s (%s)", clock(n.Command.Until, n.At), n.Command.Why)
+		s.began, s.title, s.doing = n.At, "waiting until "+clock(n.Command.Until, n.At), n.Command.Why
+	case engine.RunEnded:
+		s.runEnded(n)
+	case engine.Warning:
+		s.print("Warning: %s", clean(n.Text, 500))
+	}
+	s.draw(n.At)
+}
+
+// quietly shows only what a person must not miss.
+func (s *screen) quietly(n engine.Notice) {
+	if n.Kind == engine.RunEnded && n.State.Status != loop.Completed {
+		s.runEnded(n)
+	}
+}
+
+func maximum(limit int) string {
+	switch limit {
+	case 0:
+		return "unlimited iterations"
+	case 1:
+		return "max 1 iteration"
+	}
+	return fmt.Sprintf("max %d iterations", limit)
+}
+
+func (s *screen) resumed(n engine.Notice) {
+	st := n.State
+	limit := ""
+	if st.Limit > 0 {
+		limit = fmt.Sprintf(" (max %d)", st.Limit)
+	}
+	s.line(n.At, "Resuming procedure: %s from iteration %d%s", s.name, st.Iteration, limit)
+	s.line(n.At, "Previous session: %d iterations completed in %s", st.Iteration, total(st.Spent.Active))
+	if n.Text != "" {
+		s.note("%s", n.Text)
+	}
+}
+
+func (s *screen) iterationStarted(n engine.Notice) {
+	c := n.Command
+	attempt := ""
+	if c.Attempt > 1 {
+		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
+	}
+	s.line(n.At, "Iteration %s starting...%s", of(c.Iteration, n.State.Limit), attempt)
+	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = n.At, "iteration "+of(c.Iteration, n.State.Limit), "starting "+c.Agent, 0, 0, false
+	if c.StrategyWhy != "" {
+		s.note("strategy %s: %s", c.Strategy, c.StrategyWhy)
+	}
+	if c.Rewind != 0 {
+		s.note("the files go back to the snapshot after iteration %d first", c.Rewind)
+	}
+	if f := c.Feedback; f != nil {
+		s.feedback(f)
+	}
+}
+
+func (s *screen) feedback(f *loop.Feedback) {
+	if f.Summary != "" {
+		s.note("feedback: %s", f.Summary)
+	}
+	for i, it := range f.Items {
+		if i == 3 {
+			s.note("          … %d more", len(f.Items)-i)
+			break
+		}
+		s.note("          %s", itemLine(it.File, it.Line, it.Test, it.Message, it.Expected, it.Received))
+	}
+	if f.Answer != "" {
+		s.note("answer: %s", f.Answer)
+	}
+}
+
+func itemLine(file string, line int, test, message, expected, received string) string {
+	var parts []string
+	if file != "" && line > 0 {
+		file = fmt.Sprintf("%s:%d", file, line)
+	}
+	for _, p := range []string{file, test, message} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if expected != "" || received != "" {
+		parts = append(parts, fmt.Sprintf("expected %s, received %s", expected, received))
+	}
+	return strings.Join(parts, ": ")
+}
+
+// agentEvent shows what the agent does, with -v, and keeps it for the live line.
+func (s *screen) agentEvent(e agent.Event) {
+	switch e.Kind {
+	case agent.Text:
+		s.doing = "writing"
+		if t := clean(e.Text, 300); t != "" {
+			s.note("agent: %s", t)
+		}
+	case agent.Thinking:
+		s.doing = "thinking"
+	case agent.ToolStart:
+		what := strings.TrimSpace(e.Tool + " " + e.Command + " " + strings.Join(e.Files, " "))
+		s.doing = clean(what, 60)
+		s.note("tool:  %s", clean(what, 200))
+	case agent.UsageSeen:
+		if e.Cumulative {
+			s.tokens = e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
+		} else {
+			s.tokens += e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
+		}
+	case agent.CostSeen:
+		s.cost, s.costing = e.Cost, true
+	case agent.Retry, agent.RateLimit, agent.Error:
+		if e.Error != nil {
+			s.doing = clean(string(e.Kind)+" "+e.Error.Type, 60)
+			s.note("%s: %s", e.Kind, clean(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
+		}
+	}
+}
+
+func (s *screen) gateEnded(g loop.Gate) {
+	mark := "✓"
+	if g.Status != loop.GatePassed {
+		mark = "✗"
+	}
+	s.note("%s gate %s (%s)", mark, g.Name, loop.Duration(g.Elapsed))
+}
+
+func (s *screen) iterationEnded(n engine.Notice) {
+	r := n.Record
+	failures := fmt.Sprintf("%d", n.State.Guards.Failures)
+	if th := n.State.Policy.FailureThreshold; th > 0 {
+		failures += fmt.Sprintf("/%d", th)
+	}
+	if r.Outcome == loop.Failed {
+		s.line(n.At, "WARNING: %s, consecutive failures: %s", why(r), failures)
+		if f := r.Failure; f != nil {
+			s.note("failure: %s (%s, %s): %s", f.Class, f.Kind, f.Severity, clean(f.Summary, 300))
+		}
+	}
+	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop {
+		return // the wait or the end says it
+	}
+	s.line(n.At, "Iteration %s completed in %s", of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
+}
+
+// why says in document 3's words what made an iteration fail.
+func why(r *loop.Record) string {
+	summary := ""
+	if r.Failure != nil {
+		summary = clean(r.Failure.Summary, 200)
+	}
+	switch {
+	case r.Exit.Ended == loop.EndedTimeout:
+		return fmt.Sprintf("AI CLI timed out after %s", loop.Duration(r.Elapsed))
+	case r.Exit.Ended == loop.EndedIdle:
+		return fmt.Sprintf("AI CLI was idle for too long and was ended after %s", loop.Duration(r.Elapsed))
+	case r.Exit.Ended != loop.NotEnded:
+		return "AI CLI ended: " + summary
+	case r.RedGate():
+		return "Quality gates failed: " + summary
+	case r.Exit.Signal != "":
+		return fmt.Sprintf("AI CLI failed (signal: %s)", r.Exit.Signal)
+	case r.Exit.Code > 0:
+		return fmt.Sprintf("AI CLI failed (exit %d)", r.Exit.Code)
+	case r.Exit.Terminal == loop.TerminalMissing:
+		return "AI CLI failed (its output ended before it was done)"
+	}
+	return "AI CLI failed: " + summary
+}
+
+func (s *screen) runEnded(n engine.Notice) {
+	st, c := n.State, n.Command
+	resume := "Resume with: pawl resume " + s.name
+	all := fmt.Sprintf("(%s, total: %s)", completedCount(st.Iteration), total(st.Spent.Active))
+	switch st.Status {
+	case loop.Completed:
+		if st.Limit > 0 && st.Iteration >= st.Limit && strings.HasPrefix(c.Why, "Reached max") {
+			s.line(n.At, "Reached max iterations: %d (total: %s)", st.Limit, total(st.Spent.Active))
+			return
+		}
+		s.line(n.At, "Completed: %s %s", c.Why, all)
+	case loop.Aborted:
+		if c.Guard == loop.GuardBreaker {
+			s.line(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)
+			s.note("Safety guard triggered: %s", c.Guard)
+			s.note("%s", c.Message)
+			return
+		}
+		s.guard(n)
+		s.line(n.At, "ERROR: Aborting: %s %s", c.Why, all)
+	case loop.Interrupted, loop.Stopped:
+		word := "Interrupted"
+		if st.Status == loop.Stopped {
+			word = "Stopped"
+		}
+		s.line(n.At, "%s. State saved. %s", word, resume)
+	case loop.Paused:
+		s.guard(n)
+		s.line(n.At, "Paused: %s. State saved. %s", clean(c.Why, 300), resume)
+	case loop.Blocked:
+		s.guard(n)
+		s.line(n.At, "Blocked: %s %s", clean(c.Why, 300), all)
+	case loop.Pending:
+		s.line(n.At, "Waiting for an answer: %s %s", clean(c.Why, 300), all)
+	case loop.TimedOut:
+		s.line(n.At, "Limit reached: %s %s", c.Why, all)
+	default:
+		s.line(n.At, "ERROR: Failed: %s %s", clean(c.Why, 500), all)
+	}
+}
+
+func (s *screen) guard(n engine.Notice) {
+	if n.Command.Guard != "" {
+		s.line(n.At, "Safety guard triggered: %s", n.Command.Guard)
+		s.line(n.At, "%s", clean(n.Command.Message, 300))
+	}
+}
+
+func completedCount(n int) string {
+	if n == 1 {
+		return "1 iteration completed"
+	}
+	return fmt.Sprintf("%d iterations completed", n)
+}
+
+// line prints one line of progress.
+func (s *screen) line(at time.Time, format string, args ...any) {
+	s.print("["+at.Local().Format("15:04:05")+"] "+format, args...)
+}
+
+// note is detail for -v.
+func (s *screen) note(format string, args ...any) {
+	if s.a.verbose {
+		s.print("           "+format, args...)
+	}
+}
+
+func (s *screen) print(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.a.colored() {
+		text = color(text)
+	}
+	s.erase()
+	_, _ = io.WriteString(s.a.stderr, text+"\n")
+}
+
+// color marks lines that a person must see.
+func color(text string) string {
+	switch {
+	case strings.Contains(text, "] ERROR:"), strings.Contains(text, "✗ gate"):
+		return "\x1b[31m" + text + "\x1b[0m"
+	case strings.Contains(text, "] WARNING:"), strings.HasPrefix(text, "Warning:"):
+		return "\x1b[33m" + text + "\x1b[0m"
+	case strings.Contains(text, "] Completed:"), strings.Contains(text, "✓ gate"):
+		return "\x1b[32m" + text + "\x1b[0m"
+	case strings.HasPrefix(text, "           "):
+		return "\x1b[2m" + text + "\x1b[0m"
+	}
+	return text
+}
+
+// draw shows the live line; erase takes it away before a line is printed.
+func (s *screen) draw(now time.Time) {
+	if !s.live || s.title == "" {
+		return
+	}
+	text := fmt.Sprintf("  %s · %s · %s", s.title, total(now.Sub(s.began)), s.doing)
+	if s.tokens > 0 {
+		text += fmt.Sprintf(" · %s tokens", short(s.tokens))
+	}
+	if s.costing {
+		text += " · " + s.cost.String()
+	}
+	width := terminalWidth(s.a.stderr)
+	if r := []rune(text); len(r) >= width {
+		text = string(r[:max(width-1, 0)])
+	}
+	_, _ = fmt.Fprintf(s.a.stderr, "\r\x1b[K%s", text)
+	s.drawn = true
+}
+
+func (s *screen) erase() {
+	if s.drawn {
+		_, _ = io.WriteString(s.a.stderr, "\r\x1b[K")
+		s.drawn = false
+	}
+}
+
+// done takes the live line away for good.
+func (s *screen) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.live = false
+}
+
+// printJSON writes one event a line to stdout; docs/json.md describes them.
+func (s *screen) printJSON(n engine.Notice) {
+	e := jsonEvent(n)
+	if e == nil {
+		return
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		s.a.print("%s\n", line)
+	}
+}
+
+func of(n, limit int) string {
+	if limit == 0 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d/%d", n, limit)
+}
+
+// total shows whole seconds: 2m16s.
+func total(d time.Duration) string { return d.Round(time.Second).String() }
+
+// clock shows a time of day, with the date when it is another day's.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Sub(now) < time.Minute {
+		return t.Format("15:04:05")
+	}
+	if t.YearDay() != now.YearDay() {
+		return t.Format("2006-01-02 15:04")
+	}
+	return t.Format("15:04")
+}
+
+func short(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
+	}
+	return fmt.Sprint(n)
+}
+
+// clean makes a program's words fit for a terminal: one line, no control
+// characters, at most limit runes.
+func clean(text string, limit int) string {
+	var b strings.Builder
+	n, space := 0, false
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			space = b.Len() > 0
+			continue
+		}
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r) {
+			continue
+		}
+		if n >= limit {
+			b.WriteString("…")
+			break
+		}
+		if space {
+			b.WriteByte(' ')
+			n++
+			space = false
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}

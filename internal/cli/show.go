@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// document is `show --json`: the run, and every iteration.
+type document struct {
+	listed
+	Iterations    []shown  `json:"iterations"`
+	Success       bool     `json:"success"`
+	Elapsed       float64  `json:"elapsed"` // seconds, waits included
+	FinalStrategy string   `json:"final_strategy"`
+	Checkpoints   []string `json:"checkpoints"` // commit ids of the snapshots
+	CostUSD       *float64 `json:"cost_usd"`
+	TokensIn      int64    `json:"tokens_in"`
+	TokensOut     int64    `json:"tokens_out"`
+	Question      any      `json:"question,omitempty"`
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var diff bool
+	cmd := &cobra.Command{
+		Use: "show RUN", Short: "Show one run, iteration by iteration",
+		Args: exactlyOne("a run or a procedure"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
+				if diff {
+					return a.showDiff(cmd.Context(), r)
+				}
+				return a.show(cmd.Context(), st, r)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&diff, "diff", false, "show what the run changed, as a patch")
+	return cmd
+}
+
+func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
+	records, err := st.Iterations(ctx, r.ID)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	var state loop.State
+	if err := json.Unmarshal(r.State, &state); err != nil {
+		return fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
+	}
+	l := a.listRun(ctx, r.Root, r)
+	if a.json {
+		return a.showJSON(l, r, state, records)
+	}
+	a.print("Run %s of %s: %s", r.ID, r.Name, l.Status)
+	if l.Why != "" {
+		a.print(" (%s)", clean(l.Why, 500))
+	}
+	a.print("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), completedCount(state.Iteration), short(r.TokensIn+r.TokensOut))
+	if r.CostKnown {
+		a.print(", %s", loop.MicroUSD(r.Cost))
+	} else {
+		a.print(", cost unknown")
+	}
+	a.print("\n\n")
+	a.showIterations(records)
+	if state.Question != nil && !state.Status.Active() {
+		(&session{a: a}).printQuestion(r.ID, state.Question)
+	}
+	return nil
+}
+
+func (a *app) showIterations(records []loop.Record) {
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT")
+	for _, r := range records {
+		number := fmt.Sprint(r.Number)
+		if r.Attempt > 1 || r.Outcome == loop.Waited {
+			number += fmt.Sprintf(".%d", r.Attempt)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Elapsed),
+			exitWord(r.Exit), gateWords(r), len(r.Files), clean(whatHappened(r), 80))
+	}
+	_ = w.Flush()
+}
+
+func exitWord(x loop.Exit) string {
+	switch {
+	case x.Ended != loop.NotEnded:
+		return string(x.Ended)
+	case x.Signal != "":
+		return x.Signal
+	}
+	return fmt.Sprint(x.Code)
+}
+
+func gateWords(r loop.Record) string {
+	if len(r.Gates) == 0 {
+		return "-"
+	}
+	var words []string
+	for _, g := range r.Gates {
+		mark := map[loop.GateStatus]string{loop.GatePassed: "✓", loop.GateNotRun: "○"}[g.Status]
+		if mark == "" {
+			mark = "✗"
+		}
+		words = append(words, mark+clean(g.Name, 20))
+	}
+	return strings.Join(words, " ")
+}
+
+func whatHappened(r loop.Record) string {
+	switch {
+	case r.Failure != nil:
+		return r.Failure.Summary
+	case r.Signal.Kind != "":
+		return strings.TrimSpace(strings.ToUpper(string(r.Signal.Kind)) + " " + r.Signal.Text)
+	case r.Progress >= 0:
+		return fmt.Sprintf("PROGRESS %d", r.Progress)
+	}
+	return ""
+}
+
+func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.Record) error {
+	d := document{
+		listed: l, Iterations: []shown{}, Success: r.Status == string(loop.Completed), Elapsed: seconds(r.Elapsed), FinalStrategy: state.Strategy,
+		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
+	}
+	d.StartedAt = d.StartedAt.UTC()
+	if r.CostKnown {
+		cost := float64(r.Cost) / 1e6
+		d.CostUSD = &cost
+	}
+	if state.Question != nil {
+		d.Question = state.Question
+	}
+	var history []failure.Analysis
+	for _, rec := range records {
+		it := showRecord(rec)
+		if rec.Failure != nil {
+			history = append(history, *rec.Failure)
+			it.Failure.Pattern = failure.Pattern(history)
+		}
+		d.Iterations = append(d.Iterations, it)
+		if rec.Snapshot != "" {
+			d.Checkpoints = append(d.Checkpoints, rec.Snapshot)
+		}
+	}
+	data, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	a.print("%s\n", data)
+	return nil
+}
+
+// maxDiff bounds what show --diff prints.
+const maxDiff = 10 << 20
+
+func (a *app) showDiff(ctx context.Context, r sqlite.Run) error {
+	tree, err := a.tree(ctx, r.Root)
+	if err != nil {
+		return err
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	if len(snaps) == 0 {
+		return usage("run %s has no snapshots", r.ID)
+	}
+	patch, cut, err := tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, maxDiff)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	a.print("%s", patch)
+	if cut {
+		a.say("The patch is cut at 10 MB. The whole: git diff %s %s", snaps[0].Commit, snaps[len(snaps)-1].Commit)
+	}
+	return nil
+}
+
+func (a *app) rollbackCommand() *cobra.Command {
+	to := -1
+	cmd := &cobra.Command{
+		Use: "rollback RUN", Short: "Put the files back to the snapshot after an iteration; itself undoable",
+		Long: "Put the files back to the snapshot after iteration N; 0 is before the run. Only files that differ\n" +
+			"are changed. The state before it is kept, and the last lines say how to get it back.",
+		Example: "  pawl rollback build --to 0\n  pawl rollback 7k3f --to 3",
+		Args:    exactlyOne("a run or a procedure"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
+				return a.rollback(cmd.Context(), st, r, to)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&to, "to", -1, "the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
+	return cmd
+}
+
+func (a *app) tree(ctx context.Context, root string) (*workspace.Checkout, error) {
+	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: stateDir(root, a.env)})
+	if err != nil {
+		return nil, &exitError{code: exitFailed, err: fmt.Errorf("there are no snapshots: %v", err)}
+	}
+	return tree, nil
+}

@@ -1,0 +1,15 @@
+// Package engine drives one run: it journals the event, asks loop.Step, and
+// performs the command, again and again, until the run ends.
+//
+//	        ┌────────────── event ──────────────┐
+//	        ▼                                   │
+//	loop.Step ─ state ─▶ store ─ command ─▶ perform: agent, snapshot, gates, record
+//	                                            ▲
+//	signals, pawl stop | pause ─────────────────┘ only end it earlier
+//
+// The event and the state after it are stored before the command is carried
+// out, and what a command does is found again by its place (run, iteration,
+// attempt): after a crash the next engine adopts the agent that still runs,
+// reads the result of one that ended, or records that it was lost. The engine
+// decides nothing: every choice is loop.Step's.
+package engine

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// Archive ends a run that nobody will go on with. Its history stays.
+func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
+	self, err := process.Self()
+	if err != nil {
+		return fmt.Errorf("cannot archive run %s: %v", id, err)
+	}
+	run, err := store.Take(ctx, id, OwnerOf(self), Alive)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if loop.Status(run.Status).Active() {
+		run.Status = string(loop.Interrupted)
+	}
+	run.Why, run.EndedAt, run.UpdatedAt = why, now, now
+	e, err := journal.New(id, run.N+1, now, journal.Finished, journal.End{Status: run.Status, Why: why, Iteration: run.Iteration, Elapsed: run.Elapsed})
+	if err != nil {
+		return err
+	}
+	return store.Commit(ctx, sqlite.Step{Run: run, Event: e, Release: true})
+}
+
+// EndUnattended ends what a run whose pawl is gone still has running.
+func EndUnattended(ctx context.Context, runDir, id string) error {
+	client, _, err := supervisor.Attach(ctx, runDir)
+	if err == nil {
+		client.Kill()
+		err = client.Close()
+	}
+	if err != nil && !errors.Is(err, supervisor.ErrGone) {
+		return err
+	}
+	_, err = process.Sweep(ctx, supervisor.Mark(id), sweepGrace)
+	return err
+}
+
+// OwnerDead is true when the state file names an owner that is proved dead.
+func (f StateFile) OwnerDead() bool { return f.Owner != nil && !process.Alive(*f.Owner) }
+
+// Import makes a run of a state file of which the database knows nothing: the
+// database was lost, or another tool wrote the file. It has the file's counts
+// and can be resumed. [ErrNoStateFile] when there is none.
+func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (sqlite.Run, error) {
+	f, err := ReadStateFile(StateFilePath(root, procedure))
+	if err != nil {
+		return sqlite.Run{}, err
+	}
+	st := loop.Status(f.Status)
+	if st.Active() {
+		if !f.OwnerDead() {
+			return sqlite.Run{}, fmt.Errorf("the state file of %s says %q, and nothing proves that it does not run", procedure, f.Status)
+		}
+		st = loop.Interrupted
+	}
+	self, err := process.Self()
+	if err != nil {
+		return sqlite.Run{}, fmt.Errorf("cannot import the state file: %v", err)
+	}
+	state := loop.State{
+		Status: st, Why: "imported from its state file", StartedAt: f.StartedAt, LastAt: f.LastIterationAt, Iteration: f.Iteration,
+		Limit: f.MaxIterations, Strategy: "default", Best: loop.Best{Score: -1}, Guards: loop.Guards{Failures: f.ConsecutiveFailures},
+		Policy: loop.Policy{Kind: loop.Procedure, MaxIterations: f.MaxIterations},
+	}
+	for _, e := range f.ElapsedPerIteration {
+		if d, err := time.ParseDuration(e); err == nil {
+			state.Spent.Active += d
+		}
+	}
+	state.Spent.Wall = state.Spent.Active
+	return create(ctx, store, root, procedure, state, self)
+}
+
+func create(ctx context.Context, store *sqlite.Store, root, procedure string, state loop.State, self process.Identity) (sqlite.Run, error) {
+	now := time.Now()
+	data, err := json.Marshal(state)
+	if err != nil {
+		return sqlite.Run{}, err
+	}
+	run := sqlite.Run{
+		ID: NewID(), Kind: "procedure", Name: procedure, Root: root, Status: string(state.Status), Why: state.Why, State: data,
+		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self), StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,
+	}
+	e, err := journal.New(run.ID, 1, now, journal.RunCreated, journal.Created{Kind: run.Kind, Name: procedure, Root: root, MaxIterations: state.Limit})
+	if err != nil {
+		return run, err
+	}
+	if err := store.Create(ctx, run, e, Alive); err != nil {
+		return run, err
+	}
+	e, err = journal.New(run.ID, 2, now, journal.Warning, journal.Notice{Text: "imported from its state file"})
+	if err != nil {
+		return run, err
+	}
+	return run, store.Commit(ctx, sqlite.Step{Run: run, Event: e, Release: true})
+}

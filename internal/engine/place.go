@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// place is where the files of one attempt are: runs/<run>/<n>/. An attempt
+// that a limit of the provider cut off moves to runs/<run>/<n>/<attempt>/.
+type place struct {
+	dir     string
+	attempt int
+}
+
+func (d *Driver) place(iteration, attempt int) place {
+	return place{filepath.Join(d.runDir, strconv.Itoa(iteration)), attempt}
+}
+
+func (p place) prompt() string { return filepath.Join(p.dir, "prompt.md") }
+func (p place) agent() string  { return filepath.Join(p.dir, "agent") }
+func (p place) begun() string  { return filepath.Join(p.dir, "begun.json") }
+func (p place) gate(n int) string {
+	return filepath.Join(p.dir, fmt.Sprintf("gate-%d", n+1))
+}
+
+// begun is what must be known to go on with an attempt after a crash: it is
+// written before the agent is started.
+type begun struct {
+	Attempt    int            `json:"attempt"`
+	At         time.Time      `json:"at"`
+	Job        supervisor.Job `json:"job"`
+	TreeBefore string         `json:"tree_before,omitempty"`
+	HeadBefore string         `json:"head_before,omitempty"`
+	// Guarded is git's hooks and configuration, which no agent may change.
+	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+}
+
+func (p place) write(b begun) error {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("cannot encode the start of an attempt: %v", err)
+	}
+	return writeFile(p.begun(), data)
+}
+
+// load reads what was begun; false when this attempt was not.
+func (p place) load() (begun, bool) {
+	var b begun
+	data, err := os.ReadFile(p.begun())
+	if err != nil || json.Unmarshal(data, &b) != nil || b.Attempt != p.attempt {
+		return begun{}, false
+	}
+	return b, true
+}
+
+// keepAside moves the attempt's files into a folder of its own.
+func (p place) keepAside() error {
+	to := filepath.Join(p.dir, strconv.Itoa(p.attempt))
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return fmt.Errorf("cannot keep the files of an attempt: %v", err)
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return fmt.Errorf("cannot keep the files of an attempt: %v", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
+		if err := os.Rename(filepath.Join(p.dir, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return fmt.Errorf("cannot keep the files of an attempt: %v", err)
+		}
+	}
+	return nil
+}
+
+// newest is the latest change of any of the attempt's files.
+func (p place) newest() time.Time {
+	var last time.Time
+	entries, _ := os.ReadDir(p.dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last
+}
+
+// writeFile replaces a file in one step, so that a reader and a crash see the
+// old or the new one.
+func writeFile(path string, data []byte) error {
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return fmt.Errorf("cannot write %s: %v", path, err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("cannot write %s: %v", path, err)
+	}
+	return nil
+}

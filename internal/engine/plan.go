@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
+)
+
+// Plan is what a run is made of: everything resolved, nothing left to look up.
+type Plan struct {
+	Kind   string // "procedure" or "demo"
+	Name   string // the procedure's
+	Root   string // where agents and gates start
+	Policy loop.Policy
+	// Prompt has all but what differs from iteration to iteration.
+	Prompt prompt.Input
+	// Agents by name: the default one, the fallbacks and the stronger one.
+	Agents  map[string]Agent
+	Gates   []gate.Spec
+	Protect gate.Protect
+	Safety  string
+	// Lease is how long an agent goes on without pawl.
+	Lease time.Duration
+	// Environ is what agents and gates inherit, K=V.
+	Environ []string
+	// Exe and Args re-execute pawl as the supervisor; the run's folder is appended.
+	Exe  string
+	Args []string
+	// Flags is how the run was asked for; resume starts from it.
+	Flags []byte
+	// SnapshotMaxFile in bytes; larger files are left alone.
+	SnapshotMaxFile int64
+}
+
+// Agent is one program that may work on the run.
+type Agent struct {
+	Adapter agent.Adapter
+	Command []string
+	Env     []string
+	Model   string
+	Isolate bool
+	Idle    time.Duration // 0: the policy's
+}

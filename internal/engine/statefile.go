@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// StateFile is .pawl/state/<procedure>.json: an image of the run for people
+// and scripts, and what a run goes on from when the database is lost. The
+// first nine keys are document 3's, in its order.
+type StateFile struct {
+	Iteration           int       `json:"iteration"`
+	MaxIterations       int       `json:"max_iterations"`
+	ConsecutiveFailures int       `json:"consecutive_failures"`
+	FailureThreshold    int       `json:"failure_threshold"`
+	StartedAt           time.Time `json:"started_at"`
+	LastIterationAt     time.Time `json:"last_iteration_at"`
+	Status              string    `json:"status"`
+	ProcedureName       string    `json:"procedure_name"`
+	ElapsedPerIteration []string  `json:"elapsed_per_iteration"`
+
+	Run  string `json:"run,omitempty"`
+	Why  string `json:"why,omitempty"`
+	Next int    `json:"next_iteration,omitempty"`
+	// InterruptedIteration is the one that was cut off; it is used up.
+	InterruptedIteration int               `json:"interrupted_iteration,omitempty"`
+	Owner                *process.Identity `json:"owner,omitempty"` // while it runs
+}
+
+// StateFilePath is where the state file of a procedure is.
+func StateFilePath(root, procedure string) string {
+	return filepath.Join(root, ".pawl", "state", procedure+".json")
+}
+
+// ErrNoStateFile: there is none.
+var ErrNoStateFile = errors.New("no state file")
+
+// ReadStateFile reads a state file. [ErrNoStateFile] when there is none; any
+// other error means that it is not readable as one.
+func ReadStateFile(path string) (StateFile, error) {
+	var f StateFile
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, ErrNoStateFile
+	}
+	if err != nil {
+		return f, fmt.Errorf("cannot read the state file: %v", err)
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		return f, fmt.Errorf("%s is not a state file: %v", path, err)
+	}
+	if f.Status == "" || f.Iteration < 0 {
+		return f, fmt.Errorf("%s is not a state file: it has no status or no iteration", path)
+	}
+	return f, nil
+}
+
+// KeepAside renames a state file that cannot be read, so that nothing is lost.
+func KeepAside(path string) (string, error) {
+	to := path + ".corrupt-" + time.Now().Format("20060102-150405.000")
+	if err := os.Rename(path, to); err != nil {
+		return "", fmt.Errorf("cannot rename the unreadable state file: %v", err)
+	}
+	return to, nil
+}
+
+// saveStateFile writes the image of the current state. A run that completed
+// leaves none. That it cannot be written is said once and changes nothing.
+func (d *Driver) saveStateFile(last bool) {
+	path := StateFilePath(d.plan.Root, d.plan.Name)
+	var err error
+	if last && d.state.Status == loop.Completed {
+		if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	} else {
+		err = d.writeStateFile(path)
+	}
+	if err != nil && !d.fileBroken {
+		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run goes on", err))
+	}
+	d.fileBroken = err != nil
+}
+
+func (d *Driver) writeStateFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(d.image(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeSynced(path, append(data, '\n'))
+}
+
+// image is the state file for the current state.
+func (d *Driver) image() StateFile {
+	s := d.state
+	f := StateFile{
+		Iteration: s.Iteration, MaxIterations: s.Limit, ConsecutiveFailures: s.Guards.Failures, FailureThreshold: s.Policy.FailureThreshold,
+		StartedAt: s.StartedAt.UTC().Truncate(time.Second), LastIterationAt: s.LastAt.UTC().Truncate(time.Second),
+		Status: string(s.Status), ProcedureName: d.plan.Name, ElapsedPerIteration: make([]string, len(d.elapsed)), Run: d.id, Why: s.Why,
+	}
+	for i, e := range d.elapsed {
+		f.ElapsedPerIteration[i] = fmt.Sprintf("%.1fs", e.Seconds())
+	}
+	if n := len(s.Recent); n > 0 && s.Recent[n-1].Cut {
+		f.InterruptedIteration = s.Recent[n-1].Number
+	}
+	if s.Status.Active() {
+		f.Next = s.Iteration + 1
+		f.Owner = &d.self
+	}
+	return f
+}
+
+// writeSynced replaces a file in one step that survives a power loss.
+func writeSynced(path string, data []byte) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(tmp.Name())
+		}
+	}()
+	if _, err = tmp.Write(data); err == nil {
+		err = tmp.Sync()
+	}
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// OwnerOf is a process as the database knows it.
+func OwnerOf(id process.Identity) sqlite.Owner {
+	return sqlite.Owner{PID: id.PID, Start: fmt.Sprint(id.Start), Boot: id.Boot + " " + id.Space, Host: id.Host}
+}
+
+// Alive says whether a run's owner lives, or may live.
+func Alive(o sqlite.Owner) bool {
+	if o.PID == 0 {
+		return false
+	}
+	id := process.Identity{PID: o.PID, Host: o.Host}
+	if _, err := fmt.Sscan(o.Start, &id.Start); err != nil {
+		return true
+	}
+	id.Boot = o.Boot
+	for i := range o.Boot {
+		if o.Boot[i] == ' ' {
+			id.Boot, id.Space = o.Boot[:i], o.Boot[i+1:]
+			break
+		}
+	}
+	return process.Alive(id)
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+func (d *Driver) notify(n Notice) {
+	n.At, n.Run, n.State = time.Now(), d.id, d.state
+	d.o.Notify(n)
+}
+
+func (d *Driver) warn(text string) {
+	d.o.Log.Warn(text, "run", d.id)
+	d.notify(Notice{Kind: Warning, Text: text})
+}
+
+// tell shows and logs what an event led to.
+func (d *Driver) tell(e loop.Event, c loop.Command) {
+	if e.Record != nil {
+		d.logRecord(*e.Record, c)
+		d.notify(Notice{Kind: IterationEnded, Record: e.Record, Command: c, Summary: summary(*e.Record)})
+	}
+	for _, w := range c.Warnings {
+		d.warn(w)
+	}
+	switch c.Kind {
+	case loop.Run:
+		d.o.Log.Info("iteration starts", "run", d.id, "phase", "agent", "iteration", c.Iteration, "attempt", c.Attempt,
+			"agent", c.Agent, "strategy", c.Strategy, "why", c.StrategyWhy)
+		d.notify(Notice{Kind: IterationStarted, Command: c})
+	case loop.Wait:
+		d.o.Log.Info("wait", "run", d.id, "phase", "wait", "iteration", c.Iteration, "until", c.Until, "why", c.Why)
+		d.notify(Notice{Kind: WaitStarted, Command: c})
+	case loop.Ask, loop.Finish:
+		level := slog.LevelInfo
+		if c.Guard != "" {
+			level = slog.LevelError
+			d.o.Log.Error("Safety guard triggered: "+c.Guard, "run", d.id, "message", c.Message)
+		}
+		d.o.Log.Log(nil, level, "run ends", "run", d.id, "phase", "end", "iteration", d.state.Iteration, //nolint:staticcheck // slog takes a nil context
+			"outcome", string(c.Status), "elapsed", d.state.Spent.Wall.Seconds(), "why", c.Why)
+	}
+}
+
+func (d *Driver) logRecord(r loop.Record, c loop.Command) {
+	attrs := []any{
+		"run", d.id, "phase", "iteration", "iteration", r.Number, "attempt", r.Attempt, "outcome", string(r.Outcome),
+		"elapsed", r.Elapsed.Seconds(), "exit", r.Exit.Code, "agent", r.Agent, "strategy", r.Strategy,
+	}
+	if r.Exit.Ended != loop.NotEnded {
+		attrs = append(attrs, "ended", string(r.Exit.Ended))
+	}
+	if f := r.Failure; f != nil {
+		attrs = append(attrs, "class", string(f.Class), "summary", f.Summary)
+	}
+	d.o.Log.Info("iteration ends", append(attrs, "next", string(c.Kind))...)
+}
+
+// summary is the line for a red verification: what the failure says.
+func summary(r loop.Record) string {
+	if r.Failure == nil {
+		return ""
+	}
+	return r.Failure.Summary
+}
+
+// iterationEnd is the journal's data of iteration.ended: the record, and what
+// follows from it.
+type iterationEnd struct {
+	*loop.Record
+	Next *loop.Command `json:"next,omitempty"`
+}
+
+// journalled is the journal's event for a kernel's.
+func (d *Driver) journalled(e loop.Event, c loop.Command) journal.Event {
+	kind, data := "", any(nil)
+	switch e.Kind {
+	case loop.Started:
+		kind = journal.RunCreated
+		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Agent: d.plan.Policy.Agent, MaxIterations: d.plan.Policy.MaxIterations}
+	case loop.IterationEnded:
+		kind, data = journal.IterationEnded, iterationEnd{e.Record, &c}
+	case loop.Recovered:
+		kind, data = journal.Recovered, journal.Recovery{Iteration: e.Record.Number, Attempt: e.Record.Attempt, Why: "the agent and its supervisor were gone"}
+	case loop.WaitOver:
+		kind, data = journal.WaitOver, journal.Wait{}
+	case loop.Answered:
+		kind, data = journal.Answered, journal.Answer{Text: e.Text}
+	case loop.PauseAsked:
+		kind, data = journal.PauseAsked, journal.Asked{}
+	case loop.StopAsked:
+		kind, data = journal.StopAsked, journal.Asked{Text: string(e.Cause)}
+	case loop.Resumed:
+		kind, data = journal.RunResumed, journal.Resumed{PID: d.owner.PID}
+	}
+	return d.newEvent(kind, e.At, data)
+}
+
+func (d *Driver) endEvent(kind string, at time.Time) journal.Event {
+	s := d.state
+	if kind == journal.QuestionAsked && s.Question != nil {
+		return d.newEvent(kind, at, journal.Question{Iteration: s.Iteration, Text: s.Question.Text, Choices: s.Question.Options})
+	}
+	return d.newEvent(kind, at, journal.End{
+		Status: string(s.Status), Why: s.Why, Iteration: s.Iteration, Elapsed: s.Spent.Wall, Cost: s.Spent.Cost, CostKnown: s.Spent.CostKnown,
+	})
+}
+
+func (d *Driver) newEvent(kind string, at time.Time, data any) journal.Event {
+	e, err := journal.New(d.id, 0, at, kind, data)
+	if err != nil { // our own structs always encode
+		panic(err)
+	}
+	return e
+}
+
+// encode is for our own structs, which always encode.
+func encode(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
