@@ -74,9 +74,17 @@ func tidyFile(f string) string {
 
 // lineAfter reads a line and a column from s[i:]; line 0 means that there is none.
 func lineAfter(s string, i int) (line, col, end int) {
+	const eslintCompact = ": line "
 	switch {
 	case i >= len(s):
 		return 0, 0, i
+	case strings.HasPrefix(s[i:], eslintCompact):
+		line, end = number(s, i+len(eslintCompact))
+		if rest, ok := strings.CutPrefix(s[end:], ", col "); ok {
+			n, width := number(rest, 0)
+			return line, n, end + len(", col ") + width
+		}
+		return line, 0, end
 	case s[i] == ':':
 		i++
 		if i < len(s) && s[i] == '[' { // maven: [12,3]

@@ -112,6 +112,7 @@ type hits struct {
 	all   []hit
 	heavy []int // numbers in all, the heaviest rule first, of equals the later place
 	tries []uint8
+	mixed bool // all is not in the order of the text yet
 }
 
 // find returns where words of rules stand in t, at most one for a rule and a
@@ -119,7 +120,8 @@ type hits struct {
 func (set *ruleSet) find(t text) *hits {
 	h := &hits{t: t, tries: make([]uint8, len(set.rules))}
 	last := make([]int32, len(set.rules))
-	held := make([]int32, len(set.rules))
+	slots := make([][]int, len(set.rules)) // where a rule's places are in h.all
+	over := make([]int, len(set.rules))
 	line, end := 0, 0
 	set.words.each(t.s, func(word, from, to int) bool {
 		n := set.owner[word]
@@ -139,10 +141,14 @@ func (set *ruleSet) find(t text) *hits {
 		}
 		last[n] = int32(line) + 1
 		one := hit{rule: c, number: n, line: line, at: from - int(t.starts[line])}
-		if held[n]++; held[n] <= maxHits {
+		if len(slots[n]) < maxHits {
+			slots[n] = append(slots[n], len(h.all))
 			h.all = append(h.all, one)
-		} else if held[n] < 10*maxHits { // the end says more than the middle
-			h.replace(n, one)
+		} else { // the end says more than the middle
+			const half = maxHits / 2
+			h.all[slots[n][half+over[n]%half]] = one
+			over[n]++
+			h.mixed = true
 		}
 		return true
 	})
@@ -150,20 +156,15 @@ func (set *ruleSet) find(t text) *hits {
 	return h
 }
 
-// replace drops the place in the middle of those of rule n for a later one.
-func (h *hits) replace(n int, one hit) {
-	seen := 0
-	for i := range h.all {
-		if h.all[i].number == n {
-			if seen++; seen == maxHits/2 {
-				h.all = append(append(h.all[:i:i], h.all[i+1:]...), one)
-				return
-			}
-		}
-	}
-}
-
 func (h *hits) sort() {
+	if h.mixed {
+		slices.SortStableFunc(h.all, func(a, b hit) int {
+			if a.line != b.line {
+				return a.line - b.line
+			}
+			return a.at - b.at
+		})
+	}
 	h.heavy = make([]int, len(h.all))
 	for i := range h.heavy {
 		h.heavy[i] = i

@@ -172,7 +172,8 @@ func expectation(l string) (want, got string) {
 		rest := l[i+len(p[0]):]
 		if j := strings.Index(rest, p[1]); j > 0 {
 			a, b := bare(rest[:j]), bare(rest[j+len(p[1]):])
-			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED
+			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED // how
+				b, _, _ = strings.Cut(b, " // ")
 				return b, a
 			}
 			return a, b

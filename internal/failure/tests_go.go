@@ -174,8 +174,6 @@ func (g *goReader) tests() Tests {
 	if !verbose {
 		out.Passed += g.packages
 	}
-	if len(out.Items) == 0 {
-		out.Items = g.broken
-	}
+	out.Items = append(out.Items, g.broken...)
 	return out
 }

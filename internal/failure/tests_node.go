@@ -277,7 +277,10 @@ func tapItems(t text) []Item {
 		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") || strings.HasPrefix(said, "# tests ") {
 			flush()
 		}
-		if b == nil || said == "---" || said == "..." || strings.HasPrefix(said, "duration_ms:") || strings.HasPrefix(said, "type:") {
+		if b != nil && said == "failureType: 'subtestsFailed'" { // only the sum of its subtests
+			b = nil
+		}
+		if b == nil || said == "---" || said == "..." || strings.HasPrefix(said, "failureType:") || strings.HasPrefix(said, "duration_ms:") || strings.HasPrefix(said, "type:") {
 			continue
 		}
 		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
