@@ -9,7 +9,7 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 10s
 BENCHTIME ?= 1s
-SCHEMA ?= docs/reference/pawl.schema.json
+SCHEMA ?= docs/pawl.schema.json
 
 .PHONY: help build test check lint e2e bench fuzz schema clean
 
