@@ -23,10 +23,10 @@ type Change struct {
 // that are not exact.
 const renameLimit = "1000"
 
-// Changes lists how tree to differs from tree from, by path, at most max of
-// them (0: all), and whether there are more. With renames, a file that moved
+// Changes lists how tree to differs from tree from, by path, at most limit
+// of them (0: all), and whether there are more. With renames, a file that moved
 // is one change.
-func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, max int) ([]Change, bool, error) {
+func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, limit int) ([]Change, bool, error) {
 	if from == to {
 		return nil, false, nil
 	}
@@ -38,10 +38,10 @@ func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, max
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
-	return s.readChanges(records(out), max)
+	return s.readChanges(records(out), limit)
 }
 
-func (s *Shadow) readChanges(f []string, max int) ([]Change, bool, error) {
+func (s *Shadow) readChanges(f []string, limit int) ([]Change, bool, error) {
 	zero := s.Repo.Zero()
 	var all []Change
 	for i := 0; i+1 < len(f); {
@@ -61,7 +61,7 @@ func (s *Shadow) readChanges(f []string, max int) ([]Change, bool, error) {
 		if c.NewObject == zero {
 			c.NewMode, c.NewObject = "", ""
 		}
-		if max > 0 && len(all) == max {
+		if limit > 0 && len(all) == limit {
 			return all, true, nil
 		}
 		all = append(all, c)
@@ -69,14 +69,14 @@ func (s *Shadow) readChanges(f []string, max int) ([]Change, bool, error) {
 	return all, false, nil
 }
 
-// Diff is the patch between two trees, at most max bytes of it, and whether it
+// Diff is the patch between two trees, at most limit bytes of it, and whether it
 // was cut. A binary file is one line.
-func (s *Shadow) Diff(ctx context.Context, from, to string, max int) (string, bool, error) {
-	if from == to || max <= 0 {
+func (s *Shadow) Diff(ctx context.Context, from, to string, limit int) (string, bool, error) {
+	if from == to || limit <= 0 {
 		return "", from != to, nil
 	}
 	c := s.call("diff-tree", "-p", "-r", "-M", "-l"+renameLimit, "--no-ext-diff", "--no-textconv", "--no-color", from, to)
-	c.max, c.cut = int64(max), true
+	c.max, c.cut = int64(limit), true
 	p, err := start(ctx, c)
 	if err != nil {
 		return "", false, err

@@ -75,7 +75,8 @@ func (x *Index) Scan(ctx context.Context) (Scan, error) {
 		return Scan{}, headErr
 	}
 	s := Scan{Untracked: records(outs[1]), Ignored: records(outs[2]), Head: at}
-	return s, s.readRaw(outs[0])
+	err = s.readRaw(outs[0])
+	return s, err
 }
 
 func (s *Scan) readRaw(out []byte) error {

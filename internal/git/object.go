@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
 	"strconv"
 	"strings"
@@ -130,7 +129,7 @@ func stream(r *bufio.Reader, objects []string, each func(int, int64, io.Reader) 
 
 // BlobID is the id that git gives to size bytes of r stored as they are.
 func (r *Repo) BlobID(size int64, from io.Reader) (string, error) {
-	var h hash.Hash = sha1.New() //nolint:gosec // see the import
+	h := sha1.New() //nolint:gosec // see the import
 	if r.Format == "sha256" {
 		h = sha256.New()
 	}

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -117,7 +118,7 @@ func (r *Repo) Foreign(ctx context.Context, keep, to string, since time.Time) (s
 	if before := strings.TrimSpace(string(outs[0])); before != "" {
 		return before, nil
 	}
-	if string(outs[1]) != string(outs[2]) {
+	if !bytes.Equal(outs[1], outs[2]) {
 		return to, nil
 	}
 	return "", nil

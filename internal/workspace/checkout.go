@@ -100,8 +100,8 @@ func (c *Checkout) Exclude(ctx context.Context) error {
 
 func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	path := c.Repo.Exclude
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // git's own mode for this folder

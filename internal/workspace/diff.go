@@ -21,11 +21,11 @@ func (c *Checkout) Commits(ctx context.Context, from, to string) (int, error) {
 	return c.Repo.Count(ctx, from, to)
 }
 
-// Diff is the patch from one tree or commit to another, at most max bytes of
+// Diff is the patch from one tree or commit to another, at most limit bytes of
 // it, and whether it was cut. No program of the repository's configuration
 // has a part in it; binary files are named only.
-func (c *Checkout) Diff(ctx context.Context, from, to string, max int) (patch string, cut bool, err error) {
-	return c.shadow.Diff(ctx, from, to, max)
+func (c *Checkout) Diff(ctx context.Context, from, to string, limit int) (patch string, cut bool, err error) {
+	return c.shadow.Diff(ctx, from, to, limit)
 }
 
 // DiffStat counts the files and lines that differ.

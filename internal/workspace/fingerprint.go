@@ -145,10 +145,10 @@ func hashContent(h hash.Hash, name string) {
 func hashFolder(ctx context.Context, dir string) (string, error) {
 	var names []string
 	// The folder itself may be a link: then the one that it leads to counts.
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	if to, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = to
 	}
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return nil //nolint:nilerr // what cannot be read is not a hook that git could run
 		}

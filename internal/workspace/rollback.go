@@ -277,7 +277,7 @@ func (r *session) touchable(changes []git.Change, now state, want Snapshot, b *R
 }
 
 func underAny(p string, dirs map[string]bool) bool {
-	for i := 0; i < len(p); i++ {
+	for i := range len(p) {
 		if p[i] == '/' && dirs[p[:i]] {
 			return true
 		}

@@ -375,7 +375,7 @@ func TestKilledRollbackIsFinishedByTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, err := exec.LookPath("git")
+	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +402,7 @@ func TestKilledRollbackIsFinishedByTheNext(t *testing.T) {
 	killed := 0
 	for point := 1; point < 60; point++ {
 		edit()
-		whole := killAt(t, p, self, real, bin, point)
+		whole := killAt(t, p, self, program, bin, point)
 		if !whole {
 			killed++
 		}
@@ -423,7 +423,7 @@ func TestKilledRollbackIsFinishedByTheNext(t *testing.T) {
 // killAt runs a rollback in a process that is killed at its nth git call; at
 // the call that streams files, after part of the stream. It reports whether
 // the rollback came to its end before.
-func killAt(t *testing.T, p *place, self, real, bin string, n int) (whole bool) {
+func killAt(t *testing.T, p *place, self, program, bin string, n int) (whole bool) {
 	t.Helper()
 	count := filepath.Join(bin, "count")
 	script := fmt.Sprintf(`#!/bin/sh
@@ -434,7 +434,7 @@ if [ "$(wc -l < '%[1]s')" -ge %[2]d ]; then
 	exit 1
 fi
 exec '%[3]s' "$@"
-`, count, n, real)
+`, count, n, program)
 	_ = os.Remove(count) // none before the first
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)

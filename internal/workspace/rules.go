@@ -42,7 +42,7 @@ func (s *start) holdsFor(c *Checkout, paths []string) bool {
 		for dir := path.Dir(strings.TrimSuffix(p, "/")); !seen[dir]; dir = path.Dir(dir) {
 			seen[dir] = true
 			file := path.Join(dir, ".gitignore")
-			if sum(readRules(filepath.Join(c.Repo.Top, file))) != s.sums[file] {
+			if sum(c.readTreeRules(file)) != s.sums[file] {
 				return false
 			}
 		}
@@ -67,7 +67,7 @@ func (s *start) covers(p string) bool {
 	if s.ignored[p] {
 		return true
 	}
-	for i := 0; i < len(p); i++ {
+	for i := range len(p) {
 		if p[i] == '/' && s.ignored[p[:i+1]] {
 			return true
 		}
@@ -215,19 +215,18 @@ func (c *Checkout) composeRules(ctx context.Context, files []string) (rules []by
 		return nil, nil, err
 	}
 	var b bytes.Buffer
-	add := func(name, dir, file string) {
-		data := readRules(file)
+	add := func(name, dir string, data []byte) {
 		writeRules(&b, dir, data)
 		sums = append(sums, name, sum(data))
 	}
-	add(globalSum, "", global)
-	add(excludeSum, "", c.Repo.Exclude)
+	add(globalSum, "", readRules(global))
+	add(excludeSum, "", readRules(c.Repo.Exclude))
 	for _, f := range files {
 		dir := path.Dir(f)
 		if dir == "." {
 			dir = ""
 		}
-		add(f, dir, filepath.Join(c.Repo.Top, filepath.FromSlash(f)))
+		add(f, dir, c.readTreeRules(f))
 	}
 	b.WriteString(".pawl/\n")
 	return b.Bytes(), sums, nil
@@ -266,6 +265,16 @@ func readRules(name string) []byte {
 		return nil
 	}
 	return data
+}
+
+// readTreeRules reads a .gitignore of the work tree. Git does not follow one
+// that is a symbolic link.
+func (c *Checkout) readTreeRules(p string) []byte {
+	name := filepath.Join(c.Repo.Top, filepath.FromSlash(p))
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return readRules(name)
 }
 
 func writeRules(b *bytes.Buffer, dir string, data []byte) {

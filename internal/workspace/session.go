@@ -18,6 +18,7 @@ import (
 type memory struct {
 	last     Snapshot          // newest one made here; Commit is empty when there is none
 	tree     string            // tree of the private index, if known
+	key      string            // state of the private index file when that was so
 	userKey  string            // state of the user's index file when it was listed
 	listed   bool              // the next three are known
 	outside  []git.Entry       // skip-worktree entries of the user's index
@@ -66,6 +67,9 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 	c.mu.Unlock()
 	r := &session{c: c, run: run, dir: dir, lock: lock, mem: mem}
 	r.index = c.shadow.Index(r.indexFile(), lock)
+	if key := fileKey(r.indexFile()); key != mem.key {
+		mem.tree, mem.keptKnow = "", false // another process was here
+	}
 	// Git inherits the lock, so a lock file of git's that is still here has no owner.
 	_ = os.Remove(r.indexFile() + ".lock")
 	return r, nil
@@ -75,7 +79,10 @@ func (c *Checkout) runDir(run string) string { return filepath.Join(c.stateDir, 
 
 func (r *session) indexFile() string { return filepath.Join(r.dir, "index") }
 
-func (r *session) close() { _ = r.lock.Close() } // nothing was written through it
+func (r *session) close() {
+	r.mem.key = fileKey(r.indexFile())
+	_ = r.lock.Close() // nothing was written through it
+}
 
 // ready makes sure of the private index and of the rules of the run's start.
 func (r *session) ready(ctx context.Context) error {
@@ -97,10 +104,10 @@ func (r *session) ready(ctx context.Context) error {
 	return nil
 }
 
-// userKeyNow tells whether the user's index file was replaced since it was
-// last read. Git writes a new file each time.
-func (r *session) userKeyNow() string {
-	info, err := os.Lstat(r.c.Repo.Index)
+// fileKey tells whether an index file was replaced since it was last looked
+// at: git writes a new file each time.
+func fileKey(name string) string {
+	info, err := os.Lstat(name)
 	if err != nil {
 		return "none"
 	}
@@ -115,7 +122,7 @@ func (r *session) userKeyNow() string {
 // checkout and which submodules there are, if it changed. An index that
 // cannot be read leaves what was known.
 func (r *session) listUser(ctx context.Context) {
-	key := r.userKeyNow()
+	key := fileKey(r.c.Repo.Index)
 	if r.mem.listed && key == r.mem.userKey {
 		return
 	}

@@ -150,11 +150,7 @@ type delta struct {
 // classify decides about every path that the scan found.
 func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (delta, error) {
 	var d delta
-	ignored, err := r.untrackedIgnored(ctx, scan.Ignored)
-	if err != nil {
-		return d, err
-	}
-	d.remove = ignored
+	d.remove = r.untrackedIgnored(ctx, scan.Ignored)
 	d.gone(r.c, scan.Gone)
 	for _, p := range scan.Changed {
 		if r.c.look(p) == absent { // in conflict, or just gone
@@ -178,6 +174,7 @@ func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (
 			d.add = append(d.add, p)
 		case leftAlone:
 			d.skipped = append(d.skipped, p)
+		case absent:
 		}
 	}
 	for _, p := range r.mem.nested {
@@ -246,23 +243,23 @@ func (r *session) byStart(ctx context.Context, untracked []string) ([]string, er
 
 // untrackedIgnored are those of the private index's ignored paths that neither
 // the user's index tracks nor the start's did.
-func (r *session) untrackedIgnored(ctx context.Context, ignored []string) ([]string, error) {
+func (r *session) untrackedIgnored(ctx context.Context, ignored []string) []string {
 	pinned := make(map[string]bool, len(r.start.pinned))
 	for _, p := range r.start.pinned {
 		pinned[p] = true
 	}
 	ask := slices.DeleteFunc(slices.Clone(ignored), func(p string) bool { return pinned[p] })
 	if len(ask) == 0 {
-		return nil, nil
+		return nil
 	}
 	all, err := r.c.Repo.IndexEntries(ctx)
 	if err != nil {
-		return nil, nil //nolint:nilerr // an index that cannot be read: what was tracked stays so
+		return nil // an index that cannot be read: what was tracked stays so
 	}
 	for _, e := range all {
 		pinned[e.Path] = true
 	}
-	return slices.DeleteFunc(ask, func(p string) bool { return pinned[p] }), nil
+	return slices.DeleteFunc(ask, func(p string) bool { return pinned[p] })
 }
 
 // pinnedAgain are paths that were tracked at the start although ignored, are

@@ -84,6 +84,34 @@ func TestSameTreeIsTheSameCommit(t *testing.T) {
 	}
 }
 
+func TestTwoProcessesOnOneRun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	other := open(t, p.top, p.state) // knows nothing of what p.c remembers
+	p.snap(0)
+	p.write("a", "2")
+	two, err := other.Now(t.Context(), "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := p.snap(1); s.Tree != two {
+		t.Errorf("tree %s, the other process saw %s", s.Tree, two)
+	}
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() {
+			c := p.c
+			if i%2 == 0 {
+				c = other
+			}
+			if s, err := c.Snapshot(t.Context(), "r1", i, SnapshotOptions{}); err != nil || s.Tree != two {
+				t.Errorf("snapshot %d: %s, %v", i, s.Tree, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestSnapshotInEveryState(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(p *place) (paths []string){
@@ -93,21 +121,21 @@ func TestSnapshotInEveryState(t *testing.T) {
 		},
 		"stale private lock": func(p *place) []string {
 			p.snap(0)
-			if err := os.WriteFile(filepath.Join(p.state, "runs/r1/index.lock"), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(p.state, "runs", "r1", "index.lock"), nil, 0o600); err != nil {
 				p.t.Fatal(err)
 			}
 			return []string{"a", "b", "new"}
 		},
 		"corrupt private index": func(p *place) []string {
 			p.snap(0)
-			if err := os.WriteFile(filepath.Join(p.state, "runs/r1/index"), []byte("DIRCjunk"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(p.state, "runs", "r1", "index"), []byte("DIRCjunk"), 0o600); err != nil {
 				p.t.Fatal(err)
 			}
 			return []string{"a", "b", "new"}
 		},
 		"private index gone": func(p *place) []string {
 			p.snap(0)
-			if err := os.Remove(filepath.Join(p.state, "runs/r1/index")); err != nil {
+			if err := os.Remove(filepath.Join(p.state, "runs", "r1", "index")); err != nil {
 				p.t.Fatal(err)
 			}
 			return []string{"a", "b", "new"}

@@ -1,0 +1,388 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain gives git a home of its own, so that the settings of whoever runs
+// the tests do not matter.
+func TestMain(m *testing.M) { os.Exit(isolated(m)) }
+
+func isolated(m *testing.M) int {
+	home, err := os.MkdirTemp("", "pawl-git-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(home)
+	config := filepath.Join(home, ".gitconfig")
+	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for k, v := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": config} {
+		if err := os.Setenv(k, v); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// sh runs git in dir and returns what it prints.
+func sh(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// repository makes one with a commit, in a folder of the given name.
+func repository(t *testing.T, name string) (string, *Repo) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, "init", "-q")
+	put(t, filepath.Join(dir, "a"), "1\n")
+	sh(t, dir, "add", "a")
+	sh(t, dir, "commit", "-qm", "first")
+	r, err := Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, r
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenFindsTheFolders(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"plain", "with space", "new\nline", "not utf8 \xff", `quote " and \`} {
+		dir, r := repository(t, name)
+		want := &Repo{
+			Top: dir, Dir: filepath.Join(dir, ".git"), Common: filepath.Join(dir, ".git"), Exclude: filepath.Join(dir, ".git", "info", "exclude"),
+			Index: filepath.Join(dir, ".git", "index"), Objects: filepath.Join(dir, ".git", "objects"), Format: "sha1",
+		}
+		if *r != *want {
+			t.Errorf("%q: got %+v", name, r)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Open(t.Context(), filepath.Join(dir, "sub")); err != nil || *s != *want {
+			t.Errorf("%q: from a subfolder: %+v, %v", name, s, err)
+		}
+		if h, err := r.Head(t.Context()); err != nil || h.Branch != "refs/heads/main" || h.Commit != sh(t, dir, "rev-parse", "HEAD") {
+			t.Errorf("%q: head %+v, %v", name, h, err)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	dir, _ := repository(t, "r")
+	sh(t, dir, "init", "-q", "--bare", "bare")
+	tests := map[string]string{"bare": "bare repository", ".git": "inside a git directory", "nothing": "is not a folder"}
+	for sub, want := range tests {
+		if _, err := Open(t.Context(), filepath.Join(dir, sub)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", sub, err)
+		}
+	}
+	if _, err := Open(t.Context(), t.TempDir()); !errors.Is(err, ErrNotRepository) {
+		t.Errorf("outside: got %v", err)
+	}
+}
+
+func TestNoGit(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Open(t.Context(), t.TempDir()); !errors.Is(err, ErrNoGit) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOldGit(t *testing.T) {
+	for version, want := range map[string]bool{
+		"git version 2.37.9": false, "git version 1.9": false, "git version 2.38.0": true,
+		"git version 2.39.5 (Apple Git-154)": true, "git version 3.0": true, "git version 2.40.1.windows.1": true, "odd": true,
+	} {
+		if got := recent(version); got != want {
+			t.Errorf("%s: %t", version, got)
+		}
+	}
+	bin := t.TempDir()
+	put(t, filepath.Join(bin, "git"), "#!/bin/sh\necho git version 2.30.2\n")
+	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	if _, err := Open(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "2.38 or newer") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCallersVariablesDoNotAimElsewhere(t *testing.T) {
+	other, _ := repository(t, "other")
+	dir, _ := repository(t, "mine")
+	for _, v := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"} {
+		t.Setenv(v, filepath.Join(other, ".git"))
+	}
+	t.Setenv("GIT_EXTERNAL_DIFF", "false")
+	t.Setenv("LC_ALL", "de_DE.UTF-8")
+	r, err := Open(t.Context(), dir)
+	if err != nil || r.Top != dir {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	env := environment(os.Environ())
+	for _, v := range env {
+		if strings.HasPrefix(v, "GIT_DIR=") || strings.HasPrefix(v, "GIT_EXTERNAL") || v == "LC_ALL=de_DE.UTF-8" {
+			t.Errorf("%s is passed on", v)
+		}
+	}
+	if !slices.Contains(env, "GIT_CONFIG_NOSYSTEM=1") || !slices.Contains(env, "LC_ALL=C") {
+		t.Errorf("got %q", env)
+	}
+}
+
+func TestOutputIsCapped(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	put(t, filepath.Join(dir, "big"), strings.Repeat("x", 4<<20))
+	id := sh(t, dir, "hash-object", "-w", "big")
+	c := r.call("cat-file", "blob", id)
+	c.max = 1000
+	if _, err := run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is over") {
+		t.Errorf("got %v", err)
+	}
+	c.cut = true
+	if out, err := run(t.Context(), c); err != nil || len(out) != 1000 {
+		t.Errorf("got %d bytes, %v", len(out), err)
+	}
+}
+
+func TestErrorsSayWhatGitSaid(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	head := sh(t, dir, "rev-parse", "HEAD")
+	err := r.UpdateRef(t.Context(), "refs/pawl/x", head, head, "no such ref yet")
+	var e *Error
+	if !errors.As(err, &e) || e.Command != "update-ref" || e.Code == 0 || !strings.Contains(err.Error(), "git update-ref: fatal") {
+		t.Errorf("got %v", err)
+	}
+	if err := r.UpdateRef(t.Context(), "refs/pawl/x", head, r.Zero(), "new"); err != nil {
+		t.Error(err)
+	}
+	if err := r.UpdateRef(t.Context(), "refs/pawl/x", head, r.Zero(), "again"); err == nil {
+		t.Error("a ref was created twice")
+	}
+}
+
+// TestContextEndsTheProcessGroup stops a call whose git waits for a child.
+func TestContextEndsTheProcessGroup(t *testing.T) {
+	bin := t.TempDir()
+	fifo := filepath.Join(bin, "started")
+	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	put(t, filepath.Join(bin, "git"), "#!/bin/sh\n(echo > '"+fifo+"'; exec sleep 600)\n")
+	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := start(ctx, call{dir: bin, args: []string{"version"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(fifo); err != nil { // waits until the child runs
+		t.Fatal(err)
+	}
+	cancel()
+	// The child holds the output pipe: wait returns at once only if it is gone too.
+	if _, _, err := p.wait(ctx, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRefs(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	s := shadow(t, r)
+	head := sh(t, dir, "rev-parse", "HEAD")
+	tree := sh(t, dir, "rev-parse", "HEAD^{tree}")
+	c, err := s.Commit(t.Context(), tree, "title\n\nbody: \"x\"\n", head, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"refs/pawl/runs/a/0", "refs/pawl/runs/a/1", "refs/pawl/runs/ab/0"} {
+		if err := r.UpdateRef(t.Context(), n, c, "", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refs, err := r.Refs(t.Context(), "refs/pawl/runs/a/")
+	if err != nil || len(refs) != 2 {
+		t.Fatalf("got %+v, %v", refs, err)
+	}
+	got := refs[1]
+	if got.Name != "refs/pawl/runs/a/1" || got.Commit != c || got.Tree != tree || !slices.Equal(got.Parents, []string{head}) ||
+		strings.TrimSpace(got.Message) != "title\n\nbody: \"x\"" || got.When.IsZero() {
+		t.Errorf("got %+v", got)
+	}
+	if err := r.DeleteRefs(t.Context(), refs); err != nil {
+		t.Fatal(err)
+	}
+	if left := sh(t, dir, "for-each-ref", "--format=%(refname)", "refs/pawl"); left != "refs/pawl/runs/ab/0" {
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	base := sh(t, dir, "rev-parse", "HEAD")
+	began := time.Now()
+	sh(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
+	head := sh(t, dir, "rev-parse", "HEAD")
+	ask := func(keep, to string, since time.Time) string {
+		t.Helper()
+		got, err := r.Foreign(t.Context(), keep, to, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := ask(base, head, began); got != "" {
+		t.Errorf("a commit of now: %q", got)
+	}
+	if got := ask(base, head, began.Add(time.Hour)); got != head {
+		t.Errorf("a commit from before: %q", got)
+	}
+	if got := ask(head, base, began.Add(time.Hour)); got != "" {
+		t.Errorf("nothing goes: %q", got)
+	}
+	sh(t, dir, "tag", "v1")
+	if got := ask(base, head, began); got != head {
+		t.Errorf("tagged: %q", got)
+	}
+}
+
+func shadow(t *testing.T, r *Repo) *Shadow {
+	t.Helper()
+	s, err := OpenShadow(t.Context(), r, filepath.Join(t.TempDir(), "state", "git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestShadowKeepsBytes(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	put(t, filepath.Join(dir, ".gitattributes"), "* text=auto eol=lf ident filter=x working-tree-encoding=UTF-16\n")
+	sh(t, dir, "config", "filter.x.clean", "false")
+	sh(t, dir, "config", "core.autocrlf", "true")
+	sh(t, dir, "config", "core.excludesFile", filepath.Join(dir, "my ignore"))
+	put(t, filepath.Join(dir, "my ignore"), "skip\n")
+	put(t, filepath.Join(dir, "skip"), "x")
+	put(t, filepath.Join(dir, "crlf"), "$Id$\r\n")
+	s := shadow(t, r)
+	x := s.Index(filepath.Join(s.Dir, "..", "index"), nil)
+	scan, err := x.Scan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{".gitattributes", "a", "crlf", "my ignore"}; !slices.Equal(scan.Untracked, want) {
+		t.Fatalf("untracked %q", scan.Untracked)
+	}
+	if err := x.Add(t.Context(), scan.Untracked); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := x.WriteTree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, _, err := s.Changes(t.Context(), sh(t, dir, "rev-parse", "HEAD^{tree}"), tree, false, 0)
+	if err != nil || len(changes) != 3 || changes[1].Path != "crlf" || changes[1].OldObject != "" {
+		t.Fatalf("got %+v, %v", changes, err)
+	}
+	id := changes[1].NewObject
+	if want, err := r.BlobID(6, strings.NewReader("$Id$\r\n")); err != nil || want != id {
+		t.Errorf("id %s, want %s, %v", id, want, err)
+	}
+	var got []string
+	err = s.Blobs(t.Context(), []string{id, id}, func(i int, size int64, b io.Reader) error {
+		if i == 0 {
+			return nil // what is not read is passed over
+		}
+		data, err := io.ReadAll(b)
+		got = append(got, fmt.Sprint(size, string(data)))
+		return err
+	})
+	if err != nil || !slices.Equal(got, []string{"6$Id$\r\n"}) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	stop := errors.New("stop")
+	if err := s.Blobs(t.Context(), []string{id, id}, func(int, int64, io.Reader) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Blobs(t.Context(), []string{r.Zero()}, func(int, int64, io.Reader) error { return nil }); err == nil {
+		t.Error("an object that is missing was read")
+	}
+	sizes, err := s.Sizes(t.Context(), []string{r.Zero(), id})
+	if err != nil || !slices.Equal(sizes, []int64{-1, 6}) {
+		t.Errorf("sizes %v, %v", sizes, err)
+	}
+}
+
+func TestMoveIndexKeepsWhatIsStaged(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	first := sh(t, dir, "rev-parse", "HEAD")
+	put(t, filepath.Join(dir, "b"), "b")
+	sh(t, dir, "add", "b")
+	sh(t, dir, "commit", "-qm", "second")
+	second := sh(t, dir, "rev-parse", "HEAD")
+	put(t, filepath.Join(dir, "a"), "staged")
+	sh(t, dir, "add", "a")
+	if err := r.MoveIndex(t.Context(), second, first); err != nil {
+		t.Fatal(err)
+	}
+	if got := sh(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta" {
+		t.Errorf("staged against the first: %q", got)
+	}
+	put(t, filepath.Join(dir, "b"), "other")
+	sh(t, dir, "add", "b")
+	if err := r.MoveIndex(t.Context(), first, second); err == nil {
+		t.Error("went over staged work")
+	}
+	if got := sh(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta\nA\tb" {
+		t.Errorf("after the refusal: %q", got)
+	}
+}
