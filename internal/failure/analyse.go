@@ -189,6 +189,7 @@ func beatsTests(h *hits, at int, v verdict) bool {
 	case QuotaExhausted, RateLimit, ServiceUnavailable, ContextLength, Auth:
 		// An agent that ran the tests and was stopped afterwards.
 		return v.flags&provider != 0 && v.line >= closingLines(h.t)
+	default:
 	}
 	return v.weight >= 84 && v.line > at && (v.class == Lint || v.class == GitState || v.class == MergeConflict)
 }

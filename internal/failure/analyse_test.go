@@ -144,17 +144,17 @@ func TestWaitUntil(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	print := func(output string) string {
+	mark := func(output string) string {
 		return Analyse(Evidence{Source: "gate", Name: "tests", ExitCode: 1, Output: output}).Fingerprint
 	}
 	same := [][2]string{
 		{"--- FAIL: TestA (0.01s)\n    a_test.go:3: x\n--- FAIL: TestB (0.01s)\n    b_test.go:3: y\nFAIL", "--- FAIL: TestB (0.31s)\n    b_test.go:9: y\n--- FAIL: TestA (1.02s)\n    a_test.go:30: x\nFAIL"},
-		{"/work/one/a.c:3:5: error: 'x' undeclared", "/tmp/two-1234/a.c:30:1: error: 'x' undeclared"},
+		{"/home/one/a.c:3:5: error: 'x' undeclared", "/tmp/two-1234/a.c:30:1: error: 'x' undeclared"},
 		{"panic: runtime error: index out of range [5] with length 3\n\ngoroutine 7 [running]:\nmain.f(0xc000012345)\n\t/a/b/main.go:7 +0x1d", "panic: runtime error: index out of range [6] with length 4\n\ngoroutine 19 [running]:\nmain.f(0xc0000abcde)\n\t/x/main.go:9 +0x2f"},
 		{"dial tcp 127.0.0.1:40123: connect: connection refused", "dial tcp 127.0.0.1:51234: connect: connection refused"},
 	}
 	for _, s := range same {
-		if print(s[0]) != print(s[1]) {
+		if mark(s[0]) != mark(s[1]) {
 			t.Errorf("differ:\n%s\n%s", s[0], s[1])
 		}
 	}
@@ -163,7 +163,7 @@ func TestFingerprint(t *testing.T) {
 		"--- FAIL: TestA (0.0s)\nFAIL", "--- FAIL: TestB (0.0s)\nFAIL", "a.c:3:5: error: 'x' undeclared", "a.c:3:5: error: 'y' undeclared",
 		"b.ts(1,2): error TS2322: no", "b.ts(1,2): error TS2304: no", "KeyError: 'id'", "KeyError: 'name'", "",
 	} {
-		f := print(s)
+		f := mark(s)
 		if len(f) != 16 || seen[f] != "" {
 			t.Errorf("%q has the fingerprint %s of %q", s, f, seen[f])
 		}

@@ -27,6 +27,7 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 			return Permanent, false
 		}
 		return Work, false
+	default:
 	}
 	if f&retries != 0 {
 		return Transient, true
@@ -88,6 +89,7 @@ func actionsFor(c Class, k Kind, source string) []string {
 			return []string{"Correct the option or the configuration that the message names."}
 		}
 		return []string{"Correct the input, option or configuration that the message names."}
+	default:
 	}
 	return workActions(c)
 }
@@ -114,6 +116,7 @@ func workActions(c Class) []string {
 		return []string{"Put the protected files back as they were."}
 	case LimitExceeded:
 		return []string{"Raise the limit, or split the task."}
+	default:
 	}
 	return []string{"Read the end of the output."}
 }

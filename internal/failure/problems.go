@@ -1,6 +1,9 @@
 package failure
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ParseProblems reads what a compiler, a linter or a type checker reports, at
 // most 20 problems, errors before warnings, and the tool's name: "tsc",
@@ -15,7 +18,7 @@ func parseProblems(t text) ([]Item, string) {
 	for p.i = 0; p.i < t.len() && len(p.errors) < maxItems; p.i++ {
 		p.line(t.line(p.i))
 	}
-	items := append(p.errors, p.warnings...)
+	items := slices.Concat(p.errors, p.warnings)
 	if len(items) > maxItems {
 		items = items[:maxItems]
 	}
@@ -56,7 +59,7 @@ func (p *problems) line(l string) {
 	switch {
 	case said == "":
 		return
-	case p.rust(l, said), p.underFile(l, said), p.located(l, said):
+	case p.rust(l, said), p.underFile(said), p.located(l, said):
 		return
 	}
 	if looksLikeFile(said) {
@@ -86,7 +89,7 @@ func (p *problems) rust(l, said string) bool {
 
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that
 // stand under the name of their file.
-func (p *problems) underFile(l, said string) bool {
+func (p *problems) underFile(said string) bool {
 	line, i := number(said, 0)
 	if line == 0 || p.file == "" || i >= len(said) || said[i] != ':' {
 		return false

@@ -28,6 +28,7 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 		if a.Provider || v.class == QuotaExhausted {
 			a.WaitUntil = untilOf(e, t, v)
 		}
+	default:
 	}
 	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
 	a.Severity = severityOf(v.class, a.Kind)
@@ -57,6 +58,7 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 		}
 	case Tampering, LimitExceeded:
 		return nil, tests
+	default:
 	}
 	switch v.class {
 	case TestFailure, CompileError, Lint:
@@ -133,6 +135,7 @@ func notes(h *hits, v verdict) []Item {
 				add(h.all[i].line)
 			}
 		}
+	default:
 	}
 	var items []Item
 	for _, i := range lines {

@@ -119,7 +119,7 @@ func wordByte(c byte) bool {
 // capital after a small letter begins a word too, so that "Timeout" is one in
 // "ReadTimeout", while "ENOTFOUND" is none in "FileNotFoundError".
 func bounded(text string, from, to int) bool {
-	if from > 0 && wordByte(text[from]) && wordByte(text[from-1]) && !(isUpper(text[from]) && isLower(text[from-1])) {
+	if from > 0 && wordByte(text[from]) && wordByte(text[from-1]) && (!isUpper(text[from]) || !isLower(text[from-1])) {
 		return false
 	}
 	return to >= len(text) || !wordByte(text[to-1]) || !wordByte(text[to]) || isLower(text[to-1]) && isUpper(text[to])

@@ -7,19 +7,19 @@ import (
 
 // Telling returns the lines of output that tell most about a failure whose
 // format no parser knows: errors with the lines that belong to them, and the
-// end, in their order, without ANSI codes, in at most max bytes. A "…" stands
+// end, in their order, without ANSI codes, in at most limit bytes. A "…" stands
 // where lines were left out.
-func Telling(output string, max int) string {
-	if max <= 0 {
+func Telling(output string, limit int) string {
+	if limit <= 0 {
 		return ""
 	}
 	t := newText(output)
 	s := strings.TrimSpace(t.s)
-	if len(s) <= max {
+	if len(s) <= limit {
 		return s
 	}
 	keep := make([]bool, t.len())
-	left := max - 8
+	left := limit - 8
 	take := func(i int) bool {
 		if i < 0 || i >= t.len() || keep[i] || strings.TrimSpace(t.line(i)) == "" {
 			return true
@@ -32,7 +32,7 @@ func Telling(output string, max int) string {
 		return false
 	}
 	end := lastLine(t)
-	for i := end; i > end-5 && left > max/2; i-- {
+	for i := end; i > end-5 && left > limit/2; i-- {
 		take(i)
 	}
 	for _, i := range errorLines(t) {
@@ -42,12 +42,15 @@ func Telling(output string, max int) string {
 		take(i + 1)
 		take(i - 1)
 	}
-	for i := end - 5; i >= 0 && take(i); i-- {
+	for i := end - 5; i >= 0; i-- {
+		if !take(i) {
+			break
+		}
 	}
-	return join(t, keep, max)
+	return join(t, keep, limit)
 }
 
-func join(t text, keep []bool, max int) string {
+func join(t text, keep []bool, limit int) string {
 	var b strings.Builder
 	gap := false
 	for i, k := range keep {
@@ -62,7 +65,7 @@ func join(t text, keep []bool, max int) string {
 		b.WriteString(cut(t.line(i), 300))
 		b.WriteByte('\n')
 	}
-	return ellipsis(strings.TrimSpace(b.String()), max)
+	return ellipsis(strings.TrimSpace(b.String()), limit)
 }
 
 // errorLines returns the numbers of the lines that speak of an error, the last
@@ -91,12 +94,12 @@ func speaks(l string) bool {
 	return found
 }
 
-// tellingLines are the last max lines that speak of an error, else the last
+// tellingLines are the last limit lines that speak of an error, else the last
 // lines at all, in their order.
-func tellingLines(t text, max int) []string {
+func tellingLines(t text, limit int) []string {
 	nums := errorLines(t)
-	if len(nums) > max {
-		nums = nums[:max]
+	if len(nums) > limit {
+		nums = nums[:limit]
 	}
 	var out []string
 	for i := len(nums) - 1; i >= 0; i-- {

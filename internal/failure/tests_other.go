@@ -232,7 +232,7 @@ func minitest(t text) (Tests, bool) {
 		if l == "" || !isDigit(l[0]) || !has(l, " failure") {
 			continue
 		}
-		all := 0
+		var all int
 		switch {
 		case has(l, " runs, ", " run, "):
 			all = count(l, " run")

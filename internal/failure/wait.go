@@ -128,7 +128,7 @@ func clock(m []string, now time.Time) time.Time {
 		return time.Time{} // a bare number is no time
 	}
 	h, _ := strconv.Atoi(hour)
-	min, _ := strconv.Atoi(minute)
+	mins, _ := strconv.Atoi(minute)
 	if half != "" {
 		if h < 1 || h > 12 {
 			return time.Time{}
@@ -138,7 +138,7 @@ func clock(m []string, now time.Time) time.Time {
 			h += 12
 		}
 	}
-	if h > 23 || min > 59 {
+	if h > 23 || mins > 59 {
 		return time.Time{}
 	}
 	// The programs that name another zone name the machine's own, which is now's.
@@ -146,20 +146,20 @@ func clock(m []string, now time.Time) time.Time {
 		now = now.UTC()
 	}
 	if month == "" {
-		t := time.Date(now.Year(), now.Month(), now.Day(), h, min, 0, 0, now.Location())
+		t := time.Date(now.Year(), now.Month(), now.Day(), h, mins, 0, 0, now.Location())
 		if !t.After(now) {
-			t = time.Date(now.Year(), now.Month(), now.Day()+1, h, min, 0, 0, now.Location())
+			t = time.Date(now.Year(), now.Month(), now.Day()+1, h, mins, 0, 0, now.Location())
 		}
 		return t
 	}
-	y, d := now.Year(), 0
-	d, _ = strconv.Atoi(day)
+	y := now.Year()
+	d, _ := strconv.Atoi(day)
 	if n, err := strconv.Atoi(year); err == nil {
 		y = n
 	}
 	for i, name := range months {
 		if strings.EqualFold(month[:3], name) {
-			t := time.Date(y, time.Month(i+1), d, h, min, 0, 0, now.Location())
+			t := time.Date(y, time.Month(i+1), d, h, mins, 0, 0, now.Location())
 			if year == "" && t.Before(now) {
 				t = t.AddDate(1, 0, 0)
 			}

@@ -179,7 +179,7 @@ func TestTestGateWithoutTests(t *testing.T) {
 func TestVerifyStopsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	run := func(_ context.Context, n int, _ Spec) (Exec, error) {
+	run := func(context.Context, int, Spec) (Exec, error) {
 		cancel()
 		return Exec{}, nil
 	}
