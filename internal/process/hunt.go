@@ -17,6 +17,7 @@ type Proc struct {
 	Start   uint64 // tells two processes with the same pid apart
 	Zombie  bool   // ended, waits for its parent
 	Stopped bool
+	Name    string // of its program, where it is known
 }
 
 // key is a process that is not mixed up with a later one of the same pid.
@@ -38,7 +39,7 @@ type hunt struct {
 
 // end asks with TERM, waits up to grace, then kills until none is left.
 func (h hunt) end(ctx context.Context, grace time.Duration) Ended {
-	asked := map[key]bool{}
+	asked := map[key]string{}
 	if h.ask(asked) == 0 && h.wait(ctx, time.Millisecond) {
 		return Ended{}
 	}
@@ -57,18 +58,22 @@ func (h hunt) end(ctx context.Context, grace time.Duration) Ended {
 	killed := map[key]bool{}
 	left := h.kill(context.WithoutCancel(ctx), killed)
 	for k := range killed {
-		asked[k] = true
+		asked[k] = ""
 	}
 	return Ended{Found: len(asked), Killed: len(killed), Left: left}
 }
 
 // ask sends TERM to the members that did not get it yet, and wakes stopped
-// ones to receive it. It returns how many members there are.
-func (h hunt) ask(asked map[key]bool) int {
+// ones to receive it. It returns how many members there are. A shell's child
+// loses a TERM that comes between fork and exec, so one that runs another
+// program by now is asked again; twice the same would make some programs exit
+// in a hurry.
+func (h hunt) ask(asked map[key]string) int {
 	members := h.find()
 	for _, p := range members {
-		if k := (key{p.PID, p.Start}); !asked[k] {
-			asked[k] = true
+		k := key{p.PID, p.Start}
+		if name, done := asked[k]; !done || name != p.Name {
+			asked[k] = p.Name
 			_ = signalProc(p, syscall.SIGTERM)
 			if p.Stopped {
 				_ = signalProc(p, syscall.SIGCONT)
@@ -126,11 +131,9 @@ func (h hunt) killAll(members []Proc, killed map[key]bool) int {
 	groups := map[int]bool{}
 	for _, p := range members {
 		killGroup(p, groups, syscall.SIGKILL)
-		err := signalProc(p, syscall.SIGKILL)
-		if err == nil {
+		// One that is gone by now was killed with its group.
+		if err := signalProc(p, syscall.SIGKILL); !errors.Is(err, os.ErrPermission) {
 			killed[key{p.PID, p.Start}] = true
-		}
-		if !errors.Is(err, os.ErrPermission) {
 			reached++
 		}
 	}

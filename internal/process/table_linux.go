@@ -96,6 +96,7 @@ func parseStat(pid int, line []byte) (Proc, bool) {
 	return Proc{
 		PID: pid, Parent: number(1), Group: number(2), Session: number(3),
 		Start: start, Zombie: zombie, Stopped: state == 'T',
+		Name: string(line[bytes.IndexByte(line, '(')+1 : at]),
 	}, true
 }
 
