@@ -203,7 +203,7 @@ func (u *user) nothingLeft(run string) {
 
 func near(got *float64, want float64) bool { return got != nil && math.Abs(*got-want) < 1e-6 }
 
-// write is one iteration of the model: a file, then a claim.
+// writes is one iteration of the model: a file, then a claim.
 func (u *user) writes(name string) []modelserver.Reply {
 	return []modelserver.Reply{
 		{Text: "I write it.", Tools: []modelserver.Tool{edit(filepath.Join(u.repo, name), "x\n")}},
@@ -282,12 +282,14 @@ func TestRateLimitIsWaitedOut(t *testing.T) {
 	if r.code != 0 || s.Status != "completed" {
 		t.Fatalf("exit %d, %+v\n%s", r.code, s, r.stderr)
 	}
-	last := s.Iterations[len(s.Iterations)-1]
-	if last.Number != 1 || last.Attempt < 2 || !last.Complete {
-		t.Errorf("iterations are %+v", s.Iterations)
+	if len(s.Iterations) != 2 {
+		t.Fatalf("attempts are %+v", s.Iterations)
 	}
-	if first := s.Iterations[0]; len(s.Iterations) > 1 && (first.Outcome != "waited" || first.Failure == nil || first.Failure.Class != "rate_limit") {
+	if first := s.Iterations[0]; first.Number != 1 || first.Outcome != "waited" || first.Failure == nil || first.Failure.Class != "rate_limit" {
 		t.Errorf("the first attempt is %+v", first)
+	}
+	if second := s.Iterations[1]; second.Number != 1 || second.Attempt != 2 || !second.Complete {
+		t.Errorf("the second attempt is %+v", second)
 	}
 }
 

@@ -205,6 +205,18 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
+// The end is never lost, however little is cut off.
+func TestTailKeepsTheEnd(t *testing.T) {
+	t.Parallel()
+	for over := range 10 {
+		tail := NewTail(40)
+		tail.Add(strings.Repeat("x", 30+over) + " the end.")
+		if got := tail.Text(); !strings.HasSuffix(got, "x the end.") || len(got) > 40+len(cutMark) {
+			t.Errorf("%d over the limit: %q", over, got)
+		}
+	}
+}
+
 func TestTailStaysSmall(t *testing.T) {
 	t.Parallel()
 	tail := NewTail(1 << 10)

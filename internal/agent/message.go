@@ -1,12 +1,13 @@
 package agent
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 )
 
 // Tail keeps the end of what was said, whole lines if it can, in at most
-// about three times its limit of memory. [NewTail] makes one.
+// about twice its limit of memory. [NewTail] makes one.
 //
 // What is cut off must not change the meaning of what stays: a signal counts
 // only alone on its line and outside of code fences. So the cut is at the end
@@ -31,10 +32,10 @@ func (t *Tail) Add(s string) {
 	}
 	t.began = true
 	for len(s) > 0 {
-		n := min(len(s), t.limit)
+		n := min(len(s), t.limit/4+1)
 		t.buf = append(t.buf, s[:n]...)
 		s = s[n:]
-		if len(t.buf) > 2*t.limit {
+		if len(t.buf) > t.limit+t.limit/2 {
 			t.shrink()
 		}
 	}
@@ -57,48 +58,50 @@ func (t *Tail) Text() string {
 
 // shrink drops lines from the start until the limit holds.
 func (t *Tail) shrink() {
-	cut := len(t.buf) - t.limit
+	cut := max(len(t.buf)-t.limit, len(cutMark)) // room for the mark
 	for cut < len(t.buf) && !utf8.RuneStart(t.buf[cut]) {
 		cut++
 	}
-	dropped, kept := string(t.buf[:cut]), string(t.buf[cut:])
-	if !strings.HasSuffix(dropped, "\n") {
-		head, after, found := strings.Cut(kept, "\n")
-		if found {
-			dropped, kept = dropped+head, after
+	mark := ""
+	if t.buf[cut-1] != '\n' {
+		if end := bytes.IndexByte(t.buf[cut:], '\n'); end >= 0 {
+			cut += end + 1
 		} else {
-			kept = cutMark + kept
+			mark = cutMark
 		}
 	}
-	t.fence = fenceAfter(t.fence, dropped)
-	t.buf = append(t.buf[:0], kept...)
+	t.fence = fenceAfter(t.fence, t.buf[:cut])
+	n := copy(t.buf[len(mark):], t.buf[cut:])
+	copy(t.buf, mark)
+	t.buf = t.buf[:len(mark)+n]
 }
 
 // fenceAfter says which code fence is open after text, when open was open
 // before it. A fence is closed by a line of its own marker only.
-func fenceAfter(open, text string) string {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
+func fenceAfter(open string, text []byte) string {
+	for raw := range bytes.Lines(text) {
+		line := bytes.TrimSpace(raw)
 		marker := fenceMarker(line)
 		switch {
 		case marker == "":
 		case open == "":
 			open = marker
-		case marker[0] == open[0] && len(marker) >= len(open) && marker == line:
+		case marker[0] == open[0] && len(marker) >= len(open) && len(marker) == len(line):
 			open = ""
 		}
 	}
 	return open
 }
 
-func fenceMarker(line string) string {
-	for _, c := range []string{"`", "~"} {
-		rest := strings.TrimLeft(line, c)
-		if n := len(line) - len(rest); n >= 3 {
-			return line[:n]
-		}
+func fenceMarker(line []byte) string {
+	if len(line) < 3 || (line[0] != '`' && line[0] != '~') {
+		return ""
 	}
-	return ""
+	n := len(line) - len(bytes.TrimLeft(line, string(line[:1])))
+	if n < 3 {
+		return ""
+	}
+	return string(line[:min(n, 100)])
 }
 
 // validCut returns the first n bytes or a little less, without half a rune.

@@ -26,9 +26,20 @@ func New(prompt []byte) *Parser {
 	return &Parser{prompt: string(prompt), said: agent.NewTail(agent.MessageCap)}
 }
 
-// Line takes one line of output and shows it as it is.
-func (p *Parser) Line(line []byte, _ bool, emit func(agent.Event)) {
-	s := strings.ToValidUTF8(string(line), "\uFFFD")
+// maxLine is how much of one line is kept, in bytes. No signal is that long.
+const maxLine = 64 << 10
+
+// Line takes one line of output and shows it as it is. What is cut off a long
+// one is marked, so that its start is no line of its own.
+func (p *Parser) Line(line []byte, cut bool, emit func(agent.Event)) {
+	mark := ""
+	if len(line) > maxLine {
+		line, cut = line[:maxLine], true
+	}
+	if cut {
+		mark = "…"
+	}
+	s := strings.ToValidUTF8(string(line), "\uFFFD") + mark
 	p.said.Add(s)
 	emit(agent.Event{Kind: agent.Text, Text: s})
 }

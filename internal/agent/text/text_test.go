@@ -20,6 +20,7 @@ func TestParser(t *testing.T) {
 		{"no prompt, no echo", "", prompt, strings.TrimSuffix(prompt, "\n")},
 		{"colours", prompt, "\x1b[1;31mred\x1b[0m", "red"},
 		{"bytes that are no text", prompt, "a\xffb", "a\uFFFDb"},
+		{"a long line is cut and marked", prompt, strings.Repeat("x", maxLine+1), strings.Repeat("x", maxLine) + "…"},
 		{"nothing", prompt, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
