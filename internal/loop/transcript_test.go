@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -88,13 +89,12 @@ func play(t *testing.T, text string) string {
 }
 
 type player struct {
-	t     *testing.T
-	s     loop.State
-	at    time.Time
-	last  loop.Event
-	tree  string
-	n     int
-	trees map[string]string
+	t    *testing.T
+	s    loop.State
+	at   time.Time
+	last loop.Event
+	tree string
+	n    int
 }
 
 // event performs one line and shows what came of it.
@@ -109,7 +109,7 @@ func (p *player) event(line string) string {
 	before := p.s
 	kept, _ := json.Marshal(before)
 	after, c := loop.Step(before, e)
-	if now, _ := json.Marshal(before); string(now) != string(kept) {
+	if now, _ := json.Marshal(before); !bytes.Equal(now, kept) {
 		p.t.Fatalf("%q changed the state before it", line)
 	}
 	p.last, p.s = e, after
