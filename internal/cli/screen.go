@@ -228,7 +228,8 @@ func (s *screen) iterationEnded(n engine.Notice) {
 			s.note("failure: %s (%s, %s): %s", f.Class, f.Kind, f.Severity, clean(f.Summary, 300))
 		}
 	}
-	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop {
+	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
+	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it
 	}
 	s.line(n.At, "Iteration %s completed in %s", of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-dev/pawl/internal/cli"
+)
+
+// The scripts of testdata/script run the whole program: each shows one thing
+// that a person does, in a home and a state folder of its own. They wait for
+// events, through fifos and ended commands, and never for time.
+//
+// Beside the commands of testscript there are:
+//
+//	repo [DIR]            make DIR a git repository with all its files committed
+//	exits CODE [WORD]     the last pawl command that ended (with WORD in its
+//	                      arguments) had this exit status
+//	lines FILE            the lines of progress in the last stderr are those of
+//	                      FILE, exactly and in order, times and durations aside
+//	signal NAME           send a signal to the last background command
+//	nothing-runs          no process that a run started is left
+//
+// When a script ends, nothing-runs is checked again, whatever happened in it.
+
+func TestMain(m *testing.M) {
+	// Pawl starts itself again, as supervisor and as scripted agent; that copy
+	// goes by the name of pawl too, so it ends up here as well.
+	testscript.Main(m, map[string]func(){"pawl": func() {
+		code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+		noteExit(code, os.Args[1:])
+		os.Exit(code)
+	}})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                filepath.Join("..", "..", "testdata", "script"),
+		RequireUniqueNames: true,
+		Setup:              setup,
+		Condition:          condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"repo":         repo,
+			"exits":        exits,
+			"lines":        lines,
+			"signal":       signalLast,
+			"nothing-runs": nothingRuns,
+		},
+	})
+}
+
+// exitsVar names the file that exit statuses are noted in, so that scripts can
+// ask for more than success.
+const exitsVar = "SCRIPT_EXITS"
+
+func noteExit(code int, args []string) {
+	path := os.Getenv(exitsVar)
+	if path == "" || len(args) > 0 && strings.HasPrefix(args[0], "__") {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintf(f, "%d %s\n", code, strings.Join(args, " "))
+		_ = f.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cannot note the exit status:", err)
+	}
+}
+
+// setup gives a script its own home, without anything of the person's who runs
+// the tests: no pawl variable, no git configuration.
+func setup(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, ".home")
+	for _, dir := range []string{home, filepath.Join(home, "state"), filepath.Join(home, "config")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitconfig), 0o644); err != nil {
+		return err
+	}
+	env.Vars = slices.DeleteFunc(env.Vars, func(kv string) bool { return strings.HasPrefix(kv, "PAWL_") })
+	for k, v := range map[string]string{
+		"HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state"), "XDG_CONFIG_HOME": filepath.Join(home, "config"),
+		"GIT_CONFIG_NOSYSTEM": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8", exitsVar: filepath.Join(home, "exits"),
+		"GORACE": "atexit_sleep_ms=0",
+	} {
+		env.Setenv(k, v)
+	}
+	t := env.T()
+	env.Defer(func() {
+		for _, p := range left(env.WorkDir) {
+			t.Log("left running: " + p.text)
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			defer t.FailNow()
+		}
+	})
+	return nil
+}
+
+// condition knows [root]: the tests run as root.
+func condition(name string) (bool, error) {
+	if name == "root" {
+		return os.Getuid() == 0, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+func repo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: repo [DIR]")
+	}
+	dir := append(args, ".")[0]
+	for _, c := range [][]string{
+		{"init", "-q"}, {"add", "-A", "--", ":!.home"}, {"commit", "-q", "--allow-empty", "-m", "start"},
+	} {
+		ts.Check(ts.Exec("git", append([]string{"-C", ts.MkAbs(dir)}, c...)...))
+	}
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: exits CODE [WORD]")
+	}
+	data, err := os.ReadFile(ts.Getenv(exitsVar))
+	ts.Check(err)
+	noted := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for _, line := range slices.Backward(noted) {
+		words := strings.Fields(line)
+		if len(args) == 2 && !slices.Contains(words[1:], args[1]) {
+			continue
+		}
+		if words[0] != args[0] {
+			ts.Fatalf("pawl %s: exit status %s, want %s", strings.Join(words[1:], " "), words[0], args[0])
+		}
+		return
+	}
+	ts.Fatalf("no such command has ended")
+}
+
+var (
+	progressLine = regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `)
+	spans        = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b`)
+)
+
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: lines FILE")
+	}
+	got, want := progress(ts.ReadFile("stderr")), progress(ts.ReadFile(args[0]))
+	if len(want) == 0 {
+		ts.Fatalf("%s has no lines of progress", args[0])
+	}
+	if !slices.Equal(got, want) {
+		ts.Fatalf("lines of progress differ.\ngot:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// progress are the lines of progress in text, times and durations aside.
+func progress(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if at := progressLine.FindString(line); at != "" {
+			out = append(out, "[00:00:00] "+spans.ReplaceAllString(strings.TrimRight(line[len(at):], "\n"), "0s"))
+		}
+	}
+	return out
+}
+
+func signalLast(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	}
+	running := ts.BackgroundCmds()
+	if neg || len(args) != 1 || signals[args[0]] == 0 || len(running) == 0 {
+		ts.Fatalf("usage: signal INT|TERM|HUP|KILL|STOP|CONT, with a background command")
+	}
+	ts.Check(running[len(running)-1].Process.Signal(signals[args[0]]))
+}
+
+func nothingRuns(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: nothing-runs")
+	}
+	if p := left(ts.Getenv("WORK")); len(p) > 0 {
+		ts.Fatalf("left running: %s", p[0].text)
+	}
+}
+
+// process is one that a run of a script started.
+type process struct {
+	pid  int
+	text string
+}
+
+// left finds the processes that carry the mark of a run and the environment of
+// the script in work. It needs /proc.
+func left(work string) []process {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var out []process
+	for _, dir := range dirs {
+		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil {
+			continue // it has ended
+		}
+		vars := strings.Split(string(environ), "\x00")
+		marked := slices.ContainsFunc(vars, func(kv string) bool { return strings.HasPrefix(kv, "PAWL_RUN=") })
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		marked = marked || strings.Contains(string(cmdline), "\x00__supervise\x00")
+		if !marked || !slices.Contains(vars, "WORK="+work) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		out = append(out, process{pid, fmt.Sprintf("%d %s", pid, strings.ReplaceAll(string(cmdline), "\x00", " "))})
+	}
+	return out
+}
