@@ -140,6 +140,7 @@ func (pl planner) build() (engine.Plan, error) {
 	plan := engine.Plan{
 		Kind: "procedure", Name: pl.name, Root: pl.c.Root, Safety: pl.safety(), Lease: pl.c.Loop.Lease.Std(), Environ: pl.a.env,
 		Exe: exe, Args: []string{superviseCommand}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile),
+		Prices:  pl.prices(),
 		Protect: gate.Protect{Patterns: pl.c.Verification.Protect, Allow: pl.p.Allow, New: pl.c.Verification.ProtectNew},
 	}
 	for _, g := range pl.c.Verification.Commands {
@@ -155,6 +156,15 @@ func (pl planner) build() (engine.Plan, error) {
 	}
 	plan.Prompt, err = pl.prompt(plan.Gates)
 	return plan, err
+}
+
+// prices are the list prices with the user's over them.
+func (pl planner) prices() agent.Prices {
+	all := agent.ListPrices()
+	for model, p := range pl.c.Prices {
+		all[model] = agent.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+	}
+	return all
 }
 
 func (pl planner) safety() string {

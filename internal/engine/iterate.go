@@ -116,7 +116,7 @@ func (d *Driver) job(c loop.Command, p place, size int64) (supervisor.Job, error
 	}
 	return supervisor.Job{
 		ID: fmt.Sprintf("%d.%d", c.Iteration, c.Attempt), Files: p.agent(), Args: start.Args, Dir: d.plan.Root,
-		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root,
+		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root, Prices: d.plan.Prices,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: idle, Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls)},
 	}, nil
 }

@@ -22,6 +22,8 @@ type Plan struct {
 	Gates   []gate.Spec
 	Protect gate.Protect
 	Safety  string
+	// Prices let a cost limit work for programs that report tokens only.
+	Prices agent.Prices
 	// Lease is how long an agent goes on without pawl.
 	Lease time.Duration
 	// Environ is what agents and gates inherit, K=V.
