@@ -37,7 +37,7 @@ type Checkout struct {
 	maxFile  int64
 
 	mu   sync.Mutex
-	runs map[string]*memory
+	runs map[string]*held
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside
@@ -70,7 +70,7 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 		return nil, err
 	}
 	return &Checkout{
-		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*memory{},
+		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*held{},
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/git"
@@ -27,6 +28,14 @@ type memory struct {
 	keptKnow bool              // kept is known
 }
 
+// held is a memory that belongs to one session at a time. The lock on the
+// file keeps other processes out; the mutex makes one session's writes visible
+// to the next in this process.
+type held struct {
+	mu sync.Mutex
+	memory
+}
+
 // session is the exclusive use of a run's private state.
 type session struct {
 	c     *Checkout
@@ -34,7 +43,8 @@ type session struct {
 	dir   string
 	lock  *os.File
 	index *git.Index
-	mem   *memory
+	held  *held
+	mem   *memory // held.memory
 	start *start
 }
 
@@ -59,16 +69,17 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	mem := c.runs[run]
-	if mem == nil {
-		mem = &memory{}
-		c.runs[run] = mem
+	h := c.runs[run]
+	if h == nil {
+		h = &held{}
+		c.runs[run] = h
 	}
 	c.mu.Unlock()
-	r := &session{c: c, run: run, dir: dir, lock: lock, mem: mem}
+	h.mu.Lock() // free: only the one with the file's lock comes here
+	r := &session{c: c, run: run, dir: dir, lock: lock, held: h, mem: &h.memory}
 	r.index = c.shadow.Index(r.indexFile(), lock)
-	if key := fileKey(r.indexFile()); key != mem.key {
-		mem.tree, mem.keptKnow = "", false // another process was here
+	if key := fileKey(r.indexFile()); key != r.mem.key {
+		r.mem.tree, r.mem.keptKnow = "", false // another process was here
 	}
 	// Git inherits the lock, so a lock file of git's that is still here has no owner.
 	_ = os.Remove(r.indexFile() + ".lock")
@@ -81,6 +92,7 @@ func (r *session) indexFile() string { return filepath.Join(r.dir, "index") }
 
 func (r *session) close() {
 	r.mem.key = fileKey(r.indexFile())
+	r.held.mu.Unlock()
 	_ = r.lock.Close() // nothing was written through it
 }
 
