@@ -51,7 +51,7 @@ func decide(s State, e Event) (State, Command) {
 	if s.PauseAsked {
 		return s.finish(Command{Status: Paused, Why: "paused at the end of the iteration"})
 	}
-	return s.again(r, warnings)
+	return s.again(e, r, warnings)
 }
 
 // Valid is true when the signals of an iteration count: it was not ended by
@@ -315,18 +315,21 @@ func (s State) permanent(r Record) (Command, bool) {
 }
 
 // again chooses a strategy and issues the next iteration.
-func (s State) again(r Record, warnings []string) (State, Command) {
+func (s State) again(e Event, r Record, warnings []string) (State, Command) {
 	why, rewind := "", 0
 	if r.Outcome == Failed && r.Failure != nil && s.Policy.Strategy == "" {
 		s, why, rewind = s.choose(r)
 	} else if r.Outcome == Success && s.Policy.Strategy == "" {
 		s.Strategy = strategy.Default
 	}
-	f := s.feedback(r)
-	s, c := s.next(f)
+	s, c := s.next(s.feedback(r))
 	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
 	if st, ok := strategy.Lookup(s.Strategy); ok {
 		c.SkipOptional = st.SkipOptional
+	}
+	if r.Outcome == Failed && r.Failure != nil && r.Failure.Kind == failure.Transient {
+		s.Status = Waiting
+		c.Kind, c.Until, c.Why = Wait, s.until(e, backoff(s.Guards.Failures, e.Seed)), "backoff after "+string(r.Failure.Class)
 	}
 	s.Command = c
 	return s, c

@@ -97,7 +97,8 @@ func waitOver(s State, e Event) (State, Command) {
 	s.Status = Running
 	return s.issue(Command{
 		Kind: Run, Why: "the wait is over", Iteration: again.Iteration, Attempt: s.Attempts + 1,
-		Agent: s.agent(), Strategy: s.Strategy, Feedback: again.Feedback, Limits: s.bounds(), SkipOptional: again.SkipOptional,
+		Agent: s.agent(), Strategy: s.Strategy, StrategyWhy: again.StrategyWhy, Feedback: again.Feedback, Limits: s.bounds(),
+		Rewind: again.Rewind, SkipOptional: again.SkipOptional,
 	})
 }
 

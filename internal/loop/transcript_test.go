@@ -304,6 +304,8 @@ func failWith(r *loop.Record, args map[string]string, now time.Time) {
 		f.Kind, f.Transient, f.Provider = failure.Transient, true, true
 	case failure.QuotaExhausted:
 		f.Kind, f.Provider = failure.Permanent, true
+	case failure.Timeout, failure.Network:
+		f.Kind, f.Transient = failure.Transient, true
 	case failure.Auth, failure.MissingCommand:
 		f.Kind = failure.Permanent
 	}

@@ -32,17 +32,17 @@ func (s State) wait(e Event, r Record) (State, Command) {
 	if !until.After(e.At) {
 		until = e.At.Add(backoff(s.Waits, e.Seed))
 	}
-	if p := s.Policy; p.Timeout > 0 {
-		if end := e.At.Add(remaining(p.Timeout, s.Spent.Wall)); until.After(end) {
-			until = end
-		}
-	}
 	s.Status = Waiting
 	c := s.Command
 	return s.issue(Command{
-		Kind: Wait, Until: until, Why: waitReason(r), Iteration: c.Iteration, Attempt: c.Attempt,
+		Kind: Wait, Until: s.until(e, until.Sub(e.At)), Why: waitReason(r), Iteration: c.Iteration, Attempt: c.Attempt,
 		Feedback: c.Feedback, Agent: c.Agent, Strategy: c.Strategy, SkipOptional: c.SkipOptional,
 	})
+}
+
+// until is the end of a wait of d, at the latest the end of the run's time.
+func (s State) until(e Event, d time.Duration) time.Time {
+	return e.At.Add(least(d, remaining(s.Policy.Timeout, s.Spent.Wall)))
 }
 
 func (s State) longWait(r Record, until time.Time) (State, Command) {
