@@ -40,7 +40,6 @@ func fork(c Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer p.release()
 	attr := &syscall.ProcAttr{Dir: c.Dir, Env: p.env, Sys: p.sys}
 	for _, f := range p.files {
 		attr.Files = append(attr.Files, f.Fd())
@@ -54,12 +53,14 @@ func fork(c Command) (int, error) {
 
 // prepared is what a fork needs.
 type prepared struct {
-	path    string
-	env     []string
-	files   []*os.File
-	sys     *syscall.SysProcAttr
-	release func()
+	path  string
+	env   []string
+	files []*os.File
+	sys   *syscall.SysProcAttr
 }
+
+// nullDevice stays open: it is needed for nearly every start.
+var nullDevice = sync.OnceValues(func() (*os.File, error) { return os.OpenFile(os.DevNull, os.O_RDWR, 0) })
 
 // closeInherited marks what this process itself inherited, once.
 var closeInherited = sync.OnceFunc(CloseOnExec)
@@ -75,7 +76,7 @@ func (c Command) prepare() (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	null, err := nullDevice()
 	if err != nil {
 		return prepared{}, &StartError{Code: -1, Message: fmt.Sprintf("cannot start %s: %v", c.Args[0], err)}
 	}
@@ -87,7 +88,6 @@ func (c Command) prepare() (prepared, error) {
 	}
 	return prepared{
 		path: path, env: env, files: files, sys: &syscall.SysProcAttr{Setsid: true},
-		release: func() { _ = null.Close() },
 	}, nil
 }
 

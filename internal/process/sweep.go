@@ -42,7 +42,6 @@ func StartDetached(c Command) (*Detached, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer prep.release()
 	p, err := os.StartProcess(prep.path, c.Args, &os.ProcAttr{
 		Dir: c.Dir, Env: prep.env, Files: prep.files, Sys: prep.sys,
 	})

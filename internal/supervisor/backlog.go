@@ -40,8 +40,14 @@ func (b *backlog) drop() {
 		}
 	}
 	b.bytes -= len(b.notes[at].data)
-	b.notes = append(b.notes[:at], b.notes[at+1:]...)
 	b.dropped++
+	if at == 0 {
+		// The usual case; append moves the rest when its space is used up.
+		b.notes[0] = note{}
+		b.notes = b.notes[1:]
+		return
+	}
+	b.notes = append(b.notes[:at], b.notes[at+1:]...)
 }
 
 func (b *backlog) take() ([]note, int) {

@@ -68,16 +68,16 @@ func (c *capture) keepTail(p []byte) {
 
 // finish closes the file and says what is known of the stream.
 func (c *capture) finish() Stream {
-	s := Stream{Bytes: c.bytes, Head: text(c.head)}
+	s := Stream{Bytes: c.bytes, Head: valid(c.head)}
 	if err := c.file.Close(); err != nil {
 		s.Note = err.Error()
 	}
 	s.Truncated = c.file.Truncated()
 	if c.bytes > headSize {
-		s.Tail = text(c.tail[c.at:]) + text(c.tail[:c.at])
+		s.Tail = valid(c.tail[c.at:]) + valid(c.tail[:c.at])
 	}
 	return s
 }
 
-// text makes bytes fit for JSON; what is no UTF-8 is replaced.
-func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+// valid makes bytes fit for JSON; what is no UTF-8 is replaced.
+func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

@@ -16,13 +16,13 @@ import (
 )
 
 var (
-	// ErrGone: no supervisor serves the run. What its jobs came to is in
-	// their result files.
+	// ErrGone says that no supervisor serves the run. What its jobs came to is
+	// in their result files.
 	ErrGone = errors.New("no supervisor serves this run")
-	// ErrRunning: a supervisor serves the run already; attach to it.
+	// ErrRunning says that a supervisor serves the run already; attach to it.
 	ErrRunning = errors.New("a supervisor serves this run already")
-	// ErrTaken: another pawl attached to the run's supervisor. The job goes on
-	// there.
+	// ErrTaken says that another pawl attached to the run's supervisor. The job
+	// goes on there.
 	ErrTaken = errors.New("another pawl took the run over")
 )
 

@@ -232,6 +232,25 @@ func TestASupervisorKilledAtTheEnd(t *testing.T) {
 	}
 }
 
+// Client and supervisor died after the start, and nobody asked for Lost.
+func TestAJobThatWasStartedIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	job := r.job("1", tree)
+	k := startKillable(t, r.o, job)
+	k.await(t, "up")
+	k.kill()
+	kill9(t, k.supervisor)
+	gone(t, k.supervisor)
+	if _, err := process.Sweep(context.Background(), Mark(r.o.Run), 0); err != nil {
+		t.Fatal(err)
+	}
+	got := must(t)(r.start().Run(context.Background(), job, nil))
+	if got.Exit.Ended != loop.EndedLost || r.starts("1") != 1 || got.Stdout.Head != "up\n" {
+		t.Errorf("got %+v, %d starts", got, r.starts("1"))
+	}
+}
+
 func TestTheLaterClientTakesOver(t *testing.T) {
 	t.Parallel()
 	r := newRun(t)

@@ -20,8 +20,9 @@
 // makes a result with the reason "lost". If both die, the next pawl sweeps by
 // the mark.
 //
-// What is authoritative: the result file. A job whose result is there never
-// runs again, whoever asks.
+// What is authoritative: the job's files. The start is noted there before it
+// happens and the result before anyone is told, so a job never runs twice,
+// whoever asks: it has its result, or it is lost.
 //
 // The package knows no agent program: parsers are handed in. It never starts
 // a job twice, and never tries one again by itself.

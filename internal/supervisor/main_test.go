@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/text"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -42,6 +43,8 @@ func TestMain(m *testing.M) {
 
 func testParsers(name string, _ Job) (agent.Parser, error) {
 	switch name {
+	case "text":
+		return text.New(nil), nil
 	case "json":
 		return eventLines{}, nil
 	case "panic":

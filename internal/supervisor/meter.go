@@ -13,6 +13,9 @@ import (
 // eventsLimit is what is kept of a job's events.
 const eventsLimit = 16 << 20
 
+// flushAt bounds what is collected of one chunk.
+const flushAt = 256 << 10
+
 // meter reads an agent's stream while it comes: events go to the file and to
 // the client, and a limit that is passed is told at once.
 type meter struct {
@@ -21,13 +24,16 @@ type meter struct {
 	lines   *agent.Lines
 	totals  *agent.Collector
 	file    *process.Bounded
-	emit    func(note)
+	emit    func([]note)
 	pass    func(loop.Ended) // a limit was passed
 	passed  bool
 	problem string // the parser failed on the stream
+
+	lot   []byte // events of the chunk at hand, as they go to the file
+	notes []note // and to the client
 }
 
-func newMeter(job Job, parser agent.Parser, emit func(note), pass func(loop.Ended)) *meter {
+func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.Ended)) *meter {
 	m := &meter{limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector()}
 	m.totals.SetPrices(job.Prices)
 	m.file = process.NewBounded(job.Files+".events.jsonl", eventsLimit)
@@ -38,6 +44,18 @@ func newMeter(job Job, parser agent.Parser, emit func(note), pass func(loop.Ende
 // take feeds the next bytes of the stream.
 func (m *meter) take(p []byte) {
 	m.guard(func() { _, _ = m.lines.Write(p) })
+	m.flush()
+}
+
+// flush passes on the events of one chunk together: an agent that prints a
+// million lines costs a write for each chunk and not for each line.
+func (m *meter) flush() {
+	if len(m.notes) == 0 {
+		return
+	}
+	_, _ = m.file.Write(m.lot)
+	m.emit(m.notes)
+	m.lot, m.notes = m.lot[:0], m.notes[:0]
 }
 
 // finish takes the end of the stream and returns what it came to.
@@ -46,6 +64,7 @@ func (m *meter) finish() agent.Outcome {
 		m.lines.Flush()
 		m.parser.Close(m.event)
 	})
+	m.flush()
 	_ = m.file.Close()
 	return m.totals.Outcome()
 }
@@ -80,14 +99,17 @@ func (m *meter) publish(e agent.Event) {
 	if err != nil {
 		return
 	}
-	_, _ = m.file.Write(append(data, '\n'))
+	m.lot = append(append(m.lot, data...), '\n')
 	if len(e.Text) > liveText {
 		e.Text = strings.ToValidUTF8(e.Text[:liveText], "") + "…"
 		if data, err = json.Marshal(e); err != nil {
 			return
 		}
 	}
-	m.emit(note{kind: e.Kind, data: data})
+	m.notes = append(m.notes, note{kind: e.Kind, data: data})
+	if len(m.lot) > flushAt || len(m.notes) > backlogEvents {
+		m.flush()
+	}
 }
 
 // over names the limit that is passed: to reach it is allowed.

@@ -15,8 +15,8 @@ import (
 // line, over a unix socket. The rules are:
 //   - the first message is hello (from the starter), attach or status;
 //   - every message of the attached client renews the lease;
-//   - started is sent before the process is, so that a client which never saw
-//     it knows that nothing ran;
+//   - the start of a job is noted in its files before it happens, so that a
+//     job which is delivered again after a crash is not run again;
 //   - events may be dropped, everything else arrives in order.
 
 type op string
@@ -30,10 +30,9 @@ const (
 	opKill   op = "kill"   // KILL
 	opRenew  op = "renew"
 
-	opReady   op = "ready"   // Status: attached
-	opStarted op = "started" // ID
-	opEvents  op = "events"  // Events
-	opResult  op = "result"  // Result
+	opReady   op = "ready"  // Status: attached
+	opEvents  op = "events" // Events
+	opResult  op = "result" // Result
 	opRenewed op = "renewed"
 	opTaken   op = "taken"   // another client attached
 	opRefused op = "refused" // Error
@@ -105,7 +104,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 func encode(message any) []byte {
 	data, err := json.Marshal(message)
 	if err != nil {
-		data, _ = json.Marshal(reply{Op: opRefused, Error: fmt.Sprintf("cannot encode a message: %v", err)})
+		data = fmt.Appendf(nil, `{"op":%q,"error":%q}`, opRefused, "cannot encode a message")
 	}
 	return append(data, '\n')
 }

@@ -38,6 +38,29 @@ func known(job Job) (Result, bool) {
 	return r, ok && err == nil && r.ID == job.ID
 }
 
+// claim notes, before a job is started, that it is: the file that becomes the
+// result is made. False means that it was claimed before, by a supervisor that
+// died over it.
+func claim(files string) (bool, error) {
+	f, err := os.OpenFile(files+pending, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("cannot note the start of a job: %v", err)
+	}
+	return true, f.Close()
+}
+
+// claimed reports whether the job was started at all, so far as files say.
+func claimed(job Job) bool {
+	_, err := os.Stat(job.Files + pending)
+	return err == nil
+}
+
+// pending is the suffix of a result that is not there yet.
+const pending = ".result.json.tmp"
+
 // storeResult makes the result appear whole or not at all. It is not synced:
 // it survives kill -9, and after a power cut the job counts as lost.
 func storeResult(files string, r Result) error {
@@ -46,15 +69,15 @@ func storeResult(files string, r Result) error {
 		return fmt.Errorf("cannot store the result of %s: %v", r.ID, err)
 	}
 	path := files + ".result.json"
-	err = os.WriteFile(path+".tmp", data, 0o600)
+	err = os.WriteFile(files+pending, data, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		// The job took the folder away.
 		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-			err = os.WriteFile(path+".tmp", data, 0o600)
+			err = os.WriteFile(files+pending, data, 0o600)
 		}
 	}
 	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = os.Rename(files+pending, path)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot store the result of %s: %v", r.ID, err)
@@ -97,11 +120,11 @@ func remains(path string) Stream {
 	head := make([]byte, min(c.bytes, headSize))
 	n, _ := io.ReadFull(f, head)
 	c.head = head[:n]
-	s := Stream{Bytes: c.bytes, Head: text(c.head)}
+	s := Stream{Bytes: c.bytes, Head: valid(c.head)}
 	if c.bytes > headSize {
 		tail := make([]byte, min(c.bytes, tailSize))
 		n, _ := f.ReadAt(tail, c.bytes-int64(len(tail)))
-		s.Tail = text(tail[:n])
+		s.Tail = valid(tail[:n])
 	}
 	if _, err := os.Stat(path + ".tail"); err == nil {
 		s.Truncated = true

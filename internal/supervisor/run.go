@@ -46,8 +46,7 @@ func (c *Client) Run(ctx context.Context, job Job, onEvent func(agent.Event)) (R
 		if r, ok := known(job); ok {
 			return r, nil
 		}
-		// The supervisor says so before it starts anything: nothing ran.
-		if !t.started && c.opts.Exe != "" && try == 1 {
+		if !claimed(job) && c.opts.Exe != "" && try == 1 {
 			continue
 		}
 		return lost(job, t.at, elapsed)
@@ -85,7 +84,6 @@ type transfer struct {
 	job     Job
 	onEvent func(agent.Event)
 	at      time.Time
-	started bool
 }
 
 // perform hands the job over and waits for its result. An error means that
@@ -128,8 +126,6 @@ func (t *transfer) take(r reply) (done bool, err error) {
 		return false, nil
 	}
 	switch {
-	case r.Op == opStarted:
-		t.started = true
 	case r.Op == opRefused:
 		return false, fmt.Errorf("the supervisor refused the job: %s", r.Error)
 	case r.Op == opResult && r.Result != nil:

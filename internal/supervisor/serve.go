@@ -268,7 +268,6 @@ func (s *server) run(req request) {
 	job := *req.Job
 	switch {
 	case s.task != nil && s.task.job.ID == job.ID:
-		c.send(reply{Op: opStarted, ID: job.ID})
 		if req.Stop {
 			s.task.end(loop.EndedStop)
 		}
@@ -286,7 +285,18 @@ func (s *server) run(req request) {
 		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
 		return
 	}
-	c.send(reply{Op: opStarted, ID: job.ID})
+	fresh, err := claim(job.Files)
+	if err != nil {
+		s.logf("%v", err)
+	}
+	if !fresh {
+		r, err := Lost(job)
+		if err != nil {
+			s.logf("%v", err)
+		}
+		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+		return
+	}
 	s.task = newTask(job, s)
 	go func(t *task) { s.done <- t.run() }(s.task)
 }
@@ -299,10 +309,10 @@ func (s *server) before(job Job) (Result, bool) {
 	return known(job)
 }
 
-// emit passes an event to the client, if there is one. Called by the task.
-func (s *server) emit(n note) {
+// emit passes events to the client, if there is one. Called by the task.
+func (s *server) emit(notes []note) {
 	if c := s.client.Load(); c != nil {
-		c.event(n)
+		c.events(notes)
 	}
 }
 

@@ -38,7 +38,7 @@ type session struct {
 	live backlog
 	kick chan struct{} // there are events
 
-	replies chan reply // started, result, refused; for Run
+	replies chan reply // result, refused; for Run
 	busy    atomic.Bool
 }
 

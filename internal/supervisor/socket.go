@@ -134,10 +134,12 @@ func (l *link) send(r reply) {
 	l.wake()
 }
 
-// event queues an event, or drops an older one.
-func (l *link) event(n note) {
+// events queues events, and may drop older ones for them.
+func (l *link) events(notes []note) {
 	l.mu.Lock()
-	l.live.add(n)
+	for _, n := range notes {
+		l.live.add(n)
+	}
 	l.mu.Unlock()
 	l.wake()
 }

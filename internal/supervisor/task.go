@@ -36,7 +36,7 @@ type task struct {
 	reaper  *process.Reaper
 	parsers Parsers
 	buffers *buffers
-	emit    func(note)
+	emit    func([]note)
 	started time.Time
 
 	ending chan loop.Ended // why to end it; the first counts
