@@ -102,6 +102,9 @@ type Start struct {
 	Stdin  string        // file that becomes stdin; "" is the null device
 	Parser string        // a name for agents.Parser
 	Grace  time.Duration // after TERM, before KILL
+	// Idle is how long the program may be silent while it works; 0 says nothing.
+	// It is a hint: a limit that a user set wins.
+	Idle time.Duration
 }
 
 // Adapter is one agent program.
