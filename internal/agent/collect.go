@@ -47,6 +47,14 @@ func NewCollector() *Collector { return &Collector{said: NewTail(MessageCap)} }
 // program reports none.
 func (c *Collector) SetPrices(p Prices) { c.prices = p }
 
+// SetModel names the model that the program was told to use. It prices the
+// tokens of a program that does not name its model itself.
+func (c *Collector) SetModel(model string) {
+	if c.out.Model == "" {
+		c.out.Model = model
+	}
+}
+
 // Add folds one event in.
 func (c *Collector) Add(e Event) {
 	c.count(e)

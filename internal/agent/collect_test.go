@@ -231,3 +231,43 @@ func TestTailStaysSmall(t *testing.T) {
 		t.Errorf("%d bytes, %d held", len(got), cap(tail.buf))
 	}
 }
+
+func TestModelThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	price := Prices{"gpt": {Input: 1_000_000}, "claude": {Input: 5_000_000}}
+	used := Event{Kind: UsageSeen, Usage: Usage{Input: 2}}
+	for _, test := range []struct {
+		events []Event
+		want   loop.MicroUSD
+	}{
+		{[]Event{used}, 2},
+		{[]Event{used, {Kind: Session, Model: "claude-x"}}, 10},
+	} {
+		c := NewCollector()
+		c.SetPrices(price)
+		c.SetModel("gpt-5")
+		for _, e := range test.events {
+			c.Add(e)
+		}
+		if cost, known := c.Cost(); cost != test.want || !known {
+			t.Errorf("%d events cost %d, %v, want %d", len(test.events), cost, known, test.want)
+		}
+	}
+}
+
+func TestTailJoins(t *testing.T) {
+	t.Parallel()
+	tail := NewTail(100)
+	tail.Add("a <pr")
+	tail.Join("omise>")
+	tail.Add("b")
+	if got := tail.Text(); got != "a <promise>\nb" {
+		t.Errorf("got %q", got)
+	}
+	tail.Reset()
+	tail.Join("x")
+	tail.Add("y")
+	if got := tail.Text(); got != "x\ny" {
+		t.Errorf("after a reset: %q", got)
+	}
+}

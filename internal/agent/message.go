@@ -31,6 +31,13 @@ func (t *Tail) Add(s string) {
 		t.buf = append(t.buf, '\n')
 	}
 	t.began = true
+	t.Join(s)
+}
+
+// Join appends s to the text that was added last, on the same line: a message
+// that arrives in pieces is one Add and then Joins.
+func (t *Tail) Join(s string) {
+	t.began = true
 	for len(s) > 0 {
 		n := min(len(s), t.limit/4+1)
 		t.buf = append(t.buf, s[:n]...)
