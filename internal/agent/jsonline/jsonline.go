@@ -14,6 +14,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth bounds nesting, so that a line of brackets costs no more than its length.
@@ -128,6 +129,37 @@ func String(b []byte) string {
 		return ""
 	}
 	return s
+}
+
+// Short returns the first n bytes of a JSON string's text or a little less,
+// without half a rune at the end.
+func Short(b []byte, n int) string {
+	s := String(b)
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.Clone(s[:n])
+}
+
+// Count returns a number of things, such as tokens; 0 for what cannot be one:
+// less than nothing, more than 10^12, or no number.
+func Count(b []byte) int64 {
+	n := Int(b)
+	if n < 0 || n > 1_000_000_000_000 {
+		return 0
+	}
+	return n
+}
+
+// Status returns an HTTP status; 0 for anything else.
+func Status(b []byte) int {
+	if n := Int(b); n >= 100 && n <= 999 {
+		return int(n)
+	}
+	return 0
 }
 
 // Int returns a JSON number as a whole one, cut towards zero; 0 for anything

@@ -92,3 +92,22 @@ func FuzzObject(f *testing.F) {
 		}
 	})
 }
+
+func TestBoundedValues(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ in, want string }{{`"abc"`, "ab"}, {`"a"`, "a"}, {`"aäö"`, "a"}, {`7`, ""}} {
+		if got := Short([]byte(test.in), 2); got != test.want {
+			t.Errorf("%s is %q, want %q", test.in, got, test.want)
+		}
+	}
+	for in, want := range map[string]int64{"5": 5, "-5": 0, "1e300": 0, "1000000000001": 0, `"5"`: 0, "": 0} {
+		if got := Count([]byte(in)); got != want {
+			t.Errorf("%s counts %d, want %d", in, got, want)
+		}
+	}
+	for in, want := range map[string]int{"429": 429, "99": 0, "1000": 0, "null": 0, "-404": 0} {
+		if got := Status([]byte(in)); got != want {
+			t.Errorf("status %s is %d, want %d", in, got, want)
+		}
+	}
+}
