@@ -105,6 +105,16 @@ type Start struct {
 	// Idle is how long the program may be silent while it works; 0 says nothing.
 	// It is a hint: a limit that a user set wins.
 	Idle time.Duration
+	// Files are written before the start where they are not there as they
+	// should be, all below Invocation.StateDir: settings of a program that has
+	// neither a flag nor a variable for them.
+	Files []File
+}
+
+// File is a small file that a program needs.
+type File struct {
+	Path    string // absolute
+	Content string
 }
 
 // Adapter is one agent program.

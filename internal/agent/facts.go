@@ -1,37 +1,26 @@
 package agent
 
 import (
-	"time"
-
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
-// Facts are what a user should know about a program before choosing it. They
-// were measured with the versions that they name; docs/agents.md and the
-// doctor show them.
+// Facts are what pawl knows of an agent program beside its command line, for
+// people: the table in the documentation, `pawl doctor`. A field that is empty
+// is not known.
 type Facts struct {
-	Program  string // what is looked up in PATH
-	Package  string // where it comes from, e.g. "npm @openai/codex"
-	Versions string // that the adapter was checked against
-	Format   string // of the stream, as `output:` names it
-	Tokens   string // when tokens are known
-	Cost     string // whose figure the cost is
-	// PromptLimit is the longest prompt in bytes that pawl lets through; 0 is none.
-	PromptLimit int64
-	Problems    []string // known ones that pawl cannot take away, a sentence each
+	Program     string   // as it is called on the command line
+	Package     string   // what to install, e.g. "npm: @qwen-code/qwen-code"
+	Versions    string   // the versions that pawl was tried with
+	Format      string   // what is read, e.g. "JSON lines" or "text"
+	Tokens      string   // where token counts come from, and when
+	Cost        string   // where the cost comes from
+	PromptLimit int64    // bytes; 0 is none known
+	Problems    []string // what is wrong with the program, one sentence each
 }
 
-// Described is an adapter that knows facts about its program.
-type Described interface {
+// Factual is optionally implemented by an [Adapter] that knows its program's facts.
+type Factual interface {
 	Facts() Facts
-}
-
-// Patient is an adapter of a program that is silent for long while it works,
-// e.g. during a whole test run.
-type Patient interface {
-	// IdleTimeout is the shortest silence that means something. A limit that
-	// the user did not set himself should not be shorter.
-	IdleTimeout() time.Duration
 }
 
 // ExitReader is an adapter whose program says in its exit status what went
