@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -12,57 +13,68 @@ import (
 // decide is the order of the stop decision after each iteration: stop asked →
 // BLOCKED → COMPLETE with passing gates → PENDING → hard limits → guards →
 // wait → strategy → next.
-func decide(s State, e Event) (State, Command) {
+func (s *State) decide(e *Event) {
 	r := *e.Record
-	r.Outcome = Judge(r)
+	r.Outcome = r.judge()
 	if r.Outcome != Waited || s.StopAsked != NoCause {
 		s.Iteration++
 		s.Waits, s.Attempts = 0, 0
 	} else {
 		s.Attempts++
 	}
-	s = s.remember(r)
-	if s.StopAsked != NoCause {
-		return s.finish(stopCommand(s.StopAsked))
+	s.remember(&r)
+	if c := s.ending(&r); c != nil {
+		s.finish(c)
+		return
 	}
-	if r.Exit.Ended == EndedStop {
-		return s.finish(stopCommand(CauseStop))
-	}
-	if c, stop := s.said(r); stop {
-		return s.finish(c)
-	}
-	if c, stop := s.limits(); stop {
-		return s.finish(c)
-	}
-	warnings := s.warnings(r)
+	warnings := s.warnings(&r)
 	s.Warned = s.Warned || s.nearCost()
-	if c, stop := s.guard(r); stop {
+	if c := s.guard(&r); c != nil {
 		if c.Guard != GuardStuck {
 			c.Warnings = warnings
 		}
-		return s.finish(c)
+		s.finish(c)
+		return
 	}
 	if r.Outcome == Waited {
-		return s.wait(e, r)
+		s.wait(e, &r)
+		return
 	}
-	if c, stop := s.permanent(r); stop {
-		return s.finish(c)
+	if c := s.permanent(&r); c != nil {
+		s.finish(c)
+		return
 	}
 	if s.PauseAsked {
-		return s.finish(Command{Status: Paused, Why: "paused at the end of the iteration"})
+		s.finish(&Command{Status: Paused, Why: "paused at the end of the iteration"})
+		return
 	}
-	return s.again(e, r, warnings)
+	s.again(e, &r, warnings)
+}
+
+// ending is the end that a person, the agent or a hard limit makes of the run;
+// nil when it may go on.
+func (s *State) ending(r *Record) *Command {
+	if s.StopAsked != NoCause {
+		return stopCommand(s.StopAsked)
+	}
+	if r.Exit.Ended == EndedStop {
+		return stopCommand(CauseStop)
+	}
+	if c := s.said(r); c != nil {
+		return c
+	}
+	return s.limits()
 }
 
 // Valid is true when the signals of an iteration count: it was not ended by
 // pawl and its stream was not cut off.
-func (r Record) Valid() bool {
+func (r *Record) Valid() bool {
 	return r.Exit.Ended == NotEnded && r.Exit.Terminal != TerminalMissing && r.Exit.Signal == ""
 }
 
 // Green says whether every required gate ran in this iteration and passed, and
 // how many required gates there were. Tampering is red, whatever the gates say.
-func (r Record) Green() (ok bool, required int) {
+func (r *Record) Green() (ok bool, required int) {
 	if !r.Verified || len(r.Tampered) > 0 {
 		return false, 0
 	}
@@ -80,7 +92,7 @@ func (r Record) Green() (ok bool, required int) {
 
 // RedGate is true when a required gate ran and did not pass, or when a
 // protected path was changed.
-func (r Record) RedGate() bool {
+func (r *Record) RedGate() bool {
 	if len(r.Tampered) > 0 {
 		return true
 	}
@@ -94,18 +106,18 @@ func (r Record) RedGate() bool {
 
 // cut is true when pawl, not the agent, ended the iteration, and for no fault
 // of the agent's.
-func (r Record) cut() bool {
+func (r *Record) cut() bool {
 	return r.Exit.Ended == EndedStop || r.Exit.Ended == EndedLease || r.Exit.Ended == EndedLost
 }
 
 // claims is true when the agent said anything by a signal that counts.
-func (r Record) claims() bool {
+func (r *Record) claims() bool {
 	return r.Valid() && (r.Signal.Kind != signal.None || r.Progress >= 0)
 }
 
 // Completes says whether the iteration ends the work: COMPLETE with passing
 // gates. With a non-zero exit at least one required gate must have passed.
-func (r Record) Completes() (ok bool, warning string) {
+func (r *Record) Completes() (ok bool, warning string) {
 	if !r.Valid() || r.Signal.Kind != signal.Complete {
 		return false, ""
 	}
@@ -124,7 +136,9 @@ func (r Record) Completes() (ok bool, warning string) {
 }
 
 // Judge says what an iteration was for the loop.
-func Judge(r Record) Outcome {
+func Judge(r Record) Outcome { return r.judge() }
+
+func (r *Record) judge() Outcome {
 	switch {
 	case r.RedGate():
 		return Failed
@@ -155,9 +169,9 @@ func Judge(r Record) Outcome {
 
 // remember folds the record into the guards and the history. An attempt that
 // a limit of the provider cut off is no iteration.
-func (s State) remember(r Record) State {
+func (s *State) remember(r *Record) {
 	if r.Outcome == Waited {
-		return s
+		return
 	}
 	sight := Sight{
 		Outcome: r.Outcome, Score: r.Score, Files: r.Files, TreeKnown: r.TreeKnown, TreeBefore: r.TreeBefore,
@@ -174,7 +188,7 @@ func (s State) remember(r Record) State {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
 	}
-	s.Guards = s.Guards.Observe(sight)
+	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
 	s.Recent = append(append(make([]Past, 0, maxRecent), s.Recent[from:]...), past)
 	if len(r.Gates) > 0 {
@@ -183,98 +197,101 @@ func (s State) remember(r Record) State {
 	if r.Snapshot != "" && r.Score > s.Best.Score {
 		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot}
 	}
-	return s
 }
 
 const maxRecent = 10
 
 // said is what the agent's own signal ends.
-func (s State) said(r Record) (Command, bool) {
+func (s *State) said(r *Record) *Command {
 	if !r.Valid() {
-		return Command{}, false
+		return nil
 	}
 	if r.Signal.Kind == signal.Blocked {
 		why := "the agent says that it is blocked: " + r.Signal.Text
-		return Command{Status: Blocked, Why: why, Question: s.question(why + "\n\nHow should it go on?")}, true
+		return &Command{Status: Blocked, Why: why, Question: s.question(why + "\n\nHow should it go on?")}
 	}
 	if ok, warning := r.Completes(); ok {
-		c := Command{Status: Completed, Why: "COMPLETE, and the gates pass"}
+		c := &Command{Status: Completed, Why: "COMPLETE, and the gates pass"}
 		if len(r.Gates) == 0 {
 			c.Why = "COMPLETE; no verification configured"
 		}
 		if warning != "" {
 			c.Warnings = []string{warning}
 		}
-		return c, true
+		return c
 	}
 	if green, required := r.Green(); s.Policy.Kind == Controlled && green && required > 0 && r.Exit.Code == 0 {
-		return Command{Status: Completed, Why: "the gates pass"}, true
+		return &Command{Status: Completed, Why: "the gates pass"}
 	}
 	if r.Signal.Kind == signal.Pending {
-		return Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text)}, true
+		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text)}
 	}
-	return Command{}, false
+	return nil
 }
 
 // limits are the hard ones: iterations, wall clock, cost.
-func (s State) limits() (Command, bool) {
-	p := s.Policy
+func (s *State) limits() *Command {
+	p := &s.Policy
 	if s.Limit > 0 && s.Iteration >= s.Limit {
-		return s.atMaximum(), true
+		return s.atMaximum()
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
-		return Command{Status: TimedOut, Why: fmt.Sprintf("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))}, true
+		return &Command{Status: TimedOut, Why: fmt.Sprintf("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))}
 	}
 	if p.TaskTimeout > 0 && s.Spent.Active >= p.TaskTimeout {
-		return Command{Status: TimedOut, Why: fmt.Sprintf("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))}, true
+		return &Command{Status: TimedOut, Why: fmt.Sprintf("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))}
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
-		return Command{Status: TimedOut, Why: fmt.Sprintf("Safety violation: Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())}, true
+		return &Command{Status: TimedOut, Why: fmt.Sprintf("Safety violation: Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())}
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
-		return Command{Status: TimedOut, Why: fmt.Sprintf("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())}, true
+		return &Command{Status: TimedOut, Why: fmt.Sprintf("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())}
 	}
-	return Command{}, false
+	return nil
 }
 
-func (s State) atMaximum() Command {
+func (s *State) atMaximum() *Command {
 	why := fmt.Sprintf("Reached max iterations: %d", s.Limit)
 	switch s.Policy.Kind {
 	case Procedure:
-		c := Command{Status: Completed, Why: why}
+		c := &Command{Status: Completed, Why: why}
 		if s.Red {
 			c.Warnings = []string{"the last iteration's gates were red; the work may not be done"}
 		}
 		return c
 	case Controlled:
-		return Command{Status: Pending, Why: why, Question: s.question(fmt.Sprintf("After %d attempts the work does not pass. How should it go on?", s.Iteration))}
+		return &Command{Status: Pending, Why: why, Question: s.question(fmt.Sprintf("After %d attempts the work does not pass. How should it go on?", s.Iteration))}
 	}
-	return Command{Status: TimedOut, Why: why}
+	return &Command{Status: TimedOut, Why: why}
 }
 
 // guard asks the guards in their order.
-func (s State) guard(r Record) (Command, bool) {
+func (s *State) guard(r *Record) *Command {
 	if r.Outcome == Waited {
-		return Command{}, false
+		return nil
 	}
-	p := s.Policy
-	trips := [...]func() (Trip, bool){
-		func() (Trip, bool) { return s.Guards.Breaker(p.FailureThreshold) },
-		s.Guards.Regression,
-		func() (Trip, bool) { return s.Guards.Thrash(p.Thrashing) },
-		s.Guards.Oscillate,
-		func() (Trip, bool) { return s.Guards.Repeat(p.Repeated) },
+	p, g := &s.Policy, &s.Guards
+	t, tripped := g.Breaker(p.FailureThreshold)
+	if !tripped {
+		t, tripped = g.Regression()
 	}
-	for _, ask := range trips {
-		if t, tripped := ask(); tripped {
-			return s.tripped(t), true
-		}
+	if !tripped {
+		t, tripped = g.Thrash(p.Thrashing)
+	}
+	if !tripped {
+		t, tripped = g.Oscillate()
+	}
+	if !tripped {
+		t, tripped = g.Repeat(p.Repeated)
+	}
+	if tripped {
+		return s.tripped(t)
 	}
 	return s.stuck()
 }
 
-func (s State) tripped(t Trip) Command {
-	c := Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
+func (s *State) tripped(t Trip) *Command {
+	c := &Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
 	switch s.Policy.Kind {
 	case Task, Controlled:
 		c.Status = Blocked
@@ -287,42 +304,43 @@ func (s State) tripped(t Trip) Command {
 
 // stuck pauses when the policy says so, or when nothing else would ever end
 // the run: a procedure without a maximum.
-func (s State) stuck() (Command, bool) {
-	p := s.Policy
+func (s *State) stuck() *Command {
+	p := &s.Policy
 	endless := p.Kind == Procedure && s.Limit == 0
 	t, tripped := s.Guards.Stuck(p.Stuck)
 	if !tripped && endless {
 		t, tripped = s.Guards.Idling(p.Stuck)
 	}
 	if !tripped || (!p.PauseOnStuck && !endless) {
-		return Command{}, false
+		return nil
 	}
-	return Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.question(t.Message + "\n\nHow should it go on?")}, true
+	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.question(t.Message + "\n\nHow should it go on?")}
 }
 
 // permanent ends a run whose failure only a person can cure, instead of
 // burning iterations on it.
-func (s State) permanent(r Record) (Command, bool) {
+func (s *State) permanent(r *Record) *Command {
 	f := r.Failure
 	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent {
-		return Command{}, false
+		return nil
 	}
-	c := Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
+	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
 	if s.Policy.Kind == Workflow {
 		c.Question = s.question(c.Why)
 	}
-	return c, true
+	return c
 }
 
 // again chooses a strategy and issues the next iteration.
-func (s State) again(e Event, r Record, warnings []string) (State, Command) {
+func (s *State) again(e *Event, r *Record, warnings []string) {
 	why, rewind := "", 0
 	if r.Outcome == Failed && r.Failure != nil && s.Policy.Strategy == "" {
-		s, why, rewind = s.choose(r)
+		why, rewind = s.choose(r)
 	} else if r.Outcome == Success && s.Policy.Strategy == "" {
 		s.Strategy = strategy.Default
 	}
-	s, c := s.next(s.feedback(r))
+	s.next(s.feedback(r))
+	c := &s.Command
 	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
 	if st, ok := strategy.Lookup(s.Strategy); ok {
 		c.SkipOptional = st.SkipOptional
@@ -331,17 +349,15 @@ func (s State) again(e Event, r Record, warnings []string) (State, Command) {
 		s.Status = Waiting
 		c.Kind, c.Until, c.Why = Wait, s.until(e, backoff(s.Guards.Failures, e.Seed)), "backoff after "+string(r.Failure.Class)
 	}
-	s.Command = c
-	return s, c
 }
 
 // choose takes the next strategy after a failed iteration.
-func (s State) choose(r Record) (State, string, int) {
+func (s *State) choose(r *Record) (why string, rewind int) {
 	class := r.Failure.Class
 	used := strategy.Use{Class: class, Strategy: s.Strategy}
-	s.Used = append(append(make([]strategy.Use, 0, len(s.Used)+1), s.Used...), used)
-	if len(s.Used) > maxUsed {
-		s.Used = s.Used[len(s.Used)-maxUsed:]
+	if !slices.Contains(s.Used, used) {
+		from := max(0, len(s.Used)+1-maxUsed)
+		s.Used = append(append(make([]strategy.Use, 0, len(s.Used)-from+1), s.Used[from:]...), used)
 	}
 	name, why := strategy.Next(strategy.Situation{
 		Current: s.Strategy, Class: class, Failed: s.Used,
@@ -349,7 +365,6 @@ func (s State) choose(r Record) (State, string, int) {
 		CanRewind: s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0, HasOptional: s.Policy.HasOptional,
 	})
 	s.Strategy = name
-	rewind := 0
 	if st, ok := strategy.Lookup(name); ok {
 		if st.Fallback {
 			s.Fallback++
@@ -358,13 +373,13 @@ func (s State) choose(r Record) (State, string, int) {
 			rewind = s.Best.Number
 		}
 	}
-	return s, why, rewind
+	return why, rewind
 }
 
 const maxUsed = 100
 
 // warnings are what a person should see of an iteration that did not end the run.
-func (s State) warnings(r Record) []string {
+func (s *State) warnings(r *Record) []string {
 	var w []string
 	if ok := r.Valid() && r.Signal.Kind == signal.Complete; ok {
 		w = append(w, "the agent claimed COMPLETE, but verification does not pass; the claim does not count")
@@ -380,7 +395,7 @@ func (s State) warnings(r Record) []string {
 	return w
 }
 
-func (s State) nearCost() bool {
+func (s *State) nearCost() bool {
 	return s.Policy.MaxCost > 0 && s.Spent.Cost*5 >= s.Policy.MaxCost*4
 }
 

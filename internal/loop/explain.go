@@ -3,13 +3,14 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // feedback is what the next prompt says about this iteration.
-func (s State) feedback(r Record) *Feedback {
+func (s *State) feedback(r *Record) *Feedback {
 	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.tried(r.Number)}
 	if a := r.Failure; a != nil && r.Outcome == Failed {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
@@ -29,7 +30,7 @@ func (s State) feedback(r Record) *Feedback {
 const noteCut = "The iteration before this one was interrupted; its changes may be incomplete."
 
 // lastFeedback is what a resumed run still knows.
-func (s State) lastFeedback() *Feedback {
+func (s *State) lastFeedback() *Feedback {
 	f := &Feedback{}
 	if n := len(s.Recent); n > 0 {
 		last := s.Recent[n-1]
@@ -47,29 +48,38 @@ func (s State) lastFeedback() *Feedback {
 const maxTried = 5
 
 // tried has a line for each failed iteration before number, oldest first.
-func (s State) tried(number int) []string {
-	var lines []string
-	for _, p := range s.Recent {
-		if p.Outcome == Failed && p.Number < number {
-			lines = append(lines, p.line())
+func (s *State) tried(number int) []string {
+	var failed []*Past
+	for i := range s.Recent {
+		if p := &s.Recent[i]; p.Outcome == Failed && p.Number < number {
+			failed = append(failed, p)
 		}
 	}
-	return lines[max(0, len(lines)-maxTried):]
+	failed = failed[max(0, len(failed)-maxTried):]
+	if len(failed) == 0 {
+		return nil
+	}
+	lines := make([]string, len(failed))
+	for i, p := range failed {
+		lines[i] = p.line()
+	}
+	return lines
 }
 
-func (p Past) line() string {
+func (p *Past) line() string {
 	what := p.Summary
 	if what == "" {
 		what = string(p.Outcome)
 	}
-	return fmt.Sprintf("Iteration %d (%s): %s", p.Number, p.Strategy, what)
+	return "Iteration " + strconv.Itoa(p.Number) + " (" + p.Strategy + "): " + what
 }
 
 // question makes an escalation from what was tried.
-func (s State) question(text string) *Question {
+func (s *State) question(text string) *Question {
 	q := &Question{Text: text, Options: []string{"Go on with advice", "Go on as before", "Undo the run's changes"}}
 	var history []failure.Analysis
-	for _, p := range s.Recent {
+	for i := range s.Recent {
+		p := &s.Recent[i]
 		q.Attempts = append(q.Attempts, p.line())
 		if p.Outcome == Failed {
 			history = append(history, failure.Analysis{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary})
@@ -98,11 +108,11 @@ func (s State) CanResume(p *Policy) error {
 	case Pending:
 		return ErrNeedsAnswer
 	}
-	next := s.raise(p)
+	s.raise(p) // on a copy
 	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
-		next = next.rearm()
+		s.rearm()
 	}
-	if c, stop := next.limits(); stop {
+	if c := s.limits(); c != nil {
 		return fmt.Errorf("%w: %s", ErrAtLimit, c.Why)
 	}
 	return nil

@@ -71,14 +71,19 @@ type Sight struct {
 // Observe returns the guards after one more iteration. It does not change g's
 // slices.
 func (g Guards) Observe(s Sight) Guards {
-	changed := !s.TreeKnown || s.TreeBefore != s.TreeAfter
-	better := g.Scored > 0 && s.Score > g.Top
-	g = g.observeOutcome(s, changed)
-	g = g.observeScore(s.Score)
-	return g.observeProgress(s, changed, better)
+	g.observe(&s)
+	return g
 }
 
-func (g Guards) observeOutcome(s Sight, changed bool) Guards {
+func (g *Guards) observe(s *Sight) {
+	changed := !s.TreeKnown || s.TreeBefore != s.TreeAfter
+	better := g.Scored > 0 && s.Score > g.Top
+	g.observeOutcome(s, changed)
+	g.observeScore(s.Score)
+	g.observeProgress(s, changed, better)
+}
+
+func (g *Guards) observeOutcome(s *Sight, changed bool) {
 	switch s.Outcome {
 	case Success:
 		g.Failures = 0
@@ -99,14 +104,13 @@ func (g Guards) observeOutcome(s Sight, changed bool) Guards {
 			}
 		}
 	}
-	return g
 }
 
 // observeScore counts declines: a score below the one before, or one that
 // stays below 1 under an earlier better score.
-func (g Guards) observeScore(score int) Guards {
+func (g *Guards) observeScore(score int) {
 	if score < 0 {
-		return g
+		return
 	}
 	if g.Scored > 0 {
 		prev := g.Last[0]
@@ -119,13 +123,12 @@ func (g Guards) observeScore(score int) Guards {
 	g.Last = [3]int{score, g.Last[0], g.Last[1]}
 	g.Top = max(g.Top, score)
 	g.Scored++
-	return g
 }
 
 // observeProgress counts iterations that get nowhere. One that changed
 // nothing is no evidence of being stuck, but a run of them without a claim is
 // idling; outside of git, where a change cannot be seen, silence stands for it.
-func (g Guards) observeProgress(s Sight, changed, better bool) Guards {
+func (g *Guards) observeProgress(s *Sight, changed, better bool) {
 	fresh := s.TreeKnown && changed && !contains(g.Trees, s.TreeAfter)
 	progress := s.Commits > 0 || fresh || better || s.Progress > g.Progress
 	if fresh {
@@ -146,7 +149,6 @@ func (g Guards) observeProgress(s Sight, changed, better bool) Guards {
 	default:
 		g.Idle = 0
 	}
-	return g
 }
 
 // Trip is a guard that says stop.
@@ -164,7 +166,7 @@ func CheckMax(next, maximum int) (Trip, bool) {
 }
 
 // Breaker trips at threshold failed iterations in a row; 0 is off.
-func (g Guards) Breaker(threshold int) (Trip, bool) {
+func (g *Guards) Breaker(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Failures < threshold {
 		return Trip{}, false
 	}
@@ -174,7 +176,7 @@ func (g Guards) Breaker(threshold int) (Trip, bool) {
 
 // Regression trips when the last three scores fall strictly or the last three
 // iterations all decline.
-func (g Guards) Regression() (Trip, bool) {
+func (g *Guards) Regression() (Trip, bool) {
 	falling := g.Last[0] < g.Last[1] && g.Last[1] < g.Last[2]
 	if g.Scored < 3 || (!falling && g.Declines < 3) {
 		return Trip{}, false
@@ -185,7 +187,7 @@ func (g Guards) Regression() (Trip, bool) {
 
 // ConsecutiveDeclines is what document 4 reports: at most 2, and 0 for fewer
 // than three scores.
-func (g Guards) ConsecutiveDeclines() int {
+func (g *Guards) ConsecutiveDeclines() int {
 	if g.Scored < 3 {
 		return 0
 	}
@@ -193,7 +195,7 @@ func (g Guards) ConsecutiveDeclines() int {
 }
 
 // Thrash trips when a file is in threshold failed iterations; 0 is off.
-func (g Guards) Thrash(threshold int) (Trip, bool) {
+func (g *Guards) Thrash(threshold int) (Trip, bool) {
 	if threshold <= 0 {
 		return Trip{}, false
 	}
@@ -209,7 +211,7 @@ func (g Guards) Thrash(threshold int) (Trip, bool) {
 }
 
 // ThrashingFiles lists the files at or over the threshold, oldest first.
-func (g Guards) ThrashingFiles(threshold int) []string {
+func (g *Guards) ThrashingFiles(threshold int) []string {
 	var files []string
 	for _, f := range g.Files {
 		if f.N >= threshold {
@@ -220,7 +222,7 @@ func (g Guards) ThrashingFiles(threshold int) []string {
 }
 
 // Oscillate trips at the second return to the tree of a failed iteration.
-func (g Guards) Oscillate() (Trip, bool) {
+func (g *Guards) Oscillate() (Trip, bool) {
 	if g.Returns < 2 {
 		return Trip{}, false
 	}
@@ -228,7 +230,7 @@ func (g Guards) Oscillate() (Trip, bool) {
 }
 
 // Repeat trips when one failure came in threshold iterations; 0 is off.
-func (g Guards) Repeat(threshold int) (Trip, bool) {
+func (g *Guards) Repeat(threshold int) (Trip, bool) {
 	if threshold <= 0 {
 		return Trip{}, false
 	}
@@ -241,7 +243,7 @@ func (g Guards) Repeat(threshold int) (Trip, bool) {
 }
 
 // Stuck trips after threshold changing iterations without progress; 0 is off.
-func (g Guards) Stuck(threshold int) (Trip, bool) {
+func (g *Guards) Stuck(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Still < threshold {
 		return Trip{}, false
 	}
@@ -249,7 +251,7 @@ func (g Guards) Stuck(threshold int) (Trip, bool) {
 }
 
 // Idling trips after threshold iterations that did nothing at all; 0 is off.
-func (g Guards) Idling(threshold int) (Trip, bool) {
+func (g *Guards) Idling(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Idle < threshold {
 		return Trip{}, false
 	}

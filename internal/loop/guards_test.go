@@ -68,7 +68,8 @@ func TestBreaker(t *testing.T) {
 		{"off", []int{fail, fail, fail, fail}, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			trip, trips := history(c.scores...).Breaker(c.threshold)
+			g := history(c.scores...)
+			trip, trips := g.Breaker(c.threshold)
 			if trips != c.trips {
 				t.Fatalf("trips: %v", trips)
 			}

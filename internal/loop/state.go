@@ -118,7 +118,7 @@ type State struct {
 	Red bool `json:"red,omitempty"`
 
 	Strategy string         `json:"strategy"`
-	Used     []strategy.Use `json:"used,omitempty"`
+	Used     []strategy.Use `json:"used,omitempty"`     // each once
 	Fallback int            `json:"fallback,omitempty"` // how many of Policy.Fallback were moved on to
 	Waits    int            `json:"waits,omitempty"`    // in a row
 	Warned   bool           `json:"warned,omitempty"`   // of 80 % of the cost

@@ -9,29 +9,41 @@ import (
 // Step returns the state after e and the command that follows from it. An
 // event that does not fit the state changes nothing and asks for nothing, so
 // an event that is delivered twice does no harm.
+//
+// s is the caller's copy: the methods below change it in place, but never what
+// its slices and pointers share with the state before.
 func Step(s State, e Event) (State, Command) {
-	switch e.Kind {
-	case Started:
-		return start(s, e)
-	case IterationEnded, Recovered:
-		return iterationEnded(s, e)
-	case WaitOver:
-		return waitOver(s, e)
-	case Answered:
-		return answered(s, e)
-	case Resumed:
-		return resumed(s, e)
-	case PauseAsked:
-		return pauseAsked(s)
-	case StopAsked:
-		return stopAsked(s, e)
+	before := s.Seq
+	s.take(&e)
+	if s.Seq == before {
+		return s, Command{}
 	}
-	return s, Command{}
+	return s, s.Command
 }
 
-func start(s State, e Event) (State, Command) {
+// take changes s and issues at most one command.
+func (s *State) take(e *Event) {
+	switch e.Kind {
+	case Started:
+		s.start(e)
+	case IterationEnded, Recovered:
+		s.iterationEnded(e)
+	case WaitOver:
+		s.waitOver(e)
+	case Answered:
+		s.answered(e)
+	case Resumed:
+		s.resumed(e)
+	case PauseAsked:
+		s.pauseAsked()
+	case StopAsked:
+		s.stopAsked(e)
+	}
+}
+
+func (s *State) start(e *Event) {
 	if s.Status != "" || e.Policy == nil {
-		return s, Command{}
+		return
 	}
 	s.Policy = *e.Policy
 	s.Limit = s.Policy.MaxIterations
@@ -40,119 +52,121 @@ func start(s State, e Event) (State, Command) {
 	s.Best = Best{Score: -1}
 	s.Status = Running
 	if s.Limit < 0 || (s.Limit == 0 && s.Policy.Kind != Procedure) {
-		return s.finish(Command{Status: FailedRun, Why: "the policy allows no iteration"})
+		s.finish(&Command{Status: FailedRun, Why: "the policy allows no iteration"})
+		return
 	}
-	if c, stop := s.limits(); stop {
-		return s.finish(c)
+	s.goOn(nil)
+}
+
+// goOn issues the next iteration, unless a limit is reached.
+func (s *State) goOn(f *Feedback) {
+	if c := s.limits(); c != nil {
+		s.finish(c)
+		return
 	}
-	return s.next(nil)
+	s.next(f)
 }
 
 // first is the strategy that a run starts with.
-func (p Policy) first() string {
+func (p *Policy) first() string {
 	if p.Strategy != "" {
 		return p.Strategy
 	}
 	return strategy.Default
 }
 
-func iterationEnded(s State, e Event) (State, Command) {
+func (s *State) iterationEnded(e *Event) {
 	if s.Status != Running || s.Command.Kind != Run || e.For != s.Command.Seq || e.Record == nil {
-		return s, Command{}
+		return
 	}
-	return decide(s.spend(e), e)
+	s.spend(e)
+	s.decide(e)
 }
 
 // spend adds up what the record used; nothing that was paid is forgotten.
-func (s State) spend(e Event) State {
+func (s *State) spend(e *Event) {
 	r := e.Record
-	s = s.tick(e.At)
+	s.tick(e.At)
 	s.Spent.Active += max(0, r.Elapsed)
 	s.Spent.Cost += max(0, r.Cost)
 	s.Spent.CostKnown = s.Spent.CostKnown || (r.CostSource != "none" && r.CostSource != "")
 	s.Spent.TokensIn += max(0, r.TokensIn)
 	s.Spent.TokensOut += max(0, r.TokensOut)
 	s.Spent.Calls += max(0, r.Calls)
-	return s
 }
 
 // tick lets the wall clock of an active run go on to at.
-func (s State) tick(at time.Time) State {
+func (s *State) tick(at time.Time) {
 	if d := at.Sub(s.LastAt); d > 0 {
 		s.Spent.Wall += d
 		s.LastAt = at
 	}
-	return s
 }
 
-func waitOver(s State, e Event) (State, Command) {
+func (s *State) waitOver(e *Event) {
 	if s.Status != Waiting || e.For != s.Command.Seq {
-		return s, Command{}
+		return
 	}
-	s = s.tick(e.At)
-	if c, stop := s.limits(); stop {
-		return s.finish(c)
+	s.tick(e.At)
+	if c := s.limits(); c != nil {
+		s.finish(c)
+		return
 	}
-	again := s.Command
+	again := &s.Command
 	s.Status = Running
-	return s.issue(Command{
+	s.issue(&Command{
 		Kind: Run, Why: "the wait is over", Iteration: again.Iteration, Attempt: s.Attempts + 1,
 		Agent: s.agent(), Strategy: s.Strategy, StrategyWhy: again.StrategyWhy, Feedback: again.Feedback, Limits: s.bounds(),
 		Rewind: again.Rewind, SkipOptional: again.SkipOptional,
 	})
 }
 
-func pauseAsked(s State) (State, Command) {
+func (s *State) pauseAsked() {
 	switch s.Status {
 	case Running:
 		s.PauseAsked = true
 	case Waiting:
-		return s.finish(Command{Status: Paused, Why: "paused while waiting"})
+		s.finish(&Command{Status: Paused, Why: "paused while waiting"})
 	}
-	return s, Command{}
 }
 
 // stopAsked ends a wait at once. While an iteration runs it is noted: who
 // performs the command ends the agent, and the iteration's end finishes.
-func stopAsked(s State, e Event) (State, Command) {
+func (s *State) stopAsked(e *Event) {
 	switch s.Status {
 	case Running:
 		if s.StopAsked == NoCause {
 			s.StopAsked = e.Cause
 		}
 	case Waiting:
-		s = s.tick(e.At)
-		return s.finish(stopCommand(e.Cause))
+		s.tick(e.At)
+		s.finish(stopCommand(e.Cause))
 	case Pending, Paused:
-		return s.finish(stopCommand(e.Cause))
+		s.finish(stopCommand(e.Cause))
 	}
-	return s, Command{}
 }
 
-func stopCommand(c Cause) Command {
+func stopCommand(c Cause) *Command {
 	switch c {
 	case CauseStop:
-		return Command{Status: Stopped, Why: "stopped by pawl stop"}
+		return &Command{Status: Stopped, Why: "stopped by pawl stop"}
 	case CauseTerminate:
-		return Command{Status: Interrupted, Why: "terminated"}
+		return &Command{Status: Interrupted, Why: "terminated"}
 	case CauseHangup:
-		return Command{Status: Interrupted, Why: "the terminal hung up"}
+		return &Command{Status: Interrupted, Why: "the terminal hung up"}
 	}
-	return Command{Status: Interrupted, Why: "interrupted"}
+	return &Command{Status: Interrupted, Why: "interrupted"}
 }
 
-func answered(s State, e Event) (State, Command) {
+func (s *State) answered(e *Event) {
 	switch s.Status {
 	case Pending, Blocked, Aborted, FailedRun, Paused:
 	default:
-		return s, Command{}
+		return
 	}
 	q := s.Question
-	s = s.rearm()
+	s.rearm()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
-	if c, stop := s.limits(); stop {
-		return s.finish(c)
-	}
 	f := &Feedback{Iteration: s.Iteration, Answer: e.Text}
 	if q != nil {
 		f.Question = q.Text
@@ -160,31 +174,28 @@ func answered(s State, e Event) (State, Command) {
 	if n := len(s.Recent); n > 0 {
 		f.Summary = s.Recent[n-1].Summary
 	}
-	return s.next(f)
+	s.goOn(f)
 }
 
-func resumed(s State, e Event) (State, Command) {
+func (s *State) resumed(e *Event) {
 	if s.CanResume(e.Policy) != nil {
-		return s, Command{}
+		return
 	}
-	s = s.raise(e.Policy)
+	s.raise(e.Policy)
 	switch {
 	case s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun:
-		s = s.rearm()
+		s.rearm()
 	case s.Question != nil: // paused by a guard, which counts from here
 		s.Guards, s.Question = Guards{}, nil
 	}
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	s.StopAsked, s.PauseAsked = NoCause, false
-	if c, stop := s.limits(); stop {
-		return s.finish(c)
-	}
-	return s.next(s.lastFeedback())
+	s.goOn(s.lastFeedback())
 }
 
 // rearm lets the guards count from here and grants a fresh allowance of
 // iterations. Cost, numbering and history stay.
-func (s State) rearm() State {
+func (s *State) rearm() {
 	s.Guards = Guards{}
 	s.Waits = 0
 	s.Used = nil
@@ -194,14 +205,13 @@ func (s State) rearm() State {
 	if s.Policy.MaxIterations > 0 {
 		s.Limit = max(s.Limit, s.Iteration+s.Policy.MaxIterations)
 	}
-	return s
 }
 
 // raise takes the limits of the policy as it is now. A maximum that was named
 // anew is the highest number from now on.
-func (s State) raise(p *Policy) State {
+func (s *State) raise(p *Policy) {
 	if p == nil {
-		return s
+		return
 	}
 	if p.MaxIterations != s.Policy.MaxIterations {
 		s.Limit = p.MaxIterations
@@ -210,42 +220,40 @@ func (s State) raise(p *Policy) State {
 	if s.Limit > 0 {
 		s.Limit = max(s.Limit, s.Iteration)
 	}
-	return s
 }
 
 // issue makes c the command that is being carried out.
-func (s State) issue(c Command) (State, Command) {
+func (s *State) issue(c *Command) {
 	s.Seq++
-	c.Seq = s.Seq
-	s.Command = c
-	return s, c
+	s.Command = *c
+	s.Command.Seq = s.Seq
 }
 
 // finish ends this session of the run with c.Status. Ask is for a question
 // that must be answered before the run goes on.
-func (s State) finish(c Command) (State, Command) {
+func (s *State) finish(c *Command) {
 	c.Kind = Finish
 	if c.Status == Pending {
 		c.Kind = Ask
 	}
 	s.Status, s.Why, s.Question = c.Status, c.Why, c.Question
 	s.StopAsked, s.PauseAsked = NoCause, false
-	return s.issue(c)
+	s.issue(c)
 }
 
 // next issues the next iteration.
-func (s State) next(f *Feedback) (State, Command) {
+func (s *State) next(f *Feedback) {
 	if f != nil && f.Iteration == 0 && f.Answer == "" && len(f.Notes) == 0 {
 		f = nil
 	}
-	return s.issue(Command{
+	s.issue(&Command{
 		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
 		Feedback: f, Limits: s.bounds(),
 	})
 }
 
 // agent is the program for the next iteration.
-func (s State) agent() string {
+func (s *State) agent() string {
 	if st, ok := strategy.Lookup(s.Strategy); ok && st.Stronger && s.Policy.Stronger != "" {
 		return s.Policy.Stronger
 	}
@@ -256,8 +264,8 @@ func (s State) agent() string {
 }
 
 // bounds are the limits of one iteration: its own, and what is left of the run's.
-func (s State) bounds() CommandLimits {
-	p := s.Policy
+func (s *State) bounds() CommandLimits {
+	p := &s.Policy
 	wall := p.IterationTimeout
 	if st, ok := strategy.Lookup(s.Strategy); ok && st.TimeoutFactor > 1 {
 		wall *= time.Duration(st.TimeoutFactor)

@@ -16,49 +16,53 @@ const (
 // wait answers a limit of the model provider: wait until the named time, else
 // back off; a named time over max_wait takes the next fallback agent at once,
 // or asks. Too many waits in a row ask too.
-func (s State) wait(e Event, r Record) (State, Command) {
+func (s *State) wait(e *Event, r *Record) {
 	s.Waits++
 	if s.PauseAsked {
-		return s.finish(Command{Status: Paused, Why: "paused at the end of the attempt"})
+		s.finish(&Command{Status: Paused, Why: "paused at the end of the attempt"})
+		return
 	}
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
 		why := fmt.Sprintf("%s, and %d waits in a row did not help", waitReason(r), s.Policy.MaxWaits)
-		return s.finish(Command{Status: Pending, Why: why, Question: s.question(why + ". How should it go on?")})
+		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why + ". How should it go on?")})
+		return
 	}
 	until := r.Failure.WaitUntil
 	if until.Sub(e.At) > s.Policy.MaxWait && s.Policy.MaxWait > 0 {
-		return s.longWait(r, until)
+		s.longWait(r, until)
+		return
 	}
 	if !until.After(e.At) {
 		until = e.At.Add(backoff(s.Waits, e.Seed))
 	}
 	s.Status = Waiting
-	c := s.Command
-	return s.issue(Command{
+	c := &s.Command
+	s.issue(&Command{
 		Kind: Wait, Until: s.until(e, until.Sub(e.At)), Why: waitReason(r), Iteration: c.Iteration, Attempt: c.Attempt,
 		Feedback: c.Feedback, Agent: c.Agent, Strategy: c.Strategy, SkipOptional: c.SkipOptional,
 	})
 }
 
 // until is the end of a wait of d, at the latest the end of the run's time.
-func (s State) until(e Event, d time.Duration) time.Time {
+func (s *State) until(e *Event, d time.Duration) time.Time {
 	return e.At.Add(least(d, remaining(s.Policy.Timeout, s.Spent.Wall)))
 }
 
-func (s State) longWait(r Record, until time.Time) (State, Command) {
+func (s *State) longWait(r *Record, until time.Time) {
 	why := fmt.Sprintf("%s until %s, which is longer than max_wait (%s)", waitReason(r), until.Format("2006-01-02 15:04"), Duration(s.Policy.MaxWait))
 	if s.Fallback >= len(s.Policy.Fallback) {
-		return s.finish(Command{Status: Pending, Why: why, Question: s.question(why + ". How should it go on?")})
+		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why + ". How should it go on?")})
+		return
 	}
 	s.Fallback++
-	c := s.Command
-	return s.issue(Command{
+	c := &s.Command
+	s.issue(&Command{
 		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
 		StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback, Limits: s.bounds(), SkipOptional: c.SkipOptional,
 	})
 }
 
-func waitReason(r Record) string {
+func waitReason(r *Record) string {
 	switch r.Failure.Class {
 	case failure.QuotaExhausted:
 		return "usage limit of " + r.Agent

@@ -72,9 +72,9 @@ var workClasses = []failure.Class{
 
 // Lookup returns the strategy of that name.
 func Lookup(name string) (Strategy, bool) {
-	for _, s := range builtin {
-		if s.Name == name {
-			return s, true
+	for i := range builtin {
+		if builtin[i].Name == name {
+			return builtin[i], true
 		}
 	}
 	return Strategy{}, false
@@ -109,9 +109,9 @@ type Situation struct {
 // for it in this run, highest priority first; when all are used up they are
 // tried again in turn, and where none fits the strategy stays.
 func Next(s Situation) (name, why string) {
-	var fits []Strategy
-	for _, c := range builtin {
-		if madeFor(c, s.Class) && effective(c, s) {
+	fits := make([]*Strategy, 0, 8) // on the stack
+	for i := range builtin {
+		if c := &builtin[i]; c.madeFor(s.Class) && c.effective(&s) {
 			fits = append(fits, c)
 		}
 	}
@@ -132,7 +132,7 @@ func Next(s Situation) (name, why string) {
 	return fits[0].Name, "all made for " + string(s.Class) + " were tried; in turn"
 }
 
-func madeFor(c Strategy, class failure.Class) bool {
+func (c *Strategy) madeFor(class failure.Class) bool {
 	for _, k := range c.Classes {
 		if k == class {
 			return true
@@ -141,7 +141,7 @@ func madeFor(c Strategy, class failure.Class) bool {
 	return false
 }
 
-func effective(c Strategy, s Situation) bool {
+func (c *Strategy) effective(s *Situation) bool {
 	switch {
 	case c.Fallback:
 		return s.CanFallback
