@@ -1,0 +1,90 @@
+package codex
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+)
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"permissive", "normal", "paranoid", ""} {
+		got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "gpt-5", Safety: level, Env: []string{"A=1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "codex exec --json --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check --disable plugins --disable apps" +
+			" -c analytics.enabled=false -c check_for_update_on_startup=false --model gpt-5 -"
+		if strings.Join(got.Args, " ") != want {
+			t.Errorf("%s: args are %q", level, got.Args)
+		}
+		if got.Stdin != "/run/prompt.md" || got.Parser != "codex" || got.Grace <= 0 || !slices.Equal(got.Env, []string{"A=1"}) {
+			t.Errorf("%s: start is %+v", level, got)
+		}
+	}
+}
+
+func TestUsersCommand(t *testing.T) {
+	t.Parallel()
+	got, err := Adapter{}.Start(agent.Invocation{Command: []string{"/opt/codex", "--profile", "x"}})
+	if err != nil || !slices.Equal(got.Args[:5], []string{"/opt/codex", "--profile", "x", "exec", "--json"}) || got.Args[len(got.Args)-1] != "-" {
+		t.Errorf("args are %q, %v", got.Args, err)
+	}
+}
+
+// The state is pawl's only where nothing of the user's own is needed.
+func TestStateFolder(t *testing.T) {
+	t.Parallel()
+	key := func(name string) string { return map[string]string{"CODEX_API_KEY": "k", "OPENAI_API_KEY": "k"}[name] }
+	login := func(name string) string { return map[string]string{"OPENAI_API_KEY": "k"}[name] }
+	for _, test := range []struct {
+		name    string
+		adapter Adapter
+		in      agent.Invocation
+		want    bool
+	}{
+		{"a login", Adapter{}, agent.Invocation{StateDir: "/state"}, false},
+		{"a key that it does not read", Adapter{login}, agent.Invocation{StateDir: "/state"}, false},
+		{"a key", Adapter{key}, agent.Invocation{StateDir: "/state"}, true},
+		{"a key taken away", Adapter{key}, agent.Invocation{StateDir: "/state", Env: []string{"CODEX_API_KEY="}}, false},
+		{"isolate", Adapter{}, agent.Invocation{StateDir: "/state", Isolate: true}, true},
+		{"no folder", Adapter{key}, agent.Invocation{Isolate: true}, false},
+	} {
+		got, err := test.adapter.Start(test.in)
+		if err != nil || slices.Contains(got.Env, "CODEX_HOME=/state") != test.want {
+			t.Errorf("%s: env is %q, %v", test.name, got.Env, err)
+		}
+	}
+}
+
+// The limit is in characters; bytes may be more.
+func TestPromptLimit(t *testing.T) {
+	t.Parallel()
+	file := func(text string) agent.Invocation {
+		path := filepath.Join(t.TempDir(), "prompt.md")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return agent.Invocation{PromptFile: path, PromptSize: int64(len(text))}
+	}
+	for _, test := range []struct {
+		name string
+		in   agent.Invocation
+		want string
+	}{
+		{"at the limit", agent.Invocation{PromptSize: maxPrompt}, ""},
+		{"more bytes, not more characters", file(strings.Repeat("ä", maxPrompt)), ""},
+		{"one character more", file(strings.Repeat("ä", maxPrompt) + "x"), "1048577 characters and the program takes at most 1048576; shorten the prompt"},
+		{"more than characters can be", agent.Invocation{PromptSize: 4*maxPrompt + 1}, "shorten the prompt"},
+		{"no file", agent.Invocation{PromptFile: filepath.Join(t.TempDir(), "no"), PromptSize: maxPrompt + 1}, "cannot read the prompt for codex"},
+	} {
+		_, err := Adapter{}.Start(test.in)
+		if (err == nil) != (test.want == "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: error is %v", test.name, err)
+		}
+	}
+}
