@@ -1,7 +1,6 @@
 package config
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -9,12 +8,12 @@ import (
 // in bold, each followed by code on its line or in a fenced block.
 
 var (
-	mdHeading    = regexp.MustCompile(`^(#{1,6})\s+(.*?)\s*#*$`)
-	mdSection    = regexp.MustCompile(`(?i)^build\s*/\s*test\s*/\s*lint( commands)?$`)
-	mdLabel      = regexp.MustCompile(`^\s*(?:[-*+]\s+)?(?:\*\*|__)([^*_]+?):?(?:\*\*|__)\s*:?\s*(.*)$`)
-	mdCode       = regexp.MustCompile("`([^`]+)`")
-	mdFence      = regexp.MustCompile("^\\s*(```+|~~~+)")
-	mdUnrequired = regexp.MustCompile(`(?i)^\W*(not required|manual verification|none|n/a)\b`)
+	mdHeading    = lazily(`^(#{1,6})\s+(.*?)\s*#*$`)
+	mdSection    = lazily(`(?i)^build\s*/\s*test\s*/\s*lint( commands)?$`)
+	mdLabel      = lazily(`^\s*(?:[-*+]\s+)?(?:\*\*|__)([^*_]+?):?(?:\*\*|__)\s*:?\s*(.*)$`)
+	mdCode       = lazily("`([^`]+)`")
+	mdFence      = lazily("^\\s*(```+|~~~+)")
+	mdUnrequired = lazily(`(?i)^\W*(not required|manual verification|none|n/a)\b`)
 )
 
 var mdKinds = map[string]string{
@@ -28,7 +27,7 @@ func (r repository) agentsFile() (gates []ProposedGate, none map[string]bool) {
 	none = map[string]bool{}
 	lines := mdCommands(r.text("AGENTS.md"))
 	for i := 0; i < len(lines); i++ {
-		m := mdLabel.FindStringSubmatch(lines[i])
+		m := mdLabel().FindStringSubmatch(lines[i])
 		if m == nil {
 			continue
 		}
@@ -37,11 +36,11 @@ func (r repository) agentsFile() (gates []ProposedGate, none map[string]bool) {
 			continue
 		}
 		body := []string{m[2]}
-		for i+1 < len(lines) && mdLabel.FindStringSubmatch(lines[i+1]) == nil {
+		for i+1 < len(lines) && mdLabel().FindStringSubmatch(lines[i+1]) == nil {
 			i++
 			body = append(body, lines[i])
 		}
-		if mdUnrequired.MatchString(strings.Join(body, " ")) {
+		if mdUnrequired().MatchString(strings.Join(body, " ")) {
 			none[kind] = true
 			continue
 		}
@@ -57,7 +56,7 @@ func mdCommands(text string) []string {
 	var out []string
 	level, fence := 0, ""
 	for line := range strings.SplitSeq(text, "\n") {
-		if m := mdFence.FindStringSubmatch(line); m != nil {
+		if m := mdFence().FindStringSubmatch(line); m != nil {
 			switch {
 			case fence == "":
 				fence = m[1]
@@ -65,9 +64,9 @@ func mdCommands(text string) []string {
 				fence = ""
 			}
 		}
-		if m := mdHeading.FindStringSubmatch(line); m != nil && fence == "" {
+		if m := mdHeading().FindStringSubmatch(line); m != nil && fence == "" {
 			switch {
-			case level == 0 && mdSection.MatchString(m[2]):
+			case level == 0 && mdSection().MatchString(m[2]):
 				level = len(m[1])
 				continue
 			case level > 0 && len(m[1]) <= level:
@@ -85,13 +84,13 @@ func mdCommands(text string) []string {
 // the lines. Several commands are joined, so that the first failure stops.
 func mdCommand(body []string) string {
 	for i, line := range body {
-		m := mdFence.FindStringSubmatch(line)
+		m := mdFence().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
 		var block []string
 		for _, inside := range body[i+1:] {
-			if end := mdFence.FindStringSubmatch(inside); len(end) > 1 && strings.HasPrefix(end[1], m[1]) {
+			if end := mdFence().FindStringSubmatch(inside); len(end) > 1 && strings.HasPrefix(end[1], m[1]) {
 				break
 			}
 			block = append(block, inside)
@@ -100,7 +99,7 @@ func mdCommand(body []string) string {
 	}
 	var commands []string
 	for _, line := range body {
-		for _, m := range mdCode.FindAllStringSubmatch(line, -1) {
+		for _, m := range mdCode().FindAllStringSubmatch(line, -1) {
 			commands = append(commands, m[1])
 		}
 		// Code after the first paragraph explains; it is no command.

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +41,7 @@ func (k *checker) all() {
 func (k *checker) namedAgents() {
 	for _, name := range sortedKeys(k.Agents.Named) {
 		path := joinPath("agents", name)
-		if !validName.MatchString(name) {
+		if !validName().MatchString(name) {
 			k.fail(path, "", "%q cannot be the name of an agent: use letters, digits, - and _", name)
 		}
 		a := k.Agents.Named[name]
@@ -80,14 +79,14 @@ func (k *checker) agentReferences() {
 }
 
 // validName fits a file name and is told from a file by `pawl run`.
-var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+var validName = lazily(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
 func (k *checker) procedures() {
 	for _, name := range sortedKeys(k.Procedures) {
 		p := k.Procedures[name]
 		path := joinPath("procedures", name)
 		ext := strings.ToLower(filepath.Ext(name))
-		if !validName.MatchString(name) || ext == ".yaml" || ext == ".yml" {
+		if !validName().MatchString(name) || ext == ".yaml" || ext == ".yml" {
 			k.fail(path, "", "%q cannot be the name of a procedure: use letters, digits, - and _", name)
 		}
 		if len(p.Observe)+len(p.Orient)+len(p.Decide)+len(p.Act) == 0 {
@@ -155,7 +154,7 @@ func (k *checker) ownStrategies() {
 	for i, s := range k.Strategies {
 		path := fmt.Sprintf("strategies[%d]", i)
 		switch {
-		case !validName.MatchString(s.Name):
+		case !validName().MatchString(s.Name):
 			k.fail(path, "", "%s needs a name of letters, digits, - and _", path)
 		case slices.Contains(taken, s.Name):
 			k.fail(path, "", "%s has the name %q, which is taken", path, s.Name)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -44,13 +43,13 @@ func found(kind, command, from string) ProposedGate {
 }
 
 // makeTarget is a rule's line: a name, a colon, and no assignment.
-var makeTarget = regexp.MustCompile(`(?m)^([A-Za-z0-9_-]+)[ \t]*:(?:[^=]|$)`)
+var makeTarget = lazily(`(?m)^([A-Za-z0-9_-]+)[ \t]*:(?:[^=]|$)`)
 
 // makefile finds the targets test (else check), lint and typecheck.
 func (r repository) makefile() []ProposedGate {
 	for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} {
 		targets := map[string]bool{}
-		for _, m := range makeTarget.FindAllStringSubmatch(r.text(name), -1) {
+		for _, m := range makeTarget().FindAllStringSubmatch(r.text(name), -1) {
 			targets[m[1]] = true
 		}
 		var gates []ProposedGate

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -23,7 +22,7 @@ type Entry struct {
 // hidden replaces a secret.
 const hidden = "***"
 
-var secretName = regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSWORD`)
+var secretName = lazily(`(?i)KEY|TOKEN|SECRET|PASSWORD`)
 
 // Entries are all effective values in the order of the schema, entries with
 // names of the user's own sorted by name. What is not set and has no default
@@ -94,7 +93,7 @@ func (l *lister) table(sp *spec, v reflect.Value, path string, free bool) {
 	}
 	for _, name := range sortedKeys(names) {
 		below := joinPath(path, name)
-		if sp.elem.leaf() && secretName.MatchString(name) {
+		if sp.elem.leaf() && secretName().MatchString(name) {
 			l.add(below, hidden)
 			continue
 		}
@@ -141,15 +140,15 @@ func hideAddress(address string) string {
 }
 
 // plainFlow is text that needs no quotes in a YAML list or as a YAML value.
-var plainFlow = regexp.MustCompile(`^[A-Za-z./_][A-Za-z0-9./_:=@+-]*$`)
+var plainFlow = lazily(`^[A-Za-z./_][A-Za-z0-9./_:=@+-]*$`)
 
 // notText are words that YAML, or another reader of it, takes for something
 // else than text.
-var notText = regexp.MustCompile(`(?i)^(true|false|yes|no|on|off|y|n|null|~|\.inf|\.nan|\.[0-9].*)$`)
+var notText = lazily(`(?i)^(true|false|yes|no|on|off|y|n|null|~|\.inf|\.nan|\.[0-9].*)$`)
 
 // flow writes a text so that YAML reads it back as text.
 func flow(s string) string {
-	if plainFlow.MatchString(s) && !notText.MatchString(s) && !strings.HasSuffix(s, ":") {
+	if plainFlow().MatchString(s) && !notText().MatchString(s) && !strings.HasSuffix(s, ":") {
 		return s
 	}
 	return quoteYAML(s)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -104,10 +103,10 @@ const maxExcerpt = 160
 
 // secretValue finds a value behind a name that says it is secret. Names are
 // matched in upper case, as variables are written, so that token_budget shows.
-var secretValue = regexp.MustCompile(`([A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*["']?\s*[:=]\s*)(.+)`)
+var secretValue = lazily(`([A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*["']?\s*[:=]\s*)(.+)`)
 
 func excerpt(line string, number, column int) string {
-	line = secretValue.ReplaceAllString(line, "${1}***")
+	line = secretValue().ReplaceAllString(line, "${1}***")
 	runes := []rune(line)
 	start := 0
 	if column > maxExcerpt-20 {

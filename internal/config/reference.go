@@ -2,12 +2,11 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
 // quotes finds what a description quotes; an apostrophe is none.
-var quotes = regexp.MustCompile(`(^|[\s(])'([^']+)'`)
+var quotes = lazily(`(^|[\s(])'([^']+)'`)
 
 // ReferenceTable is the table of every key in Markdown: docs/configuration.md
 // holds it between two markers, and a test keeps it current.
@@ -24,7 +23,7 @@ func ReferenceTable() string {
 		if f.plain() {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes.ReplaceAllString(f.doc, "$1`$2`"))
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes().ReplaceAllString(f.doc, "$1`$2`"))
 		f.rows(&b, f.name)
 	}
 	return b.String()
@@ -76,7 +75,7 @@ func (sp *spec) row(b *strings.Builder, path string) {
 	if def != "" {
 		def = "`" + def + "`"
 	}
-	meaning := quotes.ReplaceAllString(strings.ReplaceAll(sp.doc, "|", `\|`), "$1`$2`")
+	meaning := quotes().ReplaceAllString(strings.ReplaceAll(sp.doc, "|", `\|`), "$1`$2`")
 	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, sp.typeName(), def, meaning)
 }
 
