@@ -232,7 +232,23 @@ func (c *Checkout) composeRules(ctx context.Context, files []string) (rules []by
 	return b.Bytes(), sums, nil
 }
 
+// globalIgnore is the user's own ignore file. Which one that is is asked once:
+// the rules of now are read through pawl's git directory, whose configuration
+// names it since [Open].
 func (c *Checkout) globalIgnore(ctx context.Context) (string, error) {
+	c.globalMu.Lock()
+	defer c.globalMu.Unlock()
+	if c.globalKnown {
+		return c.global, nil
+	}
+	global, err := c.findGlobalIgnore(ctx)
+	if err == nil {
+		c.global, c.globalKnown = global, true
+	}
+	return global, err
+}
+
+func (c *Checkout) findGlobalIgnore(ctx context.Context) (string, error) {
 	set, err := c.Repo.ConfigPath(ctx, "core.excludesFile")
 	if err != nil {
 		return "", err

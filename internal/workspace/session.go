@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,11 +47,15 @@ type session struct {
 	start *start
 }
 
-var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+const nameRunes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// validName reports whether a run id or attempt can be part of a ref.
+// validName reports whether a run id or attempt can be part of a ref: at most
+// 128 letters, digits, "_", "." and "-", the first a letter or digit.
 func validName(s string) bool {
-	return runName.MatchString(s) && !strings.Contains(s, "..") && !strings.HasSuffix(s, ".lock") && !strings.HasSuffix(s, ".")
+	if s == "" || len(s) > 128 || strings.TrimLeft(s, nameRunes+"_.-") != "" || !strings.Contains(nameRunes, s[:1]) {
+		return false
+	}
+	return !strings.Contains(s, "..") && !strings.HasSuffix(s, ".lock") && !strings.HasSuffix(s, ".")
 }
 
 // open takes the run's state for one operation. The caller closes it.

@@ -227,7 +227,7 @@ func (r *session) fresh(ctx context.Context, untracked []string, d *delta) ([]st
 // byStart drops what the rules of the start ignore. Paths for which no rule
 // changed since then need no second look.
 func (r *session) byStart(ctx context.Context, untracked []string) ([]string, error) {
-	if r.start.holdsFor(r.c, untracked) {
+	if len(untracked) == 0 || r.start.holdsFor(r.c, untracked) {
 		return untracked, nil
 	}
 	allowed, err := r.index.UntrackedBy(ctx, r.start.file)
