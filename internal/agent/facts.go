@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"time"
+
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
@@ -21,6 +23,14 @@ type Facts struct {
 // Factual is optionally implemented by an [Adapter] that knows its program's facts.
 type Factual interface {
 	Facts() Facts
+}
+
+// Patient is optionally implemented by an [Adapter] whose program is silent
+// for long while it works, e.g. during a whole test run.
+type Patient interface {
+	// IdleTimeout is the shortest silence that means something; 0 when nothing
+	// special is known. A limit that a user set wins.
+	IdleTimeout() time.Duration
 }
 
 // ExitReader is an adapter whose program says in its exit status what went
