@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -31,7 +30,8 @@ type Options struct {
 	Store *sqlite.Store
 	// Tree is nil outside of git: no snapshots.
 	Tree *workspace.Checkout
-	// Notify is told what happens; it must be quick. Nil tells nobody.
+	// Notify is told what happens, one notice at a time; it must be quick. Nil
+	// tells nobody.
 	Notify func(Notice)
 	// Log gets one record for each phase; nil logs nothing.
 	Log *slog.Logger
@@ -41,33 +41,40 @@ type Options struct {
 	Kill  <-chan struct{}
 }
 
-// Driver drives one run.
+// Driver drives one run. One goroutine owns it, that of Start or Resume; while
+// a command is carried out, a second one has the fields that say so.
 type Driver struct {
 	o      Options
 	plan   Plan
 	id     string
 	self   process.Identity
 	owner  sqlite.Owner
-	state  loop.State
-	n      int64 // number of the last event
 	runDir string
+
+	state loop.State
+	n     int64 // number of the last event
+	setup setup
+	fresh bool   // setup differs from the stored one
+	from  string // the status that the run was resumed from
+
+	telling sync.Mutex // over shown and the telling itself
+	shown   loop.State
 
 	clientMu sync.Mutex
 	client   *supervisor.Client
 
-	base    string   // tree that tampering is measured against
-	lifted  []string // paths that the user changed between sessions
-	head    workspace.Snapshot
+	trees   trees           // of who carries out the command
+	missing bool            // likewise: the run's folder was gone when the run was taken up
 	elapsed []time.Duration // of each iteration, for the state file
 
-	unsaved []sqlite.Step
-	seen    map[int64]bool // control rows that were noticed
+	unsaved []unsaved
+	seen    map[int64]bool // control rows that were noticed; of listenTo
 	taken   []int64        // of these, not yet marked
 	broken  bool           // warned that the database cannot be written
+	asked   bool           // a stop or a pause came in this session
 	lost    error          // another process drives the run now
 
-	fileBroken  bool // warned that the state file cannot be written
-	saidSkipped bool
+	fileBroken bool // warned that the state file cannot be written
 }
 
 // ErrTaken: another process took the run over while it was driven here.
@@ -79,57 +86,167 @@ func (d *Driver) State() loop.State { return d.state }
 // ID is the run's.
 func (d *Driver) ID() string { return d.id }
 
-// ask is something that came from outside.
-type ask struct {
-	event   loop.Event
-	control int64
+func newDriver(o Options, id string) (*Driver, error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell who owns the run: %v", err)
+	}
+	d := &Driver{
+		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), seen: map[int64]bool{},
+		runDir: filepath.Join(o.StateDir, "runs", id),
+	}
+	if d.o.Notify == nil {
+		d.o.Notify = func(Notice) {}
+	}
+	if d.o.Log == nil {
+		d.o.Log = slog.New(slog.DiscardHandler)
+	}
+	return d, nil
 }
 
-// drive performs commands until the run is not active any more.
-func (d *Driver) drive(ctx context.Context) error {
+// makeRunDir makes the run's folder, elsewhere when it cannot be made in its
+// place: the run goes on, but cannot be taken up after a crash.
+func (d *Driver) makeRunDir() error {
+	err := os.MkdirAll(d.runDir, 0o700)
+	if err == nil {
+		return nil
+	}
+	dir, tmpErr := os.MkdirTemp("", "pawl-"+d.id+"-")
+	if tmpErr != nil {
+		return fmt.Errorf("cannot make a folder for the run: %v", err)
+	}
+	d.warn(fmt.Sprintf("cannot write %s (%v); the run's files go to %s", d.runDir, err, dir))
+	d.runDir = dir
+	return nil
+}
+
+// become takes the kernel's state over, for whoever watches too.
+func (d *Driver) become(s loop.State) {
+	d.state = s
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	d.shown = s
+}
+
+// drive performs commands until the run is not active any more. again is what
+// was asked of a run whose pawl had died: it counts when the command that was
+// under way turns out to be the end of the session before.
+func (d *Driver) drive(ctx context.Context, again *loop.Event) error {
 	asks, stopAsking := d.listen(ctx)
 	defer stopAsking()
 	defer d.dropSupervisor()
-	for d.state.Status.Active() && d.lost == nil {
-		d.performOne(ctx, asks)
+	for d.lost == nil {
+		switch {
+		case d.state.Status.Active():
+			d.performOne(ctx, asks)
+			if d.state.Status.Active() {
+				again = nil
+			}
+		case again != nil && d.restedBefore(*again):
+			e := *again
+			again, e.At = nil, time.Now()
+			d.apply(ctx, e)
+		default:
+			return d.finish(ctx)
+		}
 	}
-	if d.lost != nil {
-		return d.lost
+	return d.lost
+}
+
+// restedBefore is true when the run came to rest by what was asked of the
+// session before, and a person has asked since to go on.
+func (d *Driver) restedBefore(e loop.Event) bool {
+	switch d.state.Status {
+	case loop.Stopped, loop.Interrupted, loop.Paused:
+		return !d.asked && d.state.Question == nil && d.state.CanResume(e.Policy) == nil
 	}
-	return d.finish(ctx)
+	return false
+}
+
+// tickEvery is the time between two ticks.
+const tickEvery = time.Second
+
+// done is how a command was carried out: its event, or the error that another
+// pawl has the run.
+type done struct {
+	event loop.Event
+	lost  error
 }
 
 // performOne carries out the current command and takes what is asked
 // meanwhile. The command's own end is always waited for.
 func (d *Driver) performOne(ctx context.Context, asks <-chan ask) {
-	command := d.state.Command
-	work, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make(chan loop.Event, 1)
-	go func() { done <- d.perform(work, command) }()
+	s := d.state
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	if s.StopAsked != loop.NoCause {
+		stop() // asked of the session before, which did not live to see its end
+	}
+	result := make(chan done, 1)
+	go func() { result <- d.perform(work, hard, s) }()
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	ended := ctx.Done()
 	for {
 		select {
-		case e := <-done:
-			d.apply(ctx, e)
+		case r := <-result:
+			d.ended(ctx, r, asks)
 			return
 		case a := <-asks:
-			a.event.At = time.Now()
-			if a.control != 0 {
-				d.taken = append(d.taken, a.control)
+			d.hear(ctx, a)
+			if a.kill {
+				kill()
 			}
-			d.apply(ctx, a.event)
-			if d.state.StopAsked != loop.NoCause || !d.state.Status.Active() || d.lost != nil {
-				cancel()
-			}
+		case <-ended:
+			ended = nil
+			d.hear(ctx, ask{event: loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt}})
+		case <-tick.C:
+			d.notify(Notice{Kind: Tick})
+		}
+		if d.state.StopAsked != loop.NoCause || !d.state.Status.Active() || d.lost != nil {
+			stop()
 		}
 	}
 }
 
-func (d *Driver) perform(ctx context.Context, c loop.Command) loop.Event {
-	if c.Kind == loop.Wait {
-		return d.wait(ctx, c)
+// ended takes the event of a command. What was asked before it came counts
+// first.
+func (d *Driver) ended(ctx context.Context, r done, asks <-chan ask) {
+	for waiting := true; waiting; {
+		select {
+		case a := <-asks:
+			d.hear(ctx, a)
+		default:
+			waiting = false
+		}
 	}
-	return d.iterate(ctx, c)
+	if r.lost != nil {
+		d.lost = r.lost
+		return
+	}
+	d.keepTrees()
+	d.apply(ctx, r.event)
+}
+
+// hear takes one ask through the kernel.
+func (d *Driver) hear(ctx context.Context, a ask) {
+	if a.control != 0 {
+		d.taken = append(d.taken, a.control)
+	}
+	d.asked = true
+	a.event.At = time.Now()
+	d.apply(ctx, a.event)
+}
+
+// perform carries out the command of s. A done ctx ends it with grace, a done
+// hard cuts off what comes after the agent, too.
+func (d *Driver) perform(ctx, hard context.Context, s loop.State) done {
+	if s.Command.Kind == loop.Wait {
+		return done{event: d.wait(ctx, s.Command)}
+	}
+	return d.iterate(ctx, hard, s)
 }
 
 func (d *Driver) wait(ctx context.Context, c loop.Command) loop.Event {
@@ -153,7 +270,7 @@ func (d *Driver) event(e loop.Event) loop.Event {
 func (d *Driver) apply(ctx context.Context, e loop.Event) {
 	after, c := loop.Step(d.state, e)
 	noted := after.StopAsked != d.state.StopAsked || after.PauseAsked != d.state.PauseAsked
-	if c.Kind == loop.NoCommand && !noted {
+	if c.Kind == loop.NoCommand && !noted || d.lost != nil {
 		return
 	}
 	if e.Record != nil {
@@ -164,8 +281,11 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 			d.elapsed = append(d.elapsed, r.Elapsed)
 		}
 	}
-	d.state = after
+	d.become(after)
 	d.store(ctx, d.journalled(e, c), e.Record, nil)
+	if d.lost != nil {
+		return // the state file and the screen are the other's
+	}
 	d.saveStateFile(false)
 	d.tell(e, c)
 	if e.Record != nil && e.Record.Outcome == loop.Waited {
@@ -175,184 +295,37 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 	}
 }
 
-// store commits one event with the state after it. When the database cannot
-// be written the step waits in memory for the next chance.
-func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end *sqlite.Run) {
-	d.n++
-	e.N = d.n
-	row := d.row(e.At)
-	step := sqlite.Step{Run: row, Event: e, Record: r, Taken: d.taken}
-	if end != nil {
-		step.Run.EndedAt, step.Release = end.EndedAt, true
+// rest is the journal's kind of event for a run that came to rest, and whether
+// the run is over.
+func rest(s loop.Status) (kind string, over bool) {
+	switch s {
+	case loop.Paused:
+		return journal.Paused, false
+	case loop.Pending, loop.Blocked:
+		return journal.QuestionAsked, false
+	case loop.Interrupted:
+		return journal.Finished, false
 	}
-	d.taken = nil
-	if d.o.Store == nil {
-		return
-	}
-	d.unsaved = append(d.unsaved, step)
-	d.flush(context.WithoutCancel(ctx))
-}
-
-// maxUnsaved bounds what waits in memory for a database that cannot be
-// written; after that the run goes on unrecorded.
-const maxUnsaved = 10_000
-
-func (d *Driver) flush(ctx context.Context) {
-	for len(d.unsaved) > 0 {
-		err := d.o.Store.Commit(ctx, d.unsaved[0])
-		switch {
-		case err == nil:
-			d.unsaved = d.unsaved[1:]
-			continue
-		case errors.Is(err, sqlite.ErrNotOwner):
-			d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
-		case !d.broken:
-			d.broken = true
-			d.warn(fmt.Sprintf("the run is not recorded: %v. It goes on in memory, with its limits", err))
-		}
-		if len(d.unsaved) > maxUnsaved {
-			d.unsaved, d.o.Store = nil, nil
-		}
-		return
-	}
-	d.unsaved = nil
-	d.broken = false
+	return journal.Finished, true
 }
 
 // finish stores how the run came to rest and gives it up.
 func (d *Driver) finish(ctx context.Context) error {
-	c := d.state.Command
+	d.lookAtRest(ctx)
 	now := time.Now()
-	kind, over := journal.Finished, true
-	switch d.state.Status {
-	case loop.Paused:
-		kind, over = journal.Paused, false
-	case loop.Pending, loop.Blocked:
-		kind, over = journal.QuestionAsked, false
-	case loop.Interrupted:
-		over = false
-	}
+	kind, over := rest(d.state.Status)
 	end := d.row(now)
 	if over {
 		end.EndedAt = now
 	}
 	d.store(ctx, d.endEvent(kind, now), nil, &end)
+	if d.lost != nil {
+		return d.lost
+	}
 	d.saveStateFile(true)
 	if len(d.unsaved) > 0 {
 		d.warn(fmt.Sprintf("%d event(s) of the run could not be stored", len(d.unsaved)))
 	}
-	d.notify(Notice{Kind: RunEnded, Command: c})
+	d.notify(Notice{Kind: RunEnded, Command: d.state.Command})
 	return nil
 }
-
-// listen turns signals and control rows into asks until stop is called.
-func (d *Driver) listen(ctx context.Context) (<-chan ask, func()) {
-	asks := make(chan ask, 16)
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		d.listenTo(ctx, asks)
-	}()
-	return asks, func() { cancel(); <-done }
-}
-
-// pollEvery is how soon a running run notices pawl stop and pawl pause.
-const pollEvery = 150 * time.Millisecond
-
-func (d *Driver) listenTo(ctx context.Context, asks chan<- ask) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	kill := d.o.Kill
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-kill:
-			kill = nil
-			d.killNow()
-		case cause := <-d.o.Stops:
-			send(ctx, asks, ask{event: loop.Event{Kind: loop.StopAsked, Cause: cause}})
-		case <-tick.C:
-			for _, a := range d.controls(ctx) {
-				send(ctx, asks, a)
-			}
-		}
-	}
-}
-
-func send(ctx context.Context, asks chan<- ask, a ask) {
-	select {
-	case asks <- a:
-	case <-ctx.Done():
-	}
-}
-
-// controls reads what other processes ask of this run.
-func (d *Driver) controls(ctx context.Context) []ask {
-	if d.o.Store == nil {
-		return nil
-	}
-	rows, err := d.o.Store.Controls(ctx, d.id)
-	if err != nil {
-		return nil // the next tick tries again; a database that stays away was warned of
-	}
-	var asks []ask
-	for _, row := range rows {
-		if d.seen[row.ID] {
-			continue
-		}
-		d.seen[row.ID] = true
-		switch row.Kind {
-		case sqlite.ControlStop:
-			asks = append(asks, ask{loop.Event{Kind: loop.StopAsked, Cause: loop.CauseStop}, row.ID})
-		case sqlite.ControlPause:
-			asks = append(asks, ask{loop.Event{Kind: loop.PauseAsked}, row.ID})
-		}
-	}
-	return asks
-}
-
-// row is the run's row for the current state.
-func (d *Driver) row(at time.Time) sqlite.Run {
-	s := d.state
-	iteration := s.Iteration
-	if s.Status.Active() {
-		iteration++
-	}
-	return sqlite.Run{
-		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Status: string(s.Status), Why: s.Why,
-		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: s.Command.Agent,
-		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
-		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,
-	}
-}
-
-func newDriver(o Options, id string) (*Driver, error) {
-	self, err := process.Self()
-	if err != nil {
-		return nil, fmt.Errorf("cannot tell who owns the run: %v", err)
-	}
-	d := &Driver{
-		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), seen: map[int64]bool{},
-		runDir: filepath.Join(o.StateDir, "runs", id),
-	}
-	if d.o.Notify == nil {
-		d.o.Notify = func(Notice) {}
-	}
-	if d.o.Log == nil {
-		d.o.Log = slog.New(slog.DiscardHandler)
-	}
-	if err := os.MkdirAll(d.runDir, 0o700); err != nil {
-		dir, tmpErr := os.MkdirTemp("", "pawl-"+id+"-")
-		if tmpErr != nil {
-			return nil, fmt.Errorf("cannot make a folder for the run: %v", err)
-		}
-		d.warn(fmt.Sprintf("cannot write %s (%v); the run's files go to %s", d.runDir, err, dir))
-		d.runDir = dir
-	}
-	return d, nil
-}
-
-// report is what gates said, kept between verification and record.
-type report = gate.Report

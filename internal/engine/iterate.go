@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,48 +22,76 @@ const aftermath = 2 * time.Minute
 
 // iterate carries out a run command: it starts the agent, or goes on with the
 // attempt that an earlier pawl began, and makes the record of it.
-func (d *Driver) iterate(ctx context.Context, c loop.Command) loop.Event {
+func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
+	c := s.Command
 	p := d.place(c.Iteration, c.Attempt)
 	b, begun := p.load()
-	if !begun {
-		var err error
-		if b, err = d.begin(ctx, c, p); err != nil {
-			return d.ended(c, d.cannotStart(c, err))
-		}
+	if begun || d.missing {
+		return d.takenUp(ctx, hard, s, p, b, begun)
 	}
-	res, found := supervisor.Result{}, false
-	if begun {
-		res, found = d.adopt(ctx, b)
-		if !found {
-			return d.lostAttempt(c, b, p)
-		}
+	b, err := d.begin(ctx, s, p)
+	if err != nil {
+		return d.over(c, d.cannotStart(c, err))
+	}
+	res, err := d.runJob(ctx, b.Job, d.agentEvent)
+	switch {
+	case errors.Is(err, supervisor.ErrTaken):
+		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
+	case err != nil:
+		return d.over(c, d.cannotStart(c, err))
+	}
+	return d.over(c, d.record(ctx, hard, s, b, res))
+}
+
+// takenUp makes the record of an attempt that an earlier pawl began. One whose
+// files are gone is taken for begun: it may have been paid for.
+func (d *Driver) takenUp(ctx, hard context.Context, s loop.State, p place, b begun, known bool) done {
+	c := s.Command
+	d.missing = false
+	res, found, err := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, false, error(nil)
+	if known {
+		d.knowBase(b)
+		res, found, err = d.adopt(ctx, b)
 	} else {
-		var err error
-		if res, err = d.runJob(ctx, b.Job, d.agentEvent); err != nil {
-			return d.ended(c, d.cannotStart(c, err))
-		}
+		b.Attempt, b.At = c.Attempt, s.LastAt
 	}
-	return d.ended(c, d.record(ctx, c, b, res))
+	if err != nil {
+		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
+	}
+	if found {
+		return d.over(c, d.record(ctx, hard, s, b, res))
+	}
+	if res.StartedAt.IsZero() {
+		res.StartedAt = b.At
+		res.Elapsed = max(0, p.newest().Sub(b.At))
+	}
+	r := d.record(ctx, hard, s, b, res)
+	if r.Exit.Ended == loop.EndedLost {
+		r.Failure = lostFailure()
+	}
+	return done{event: d.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}
 }
 
 func (d *Driver) agentEvent(e agent.Event) { d.notify(Notice{Kind: AgentEvent, Event: e}) }
 
-func (d *Driver) ended(c loop.Command, r *loop.Record) loop.Event {
-	return d.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})
+func (d *Driver) over(c loop.Command, r *loop.Record) done {
+	return done{event: d.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
 }
 
 // begin prepares an attempt: tree, prompt, command line. When it returns, the
 // attempt can be found again after a crash.
-func (d *Driver) begin(ctx context.Context, c loop.Command, p place) (begun, error) {
+func (d *Driver) begin(ctx context.Context, s loop.State, p place) (begun, error) {
+	c := s.Command
 	b := begun{Attempt: c.Attempt, At: time.Now()}
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return b, fmt.Errorf("cannot make the folder of the iteration: %v", err)
+	if err := p.open(); err != nil {
+		return b, err
 	}
+	d.baseSnapshot(ctx)
 	if c.Rewind != 0 {
 		d.rewind(ctx, c)
 	}
 	d.look(ctx, &b)
-	text, err := d.compose(c)
+	text, err := d.compose(c, s.Limit)
 	if err != nil {
 		return b, err
 	}
@@ -76,9 +105,9 @@ func (d *Driver) begin(ctx context.Context, c loop.Command, p place) (begun, err
 }
 
 // compose assembles the prompt of an iteration.
-func (d *Driver) compose(c loop.Command) (prompt.Prompt, error) {
+func (d *Driver) compose(c loop.Command, limit int) (prompt.Prompt, error) {
 	in := d.plan.Prompt
-	in.Iteration, in.MaxIterations, in.Run, in.Agent, in.Strategy, in.Feedback = c.Iteration, d.state.Limit, d.id, c.Agent, c.Strategy, c.Feedback
+	in.Iteration, in.MaxIterations, in.Run, in.Agent, in.Strategy, in.Feedback = c.Iteration, limit, d.id, c.Agent, c.Strategy, c.Feedback
 	text, err := prompt.Compose(in)
 	if err != nil {
 		return text, fmt.Errorf("cannot assemble the prompt: %v", err)
@@ -95,14 +124,14 @@ func (d *Driver) job(c loop.Command, p place, size int64) (supervisor.Job, error
 	if !ok {
 		return supervisor.Job{}, fmt.Errorf("agent %q is not configured", c.Agent)
 	}
+	if c.Limits.Cost == 0 || c.Limits.Calls == 0 {
+		return supervisor.Job{}, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration or max_api_calls_per_iteration")
+	}
 	state := filepath.Join(d.o.StateDir, "agents", c.Agent)
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		state = p.dir
 	}
-	cost := c.Limits.Cost
-	if cost < 0 {
-		cost = 0
-	}
+	cost := max(0, c.Limits.Cost) // NoLimit is less
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: p.prompt(), PromptSize: size, Dir: d.plan.Root, StateDir: state, Model: a.Model, Safety: d.plan.Safety,
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Now: time.Now(),
@@ -115,11 +144,14 @@ func (d *Driver) job(c loop.Command, p place, size int64) (supervisor.Job, error
 		idle = a.Idle
 	}
 	return supervisor.Job{
-		ID: fmt.Sprintf("%d.%d", c.Iteration, c.Attempt), Files: p.agent(), Args: start.Args, Dir: d.plan.Root,
+		ID: jobID(c), Files: p.agent(), Args: start.Args, Dir: d.plan.Root,
 		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root, Prices: d.plan.Prices,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: idle, Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls)},
 	}, nil
 }
+
+// jobID names the agent's job of an attempt in its run.
+func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
 // environ is what a child inherits, with pawl's marks.
 func (d *Driver) environ(iteration int, add, unset []string) []string {
@@ -155,10 +187,10 @@ func (d *Driver) cannotStart(c loop.Command, err error) *loop.Record {
 }
 
 // record makes the journal's record of an attempt that ended.
-func (d *Driver) record(ctx context.Context, c loop.Command, b begun, res supervisor.Result) *loop.Record {
-	out := res.Agent
+func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
+	c, out := s.Command, res.Agent
 	r := &loop.Record{
-		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt, Elapsed: res.Elapsed, Agent: c.Agent, Strategy: c.Strategy,
+		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt, Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost, Calls: out.Calls,
 		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
 		Output: res.Stdout.Bytes + res.Stderr.Bytes,
@@ -172,18 +204,17 @@ func (d *Driver) record(ctx context.Context, c loop.Command, b begun, res superv
 			r.Exit.Terminal = loop.TerminalMissing
 		}
 	}
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
-	defer cancel()
-	d.snapshot(after, r, b)
 	if r.Valid() {
 		read := signal.Read(out.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
 	r.Failure = d.agentFailure(r, res)
+	after, cancel := context.WithTimeout(hard, aftermath)
+	defer cancel()
+	d.snapshot(after, s, r, b)
 	if d.verifies(r) {
-		d.verify(ctx, after, c, b, r)
+		d.verify(ctx, after, c, r)
 	}
-	r.Elapsed = max(r.Elapsed, 0)
 	return r
 }
 
@@ -213,9 +244,18 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
-		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: res.Agent.Errors, Now: time.Now(),
+		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: res.Agent.Errors, Now: endOf(res),
 	})
 	return &a
+}
+
+// endOf is when an agent ended: "in 5 minutes" counts from there, also when its
+// result is read much later.
+func endOf(res supervisor.Result) time.Time {
+	if res.StartedAt.IsZero() {
+		return time.Now()
+	}
+	return res.StartedAt.Add(res.Elapsed)
 }
 
 func colon(text string) string {

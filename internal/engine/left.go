@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
-// Archive ends a run that nobody will go on with. Its history stays.
+// Archive ends a run that nobody will go on with, and what of it still runs.
+// Its history stays.
 func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
 	self, err := process.Self()
 	if err != nil {
@@ -23,6 +24,9 @@ func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
 	run, err := store.Take(ctx, id, OwnerOf(self), Alive)
 	if err != nil {
 		return err
+	}
+	if _, err := process.Sweep(ctx, supervisor.Mark(id), sweepGrace); err != nil {
+		return fmt.Errorf("cannot end what run %s left: %v", id, err)
 	}
 	now := time.Now()
 	if loop.Status(run.Status).Active() {

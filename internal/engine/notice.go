@@ -22,10 +22,13 @@ const (
 	WaitStarted      NoticeKind = "wait started"      // Command.Until, Command.Why
 	RunEnded         NoticeKind = "run ended"         // Command, State
 	Warning          NoticeKind = "warning"           // Text
+	// Tick comes once a second while a command is carried out, so that a clock
+	// on a screen moves. It is stored nowhere.
+	Tick NoticeKind = "tick"
 )
 
 // Notice is what the engine tells whoever watches. It is told after it is
-// stored, and telling never fails.
+// stored, one at a time, and telling never fails.
 type Notice struct {
 	Kind    NoticeKind
 	At      time.Time

@@ -38,7 +38,8 @@ type begun struct {
 	Job        supervisor.Job `json:"job"`
 	TreeBefore string         `json:"tree_before,omitempty"`
 	HeadBefore string         `json:"head_before,omitempty"`
-	// Guarded is git's hooks and configuration, which no agent may change.
+	// Guarded is git's hooks and configuration as they were before the run,
+	// which no agent may change.
 	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
 }
 
@@ -52,12 +53,26 @@ func (p place) write(b begun) error {
 
 // load reads what was begun; false when this attempt was not.
 func (p place) load() (begun, bool) {
-	var b begun
+	b, ok := p.last()
+	return b, ok && b.Attempt == p.attempt
+}
+
+// last is the attempt whose files are here.
+func (p place) last() (b begun, ok bool) {
 	data, err := os.ReadFile(p.begun())
-	if err != nil || json.Unmarshal(data, &b) != nil || b.Attempt != p.attempt {
-		return begun{}, false
+	return b, err == nil && json.Unmarshal(data, &b) == nil
+}
+
+// open makes the folder. The files of an attempt before this one that a crash
+// left in the way are kept aside.
+func (p place) open() error {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
-	return b, true
+	if b, ok := p.last(); ok && b.Attempt > 0 && b.Attempt != p.attempt {
+		return place{p.dir, b.Attempt}.keepAside()
+	}
+	return nil
 }
 
 // keepAside moves the attempt's files into a folder of its own.

@@ -9,22 +9,29 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // runJob runs one process under the run's supervisor, which is started when
-// there is none.
+// there is none. With a done ctx nothing is started.
 func (d *Driver) runJob(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+	if ctx.Err() != nil {
+		return supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}, nil
+	}
 	client, err := d.supervisor(ctx)
 	if err != nil {
 		return supervisor.Result{}, err
 	}
 	res, err := client.Run(ctx, job, onEvent)
-	if err != nil || res.Exit.Ended == loop.EndedLost {
+	if err != nil || gone(res) {
 		d.dropSupervisor()
 	}
 	return res, err
+}
+
+// gone is true when the supervisor of a job has gone before pawl.
+func gone(res supervisor.Result) bool {
+	return res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease
 }
 
 func (d *Driver) supervisor(ctx context.Context) (*supervisor.Client, error) {
@@ -65,63 +72,38 @@ func (d *Driver) killNow() {
 }
 
 // adopt finds the result of an attempt that an earlier pawl began: the agent
-// may have ended meanwhile, or still run under its supervisor.
-func (d *Driver) adopt(ctx context.Context, b begun) (supervisor.Result, bool) {
+// may have ended meanwhile, or still run under its supervisor. When neither is
+// so, the attempt is lost: found is false, and the result is what its files
+// show of output, tokens and cost. The error is that another pawl has the run.
+func (d *Driver) adopt(ctx context.Context, b begun) (res supervisor.Result, found bool, err error) {
+	// The next job gets a supervisor of this pawl's, which can start another
+	// when it is killed.
+	defer d.dropSupervisor()
 	if res, ok, err := supervisor.LoadResult(b.Job.Files); err == nil && ok && res.ID == b.Job.ID {
-		return res, true
+		return res, true, nil
 	}
 	d.clientMu.Lock()
 	client := d.client
 	d.clientMu.Unlock()
-	if client == nil {
-		return supervisor.Result{}, false
+	if client != nil {
+		res, err := client.Run(ctx, b.Job, d.agentEvent)
+		if err == nil || errors.Is(err, supervisor.ErrTaken) {
+			return res, true, err
+		}
+		d.warn(fmt.Sprintf("the agent that was still running is lost: %v", err))
 	}
-	res, err := client.Run(ctx, b.Job, d.agentEvent)
-	if err != nil || res.Exit.Ended == loop.EndedLost {
-		d.dropSupervisor()
-	}
-	return res, err == nil
-}
-
-// attach connects to a supervisor that an earlier pawl left, if it lives and
-// its job is the one that the run waits for. Any other job is ended.
-func (d *Driver) attach(ctx context.Context, job string) (adopted bool, err error) {
-	client, status, err := supervisor.Attach(ctx, d.runDir)
-	if errors.Is(err, supervisor.ErrGone) {
-		_, err = process.Sweep(ctx, supervisor.Mark(d.id), sweepGrace)
-		return false, err
-	}
+	res, err = supervisor.Lost(b.Job)
 	if err != nil {
-		return false, err
+		d.warn(err.Error())
 	}
-	if status.Job == nil || status.Job.ID != job {
-		client.Kill()
-		return false, client.Close()
-	}
-	d.clientMu.Lock()
-	d.client = client
-	d.clientMu.Unlock()
-	return true, nil
+	return res, false, nil
 }
 
-const sweepGrace = 5 * time.Second
-
-// lostAttempt is the event for an attempt of which neither a result nor a
-// supervisor is left: it is used up, with the time that its files show.
-func (d *Driver) lostAttempt(c loop.Command, b begun, p place) loop.Event {
-	r := &loop.Record{
-		Number: c.Iteration, Attempt: c.Attempt, StartedAt: b.At, Agent: c.Agent, Strategy: c.Strategy,
-		Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}, Progress: -1, Score: -1, CostSource: "none",
-		Failure: &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
-			Summary: "pawl and its supervisor were gone before the iteration ended", Fingerprint: "lost",
-		},
+// lostFailure says for people what became of an attempt without a result. It
+// is no failure of the agent's.
+func lostFailure() *failure.Analysis {
+	return &failure.Analysis{
+		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
+		Summary: "pawl and its supervisor were gone before the iteration ended", Fingerprint: "lost",
 	}
-	if last := p.newest(); last.After(b.At) {
-		r.Elapsed = last.Sub(b.At)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), aftermath)
-	defer cancel()
-	d.snapshot(ctx, r, b)
-	return d.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
+// notify may be called by the owner and by who carries out the command.
 func (d *Driver) notify(n Notice) {
-	n.At, n.Run, n.State = time.Now(), d.id, d.state
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	n.At, n.Run, n.State = time.Now(), d.id, d.shown
 	d.o.Notify(n)
 }
 
@@ -96,7 +99,7 @@ func (d *Driver) journalled(e loop.Event, c loop.Command) journal.Event {
 	case loop.StopAsked:
 		kind, data = journal.StopAsked, journal.Asked{Text: string(e.Cause)}
 	case loop.Resumed:
-		kind, data = journal.RunResumed, journal.Resumed{PID: d.owner.PID}
+		kind, data = journal.RunResumed, journal.Resumed{From: d.from, PID: d.owner.PID}
 	}
 	return d.newEvent(kind, e.At, data)
 }

@@ -3,11 +3,151 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
+
+// trees is what is known of the work tree during a session.
+type trees struct {
+	base    string                 // tree that tampering is measured against; "" is not known
+	guarded *workspace.Fingerprint // likewise, git's hooks and configuration
+	tried   bool                   // the base was looked for
+	rest    string                 // the tree at the end of the session
+	lifted  []string               // paths that the user changed between sessions
+
+	head        workspace.Snapshot // the newest
+	blind       bool               // warned that git cannot see the tree
+	saidSkipped bool
+}
+
+// baseSnapshot keeps the tree as it is before the run, once.
+func (d *Driver) baseSnapshot(ctx context.Context) {
+	if d.o.Tree == nil || d.trees.tried {
+		return
+	}
+	d.trees.tried = true
+	snap, err := d.o.Tree.Snapshot(ctx, d.id, 0, workspace.SnapshotOptions{Message: d.plan.Name + ": before the run"})
+	if err != nil {
+		d.treeWarning(ctx, fmt.Sprintf("no snapshot before the run: %v. Rollback to 0 will not be possible, and protected files are not watched", err))
+		return
+	}
+	d.skipped(snap.Skipped)
+	d.trees.base, d.trees.head = snap.Tree, snap
+	guarded, err := d.o.Tree.ConfigFingerprint(ctx)
+	if err != nil {
+		d.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
+		return
+	}
+	d.trees.guarded = &guarded
+}
+
+// knowBase takes over what an attempt began with, where nothing better is known.
+func (d *Driver) knowBase(b begun) {
+	if d.trees.base == "" {
+		d.trees.base = b.TreeBefore
+	}
+	if d.trees.guarded == nil {
+		d.trees.guarded = b.Guarded
+	}
+	d.trees.tried = true
+}
+
+// keepTrees makes what is known of the trees part of the next commit.
+func (d *Driver) keepTrees() {
+	s, t := &d.setup, &d.trees
+	if s.Base == t.base && s.Guarded == t.guarded && s.Rest == t.rest {
+		return
+	}
+	s.Base, s.Guarded, s.Rest = t.base, t.guarded, t.rest
+	d.fresh = true
+}
+
+// restoreTrees finds the run's base again. Paths that a person changed between
+// two sessions are lifted: they are no tampering of the agent.
+func (d *Driver) restoreTrees(ctx context.Context) {
+	s, t := &d.setup, &d.trees
+	t.base, t.guarded, t.lifted = s.Base, s.Guarded, s.Lifted
+	rest := s.Rest
+	s.Rest = ""
+	if d.o.Tree == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, aftermath)
+	defer cancel()
+	snaps, err := d.o.Tree.Snapshots(ctx, d.id)
+	if err != nil {
+		d.treeWarning(ctx, err.Error())
+	}
+	if len(snaps) > 0 {
+		t.tried, t.head = true, snaps[len(snaps)-1]
+		if t.base == "" && snaps[0].N == 0 {
+			t.base = snaps[0].Tree
+		}
+	}
+	t.tried = t.tried || d.state.Iteration > 0
+	if d.state.Status.Active() {
+		return // an agent may still be at work: nothing can be told apart
+	}
+	if rest == "" {
+		rest = t.head.Tree
+	}
+	d.lift(ctx, rest)
+}
+
+// lift notes what differs from the tree at rest, and what git's hooks and
+// configuration are now: nobody but a person was there to change them.
+func (d *Driver) lift(ctx context.Context, rest string) {
+	if t := &d.trees; t.guarded != nil {
+		if now, err := d.o.Tree.ConfigFingerprint(ctx); err == nil && now != *t.guarded {
+			t.guarded = &now
+		}
+	}
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if err != nil || rest == "" || tree == rest {
+		return
+	}
+	changes, _, err := d.changes(ctx, rest, tree)
+	if err != nil {
+		d.treeWarning(ctx, fmt.Sprintf("cannot tell what was changed between two sessions: %v", err))
+		return
+	}
+	for _, c := range changes {
+		for _, p := range []string{c.Path, c.From} {
+			if p != "" && !slices.Contains(d.trees.lifted, p) {
+				d.trees.lifted = append(d.trees.lifted, p)
+			}
+		}
+	}
+	d.setup.Lifted = d.trees.lifted
+}
+
+// lookAtRest notes the tree when the session ends, so that the next one knows
+// what a person changed in between.
+func (d *Driver) lookAtRest(ctx context.Context) {
+	if d.o.Tree == nil || d.state.Status == loop.Completed || d.trees.base == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	defer cancel()
+	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil {
+		d.trees.rest = tree
+	}
+	d.keepTrees()
+}
+
+// treeWarning says once, until git works again, that the tree cannot be seen.
+// A person who stops the run needs no such line.
+func (d *Driver) treeWarning(ctx context.Context, text string) {
+	if d.trees.blind || ctx.Err() != nil {
+		return
+	}
+	d.trees.blind = true
+	d.warn(text)
+}
 
 // maxChanged bounds the files that a record lists.
 const maxChanged = 1000
@@ -19,33 +159,38 @@ func (d *Driver) look(ctx context.Context, b *begun) {
 	if d.o.Tree == nil {
 		return
 	}
+	b.Guarded = d.trees.guarded
 	tree, head, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil {
-		d.warn(fmt.Sprintf("cannot see the tree before the iteration: %v", err))
+		d.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress to tell: %v", err))
 		return
 	}
 	b.TreeBefore, b.HeadBefore = tree, head
-	guarded, err := d.o.Tree.ConfigFingerprint(ctx)
-	if err != nil {
-		d.warn(fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
-		return
-	}
-	b.Guarded = &guarded
 }
 
 // snapshot keeps the tree that an agent left and what it changed.
-func (d *Driver) snapshot(ctx context.Context, r *loop.Record, b begun) {
-	if d.o.Tree == nil || b.TreeBefore == "" {
+func (d *Driver) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
+	if d.o.Tree == nil {
 		return
 	}
-	snap, err := d.o.Tree.Snapshot(ctx, d.id, r.Number, workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", d.plan.Name, r.Number)})
+	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", d.plan.Name, r.Number)}
+	if loop.Judge(*r) == loop.Waited && !d.verifies(r) {
+		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
+	}
+	snap, err := d.o.Tree.Snapshot(ctx, d.id, r.Number, o)
 	if err != nil {
-		d.warn(fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
+		d.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
 		return
 	}
+	d.trees.blind = false
 	d.skipped(snap.Skipped)
-	d.head = snap
-	r.TreeKnown, r.TreeBefore, r.TreeAfter, r.Snapshot = true, b.TreeBefore, snap.Tree, snap.Commit
+	d.trees.head = snap
+	r.Snapshot, r.TreeAfter = snap.Commit, snap.Tree
+	d.prune(ctx, s, r.Number)
+	if b.TreeBefore == "" {
+		return
+	}
+	r.TreeKnown, r.TreeBefore = true, b.TreeBefore
 	if r.TreeBefore != r.TreeAfter {
 		d.changed(ctx, r)
 	}
@@ -58,38 +203,58 @@ func (d *Driver) snapshot(ctx context.Context, r *loop.Record, b begun) {
 	}
 }
 
+const (
+	keptLast   = 50 // snapshots of a run that stay, beside those of the start and of the best
+	pruneEvery = 10 // iterations
+)
+
+// prune drops snapshots between the first and the last ones.
+func (d *Driver) prune(ctx context.Context, s loop.State, number int) {
+	if number <= keptLast || number%pruneEvery != 0 {
+		return
+	}
+	keep := workspace.Keep{First: 1, Last: keptLast}
+	if s.Best.Number > 0 {
+		keep.Best = []int{s.Best.Number}
+	}
+	if _, err := d.o.Tree.Prune(ctx, d.id, keep); err != nil {
+		d.warn(fmt.Sprintf("old snapshots could not be dropped: %v", err))
+	}
+}
+
 func (d *Driver) changed(ctx context.Context, r *loop.Record) {
-	changes, err := d.changes(ctx, r.TreeBefore, r.TreeAfter)
+	changes, more, err := d.changes(ctx, r.TreeBefore, r.TreeAfter)
 	if err != nil {
 		d.warn(fmt.Sprintf("cannot list what iteration %d changed: %v", r.Number, err))
 		return
+	}
+	if more {
+		d.warn(fmt.Sprintf("iteration %d changed more than %d paths; the first %d are recorded", r.Number, len(changes), maxChanged))
 	}
 	for _, c := range changes[:min(len(changes), maxChanged)] {
 		r.Files = append(r.Files, c.Path)
 	}
 }
 
-func (d *Driver) changes(ctx context.Context, from, to string) ([]gate.Change, error) {
+// changes lists how two trees differ; more says that the list is cut.
+func (d *Driver) changes(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
 	list, more, err := d.o.Tree.Changes(ctx, from, to)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if more {
-		d.warn(fmt.Sprintf("only the first %d changed paths are looked at", len(list)))
-	}
-	out := make([]gate.Change, len(list))
+	all = make([]gate.Change, len(list))
 	for i, c := range list {
-		out[i] = gate.Change{Path: c.Path, From: c.From, Status: c.Status}
+		all[i] = gate.Change{Path: c.Path, From: c.From, Status: c.Status}
 	}
-	return out, nil
+	return all, more, nil
 }
 
 // skipped says once what snapshots leave alone.
 func (d *Driver) skipped(paths []string) {
-	if len(paths) == 0 || d.saidSkipped {
+	if len(paths) == 0 || d.trees.saidSkipped {
 		return
 	}
-	d.saidSkipped = true
+	d.trees.saidSkipped = true
 	d.warn(fmt.Sprintf("snapshots leave %d path(s) alone (nested repositories, large files), first: %s", len(paths), paths[0]))
 }
 
@@ -99,12 +264,17 @@ func (d *Driver) rewind(ctx context.Context, c loop.Command) {
 	if d.o.Tree == nil {
 		return
 	}
-	back, err := d.o.Tree.Rewind(ctx, d.id, c.Rewind, d.head.Tree)
+	back, err := d.o.Tree.Rewind(ctx, d.id, c.Rewind, d.trees.head.Tree)
 	why := back.Refused
 	if err != nil {
 		why = err.Error()
 	}
-	if why != "" {
-		d.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there", why))
+	if why == "" {
+		return
 	}
+	// A pawl that was killed just here has put it back already.
+	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil && tree == back.To.Tree {
+		return
+	}
+	d.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there", why))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
@@ -26,25 +27,26 @@ func (d *Driver) verifies(r *loop.Record) bool {
 }
 
 // verify runs the gates and looks for tampering; what is red becomes the
-// record's failure.
-func (d *Driver) verify(ctx, after context.Context, c loop.Command, b begun, r *loop.Record) {
+// record's failure. An iteration whose gates were cut short passes nothing.
+func (d *Driver) verify(ctx, after context.Context, c loop.Command, r *loop.Record) {
 	r.Verified = true
-	if len(d.plan.Gates) > 0 {
-		d.runGates(ctx, c, r)
+	if len(d.plan.Gates) > 0 && !d.runGates(ctx, c, r) {
+		r.Verified = false
+		return
 	}
-	if v := d.tampered(after, b, r); len(v) > 0 {
-		for _, one := range v {
-			r.Tampered = append(r.Tampered, one.Path)
-		}
-		f := gate.TamperingFailure(v)
-		r.Failure = &f
+	v := d.tampered(after, r)
+	if len(v) == 0 {
+		return
 	}
-	if ctx.Err() != nil && r.Exit.Ended == loop.NotEnded {
-		r.Exit.Ended = loop.EndedStop
+	for _, one := range v {
+		r.Tampered = append(r.Tampered, one.Path)
 	}
+	f := gate.TamperingFailure(v)
+	r.Failure = &f
 }
 
-func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) {
+// runGates reports whether the gates were judged.
+func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
 	specs := d.plan.Gates
 	if c.SkipOptional {
 		specs = requiredOnly(specs)
@@ -52,18 +54,29 @@ func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) {
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		return d.runGate(ctx, c, n, s)
 	}, time.Now)
-	if err != nil {
-		d.warn(err.Error())
-	}
 	r.Gates, r.Score = rep.Gates, rep.Score
-	r.Verified = err == nil && ctx.Err() == nil
 	for _, w := range rep.Warnings {
 		d.warn(w)
+	}
+	switch {
+	case err != nil:
+		d.warn(err.Error())
+		r.Failure = &failure.Analysis{
+			Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High, Summary: err.Error(), Fingerprint: "gate-not-run",
+		}
+		return false
+	case rep.Stopped && ctx.Err() != nil:
+		r.Exit.Ended = loop.EndedStop
+		return false
+	case rep.Stopped:
+		r.Exit.Ended = loop.EndedLost
+		return false
 	}
 	if rep.Failure != nil {
 		r.Failure = rep.Failure
 		r.Flagged = d.flagged(c, rep)
 	}
+	return true
 }
 
 func requiredOnly(specs []gate.Spec) []gate.Spec {
@@ -76,35 +89,63 @@ func requiredOnly(specs []gate.Spec) []gate.Spec {
 	return out
 }
 
-// runGate runs one gate as a supervised job, so that nothing it starts outlives it.
+// gateTimeout bounds a gate that says nothing of its own.
+const gateTimeout = 5 * time.Minute
+
+// runGate runs one gate as a supervised job, so that nothing it starts outlives
+// it. A gate whose supervisor was killed runs once more: it is not the gate
+// that failed, and nothing was paid for it.
 func (d *Driver) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec) (gate.Exec, error) {
 	d.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
-	p := d.place(c.Iteration, c.Attempt)
-	res, err := d.runJob(ctx, supervisor.Job{
-		ID: fmt.Sprintf("%d.%d/gate/%d/%d", c.Iteration, c.Attempt, n+1, time.Now().UnixNano()), Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: d.plan.Root, Env: d.environ(c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout},
-	}, nil)
+	if s.Timeout <= 0 {
+		s.Timeout = gateTimeout
+	}
+	res, err := d.gateJob(ctx, c, n, s)
+	if err == nil && gone(res) && ctx.Err() == nil {
+		d.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
+		res, err = d.gateJob(ctx, c, n, s)
+	}
 	if err != nil {
-		return gate.Exec{}, fmt.Errorf("cannot run gate %s: %v", s.Name, err)
+		return gate.Exec{}, err
 	}
 	e := gate.Exec{
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
-		Stopped:    res.Exit.Ended == loop.EndedStop || res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease,
-		NotStarted: res.Error, Elapsed: res.Elapsed, Output: streamText(res.Stdout),
+		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error, Elapsed: res.Elapsed, Output: streamText(res.Stdout),
 	}
-	status := loop.GatePassed
-	if e.ExitCode != 0 || e.TimedOut {
-		status = loop.GateFailed
-	}
-	d.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: status, Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
+	d.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e), Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
 	return e, nil
+}
+
+func gateStatus(e gate.Exec) loop.GateStatus {
+	switch {
+	case e.NotStarted != "":
+		return loop.GateError
+	case e.TimedOut:
+		return loop.GateTimedOut
+	case e.Stopped:
+		return loop.GateNotRun
+	case e.ExitCode != 0 || e.Signal != "":
+		return loop.GateFailed
+	}
+	return loop.GatePassed
+}
+
+func (d *Driver) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
+	p := d.place(c.Iteration, c.Attempt)
+	if err := os.MkdirAll(p.dir, 0o700); err != nil { // an agent may have deleted it
+		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
+	}
+	return d.runJob(ctx, supervisor.Job{
+		ID: fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()), Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
+		Dir: d.plan.Root, Env: d.environ(c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout},
+	}, nil)
 }
 
 // maxFlaggedOutput is how much of a gate's output is searched for files, from its end.
 const maxFlaggedOutput = 1 << 20
 
 // flagged are the files that the red gate's output names.
-func (d *Driver) flagged(c loop.Command, rep report) []string {
+func (d *Driver) flagged(c loop.Command, rep gate.Report) []string {
 	p := d.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if !g.Required || g.Status == loop.GatePassed || g.Status == loop.GateNotRun {
@@ -126,27 +167,61 @@ func (d *Driver) flagged(c loop.Command, rep report) []string {
 	return nil
 }
 
-// tampered lists protected paths that differ from the run's base, and a
-// changed git hook or configuration.
-func (d *Driver) tampered(ctx context.Context, b begun, r *loop.Record) []gate.Violation {
-	if d.o.Tree == nil || !r.TreeKnown {
+// tampered lists protected paths that differ from the run's base, and a git
+// hook or configuration that does. What cannot be compared does not pass.
+func (d *Driver) tampered(ctx context.Context, r *loop.Record) []gate.Violation {
+	t := &d.trees
+	if d.o.Tree == nil || t.base == "" {
 		return nil
 	}
 	var found []gate.Violation
-	if now, err := d.o.Tree.ConfigFingerprint(ctx); err == nil && b.Guarded != nil {
-		for _, part := range b.Guarded.Differs(now) {
-			found = append(found, gate.Violation{Path: ".git", Why: part + " changed"})
+	if t.guarded != nil {
+		now, err := d.o.Tree.ConfigFingerprint(ctx)
+		if err != nil {
+			found = append(found, gate.Violation{Path: ".git", Why: fmt.Sprintf("it cannot be read: %v", err)})
+		} else {
+			for _, part := range t.guarded.Differs(now) {
+				found = append(found, gate.Violation{Path: ".git", Why: part + " changed"})
+			}
 		}
 	}
-	if r.TreeAfter == d.base {
+	if r.TreeAfter == "" {
+		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files cannot be compared with those before the run"})
+	}
+	if r.TreeAfter == t.base {
 		return found
 	}
-	changes, err := d.changes(ctx, d.base, r.TreeAfter)
+	changes, more, err := d.changes(ctx, t.base, r.TreeAfter)
 	if err != nil {
 		d.warn(fmt.Sprintf("cannot look for tampering: %v", err))
 		return append(found, gate.Violation{Path: ".", Why: "the changes of the run could not be listed"})
 	}
-	rules := d.plan.Protect
-	rules.Allow = append(append([]string(nil), rules.Allow...), d.lifted...)
-	return append(found, gate.Tampered(changes, rules)...)
+	if more {
+		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the run, too many to look for protected ones; let git ignore what is generated", len(changes))})
+	}
+	return append(found, gate.Tampered(without(changes, t.lifted), d.plan.Protect)...)
+}
+
+// without leaves out what happened to the given paths. Of a rename the other
+// side stays.
+func without(changes []gate.Change, paths []string) []gate.Change {
+	if len(paths) == 0 {
+		return changes
+	}
+	lifted := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		lifted[p] = true
+	}
+	var left []gate.Change
+	for _, c := range changes {
+		switch {
+		case !lifted[c.Path] && !lifted[c.From]:
+			left = append(left, c)
+		case !lifted[c.Path]:
+			left = append(left, gate.Change{Path: c.Path, Status: 'A'})
+		case c.From != "" && !lifted[c.From]:
+			left = append(left, gate.Change{Path: c.From, Status: 'D'})
+		}
+	}
+	return left
 }

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// setup is what a resume needs beside the kernel's state. What is stored
+// outlives the code: fields can be added, but names must not change.
+type setup struct {
+	Flags json.RawMessage `json:"flags,omitempty"`
+	// Base is the tree and Guarded git's hooks and configuration that
+	// tampering is measured against.
+	Base    string                 `json:"base,omitempty"`
+	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+	// Lifted are paths that a person changed between two sessions.
+	Lifted []string `json:"lifted,omitempty"`
+	// Rest is the tree when the last session came to rest.
+	Rest string `json:"rest,omitempty"`
+}
+
+// unsaved is a write that waits for the database: the run's creation or a step.
+type unsaved struct {
+	create *sqlite.Run
+	step   sqlite.Step
+}
+
+// create stores the run before anything is done for it. When the database
+// cannot be written, a procedure goes on in memory, and anything else does not
+// start.
+func (d *Driver) create(ctx context.Context, e journal.Event) error {
+	d.n, e.N = 1, 1
+	d.setup.Flags = d.plan.Flags
+	if d.o.Store == nil {
+		return nil
+	}
+	row := d.row(e.At)
+	row.Setup = encode(d.setup)
+	err := d.o.Store.Create(ctx, row, e, Alive)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqlite.ErrRunning), ctx.Err() != nil, d.plan.Policy.Kind != loop.Procedure:
+		return err
+	}
+	d.unsaved = append(d.unsaved, unsaved{create: &row, step: sqlite.Step{Event: e}})
+	d.notStored(err)
+	return nil
+}
+
+// store commits one event with the state after it. When the database cannot
+// be written the step waits in memory for the next chance.
+func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end *sqlite.Run) {
+	d.n++
+	e.N = d.n
+	step := sqlite.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken}
+	if d.fresh {
+		step.Run.Setup = encode(d.setup)
+	}
+	if end != nil {
+		step.Run.EndedAt, step.Release = end.EndedAt, true
+	}
+	d.taken, d.fresh = nil, false
+	if d.o.Store == nil {
+		return
+	}
+	d.unsaved = append(d.unsaved, unsaved{step: step})
+	d.flush(context.WithoutCancel(ctx))
+}
+
+// maxUnsaved bounds what waits in memory for a database that cannot be
+// written; after that the run goes on unrecorded.
+const maxUnsaved = 1000
+
+// flush writes what waits, in order.
+func (d *Driver) flush(ctx context.Context) {
+	for len(d.unsaved) > 0 {
+		if err := d.write(ctx, d.unsaved[0]); err != nil {
+			d.notStored(err)
+			break
+		}
+		d.unsaved = d.unsaved[1:]
+	}
+	switch {
+	case len(d.unsaved) == 0:
+		d.unsaved, d.broken = nil, false
+	case len(d.unsaved) > maxUnsaved:
+		d.warn(fmt.Sprintf("more than %d events wait for the database: the run goes on without a record", maxUnsaved))
+		d.unsaved, d.o.Store = nil, nil
+	}
+}
+
+func (d *Driver) write(ctx context.Context, u unsaved) error {
+	if u.create != nil {
+		return d.o.Store.Create(ctx, *u.create, u.step.Event, Alive)
+	}
+	return d.o.Store.Commit(ctx, u.step)
+}
+
+// notStored says once that the database cannot be written. A run that another
+// process has by now is not ours any more.
+func (d *Driver) notStored(err error) {
+	if errors.Is(err, sqlite.ErrNotOwner) || errors.Is(err, sqlite.ErrRunning) {
+		d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
+		return
+	}
+	if !d.broken {
+		d.broken = true
+		d.warn(fmt.Sprintf("the run is not recorded: %v. It goes on in memory, with its limits", err))
+	}
+}
+
+// row is the run's row for the current state.
+func (d *Driver) row(at time.Time) sqlite.Run {
+	s := d.state
+	iteration := s.Iteration
+	if s.Status.Active() {
+		iteration++
+	}
+	return sqlite.Run{
+		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Status: string(s.Status), Why: s.Why,
+		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: s.Command.Agent,
+		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
+		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,
+	}
+}

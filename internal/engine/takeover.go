@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// takeOver makes the stored run this driver's: its state, its trees, and what
+// an earlier pawl left running.
+func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) error {
+	if err := d.load(ctx, run); err != nil {
+		return err
+	}
+	if err := goesOn(d.state, e); err != nil {
+		return err
+	}
+	if _, err := os.Stat(d.runDir); errors.Is(err, fs.ErrNotExist) {
+		d.missing = d.state.Status.Active()
+	}
+	if err := d.makeRunDir(); err != nil {
+		return err
+	}
+	adopted, err := d.takeUp(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot take up run %s: %v", run.ID, err)
+	}
+	d.restoreTrees(ctx)
+	d.takeOldControls(ctx, e.Kind)
+	if !d.state.Status.Active() {
+		return nil
+	}
+	d.forgetAbsence(adopted)
+	now := time.Now()
+	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID, Adopted: adopted}), nil, nil)
+	if d.lost == nil {
+		d.saveStateFile(false)
+		d.notify(Notice{Kind: RunResumed, Text: adoption(adopted)})
+	}
+	return nil
+}
+
+func adoption(adopted bool) string {
+	if adopted {
+		return "the agent is still running and goes on"
+	}
+	return "crashed"
+}
+
+func stateOf(run sqlite.Run) (loop.State, error) {
+	var s loop.State
+	if err := json.Unmarshal(run.State, &s); err != nil {
+		return s, fmt.Errorf("cannot read the state of run %s: %v", run.ID, err)
+	}
+	return s, nil
+}
+
+// load restores what the run knows.
+func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
+	s, err := stateOf(run)
+	if err != nil {
+		return err
+	}
+	if len(run.Setup) > 0 {
+		if err := json.Unmarshal(run.Setup, &d.setup); err != nil {
+			return fmt.Errorf("cannot read the set-up of run %s: %v", run.ID, err)
+		}
+	}
+	records, err := d.o.Store.Iterations(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.Outcome != loop.Waited {
+			d.elapsed = append(d.elapsed, r.Elapsed)
+		}
+	}
+	if len(records) > 0 && d.setup.Base == "" {
+		d.setup.Base = records[0].TreeBefore
+	}
+	if len(d.plan.Flags) > 0 {
+		d.setup.Flags = d.plan.Flags
+	}
+	d.become(s)
+	d.n, d.from, d.fresh = run.N, run.Status, true
+	return nil
+}
+
+// takeUp finds what an earlier pawl left running for this run. The agent that
+// the run waits for goes on; anything else is ended.
+func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
+	job := ""
+	if c := d.state.Command; d.state.Status == loop.Running && c.Kind == loop.Run {
+		job = jobID(c)
+	}
+	client, status, err := supervisor.Attach(ctx, d.runDir)
+	switch {
+	case err == nil && status.Job != nil && status.Job.ID == job:
+		d.clientMu.Lock()
+		d.client = client
+		d.clientMu.Unlock()
+		return true, nil
+	case err == nil:
+		client.Kill()
+		if err := client.Close(); err != nil {
+			return false, err
+		}
+		awaitEnd(ctx, status.Supervisor)
+	case !errors.Is(err, supervisor.ErrGone):
+		return false, err
+	}
+	ended, err := process.Sweep(ctx, supervisor.Mark(d.id), sweepGrace)
+	if err == nil && ended.Left > 0 {
+		d.warn(fmt.Sprintf("%d process(es) that an earlier pawl left could not be ended", ended.Left))
+	}
+	return false, err
+}
+
+const (
+	sweepGrace = 5 * time.Second
+	// leaveBound is how long a supervisor that was told to kill its job may
+	// take to leave by itself; the sweep ends it after that.
+	leaveBound = 10 * time.Second
+)
+
+// awaitEnd waits for a supervisor that leaves, so that the next one finds the
+// run's folder free.
+func awaitEnd(ctx context.Context, id process.Identity) {
+	ctx, cancel := context.WithTimeout(ctx, leaveBound)
+	defer cancel()
+	id.AwaitEnd(ctx)
+}
+
+// forgetAbsence takes the time in which nothing was done for the run off its
+// clock. What an attempt worked on after its pawl was gone stays on it.
+func (d *Driver) forgetAbsence(adopted bool) {
+	s := d.state
+	if adopted {
+		return
+	}
+	worked := time.Duration(0)
+	if s.Status == loop.Running {
+		worked = max(0, d.place(s.Command.Iteration, s.Command.Attempt).newest().Sub(s.LastAt))
+	}
+	s.LastAt = time.Now().Add(-worked)
+	d.become(s)
+}
+
+// takeOldControls marks what was asked of the session before with the first
+// commit of this one: an answer is in its event, and an old stop is no stop of
+// this session. An answer that does not count now waits on.
+func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
+	rows, err := d.o.Store.Controls(ctx, d.id)
+	if err != nil {
+		d.warn(err.Error())
+	}
+	for _, r := range rows {
+		d.seen[r.ID] = true
+		if r.Kind != sqlite.ControlAnswer || by == loop.Answered {
+			d.taken = append(d.taken, r.ID)
+		}
+	}
+}
+
+// giveBack releases a run that was taken but does not go on, with its state as
+// it was. A run whose pawl died while it finished is finished by this.
+func (d *Driver) giveBack(ctx context.Context, run sqlite.Run, why error) {
+	ctx = context.WithoutCancel(ctx)
+	now := time.Now()
+	e := d.newEvent(journal.Warning, now, journal.Notice{Text: "not resumed: " + why.Error()})
+	if st := d.state.Status; st != "" && !st.Active() {
+		kind, over := rest(st)
+		if over && run.EndedAt.IsZero() {
+			run.EndedAt = run.UpdatedAt
+		}
+		e = d.endEvent(kind, now)
+	}
+	e.N = run.N + 1
+	run.Owner, run.Setup = d.owner, nil
+	if err := d.o.Store.Commit(ctx, sqlite.Step{Run: run, Event: e, Release: true}); err != nil {
+		d.warn(fmt.Sprintf("run %s could not be given back: %v", run.ID, err))
+	}
+	if d.state.Status == loop.Completed {
+		d.saveStateFile(true)
+	}
+	d.dropSupervisor()
+}
