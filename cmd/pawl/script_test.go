@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,6 +29,7 @@ import (
 //	lines FILE            the lines of progress in the last stderr are those of
 //	                      FILE, exactly and in order, times and durations aside
 //	signal NAME           send a signal to the last background command
+//	until REGEXP COMMAND  run COMMAND again and again until its stdout matches
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -35,6 +37,11 @@ import (
 func TestMain(m *testing.M) {
 	// Pawl starts itself again, as supervisor and as scripted agent; that copy
 	// goes by the name of pawl too, so it ends up here as well.
+	if filepath.Base(os.Args[0]) != "pawl" && signal.Ignored(syscall.SIGHUP) {
+		// Whoever started the tests ignores hang-ups. The scripts must not
+		// inherit that, since pawl would: what is caught is not ignored.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	testscript.Main(m, map[string]func(){"pawl": func() {
 		code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 		noteExit(code, os.Args[1:])
@@ -53,6 +60,7 @@ func TestScripts(t *testing.T) {
 			"exits":        exits,
 			"lines":        lines,
 			"signal":       signalLast,
+			"until":        until,
 			"nothing-runs": nothingRuns,
 		},
 	})
@@ -80,7 +88,7 @@ func noteExit(code int, args []string) {
 // setup gives a script its own home, without anything of the person's who runs
 // the tests: no pawl variable, no git configuration.
 func setup(env *testscript.Env) error {
-	home := filepath.Join(env.WorkDir, ".home")
+	home := env.WorkDir + ".home" // beside the script's files, not among them
 	for _, dir := range []string{home, filepath.Join(home, "state"), filepath.Join(home, "config")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -123,7 +131,7 @@ func repo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	dir := append(args, ".")[0]
 	for _, c := range [][]string{
-		{"init", "-q"}, {"add", "-A", "--", ":!.home"}, {"commit", "-q", "--allow-empty", "-m", "start"},
+		{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", "start"},
 	} {
 		ts.Check(ts.Exec("git", append([]string{"-C", ts.MkAbs(dir)}, c...)...))
 	}
@@ -187,6 +195,24 @@ func signalLast(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: signal INT|TERM|HUP|KILL|STOP|CONT, with a background command")
 	}
 	ts.Check(running[len(running)-1].Process.Signal(signals[args[0]]))
+}
+
+// manyTimes bounds until: minutes, for a command that takes milliseconds.
+const manyTimes = 10_000
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP COMMAND")
+	}
+	want, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for range manyTimes {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("%s did not print %s", strings.Join(args[1:], " "), args[0])
 }
 
 func nothingRuns(ts *testscript.TestScript, neg bool, args []string) {

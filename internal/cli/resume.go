@@ -45,12 +45,10 @@ func (a *app) resume(ctx context.Context, name string, f runFlags) error {
 		return err
 	}
 	run, err := findRun(ctx, store, root, name)
-	if errors.Is(err, sqlite.ErrNotFound) {
-		if imported, ierr := engine.Import(ctx, store, root, name); ierr == nil {
-			run, err = imported, nil
-		} else if !errors.Is(ierr, engine.ErrNoStateFile) {
-			err = ierr
-		}
+	if imported, ierr := adoptFile(ctx, store, root, name, run, err); ierr == nil {
+		run, err = imported, nil
+	} else if !errors.Is(ierr, engine.ErrNoStateFile) {
+		err = ierr
 	}
 	if err == nil {
 		f, err = storedFlags(run, f)
@@ -62,6 +60,30 @@ func (a *app) resume(ctx context.Context, name string, f runFlags) error {
 		return a.lookupError(err, name)
 	}
 	return a.resumeRun(ctx, run, f)
+}
+
+// adoptFile makes a run of a state file that the database knows nothing of,
+// when nothing that it knows can be resumed instead.
+// [engine.ErrNoStateFile] when there is no such file.
+func adoptFile(ctx context.Context, store *sqlite.Store, root, name string, last sqlite.Run, lookup error) (sqlite.Run, error) {
+	if lookup != nil && !errors.Is(lookup, sqlite.ErrNotFound) {
+		return last, engine.ErrNoStateFile
+	}
+	path := engine.StateFilePath(root, name)
+	file, err := engine.ReadStateFile(path)
+	if err != nil && lookup == nil {
+		return last, engine.ErrNoStateFile // the database rules
+	}
+	if err != nil {
+		return last, err
+	}
+	if lookup == nil && (!foreign(file, last) || last.Status != string(loop.Completed)) {
+		return last, engine.ErrNoStateFile
+	}
+	if err := mayRun(file, name, path); err != nil {
+		return last, err
+	}
+	return engine.Import(ctx, store, root, name)
 }
 
 // storedFlags are the flags of the run, with the newer ones over them.

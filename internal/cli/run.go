@@ -233,9 +233,11 @@ func (s *session) mayStart(ctx context.Context, fresh bool) error {
 	if s.store != nil {
 		last, err := s.store.Latest(ctx, s.plan.Root, s.plan.Name)
 		if err == nil {
-			return s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
-		}
-		if !errors.Is(err, sqlite.ErrNotFound) {
+			err = s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
+			if err != nil || ferr != nil || !foreign(file, last) {
+				return err
+			}
+		} else if !errors.Is(err, sqlite.ErrNotFound) {
 			return &exitError{code: exitFailed, err: err}
 		}
 	}
@@ -288,16 +290,27 @@ func (s *session) offer(ctx context.Context, last sqlite.Run, st loop.Status) er
 
 var errResumeInstead = errors.New("resume instead")
 
+// foreign is true when the state file is not the image of the last run: it was
+// written by hand, by another tool, or put back.
+func foreign(f engine.StateFile, last sqlite.Run) bool { return f.Run != last.ID }
+
+// mayRun refuses a state file that says that somebody works on it, unless that
+// process is proved dead.
+func mayRun(f engine.StateFile, name, path string) error {
+	if !loop.Status(f.Status).Active() || f.OwnerDead() {
+		return nil
+	}
+	return usage("%s may be running already: %s says %q", name, path, f.Status).
+		hint("If nothing runs, start with: pawl run %s --fresh", name)
+}
+
 // mayFollowFile decides by a state file of which the database knows nothing.
 func (s *session) mayFollowFile(f engine.StateFile, path string) error {
+	if err := mayRun(f, s.plan.Name, path); err != nil {
+		return err
+	}
 	switch loop.Status(f.Status) {
-	case loop.Running, loop.Waiting:
-		if f.OwnerDead() {
-			break
-		}
-		return usage("%s may be running already: %s says %q", s.plan.Name, path, f.Status).
-			hint("If nothing runs, start with: pawl run %s --fresh", s.plan.Name)
-	case loop.Interrupted, loop.Stopped, loop.Paused, loop.Pending:
+	case loop.Running, loop.Waiting, loop.Interrupted, loop.Stopped, loop.Paused, loop.Pending:
 	default:
 		return nil
 	}

@@ -121,7 +121,7 @@ func (s *screen) resumed(n engine.Notice) {
 		limit = fmt.Sprintf(" (max %d)", st.Limit)
 	}
 	s.line(n.At, "Resuming procedure: %s from iteration %d%s", s.name, st.Iteration, limit)
-	s.line(n.At, "Previous session: %d iterations completed in %s", st.Iteration, total(st.Spent.Active))
+	s.line(n.At, "Previous session: %s in %s", completedCount(st.Iteration), total(st.Spent.Active))
 	if n.Text != "" {
 		s.note("%s", n.Text)
 	}
@@ -239,7 +239,7 @@ func (s *screen) iterationEnded(n engine.Notice) {
 func why(r *loop.Record) string {
 	summary := ""
 	if r.Failure != nil {
-		summary = clean(r.Failure.Summary, 200)
+		summary = strings.TrimPrefix(clean(r.Failure.Summary, 200), "unknown: ")
 	}
 	switch {
 	case r.Exit.Ended == loop.EndedTimeout:
@@ -249,6 +249,9 @@ func why(r *loop.Record) string {
 	case r.Exit.Ended != loop.NotEnded:
 		return "AI CLI ended: " + summary
 	case r.RedGate():
+		if r.Failure != nil && r.Failure.Step != "" {
+			summary = clean(r.Failure.Step, 60) + ": " + summary
+		}
 		return "Quality gates failed: " + summary
 	case r.Exit.Signal != "":
 		return fmt.Sprintf("AI CLI failed (signal: %s)", r.Exit.Signal)

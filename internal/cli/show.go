@@ -188,24 +188,6 @@ func (a *app) showDiff(ctx context.Context, r sqlite.Run) error {
 	return nil
 }
 
-func (a *app) rollbackCommand() *cobra.Command {
-	to := -1
-	cmd := &cobra.Command{
-		Use: "rollback RUN", Short: "Put the files back to the snapshot after an iteration; itself undoable",
-		Long: "Put the files back to the snapshot after iteration N; 0 is before the run. Only files that differ\n" +
-			"are changed. The state before it is kept, and the last lines say how to get it back.",
-		Example: "  pawl rollback build --to 0\n  pawl rollback 7k3f --to 3",
-		Args:    exactlyOne("a run or a procedure"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				return a.rollback(cmd.Context(), st, r, to)
-			})
-		},
-	}
-	cmd.Flags().IntVar(&to, "to", -1, "the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
-	return cmd
-}
-
 func (a *app) tree(ctx context.Context, root string) (*workspace.Checkout, error) {
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: stateDir(root, a.env)})
 	if err != nil {
