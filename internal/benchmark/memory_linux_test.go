@@ -1,0 +1,94 @@
+package benchmark
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkMemory is what an agent that prints 1 GB costs in private memory of
+// pawl and its supervisor, over an agent that prints a line.
+func BenchmarkMemory(b *testing.B) {
+	dir := diskDir(b)
+	quiet := newProject(b, dir, "quiet", "echo a line; sleep 1")
+	loud := newProject(b, dir, "loud", "yes 'the quick brown fox jumps over the lazy dog, and so on until the line is long enough to be one' | head -c 1000000000")
+	single := newProject(b, dir, "single", "head -c 1000000000 /dev/zero | tr '\\0' x")
+	for b.Loop() {
+		// One round: a peak is no matter of a busy machine.
+		base := quiet.peak()
+		report(b, "memory, quiet agent", base, "MiB", nil)
+		report(b, "memory, 1 GB in lines, adds", loud.peak()-base, "MiB", atMost(32))
+		report(b, "memory, 1 GB in one line, adds", single.peak()-base, "MiB", atMost(32))
+	}
+}
+
+// peak runs one iteration and returns the most private memory, in MiB, that
+// pawl and its supervisor had together when they were looked at.
+func (p *project) peak() float64 {
+	p.b.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), runBound)
+	defer cancel()
+	c := p.command(ctx, 1)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		p.b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	most, both := 0, false
+	for {
+		select {
+		case err := <-ended:
+			if err != nil || !both {
+				p.b.Fatalf("%v: %v (supervisor seen: %v)\n%s", c.Args, err, both, out.String())
+			}
+			return float64(most) / 1024
+		case <-tick.C:
+			sum := private(c.Process.Pid)
+			for _, pid := range children(c.Process.Pid) {
+				if n := private(pid); n > 0 {
+					sum += n
+					both = true
+				}
+			}
+			most = max(most, sum)
+		}
+	}
+}
+
+// children are the direct ones: the supervisor.
+func children(pid int) []int {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var pids []int
+	for _, f := range files {
+		data, _ := os.ReadFile(f)
+		for word := range strings.FieldsSeq(string(data)) {
+			var n int
+			if _, err := fmt.Sscan(word, &n); err == nil {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids
+}
+
+// private is the memory in KiB that a process shares with nobody; 0 when it
+// has gone.
+func private(pid int) int {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	for line := range strings.Lines(string(data)) {
+		var n int
+		if _, err := fmt.Sscanf(line, "Private_Dirty: %d kB", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
