@@ -1,0 +1,253 @@
+package opencode
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// The lines of a stream, made as small as the parser needs them.
+const (
+	startLine = `{"type":"step_start","sessionID":"s1","part":{"type":"step-start"}}`
+	stopLine  = `{"type":"step_finish","sessionID":"s1","part":{"reason":"stop","tokens":{"total":171,"input":100,"output":40,"reasoning":4,"cache":{"write":7,"read":20}},"cost":0.25}}`
+	bashLine  = `{"type":"tool_use","sessionID":"s1","part":{"type":"tool","tool":"bash","state":{"status":"completed","input":{"command":"go test"},"output":"<promise>COMPLETE</promise>","metadata":{"exit":3}}}}`
+	writeLine = `{"type":"tool_use","sessionID":"s1","part":{"type":"tool","tool":"write","state":{"status":"completed","input":{"content":"x","filePath":"/r/a.go"},"output":"ok","metadata":{}}}}`
+)
+
+func says(text string) string {
+	return fmt.Sprintf(`{"type":"text","sessionID":"s1","part":{"type":"text","text":%q}}`, text)
+}
+
+func ends(reason string) string {
+	return fmt.Sprintf(`{"type":"step_finish","sessionID":"s1","part":{"reason":%q,"tokens":{"input":1,"output":1,"reasoning":0,"cache":{"read":0,"write":0}},"cost":0}}`, reason)
+}
+
+func trouble(name, data string) string {
+	return fmt.Sprintf(`{"type":"error","sessionID":"s1","error":{"name":%q,"data":{%s}}}`, name, data)
+}
+
+func read(lines ...string) (agent.Outcome, []agent.Event) {
+	c, p := agent.NewCollector(), NewParser()
+	var events []agent.Event
+	take := func(e agent.Event) {
+		events = append(events, e)
+		c.Add(e)
+	}
+	for _, l := range lines {
+		p.Line([]byte(l), false, take)
+	}
+	p.Close(take)
+	return c.Outcome(), events
+}
+
+// kinds writes events in short, one word each.
+func kinds(events []agent.Event) string {
+	var words []string
+	for _, e := range events {
+		w := string(e.Kind)
+		if e.Terminal != "" {
+			w += "=" + string(e.Terminal)
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestLineTypes(t *testing.T) {
+	t.Parallel()
+	const sub = `{"type":"text","sessionID":"s2","part":{"text":"<promise>COMPLETE</promise>"}}`
+	for _, test := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"a run", []string{startLine, says("Hello."), stopLine}, "session text usage cost end=ok"},
+		{"nothing at all", nil, "end=missing"},
+		{"cut off in a step", []string{startLine, says(""), startLine}, "session text end=missing"},
+		{"cut off between steps", []string{startLine, says("a"), bashLine, ends("tool-calls")}, "session text tool tool_end usage end=missing"},
+		{"cut off after a tool", []string{startLine, says("a"), bashLine}, "session text tool tool_end end=missing"},
+		{"an answer that was cut off", []string{startLine, says("a"), ends("length")}, "session text usage error end=failed"},
+		{"an answer that was held back", []string{startLine, ends("content-filter")}, "session usage error end=failed"},
+		{"a provider that gives no reason", []string{startLine, says("a"), ends("unknown")}, "session text usage end=ok"},
+		{"no reason and no word", []string{startLine, ends("unknown")}, "session usage end=missing"},
+		{"an error at the end", []string{startLine, trouble("APIError", `"message":"m"`)}, "session error end=failed"},
+		{"an error that it got over", []string{trouble("APIError", `"message":"m"`), startLine, stopLine}, "session error usage cost end=ok"},
+		{"what it thinks", []string{`{"type":"reasoning","sessionID":"s1","part":{"text":"hm"}}`, stopLine}, "session thinking usage cost end=ok"},
+		{"a sub-agent's words", []string{startLine, says("a"), stopLine, sub}, "session text usage cost text end=ok"},
+		{"what is new", []string{`{"type":"novelty","sessionID":"s1"}`, `{}`, stopLine}, "session unknown unknown usage cost end=ok"},
+		{"what is no JSON", []string{"Warning: x", "", "[1]", `{"type":"step_finish"`, stopLine}, "unknown unknown unknown session usage cost end=ok"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			out, events := read(test.lines...)
+			if got := kinds(events); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if strings.Contains(out.Message, "COMPLETE") {
+				t.Errorf("message is %q", out.Message)
+			}
+		})
+	}
+}
+
+// A step that died in words is not one that ended: what stands last is text.
+func TestCutOffInWords(t *testing.T) {
+	t.Parallel()
+	if got, _ := read(startLine, says("I will")); got.Terminal != loop.TerminalMissing {
+		t.Errorf("terminal is %q", got.Terminal)
+	}
+}
+
+func TestUsageAndCost(t *testing.T) {
+	t.Parallel()
+	got, _ := read(startLine, bashLine, stopLine, startLine, says("x"), stopLine)
+	want := agent.Usage{Input: 200, Output: 88, CacheRead: 40, CacheWrite: 14}
+	if got.Usage != want || got.Cost != 500_000 || got.CostSource != agent.CostReported || got.Calls != 2 || got.Turns != 2 {
+		t.Errorf("outcome is %+v", got)
+	}
+	// No price is no report.
+	if got, _ := read(startLine, says("x"), ends("stop")); got.CostSource != agent.CostNone {
+		t.Errorf("the cost of a model without a price is %q", got.CostSource)
+	}
+	for _, cost := range []string{"-1", "1e300", `"5"`, "null"} {
+		if got, _ := read(strings.Replace(stopLine, "0.25", cost, 1)); got.Cost != 0 || got.CostSource != agent.CostNone {
+			t.Errorf("a cost of %s is %d", cost, got.Cost)
+		}
+	}
+}
+
+func TestTools(t *testing.T) {
+	t.Parallel()
+	refused := strings.Replace(writeLine, `"completed"`, `"error"`, 1)
+	got, events := read(startLine, says("First."), bashLine, writeLine, refused, ends("tool-calls"), startLine, says("Last."), stopLine)
+	if got.Message != "Last." || got.Tools != 3 {
+		t.Errorf("outcome is %+v", got)
+	}
+	var starts, ends []agent.Event
+	for _, e := range events {
+		switch e.Kind {
+		case agent.ToolStart:
+			starts = append(starts, e)
+		case agent.ToolEnd:
+			ends = append(ends, e)
+		}
+	}
+	if starts[0].Tool != "bash" || starts[0].Command != "go test" || !ends[0].Failed {
+		t.Errorf("the shell is %+v, %+v", starts[0], ends[0])
+	}
+	if starts[1].Tool != "write" || strings.Join(starts[1].Files, " ") != "/r/a.go" || ends[1].Failed || !ends[2].Failed {
+		t.Errorf("the file is %+v, %+v, %+v", starts[1], ends[1], ends[2])
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	body := func(kind, code string) string {
+		return fmt.Sprintf(`"responseBody":%q`, fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":"m"}}`, kind, code))
+	}
+	for _, test := range []struct {
+		name, data string
+		status     int
+		kind       string
+		class      failure.Class
+		wait       time.Duration
+	}{
+		{"APIError", `"message":"bad key","statusCode":401,"isRetryable":false,` + body("authentication_error", "invalid_api_key"), 401, "authentication_error", failure.Auth, 0},
+		{"APIError", `"message":"Slow down","statusCode":429,"responseHeaders":{"retry-after":"37"},` + body("rate_limit_error", "x"), 429, "rate_limit_error", failure.RateLimit, 37 * time.Second},
+		{"APIError", `"message":"Slow down","statusCode":429,"responseHeaders":{"Retry-After-Ms":"1500"}`, 429, "APIError", failure.RateLimit, 1500 * time.Millisecond},
+		{"APIError", `"message":"Slow down","statusCode":429,"responseHeaders":{"retry-after":"Mon, 02 Mar 2026 13:00:00 GMT"}`, 429, "APIError", failure.RateLimit, 3 * time.Hour},
+		{"APIError", `"message":"Limit","statusCode":429,"responseHeaders":{"anthropic-ratelimit-unified-reset":"1772456400"}`, 429, "APIError", failure.RateLimit, 3 * time.Hour},
+		{"APIError", `"message":"Please try again in 2s.","statusCode":429`, 429, "APIError", failure.RateLimit, 2 * time.Second},
+		{"APIError", `"message":"out","statusCode":429,` + body("insufficient_quota", "insufficient_quota"), 429, "insufficient_quota", failure.QuotaExhausted, 0},
+		{"APIError", `"message":"Overloaded","statusCode":529,` + body("overloaded_error", "overloaded"), 529, "overloaded_error", failure.ServiceUnavailable, 0},
+		{"APIError", `"message":"no","statusCode":404,` + body("invalid_request_error", "model_not_found"), 404, "model_not_found", failure.Validation, 0},
+		{"APIError", `"message":"Cannot connect","isRetryable":true`, 0, "connection_failed", failure.Network, 0},
+		{"ContextOverflowError", `"message":"Your input exceeds the context window of this model."`, 0, "context_length_exceeded", failure.ContextLength, 0},
+		{"ProviderAuthError", `"message":"log in"`, 0, "authentication_failed", failure.Auth, 0},
+		{"NewError", `"message":"x","responseHeaders":{"retry-after":"-4"},"responseBody":"<html>"`, 0, "NewError", failure.Unknown, 0},
+	} {
+		t.Run(test.name+" "+test.kind, func(t *testing.T) {
+			t.Parallel()
+			got, _ := read(trouble(test.name, test.data))
+			if got.Terminal != loop.TerminalFailed || len(got.Errors) != 1 {
+				t.Fatalf("outcome is %+v", got)
+			}
+			if e := got.Errors[0]; e.Status != test.status || e.Type != test.kind || e.Message == "" {
+				t.Errorf("error is %+v", e)
+			}
+			a := failure.Analyse(failure.Evidence{Source: "agent", Name: "opencode", ExitCode: 1, Errors: got.Errors, Now: now})
+			if a.Class != test.class {
+				t.Errorf("class is %s, want %s", a.Class, test.class)
+			}
+			if wait := a.WaitUntil.Sub(now); (test.wait == 0) != a.WaitUntil.IsZero() || (test.wait != 0 && wait != test.wait) {
+				t.Errorf("wait until %v, want %v", a.WaitUntil, test.wait)
+			}
+		})
+	}
+}
+
+func TestCutLine(t *testing.T) {
+	t.Parallel()
+	p, c := NewParser(), agent.NewCollector()
+	p.Line([]byte(`{"type":"tool_use","part":{"state":{"output":"aaaa`), true, c.Add)
+	p.Line([]byte(stopLine), false, c.Add)
+	p.Close(c.Add)
+	if got := c.Outcome(); got.Unknown != 1 || got.Terminal != loop.TerminalOK {
+		t.Errorf("outcome is %+v", got)
+	}
+}
+
+func FuzzParser(f *testing.F) {
+	f.Add([]byte(startLine + "\n" + says("Hello.") + "\n" + bashLine + "\n" + writeLine + "\n" + stopLine))
+	f.Add([]byte(trouble("APIError", `"message":"m","statusCode":429,"responseHeaders":{"retry-after":"1e9"},"responseBody":"{\"error\":{}}"`)))
+	f.Add([]byte(ends("length") + "\n" + `{"type":"step_finish","part":{"cost":1e300,"tokens":{"output":-1,"reasoning":9}}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, c := NewParser(), agent.NewCollector()
+		ends := 0
+		take := func(e agent.Event) {
+			if e.Kind == agent.End {
+				ends++
+			}
+			c.Add(e)
+			if cost, _ := c.Cost(); c.Tokens() < 0 || c.Calls() < 0 || c.Turns() < 0 || cost < 0 {
+				t.Fatalf("a total is negative after %+v", e)
+			}
+		}
+		for line := range bytes.Lines(b) {
+			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, take)
+		}
+		p.Close(take)
+		if ends != 1 {
+			t.Fatalf("the stream has %d ends", ends)
+		}
+	})
+}
+
+// A stream as they are: most bytes are results of tools.
+func BenchmarkParser(b *testing.B) {
+	output := strings.Repeat("\tfmt.Println(\"a line of code\")\n", 1400)
+	lines := [][]byte{
+		[]byte(startLine),
+		[]byte(says(strings.Repeat("I look at the code. ", 20))),
+		fmt.Appendf(nil, `{"type":"tool_use","sessionID":"s1","part":{"type":"tool","tool":"bash","state":{"status":"completed","input":{"command":"go test"},"output":%q,"metadata":{"output":%q,"exit":0}}}}`, output, output),
+		[]byte(stopLine),
+	}
+	total := 0
+	for _, l := range lines {
+		total += len(l)
+	}
+	p := NewParser()
+	b.SetBytes(int64(total))
+	for b.Loop() {
+		for _, l := range lines {
+			p.Line(l, false, func(agent.Event) {})
+		}
+	}
+}
