@@ -102,9 +102,6 @@ type Start struct {
 	Stdin  string        // file that becomes stdin; "" is the null device
 	Parser string        // a name for agents.Parser
 	Grace  time.Duration // after TERM, before KILL
-	// Idle is how long the program may be silent while it works; 0 says nothing.
-	// It is a hint: a limit that a user set wins.
-	Idle time.Duration
 	// Files are written before the start where they are not there as they
 	// should be, all below Invocation.StateDir: settings of a program that has
 	// neither a flag nor a variable for them.
