@@ -29,6 +29,10 @@ func (p *Parser) assistant(l line) {
 		p.apology(l, word, content)
 		return
 	}
+	if err := p.excuse(content); err != nil {
+		p.pending = err
+		return
+	}
 	p.ended = false
 	sub := !jsonline.Null(l.parent)
 	if jsonline.String(model) != "<synthetic>" {
@@ -39,7 +43,7 @@ func (p *Parser) assistant(l line) {
 		said += p.block(block, sub)
 		return true
 	})
-	if guess := int64(said+bytesPerToken-1) / bytesPerToken; guess > 0 && !p.live {
+	if guess := int64(said+bytesPerToken-1) / bytesPerToken; guess > 0 && !p.live && !p.dialect.PerCall {
 		p.emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: sub, Usage: agent.Usage{Output: guess}})
 	}
 }
@@ -57,14 +61,36 @@ func (p *Parser) apology(l line, word string, content []byte) {
 	p.pending = err
 }
 
+// excuse is the error that a message of one text tells, if the dialect has such.
+func (p *Parser) excuse(content []byte) *failure.APIError {
+	if p.dialect.Apology == nil {
+		return nil
+	}
+	text, blocks := "", 0
+	jsonline.Array(content, func(block []byte) bool {
+		text = jsonline.String(jsonline.Get(block, "text"))
+		blocks++
+		return blocks == 1
+	})
+	if text == "" || blocks != 1 {
+		return nil
+	}
+	return p.dialect.Apology(text)
+}
+
 // started counts a model call once per message, with what is known of its
 // usage at its start. The output count there is no count yet.
 func (p *Parser) started(id string, use []byte, sub bool) {
-	if id != "" && !p.messages.add(id, "") {
+	u := p.usage(use)
+	if p.dialect.PerCall && u == (agent.Usage{}) {
 		return
 	}
-	u := usage(use)
-	u.Output = 0
+	if id != "" && !p.messages.Add(id, "") {
+		return
+	}
+	if !p.dialect.PerCall {
+		u.Output = 0
+	}
 	e := agent.Event{Kind: agent.UsageSeen, Usage: u, Calls: 1, Sub: sub}
 	if !sub {
 		e.Turns = 1
@@ -102,7 +128,7 @@ func (p *Parser) block(b []byte, sub bool) int {
 		return len(thinking)
 	case "tool_use", "server_tool_use":
 		tool := clip(jsonline.String(name), 200)
-		p.tools.add(jsonline.String(id), tool)
+		p.tools.Add(jsonline.String(id), tool)
 		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: tool}
 		describe(&e, input)
 		p.emit(e)
@@ -148,7 +174,7 @@ func (p *Parser) user(l line) {
 		})
 		if jsonline.String(kind) == "tool_result" {
 			p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: jsonline.True(failed),
-				Tool: p.tools.value(jsonline.String(id))})
+				Tool: p.tools.Value(jsonline.String(id))})
 		}
 		return true
 	})
@@ -170,34 +196,6 @@ func (p *Parser) stream(l line) {
 		}
 	}
 }
-
-// ids remembers the last few ids, each with a value.
-type ids struct {
-	values map[string]string
-	order  []string
-}
-
-// add returns false when id is remembered already.
-func (s *ids) add(id, value string) bool {
-	if id == "" || len(id) > 200 {
-		return true
-	}
-	if _, known := s.values[id]; known {
-		return false
-	}
-	if s.values == nil {
-		s.values = make(map[string]string, maxIDs)
-	}
-	if len(s.order) == maxIDs {
-		delete(s.values, s.order[0])
-		s.order = append(s.order[:0], s.order[1:]...)
-	}
-	s.values[id] = value
-	s.order = append(s.order, id)
-	return true
-}
-
-func (s *ids) value(id string) string { return s.values[id] }
 
 // clip returns at most n bytes of s, without half a rune at its end.
 func clip(s string, n int) string {

@@ -12,17 +12,30 @@ import (
 
 const (
 	maxCommand = 2000 // of a shell tool's command, in bytes
-	maxIDs     = 128  // message and tool ids that are remembered
 	maxUSD     = 1_000_000
 	// bytesPerToken is the estimate while the program reports no output tokens.
 	bytesPerToken = 4
 )
 
+// Dialect is how the stream of another program that took over this format
+// differs from it.
+type Dialect struct {
+	// PerCall: a line with usage has all of one model call, output included. A
+	// line without belongs to the call of a later one. Nothing is estimated.
+	PerCall bool
+	// CachedInInput: input_tokens count the cached ones too.
+	CachedInInput bool
+	// Apology returns the error that a text of the program itself tells, where
+	// nothing but the text says that it is not the model's; nil for other texts.
+	Apology func(text string) *failure.APIError
+}
+
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
+	dialect  Dialect
 	emit     func(agent.Event)
-	messages ids // ids of messages whose usage was taken
-	tools    ids // tool call id to name
+	messages jsonline.IDs // ids of messages whose usage was taken
+	tools    jsonline.IDs // tool call id to name
 	// live is true once the stream has usage events of the API itself
 	// (--include-partial-messages); then nothing is estimated.
 	live bool
@@ -36,6 +49,9 @@ type Parser struct {
 
 // NewParser returns a parser for one run.
 func NewParser() *Parser { return &Parser{} }
+
+// NewDialect returns a parser for one run of a program with a stream of its own kind.
+func NewDialect(d Dialect) *Parser { return &Parser{dialect: d} }
 
 // line is the top level of one line: the fields that any type needs.
 type line struct {
@@ -142,6 +158,9 @@ func (p *Parser) system(l line) {
 			}})
 	case "model_fallback":
 		p.emit(agent.Event{Kind: agent.Session, Model: jsonline.String(jsonline.Get(l.all, "fallback_model"))})
+	case "retry": // another program's word for it, without a reason
+		data := jsonline.Get(l.all, "data")
+		p.emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: int(jsonline.Int(jsonline.Get(data, "attempt")))})
 	case "permission_denied", "thinking_tokens", "status", "informational", "ui_invalidate",
 		"hook_started", "hook_response", "compact_boundary", "model_refusal_no_fallback":
 	default:
@@ -169,6 +188,9 @@ func (p *Parser) limit(l line) {
 func (p *Parser) result(l line) {
 	p.totals(l.all)
 	text := jsonline.String(jsonline.Get(l.all, "result"))
+	if text == "" {
+		text = clip(told(l.errWord), maxCommand)
+	}
 	subtype := jsonline.String(l.subtype)
 	failed := jsonline.True(jsonline.Get(l.all, "is_error")) || subtype != "success"
 	p.ended = true
@@ -203,8 +225,15 @@ func (p *Parser) failed(l line, subtype, text string) *failure.APIError {
 	if err.Message == "" {
 		err.Message = text
 	}
+	if err.Status == 0 && p.dialect.Apology != nil {
+		if known := p.dialect.Apology(err.Message); known != nil {
+			err = known
+		}
+	}
 	if subtype != "success" {
-		err.Type = subtype
+		if err.Status == 0 || p.dialect.Apology == nil {
+			err.Type = subtype
+		}
 		jsonline.Array(jsonline.Get(l.all, "errors"), func(v []byte) bool {
 			err.Message = jsonline.String(v)
 			return false
@@ -223,11 +252,19 @@ func (p *Parser) failed(l line, subtype, text string) *failure.APIError {
 	return err
 }
 
+// told is what a result's error says: a text, or an object with one.
+func told(b []byte) string {
+	if s := jsonline.String(b); s != "" {
+		return s
+	}
+	return jsonline.String(jsonline.Get(b, "message"))
+}
+
 // totals takes usage and cost of the whole run. modelUsage counts every model
 // and sub-agent, usage the main one; a run that was ended may have left its
 // last call out of one of them.
 func (p *Parser) totals(b []byte) {
-	sum := usage(jsonline.Get(b, "usage"))
+	sum := p.usage(jsonline.Get(b, "usage"))
 	var models agent.Usage
 	jsonline.Object(jsonline.Get(b, "modelUsage"), func(_, v []byte) bool {
 		models.Input += count(jsonline.Get(v, "inputTokens"))
@@ -248,8 +285,9 @@ func (p *Parser) totals(b []byte) {
 	}
 }
 
-// usage reads the API's usage object. Its input tokens exclude cached ones.
-func usage(b []byte) agent.Usage {
+// usage reads the API's usage object. Its input tokens exclude cached ones,
+// and are made to where a program counts otherwise.
+func (p *Parser) usage(b []byte) agent.Usage {
 	var u agent.Usage
 	jsonline.Object(b, func(key, v []byte) bool {
 		switch string(key) {
@@ -264,6 +302,9 @@ func usage(b []byte) agent.Usage {
 		}
 		return true
 	})
+	if p.dialect.CachedInInput {
+		u.Input = max(0, u.Input-u.CacheRead-u.CacheWrite)
+	}
 	return u
 }
 
