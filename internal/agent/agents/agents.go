@@ -6,12 +6,23 @@ package agents
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"sort"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/aider"
+	"github.com/pawl-dev/pawl/internal/agent/amp"
 	"github.com/pawl-dev/pawl/internal/agent/claude"
+	"github.com/pawl-dev/pawl/internal/agent/cline"
 	"github.com/pawl-dev/pawl/internal/agent/command"
+	"github.com/pawl-dev/pawl/internal/agent/copilot"
+	"github.com/pawl-dev/pawl/internal/agent/cursor"
+	"github.com/pawl-dev/pawl/internal/agent/droid"
+	"github.com/pawl-dev/pawl/internal/agent/goose"
+	"github.com/pawl-dev/pawl/internal/agent/plain"
+	"github.com/pawl-dev/pawl/internal/agent/program"
+	"github.com/pawl-dev/pawl/internal/agent/qwen"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/agent/text"
 )
@@ -27,6 +38,24 @@ type ParserOptions struct {
 var builtin = map[string]func() agent.Adapter{
 	"claude": func() agent.Adapter { return claude.Adapter{Root: os.Geteuid() == 0, Getenv: os.Getenv} },
 	"script": func() agent.Adapter { return script.Adapter{Executable: os.Executable} },
+
+	"aider": known(aider.Program),
+	"amp":   known(amp.Program),
+	"cline": known(cline.Program),
+	"copilot": func() agent.Adapter {
+		return program.Adapter{Program: copilot.Program(), Getenv: os.Getenv, Native: program.Beside(exec.LookPath, copilot.Binaries()...)}
+	},
+	"crush":  known(plain.Crush),
+	"cursor": known(cursor.Program),
+	"droid":  known(droid.Program),
+	"goose":  known(goose.Program),
+	"kiro":   known(plain.Kiro),
+	"qwen":   known(qwen.Program),
+}
+
+// known is the adapter of a program that is data.
+func known(p func() program.Program) func() agent.Adapter {
+	return func() agent.Adapter { return program.Adapter{Program: p(), Getenv: os.Getenv} }
 }
 
 // format is one stream format.
@@ -43,6 +72,17 @@ var formats = map[string]format{
 		parser: func(ParserOptions) agent.Parser { return claude.NewParser() },
 		traits: command.Traits{Structured: true},
 	},
+	"aider": {
+		parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) },
+		traits: command.Traits{LiveUsage: true},
+	},
+	"amp":     {parser: func(ParserOptions) agent.Parser { return amp.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
+	"cline":   {parser: func(ParserOptions) agent.Parser { return cline.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
+	"copilot": {parser: func(ParserOptions) agent.Parser { return copilot.NewParser() }, traits: command.Traits{Structured: true}},
+	"cursor":  {parser: func(ParserOptions) agent.Parser { return cursor.NewParser() }, traits: command.Traits{Structured: true}},
+	"droid":   {parser: func(ParserOptions) agent.Parser { return droid.NewParser() }, traits: command.Traits{Structured: true}},
+	"goose":   {parser: func(ParserOptions) agent.Parser { return goose.NewParser() }, traits: command.Traits{Structured: true}},
+	"qwen":    {parser: func(ParserOptions) agent.Parser { return qwen.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
 	"script": {
 		parser: func(ParserOptions) agent.Parser { return script.NewParser() },
 		traits: command.Traits{Structured: true, LiveUsage: true},

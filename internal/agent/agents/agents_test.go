@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, a, ok)
 			continue
 		}
-		in := agent.Invocation{PromptFile: "/p", Command: []string{"x"}}
+		in := agent.Invocation{PromptFile: os.DevNull, Command: []string{"x"}}
 		start, err := a.Start(in)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -43,7 +44,7 @@ func TestCustom(t *testing.T) {
 	if err != nil || !a.Structured() {
 		t.Errorf("a claude wrapper is %v, %v", a, err)
 	}
-	if _, err = Custom("mine", []string{"./agent.sh"}, "json"); err == nil || !strings.Contains(err.Error(), "use one of claude, ") {
+	if _, err = Custom("mine", []string{"./agent.sh"}, "json"); err == nil || !strings.Contains(err.Error(), "use one of aider, ") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err = Parser("", ParserOptions{}); err == nil {

@@ -1,0 +1,237 @@
+package cline
+
+import (
+	"math"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+const (
+	maxText = 2000 // of a command or an error's text, in bytes
+	maxName = 200
+	maxPath = 4096
+	maxUSD  = 1_000_000
+)
+
+// Parser is the [agent.Parser] of the program's stream.
+type Parser struct {
+	emit func(agent.Event)
+	// draft is the message that is being said; its whole comes after its pieces.
+	draft *agent.Tail
+	open  bool
+	err   *failure.APIError // that the run may end with
+	ended bool
+}
+
+// NewParser returns a parser for one run.
+func NewParser() *Parser { return &Parser{draft: agent.NewTail(agent.MessageCap)} }
+
+// Line takes one line. What is no JSON object, is cut or is of an unknown
+// type is kept as an unknown event.
+func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
+	p.emit = emit
+	if len(b) == 0 {
+		return
+	}
+	var kind, event, hook []byte
+	whole := jsonline.Object(b, func(key, v []byte) bool {
+		switch string(key) {
+		case "type":
+			kind = v
+		case "event":
+			event = v
+		case "hookEventName":
+			hook = v
+		}
+		return true
+	})
+	name := jsonline.Short(kind, maxName)
+	if !whole || cut {
+		emit(agent.Event{Kind: agent.Unknown, Text: name + " (cut or not JSON)"})
+		return
+	}
+	switch name {
+	case "hook_event":
+		if jsonline.String(hook) == "agent_start" && jsonline.Null(jsonline.Get(b, "parentAgentId")) {
+			emit(agent.Event{Kind: agent.Session, Session: jsonline.Short(jsonline.Get(b, "taskId"), maxName)})
+		}
+	case "agent_event":
+		p.event(event)
+	case "run_result":
+		p.result(b)
+	case "run_aborted":
+		p.aborted(jsonline.Short(jsonline.Get(b, "reason"), maxName))
+	default:
+		emit(agent.Event{Kind: agent.Unknown, Text: name})
+	}
+}
+
+// Close reports a stream that ended without its terminal event.
+func (p *Parser) Close(emit func(agent.Event)) {
+	p.emit = emit
+	if p.ended {
+		return
+	}
+	if p.open {
+		emit(agent.Event{Kind: agent.Text, Text: p.draft.Text()})
+	}
+	if p.err != nil {
+		emit(agent.Event{Kind: agent.Error, Error: p.err})
+	}
+	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
+}
+
+func (p *Parser) event(b []byte) {
+	switch kind := jsonline.Short(jsonline.Get(b, "type"), maxName); kind {
+	case "iteration_start":
+		p.ended, p.err = false, nil
+		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+	case "content_start", "content_end":
+		p.content(kind == "content_end", b)
+	case "usage":
+		p.emit(agent.Event{Kind: agent.UsageSeen, Usage: usage(b)})
+		p.cost(jsonline.Get(b, "totalCost"))
+	case "error":
+		p.err = problem(b)
+	case "content_update", "iteration_end", "notice", "done":
+	default:
+		p.emit(agent.Event{Kind: agent.Unknown, Text: "agent_event/" + kind})
+	}
+}
+
+// content takes the start or end of a text, a thought or a tool. Text comes
+// in pieces, each as the start of a content, and whole at its end.
+func (p *Parser) content(end bool, b []byte) {
+	switch kind := jsonline.Short(jsonline.Get(b, "contentType"), maxName); kind {
+	case "text":
+		if !end {
+			p.open = true
+			p.draft.Join(jsonline.String(jsonline.Get(b, "text")))
+			return
+		}
+		p.draft.Reset()
+		p.open = false
+		if text := jsonline.String(jsonline.Get(b, "text")); text != "" {
+			p.emit(agent.Event{Kind: agent.Text, Text: text})
+		}
+	case "reasoning":
+		if end {
+			p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(jsonline.Get(b, "reasoning"))})
+		}
+	case "tool":
+		if end {
+			p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(jsonline.Get(b, "toolName"), maxName), Failed: broken(b)})
+			return
+		}
+		e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(jsonline.Get(b, "toolName"), maxName)}
+		describe(&e, jsonline.Get(b, "input"))
+		p.emit(e)
+	default:
+		p.emit(agent.Event{Kind: agent.Unknown, Text: "content/" + kind})
+	}
+}
+
+// describe adds what a tool runs and which files it touches.
+func describe(e *agent.Event, input []byte) {
+	jsonline.Object(input, func(key, v []byte) bool {
+		switch string(key) {
+		case "command":
+			e.Command = jsonline.Short(v, maxText)
+		case "commands":
+			var all []string
+			size := 0
+			jsonline.Array(v, func(one []byte) bool {
+				all = append(all, jsonline.Short(one, maxText-size))
+				size += len(all[len(all)-1]) + 1
+				return size < maxText
+			})
+			e.Command = strings.Join(all, "\n")
+		case "path", "file_path", "filePath":
+			if path := jsonline.Short(v, maxPath); path != "" {
+				e.Files = append(e.Files, path)
+			}
+		}
+		return true
+	})
+}
+
+// broken is whether a tool failed: as a whole, or one of its commands.
+func broken(b []byte) bool {
+	if !jsonline.Null(jsonline.Get(b, "error")) {
+		return true
+	}
+	failed := false
+	jsonline.Array(jsonline.Get(b, "output"), func(one []byte) bool {
+		failed = string(jsonline.Get(one, "success")) == "false"
+		return !failed
+	})
+	return failed
+}
+
+// problem reads an error of a model call, which has a class. One without is a
+// tool's, and the agent's own business.
+func problem(b []byte) *failure.APIError {
+	class := jsonline.Short(jsonline.Get(b, "errorClass"), maxName)
+	if class == "" || jsonline.True(jsonline.Get(b, "recoverable")) {
+		return nil
+	}
+	if class == "unknown" {
+		class = ""
+	}
+	message := jsonline.Short(jsonline.Get(b, "error", "message"), maxText)
+	return &failure.APIError{Type: class, Message: message, Status: agent.StatusIn(message)}
+}
+
+// result is the terminal event, unless the run is told to be aborted after it.
+func (p *Parser) result(b []byte) {
+	p.ended, p.open = true, false
+	p.emit(agent.Event{Kind: agent.Session, Model: jsonline.Short(jsonline.Get(b, "model", "id"), maxName)})
+	total := jsonline.Get(b, "aggregateUsage") // with those of sub-agents
+	if total == nil {
+		total = jsonline.Get(b, "usage")
+	}
+	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: usage(total)})
+	p.cost(jsonline.Get(total, "totalCost"))
+	text := jsonline.String(jsonline.Get(b, "text"))
+	switch reason := jsonline.Short(jsonline.Get(b, "finishReason"), maxName); reason {
+	case "completed":
+		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: text, Final: true})
+	case "aborted":
+		p.aborted(reason)
+	default:
+		err := p.err
+		if err == nil {
+			err = &failure.APIError{Type: reason, Message: text, Status: agent.StatusIn(text)}
+		}
+		p.err = nil
+		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed, Text: text, Error: err})
+	}
+}
+
+func (p *Parser) aborted(reason string) {
+	p.ended = true
+	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed,
+		Error: &failure.APIError{Type: "aborted", Message: "the run was aborted: " + reason}})
+}
+
+// usage reads a usage object, whose input counts cached tokens too.
+func usage(b []byte) agent.Usage {
+	u := agent.Usage{
+		Output:    jsonline.Count(jsonline.Get(b, "outputTokens")),
+		CacheRead: jsonline.Count(jsonline.Get(b, "cacheReadTokens")), CacheWrite: jsonline.Count(jsonline.Get(b, "cacheWriteTokens")),
+	}
+	u.Input = max(0, jsonline.Count(jsonline.Get(b, "inputTokens"))-u.CacheRead-u.CacheWrite)
+	return u
+}
+
+// cost takes the run's cost so far. Nothing is what a model without a price
+// costs, so it is not known then.
+func (p *Parser) cost(b []byte) {
+	if usd := jsonline.Float(b); usd > 0 && usd <= maxUSD {
+		p.emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
+	}
+}

@@ -1,0 +1,57 @@
+// Package copilot runs GitHub's Copilot CLI headless (`copilot --output-format
+// json`) and reads its stream. It starts nothing itself.
+//
+// What the program does, as pawl relies on it:
+//   - The prompt comes on stdin, and is told again twice in `user.message`.
+//   - `result` ends the stream; its exitCode is 0 after a TERM too, but an
+//     `abort` came before it then.
+//   - Every failed model call is told with its status and the provider's own
+//     words, among them when a limit ends; `session.error` is the one that
+//     the run fails with.
+//   - No tokens and no money are in the stream.
+//   - The npm package's `copilot` is a wrapper that leaves the program running
+//     when it is signalled; the binary beside it is started instead.
+package copilot
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/program"
+)
+
+// Program is the Copilot CLI.
+func Program() program.Program {
+	return program.Program{
+		Name: "copilot", Binary: "copilot",
+		Args:    []string{"--output-format", "json", "--no-auto-update", "--no-ask-user", "--disable-client-telemetry"},
+		Allow:   []string{"--allow-all"},
+		Careful: []string{"--allow-all-tools"},
+		Model:   "--model",
+		State:   program.State{Env: []string{"COPILOT_HOME"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
+		Grace:   5 * time.Second,
+		Parser:  "copilot", Structured: true,
+		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
+		Facts: agent.Facts{
+			Package: "npm @github/copilot", Versions: "1.0.102",
+			Tokens: "not known", Cost: "none",
+			Problems: []string{
+				"Neither tokens nor money are in its stream: limits on them cannot hold, those on calls and time do.",
+				"It unpacks 240 MB into the cache of each new home folder.",
+			},
+		},
+	}
+}
+
+// Binaries are where the real binary is, from the folder of the npm package's
+// wrapper: inside of the package, or beside it.
+func Binaries() []string {
+	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
+	if arch == "" {
+		arch = runtime.GOARCH
+	}
+	name := fmt.Sprintf("copilot-%s-%s", runtime.GOOS, arch)
+	return []string{"node_modules/@github/" + name + "/copilot", "../" + name + "/copilot"}
+}

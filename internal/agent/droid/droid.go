@@ -1,0 +1,48 @@
+// Package droid runs Factory's droid headless (`droid exec --output-format
+// stream-json`) and reads its stream. It starts nothing itself.
+//
+// What the program does, as pawl relies on it:
+//   - The prompt comes on stdin, and is told again as a message of the user.
+//   - `completion` ends a success, with the final text and the run's tokens,
+//     whose input excludes the cached ones. Its credits are no money.
+//   - An API failure is an `error` of the agent loop whose text starts with the
+//     HTTP status, then one of the command line; exit 1. Its own retries, up to
+//     90 s and for an overloaded server much longer, do not show.
+//   - After a signal it takes 6.5 s to end, with exit 0: the tool that was
+//     killed is told to the model, which may go on and "complete".
+//   - Its state is in HOME, which is everyone's: only a user who asks for
+//     isolation gets another one.
+package droid
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/program"
+)
+
+// Program is droid.
+func Program() program.Program {
+	return program.Program{
+		Name: "droid", Binary: "droid",
+		Args:    []string{"exec", "--output-format", "stream-json"},
+		Allow:   []string{"--skip-permissions-unsafe"},
+		Careful: []string{"--auto", "medium"},
+		Model:   "-m",
+		Env:     []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
+		State:   program.State{Env: []string{"HOME"}},
+		Grace:   8 * time.Second, Quiet: 20 * time.Minute,
+		Parser: "droid", Structured: true,
+		Install: "npm install -g droid, then set FACTORY_API_KEY or log in once",
+		Facts: agent.Facts{
+			Package: "npm droid", Versions: "0.215.0",
+			Tokens: "at the end", Cost: "none; estimated from tokens",
+			Problems: []string{
+				"A model that stops at its length limit is asked again without end; the limits on calls and time end it.",
+				"Its retries are invisible and can take minutes.",
+				"It waits for its telemetry at the end, some seconds where that cannot be reached.",
+				"Isolation gives it, and the tools it runs, another HOME.",
+			},
+		},
+	}
+}

@@ -1,0 +1,58 @@
+// Package plain is the table of the programs that print plain text and need
+// nothing but data. It is made from documentation; none of them was recorded.
+// It starts nothing and reads nothing.
+package plain
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/program"
+)
+
+// Crush is Charm's crush, whose run mode asks for no permissions. Its data
+// folder would be .crush in the repository.
+func Crush() program.Program {
+	return program.Program{
+		Name: "crush", Binary: "crush",
+		Args:  []string{"run", "-q"},
+		Model: "-m",
+		Env:   []string{"CRUSH_DISABLE_METRICS=1", "CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1"},
+		State: program.State{
+			Always: []string{"--data-dir", "{state}"},
+			Env:    []string{"CRUSH_GLOBAL_CONFIG", "CRUSH_GLOBAL_DATA"},
+		},
+		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
+		Parser:  "text",
+		Install: "npm install -g @charmland/crush",
+		Facts: agent.Facts{
+			Package: "npm @charmland/crush", Versions: "not run; source of 2026-08",
+			Tokens: "not known", Cost: "none",
+			Problems: []string{
+				"Neither tokens nor errors are told apart from its text.",
+				"A model is named with its provider, e.g. openai/gpt-5.",
+			},
+		},
+	}
+}
+
+// Kiro is the Kiro CLI.
+func Kiro() program.Program {
+	return program.Program{
+		Name: "kiro", Binary: "kiro-cli",
+		Args:  []string{"chat", "--no-interactive"},
+		Allow: []string{"--trust-all-tools"},
+		Model: "--model",
+		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
+		Parser:  "text",
+		Install: "install the Kiro CLI from kiro.dev, then run kiro-cli login or set KIRO_API_KEY",
+		Facts: agent.Facts{
+			Package: "kiro.dev", Versions: "not run; documentation of 2026",
+			Tokens: "not known", Cost: "none",
+			Problems: []string{
+				"Neither tokens nor errors are told apart from its text.",
+				"A signal counts only on a line of its own: one in the first line of an answer stands behind a prompt sign.",
+			},
+		},
+	}
+}

@@ -1,0 +1,244 @@
+// Package program is an agent program as data: what to call, which flags make
+// it work headless, how it takes its prompt, where it keeps its state. One
+// [Adapter] makes command lines for all of them, so that a new program is a
+// [Program] and, if its output is a format of its own, a parser.
+//
+// Permission prompts are off at every safety level, since a headless program
+// cannot ask: what it may touch is enforced by pawl's sandbox, not by the
+// program that is to be held. Where a program has a narrower mode that still
+// gets the work done alone, the level paranoid uses it.
+//
+// The package starts nothing. It reads the prompt's file only when the prompt
+// is an argument.
+package program
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+)
+
+// MaxArgument is the longest argument that Linux passes to a program, in
+// bytes, with the NUL at its end.
+const MaxArgument = 128 << 10
+
+// Delivery is how a program takes its prompt.
+type Delivery int
+
+// The deliveries. With all but Stdin the program's stdin is the null device.
+const (
+	Stdin    Delivery = iota // the prompt is stdin
+	Argument                 // the prompt is the last argument
+	File                     // the path of the prompt's file follows PromptFlag
+)
+
+// Program is what pawl knows of one agent program.
+type Program struct {
+	Name     string   // as pawl calls it
+	Binary   string   // looked up in PATH
+	Args     []string // the flags that make it work headless, after the user's own
+	Allow    []string // no permission prompts
+	Careful  []string // instead of Allow at the level paranoid; nil is Allow
+	Model    string   // the flag before a model's name; "" when it has none
+	Prompt   Delivery
+	PromptAt string // the flag before the prompt's file
+	// Limit is the longest prompt in bytes that the program takes whole; 0 is none known.
+	Limit int64
+
+	Env   []string // updates and telemetry off, K=V
+	Unset []string
+	State State
+
+	Grace  time.Duration // after TERM, before KILL
+	Quiet  time.Duration // how long it is silent at work; 0 is nothing special
+	Parser string
+	// Structured: the stream has a terminal event. Live: it has tokens before its end.
+	Structured, Live bool
+	Install          string
+	Facts            agent.Facts
+}
+
+// State is how a program is told where to keep its state. The user's own
+// folder is used unless one of Keys is set or the user asks for isolation: a
+// login lives in the user's folder, with a key nothing of it is needed.
+type State struct {
+	Env  []string // variables that get the folder's path
+	Flag string   // or the flag before it
+	Keys []string // variables with a provider's key
+	// WithKey are flags that are needed when a key is all there is.
+	WithKey []string
+	// Always are further arguments that keep the program's files out of the
+	// repository; "{state}" in them stands for the folder.
+	Always []string
+}
+
+// Adapter starts a [Program].
+type Adapter struct {
+	Program
+
+	// Getenv looks up pawl's own environment, which the program inherits; nil
+	// finds nothing.
+	Getenv func(string) string
+	// Native returns the program's real binary for what its name finds, if the
+	// name may find a wrapper that does not pass signals on; nil is none.
+	Native func(binary string) string
+}
+
+// Name is the program's name.
+func (a Adapter) Name() string { return a.Program.Name }
+
+// Install says how to get the program.
+func (a Adapter) Install() string { return a.Program.Install }
+
+// LiveUsage is whether the stream has tokens before its end.
+func (a Adapter) LiveUsage() bool { return a.Live }
+
+// Structured is whether the stream has a terminal event.
+func (a Adapter) Structured() bool { return a.Program.Structured }
+
+// IdleTimeout is the shortest silence that means something; 0 when nothing
+// special is known.
+func (a Adapter) IdleTimeout() time.Duration { return a.Quiet }
+
+// Facts are what is known of the program.
+func (a Adapter) Facts() agent.Facts {
+	f := a.Program.Facts
+	f.Program, f.Format, f.PromptLimit = a.Binary, a.Parser, a.limit()
+	f.Problems = slices.Clone(f.Problems)
+	return f
+}
+
+// Start makes the command line. A command of the user's replaces the
+// program's name, and may have arguments of its own before pawl's.
+func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
+	if limit := a.limit(); limit > 0 && in.PromptSize > limit {
+		return agent.Start{}, fmt.Errorf("cannot start %s: the prompt is %d bytes and the program takes at most %d;"+
+			" shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, limit)
+	}
+	if in.Model != "" && a.Model == "" {
+		return agent.Start{}, fmt.Errorf("cannot start %s with the model %s: the program chooses its model itself;"+
+			" take model out of agents.%s", a.Name(), in.Model, a.Name())
+	}
+	state, stateEnv := a.state(in)
+	start := agent.Start{
+		Args:   slices.Concat(a.call(in), a.Args, a.permissions(in.Safety), state),
+		Env:    slices.Concat(a.Env, stateEnv, in.Env),
+		Unset:  slices.Clone(a.Unset),
+		Parser: a.Parser,
+		Grace:  a.Grace,
+	}
+	if in.Model != "" {
+		start.Args = append(start.Args, a.Model, in.Model)
+	}
+	return a.deliver(start, in)
+}
+
+// limit is what the program or, for an argument, the system takes.
+func (a Adapter) limit() int64 {
+	if a.Prompt == Argument {
+		return MaxArgument - 2 // the NUL, and the newline before a leading dash
+	}
+	return a.Limit
+}
+
+// call is the program with the user's own arguments.
+func (a Adapter) call(in agent.Invocation) []string {
+	args := in.Program(a.Binary)
+	if len(in.Command) == 0 && a.Native != nil {
+		args[0] = a.Native(a.Binary)
+	}
+	return args
+}
+
+func (a Adapter) permissions(level string) []string {
+	if level == "paranoid" && a.Careful != nil {
+		return a.Careful
+	}
+	return a.Allow
+}
+
+// state is the arguments and variables for the program's state.
+func (a Adapter) state(in agent.Invocation) (args, env []string) {
+	keyed := in.Sees(a.Getenv, a.State.Keys...)
+	if keyed {
+		args = append(args, a.State.WithKey...)
+	}
+	if in.StateDir == "" {
+		return args, nil
+	}
+	for _, arg := range a.State.Always {
+		args = append(args, strings.ReplaceAll(arg, "{state}", in.StateDir))
+	}
+	if !keyed && !in.Isolate {
+		return args, nil
+	}
+	if a.State.Flag != "" {
+		args = append(args, a.State.Flag, in.StateDir)
+	}
+	for _, name := range a.State.Env {
+		env = append(env, name+"="+in.StateDir)
+	}
+	return args, env
+}
+
+// deliver hands the prompt over.
+func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, error) {
+	switch a.Prompt {
+	case Argument:
+		prompt, err := a.argument(in)
+		if err != nil {
+			return agent.Start{}, err
+		}
+		start.Args = append(start.Args, prompt)
+	case File:
+		start.Args = append(start.Args, a.PromptAt, in.PromptFile)
+	case Stdin:
+		start.Stdin = in.PromptFile
+	}
+	return start, nil
+}
+
+// argument reads the prompt as an argument.
+func (a Adapter) argument(in agent.Invocation) (string, error) {
+	b, err := os.ReadFile(in.PromptFile)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
+	case bytes.IndexByte(b, 0) >= 0:
+		return "", fmt.Errorf("cannot start %s: the prompt holds a NUL byte, which no argument can carry; take it out", a.Name())
+	case int64(len(b)) > a.limit():
+		return "", fmt.Errorf("cannot start %s: the prompt is %d bytes and the system takes at most %d in an argument;"+
+			" shorten the prompt, or name files in it instead of their content", a.Name(), len(b), a.limit())
+	case bytes.HasPrefix(b, []byte("-")):
+		return "\n" + string(b), nil // else it would be a flag
+	}
+	return string(b), nil
+}
+
+// Beside returns a finder of native binaries: look finds what a name means,
+// and the first of candidates that is there, relative to the folder of the
+// file that this is in the end, is the binary. Without one it is the name.
+func Beside(look func(string) (string, error), candidates ...string) func(string) string {
+	return func(name string) string {
+		path, err := look(name)
+		if err != nil {
+			return name
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return name
+		}
+		for _, c := range candidates {
+			native := filepath.Join(filepath.Dir(path), c)
+			if info, err := os.Stat(native); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return native
+			}
+		}
+		return name
+	}
+}
