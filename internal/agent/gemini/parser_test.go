@@ -210,7 +210,7 @@ func TestBounds(t *testing.T) {
 	p.Line([]byte(okLine), false, c.Add)
 	p.Close(c.Add)
 	got := c.Outcome()
-	if len(got.Message) > agent.MessageCap+100 || !strings.HasSuffix(got.Message, "\nthe end") || got.Unknown != 1 || got.Terminal != loop.TerminalOK {
+	if len(got.Message) > agent.MessageCap+100 || !strings.HasSuffix(got.Message, "the end") || got.Unknown != 1 || got.Terminal != loop.TerminalOK {
 		t.Errorf("%d bytes of message, %d unknown, terminal %q", len(got.Message), got.Unknown, got.Terminal)
 	}
 }
