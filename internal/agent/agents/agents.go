@@ -15,11 +15,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/amp"
 	"github.com/pawl-dev/pawl/internal/agent/claude"
 	"github.com/pawl-dev/pawl/internal/agent/cline"
+	"github.com/pawl-dev/pawl/internal/agent/codex"
 	"github.com/pawl-dev/pawl/internal/agent/command"
 	"github.com/pawl-dev/pawl/internal/agent/copilot"
 	"github.com/pawl-dev/pawl/internal/agent/cursor"
 	"github.com/pawl-dev/pawl/internal/agent/droid"
+	"github.com/pawl-dev/pawl/internal/agent/gemini"
 	"github.com/pawl-dev/pawl/internal/agent/goose"
+	"github.com/pawl-dev/pawl/internal/agent/opencode"
 	"github.com/pawl-dev/pawl/internal/agent/plain"
 	"github.com/pawl-dev/pawl/internal/agent/program"
 	"github.com/pawl-dev/pawl/internal/agent/qwen"
@@ -38,6 +41,11 @@ type ParserOptions struct {
 var builtin = map[string]func() agent.Adapter{
 	"claude": func() agent.Adapter { return claude.Adapter{Root: os.Geteuid() == 0, Getenv: os.Getenv} },
 	"script": func() agent.Adapter { return script.Adapter{Executable: os.Executable} },
+
+	"codex":    func() agent.Adapter { return codex.Adapter{Getenv: os.Getenv} },
+	"gemini":   func() agent.Adapter { return gemini.Adapter{Getenv: os.Getenv} },
+	"kilo":     func() agent.Adapter { return opencode.NewKilo() },
+	"opencode": func() agent.Adapter { return opencode.New() },
 
 	"aider": known(aider.Program),
 	"amp":   known(amp.Program),
@@ -76,13 +84,16 @@ var formats = map[string]format{
 		parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) },
 		traits: command.Traits{LiveUsage: true},
 	},
-	"amp":     {parser: func(ParserOptions) agent.Parser { return amp.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
-	"cline":   {parser: func(ParserOptions) agent.Parser { return cline.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
-	"copilot": {parser: func(ParserOptions) agent.Parser { return copilot.NewParser() }, traits: command.Traits{Structured: true}},
-	"cursor":  {parser: func(ParserOptions) agent.Parser { return cursor.NewParser() }, traits: command.Traits{Structured: true}},
-	"droid":   {parser: func(ParserOptions) agent.Parser { return droid.NewParser() }, traits: command.Traits{Structured: true}},
-	"goose":   {parser: func(ParserOptions) agent.Parser { return goose.NewParser() }, traits: command.Traits{Structured: true}},
-	"qwen":    {parser: func(ParserOptions) agent.Parser { return qwen.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
+	"amp":      {parser: func(ParserOptions) agent.Parser { return amp.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
+	"cline":    {parser: func(ParserOptions) agent.Parser { return cline.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
+	"codex":    {parser: func(ParserOptions) agent.Parser { return codex.NewParser() }, traits: command.Traits{Structured: true}},
+	"copilot":  {parser: func(ParserOptions) agent.Parser { return copilot.NewParser() }, traits: command.Traits{Structured: true}},
+	"cursor":   {parser: func(ParserOptions) agent.Parser { return cursor.NewParser() }, traits: command.Traits{Structured: true}},
+	"droid":    {parser: func(ParserOptions) agent.Parser { return droid.NewParser() }, traits: command.Traits{Structured: true}},
+	"gemini":   {parser: func(ParserOptions) agent.Parser { return gemini.NewParser() }, traits: command.Traits{Structured: true}},
+	"goose":    {parser: func(ParserOptions) agent.Parser { return goose.NewParser() }, traits: command.Traits{Structured: true}},
+	"opencode": {parser: func(ParserOptions) agent.Parser { return opencode.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
+	"qwen":     {parser: func(ParserOptions) agent.Parser { return qwen.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
 	"script": {
 		parser: func(ParserOptions) agent.Parser { return script.NewParser() },
 		traits: command.Traits{Structured: true, LiveUsage: true},
