@@ -99,7 +99,9 @@ func (d *Driver) writeStateFile(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeSynced(path, append(data, '\n'))
+	// While the run goes on, the next iteration writes it again, and the
+	// database rules; only what stays must outlive a power loss.
+	return replaceFile(path, append(data, '\n'), !d.state.Status.Active())
 }
 
 // image is the state file for the current state.
@@ -123,8 +125,9 @@ func (d *Driver) image() StateFile {
 	return f
 }
 
-// writeSynced replaces a file in one step that survives a power loss.
-func writeSynced(path string, data []byte) (err error) {
+// replaceFile replaces a file in one step, which survives a power loss when
+// synced.
+func replaceFile(path string, data []byte, synced bool) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return err
@@ -134,7 +137,7 @@ func writeSynced(path string, data []byte) (err error) {
 			_ = os.Remove(tmp.Name())
 		}
 	}()
-	if _, err = tmp.Write(data); err == nil {
+	if _, err = tmp.Write(data); err == nil && synced {
 		err = tmp.Sync()
 	}
 	if e := tmp.Close(); err == nil {
