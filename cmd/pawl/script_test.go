@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -106,6 +107,11 @@ func setup(env *testscript.Env) error {
 	} {
 		env.Setenv(k, v)
 	}
+	pawl, err := exec.LookPath("pawl")
+	if err != nil {
+		return err
+	}
+	env.Setenv("PAWL", pawl)
 	t := env.T()
 	env.Defer(func() {
 		for _, p := range left(env.WorkDir) {
@@ -159,6 +165,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 var (
 	progressLine = regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `)
+	clocks       = regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`)
 	spans        = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b`)
 )
 
@@ -179,8 +186,8 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 func progress(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
-		if at := progressLine.FindString(line); at != "" {
-			out = append(out, "[00:00:00] "+spans.ReplaceAllString(strings.TrimRight(line[len(at):], "\n"), "0s"))
+		if progressLine.MatchString(line) {
+			out = append(out, spans.ReplaceAllString(clocks.ReplaceAllString(strings.TrimRight(line, "\n"), "00:00:00"), "0s"))
 		}
 	}
 	return out

@@ -379,7 +379,9 @@ func (pl planner) installed(name string, ag engine.Agent) error {
 		return nil
 	}
 	e := usage("agent %q is not installed: %q is not an executable program here", name, start.Args[0])
-	if how := ag.Adapter.Install(); how != "" {
+	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
+		e = e.hint("Install %s", how)
+	} else if how != "" {
 		e = e.hint("Install it: %s", how)
 	}
 	if found := pl.a.installedAgents(); len(found) > 0 {

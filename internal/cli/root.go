@@ -68,6 +68,7 @@ func (a *app) root() *cobra.Command {
 		a.doctorCommand(), a.versionCommand(),
 	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage("%v%s", err, suggestFlag(cmd, err)) })
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
 }
