@@ -3,6 +3,7 @@ package agent
 import (
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -25,4 +26,34 @@ func StatusIn(text string) int {
 	}
 	n, _ := strconv.Atoi(m[1] + m[2])
 	return n
+}
+
+// typeWords are what programs write for errors that they give no type, first
+// match first: a plan that is used up is told as a rate limit too.
+var typeWords = []struct {
+	kind  string
+	words []string
+}{
+	{"usage_limit_reached", []string{"usage limit", "quota", "credit balance", "out of credits", "insufficient credits", "billing"}},
+	{"rate_limit", []string{"rate limit", "rate-limit", "ratelimit", "too many requests"}},
+	{"overloaded", []string{"overloaded"}},
+	{"context_length_exceeded", []string{"context window", "context length", "maximum context", "prompt is too long", "prompt as too long", "context is too large"}},
+	{"authentication_error", []string{"api key", "api-key", "unauthorized", "not authenticated", "authentication failed"}},
+	{"connection_error", []string{"connection error", "could not connect", "cannot connect", "fetch failed", "socket", "econn", "connection closed", "connection reset", "network error", "unexpected eof"}},
+	{"server_error", []string{"no usable output", "non-sse response", "without a finish reason", "without sending any chunks", "malformed", "invalid json", "unexpected token"}},
+}
+
+// TypeIn is the type of error that a text tells, in the words that providers
+// use; "" when it tells none. It is for programs that pass on a provider's
+// text without its type. Only its first 2,000 bytes are looked at.
+func TypeIn(text string) string {
+	text = strings.ToLower(text[:min(len(text), 2000)])
+	for _, t := range typeWords {
+		for _, w := range t.words {
+			if strings.Contains(text, w) {
+				return t.kind
+			}
+		}
+	}
+	return ""
 }

@@ -13,6 +13,7 @@ import (
 const (
 	maxCommand = 2000 // of a shell tool's command, in bytes
 	maxUSD     = 1_000_000
+	maxWait    = 366 * 24 * 3_600_000 // before a retry, in milliseconds
 	// bytesPerToken is the estimate while the program reports no output tokens.
 	bytesPerToken = 4
 )
@@ -45,6 +46,8 @@ type Parser struct {
 	resetAt time.Time // from the last rejected rate_limit_event
 	ended   bool      // a result came, and no message after it
 	turns   int
+	// announced is true between a retry that is announced and made.
+	announced bool
 }
 
 // NewParser returns a parser for one run.
@@ -158,13 +161,31 @@ func (p *Parser) system(l line) {
 			}})
 	case "model_fallback":
 		p.emit(agent.Event{Kind: agent.Session, Model: jsonline.String(jsonline.Get(l.all, "fallback_model"))})
-	case "retry": // another program's word for it, without a reason
-		data := jsonline.Get(l.all, "data")
-		p.emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: int(jsonline.Int(jsonline.Get(data, "attempt")))})
+	case "retry":
+		p.again(jsonline.Get(l.all, "data"))
 	case "permission_denied", "thinking_tokens", "status", "informational", "ui_invalidate",
 		"hook_started", "hook_response", "compact_boundary", "model_refusal_no_fallback":
 	default:
 		p.unknown("system/"+sub, "")
+	}
+}
+
+// again takes another program's line for a retry, which has no reason. One
+// with a delay only announces it, which the program does for rate limits alone.
+func (p *Parser) again(data []byte) {
+	attempt := int(min(jsonline.Count(jsonline.Get(data, "attempt")), math.MaxInt32))
+	wait := time.Duration(min(jsonline.Count(jsonline.Get(data, "delayMs")), maxWait)) * time.Millisecond
+	switch {
+	case wait > 0:
+		p.announced = true
+		p.emit(agent.Event{Kind: agent.Retry, Attempt: attempt, Error: &failure.APIError{
+			Type: "rate_limit", RetryAfter: wait, Message: "the program waits " + wait.String() + " before its next try",
+		}})
+	case p.announced:
+		p.announced = false
+		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1})
+	default:
+		p.emit(agent.Event{Kind: agent.Retry, Attempt: attempt, Calls: 1})
 	}
 }
 
@@ -230,8 +251,11 @@ func (p *Parser) failed(l line, subtype, text string) *failure.APIError {
 			err = known
 		}
 	}
+	if p.dialect.Apology != nil && err.Type == "" {
+		err.Type = agent.TypeIn(err.Message)
+	}
 	if subtype != "success" {
-		if err.Status == 0 || p.dialect.Apology == nil {
+		if p.dialect.Apology == nil || (err.Type == "" && err.Status == 0) {
 			err.Type = subtype
 		}
 		jsonline.Array(jsonline.Get(l.all, "errors"), func(v []byte) bool {

@@ -179,10 +179,10 @@ func problem(b []byte) *failure.APIError {
 	if class == "" || jsonline.True(jsonline.Get(b, "recoverable")) {
 		return nil
 	}
-	if class == "unknown" {
-		class = ""
-	}
 	message := jsonline.Short(jsonline.Get(b, "error", "message"), maxText)
+	if class == "unknown" {
+		class = agent.TypeIn(message)
+	}
 	return &failure.APIError{Type: class, Message: message, Status: agent.StatusIn(message)}
 }
 

@@ -171,12 +171,15 @@ func (p *Parser) trouble(name string, data []byte) {
 	}
 }
 
-// refusal is a failed model call in the provider's words, which are JSON in a
-// string, or plain text.
+// refusal is a failed model call in the provider's words: an object or a text,
+// in JSON in a string.
 func refusal(data []byte) *failure.APIError {
 	err := &failure.APIError{Status: jsonline.Status(jsonline.Get(data, "statusCode"))}
 	text := jsonline.Short(jsonline.Get(data, "errorMessage"), 8*maxText)
 	body := []byte(text)
+	if plain := jsonline.String(body); plain != "" {
+		text = plain
+	}
 	err.Message = jsonline.Short(jsonline.Get(body, "message"), maxText)
 	if err.Message == "" {
 		err.Message = text[:min(len(text), maxText)]
@@ -201,12 +204,15 @@ func (p *Parser) given(data []byte) *failure.APIError {
 		Type:    jsonline.Short(jsonline.Get(data, "errorType"), maxName),
 		Message: jsonline.Short(jsonline.Get(data, "message"), maxText),
 	}
-	if p.call == nil || (err.Status != 0 && err.Status != p.call.Status) {
-		return err
+	said := agent.TypeIn(err.Message)
+	if p.call != nil && (err.Status == 0 || err.Status == p.call.Status) {
+		err.Status, err.ResetAt, err.RetryAfter = p.call.Status, p.call.ResetAt, p.call.RetryAfter
+		if p.call.Type != "" {
+			said = p.call.Type
+		}
 	}
-	err.Status, err.ResetAt, err.RetryAfter = p.call.Status, p.call.ResetAt, p.call.RetryAfter
-	if p.call.Type != "" {
-		err.Type = p.call.Type
+	if said != "" {
+		err.Type = said
 	}
 	return err
 }

@@ -172,7 +172,7 @@ func (p *Parser) error(l line) {
 }
 
 func (p *Parser) tell(text string) {
-	err := &failure.APIError{Status: agent.StatusIn(text), Message: text}
+	err := &failure.APIError{Status: agent.StatusIn(text), Type: agent.TypeIn(text), Message: text}
 	if err.Message == "" {
 		err.Message = "droid failed without saying why"
 	}

@@ -62,7 +62,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.say()
 		p.failed = true
 		text := jsonline.Short(told, maxText)
-		emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{Status: agent.StatusIn(text), Message: text}})
+		emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{Status: agent.StatusIn(text), Type: agent.TypeIn(text), Message: text}})
 	case "complete":
 		p.complete(b)
 	default:

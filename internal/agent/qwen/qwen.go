@@ -63,5 +63,5 @@ func apology(text string) *failure.APIError {
 	if !ok || !strings.HasSuffix(inner, "]") || len(inner) > 8000 {
 		return nil
 	}
-	return &failure.APIError{Status: agent.StatusIn(inner), Message: text}
+	return &failure.APIError{Status: agent.StatusIn(inner), Type: agent.TypeIn(inner), Message: text}
 }
