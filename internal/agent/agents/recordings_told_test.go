@@ -47,7 +47,7 @@ var toldAt = time.Date(2026, 11, 20, 10, 27, 0, 0, time.UTC)
 const (
 	wroteWords = "The file is written.\n<promise>COMPLETE</promise>"
 	stepsWords = "All steps done.\n<promise>COMPLETE</promise>"
-	slowWords  = "arrive one by one <promise>COMPLETE</promise>"
+	slowEnd    = "arrive one by one <promise>COMPLETE</promise>"
 )
 
 var silence = told{terminal: missing}
@@ -84,7 +84,7 @@ var codexTold = map[string]told{
 
 	"multi": codexSteps, "readonly_default": codexSteps, "workspace_write": codexSteps,
 	"bgsleep": {message: "Started.\n<promise>COMPLETE</promise>", terminal: ok, cached: 600, out: 20, calls: 2, tools: 1},
-	"slow":    {message: slowWords, terminal: ok, in: 700, cached: 300, out: 30, calls: 1},
+	"slow":    {message: slowEnd, terminal: ok, in: 700, cached: 300, out: 30, calls: 1},
 
 	"a401":         codexFailed(401, "authentication_failed", failure.Auth, 5),
 	"badjson":      codexFailed(0, "connection_failed", failure.Network, 5),
@@ -133,7 +133,7 @@ var openCodeTold = map[string]told{
 
 	"multi": openCodeSteps, "auto_ask": openCodeSteps, "noauto": openCodeSteps, "thinking": openCodeSteps,
 	"bgsleep": {message: "Started.\n<promise>COMPLETE</promise>", terminal: ok, cached: 600, out: 20, cost: 480, calls: 2, tools: 1},
-	"slow":    {message: slowWords + " ", terminal: ok, in: 700, cached: 300, out: 30, cost: 2640, calls: 1},
+	"slow":    {message: slowEnd + " ", terminal: ok, in: 700, cached: 300, out: 30, cost: 2640, calls: 1},
 	// The tool was refused, and the program ended without another word.
 	"noauto_ask": {terminal: missing, in: 900, cached: 300, out: 40, cost: 3390, calls: 1, tools: 1},
 
@@ -173,7 +173,7 @@ var geminiTold = map[string]told{
 
 	"multi":   {message: stepsWords, terminal: ok, in: 5500, cached: 1500, out: 220, calls: 5, tools: 5},
 	"bgsleep": {message: "Started.\n<promise>COMPLETE</promise>", terminal: ok, cached: 600, out: 24, calls: 2, tools: 1},
-	"slow":    {message: slowWords + " ", terminal: ok, in: 700, cached: 300, out: 32, calls: 1},
+	"slow":    {message: slowEnd + " ", terminal: ok, in: 700, cached: 300, out: 32, calls: 1},
 	// Without approval it just stops, and says success.
 	"noyolo": {message: "Step 1.", terminal: ok, in: 900, cached: 300, out: 42, calls: 1},
 
@@ -190,7 +190,7 @@ var geminiTold = map[string]told{
 	"nokey":         {terminal: missing, kind: "authentication_missing", class: failure.Auth, statusByExitOnly: true},
 	"noprompt":      {terminal: missing, kind: "invalid_input", class: failure.Validation, statusByExitOnly: true},
 	"stdin_devnull": {terminal: missing, kind: "invalid_input", class: failure.Validation, statusByExitOnly: true},
-	"notrust":       {terminal: missing, kind: "folder_untrusted", class: failure.Unknown, statusByExitOnly: true},
+	"notrust":       {terminal: missing, kind: "invalid_folder_trust", class: failure.Validation, statusByExitOnly: true},
 
 	"sighup_bash": geminiKnown, "sigint_bash": geminiKnown, "sigkill_bash": geminiKnown, "sigkill_group_bash": geminiKnown,
 	"sigkill_norelaunch": geminiKnown, "sigterm_bash": geminiKnown, "sigterm_bash_norelaunch": geminiKnown, "sigterm_group_bash": geminiKnown,

@@ -120,7 +120,7 @@ var exits = func() map[int]failure.APIError {
 		52: {Type: "invalid_config", Message: "the program's settings are not valid"},
 		53: {Type: "max_turns", Message: "reached the maximum number of turns of the program's settings"},
 		54: {Type: "tool_failed", Message: "a tool failed in a way that ends the program"},
-		55: {Type: "folder_untrusted", Message: "the program does not trust the folder"},
+		55: {Type: "invalid_folder_trust", Message: "the program does not trust the folder"},
 	}
 	for status, kind := range map[int]string{
 		400: "invalid_request", 401: "authentication_failed", 402: "payment_required", 403: "permission_denied",

@@ -226,7 +226,7 @@ func (p *Parser) result(l line) {
 		err = &failure.APIError{Message: "the program reports the status " + status + " and no reason"}
 	}
 	e := agent.Event{Kind: agent.Error, Error: err}
-	if p.due && status != "success" {
+	if p.due && (err.Status != 0 || err.Type == disconnected) {
 		e.Calls = 1 // the call that was given up
 	}
 	p.emit(e)

@@ -172,12 +172,16 @@ func TestFailures(t *testing.T) {
 		{"day", "unknown", "[API Error: You have exhausted your daily quota on this model.]\nPlease wait and try again later.", 429, "quota_exhausted", failure.QuotaExhausted, 0},
 		{"rate", "unknown", "[API Error: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.]\nPlease wait.", 429, "rate_limit", failure.QuotaExhausted, 2 * time.Second},
 		{"stream", "unknown", "[API Error: terminated]", 0, "connection_failed", failure.Network, 0},
-		{"turns", "FatalTurnLimitedError", "Reached max session turns for this session.", 0, "FatalTurnLimitedError", failure.Unknown, 0},
+		{"turns", "FatalTurnLimitedError", "Reached max session turns for this session.", 0, "max_turns", failure.Unknown, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			got, _ := read(initLine, echoLine, failed(test.kind, test.message))
-			if got.Terminal != loop.TerminalFailed || len(got.Errors) != 1 || got.Calls != 1 {
+			calls := 1
+			if test.want == "max_turns" {
+				calls = 0
+			}
+			if got.Terminal != loop.TerminalFailed || len(got.Errors) != 1 || got.Calls != calls {
 				t.Fatalf("outcome is %+v", got)
 			}
 			if e := got.Errors[0]; e.Status != test.status || e.Type != test.want || e.Message == "" {

@@ -10,11 +10,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
+// disconnected is the type of a call that broke on the way.
+const disconnected = "connection_failed"
+
 // understand reads an error: the program's word for it, and its text, which
 // may hold the API's answer as JSON ("[API Error: {…}]").
 func understand(kind, text string) *failure.APIError {
-	if kind == "unknown" {
+	switch kind {
+	case "unknown":
 		kind = ""
+	case "FatalTurnLimitedError":
+		kind = "max_turns"
 	}
 	e := &failure.APIError{Type: kind, Message: clip(text)}
 	inner, isAPI := strings.CutPrefix(text, "[API Error: ")
@@ -32,7 +38,7 @@ func understand(kind, text string) *failure.APIError {
 	case strings.Contains(low, "quota"):
 		e.Status, e.Type = 429, "rate_limit"
 	case strings.Contains(low, "terminated"), strings.Contains(low, "fetch failed"), strings.Contains(low, "incomplete json"):
-		e.Type = "connection_failed"
+		e.Type = disconnected
 	}
 	return e
 }

@@ -81,8 +81,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "step_finish":
 		p.step(l.part, sub)
 	case "error":
-		p.emit(agent.Event{Kind: agent.Error, Sub: sub, Error: understand(l.err)})
-		p.stand(broken, sub)
+		p.trouble(understand(l.err), sub)
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: kind})
 	}
@@ -122,6 +121,17 @@ func (p *Parser) said(kind agent.EventKind, part []byte, sub bool) {
 		p.stand(talking, sub)
 	}
 	p.emit(agent.Event{Kind: kind, Sub: sub, Text: text})
+}
+
+// trouble takes an error. One with a status was a model call, the last of
+// those that were tried; the others are not told.
+func (p *Parser) trouble(err *failure.APIError, sub bool) {
+	e := agent.Event{Kind: agent.Error, Sub: sub, Error: err}
+	if err.Status != 0 {
+		e.Calls = 1
+	}
+	p.emit(e)
+	p.stand(broken, sub)
 }
 
 // tool takes a tool call, which is told once it is done.
