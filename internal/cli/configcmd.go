@@ -20,7 +20,7 @@ func stateDir(root string, env []string) string { return config.StateDir(root, e
 func (a *app) configCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "config [KEY]", Short: "Print every effective setting and where it comes from",
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := a.load(nil)
 			if err != nil {
@@ -61,7 +61,7 @@ func (a *app) printConfig(c *config.Config, prefix string) error {
 
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON Schema of pawl.yaml", Args: cobra.NoArgs,
+		Use: "schema", Short: "Print the JSON Schema of pawl.yaml", Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			a.print("%s\n", strings.TrimSuffix(string(config.Schema()), "\n"))
 			return nil
@@ -72,7 +72,7 @@ func (a *app) schemaCommand() *cobra.Command {
 func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "init", Short: "Look at the repository and write a commented pawl.yaml; never overwrites",
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error { return a.init() },
 	}
 }

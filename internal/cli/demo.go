@@ -26,7 +26,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: "A small Go module with a failing test, in a scratch folder. The scripted agent first runs into a rate\n" +
 			"limit, then claims to be done while a test is red, then repairs it. No network, no key; the folder is\n" +
 			"removed at the end.",
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep) },
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the scratch folder to look at")

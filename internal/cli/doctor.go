@@ -22,7 +22,7 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Say what pawl finds on this machine and in this repository", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Say what pawl finds on this machine and in this repository", Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
 	}
 }

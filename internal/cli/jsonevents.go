@@ -33,6 +33,15 @@ type event struct {
 	Result *shown `json:"result,omitempty"`
 }
 
+// endEvent is the last line of `run --json`.
+type endEvent struct {
+	Event  string `json:"event"`
+	Run    string `json:"run"`
+	Status string `json:"status"`
+	Why    string `json:"why"`
+	Exit   int    `json:"exit"`
+}
+
 // jsonEvent is nil for notices that are for the screen only, and for the end,
 // which is printed last.
 func jsonEvent(n engine.Notice) *event {

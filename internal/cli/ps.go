@@ -32,7 +32,7 @@ func (a *app) psCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "ps", Short: "List runs: those that run or wait for you; with -a all",
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.ps(cmd.Context(), all) },
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")

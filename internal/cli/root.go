@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,17 @@ func (a *app) root() *cobra.Command {
 		Long:          "Pawl runs AI coding agents in bounded, verified iterations: work moves forward only\nwhen verification says so, and whatever happens can be resumed, undone and explained.",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.ArbitraryArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.color != "auto" && a.color != "always" && a.color != "never" {
+				return usage("--color %s: write auto, always or never", a.color)
+			}
+			if info, err := os.Stat(cmp.Or(a.dir, ".")); err != nil {
+				return usage("-C %s: %v", a.dir, errors.Unwrap(err))
+			} else if !info.IsDir() {
+				return usage("-C %s: not a folder", a.dir)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
@@ -61,7 +73,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "show what the agent does and why the loop decides")
-	f.StringVar(&a.color, "color", "auto", "auto, always or never")
+	f.StringVar(&a.color, "color", "auto", "`WHEN`: auto, always or never")
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(),
 		a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.rollbackCommand(), a.configCommand(), a.schemaCommand(),
@@ -79,6 +91,16 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		hint = fmt.Sprintf(" (did you mean %q?)", near[0])
 	}
 	return usage("unknown command %q%s; 'pawl --help' lists the commands", name, hint)
+}
+
+// atMost is for commands with up to n arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage("unexpected argument %q; %s --help shows what it takes", args[n], cmd.CommandPath())
+		}
+		return nil
+	}
 }
 
 // suggestFlag names the flag that a mistyped one is nearest to.

@@ -52,11 +52,11 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
 	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
 	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
-	fl.StringVar(&f.Strategy, "strategy", "", "auto, conservative, aggressive, or the name of one strategy")
+	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
 	fl.BoolVar(&dry, "dry-run", false, "print the prompt and run nothing")
 	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
 	fl.BoolVar(&iterate, "iterate", false, "iterate until done (procedures always do)")
-	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "iterations between full checkpoints of a workflow")
+	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func (a *app) limitFlags(cmd *cobra.Command, f *runFlags) {
 	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
 	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
 	fl.StringVar(&f.Timeout, "timeout", "", "stop after `DURATION` of wall clock, waits included")
-	fl.StringVar(&f.Safety, "safety", "", "permissive, normal or paranoid")
+	fl.StringVar(&f.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
 }
 
 // oneProcedure checks the arguments of run.
@@ -117,7 +117,9 @@ func (a *app) run(ctx context.Context, name string, f runFlags, dry, fresh bool)
 		return err
 	}
 	defer s.close()
-	if err := s.mayStart(ctx, fresh); err != nil {
+	if err := s.mayStart(ctx, fresh); errors.Is(err, errResumeInstead) {
+		return a.resume(ctx, name, f)
+	} else if err != nil {
 		return err
 	}
 	s.preamble(plan)
@@ -288,6 +290,7 @@ func (s *session) offer(ctx context.Context, last sqlite.Run, st loop.Status) er
 	return status(exitUsage)
 }
 
+// errResumeInstead: the person wants to go on with the earlier run.
 var errResumeInstead = errors.New("resume instead")
 
 // foreign is true when the state file is not the image of the last run: it was
@@ -356,8 +359,9 @@ func (s *session) ended(d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
 	code := exitCode(st.Status, cause)
 	if s.a.json {
-		line, _ := json.Marshal(map[string]any{"event": "end", "run": d.ID(), "status": st.Status, "why": st.Why, "exit": code})
-		s.a.print("%s\n", line)
+		if line, err := json.Marshal(endEvent{"end", d.ID(), string(st.Status), st.Why, code}); err == nil {
+			s.a.print("%s\n", line)
+		}
 	} else if q := st.Question; q != nil && !s.a.quiet {
 		s.printQuestion(d.ID(), q)
 	}

@@ -12,7 +12,7 @@ var Version string
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			a.print("pawl %s\n", version())
 			return nil
