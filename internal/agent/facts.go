@@ -11,9 +11,9 @@ import (
 // is not known.
 type Facts struct {
 	Program     string   // as it is called on the command line
-	Package     string   // what to install, e.g. "npm: @qwen-code/qwen-code"
+	Package     string   // what to install, e.g. "npm @qwen-code/qwen-code"
 	Versions    string   // the versions that pawl was tried with
-	Format      string   // what is read, e.g. "JSON lines" or "text"
+	Format      string   // the stream format, as `output:` names it
 	Tokens      string   // where token counts come from, and when
 	Cost        string   // where the cost comes from
 	PromptLimit int64    // bytes; 0 is none known

@@ -103,7 +103,7 @@ func characters(path string) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	for r := bufio.NewReader(f); ; n++ {
 		if _, _, err = r.ReadRune(); errors.Is(err, io.EOF) {
 			return n, nil
@@ -118,9 +118,9 @@ func characters(path string) (n int64, err error) {
 func (Adapter) Facts() agent.Facts {
 	return agent.Facts{
 		Program:     "codex",
-		Package:     "npm: @openai/codex",
+		Package:     "npm @openai/codex",
 		Versions:    "0.169.0",
-		Format:      "JSON lines",
+		Format:      "codex",
 		Tokens:      "reported at the end, none when it is ended before",
 		Cost:        "estimated from tokens, when the model is set and has a price",
 		PromptLimit: maxPrompt,

@@ -136,15 +136,15 @@ var exits = func() map[int]failure.APIError {
 func (Adapter) Facts() agent.Facts {
 	return agent.Facts{
 		Program:     "gemini",
-		Package:     "npm: @google/gemini-cli",
+		Package:     "npm @google/gemini-cli",
 		Versions:    "0.61.0",
-		Format:      "JSON lines (gemini)",
+		Format:      "gemini",
 		Tokens:      "reported at the end, none when it is ended before",
 		Cost:        "estimated from tokens, when the model has a price",
 		PromptLimit: maxPrompt,
 		Problems: []string{
 			"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: only gates notice.",
-			"Retries are told on stderr only, and a connection that is refused is tried without end: the idle limit ends it.",
+			"Retries are told on stderr only, and a connection that is refused is tried for minutes.",
 			"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that is not there ends the run.",
 			"Logins of persons ended in June 2026; keys and enterprise accounts are served.",
 			"It is a Node program that needs 400 MB, and twice that with big tool outputs.",

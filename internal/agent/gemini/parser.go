@@ -182,9 +182,9 @@ func (p *Parser) begin(l line) {
 }
 
 func (p *Parser) tool(id string) string {
-	for _, c := range p.calls {
-		if c.id == id && id != "" {
-			return c.tool
+	for i := range p.calls {
+		if p.calls[i].id == id && id != "" {
+			return p.calls[i].tool
 		}
 	}
 	return ""

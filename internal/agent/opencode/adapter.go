@@ -107,9 +107,9 @@ func (a Adapter) env(in agent.Invocation) []string {
 func (a Adapter) Facts() agent.Facts {
 	return agent.Facts{
 		Program:  a.variant.name,
-		Package:  "npm: " + a.variant.npm,
+		Package:  "npm " + a.variant.npm,
 		Versions: a.variant.versions,
-		Format:   "JSON lines (opencode)",
+		Format:   "opencode",
 		Tokens:   "reported with every step",
 		Cost:     "reported with every step, from the program's prices; estimated when it has none",
 		Problems: append([]string{

@@ -1,0 +1,124 @@
+package agents
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+)
+
+// Row is one agent that pawl knows, for people.
+type Row struct {
+	agent.Facts
+
+	Name       string // in the configuration
+	Install    string
+	LiveUsage  bool // tokens can be metered while it runs
+	Structured bool // its stream has an end of its own
+	// Idle is the shortest silence that means something; 0 is nothing special.
+	Idle time.Duration
+}
+
+// Table is every built-in agent that is a program of its own, sorted by name.
+func Table() []Row {
+	var rows []Row
+	for _, name := range Names() {
+		a, _ := Lookup(name)
+		known, ok := a.(agent.Factual)
+		if !ok {
+			continue
+		}
+		row := Row{Facts: known.Facts(), Name: name, Install: a.Install(), LiveUsage: a.LiveUsage(), Structured: a.Structured()}
+		if p, ok := a.(agent.Patient); ok {
+			row.Idle = p.IdleTimeout()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Document is docs/agents.md.
+func Document() string {
+	var b strings.Builder
+	b.WriteString(head)
+	rows := Table()
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s | `%s`%s | %s | %s | %s |\n", r.Name, r.Name, r.Program, cmp.Or(r.Versions, "none"),
+			r.Format, ended(r), cmp.Or(r.Tokens, "not known"), cmp.Or(r.Cost, "not known"), size(r.PromptLimit))
+	}
+	for _, r := range rows {
+		fmt.Fprintf(&b, "\n## %s\n\nInstall: %s (%s).", r.Name, code(r.Install), r.Package)
+		if r.Idle > 0 {
+			fmt.Fprintf(&b, " It is silent for long while it works: an idle limit below %v ends good work.", minutes(r.Idle))
+		}
+		b.WriteString("\n")
+		if len(r.Problems) > 0 {
+			b.WriteString("\n")
+		}
+		for _, p := range r.Problems {
+			fmt.Fprintf(&b, "- %s\n", p)
+		}
+	}
+	b.WriteString(tail)
+	return b.String()
+}
+
+func ended(r Row) string {
+	if r.Structured {
+		return ""
+	}
+	return ", no end of its own"
+}
+
+func size(bytes int64) string {
+	switch {
+	case bytes == 0:
+		return "none known"
+	case bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%d KiB", (bytes+1023)>>10)
+}
+
+func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d/time.Minute)) }
+
+// code marks the command at the start as such; a sentence stays one.
+func code(install string) string {
+	if !strings.HasPrefix(install, "npm ") {
+		return install
+	}
+	end := len(install)
+	if i := strings.IndexAny(install, ",("); i >= 0 {
+		end = len(strings.TrimRight(install[:i], " "))
+	}
+	return "`" + install[:end] + "`" + install[end:]
+}
+
+const head = `# Agents
+
+<!-- Made by internal/agent/agents from what the adapters say; go test ./internal/agent/agents -update writes it. -->
+
+What pawl knows of each agent program. The versions are those that it was checked against: other versions mostly
+work, and what is new in a stream is kept and never fatal. ` + "`pawl doctor`" + ` says which of them are on this machine.
+
+A run has ended well when the program exits with 0 and its stream says so; a stream that just stops counts as cut off.
+Where a program reports no cost, pawl estimates it from tokens and a table of prices (` + "`prices`" + ` in the configuration), and
+a model without a price has an unknown cost.
+
+| agent | program | versions | stream format | tokens | cost | longest prompt |
+|---|---|---|---|---|---|---|
+`
+
+const tail = `
+## Any other program
+
+` + "`command`" + ` runs any program with the prompt on stdin, or with ` + "`{prompt}`, `{prompt_file}` and `{model}`" + ` in its arguments.
+` + "`output`" + ` names the stream format that it prints, so that a wrapper around one of the programs above keeps its stream.
+
+A new program is a folder below internal/agent with its command line and, if it has a stream of its own, a parser; and a
+row in internal/agent/agents.
+`
