@@ -85,20 +85,23 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	var l line
 	whole := jsonline.Object(b, l.field)
+	if whole && !cut && string(l.kind) == `"message"` { // most lines
+		p.say(&l)
+		return
+	}
 	kind := jsonline.Short(l.kind, maxName)
 	if !whole || cut {
 		p.unknown(kind + " (cut or not JSON)")
 		return
 	}
-	if kind != "message" {
-		p.tell()
+	switch kind {
+	case "init", "tool_use", "tool_result", "error", "result":
+		p.tell() // anything else does not end a message: it may be noise between its pieces
 	}
 	switch kind {
 	case "init":
 		p.model = jsonline.Short(l.model, maxName)
 		p.emit(agent.Event{Kind: agent.Session, Session: jsonline.Short(l.session, maxName), Model: p.model})
-	case "message":
-		p.say(l)
 	case "tool_use":
 		p.begin(l)
 	case "tool_result":
@@ -131,8 +134,8 @@ func (p *Parser) unknown(kind string) {
 }
 
 // say takes a message or a piece of one. The user's is the prompt's echo.
-func (p *Parser) say(l line) {
-	if jsonline.Short(l.role, maxName) != "assistant" {
+func (p *Parser) say(l *line) {
+	if string(l.role) != `"assistant"` {
 		p.tell()
 		return
 	}

@@ -103,6 +103,7 @@ func TestMessage(t *testing.T) {
 		want  string
 	}{
 		{"split", []string{echoLine, piece("Done.\n<pr"), piece("omise>COMPLETE</promise>"), okLine}, "Done.\n" + sign},
+		{"split, with noise between", []string{piece("Done.\n<pr"), "Warning: x", `{"type":"novelty"}`, piece("omise>COMPLETE</promise>"), okLine}, "Done.\n" + sign},
 		{"after a tool", []string{piece("First."), shellLine, shellEnd, piece("La"), piece("st."), okLine}, "Last."},
 		{"only an echo", []string{echoLine, okLine}, ""},
 		{"only in a tool's output", []string{shellLine, shellEnd, okLine}, ""},
