@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -488,3 +489,5 @@ exec '%[2]s' "$@"
 	}
 	return "PATH=" + w.path("bin") + ":" + os.Getenv("PATH")
 }
+
+func goroutines() int { return runtime.NumGoroutine() }

@@ -1,0 +1,293 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// hostile runs an agent that does a deed in its first turn and works on in the
+// next two.
+func hostile(t *testing.T, deed string) (*world, *within) {
+	t.Helper()
+	w := newWorld(t, `
+  - - append: {path: "{dir}/starts", content: "x"}
+    - write: {path: a.txt, content: "one"}
+    - `+deed+`
+  - - append: {path: "{dir}/starts", content: "x"}
+    - append: {path: a.txt, content: "two"}
+`)
+	w.o.Policy.MaxIterations = 3
+	return w, w.within()
+}
+
+func TestAnAgentDeletesPawlsFolder(t *testing.T) {
+	t.Parallel()
+	w, h := hostile(t, "delete: .pawl")
+	h.on["iteration started 2"] = func() {
+		if f, err := ReadStateFile(StateFilePath(w.o.Root, "build")); err != nil || f.Iteration != 1 {
+			t.Errorf("the state file is not written again: %+v, %v", f, err)
+		}
+	}
+	h.start()
+	w.holds(loop.Completed, "1.1 success", "2.1 success", "3.1 success")
+	if h.count(string(Warning)) != 0 {
+		t.Errorf("warnings: %q", h.lines)
+	}
+}
+
+func TestAnAgentDeletesTheRunsFolder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+  - - append: {path: "{dir}/starts", content: "x"}
+    - usage: {input: 10, output: 5, cost: 0.5}
+    - write: {path: a.txt, content: "one"}
+    - run: {command: "rm -r {dir}/state/runs/*", must: true}
+  - - append: {path: a.txt, content: "two"}
+`)
+	w.gate("tests", "true")
+	w.within().start()
+	w.holds(loop.Completed, "1.1 success", "2.1 success")
+	if run, records, _ := w.stored(); run.Cost != 500_000 || records[0].Gates[0].Status != loop.GatePassed {
+		t.Errorf("cost %d, record %+v", run.Cost, records[0])
+	}
+}
+
+func TestAnAgentCommitsAndChangesTheBranch(t *testing.T) {
+	t.Parallel()
+	w, h := hostile(t, `run: {command: "git switch -q -c other && git add -A && git -c user.name=a -c user.email=a@example.com commit -qm work", must: true}`)
+	h.start()
+	w.holds(loop.Completed, "1.1 success", "2.1 success", "3.1 success")
+	if _, records, _ := w.stored(); records[0].Commits != 1 || !slices.Equal(records[0].Files, []string{"a.txt"}) || records[1].Commits != 0 {
+		t.Errorf("records %+v", records)
+	}
+	if h.count(string(Warning)) != 0 {
+		t.Errorf("warnings: %q", h.lines)
+	}
+}
+
+// Without a repository there is nothing to compare protected files with: the
+// run goes on, says so once, and does not complete on a claim.
+func TestAnAgentRemovesTheRepository(t *testing.T) {
+	t.Parallel()
+	for _, deed := range []string{"delete: .git", `write: {path: .git/HEAD, content: "nonsense"}`, `write: {path: .git/config, content: "[nonsense"}`} {
+		w, h := hostile(t, deed+`
+    - say: "<promise>COMPLETE</promise>"`)
+		w.o.Gates = nil
+		h.opts.Plan.Gates = nil
+		w.gate("tests", "true")
+		h.opts.Plan.Gates = w.o.Gates
+		h.start()
+		run, records, _ := w.stored()
+		if len(records) != 3 || !strings.Contains(string(run.Status), "completed") && run.Status != string(loop.Aborted) {
+			t.Errorf("%s: %s after %q", deed, run.Status, w.told())
+		}
+		if r := records[0]; r.Outcome != loop.Failed || len(r.Tampered) == 0 {
+			t.Errorf("%s: the claim counts: %+v", deed, r)
+		}
+		seen := 0
+		for _, l := range h.lines {
+			if strings.HasPrefix(l, "warning no snapshot") || strings.HasPrefix(l, "warning cannot see") {
+				seen++
+			}
+		}
+		if seen > 1 {
+			t.Errorf("%s: %d warnings: %q", deed, seen, h.lines)
+		}
+	}
+}
+
+// A hook that was changed stays tampering, also when the iteration that changed
+// it was never verified.
+func TestAHookThatAFailedIterationChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+  - - write: {path: .git/hooks/pre-commit, content: "#!/bin/sh", mode: "755"}
+    - exit: 1
+  - - append: {path: a.txt, content: "x"}
+    - say: "<promise>COMPLETE</promise>"
+`)
+	w.gate("tests", "true")
+	w.within().start()
+	_, records, _ := w.stored()
+	if len(records) != 2 || records[1].Outcome != loop.Failed || !slices.Equal(records[1].Tampered, []string{".git"}) {
+		t.Errorf("records %+v", records)
+	}
+}
+
+func TestTamperingIsMeasuredAgainstTheBase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+  - - write: {path: kept.txt, content: "changed"}
+    - exit: 1
+  - - append: {path: a.txt, content: "x"}
+    - say: "<promise>COMPLETE</promise>"
+`)
+	w.o.Protect.Patterns = []string{"*.txt"}
+	w.gate("tests", "true")
+	w.within().start()
+	_, records, _ := w.stored()
+	if len(records) != 2 || !slices.Equal(records[1].Tampered, []string{"kept.txt"}) {
+		t.Errorf("records %+v", records)
+	}
+}
+
+// What a person edits between two sessions is no tampering, in that session and
+// in those after it; what the agent edits is.
+func TestAPersonsEditsBetweenSessionsAreLifted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+  - - append: {path: a.txt, content: "x"}
+    - say: "<promise>PENDING: which?</promise>"
+  - - append: {path: a.txt, content: "x"}
+    - say: "<promise>PENDING: which?</promise>"
+  - - append: {path: a.txt, content: "x"}
+  - - write: {path: other.txt, content: "changed"}
+`)
+	w.write("repo/other.txt", "other\n")
+	w.commit("second")
+	w.o.Policy.MaxIterations = 4
+	w.o.Protect.Patterns = []string{"kept.txt", "other.txt"}
+	w.gate("tests", "true")
+	h := w.within()
+	h.start()
+	w.write("repo/kept.txt", "mine\n")
+	h.resume(loop.Event{Kind: loop.Answered, Text: "this"})
+	h.resume(loop.Event{Kind: loop.Answered, Text: "that"})
+	_, records, _ := w.stored()
+	for _, r := range records[:3] {
+		if len(r.Tampered) != 0 {
+			t.Errorf("iteration %d: %q", r.Number, r.Tampered)
+		}
+	}
+	if r := records[3]; !slices.Equal(r.Tampered, []string{"other.txt"}) {
+		t.Errorf("iteration 4: %q", r.Tampered)
+	}
+}
+
+// What a gate changed after the last snapshot is nobody's edit between two
+// sessions: it stays tampering.
+func TestWhatAGateChangedIsNotLifted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+  - - append: {path: a.txt, content: "x"}
+    - say: "<promise>PENDING: which?</promise>"
+  - - append: {path: a.txt, content: "x"}
+`)
+	w.o.Protect.Patterns = []string{"kept.txt"}
+	w.gate("tests", "echo changed >kept.txt")
+	h := w.within()
+	h.start()
+	h.resume(loop.Event{Kind: loop.Answered, Text: "this"})
+	_, records, _ := w.stored()
+	if r := records[1]; !slices.Equal(r.Tampered, []string{"kept.txt"}) {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// A database without room: the run goes on in memory, says so once, and stores
+// all of it, in order, when there is room again.
+func TestTheDatabaseIsFullForAWhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	small := w.path("small")
+	if err := os.Mkdir(small, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("cannot mount a small disk here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	w.o.DB = filepath.Join(small, "pawl.db")
+	w.o.Policy.MaxIterations = 8
+	h := w.within()
+	h.on["iteration started 3"] = func() { fill(t, filepath.Join(small, "filler")) }
+	h.on["iteration started 6"] = func() {
+		if f, err := ReadStateFile(StateFilePath(w.o.Root, "build")); err != nil || f.Iteration != 5 {
+			t.Errorf("the state file is not written: %+v, %v", f, err)
+		}
+		if run, err := h.opts.Store.Run(context.Background(), w.run()); err != nil || run.Iteration >= 6 {
+			t.Errorf("the database was not full: %+v, %v", run, err)
+		}
+		if err := os.Remove(filepath.Join(small, "filler")); err != nil {
+			t.Error(err)
+		}
+	}
+	h.start()
+	var want []string
+	for i := range 8 {
+		want = append(want, string(rune('1'+i))+".1 success")
+	}
+	w.holds(loop.Completed, want...)
+	if n := h.count("warning the run is not recorded"); n != 1 {
+		t.Errorf("%d warnings: %q", n, h.lines)
+	}
+	events, err := h.opts.Store.Events(context.Background(), w.run(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range events {
+		if e.N != int64(i+1) {
+			t.Errorf("event %d has number %d", i+1, e.N)
+		}
+	}
+}
+
+// fill leaves no room on a disk.
+func fill(t *testing.T, name string) {
+	f, err := os.Create(name)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	_ = f.Close()
+}
+
+func TestTheDatabaseIsGoneForGood(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	h := w.within()
+	h.on["iteration started 2"] = func() { _ = h.opts.Store.Close() }
+	d := h.start()
+	if d.State().Status != loop.Completed || w.starts() != 2 || h.count("warning the run is not recorded") != 1 {
+		t.Errorf("%+v after %d starts: %q", d.State().Status, w.starts(), h.lines)
+	}
+	// What was not stored is taken from the run's files, and not paid again.
+	w.resumeAfterLoss()
+	w.holds(loop.Completed, "1.1 success", "2.1 success")
+	if w.starts() != 2 {
+		t.Errorf("%d starts", w.starts())
+	}
+}
+
+// resumeAfterLoss goes on with the run as a process that the database calls
+// dead, which this one is not.
+func (w *world) resumeAfterLoss() {
+	w.t.Helper()
+	ctx := context.Background()
+	opts, err := w.o.options(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = opts.Store.Close() }()
+	run, err := opts.Store.Run(ctx, w.run())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d, err := newDriver(opts, run.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d.giveBack(ctx, run, context.Canceled)
+	w.resume().await("end completed")
+}
