@@ -114,10 +114,13 @@ func setup(env *testscript.Env) error {
 	env.Setenv("PAWL", pawl)
 	t := env.T()
 	env.Defer(func() {
-		for _, p := range left(env.WorkDir) {
+		processes := left(env.WorkDir)
+		for _, p := range processes {
 			t.Log("left running: " + p.text)
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
-			defer t.FailNow()
+		}
+		if len(processes) > 0 {
+			t.FailNow()
 		}
 	})
 	return nil

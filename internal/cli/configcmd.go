@@ -48,7 +48,7 @@ func (a *app) printConfig(c *config.Config, prefix string) error {
 			if err != nil {
 				return err
 			}
-			a.print("%s\n", line)
+			a.result("%s\n", line)
 			continue
 		}
 		_, _ = fmt.Fprintf(w, "%s: %s\t(from: %s)\n", e.Path, e.Value, e.Source)
@@ -63,7 +63,7 @@ func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of pawl.yaml", Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
-			a.print("%s\n", strings.TrimSuffix(string(config.Schema()), "\n"))
+			a.result("%s\n", strings.TrimSuffix(string(config.Schema()), "\n"))
 			return nil
 		},
 	}
@@ -93,7 +93,7 @@ func (a *app) init() error {
 		}
 		return &exitError{code: exitFailed, err: err}
 	}
-	a.print("Wrote %s\n", path)
+	a.result("Wrote %s\n", path)
 	if len(p.Gates) == 0 {
 		a.say("Warning: No verification commands configured")
 		a.say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")

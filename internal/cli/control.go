@@ -92,7 +92,7 @@ func (a *app) stop(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 		return usage("run %s does not run: it is %s", r.ID, r.Status)
 	}
 	if !engine.Alive(r.Owner) {
-		return a.stopUnattended(ctx, st, r)
+		return a.stopUnattended(ctx, r)
 	}
 	if err := ask(ctx, st, r, sqlite.ControlStop, ""); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (a *app) stop(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	}
 }
 
-func (a *app) stopUnattended(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
+func (a *app) stopUnattended(ctx context.Context, r sqlite.Run) error {
 	dir := filepath.Join(config.StateDir(r.Root, a.env), "runs", r.ID)
 	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
 		return &exitError{code: exitFailed, err: err}

@@ -58,7 +58,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	if err != nil && !errors.As(err, &s) {
 		return err
 	}
-	a.print("\nWhat the run changed (pawl show repair --diff):\n\n")
+	a.result("\nWhat the run changed (pawl show repair --diff):\n\n")
 	derr := demo.withRun(ctx, "repair", func(_ *sqlite.Store, r sqlite.Run) error { return demo.showDiff(ctx, r) })
 	if derr != nil {
 		return derr

@@ -83,7 +83,7 @@ func databaseFound(ctx context.Context, dir string) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer store.Close() //nolint:errcheck // only read
+	defer store.Close()
 	if err := store.Check(ctx); err != nil {
 		return err.Error()
 	}

@@ -14,7 +14,7 @@ var inert = []string{"hooks", "notify", "strategies", "safety.write", "safety.en
 func inertSettings(c *config.Config) []string {
 	var set []string
 	for _, path := range inert {
-		if c.IsSet(path) && !(path == "review.mode" && c.Review.Mode == "skip") {
+		if c.IsSet(path) && (path != "review.mode" || c.Review.Mode != "skip") {
 			set = append(set, path)
 		}
 	}

@@ -62,7 +62,7 @@ func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last i
 	defer sig.stop()
 	tick := time.NewTicker(journal.Poll)
 	defer tick.Stop()
-	for {
+	for ended := false; ; {
 		for e, err := range journal.Read(ctx, st, r.ID, last) {
 			if err != nil {
 				return &exitError{code: exitFailed, err: err}
@@ -73,14 +73,16 @@ func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last i
 				return nil
 			}
 		}
+		if ended {
+			return nil
+		}
 		select {
 		case <-tick.C:
 		case <-sig.causes:
 			return status(exitInterrupted)
 		}
 		if now, err := st.Run(ctx, r.ID); err == nil && now.Owner.PID == 0 && !loop.Status(now.Status).Active() {
-			r.Status = now.Status // one more read above, then the end event is there
-			continue
+			ended = true // one more read above has what was stored meanwhile
 		}
 	}
 }
@@ -89,11 +91,11 @@ func (a *app) printEvent(e journal.Event) {
 	if a.json {
 		line, err := json.Marshal(e)
 		if err == nil {
-			a.print("%s\n", line)
+			a.result("%s\n", line)
 		}
 		return
 	}
-	a.print("%s %s%s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, eventText(e))
+	a.result("%s %s%s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, eventText(e))
 }
 
 // eventText is the part of an event's data that a person reads.
@@ -116,11 +118,11 @@ func eventText(e journal.Event) string {
 		}
 		return fmt.Sprintf(" %s: %s", end.Status, clean(end.Why, 200))
 	}
-	var any struct {
+	var data struct {
 		Text, Why, Name string
 	}
-	_ = json.Unmarshal(e.Data, &any)
-	for _, t := range []string{any.Text, any.Why, any.Name} {
+	_ = json.Unmarshal(e.Data, &data)
+	for _, t := range []string{data.Text, data.Why, data.Name} {
 		if t != "" {
 			return ": " + clean(t, 200)
 		}
@@ -142,7 +144,7 @@ func (a *app) iterationOutput(r sqlite.Run, n int) error {
 	if err != nil {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the output: %v", err)}
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	_, err = io.Copy(a.stdout, f)
 	return err
 }

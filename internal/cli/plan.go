@@ -209,7 +209,8 @@ func (pl planner) policy(gates []gate.Spec) (loop.Policy, error) {
 	for _, g := range gates {
 		pol.HasOptional = pol.HasOptional || !g.Required
 	}
-	return pol, pl.limits(&pol)
+	err := pl.limits(&pol)
+	return pol, err
 }
 
 const (
@@ -453,8 +454,7 @@ func (pl planner) context(item string) (prompt.Item, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(pl.a.dir, path)
 	}
-	info, err := os.Stat(path)
-	if err != nil || info.IsDir() {
+	if !fileExists(path) {
 		return prompt.Item{Text: item}, nil
 	}
 	data, err := os.ReadFile(path)
@@ -462,6 +462,12 @@ func (pl planner) context(item string) (prompt.Item, error) {
 		return prompt.Item{}, usage("--context %s: %v", item, err)
 	}
 	return prompt.Item{Source: item, Text: string(data)}, nil
+}
+
+// fileExists is false for folders too.
+func fileExists(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
 }
 
 func fragments(list []config.Fragment) []prompt.Fragment {

@@ -44,7 +44,7 @@ func (a *app) ps(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close() //nolint:errcheck // only read
+	defer store.Close()
 	runs, err := store.Runs(ctx, sqlite.Filter{Root: root, Active: !all})
 	if err != nil {
 		return &exitError{code: exitFailed, err: err}
@@ -59,7 +59,7 @@ func (a *app) ps(ctx context.Context, all bool) error {
 			if err != nil {
 				return err
 			}
-			a.print("%s\n", line)
+			a.result("%s\n", line)
 		}
 		return nil
 	}

@@ -55,15 +55,11 @@ func (a *app) rollback(ctx context.Context, st *sqlite.Store, r sqlite.Run, to b
 	if err != nil {
 		return err
 	}
+	where := "what was there before the last rollback"
 	var back workspace.Rollback
-	where := ""
 	if to.undo {
-		where = "what was there before the last rollback"
 		back, err = undoRollback(ctx, tree, r.ID)
-	} else {
-		if to.n, err = snapshotOf(ctx, tree, r.ID, to.n); err != nil {
-			return err
-		}
+	} else if to.n, err = snapshotOf(ctx, tree, r.ID, to.n); err == nil {
 		where = snapshotName(to.n)
 		back, err = tree.Rollback(ctx, r.ID, to.n, workspace.RollbackOptions{})
 	}

@@ -219,7 +219,7 @@ func (a *app) say(format string, args ...any) {
 	}
 }
 
-// print writes a result.
-func (a *app) print(format string, args ...any) {
+// result writes to stdout.
+func (a *app) result(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stdout, format, args...)
 }

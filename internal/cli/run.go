@@ -123,7 +123,7 @@ func (a *app) run(ctx context.Context, name string, f runFlags, dry, fresh bool)
 		return err
 	}
 	s.preamble(plan)
-	return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) { return engine.Start(ctx, o) })
+	return s.drive(ctx, engine.Start)
 }
 
 // dryRun prints what the first iteration would be told. It touches neither
@@ -146,7 +146,7 @@ func (a *app) dryRun(c *config.Config, name string, f runFlags) error {
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
-	a.print("%s", prompt.DryRun(text, name, pl.commandLine(pol.Agent), in.Budget))
+	a.result("%s", prompt.DryRun(text, name, pl.commandLine(pol.Agent), in.Budget))
 	if text.Over {
 		a.say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))
 	}
@@ -232,18 +232,21 @@ func (s *session) mayStart(ctx context.Context, fresh bool) error {
 			s.a.say("Warning: %v; it was renamed to %s", ferr, filepath.Base(to))
 		}
 	}
+	if ferr != nil {
+		file = engine.StateFile{} // says nothing
+	}
 	if s.store != nil {
 		last, err := s.store.Latest(ctx, s.plan.Root, s.plan.Name)
 		if err == nil {
 			err = s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
-			if err != nil || ferr != nil || !foreign(file, last) {
+			if err != nil || !foreign(file, last) {
 				return err
 			}
 		} else if !errors.Is(err, sqlite.ErrNotFound) {
 			return &exitError{code: exitFailed, err: err}
 		}
 	}
-	if ferr != nil || fresh {
+	if fresh {
 		return nil
 	}
 	return s.mayFollowFile(file, path)
@@ -360,7 +363,7 @@ func (s *session) ended(d *engine.Driver, cause loop.Cause) error {
 	code := exitCode(st.Status, cause)
 	if s.a.json {
 		if line, err := json.Marshal(endEvent{"end", d.ID(), string(st.Status), st.Why, code}); err == nil {
-			s.a.print("%s\n", line)
+			s.a.result("%s\n", line)
 		}
 	} else if q := st.Question; q != nil && !s.a.quiet {
 		s.printQuestion(d.ID(), q)
@@ -394,20 +397,20 @@ func exitCode(st loop.Status, cause loop.Cause) int {
 // printQuestion shows an escalation: what was tried, and what can be done.
 func (s *session) printQuestion(run string, q *loop.Question) {
 	a := s.a
-	a.print("\nA person is needed: %s\n", q.Text)
+	a.result("\nA person is needed: %s\n", q.Text)
 	if len(q.Attempts) > 0 {
-		a.print("\nAttempts:\n")
+		a.result("\nAttempts:\n")
 		for _, t := range q.Attempts {
-			a.print("  %s\n", t)
+			a.result("  %s\n", t)
 		}
 	}
 	if q.Pattern != "" {
-		a.print("Pattern: %s\n", q.Pattern)
+		a.result("Pattern: %s\n", q.Pattern)
 	}
-	a.print("\n  1. Go on with advice:       pawl answer %s \"what to do differently\" && pawl resume %s\n", run, run)
-	a.print("  2. Go on as before:         pawl resume %s\n", run)
-	a.print("  3. See all that happened:   pawl show %s --diff\n", run)
-	a.print("  4. Undo the run's changes:  pawl rollback %s --to 0\n", run)
+	a.result("\n  1. Go on with advice:       pawl answer %s \"what to do differently\" && pawl resume %s\n", run, run)
+	a.result("  2. Go on as before:         pawl resume %s\n", run)
+	a.result("  3. See all that happened:   pawl show %s --diff\n", run)
+	a.result("  4. Undo the run's changes:  pawl rollback %s --to 0\n", run)
 }
 
 // unattended says how long the supervisor of a run without a pawl goes on.

@@ -397,7 +397,7 @@ func (s *screen) printJSON(n engine.Notice) {
 	}
 	line, err := json.Marshal(e)
 	if err == nil {
-		s.a.print("%s\n", line)
+		s.a.result("%s\n", line)
 	}
 }
 

@@ -60,17 +60,17 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	if a.json {
 		return a.showJSON(l, r, state, records)
 	}
-	a.print("Run %s of %s: %s", r.ID, r.Name, l.Status)
+	a.result("Run %s of %s: %s", r.ID, r.Name, l.Status)
 	if l.Why != "" {
-		a.print(" (%s)", clean(l.Why, 500))
+		a.result(" (%s)", clean(l.Why, 500))
 	}
-	a.print("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), completedCount(state.Iteration), short(r.TokensIn+r.TokensOut))
+	a.result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), completedCount(state.Iteration), short(r.TokensIn+r.TokensOut))
 	if r.CostKnown {
-		a.print(", %s", loop.MicroUSD(r.Cost))
+		a.result(", %s", loop.MicroUSD(r.Cost))
 	} else {
-		a.print(", cost unknown")
+		a.result(", cost unknown")
 	}
-	a.print("\n\n")
+	a.result("\n\n")
 	a.showIterations(records)
 	if state.Question != nil && !state.Status.Active() {
 		(&session{a: a}).printQuestion(r.ID, state.Question)
@@ -158,7 +158,7 @@ func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.
 	if err != nil {
 		return err
 	}
-	a.print("%s\n", data)
+	a.result("%s\n", data)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (a *app) showDiff(ctx context.Context, r sqlite.Run) error {
 	if err != nil {
 		return &exitError{code: exitFailed, err: err}
 	}
-	a.print("%s", patch)
+	a.result("%s", patch)
 	if cut {
 		a.say("The patch is cut at 10 MB. The whole: git diff %s %s", snaps[0].Commit, snaps[len(snaps)-1].Commit)
 	}

@@ -14,7 +14,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
-			a.print("pawl %s\n", version())
+			a.result("pawl %s\n", version())
 			return nil
 		},
 	}
