@@ -2,10 +2,8 @@ package aider
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -38,14 +36,6 @@ var exceptions = map[string]failure.APIError{
 	"ServiceUnavailableError":    {Status: 503, Type: "unavailable"},
 	"Timeout":                    {Status: 408, Type: "timeout"},
 }
-
-var (
-	retryWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Retrying in (\d{1,6}(?:\.\d+)?) seconds`) })
-	usageWords = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`([\d.,]{1,20})([kM]?) (sent|cache write|cache hit|received)\b`)
-	})
-	costWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$([\d.,]{1,20}) session`) })
-)
 
 // Line takes one line.
 func (r *reader) Line(line string, emit func(agent.Event)) {
@@ -88,32 +78,34 @@ func (r *reader) exception(rest, line string) {
 }
 
 func (r *reader) retry(line string, emit func(agent.Event)) {
-	m := retryWords().FindStringSubmatch(line)
-	if m == nil || r.err == nil {
+	seconds, _, found := strings.Cut(strings.TrimPrefix(line, "Retrying in "), " seconds")
+	if !found || r.err == nil {
 		return
 	}
 	err := *r.err
-	if s, parseErr := strconv.ParseFloat(m[1], 64); parseErr == nil {
+	if s, parseErr := strconv.ParseFloat(seconds, 64); parseErr == nil && s > 0 && s < 1e6 {
 		err.RetryAfter = time.Duration(s * float64(time.Second))
 	}
 	emit(agent.Event{Kind: agent.Retry, Calls: 1, Error: &err})
 }
 
-// answered takes the report after an answer. Sent tokens count the cached
-// ones too; a cost of the session is the run's so far.
+// answered takes the report after an answer, such as "Tokens: 2.5k sent, 300
+// cache hit, 60 received. Cost: $0.01 message, $0.02 session." Sent tokens
+// count the cached ones too; a cost of the session is the run's so far.
 func (r *reader) answered(line string, emit func(agent.Event)) {
+	counts, cost, _ := strings.Cut(strings.TrimPrefix(line, "Tokens: "), ". Cost: ")
 	var u agent.Usage
-	for _, m := range usageWords().FindAllStringSubmatch(line, 4) {
-		n := tokens(m[1], m[2])
-		switch m[3] {
+	for part := range strings.SplitSeq(counts, ", ") {
+		count, what, _ := strings.Cut(part, " ")
+		switch strings.TrimRight(what, ". ") {
 		case "sent":
-			u.Input = n
+			u.Input = tokens(count)
 		case "cache write":
-			u.CacheWrite = n
+			u.CacheWrite = tokens(count)
 		case "cache hit":
-			u.CacheRead = n
+			u.CacheRead = tokens(count)
 		case "received":
-			u.Output = n
+			u.Output = tokens(count)
 		}
 	}
 	if u == (agent.Usage{}) {
@@ -122,24 +114,35 @@ func (r *reader) answered(line string, emit func(agent.Event)) {
 	u.Input = max(0, u.Input-u.CacheRead-u.CacheWrite)
 	r.err = nil
 	emit(agent.Event{Kind: agent.UsageSeen, Usage: u, Calls: 1, Turns: 1})
-	if m := costWords().FindStringSubmatch(line); m != nil {
-		if usd, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64); err == nil && usd > 0 && usd < 1e6 {
-			emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
-		}
+	session, _, found := strings.Cut(cost, " session")
+	if !found {
+		return
+	}
+	if usd := number(session[strings.LastIndexByte(session, '$')+1:]); usd > 0 && usd < 1e6 {
+		emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
 	}
 }
 
 // tokens reads "812", "2.5k", "12,345".
-func tokens(number, unit string) int64 {
-	f, err := strconv.ParseFloat(strings.ReplaceAll(number, ",", ""), 64)
-	if err != nil || f < 0 || f > 1e12 {
+func tokens(s string) int64 {
+	unit := 1.0
+	switch {
+	case strings.HasSuffix(s, "k"):
+		s, unit = s[:len(s)-1], 1e3
+	case strings.HasSuffix(s, "M"):
+		s, unit = s[:len(s)-1], 1e6
+	}
+	return int64(math.Round(number(s) * unit))
+}
+
+// number reads a number as people write it; 0 for what is none.
+func number(s string) float64 {
+	if len(s) > 20 {
 		return 0
 	}
-	switch unit {
-	case "k":
-		f *= 1e3
-	case "M":
-		f *= 1e6
+	f, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)
+	if err != nil || math.IsNaN(f) || f < 0 || f > 1e12 {
+		return 0
 	}
-	return int64(math.Round(f))
+	return f
 }

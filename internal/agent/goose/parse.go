@@ -1,6 +1,7 @@
 package goose
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -14,6 +15,13 @@ const (
 	maxName = 200
 	maxPath = 4096
 	maxUSD  = 1_000_000
+)
+
+// A tool's result says so when it failed. Within a text these words would have
+// their quotes escaped, so that the result needs no second look.
+var (
+	failedStatus = []byte(`"status":"error"`)
+	failedCall   = []byte(`"isError":true`)
 )
 
 // Parser is the [agent.Parser] of the program's stream.
@@ -120,9 +128,8 @@ func (p *Parser) content(b []byte, model bool) {
 		p.say()
 		p.request(b)
 	case "toolResponse":
-		result := jsonline.Get(b, "toolResult")
 		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(jsonline.Short(jsonline.Get(b, "id"), maxName)),
-			Failed: jsonline.String(jsonline.Get(result, "status")) == "error" || jsonline.True(jsonline.Get(result, "value", "isError"))})
+			Failed: bytes.Contains(b, failedStatus) || bytes.Contains(b, failedCall)})
 	case "image", "redactedThinking", "toolConfirmationRequest", "actionRequired", "systemNotification":
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "message/" + kind})

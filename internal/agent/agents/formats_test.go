@@ -1,0 +1,151 @@
+package agents
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+)
+
+// samples are a few lines of each format, as the programs write them.
+var samples = map[string][]string{
+	"text": {"I did it.", "<promise>COMPLETE</promise>"},
+	"aider": {"litellm.RateLimitError: slow down", "Retrying in 0.2 seconds...", "I did it.",
+		"Tokens: 2.5k sent, 300 cache hit, 60 received. Cost: $0.01 message, $0.01 session."},
+	"qwen": {`{"type":"assistant","message":{"id":"1","content":[{"type":"text","text":"[API Error: 429 slow]"}],"usage":{"input_tokens":5,"cache_read_input_tokens":3}}}`,
+		`{"type":"system","subtype":"retry","data":{"attempt":1,"delayMs":60000}}`,
+		`{"type":"result","subtype":"error_during_execution","is_error":true,"error":{"message":"[API Error: 429 slow]"}}`},
+	"amp": {`{"type":"assistant","message":{"content":[{"type":"text","text":"Hi."}],"usage":{"input_tokens":9,"output_tokens":1}}}`,
+		`{"type":"result","subtype":"error_during_execution","is_error":true,"error":"out of credits"}`},
+	"cursor": {`{"type":"tool_call","subtype":"started","call_id":"1","tool_call":{"shellToolCall":{"args":{"command":"ls"}}}}`,
+		`{"type":"assistant","message":{"content":[{"type":"text","text":"Done."}]}}`,
+		`{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"inputTokens":5,"outputTokens":2}}`},
+	"droid": {`{"type":"message","role":"assistant","id":"1","text":"Hi."}`, `{"type":"error","source":"agent_loop","message":"429 slow"}`,
+		`{"type":"tool_call","messageId":"1","toolName":"Execute","parameters":{"command":"ls","file_path":"/a"}}`,
+		`{"type":"completion","finalText":"Hi.","numTurns":2,"usage":{"input_tokens":5}}`},
+	"copilot": {`{"type":"assistant.message_delta","data":{"deltaContent":"Hi."}}`, `{"type":"tool.execution_start","data":{"toolCallId":"1","toolName":"bash","arguments":{"command":"ls"}}}`,
+		`{"type":"model.call_failure","data":{"statusCode":429,"errorMessage":"{\"code\":\"slow\",\"resets_at\":1795183346}"}}`, `{"type":"session.error","data":{"errorType":"query","message":"no"}}`,
+		`{"type":"abort","data":{}}`, `{"type":"result","exitCode":0}`},
+	"cline": {`{"type":"agent_event","event":{"type":"content_start","contentType":"text","text":"Hi."}}`, `{"type":"agent_event","event":{"type":"error","errorClass":"unknown","error":{"message":"slow"}}}`,
+		`{"type":"agent_event","event":{"type":"content_start","contentType":"tool","toolName":"run_commands","input":{"commands":["ls","cat a"]}}}`,
+		`{"type":"run_result","finishReason":"error","aggregateUsage":{"inputTokens":5,"totalCost":0.5},"text":"slow"}`},
+	"goose": {`{"type":"message","message":{"id":"1","role":"assistant","content":[{"type":"text","text":"Hi."},{"type":"toolRequest","id":"t","toolCall":{"status":"success","value":{"name":"shell","arguments":{"command":"ls"}}}}]}}`,
+		`{"type":"error","error":"429 slow"}`, `{"type":"complete","input_tokens":5,"cost_usd":0.5}`},
+}
+
+// FuzzFormats: whatever arrives, totals never fall below nothing, texts are
+// bounded, and a stream has exactly one last word.
+func FuzzFormats(f *testing.F) {
+	names := keys(samples)
+	for i, name := range names {
+		f.Add(uint8(i), []byte(strings.Join(samples[name], "\n"))) //nolint:gosec // a handful of names
+	}
+	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
+		name := names[int(which)%len(names)]
+		p, err := Parser(name, ParserOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, last := agent.NewCollector(), agent.Event{}
+		take := func(e agent.Event) {
+			c.Add(e)
+			last = e
+			if c.Tokens() < 0 || c.Calls() < 0 || c.Turns() < 0 {
+				t.Fatalf("%s: a total is negative after %+v", name, e)
+			}
+			if len(e.Tool) > 1000 || len(e.Command) > 5000 || len(e.Session) > max(1000, len(b)) {
+				t.Fatalf("%s: unbounded event %+v", name, e)
+			}
+		}
+		for line := range bytes.Lines(b) {
+			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, take)
+		}
+		ended := last.Kind == agent.End
+		p.Close(take)
+		if last.Kind != agent.End && !ended && c.Outcome().Terminal == "" {
+			t.Fatalf("%s: the stream has no end", name)
+		}
+	})
+}
+
+// A stream in another program's format is never taken for a success.
+func TestFormatsMixedUp(t *testing.T) {
+	t.Parallel()
+	for _, name := range keys(samples) {
+		for _, other := range keys(samples) {
+			// Of these the second reads the first's lines on purpose.
+			family := []string{"qwen", "amp", "cursor"}
+			if name == other || name == "text" || name == "aider" || (slices.Contains(family, name) && slices.Contains(family, other)) {
+				continue
+			}
+			got := collect(t, name, []byte(strings.Join(samples[other], "\n")))
+			if got.Terminal == ok {
+				t.Errorf("%s takes %s for a success: %+v", name, other, got)
+			}
+		}
+	}
+}
+
+func TestUnknownEventsAreKept(t *testing.T) {
+	t.Parallel()
+	for _, name := range keys(samples) {
+		if name == "text" || name == "aider" {
+			continue
+		}
+		got := collect(t, name, []byte("{\"type\":\"novelty\",\"data\":{}}\nWarning: no JSON\n{\"type\":\"mess"))
+		if got.Unknown != 3 || got.Terminal != missing {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// streams are as they are in practice: most bytes are results of tools.
+func benchmarkStream(name string) [][]byte {
+	code := strings.Repeat("\tfmt.Println(\"a line of code\")\n", 700)
+	output := map[string]string{
+		"droid":   `{"type":"tool_result","id":"1","messageId":"2","toolId":"Execute","isError":false,"value":%q}`,
+		"copilot": `{"type":"tool.execution_complete","data":{"toolCallId":"1","success":true,"result":{"content":%q}},"id":"2"}`,
+		"cline":   `{"type":"agent_event","event":{"type":"content_end","contentType":"tool","toolName":"run_commands","toolCallId":"1","output":[{"query":"ls","result":%q,"success":true}]}}`,
+		"goose":   `{"type":"message","message":{"id":"9","role":"user","content":[{"type":"toolResponse","id":"t","toolResult":{"status":"success","value":{"content":[{"type":"text","text":%q}],"isError":false}}}]}}`,
+		"cursor":  `{"type":"tool_call","subtype":"completed","call_id":"1","tool_call":{"shellToolCall":{"args":{"command":"ls"},"result":{"success":{"stdout":%q}}}}}`,
+	}[name]
+	if output == "" {
+		output = `{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t1","type":"tool_result","content":%q}]}}`
+	}
+	var lines [][]byte
+	for _, l := range samples[name] {
+		lines = append(lines, []byte(l))
+	}
+	if name == "text" || name == "aider" {
+		for line := range strings.Lines(code) {
+			lines = append(lines, []byte(strings.TrimSuffix(line, "\n")))
+		}
+		return lines
+	}
+	return append(lines, fmt.Appendf(nil, output, code))
+}
+
+func BenchmarkFormats(b *testing.B) {
+	for _, name := range keys(samples) {
+		b.Run(name, func(b *testing.B) {
+			p, err := Parser(name, ParserOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			lines, total := benchmarkStream(name), 0
+			for _, l := range lines {
+				total += len(l) + 1
+			}
+			b.SetBytes(int64(total))
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, l := range lines {
+					p.Line(l, false, func(agent.Event) {})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+)
+
+// The whole command line of each program, for the level normal and for
+// paranoid where it differs, in a folder /state with a prompt in /prompt.
+func TestCommandLines(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("COPILOT_GITHUB_TOKEN", "")
+	t.Setenv("COPILOT_PROVIDER_API_KEY", "")
+	t.Setenv("PATH", t.TempDir())
+	for name, want := range map[string]struct{ normal, paranoid, stdin, isolated string }{
+		"aider": {normal: "aider --no-stream --no-pretty --no-fancy-input --no-auto-commits --no-dirty-commits --no-gitignore --no-suggest-shell-commands" +
+			" --no-check-update --no-show-release-notes --no-analytics --yes-always --chat-history-file /state/chat.history.md" +
+			" --input-history-file /state/input.history --model m --message-file PROMPT"},
+		"cline":   {normal: "cline --json --auto-approve true -m m do it", isolated: "--data-dir /state"},
+		"copilot": {"copilot --output-format json --no-auto-update --no-ask-user --disable-client-telemetry --allow-all --model m", "--allow-all-tools", "PROMPT", "COPILOT_HOME=/state"},
+		"crush":   {"crush run -q --data-dir /state -m m", "", "PROMPT", "CRUSH_GLOBAL_CONFIG=/state"},
+		"cursor":  {normal: "cursor-agent -p --output-format stream-json --trust --force --model m do it"},
+		"droid":   {"droid exec --output-format stream-json --skip-permissions-unsafe -m m", "--auto medium", "PROMPT", "HOME=/state"},
+		"goose":   {"goose run -i - --no-session --output-format stream-json --model m", "", "PROMPT", "GOOSE_PATH_ROOT=/state"},
+		"kiro":    {normal: "kiro-cli chat --no-interactive --trust-all-tools --model m", stdin: "PROMPT"},
+		"qwen":    {"qwen --output-format stream-json --approval-mode yolo --model m", "", "PROMPT", "QWEN_HOME=/state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			prompt := filepath.Join(t.TempDir(), "prompt.md")
+			if err := os.WriteFile(prompt, []byte("do it"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a, known := Lookup(name)
+			if !known {
+				t.Fatal("no such agent")
+			}
+			in := agent.Invocation{PromptFile: prompt, PromptSize: 5, StateDir: "/state", Model: "m", Safety: "normal"}
+			got := start(t, a, in)
+			if line := strings.ReplaceAll(strings.Join(got.Args, " "), prompt, "PROMPT"); line != want.normal {
+				t.Errorf("normal: %s", line)
+			}
+			if stdin := strings.ReplaceAll(got.Stdin, prompt, "PROMPT"); stdin != want.stdin {
+				t.Errorf("stdin is %q, want %q", stdin, want.stdin)
+			}
+			if got.Grace < 5*time.Second {
+				t.Errorf("grace is %v", got.Grace)
+			}
+			in.Safety = "paranoid"
+			if line := strings.Join(start(t, a, in).Args, " "); !strings.Contains(line, want.paranoid) {
+				t.Errorf("paranoid: %s", line)
+			}
+			if all := strings.Join(append(got.Args, got.Env...), " "); want.isolated != "" && strings.Contains(all, want.isolated) {
+				t.Errorf("the user's login is not used: %s", all)
+			}
+			in.Isolate = true
+			got = start(t, a, in)
+			if all := strings.Join(append(got.Args, got.Env...), " "); !strings.Contains(all, want.isolated) {
+				t.Errorf("isolated: %s", all)
+			}
+		})
+	}
+}
+
+func start(t *testing.T, a agent.Adapter, in agent.Invocation) agent.Start {
+	t.Helper()
+	got, err := a.Start(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Amp has no flag for a model.
+func TestAmp(t *testing.T) {
+	t.Parallel()
+	a, _ := Lookup("amp")
+	got := start(t, a, agent.Invocation{PromptFile: "/prompt"})
+	if strings.Join(got.Args, " ") != "amp -x --stream-json --dangerously-allow-all" || got.Stdin != "/prompt" {
+		t.Errorf("start is %+v", got)
+	}
+	if _, err := a.Start(agent.Invocation{Model: "m"}); err == nil {
+		t.Error("a model is taken")
+	}
+}
+
+// What a program cuts off in silence is refused before its start.
+func TestPromptsOverTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]int64{"qwen": 8 << 20, "cline": 128<<10 - 2, "cursor": 128<<10 - 2} {
+		a, _ := Lookup(name)
+		_, err := a.Start(agent.Invocation{PromptFile: os.DevNull, PromptSize: most + 1})
+		if err == nil || !strings.Contains(err.Error(), "shorten the prompt") {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		if _, err := a.Start(agent.Invocation{PromptFile: os.DevNull, PromptSize: most}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		described, ok := a.(agent.Factual)
+		if !ok || described.Facts().PromptLimit != most {
+			t.Errorf("%s: the facts say otherwise", name)
+		}
+	}
+}
+
+// Every program is described: where it comes from, what is read, what is wrong with it.
+func TestFactsOfAll(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"aider", "amp", "cline", "copilot", "crush", "cursor", "droid", "goose", "kiro", "qwen"} {
+		a, _ := Lookup(name)
+		described, ok := a.(agent.Factual)
+		if !ok {
+			t.Errorf("%s has no facts", name)
+			continue
+		}
+		f := described.Facts()
+		if f.Program == "" || f.Package == "" || f.Versions == "" || f.Format == "" || f.Tokens == "" || f.Cost == "" || len(f.Problems) == 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
