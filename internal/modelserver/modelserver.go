@@ -1,8 +1,10 @@
-// Package modelserver is a scripted server of the Anthropic Messages API, for
-// tests and the end-to-end rig: a real agent program talks to it as to the
-// model, and it answers what the script says, errors and broken streams
-// included. It listens on loopback only, knows no model, checks no key, and
-// is never part of the pawl program's work.
+// Package modelserver is a scripted server of model APIs, for tests and the
+// end-to-end rig: a real agent program talks to it as to the model, and it
+// answers what the script says, errors and broken streams included. It speaks
+// Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini's
+// generateContent, told apart by the path of a call. It listens on loopback
+// only, knows no model, checks no key, and is never part of the pawl
+// program's work.
 package modelserver
 
 import (
@@ -10,12 +12,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"time"
 )
 
-// maxBody is how much of a request is kept, in bytes.
-const maxBody = 32 << 20
+const (
+	maxBody = 32 << 20 // of a request, in bytes; the rest is not read
+	maxKept = 1000     // requests; later ones are answered and not kept
+)
 
 // Reply is the answer to one model call. The zero value is an empty message.
 type Reply struct {
@@ -23,13 +28,18 @@ type Reply struct {
 	Text  string
 	Tools []Tool
 	Usage Usage
-	// StopReason is the reason; "" is tool_use with tools, else end_turn.
+	// StopReason is the reason in the API's own word; "" is that of a message
+	// that is complete, or of one that calls tools.
 	StopReason string
 
-	// Status other than 0 or 200 is an error of Type with Message.
+	// Status other than 0 or 200 is an error of Type with Message. Code is
+	// OpenAI's second word for it and Gemini's reason, and Details are more
+	// fields of the error.
 	Status  int
 	Type    string
+	Code    string
 	Message string
+	Details map[string]any
 	Header  map[string]string // for any reply, e.g. "retry-after"
 
 	// Body is sent as it is, as BodyType, in place of a message.
@@ -50,7 +60,8 @@ type Tool struct {
 	Input map[string]any
 }
 
-// Usage is what the reply says it used. The zero value is 100 in, 10 out.
+// Usage is what the reply says it used, in tokens. Input excludes cached
+// tokens, also where the API adds them up. The zero value is 100 in, 10 out.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int
 }
@@ -63,45 +74,8 @@ type Request struct {
 	Body   []byte // at most 32 MiB
 	// Call is the number of the model call, from 1; 0 for any other request.
 	Call int
-}
-
-// Prompt is the text of all of the request's messages that a user wrote.
-func (r Request) Prompt() string {
-	var body struct {
-		Messages []struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
-		} `json:"messages"`
-	}
-	if json.Unmarshal(r.Body, &body) != nil {
-		return ""
-	}
-	text := ""
-	for _, m := range body.Messages {
-		if m.Role == "user" {
-			text += contentText(m.Content)
-		}
-	}
-	return text
-}
-
-// contentText reads a content that is a text or a list of blocks.
-func contentText(raw json.RawMessage) string {
-	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		return one + "\n"
-	}
-	var blocks []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(raw, &blocks) != nil {
-		return ""
-	}
-	text := ""
-	for _, b := range blocks {
-		text += b.Text + "\n"
-	}
-	return text
+	// Aside is a model call that only names the session or the like.
+	Aside bool
 }
 
 // Scenario says what the server answers.
@@ -112,6 +86,9 @@ type Scenario struct {
 	// Decide, if set, is asked instead: it gets the call and its number from
 	// 1. It may be called by several requests at once.
 	Decide func(Request) Reply
+	// Asides: model calls that offer no tools are asides, such as a title for
+	// the session. They get a few words, and no number.
+	Asides bool
 }
 
 // Server is a running server.
@@ -122,6 +99,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []Request
+	seen     int
 	calls    int
 }
 
@@ -142,7 +120,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Requests are all that came in so far, oldest first.
+// Requests are all that came in so far, the first 1000, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,32 +144,50 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone
 	}
-	in := s.note(r, body)
+	p := spoken(r)
+	in := s.note(r, body, p != nil)
 	switch {
 	case in.Call > 0:
-		s.message(w, r, s.reply(in), body)
-	case r.URL.Path == "/v1/messages/count_tokens":
+		s.answer(w, r, p, s.reply(in), body)
+	case in.Aside:
+		s.answer(w, r, p, Reply{Text: "A scripted session"}, body)
+	default:
+		other(w, r, body)
+	}
+}
+
+// other answers what is no model call.
+func other(w http.ResponseWriter, r *http.Request, body []byte) {
+	switch path := r.URL.Path; {
+	case path == "/v1/messages/count_tokens":
 		writeJSON(w, http.StatusOK, map[string]any{"input_tokens": len(body) / 4})
-	case r.URL.Path == "/v1/models":
-		writeJSON(w, http.StatusOK, map[string]any{"data": []any{}, "has_more": false})
-	case r.URL.Path == "/":
+	case strings.HasSuffix(path, ":countTokens"):
+		writeJSON(w, http.StatusOK, map[string]any{"totalTokens": len(body) / 4})
+	case r.Method == http.MethodGet && strings.HasSuffix(path, "/models"):
+		writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{}, "models": []any{}, "has_more": false})
+	case path == "/":
 		// Programs try whether the address answers at all.
 		w.WriteHeader(http.StatusOK)
 	default:
-		writeError(w, http.StatusNotFound, "not_found_error", "no such path: "+r.URL.Path)
+		writeJSON(w, http.StatusNotFound, map[string]any{"type": "error", "error": map[string]any{
+			"type": "not_found_error", "message": "no such path: " + path}})
 	}
 }
 
 // note keeps a request, and numbers it when it is a model call.
-func (s *Server) note(r *http.Request, body []byte) Request {
+func (s *Server) note(r *http.Request, body []byte, call bool) Request {
 	in := Request{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	in.Aside = call && s.scenario.Asides && len(in.Tools()) == 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Method == http.MethodPost && r.URL.Path == "/v1/messages" {
+	if call && !in.Aside {
 		s.calls++
 		in.Call = s.calls
 	}
-	s.requests = append(s.requests, in)
+	s.seen++
+	if len(s.requests) < maxKept {
+		s.requests = append(s.requests, in)
+	}
 	return in
 }
 
@@ -215,8 +211,4 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	// The client may be gone: then there is nobody to tell.
 	_, _ = w.Write(b)
-}
-
-func writeError(w http.ResponseWriter, status int, kind, message string) {
-	writeJSON(w, status, map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}})
 }

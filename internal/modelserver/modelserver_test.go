@@ -173,6 +173,7 @@ func TestOtherRequests(t *testing.T) {
 		{http.MethodHead, "/", 200},
 		{http.MethodPost, "/v1/messages/count_tokens", 200},
 		{http.MethodGet, "/v1/models", 200},
+		{http.MethodPost, "/v1beta/models/m:countTokens", 200},
 		{http.MethodGet, "/api/other", 404},
 		{http.MethodGet, "/v1/messages", 404},
 	} {
@@ -181,7 +182,7 @@ func TestOtherRequests(t *testing.T) {
 			t.Errorf("%s %s: %v, %v", test.method, test.path, resp, err)
 		}
 	}
-	if got := s.Requests(); len(got) != 5 || len(s.Calls()) != 0 || got[0].Method != http.MethodHead {
+	if got := s.Requests(); len(got) != 6 || len(s.Calls()) != 0 || got[0].Method != http.MethodHead {
 		t.Errorf("requests are %+v", got)
 	}
 }
