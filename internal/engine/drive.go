@@ -77,7 +77,7 @@ type Driver struct {
 	fileBroken bool // warned that the state file cannot be written
 }
 
-// ErrTaken: another process took the run over while it was driven here.
+// ErrTaken is that another process took the run over while it was driven here.
 var ErrTaken = errors.New("another pawl process drives this run now")
 
 // State is the kernel's state; it may be read when no Start or Resume runs.

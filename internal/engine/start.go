@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
+	"os"
 
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -36,12 +36,14 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 	s, c := loop.Step(loop.State{}, e)
 	d.become(s)
 	if err := d.create(ctx, d.journalled(e, c)); err != nil {
+		_ = os.Remove(d.runDir) // empty, and of no run
 		return nil, err
 	}
 	d.saveStateFile(false)
 	d.notify(Notice{Kind: RunStarted, Command: c})
 	d.tell(e, c)
-	return d, d.drive(ctx, nil)
+	err = d.drive(ctx, nil)
+	return d, err
 }
 
 // Resume goes on with a run that nobody drives. The event is Resumed or
@@ -72,13 +74,14 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	if d.lost != nil {
 		return nil, d.lost
 	}
+	again := &loop.Event{Kind: loop.Resumed, Policy: e.Policy}
 	if !d.state.Status.Active() {
-		e.Seed, e.At = d.event(e).Seed, time.Now()
 		d.notify(Notice{Kind: RunResumed, Text: string(d.state.Status)})
-		d.apply(ctx, e)
-		return d, d.drive(ctx, nil)
+		d.apply(ctx, d.event(e))
+		again = nil
 	}
-	return d, d.drive(ctx, &loop.Event{Kind: loop.Resumed, Policy: e.Policy})
+	err = d.drive(ctx, again)
+	return d, err
 }
 
 // mayResume refuses without taking the run, so that nothing is written for it.

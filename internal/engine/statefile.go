@@ -41,7 +41,7 @@ func StateFilePath(root, procedure string) string {
 	return filepath.Join(root, ".pawl", "state", procedure+".json")
 }
 
-// ErrNoStateFile: there is none.
+// ErrNoStateFile is that there is none.
 var ErrNoStateFile = errors.New("no state file")
 
 // ReadStateFile reads a state file. [ErrNoStateFile] when there is none; any

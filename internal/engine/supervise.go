@@ -16,7 +16,8 @@ import (
 // there is none. With a done ctx nothing is started.
 func (d *Driver) runJob(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
 	if ctx.Err() != nil {
-		return supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}, nil
+		stopped := supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
+		return stopped, nil //nolint:nilerr // a stop is how the job ended, and no error
 	}
 	client, err := d.supervisor(ctx)
 	if err != nil {

@@ -148,23 +148,27 @@ const maxFlaggedOutput = 1 << 20
 func (d *Driver) flagged(c loop.Command, rep gate.Report) []string {
 	p := d.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
-		if !g.Required || g.Status == loop.GatePassed || g.Status == loop.GateNotRun {
-			continue
+		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
+			return loop.FlaggedFiles(ending(p.gate(i)+".out", maxFlaggedOutput))
 		}
-		f, err := os.Open(p.gate(i) + ".out")
-		if err != nil {
-			return nil
-		}
-		defer f.Close() //nolint:errcheck // read only
-		info, err := f.Stat()
-		if err != nil {
-			return nil
-		}
-		buf := make([]byte, min(info.Size(), maxFlaggedOutput))
-		n, _ := f.ReadAt(buf, max(0, info.Size()-maxFlaggedOutput))
-		return loop.FlaggedFiles(string(buf[:n]))
 	}
 	return nil
+}
+
+// ending is the last bytes of a file, as many as it has; "" when it cannot be read.
+func ending(path string, limit int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	buf := make([]byte, min(info.Size(), limit))
+	n, _ := f.ReadAt(buf, info.Size()-int64(len(buf)))
+	return string(buf[:n])
 }
 
 // tampered lists protected paths that differ from the run's base, and a git
