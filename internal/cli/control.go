@@ -101,20 +101,26 @@ func (a *app) stop(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	defer deadline.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for late := false; ; {
 		now, err := st.Run(ctx, r.ID)
 		if err != nil {
 			return &exitError{code: exitFailed, err: err}
 		}
-		if !loop.Status(now.Status).Active() && now.Owner.PID == 0 {
+		// A run that has come to rest still ends its supervisor; when its
+		// process has gone too, nothing is left.
+		rests := !loop.Status(now.Status).Active() && now.Owner.PID == 0
+		if rests && (late || !engine.Alive(r.Owner)) {
 			a.say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
 			return nil
+		}
+		if late {
+			return usage("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait, r.Owner.PID).
+				hint("See what it does: pawl logs %s -f", r.ID)
 		}
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			return usage("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait, r.Owner.PID).
-				hint("See what it does: pawl logs %s -f", r.ID)
+			late = true
 		}
 	}
 }

@@ -416,9 +416,11 @@ func (s *session) printQuestion(run string, q *loop.Question) {
 // unattended says how long the supervisor of a run without a pawl goes on.
 func unattended(ctx context.Context, stateDir, run string) (string, bool) {
 	st, err := supervisor.Probe(ctx, filepath.Join(stateDir, "runs", run))
-	if err != nil || st.Job == nil || st.Attended {
+	if err != nil || st.Job == nil {
 		return "", false
 	}
+	// Who asks knows that the owner is dead. The supervisor may see that a
+	// moment later, so whether it calls itself attended says nothing here.
 	return st.Left.Round(1e9).String(), true
 }
 
