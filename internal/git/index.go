@@ -50,52 +50,57 @@ type Scan struct {
 	Changed   []string // in the index and different on disk, or in conflict
 	Gone      []string // in the index, and no file on disk
 	Untracked []string // on disk, not in the index, not ignored; a nested repository ends with a slash
-	Ignored   []string // in the index, and ignored by the rules of now
 	Head      Head
 }
 
-// Scan compares the work tree with the index and reads HEAD, all side by side.
-// Submodules are not looked into.
+// Scan compares the work tree with the index and reads HEAD. The index may
+// learn the new times of files whose content did not change. Submodules are
+// not looked into.
 func (x *Index) Scan(ctx context.Context) (Scan, error) {
-	repo := x.shadow.Repo
-	head, headErr := start(ctx, repo.headCall())
-	outs, err := runAll(ctx,
-		x.call("diff-files", "-z", "--raw", "--no-ext-diff", "--ignore-submodules=all"),
-		x.call("ls-files", "-z", "-o", "--exclude-standard"),
-		x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
-	var at Head
-	if headErr == nil {
-		out, _, werr := head.wait(ctx, false)
-		at, headErr = repo.readHead(ctx, out, werr)
+	head, err := x.shadow.Repo.Head(ctx)
+	if err != nil {
+		return Scan{}, err
 	}
+	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames", "--ignore-submodules=all")
+	c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1") // for the new times
+	out, err := run(ctx, c)
 	if err != nil {
 		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
-	if headErr != nil {
-		return Scan{}, headErr
+	s := Scan{Head: head}
+	for _, l := range records(out) {
+		if err := s.read(l); err != nil {
+			return Scan{}, err
+		}
 	}
-	s := Scan{Untracked: records(outs[1]), Ignored: records(outs[2]), Head: at}
-	err = s.readRaw(outs[0])
-	return s, err
+	return s, nil
 }
 
-func (s *Scan) readRaw(out []byte) error {
-	f := records(out)
-	seen := make(map[string]bool, len(f)/2)
-	for i := 0; i+1 < len(f); i += 2 {
-		meta, path := strings.Fields(f[i]), f[i+1]
-		if len(meta) != 5 {
-			return fmt.Errorf("cannot scan the work tree: git diff-files said %q", f[i])
-		}
-		if seen[path] {
-			continue
-		}
-		seen[path] = true
-		if meta[4] == "D" {
-			s.Gone = append(s.Gone, path)
-		} else {
-			s.Changed = append(s.Changed, path)
-		}
+// read takes one line of git status. The shadow has no commit, so every path
+// of the index has one, and only its second letter counts.
+func (s *Scan) read(line string) error {
+	fields, path := 0, ""
+	switch {
+	case strings.HasPrefix(line, "? "):
+		s.Untracked = append(s.Untracked, line[2:])
+		return nil
+	case strings.HasPrefix(line, "1 "):
+		fields = 8
+	case strings.HasPrefix(line, "u "):
+		fields = 10
+	}
+	f := strings.SplitN(line, " ", fields+1)
+	if fields == 0 || len(f) <= fields || len(f[1]) != 2 {
+		return fmt.Errorf("cannot scan the work tree: git status said %q", line)
+	}
+	path = f[fields]
+	switch {
+	case fields == 10:
+		s.Changed = append(s.Changed, path)
+	case f[1][1] == 'D':
+		s.Gone = append(s.Gone, path)
+	case f[1][1] != '.':
+		s.Changed = append(s.Changed, path)
 	}
 	return nil
 }

@@ -59,6 +59,16 @@ func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) 
 	return err
 }
 
+// Keep points a ref of pawl's own, below refs/pawl/, to a commit, wherever it
+// was. The ref has no reflog, and the disk is not waited for: a crash of the
+// system may lose it, the end of pawl at any moment does not.
+func (s *Shadow) Keep(ctx context.Context, name, commit string) error {
+	if !s.shared && s.Repo.writeRef(name, commit) == nil {
+		return nil
+	}
+	return s.Repo.UpdateRef(ctx, name, commit, "", "pawl")
+}
+
 // DeleteRef removes a ref if it is at old.
 func (r *Repo) DeleteRef(ctx context.Context, name, old, reason string) error {
 	_, err := run(ctx, r.call("update-ref", "-m", reason, "-d", name, old))

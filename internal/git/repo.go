@@ -148,6 +148,9 @@ type Head struct {
 
 // Head reads what is checked out.
 func (r *Repo) Head(ctx context.Context) (Head, error) {
+	if h, ok := r.readHeadFiles(); ok {
+		return h, nil
+	}
 	out, err := run(ctx, r.headCall())
 	return r.readHead(ctx, out, err)
 }

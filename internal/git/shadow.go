@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // Shadow is a git directory of pawl's own over the work tree and the object
@@ -15,6 +16,9 @@ import (
 type Shadow struct {
 	Repo *Repo
 	Dir  string
+
+	shared bool     // core.sharedRepository asks for modes other than the umask's
+	stored sync.Map // ids that git once found in the object store
 }
 
 // plain switches off every conversion for every path. It stands in
@@ -56,7 +60,7 @@ func (s *Shadow) config(ctx context.Context) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tfileMode = true\n\tsymlinks = true\n" +
-		"\tautocrlf = false\n\tattributesFile = /dev/null\n\tprotectNTFS = false\n\tprotectHFS = false\n\tlogAllRefUpdates = false\n")
+		"\tautocrlf = false\n\tuntrackedCache = false\n\tattributesFile = /dev/null\n\tprotectNTFS = false\n\tprotectHFS = false\n\tlogAllRefUpdates = false\n")
 	if ignore != "" {
 		if !filepath.IsAbs(ignore) {
 			ignore = filepath.Join(s.Repo.Top, ignore)
@@ -73,6 +77,11 @@ func (s *Shadow) config(ctx context.Context) (string, error) {
 		}
 	}
 	fmt.Fprintf(&b, "[extensions]\n\tobjectFormat = %s\n", s.Repo.Format)
+	switch strings.ToLower(last["core.sharedrepository"]) {
+	case "", "umask", "false", "no", "off", "0":
+	default:
+		s.shared = true
+	}
 	return b.String(), nil
 }
 

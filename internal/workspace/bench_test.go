@@ -49,3 +49,36 @@ func BenchmarkFirstSnapshot5000(b *testing.B) {
 		}
 	}
 }
+
+// benchmarkIteration is all that the engine asks for in one iteration: a look
+// before the agent, its edits, a snapshot with the changes since then and
+// since the run's start, and git's settings twice.
+func benchmarkIteration(b *testing.B, files, edits int) {
+	p := newPlace(b)
+	many(files, p)
+	p.git("add", "-A")
+	p.git("commit", "-qm", "many")
+	first := p.snap(0)
+	n := 0
+	for b.Loop() {
+		n++
+		before, _, err := p.c.Look(b.Context(), "r1")
+		if err != nil {
+			b.Fatal(err)
+		}
+		fingerprint(p)
+		for i := range edits {
+			p.write(fmt.Sprintf("d%02d/f%02d", i*7%(files/100), i), fmt.Sprintf("edit %d\n", n))
+		}
+		after := p.snap(n)
+		fingerprint(p)
+		for _, from := range []string{before, first.Tree} {
+			if _, _, err := p.c.Changes(b.Context(), from, after.Tree); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkIteration100(b *testing.B)  { benchmarkIteration(b, 100, 3) }
+func BenchmarkIteration5000(b *testing.B) { benchmarkIteration(b, 5000, 20) }

@@ -75,7 +75,7 @@ func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOp
 			return Snapshot{}, err
 		}
 	}
-	if err := c.Repo.UpdateRef(ctx, snap.Ref, snap.Commit, "", "pawl: snapshot"); err != nil {
+	if err := c.shadow.Keep(ctx, snap.Ref, snap.Commit); err != nil {
 		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
 	}
 	r.mem.last = snap
@@ -119,11 +119,15 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
+	ignored, err := r.ignoredTracked(ctx)
+	if err != nil {
+		return state{}, err
+	}
 	scan, err := r.index.Scan(ctx)
 	if err != nil {
 		return state{}, err
 	}
-	d, err := r.classify(ctx, scan, woken)
+	d, err := r.classify(ctx, scan, ignored, woken)
 	if err != nil {
 		return state{}, err
 	}
@@ -148,9 +152,9 @@ type delta struct {
 }
 
 // classify decides about every path that the scan found.
-func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (delta, error) {
+func (r *session) classify(ctx context.Context, scan git.Scan, ignored, woken []string) (delta, error) {
 	var d delta
-	d.remove = r.untrackedIgnored(ctx, scan.Ignored)
+	d.remove = r.untrackedIgnored(ctx, ignored)
 	d.gone(r.c, scan.Gone)
 	for _, p := range scan.Changed {
 		if r.c.look(p) == absent { // in conflict, or just gone
@@ -165,7 +169,9 @@ func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (
 	if err != nil {
 		return d, err
 	}
-	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Ignored), woken) {
+	again := slices.Concat(r.pinnedAgain(ignored), woken)
+	r.expect(ignored, slices.Concat(d.remove, scan.Gone), again, fresh)
+	for _, p := range slices.Concat(scan.Changed, fresh, again) {
 		if gone[p] {
 			continue
 		}

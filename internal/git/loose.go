@@ -1,0 +1,153 @@
+package git
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1" //nolint:gosec // git's own name for objects, not a protection
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// errUnusual says that what is there is not the plain case that is done
+// without git.
+var errUnusual = errors.New("not the plain case")
+
+func (r *Repo) newHash() hash.Hash {
+	if r.Format == "sha256" {
+		return sha256.New()
+	}
+	return sha1.New() //nolint:gosec // see the import
+}
+
+// loosePath is where an object lies that is in no pack.
+func (r *Repo) loosePath(id string) string { return filepath.Join(r.Objects, id[:2], id[2:]) }
+
+// hasLoose reports whether an object lies in a file of its own. An object in
+// a pack or in another object store is none.
+func (r *Repo) hasLoose(id string) bool {
+	if !r.isID(id) {
+		return false
+	}
+	info, err := os.Lstat(r.loosePath(id))
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}
+
+// writeLoose stores an object in a file of its own, whole or not at all. Like
+// git by default, it does not wait for the disk.
+func (r *Repo) writeLoose(kind string, body []byte) (string, error) {
+	var object bytes.Buffer
+	fmt.Fprintf(&object, "%s %d\x00", kind, len(body))
+	object.Write(body)
+	h := r.newHash()
+	h.Write(object.Bytes())
+	id := hex.EncodeToString(h.Sum(nil))
+	if r.hasLoose(id) {
+		return id, nil
+	}
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	if _, err := z.Write(object.Bytes()); err != nil {
+		return "", err
+	}
+	if err := z.Close(); err != nil {
+		return "", err
+	}
+	name := r.loosePath(id)
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+		return "", err
+	}
+	return id, placeObject(name, packed.Bytes())
+}
+
+// placeObject uses a name that git's own collection takes for a left-over.
+func placeObject(name string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "tmp_obj_*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o444), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // of no use to anyone
+	}
+	return err
+}
+
+// writeCommit is what git commit-tree does, for a tree and parents that are
+// certain to be in the store.
+func (s *Shadow) writeCommit(tree, message string, parents []string) (string, error) {
+	if s.shared {
+		return "", errUnusual
+	}
+	for _, id := range append([]string{tree}, parents...) {
+		if _, seen := s.stored.Load(id); !seen && !s.Repo.hasLoose(id) {
+			return "", errUnusual
+		}
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", tree)
+	for _, p := range parents {
+		fmt.Fprintf(&b, "parent %s\n", p)
+	}
+	now := time.Now()
+	who := fmt.Sprintf("pawl <pawl@localhost> %d %s", now.Unix(), now.Format("-0700"))
+	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", who, who, message)
+	return s.Repo.writeLoose("commit", b.Bytes())
+}
+
+// refTries is how often a folder for a ref is made: git removes empty ones.
+const refTries = 3
+
+// writeRef points a ref of pawl's own to a commit by git's protocol: a lock
+// file that nobody else has is written and takes the ref's place.
+func (r *Repo) writeRef(name, commit string) error {
+	if !strings.HasPrefix(name, "refs/pawl/") || !plainRef(name) || !r.refsInFiles() || !r.hasLoose(commit) {
+		return errUnusual
+	}
+	file := filepath.Join(r.Common, name)
+	var f *os.File
+	for range refTries {
+		err := os.MkdirAll(filepath.Dir(file), 0o777) //nolint:gosec // git's own mode, less the umask
+		if err != nil {
+			return err
+		}
+		f, err = os.OpenFile(file+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // likewise
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if f == nil {
+		return errUnusual
+	}
+	_, err := f.WriteString(commit + "\n")
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(file+".lock", file)
+	}
+	if err != nil {
+		_ = os.Remove(file + ".lock") // it is ours
+	}
+	return err
+}
+
+// refsInFiles reports whether each ref is a file of its own. It looks each
+// time: "git refs migrate" changes it.
+func (r *Repo) refsInFiles() bool {
+	if _, err := os.Lstat(filepath.Join(r.Common, "reftable")); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	head, err := plainFile(filepath.Join(r.Dir, "HEAD"))
+	return err == nil && head != "ref: refs/heads/.invalid"
+}
