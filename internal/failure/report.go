@@ -218,6 +218,9 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 	if said == "" {
 		said = ending(e)
 	}
+	if v.class == Unknown {
+		return ellipsis(said, maxSummary)
+	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
 	return ellipsis(what+": "+said, maxSummary)
 }

@@ -115,7 +115,7 @@ func TamperingFailure(v []Violation) failure.Analysis {
 	if len(v) == 1 {
 		what = "a protected file was changed: "
 	}
-	a.Summary = bounded(what + strings.Join(paths, ", "))
+	a.Summary = bounded(what + strings.Join(paths, ", ") + " (" + v[0].Why + ")")
 	a.Fingerprint = failure.Fingerprint(a, paths...)
 	return a
 }

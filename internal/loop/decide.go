@@ -16,13 +16,20 @@ import (
 func (s *State) decide(e *Event) {
 	r := *e.Record
 	r.Outcome = r.judge()
-	if r.Outcome != Waited || s.StopAsked != NoCause {
+	stopped := s.StopAsked != NoCause
+	if r.Outcome == Waited && stopped { // no attempt follows: the iteration is used up
+		r.Outcome = Neutral
+	}
+	if r.Outcome != Waited {
 		s.Iteration++
 		s.Waits, s.Attempts = 0, 0
 	} else {
 		s.Attempts++
 	}
 	s.remember(&r)
+	if stopped {
+		s.Recent[len(s.Recent)-1].Cut = true
+	}
 	if c := s.ending(&r); c != nil {
 		s.finish(c)
 		return
@@ -257,6 +264,8 @@ func (s *State) atMaximum() *Command {
 		c := &Command{Status: Completed, Why: why}
 		if s.Red {
 			c.Warnings = []string{"the last iteration's gates were red; the work may not be done"}
+		} else if n := len(s.Recent); n > 0 && s.Recent[n-1].Outcome == Failed {
+			c.Warnings = []string{"the last iteration failed; the work may not be done"}
 		}
 		return c
 	case Controlled:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/strategy"
@@ -108,18 +109,18 @@ func (s State) CanResume(p *Policy) error {
 	case Pending:
 		return ErrNeedsAnswer
 	}
-	s.raise(p) // on a copy
-	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
-		s.rearm()
-	}
+	s.renew(p) // on a copy
 	if c := s.limits(); c != nil {
 		return fmt.Errorf("%w: %s", ErrAtLimit, c.Why)
 	}
 	return nil
 }
 
-// String shows money as $1.23.
+// String shows money as $1.23, and what is less than a cent in full: $0.004.
 func (m MicroUSD) String() string {
+	if m > 0 && m < 10_000 {
+		return strings.TrimRight(fmt.Sprintf("$0.%06d", int64(m)), "0")
+	}
 	cents := (int64(m) + 5000) / 10000
 	return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
 }

@@ -177,15 +177,18 @@ func (s *State) answered(e *Event) {
 	s.goOn(f)
 }
 
+// resumed lets a run at rest go on. One whose pawl died is not at rest: its
+// command goes on, under the limits of now.
 func (s *State) resumed(e *Event) {
+	if s.Status.Active() {
+		s.raise(e.Policy)
+		return
+	}
 	if s.CanResume(e.Policy) != nil {
 		return
 	}
-	s.raise(e.Policy)
-	switch {
-	case s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun:
-		s.rearm()
-	case s.Question != nil: // paused by a guard, which counts from here
+	s.renew(e.Policy)
+	if s.Question != nil { // paused by a guard, which counts from here
 		s.Guards, s.Question = Guards{}, nil
 	}
 	s.Status, s.Why, s.LastAt = Running, "", e.At
@@ -205,6 +208,15 @@ func (s *State) rearm() {
 	if s.Policy.MaxIterations > 0 {
 		s.Limit = max(s.Limit, s.Iteration+s.Policy.MaxIterations)
 	}
+}
+
+// renew takes the policy of now; after an end that a person had to look at
+// the run is armed anew first, so that a maximum that was named holds.
+func (s *State) renew(p *Policy) {
+	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
+		s.rearm()
+	}
+	s.raise(p)
 }
 
 // raise takes the limits of the policy as it is now. A maximum that was named
