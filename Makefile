@@ -11,10 +11,10 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e bench fuzz schema clean
+.PHONY: help build test check lint e2e e2e-all bench fuzz schema clean
 
 help: ## list the targets
-	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
 
 build: ## build ./bin/pawl, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pawl ./cmd/pawl
@@ -28,8 +28,11 @@ check: ## formatting, vet (linux and darwin), lint, the map
 lint: ## golangci-lint alone
 	@"$$(scripts/tool golangci-lint)" run
 
-e2e: ## drive a real agent program from npm against a scripted model server
+e2e: ## drive real agent programs from npm against a scripted model server
 	@scripts/e2e
+
+e2e-all: ## the same in every scenario, which takes minutes
+	@PAWL_E2E_ALL=1 E2E_TIMEOUT=$${E2E_TIMEOUT:-30m} scripts/e2e
 
 bench: ## print what pawl reaches of its figures; BENCHTIME=1s runs all benchmarks after it
 	@scripts/bench $(BENCHTIME)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,9 +17,59 @@ import (
 	"github.com/pawl-dev/pawl/internal/modelserver"
 )
 
-// install runs scripts/install-claude once for all tests.
-var install = sync.OnceValues(func() (path string, err error) {
-	c := exec.CommandContext(context.Background(), "../scripts/install-claude")
+func TestMain(m *testing.M) {
+	os.Exit(inPrivate(m))
+}
+
+// inPrivate runs the tests with a folder for temporary files that is below
+// nobody else's: Gemini CLI does not read settings from where others could
+// write, as they can in /tmp.
+func inPrivate(m *testing.M) int {
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		cache = filepath.Join(cache, "pawl-e2e")
+		err = os.MkdirAll(cache, 0o700)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: cannot make a private folder:", err)
+		return 1
+	}
+	dir, err := os.MkdirTemp(cache, "run-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: cannot make a private folder:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // in a cache anyway
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// installs are the runs of scripts/install-agent, one for each program.
+var installs sync.Map
+
+// installed is the path of the pinned program. Where it cannot be had the
+// test is skipped, and says why.
+func installed(t *testing.T, name string) string {
+	t.Helper()
+	once, _ := installs.LoadOrStore(name, sync.OnceValues(func() (string, error) { return install(name) }))
+	path, err := once.(func() (string, error))()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 3 {
+		t.Skip("skipped: " + path)
+	}
+	if err != nil {
+		t.Fatalf("scripts/install-agent %s: %v: %s", name, err, path)
+	}
+	return path
+}
+
+// install returns the path of a program, or why it cannot be had with the
+// error.
+func install(name string) (string, error) {
+	c := exec.CommandContext(context.Background(), "../scripts/install-agent", name)
 	var why bytes.Buffer
 	c.Stderr = &why
 	out, err := c.Output()
@@ -26,21 +77,6 @@ var install = sync.OnceValues(func() (path string, err error) {
 		return strings.TrimSpace(why.String()), err
 	}
 	return strings.TrimSpace(string(out)), nil
-})
-
-// claudeBinary is the path of the pinned program. Where it cannot be had the
-// test is skipped, and says why.
-func claudeBinary(t *testing.T) string {
-	t.Helper()
-	path, err := install()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 3 {
-		t.Skip("skipped: " + path)
-	}
-	if err != nil {
-		t.Fatalf("scripts/install-claude: %v: %s", err, path)
-	}
-	return path
 }
 
 // serve starts the model.
@@ -51,9 +87,9 @@ func serve(t *testing.T, s modelserver.Scenario) *modelserver.Server {
 	return server
 }
 
-// world is the environment of a person who has nothing but a key that is
-// none, and a model on loopback. Any other address is behind a proxy that
-// does not exist, so nothing leaves the machine.
+// world is the environment of a person who has an empty home and nothing
+// else. Any address but loopback is behind a proxy that does not exist, so
+// nothing leaves the machine.
 func world(t *testing.T, model *modelserver.Server) []string {
 	t.Helper()
 	home := t.TempDir()
@@ -61,36 +97,20 @@ func world(t *testing.T, model *modelserver.Server) []string {
 		"PATH=" + os.Getenv("PATH"),
 		"HOME=" + home,
 		"XDG_CONFIG_HOME=" + filepath.Join(home, ".config"),
+		"XDG_DATA_HOME=" + filepath.Join(home, ".local", "share"),
 		"XDG_STATE_HOME=" + filepath.Join(home, ".local", "state"),
 		"XDG_CACHE_HOME=" + filepath.Join(home, ".cache"),
 		"TMPDIR=" + t.TempDir(),
 		"LANG=C.UTF-8",
 		"GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_CONFIG_NOSYSTEM=1",
-		"ANTHROPIC_BASE_URL=" + model.URL(),
-		"ANTHROPIC_API_KEY=dummy-key-of-a-test",
 		"HTTPS_PROXY=http://127.0.0.1:9",
 		"NO_PROXY=127.0.0.1",
+		"npm_config_registry=" + model.URL() + "/npm/",
 	}
-}
-
-// edit is a call of the program's tool that writes a file.
-func edit(path, content string) modelserver.Tool {
-	return modelserver.Tool{Name: "Write", Input: map[string]any{"file_path": path, "content": content}}
-}
-
-// bash is a call of the program's shell tool.
-func bash(command string) modelserver.Tool {
-	return modelserver.Tool{Name: "Bash", Input: map[string]any{"command": command, "description": "scripted"}}
 }
 
 // complete is what an agent says when it takes its work for done.
 const complete = "The file is written.\n<promise>COMPLETE</promise>"
 
-var (
-	rateLimited = modelserver.Reply{Status: 429, Type: "rate_limit_error", Message: "Rate limit reached: 50 requests per minute.",
-		Header: map[string]string{"retry-after": "1"}}
-	badKey     = modelserver.Reply{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}
-	overloaded = modelserver.Reply{Status: 529, Type: "overloaded_error", Message: "Overloaded"}
-	expensive  = modelserver.Usage{Input: 100_000, Output: 10_000}
-)
+var expensive = modelserver.Usage{Input: 100_000, Output: 10_000}
