@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -11,23 +12,31 @@ import (
 // Setting is one value of the configuration.
 type Setting struct {
 	Scope string // system, global, local, worktree or command
+	File  string // absolute; empty when it is not from a file
 	Key   string // section and name in lower case
 	Value string
 }
 
 // Config lists the effective configuration, included files too, in git's order.
 func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
-	out, err := run(ctx, r.call("config", "--list", "--show-scope", "--includes", "-z"))
+	out, err := run(ctx, r.call("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the git configuration: %w", err)
 	}
 	var all []Setting
-	for pair := range slices.Chunk(records(out), 2) {
-		if len(pair) < 2 {
+	for f := range slices.Chunk(records(out), 3) {
+		if len(f) < 3 {
 			return nil, errors.New("cannot read the git configuration: odd answer")
 		}
-		key, value, _ := strings.Cut(pair[1], "\n")
-		all = append(all, Setting{Scope: pair[0], Key: key, Value: value})
+		s := Setting{Scope: f[0]}
+		if file, ok := strings.CutPrefix(f[1], "file:"); ok {
+			s.File = file
+			if !filepath.IsAbs(file) {
+				s.File = filepath.Join(r.Top, file)
+			}
+		}
+		s.Key, s.Value, _ = strings.Cut(f[2], "\n")
+		all = append(all, s)
 	}
 	return all, nil
 }

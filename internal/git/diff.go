@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,6 +31,13 @@ func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, lim
 	if from == to {
 		return nil, false, nil
 	}
+	if all, err := s.Repo.diffLoose(from, to); err == nil && !(renames && mayRename(all)) {
+		more := limit > 0 && len(all) > limit
+		if more {
+			all = all[:limit]
+		}
+		return all, more, nil
+	}
 	detect := "--no-renames"
 	if renames {
 		detect = "-M"
@@ -39,6 +47,14 @@ func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, lim
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
 	return s.readChanges(records(out), limit)
+}
+
+// mayRename reports whether a path that is new could be one that is gone.
+func mayRename(all []Change) bool {
+	has := func(status byte) bool {
+		return slices.ContainsFunc(all, func(c Change) bool { return c.Status == status })
+	}
+	return has('A') && has('D')
 }
 
 func (s *Shadow) readChanges(f []string, limit int) ([]Change, bool, error) {

@@ -42,6 +42,9 @@ type Checkout struct {
 	globalMu    sync.Mutex
 	global      string // the user's own ignore file, if globalKnown
 	globalKnown bool
+
+	configMu sync.Mutex
+	config   configured
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside
