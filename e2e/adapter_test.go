@@ -58,7 +58,9 @@ func (s session) run(t *testing.T) (agent.Outcome, int, string) {
 	for _, f := range start.Files {
 		keep(t, f.Path, f.Content)
 	}
-	return s.play(t, start)
+	got, code, said := s.play(t, start)
+	got.Errors = agent.WithExit(adapter, code, got.Errors)
+	return got, code, said
 }
 
 func (s session) play(t *testing.T, start agent.Start) (agent.Outcome, int, string) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/modelserver"
@@ -97,7 +98,7 @@ stream_max_retries = 1
 	tooLong: modelserver.Reply{Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded",
 		Message: "Your input exceeds the context window of this model. Please adjust your input and try again."},
 	quota: modelserver.Reply{Status: 429, Type: "usage_limit_reached", Message: "The usage limit has been reached",
-		Details: map[string]any{"plan_type": "plus", "resets_in_seconds": 10800}},
+		Details: map[string]any{"plan_type": "plus", "resets_at": time.Now().Add(3 * time.Hour).Unix()}},
 }
 
 var opencodeProgram = program{
