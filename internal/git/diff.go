@@ -31,7 +31,7 @@ func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, lim
 	if from == to {
 		return nil, false, nil
 	}
-	if all, err := s.Repo.diffLoose(from, to); err == nil && !(renames && mayRename(all)) {
+	if all, err := s.Repo.diffLoose(from, to); err == nil && (!renames || !mayRename(all)) {
 		more := limit > 0 && len(all) > limit
 		if more {
 			all = all[:limit]

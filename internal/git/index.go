@@ -53,16 +53,19 @@ type Scan struct {
 	Head      Head
 }
 
-// Scan compares the work tree with the index and reads HEAD. The index may
-// learn the new times of files whose content did not change. Submodules are
-// not looked into.
-func (x *Index) Scan(ctx context.Context) (Scan, error) {
+// Scan compares the work tree with the index and reads HEAD. Submodules are
+// not looked into. With refresh, the index learns the new times of files whose
+// content did not change, so that the next scan need not read them; that
+// writes the whole index.
+func (x *Index) Scan(ctx context.Context, refresh bool) (Scan, error) {
 	head, err := x.shadow.Repo.Head(ctx)
 	if err != nil {
 		return Scan{}, err
 	}
 	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames", "--ignore-submodules=all")
-	c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1") // for the new times
+	if refresh {
+		c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1")
+	}
 	out, err := run(ctx, c)
 	if err != nil {
 		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
@@ -79,7 +82,7 @@ func (x *Index) Scan(ctx context.Context) (Scan, error) {
 // read takes one line of git status. The shadow has no commit, so every path
 // of the index has one, and only its second letter counts.
 func (s *Scan) read(line string) error {
-	fields, path := 0, ""
+	fields := 0
 	switch {
 	case strings.HasPrefix(line, "? "):
 		s.Untracked = append(s.Untracked, line[2:])
@@ -93,7 +96,7 @@ func (s *Scan) read(line string) error {
 	if fields == 0 || len(f) <= fields || len(f[1]) != 2 {
 		return fmt.Errorf("cannot scan the work tree: git status said %q", line)
 	}
-	path = f[fields]
+	path := f[fields]
 	switch {
 	case fields == 10:
 		s.Changed = append(s.Changed, path)

@@ -105,41 +105,32 @@ func (s *Shadow) writeCommit(tree, message string, parents []string) (string, er
 	return s.Repo.writeLoose("commit", b.Bytes())
 }
 
-// refTries is how often a folder for a ref is made: git removes empty ones.
-const refTries = 3
-
-// writeRef points a ref of pawl's own to a commit by git's protocol: a lock
-// file that nobody else has is written and takes the ref's place.
+// writeRef makes a new ref of pawl's own. The file takes its name when it is
+// whole and only if the name is free, so no lock is needed, and none can stay
+// behind that would be in the way of the next attempt. A ref that is there is
+// git's to change.
 func (r *Repo) writeRef(name, commit string) error {
 	if !strings.HasPrefix(name, "refs/pawl/") || !plainRef(name) || !r.refsInFiles() || !r.hasLoose(commit) {
 		return errUnusual
 	}
 	file := filepath.Join(r.Common, name)
-	var f *os.File
-	for range refTries {
-		err := os.MkdirAll(filepath.Dir(file), 0o777) //nolint:gosec // git's own mode, less the umask
-		if err != nil {
-			return err
-		}
-		f, err = os.OpenFile(file+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // likewise
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if _, err := os.Lstat(file + ".lock"); !errors.Is(err, fs.ErrNotExist) {
+		return errUnusual // git is at it
 	}
-	if f == nil {
-		return errUnusual
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+		return err
 	}
-	_, err := f.WriteString(commit + "\n")
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(file+".lock", file)
-	}
+	part := filepath.Join(filepath.Dir(file), ".pawl-"+commit)            // git passes a dot's files over
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // likewise
 	if err != nil {
-		_ = os.Remove(file + ".lock") // it is ours
+		return err
 	}
-	return err
+	defer os.Remove(part)
+	_, wrong := f.WriteString(commit + "\n")
+	if err := errors.Join(wrong, f.Close()); err != nil {
+		return err
+	}
+	return os.Link(part, file)
 }
 
 // refsInFiles reports whether each ref is a file of its own. It looks each

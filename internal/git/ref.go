@@ -60,8 +60,8 @@ func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) 
 }
 
 // Keep points a ref of pawl's own, below refs/pawl/, to a commit, wherever it
-// was. The ref has no reflog, and the disk is not waited for: a crash of the
-// system may lose it, the end of pawl at any moment does not.
+// was. The disk is not waited for: a crash of the system may lose the ref, the
+// end of pawl at any moment leaves it as it was or as it is to be.
 func (s *Shadow) Keep(ctx context.Context, name, commit string) error {
 	if !s.shared && s.Repo.writeRef(name, commit) == nil {
 		return nil

@@ -57,7 +57,7 @@ func (d *treeDiff) trees(dir, from, to string) error {
 	}
 	for len(old)+len(now) > 0 {
 		var a, b treeEntry
-		order := 0
+		var order int
 		switch {
 		case len(old) == 0:
 			order = 1

@@ -117,7 +117,7 @@ func (r *session) captureStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scan, err := r.index.Scan(ctx)
+	scan, err := r.index.Scan(ctx, true)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 // costs time only.
 type memory struct {
 	last     Snapshot          // newest one made here; Commit is empty when there is none
+	scans    int               // made here
 	tree     string            // tree of the private index, if known
 	key      string            // state of the private index file when that was so
 	userKey  string            // state of the user's index file when it was listed

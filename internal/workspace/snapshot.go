@@ -35,6 +35,10 @@ type SnapshotOptions struct {
 	Message string // first line of the commit
 }
 
+// refreshEvery is the number of scans after which the private index learns the
+// times of files that were touched and did not change.
+const refreshEvery = 16
+
 // state is the work tree as it was just scanned into the private index.
 type state struct {
 	tree    string
@@ -123,10 +127,11 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	scan, err := r.index.Scan(ctx)
+	scan, err := r.index.Scan(ctx, r.mem.scans%refreshEvery == 0)
 	if err != nil {
 		return state{}, err
 	}
+	r.mem.scans++
 	d, err := r.classify(ctx, scan, ignored, woken)
 	if err != nil {
 		return state{}, err
