@@ -97,8 +97,10 @@ func (a Adapter) keep(start *agent.Start, in agent.Invocation) {
 		start.Files = []agent.File{{Path: path, Content: defaults}}
 		start.Env = append(start.Env, defaultsVar+"="+path)
 	}
-	// A login lives in the user's folder; with a key nothing of it is needed.
-	if in.Isolate || in.Sees(a.Getenv, "GEMINI_API_KEY") {
+	// A login lives in the user's folder; with a key nothing of it is needed,
+	// unless the key is for a server of the user's own: then the program starts
+	// only if the user's settings say how it logs in.
+	if in.Isolate || in.Sees(a.Getenv, "GEMINI_API_KEY") && !in.Sees(a.Getenv, "GOOGLE_GEMINI_BASE_URL") {
 		start.Env = append(start.Env, "GEMINI_CLI_HOME="+in.StateDir)
 	}
 }

@@ -57,6 +57,7 @@ func TestStateFolder(t *testing.T) {
 		{"a login", Adapter{}, agent.Invocation{StateDir: "/state"}, false},
 		{"a key", Adapter{key}, agent.Invocation{StateDir: "/state"}, true},
 		{"a key taken away", Adapter{key}, agent.Invocation{StateDir: "/state", Env: []string{"GEMINI_API_KEY="}}, false},
+		{"a key for a server of one's own", Adapter{key}, agent.Invocation{StateDir: "/state", Env: []string{"GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1"}}, false},
 		{"isolate", Adapter{}, agent.Invocation{StateDir: "/state", Isolate: true}, true},
 		{"no folder", Adapter{key}, agent.Invocation{Isolate: true}, false},
 	} {
