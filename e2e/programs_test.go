@@ -139,7 +139,7 @@ var geminiProgram = program{
 	name: "gemini", model: "gemini-2.5-flash",
 	iteration: 0.00011, // by pawl's price table
 	setUp: func(t *testing.T, home, url string) map[string]string {
-		// A server of one's own alone would mean that the key goes unused.
+		// Without it the program refuses to start with a server of one's own.
 		keep(t, filepath.Join(home, ".gemini", "settings.json"), `{"security": {"auth": {"selectedType": "gemini-api-key"}}}`)
 		return map[string]string{"GEMINI_CLI_HOME": home, "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": key}
 	},
