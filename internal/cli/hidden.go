@@ -37,7 +37,7 @@ const superviseCommand = "__supervise"
 // the prompt, whose echo it cuts off.
 func parserFor(name string, job supervisor.Job) (agent.Parser, error) {
 	var o agents.ParserOptions
-	if name == "text" && job.Prompt != "" {
+	if agents.ReadsPrompt(name) && job.Prompt != "" {
 		data, err := os.ReadFile(job.Prompt)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the prompt to cut its echo off: %v", err)

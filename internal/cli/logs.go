@@ -58,8 +58,8 @@ func (a *app) logs(ctx context.Context, st *sqlite.Store, r sqlite.Run, follow b
 
 // follow prints events as they are stored, until the run comes to rest.
 func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last int64) error {
-	sig := catchSignals()
-	defer sig.stop()
+	sig := engine.CatchSignals()
+	defer sig.Stop()
 	tick := time.NewTicker(journal.Poll)
 	defer tick.Stop()
 	for ended := false; ; {
@@ -78,7 +78,7 @@ func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last i
 		}
 		select {
 		case <-tick.C:
-		case <-sig.causes:
+		case <-sig.Stops:
 			return status(exitInterrupted)
 		}
 		if now, err := st.Run(ctx, r.ID); err == nil && now.Owner.PID == 0 && !loop.Status(now.Status).Active() {

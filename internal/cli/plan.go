@@ -2,10 +2,8 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -280,151 +278,6 @@ func shorter(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// agents resolves every agent that may work on the run. The default one must
-// be installed; a fallback that is missing is left out with a warning.
-func (pl planner) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
-	all := map[string]engine.Agent{}
-	if pl.flags.AgentCmd != "" {
-		own, err := pl.fromCommand()
-		if err != nil {
-			return nil, err
-		}
-		pol.Agent = own.Adapter.Name()
-		all[pol.Agent] = own
-	} else if err := pl.add(all, pol.Agent, true); err != nil {
-		return nil, err
-	}
-	kept := pol.Fallback[:0:0]
-	for _, name := range pol.Fallback {
-		if err := pl.add(all, name, false); err != nil {
-			pl.a.say("Warning: fallback agent left out: %v", err)
-			continue
-		}
-		kept = append(kept, name)
-	}
-	pol.Fallback = kept
-	if pol.Stronger != "" {
-		if err := pl.add(all, pol.Stronger, false); err != nil {
-			pl.a.say("Warning: stronger agent left out: %v", err)
-			pol.Stronger = ""
-		}
-	}
-	return all, nil
-}
-
-func (pl planner) fromCommand() (engine.Agent, error) {
-	argv, err := config.SplitWords(pl.flags.AgentCmd)
-	if err != nil || len(argv) == 0 {
-		return engine.Agent{}, usage("--agent-cmd: cannot read %q as a command line: %v", pl.flags.AgentCmd, err)
-	}
-	name := filepath.Base(argv[0])
-	adapter, err := agents.Custom(name, argv, "")
-	if err != nil {
-		return engine.Agent{}, usage("--agent-cmd: %v", err)
-	}
-	own := engine.Agent{Adapter: adapter}
-	return own, pl.installed(name, own)
-}
-
-func (pl planner) add(all map[string]engine.Agent, name string, must bool) error {
-	if _, ok := all[name]; ok {
-		return nil
-	}
-	ag, err := pl.resolve(name)
-	if err != nil {
-		return err
-	}
-	if err := pl.installed(name, ag); err != nil {
-		if must {
-			return err
-		}
-		return errors.Unwrap(err)
-	}
-	all[name] = ag
-	return nil
-}
-
-func (pl planner) resolve(name string) (engine.Agent, error) {
-	own, named := pl.c.Agents.Named[name]
-	ag := engine.Agent{Command: own.Command, Model: own.Model, Isolate: own.Isolate}
-	for k, v := range own.Env {
-		ag.Env = append(ag.Env, k+"="+v)
-	}
-	sort.Strings(ag.Env)
-	if own.IdleTimeout != nil {
-		ag.Idle = own.IdleTimeout.Std()
-	}
-	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
-		ag.Adapter = builtin
-		return ag, nil
-	}
-	if !named || len(own.Command) == 0 {
-		return ag, usage("agent %q is not known", name).
-			hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml", strings.Join(agents.Names(), ", "), name)
-	}
-	adapter, err := agents.Custom(name, own.Command, own.Output)
-	if err != nil {
-		return ag, usage("agent %q: %v", name, err)
-	}
-	ag.Adapter = adapter
-	return ag, nil
-}
-
-// installed looks the program up before anything is started.
-func (pl planner) installed(name string, ag engine.Agent) error {
-	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: os.DevNull, Dir: pl.c.Root, Safety: pl.safety(), Command: ag.Command, Now: time.Now()})
-	if err != nil {
-		return usage("agent %q: %v", name, err)
-	}
-	if pl.a.findProgram(start.Args[0], pl.c.Root) {
-		return nil
-	}
-	e := usage("agent %q is not installed: %q is not an executable program here", name, start.Args[0])
-	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
-		e = e.hint("Install %s", how)
-	} else if how != "" {
-		e = e.hint("Install it: %s", how)
-	}
-	if found := pl.a.installedAgents(); len(found) > 0 {
-		return e.hint("On this machine: %s; choose one with --agent", strings.Join(found, ", "))
-	}
-	return e.hint("No other known agent is on this machine; your own command goes with --agent-cmd \"CMD ARGS\"")
-}
-
-// findProgram looks a program up as the supervisor does: a name with a slash
-// below dir, any other in PATH.
-func (a *app) findProgram(name, dir string) bool {
-	if strings.Contains(name, "/") {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
-		_, err := exec.LookPath(name)
-		return err == nil
-	}
-	for _, d := range filepath.SplitList(a.getenv("PATH")) {
-		if d == "" {
-			d = "."
-		}
-		if _, err := exec.LookPath(filepath.Join(d, name)); err == nil && name != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// installedAgents are the built-in agents whose program is here.
-func (a *app) installedAgents() []string {
-	var found []string
-	for _, name := range agents.Names() {
-		ad, _ := agents.Lookup(name)
-		start, err := ad.Start(agent.Invocation{PromptFile: os.DevNull})
-		if err == nil && name != "script" && a.findProgram(start.Args[0], "") {
-			found = append(found, name)
-		}
-	}
-	return found
-}
-
 // prompt has all that stays the same from iteration to iteration.
 func (pl planner) prompt(gates []gate.Spec) (prompt.Input, error) {
 	in := prompt.Input{
@@ -487,22 +340,4 @@ func (pl planner) dryPrompt(pol loop.Policy) (prompt.Input, error) {
 	in, err := pl.prompt(gates)
 	in.Iteration, in.MaxIterations, in.Agent, in.Strategy = 1, pol.MaxIterations, pol.Agent, strategy.Default
 	return in, err
-}
-
-// commandLine is what the agent would be started with, for --dry-run. An agent
-// that cannot be resolved is shown by its name.
-func (pl planner) commandLine(name string) string {
-	ag, err := pl.resolve(name)
-	if pl.flags.AgentCmd != "" {
-		argv, _ := config.SplitWords(pl.flags.AgentCmd)
-		return strings.Join(argv, " ")
-	}
-	if err != nil {
-		return name
-	}
-	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: "PROMPT", Dir: pl.c.Root, Safety: pl.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now()})
-	if err != nil {
-		return name
-	}
-	return strings.Join(start.Args, " ")
 }

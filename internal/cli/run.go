@@ -327,12 +327,12 @@ func (s *session) mayFollowFile(f engine.StateFile, path string) error {
 // drive runs the engine with signals and screen attached, and makes the exit
 // status of how the run ended.
 func (s *session) drive(ctx context.Context, start func(context.Context, engine.Options) (*engine.Driver, error)) error {
-	sig := catchSignals()
-	defer sig.stop()
+	sig := engine.CatchSignals()
+	defer sig.Stop()
 	logger, closeLog := openLog(s.plan.Root)
 	defer closeLog()
 	d, err := start(ctx, engine.Options{
-		Plan: s.plan, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: s.screen.notice, Log: logger, Stops: sig.causes, Kill: sig.kill,
+		Plan: s.plan, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: s.screen.notice, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
 	})
 	s.screen.done()
 	var running *sqlite.RunningError
@@ -342,7 +342,7 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	if err != nil {
 		return s.driveError(err)
 	}
-	return s.ended(d, sig.first())
+	return s.ended(d, sig.First())
 }
 
 func (s *session) driveError(err error) error {
@@ -366,7 +366,7 @@ func (s *session) ended(d *engine.Driver, cause loop.Cause) error {
 			s.a.result("%s\n", line)
 		}
 	} else if q := st.Question; q != nil && !s.a.quiet {
-		s.printQuestion(d.ID(), q)
+		s.a.printQuestion(d.ID(), st.Status, q, s.changes(d.ID()))
 	}
 	if code == exitOK {
 		return nil
@@ -392,25 +392,6 @@ func exitCode(st loop.Status, cause loop.Cause) int {
 		return exitInterrupted
 	}
 	return exitFailed
-}
-
-// printQuestion shows an escalation: what was tried, and what can be done.
-func (s *session) printQuestion(run string, q *loop.Question) {
-	a := s.a
-	a.result("\nA person is needed: %s\n", q.Text)
-	if len(q.Attempts) > 0 {
-		a.result("\nAttempts:\n")
-		for _, t := range q.Attempts {
-			a.result("  %s\n", t)
-		}
-	}
-	if q.Pattern != "" {
-		a.result("Pattern: %s\n", q.Pattern)
-	}
-	a.result("\n  1. Go on with advice:       pawl answer %s \"what to do differently\" && pawl resume %s\n", run, run)
-	a.result("  2. Go on as before:         pawl resume %s\n", run)
-	a.result("  3. See all that happened:   pawl show %s --diff\n", run)
-	a.result("  4. Undo the run's changes:  pawl rollback %s --to 0\n", run)
 }
 
 // unattended says how long the supervisor of a run without a pawl goes on.

@@ -239,9 +239,11 @@ func (s *screen) iterationEnded(n engine.Notice) {
 func why(r *loop.Record) string {
 	summary := ""
 	if r.Failure != nil {
-		summary = strings.TrimPrefix(clean(r.Failure.Summary, 200), "unknown: ")
+		summary = clean(r.Failure.Summary, 200)
 	}
 	switch {
+	case r.Failure != nil && r.Failure.Fingerprint == engine.CannotStart:
+		return "The iteration could not start: " + summary
 	case r.Exit.Ended == loop.EndedTimeout:
 		return fmt.Sprintf("AI CLI timed out after %s", loop.Duration(r.Elapsed))
 	case r.Exit.Ended == loop.EndedIdle:

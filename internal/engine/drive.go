@@ -68,11 +68,12 @@ type Driver struct {
 	elapsed []time.Duration // of each iteration, for the state file
 
 	unsaved []unsaved
-	seen    map[int64]bool // control rows that were noticed; of listenTo
-	taken   []int64        // of these, not yet marked
-	broken  bool           // warned that the database cannot be written
-	asked   bool           // a stop or a pause came in this session
-	lost    error          // another process drives the run now
+	checks  chan chan struct{} // asks listenTo to read the control rows now
+	seen    map[int64]bool     // control rows that were noticed; of listenTo
+	taken   []int64            // of these, not yet marked
+	broken  bool               // warned that the database cannot be written
+	asked   bool               // a stop or a pause came in this session
+	lost    error              // another process drives the run now
 
 	fileBroken bool // warned that the state file cannot be written
 }
@@ -92,7 +93,7 @@ func newDriver(o Options, id string) (*Driver, error) {
 		return nil, fmt.Errorf("cannot tell who owns the run: %v", err)
 	}
 	d := &Driver{
-		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), seen: map[int64]bool{},
+		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), seen: map[int64]bool{}, checks: make(chan chan struct{}),
 		runDir: filepath.Join(o.StateDir, "runs", id),
 	}
 	if d.o.Notify == nil {
@@ -111,11 +112,16 @@ func (d *Driver) makeRunDir() error {
 	if err == nil {
 		return nil
 	}
-	dir, tmpErr := os.MkdirTemp("", "pawl-"+d.id+"-")
-	if tmpErr != nil {
-		return fmt.Errorf("cannot make a folder for the run: %v", err)
+	return d.moveRunDir(err)
+}
+
+// moveRunDir goes on in the temporary folder after an error in the run's own.
+func (d *Driver) moveRunDir(why error) error {
+	dir, err := os.MkdirTemp("", "pawl-"+d.id+"-")
+	if err != nil {
+		return fmt.Errorf("cannot make a folder for the run: %v", why)
 	}
-	d.warn(fmt.Sprintf("cannot write %s (%v); the run's files go to %s", d.runDir, err, dir))
+	d.warn(fmt.Sprintf("%s cannot be written (%v); the run's files go to %s, where they are not found after a crash", d.runDir, why, dir))
 	d.runDir = dir
 	return nil
 }
@@ -214,12 +220,18 @@ func (d *Driver) performOne(ctx context.Context, asks <-chan ask) {
 // ended takes the event of a command. What was asked before it came counts
 // first.
 func (d *Driver) ended(ctx context.Context, r done, asks <-chan ask) {
+	checked := make(chan struct{})
+	select {
+	case d.checks <- checked:
+	case <-ctx.Done():
+		close(checked)
+	}
 	for waiting := true; waiting; {
 		select {
 		case a := <-asks:
 			d.hear(ctx, a)
-		default:
-			waiting = false
+		case <-checked:
+			waiting = len(asks) > 0
 		}
 	}
 	if r.lost != nil {
@@ -276,10 +288,14 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 	if e.Record != nil {
 		r := *e.Record
 		r.Outcome = loop.Judge(r)
-		e.Record = &r
-		if r.Outcome != loop.Waited {
+		usedUp := after.Iteration > d.state.Iteration
+		if usedUp {
 			d.elapsed = append(d.elapsed, r.Elapsed)
 		}
+		if usedUp && r.Outcome == loop.Waited { // a stop: no attempt follows
+			r.Outcome = loop.Neutral
+		}
+		e.Record = &r
 	}
 	d.become(after)
 	d.store(ctx, d.journalled(e, c), e.Record, nil)

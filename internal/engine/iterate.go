@@ -30,6 +30,10 @@ func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
 		return d.takenUp(ctx, hard, s, p, b, begun)
 	}
 	b, err := d.begin(ctx, s, p)
+	if unwritable(err) && d.moveRunDir(err) == nil {
+		p = d.place(c.Iteration, c.Attempt)
+		b, err = d.begin(ctx, s, p)
+	}
 	if err != nil {
 		return d.over(c, d.cannotStart(c, err))
 	}
@@ -90,13 +94,13 @@ func (d *Driver) begin(ctx context.Context, s loop.State, p place) (begun, error
 	if c.Rewind != 0 {
 		d.rewind(ctx, c)
 	}
-	d.look(ctx, &b)
+	d.look(ctx, c, &b)
 	text, err := d.compose(c, s.Limit)
 	if err != nil {
 		return b, err
 	}
 	if err := os.WriteFile(p.prompt(), []byte(text.Text), 0o600); err != nil {
-		return b, fmt.Errorf("cannot write the prompt: %v", err)
+		return b, fmt.Errorf("cannot write the prompt: %w", err)
 	}
 	if b.Job, err = d.job(c, p, int64(len(text.Text))); err != nil {
 		return b, err
@@ -139,14 +143,13 @@ func (d *Driver) job(c loop.Command, p place, size int64) (supervisor.Job, error
 	if err != nil {
 		return supervisor.Job{}, err
 	}
-	idle := c.Limits.Idle
-	if a.Idle > 0 {
-		idle = a.Idle
+	if err := writeSettings(start.Files); err != nil {
+		return supervisor.Job{}, err
 	}
 	return supervisor.Job{
 		ID: jobID(c), Files: p.agent(), Args: start.Args, Dir: d.plan.Root,
-		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root, Prices: d.plan.Prices,
-		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: idle, Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls)},
+		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
+		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls)},
 	}, nil
 }
 
@@ -174,6 +177,9 @@ func named(kv string, names []string) bool {
 	return false
 }
 
+// CannotStart is the fingerprint of a failure to begin: pawl's own, no agent's.
+const CannotStart = "cannot-start"
+
 // cannotStart is the record of an iteration that pawl itself could not begin.
 // A person must act, so nothing is tried again.
 func (d *Driver) cannotStart(c loop.Command, err error) *loop.Record {
@@ -181,7 +187,7 @@ func (d *Driver) cannotStart(c loop.Command, err error) *loop.Record {
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: loop.Exit{Code: -1}, Progress: -1, Score: -1, CostSource: "none",
 		Failure: &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Summary: err.Error(), Fingerprint: "cannot-start",
+			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Summary: err.Error(), Fingerprint: CannotStart,
 		},
 	}
 }
@@ -244,9 +250,18 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
-		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: res.Agent.Errors, Now: endOf(res),
+		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: d.errorsOf(r.Agent, res), Now: endOf(res),
 	})
 	return &a
+}
+
+// errorsOf are the provider's errors, with what the exit status says of them.
+func (d *Driver) errorsOf(name string, res supervisor.Result) []failure.APIError {
+	a, ok := d.plan.Agents[name]
+	if !ok {
+		return res.Agent.Errors
+	}
+	return agent.WithExit(a.Adapter, res.Exit.Code, res.Agent.Errors)
 }
 
 // endOf is when an agent ended: "in 5 minutes" counts from there, also when its

@@ -49,6 +49,11 @@ func (d *Driver) listenTo(ctx context.Context, store *sqlite.Store, asks chan<- 
 				continue
 			}
 			send(ctx, asks, ask{event: loop.Event{Kind: loop.StopAsked, Cause: cause}})
+		case checked := <-d.checks:
+			for _, a := range d.controls(ctx, store) {
+				send(ctx, asks, a)
+			}
+			close(checked)
 		case <-tick.C:
 			for _, a := range d.controls(ctx, store) {
 				send(ctx, asks, a)

@@ -481,7 +481,7 @@ func (w *world) heldGit() string {
 	w.fifo("held")
 	w.fifo("never")
 	w.write("bin/git", fmt.Sprintf(`#!/bin/sh
-case "$*" in *update-ref*) if [ -e '%[1]s/hold' ]; then echo $$ >'%[1]s/held'; read x <'%[1]s/never'; fi;; esac
+case "$*" in *write-tree*) if [ -e '%[1]s/hold' ]; then echo $$ >'%[1]s/held'; read x <'%[1]s/never'; fi;; esac
 exec '%[2]s' "$@"
 `, w.dir, program))
 	if err := os.Chmod(w.path("bin/git"), 0o700); err != nil {

@@ -2,12 +2,16 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -67,7 +71,7 @@ func (p place) last() (b begun, ok bool) {
 // left in the way are kept aside.
 func (p place) open() error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return fmt.Errorf("cannot make the folder of the iteration: %v", err)
+		return fmt.Errorf("cannot make the folder of the iteration: %w", err)
 	}
 	if b, ok := p.last(); ok && b.Attempt > 0 && b.Attempt != p.attempt {
 		return place{p.dir, b.Attempt}.keepAside()
@@ -113,10 +117,37 @@ func (p place) newest() time.Time {
 func writeFile(path string, data []byte) error {
 	tmp := path + ".tmp"
 	if err := os.WriteFile(tmp, data, 0o600); err != nil {
-		return fmt.Errorf("cannot write %s: %v", path, err)
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("cannot write %s: %v", path, err)
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
+}
+
+// writeSettings writes the files that a program needs before its start, where
+// they are not there as they should be.
+func writeSettings(files []agent.File) error {
+	for _, f := range files {
+		if old, err := os.ReadFile(f.Path); err == nil && string(old) == f.Content {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			return fmt.Errorf("cannot write the agent's settings: %w", err)
+		}
+		if err := writeFile(f.Path, []byte(f.Content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwritable is true for an error of a disk that is full or read-only.
+func unwritable(err error) bool {
+	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, fs.ErrPermission} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }

@@ -44,5 +44,18 @@ type Agent struct {
 	Env     []string
 	Model   string
 	Isolate bool
-	Idle    time.Duration // 0: the policy's
+	// Idle is the user's own limit on silence; 0: the policy's, or what the
+	// program needs while it works.
+	Idle time.Duration
+}
+
+// idle is how long the agent may be silent; 0 is without end.
+func (a Agent) idle(policy time.Duration) time.Duration {
+	if a.Idle > 0 {
+		return a.Idle
+	}
+	if p, ok := a.Adapter.(agent.Patient); ok && policy > 0 {
+		return max(policy, p.IdleTimeout())
+	}
+	return policy
 }

@@ -76,7 +76,6 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	}
 	again := &loop.Event{Kind: loop.Resumed, Policy: e.Policy}
 	if !d.state.Status.Active() {
-		d.notify(Notice{Kind: RunResumed, Text: string(d.state.Status)})
 		d.apply(ctx, d.event(e))
 		again = nil
 	}

@@ -121,12 +121,15 @@ func (d *Driver) notStored(err error) {
 // row is the run's row for the current state.
 func (d *Driver) row(at time.Time) sqlite.Run {
 	s := d.state
-	iteration := s.Iteration
+	iteration, why := s.Iteration, s.Why
 	if s.Status.Active() {
 		iteration++
+		if len(d.plan.Gates) == 0 {
+			why = "No verification configured"
+		}
 	}
 	return sqlite.Run{
-		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Status: string(s.Status), Why: s.Why,
+		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Status: string(s.Status), Why: why,
 		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: s.Command.Agent,
 		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
 		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,

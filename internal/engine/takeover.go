@@ -41,6 +41,10 @@ func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) err
 		return nil
 	}
 	d.forgetAbsence(adopted)
+	if e.Kind == loop.Resumed {
+		raised, _ := loop.Step(d.state, e)
+		d.become(raised)
+	}
 	now := time.Now()
 	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID, Adopted: adopted}), nil, nil)
 	if d.lost == nil {

@@ -24,6 +24,9 @@ func (d *Driver) warn(text string) {
 
 // tell shows and logs what an event led to.
 func (d *Driver) tell(e loop.Event, c loop.Command) {
+	if e.Kind == loop.Resumed || e.Kind == loop.Answered {
+		d.notify(Notice{Kind: RunResumed, Text: d.from})
+	}
 	if e.Record != nil {
 		d.logRecord(*e.Record, c)
 		d.notify(Notice{Kind: IterationEnded, Record: e.Record, Command: c, Summary: summary(*e.Record)})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -20,6 +21,7 @@ type trees struct {
 	lifted  []string               // paths that the user changed between sessions
 
 	head        workspace.Snapshot // the newest
+	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
 	blind       bool               // warned that git cannot see the tree
 	saidSkipped bool
 }
@@ -36,7 +38,7 @@ func (d *Driver) baseSnapshot(ctx context.Context) {
 		return
 	}
 	d.skipped(snap.Skipped)
-	d.trees.base, d.trees.head = snap.Tree, snap
+	d.trees.base, d.trees.head, d.trees.headAt = snap.Tree, snap, time.Now()
 	guarded, err := d.o.Tree.ConfigFingerprint(ctx)
 	if err != nil {
 		d.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
@@ -152,14 +154,22 @@ func (d *Driver) treeWarning(ctx context.Context, text string) {
 // maxChanged bounds the files that a record lists.
 const maxChanged = 1000
 
+// freshFor is how long a snapshot is what the tree is: after that a person may
+// have worked in it.
+const freshFor = 500 * time.Millisecond
+
 // look notes the tree before an attempt. A tree that gates or a person changed
 // since the last snapshot is seen anew, so that only the agent's own changes
 // count as its progress.
-func (d *Driver) look(ctx context.Context, b *begun) {
+func (d *Driver) look(ctx context.Context, c loop.Command, b *begun) {
 	if d.o.Tree == nil {
 		return
 	}
 	b.Guarded = d.trees.guarded
+	if t := &d.trees; time.Since(t.headAt) < freshFor && c.Rewind == 0 {
+		b.TreeBefore, b.HeadBefore = t.head.Tree, t.head.Head
+		return
+	}
 	tree, head, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil {
 		d.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress to tell: %v", err))
@@ -184,7 +194,7 @@ func (d *Driver) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	}
 	d.trees.blind = false
 	d.skipped(snap.Skipped)
-	d.trees.head = snap
+	d.trees.head, d.trees.headAt = snap, time.Now()
 	r.Snapshot, r.TreeAfter = snap.Commit, snap.Tree
 	d.prune(ctx, s, r.Number)
 	if b.TreeBefore == "" {

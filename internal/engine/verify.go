@@ -51,6 +51,7 @@ func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	if c.SkipOptional {
 		specs = requiredOnly(specs)
 	}
+	d.trees.headAt = time.Time{} // gates write files, too
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		return d.runGate(ctx, c, n, s)
 	}, time.Now)

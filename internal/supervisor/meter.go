@@ -31,11 +31,13 @@ type meter struct {
 
 	lot   []byte // events of the chunk at hand, as they go to the file
 	notes []note // and to the client
+	kept  bool   // an event goes to the file
 }
 
 func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.Ended)) *meter {
 	m := &meter{limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector()}
 	m.totals.SetPrices(job.Prices)
+	m.totals.SetModel(job.Model)
 	m.file = process.NewBounded(job.Files+".events.jsonl", eventsLimit)
 	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.event) })
 	return m
@@ -99,7 +101,9 @@ func (m *meter) publish(e agent.Event) {
 	if err != nil {
 		return
 	}
-	m.lot = append(append(m.lot, data...), '\n')
+	if e.Kind != agent.End || m.kept { // the result has the end, so a silent program leaves no file
+		m.lot, m.kept = append(append(m.lot, data...), '\n'), true
+	}
 	if len(e.Text) > liveText {
 		e.Text = strings.ToValidUTF8(e.Text[:liveText], "") + "…"
 		if data, err = json.Marshal(e); err != nil {

@@ -137,6 +137,7 @@ func remains(path string) Stream {
 func replay(job Job) agent.Outcome {
 	c := agent.NewCollector()
 	c.SetPrices(job.Prices)
+	c.SetModel(job.Model)
 	f, err := os.Open(job.Files + ".events.jsonl")
 	if err != nil {
 		return c.Outcome()

@@ -40,7 +40,9 @@ type Job struct {
 	// Prices lets a cost limit work for programs that report tokens only; nil
 	// estimates nothing.
 	Prices agent.Prices `json:"prices,omitempty"`
-	Limits Limits       `json:"limits"`
+	// Model that the program was told to use, for programs that do not name it.
+	Model  string `json:"model,omitempty"`
+	Limits Limits `json:"limits"`
 }
 
 // Result is how a job ended.

@@ -70,18 +70,19 @@ func known(p func() program.Program) func() agent.Adapter {
 type format struct {
 	parser func(ParserOptions) agent.Parser
 	traits command.Traits
+	prompt bool // the parser cuts the prompt's echo off
 }
 
 var formats = map[string]format{
 	"text": {
-		parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) },
+		parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) }, prompt: true,
 	},
 	"claude": {
 		parser: func(ParserOptions) agent.Parser { return claude.NewParser() },
 		traits: command.Traits{Structured: true},
 	},
 	"aider": {
-		parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) },
+		parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) }, prompt: true,
 		traits: command.Traits{LiveUsage: true},
 	},
 	"amp":      {parser: func(ParserOptions) agent.Parser { return amp.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
@@ -130,6 +131,9 @@ func Parser(name string, opts ParserOptions) (agent.Parser, error) {
 	}
 	return f.parser(opts), nil
 }
+
+// ReadsPrompt is true for a format whose parser needs ParserOptions.Prompt.
+func ReadsPrompt(name string) bool { return formats[name].prompt }
 
 // Names are the built-in agents, sorted.
 func Names() []string { return keys(builtin) }

@@ -1,4 +1,4 @@
-package cli
+package engine
 
 import (
 	"os"
@@ -9,22 +9,22 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// signals turns the process's signals into stops: the first ends the agent
+// Signals turns the process's signals into stops: the first ends the agent
 // with grace, the second at once.
-type signals struct {
-	causes chan loop.Cause
-	kill   chan struct{}
-	raw    chan os.Signal
-	ended  chan struct{}
+type Signals struct {
+	Stops chan loop.Cause
+	Kill  chan struct{}
+	raw   chan os.Signal
+	ended chan struct{}
 
 	mu    sync.Mutex
 	cause loop.Cause
 }
 
-// catchSignals begins to catch. A signal that was ignored when pawl started
+// CatchSignals begins to catch. A signal that was ignored when pawl started
 // stays ignored, so that nohup works.
-func catchSignals() *signals {
-	s := &signals{causes: make(chan loop.Cause, 1), kill: make(chan struct{}), raw: make(chan os.Signal, 4), ended: make(chan struct{})}
+func CatchSignals() *Signals {
+	s := &Signals{Stops: make(chan loop.Cause, 1), Kill: make(chan struct{}), raw: make(chan os.Signal, 4), ended: make(chan struct{})}
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
 			signal.Notify(s.raw, sig)
@@ -34,7 +34,7 @@ func catchSignals() *signals {
 	return s
 }
 
-func (s *signals) forward() {
+func (s *Signals) forward() {
 	defer close(s.ended)
 	n := 0
 	for sig := range s.raw {
@@ -45,9 +45,9 @@ func (s *signals) forward() {
 			s.mu.Lock()
 			s.cause = c
 			s.mu.Unlock()
-			s.causes <- c
+			s.Stops <- c
 		case 2:
-			close(s.kill)
+			close(s.Kill)
 		}
 	}
 }
@@ -62,13 +62,15 @@ func causeOf(sig os.Signal) loop.Cause {
 	return loop.CauseInterrupt
 }
 
-func (s *signals) first() loop.Cause {
+// First is the first one's cause, NoCause while there was none.
+func (s *Signals) First() loop.Cause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cause
 }
 
-func (s *signals) stop() {
+// Stop ends the catching.
+func (s *Signals) Stop() {
 	signal.Stop(s.raw)
 	close(s.raw)
 	<-s.ended

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// printQuestion shows an escalation: what was tried, what the run changed, and
+// what can be done. It is a result: a person decides from it.
+func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, changes string) {
+	a.result("\nA person is needed: %s\n", cleanLines(q.Text, 2000))
+	if len(q.Attempts) > 0 {
+		a.result("\nAttempts:\n")
+		for _, t := range q.Attempts {
+			a.result("  %s\n", clean(t, 300))
+		}
+	}
+	if q.Pattern != "" {
+		a.result("Pattern: %s\n", q.Pattern)
+	}
+	if changes != "" {
+		a.result("\nWhat the run changed:\n%s", changes)
+	}
+	choices := [][2]string{{"Go on with advice", "pawl answer " + run + " \"what to do differently\" && pawl resume " + run}}
+	if st != loop.Pending { // a question needs its answer
+		choices = append(choices, [2]string{"Go on as before", "pawl resume " + run})
+	}
+	choices = append(choices,
+		[2]string{"See all that happened", "pawl show " + run + ", pawl show " + run + " --diff"},
+		[2]string{"Undo the run's changes", "pawl rollback " + run + " --to 0"})
+	a.result("\n")
+	for i, c := range choices {
+		a.result("  %d. %-24s %s\n", i+1, c[0]+":", c[1])
+	}
+}
+
+const (
+	// shownDiff and shownLines bound the diff in an escalation; show --diff has all.
+	shownDiff  = 16 << 10
+	shownLines = 40
+	diffBound  = 10 * time.Second
+)
+
+// changes is the beginning of what the run changed, "" outside of git.
+func (s *session) changes(run string) string {
+	if s.tree == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), diffBound)
+	defer cancel()
+	snaps, err := s.tree.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 {
+		return ""
+	}
+	patch, cut, err := s.tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, shownDiff)
+	if err != nil || patch == "" {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSuffix(patch, "\n"), "\n")
+	if len(lines) > shownLines {
+		lines, cut = lines[:shownLines], true
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString("  " + printable(l) + "\n")
+	}
+	if cut {
+		b.WriteString("  … all of it: pawl show " + run + " --diff\n")
+	}
+	return b.String()
+}
+
+// printable keeps a line's spaces and takes out what a terminal would obey.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return -1
+		}
+		return r
+	}, line)
+}
+
+// cleanLines is clean line by line.
+func cleanLines(text string, limit int) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = clean(l, limit)
+	}
+	return strings.Join(lines, "\n")
+}
