@@ -203,7 +203,7 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 			said = strings.TrimSpace("HTTP " + strconv.Itoa(v.typed.Status) + " " + said)
 		}
 	case tests.Failed > 0:
-		said = strconv.Itoa(tests.Failed) + " of " + strconv.Itoa(tests.Passed+tests.Failed) + " tests failed" + names(tests.Items)
+		said = failedTests(tests) + names(tests.Items)
 	case e.TimedOut && v.class == Timeout:
 		said = "ended at its time limit"
 	case len(a.Items) > 0:
@@ -223,6 +223,17 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
 	return ellipsis(what+": "+said, maxSummary)
+}
+
+// failedTests counts them, out of all where the runner says how many passed.
+func failedTests(t Tests) string {
+	switch {
+	case t.Passed > 0:
+		return strconv.Itoa(t.Failed) + " of " + strconv.Itoa(t.Passed+t.Failed) + " tests failed"
+	case t.Failed == 1:
+		return "1 test failed"
+	}
+	return strconv.Itoa(t.Failed) + " tests failed"
 }
 
 // names lists the first failing tests in brackets.
