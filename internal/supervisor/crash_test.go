@@ -49,6 +49,30 @@ func TestAKilledClientIsFollowedByAnother(t *testing.T) {
 	gone(t, k.supervisor)
 }
 
+// The supervisor of an attached client dies before the client asks for its job:
+// nobody is left who would end the agent, so the client does.
+func TestAnAttachedSupervisorDiesBeforeItIsAsked(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	job := r.job("1", r.held("go", "exit 3"))
+	k := startKillable(t, r.o, job)
+	k.await(t, "up")
+	k.kill()
+	c, status, err := Attach(context.Background(), r.o.RunDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = status.Supervisor.Signal(syscall.SIGKILL)
+	gone(t, k.supervisor)
+	<-c.session().gone
+	if _, err := c.Run(context.Background(), *status.Job, nil); !errors.Is(err, ErrGone) {
+		t.Errorf("Run: %v, want ErrGone", err)
+	}
+	if left, _ := process.Sweep(context.Background(), Mark(r.o.Run), 0); left.Found != 0 {
+		t.Errorf("%d processes were left", left.Found)
+	}
+}
+
 func TestAJobThatEndsUnattendedIsFound(t *testing.T) {
 	t.Parallel()
 	r := newRun(t)

@@ -62,11 +62,11 @@ func (c *Client) ready(ctx context.Context) (*session, error) {
 	if s.wasTaken() {
 		return nil, ErrTaken
 	}
-	if c.opts.Exe == "" {
-		return nil, ErrGone
-	}
 	if err := c.bury(s); err != nil {
 		return nil, err
+	}
+	if c.opts.Exe == "" {
+		return nil, ErrGone
 	}
 	fresh, err := startSession(context.WithoutCancel(ctx), c.opts)
 	if err != nil {
