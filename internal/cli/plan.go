@@ -146,6 +146,9 @@ func (pl planner) build() (engine.Plan, error) {
 			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty, Kind: g.Kind,
 		})
 	}
+	if err := pl.checkPatterns(); err != nil {
+		return plan, err
+	}
 	if plan.Policy, err = pl.policy(plan.Gates); err != nil {
 		return plan, err
 	}
@@ -154,6 +157,22 @@ func (pl planner) build() (engine.Plan, error) {
 	}
 	plan.Prompt, err = pl.prompt(plan.Gates)
 	return plan, err
+}
+
+// checkPatterns refuses a pattern that could match nothing: a file that is
+// thought to be protected would not be.
+func (pl planner) checkPatterns() error {
+	for _, list := range []struct {
+		path     string
+		patterns []string
+	}{{"verification.protect", pl.c.Verification.Protect}, {"procedures." + pl.name + ".allow", pl.p.Allow}} {
+		for i, pattern := range list.patterns {
+			if err := gate.CheckPattern(pattern); err != nil {
+				return &exitError{code: exitUsage, err: pl.c.ErrorAt(fmt.Sprintf("%s[%d]", list.path, i), "", err.Error())}
+			}
+		}
+	}
+	return nil
 }
 
 // prices are the list prices with the user's over them.
