@@ -47,6 +47,8 @@ type Policy struct {
 	// Strategy fixes one for the whole run; empty lets the loop choose.
 	Strategy    string `json:"strategy,omitempty"`
 	HasOptional bool   `json:"has_optional,omitempty"` // there are gates that are not required
+	// Review is true when green work must also be approved by a review.
+	Review bool `json:"review,omitempty"`
 }
 
 // NoLimit is an amount without a limit.

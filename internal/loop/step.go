@@ -93,6 +93,14 @@ func (s *State) spend(e *Event) {
 	s.Spent.TokensIn += max(0, r.TokensIn)
 	s.Spent.TokensOut += max(0, r.TokensOut)
 	s.Spent.Calls += max(0, r.Calls)
+	if v := r.Review; v != nil {
+		s.Spent.Active += max(0, v.Elapsed)
+		s.Spent.Cost += max(0, v.Cost)
+		s.Spent.CostKnown = s.Spent.CostKnown || (v.CostSource != "none" && v.CostSource != "")
+		s.Spent.TokensIn += max(0, v.TokensIn)
+		s.Spent.TokensOut += max(0, v.TokensOut)
+		s.Spent.Calls += max(0, v.Calls)
+	}
 }
 
 // tick lets the wall clock of an active run go on to at.

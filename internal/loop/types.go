@@ -96,6 +96,8 @@ type Record struct {
 	Tampered []string `json:"tampered,omitempty"`
 	// Score is the quality, 0 to 1000 per mille; -1 when there is none.
 	Score int `json:"score"`
+	// Review is nil when none was asked for in this iteration.
+	Review *Review `json:"review,omitempty"`
 
 	// Failure is set when anything failed: the agent or a required gate.
 	Failure *failure.Analysis `json:"failure,omitempty"`
