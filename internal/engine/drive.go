@@ -75,7 +75,7 @@ type Driver struct {
 	asked   bool               // a stop or a pause came in this session
 	lost    error              // another process drives the run now
 
-	fileBroken bool // warned that the state file cannot be written
+	image image
 }
 
 // ErrTaken is that another process took the run over while it was driven here.
@@ -209,6 +209,9 @@ func (d *Driver) performOne(ctx context.Context, asks <-chan ask) {
 			ended = nil
 			d.hear(ctx, ask{event: loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt}})
 		case <-tick.C:
+			if d.image.stale {
+				d.saveStateFile(false)
+			}
 			d.notify(Notice{Kind: Tick})
 		}
 		if d.state.StopAsked != loop.NoCause || !d.state.Status.Active() || d.lost != nil {

@@ -73,9 +73,26 @@ func KeepAside(path string) (string, error) {
 	return to, nil
 }
 
-// saveStateFile writes the image of the current state. A run that completed
-// leaves none. That it cannot be written is said once and changes nothing.
+// A loop of iterations that last milliseconds writes its state file this
+// often; what comes sooner is left to the next tick. A write frees the old
+// file's inode, and a file system that holds such inodes back for seconds
+// makes every file of a fast loop slow.
+const (
+	stateFileEvery = 250 * time.Millisecond
+	stateFileBurst = 20 // writes that may come sooner
+)
+
+// saveStateFile writes the image of the current state, or leaves that to the
+// next tick. A run that completed leaves no file. That it cannot be written is
+// said once and changes nothing.
 func (d *Driver) saveStateFile(last bool) {
+	now := time.Now()
+	if d.image.early = max(0, d.image.early-int(now.Sub(d.image.at)/stateFileEvery)); d.image.early >= stateFileBurst && !last {
+		d.image.stale = true
+		return
+	}
+	d.image.early++
+	d.image.at, d.image.stale = now, false
 	path := StateFilePath(d.plan.Root, d.plan.Name)
 	var err error
 	if last && d.state.Status == loop.Completed {
@@ -85,17 +102,25 @@ func (d *Driver) saveStateFile(last bool) {
 	} else {
 		err = d.writeStateFile(path)
 	}
-	if err != nil && !d.fileBroken {
+	if err != nil && !d.image.broken {
 		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run goes on", err))
 	}
-	d.fileBroken = err != nil
+	d.image.broken = err != nil
+}
+
+// image is how the state file stands to the run's state.
+type image struct {
+	at     time.Time // of the last write
+	early  int       // writes that came before their time
+	stale  bool      // the state has changed since; the next tick writes it
+	broken bool      // warned that it cannot be written
 }
 
 func (d *Driver) writeStateFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(d.image(), "", "  ")
+	data, err := json.MarshalIndent(d.stateFile(), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -105,7 +130,7 @@ func (d *Driver) writeStateFile(path string) error {
 }
 
 // image is the state file for the current state.
-func (d *Driver) image() StateFile {
+func (d *Driver) stateFile() StateFile {
 	s := d.state
 	f := StateFile{
 		Iteration: s.Iteration, MaxIterations: s.Limit, ConsecutiveFailures: s.Guards.Failures, FailureThreshold: s.Policy.FailureThreshold,
