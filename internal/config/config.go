@@ -152,7 +152,7 @@ type Workspace struct {
 // Snapshot is what snapshots hold and how long they are kept.
 type Snapshot struct {
 	MaxFile Bytes    `yaml:"max_file" default:"50 MB" doc:"Larger files are left alone and listed."`
-	Keep    Duration `yaml:"keep" default:"720h" doc:"How long after its end the snapshots of a run are kept."`
+	Keep    Duration `yaml:"keep" default:"720h" doc:"How long after its end the snapshots of a run are kept; 0 is for ever."`
 }
 
 // Merge is how work lands.

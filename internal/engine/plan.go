@@ -35,6 +35,9 @@ type Plan struct {
 	Flags []byte
 	// SnapshotMaxFile in bytes; larger files are left alone.
 	SnapshotMaxFile int64
+	// SnapshotKeep is how long after its end the snapshots of a run are kept;
+	// 0 is for ever.
+	SnapshotKeep time.Duration
 }
 
 // Agent is one program that may work on the run.

@@ -42,7 +42,9 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 	d.saveStateFile(false)
 	d.notify(Notice{Kind: RunStarted, Command: c})
 	d.tell(e, c)
-	err = d.drive(ctx, nil)
+	if err = d.drive(ctx, nil); err == nil {
+		d.dropOld(ctx)
+	}
 	return d, err
 }
 

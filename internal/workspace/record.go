@@ -164,18 +164,29 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 	return len(drop), c.Repo.DeleteRefs(ctx, drop)
 }
 
-// PruneOld drops everything that is kept for runs which ended long ago:
-// snapshots, recoveries and private state. It returns the number of refs.
-func (c *Checkout) PruneOld(ctx context.Context, runs []string) (int, error) {
-	total := 0
-	for _, run := range runs {
-		n, err := c.forget(ctx, run)
-		if err != nil {
-			return total, fmt.Errorf("cannot drop the snapshots of run %s: %w", run, err)
-		}
-		total += n
+// Kept lists the runs that snapshots are kept of, in the order of their ids.
+func (c *Checkout) Kept(ctx context.Context) ([]string, error) {
+	refs, err := c.Repo.Refs(ctx, runPrefix)
+	if err != nil {
+		return nil, err
 	}
-	return total, nil
+	var runs []string
+	for _, ref := range refs {
+		run, _, _ := strings.Cut(strings.TrimPrefix(ref.Name, runPrefix), "/")
+		runs = append(runs, run)
+	}
+	slices.Sort(runs)
+	return slices.Compact(runs), nil
+}
+
+// Forget drops everything that is kept for a run: snapshots, recoveries and
+// private state. It returns the number of refs.
+func (c *Checkout) Forget(ctx context.Context, run string) (int, error) {
+	n, err := c.forget(ctx, run)
+	if err != nil {
+		return 0, fmt.Errorf("cannot drop the snapshots of run %s: %w", run, err)
+	}
+	return n, nil
 }
 
 func (c *Checkout) forget(ctx context.Context, run string) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -576,8 +577,13 @@ func TestPrune(t *testing.T) {
 	}
 	sameList(t, "left", left, "0", "3-1", "3", "6", "7")
 	p.back(6)
-	if n, err := p.c.PruneOld(t.Context(), []string{"r1", "never"}); err != nil || n != 6 {
-		t.Errorf("forgot %d, %v", n, err)
+	if runs, err := p.c.Kept(t.Context()); err != nil || !slices.Equal(runs, []string{"r1"}) {
+		t.Errorf("kept %q, %v", runs, err)
+	}
+	for run, want := range map[string]int{"r1": 6, "never": 0} {
+		if n, err := p.c.Forget(t.Context(), run); err != nil || n != want {
+			t.Errorf("of %s forgot %d, %v", run, n, err)
+		}
 	}
 	if got := p.git("for-each-ref", "refs/pawl"); got != "" {
 		t.Errorf("left %q", got)
