@@ -62,6 +62,11 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	}
 	switch v.class {
 	case TestFailure, CompileError, Lint:
+		if !speaking(items) && v.class == TestFailure {
+			if pasted := excerpt(t); speaking(pasted) {
+				items = pasted
+			}
+		}
 		if !speaking(items) {
 			items = append(items, notes(h, v)...)
 		}
