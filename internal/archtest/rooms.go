@@ -41,6 +41,7 @@ var rooms = map[string]room{
 	// deciding
 	"board":    {Deciding, nil, "which ready task is next, and why"},
 	"loop":     {Deciding, nil, "the kernel: state and event in, state and command out"},
+	"control":  {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
 	"failure":  {Deciding, nil, "what went wrong: class, fingerprint, items"},
 	"strategy": {Deciding, nil, "what to try next"},
 	"safety":   {Deciding, nil, "levels: limits, permissions, dangerous patterns"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/strategy"
@@ -15,6 +16,9 @@ import (
 // wait → strategy → next.
 func (s *State) decide(e *Event) {
 	r := *e.Record
+	if r.Failure == nil {
+		r.Failure = r.Review.Rejection()
+	}
 	r.Outcome = r.judge()
 	stopped := s.StopAsked != NoCause
 	if r.Outcome == Waited && stopped { // no attempt follows: the iteration is used up
@@ -31,7 +35,7 @@ func (s *State) decide(e *Event) {
 		s.Recent[len(s.Recent)-1].Cut = true
 	}
 	if c := s.ending(&r); c != nil {
-		s.finish(c)
+		s.conclude(c, &r)
 		return
 	}
 	warnings := s.warnings(&r)
@@ -40,7 +44,7 @@ func (s *State) decide(e *Event) {
 		if c.Guard != GuardStuck {
 			c.Warnings = warnings
 		}
-		s.finish(c)
+		s.conclude(c, &r)
 		return
 	}
 	if r.Outcome == Waited {
@@ -48,7 +52,7 @@ func (s *State) decide(e *Event) {
 		return
 	}
 	if c := s.permanent(&r); c != nil {
-		s.finish(c)
+		s.conclude(c, &r)
 		return
 	}
 	if s.PauseAsked {
@@ -56,6 +60,16 @@ func (s *State) decide(e *Event) {
 		return
 	}
 	s.again(e, &r, warnings)
+}
+
+// conclude finishes with an iteration whose end leads no further. A question
+// keeps what there is to repair, for the prompt after its answer.
+func (s *State) conclude(c *Command, r *Record) {
+	if q := c.Question; q != nil {
+		f := s.feedback(r)
+		q.Items, q.Step = f.Items, f.Step
+	}
+	s.finish(c)
 }
 
 // ending is the end that a person, the agent or a hard limit makes of the run;
@@ -70,7 +84,10 @@ func (s *State) ending(r *Record) *Command {
 	if c := s.said(r); c != nil {
 		return c
 	}
-	return s.limits()
+	if c := s.escalates(r); c != nil {
+		return c
+	}
+	return s.limits(r)
 }
 
 // Valid is true when the signals of an iteration count: it was not ended by
@@ -123,9 +140,9 @@ func (r *Record) claims() bool {
 }
 
 // Completes says whether the iteration ends the work: COMPLETE with passing
-// gates. With a non-zero exit at least one required gate must have passed.
+// gates and, where there was a review, its approval. With a non-zero exit at least one required gate must have passed.
 func (r *Record) Completes() (ok bool, warning string) {
-	if !r.Valid() || r.Signal.Kind != signal.Complete {
+	if !r.claimsComplete() || !r.approved() {
 		return false, ""
 	}
 	green, required := r.Green()
@@ -142,12 +159,14 @@ func (r *Record) Completes() (ok bool, warning string) {
 	return true, ""
 }
 
+func (r *Record) claimsComplete() bool { return r.Valid() && r.Signal.Kind == signal.Complete }
+
 // Judge says what an iteration was for the loop.
 func Judge(r Record) Outcome { return r.judge() }
 
 func (r *Record) judge() Outcome {
 	switch {
-	case r.RedGate():
+	case r.RedGate() || r.rejected():
 		return Failed
 	case r.cut():
 		return Neutral
@@ -195,6 +214,9 @@ func (s *State) remember(r *Record) {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
 	}
+	if r.Review != nil && r.Review.Verdict == Undecided {
+		past.Summary = "the gates pass; the review has not decided"
+	}
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
 	s.Recent = append(append(make([]Past, 0, maxRecent), s.Recent[from:]...), past)
@@ -215,9 +237,9 @@ func (s *State) said(r *Record) *Command {
 	}
 	if r.Signal.Kind == signal.Blocked {
 		why := "the agent says that it is blocked: " + r.Signal.Text
-		return &Command{Status: Blocked, Why: why, Question: s.question(why + "\n\nHow should it go on?")}
+		return &Command{Status: Blocked, Why: why, Question: s.question(why+"\n\nHow should it go on?", control.Choices(false))}
 	}
-	if ok, warning := r.Completes(); ok {
+	if ok, warning := r.Completes(); ok && (!s.Policy.Review || r.Review != nil) {
 		c := &Command{Status: Completed, Why: "COMPLETE, and the gates pass"}
 		if len(r.Gates) == 0 {
 			c.Why = "COMPLETE; no verification configured"
@@ -227,20 +249,21 @@ func (s *State) said(r *Record) *Command {
 		}
 		return c
 	}
-	if green, required := r.Green(); s.Policy.Kind == Controlled && green && required > 0 && r.Exit.Code == 0 {
-		return &Command{Status: Completed, Why: "the gates pass"}
+	if c := s.passes(r); c != nil {
+		return c
 	}
 	if r.Signal.Kind == signal.Pending {
-		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text)}
+		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text, nil)}
 	}
 	return nil
 }
 
-// limits are the hard ones: iterations, wall clock, cost.
-func (s *State) limits() *Command {
+// limits are the hard ones: iterations, wall clock, cost. r is the iteration
+// that just ended, nil between two sessions.
+func (s *State) limits(r *Record) *Command {
 	p := &s.Policy
 	if s.Limit > 0 && s.Iteration >= s.Limit {
-		return s.atMaximum()
+		return s.atMaximum(r)
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
 		return &Command{Status: TimedOut, Why: fmt.Sprintf("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))}
@@ -257,7 +280,7 @@ func (s *State) limits() *Command {
 	return nil
 }
 
-func (s *State) atMaximum() *Command {
+func (s *State) atMaximum(r *Record) *Command {
 	why := fmt.Sprintf("Reached max iterations: %d", s.Limit)
 	switch s.Policy.Kind {
 	case Procedure:
@@ -269,7 +292,10 @@ func (s *State) atMaximum() *Command {
 		}
 		return c
 	case Controlled:
-		return &Command{Status: Pending, Why: why, Question: s.question(fmt.Sprintf("After %d attempts the work does not pass. How should it go on?", s.Iteration))}
+		if r == nil {
+			r = &Record{}
+		}
+		return s.askControl(r, why)
 	}
 	return &Command{Status: TimedOut, Why: why}
 }
@@ -307,7 +333,7 @@ func (s *State) tripped(t Trip) *Command {
 	case Workflow:
 		c.Status = FailedRun
 	}
-	c.Question = s.question(t.Message + "\n\nHow should it go on?")
+	c.Question = s.question(t.Message+"\n\nHow should it go on?", control.Choices(false))
 	return c
 }
 
@@ -323,7 +349,7 @@ func (s *State) stuck() *Command {
 	if !tripped || (!p.PauseOnStuck && !endless) {
 		return nil
 	}
-	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.question(t.Message + "\n\nHow should it go on?")}
+	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.question(t.Message+"\n\nHow should it go on?", control.Choices(false))}
 }
 
 // permanent ends a run whose failure only a person can cure, instead of
@@ -335,7 +361,7 @@ func (s *State) permanent(r *Record) *Command {
 	}
 	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
 	if s.Policy.Kind == Workflow {
-		c.Question = s.question(c.Why)
+		c.Question = s.question(c.Why, control.Choices(false))
 	}
 	return c
 }
@@ -390,7 +416,11 @@ const maxUsed = 100
 // warnings are what a person should see of an iteration that did not end the run.
 func (s *State) warnings(r *Record) []string {
 	var w []string
-	if ok := r.Valid() && r.Signal.Kind == signal.Complete; ok {
+	switch {
+	case !r.claimsComplete():
+	case r.rejected():
+		w = append(w, "the agent claimed COMPLETE, but the review rejects the work; the claim does not count")
+	default:
 		w = append(w, "the agent claimed COMPLETE, but verification does not pass; the claim does not count")
 	}
 	if t, tripped := s.Guards.Stuck(s.Policy.Stuck); tripped && s.Guards.Still == s.Policy.Stuck {

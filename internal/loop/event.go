@@ -10,7 +10,7 @@ const (
 	Started        EventKind = "started"         // Policy
 	IterationEnded EventKind = "iteration ended" // For, Record
 	WaitOver       EventKind = "wait over"       // For
-	Answered       EventKind = "answered"        // Text
+	Answered       EventKind = "answered"        // Text, Choice
 	PauseAsked     EventKind = "pause asked"
 	StopAsked      EventKind = "stop asked" // Cause
 	Resumed        EventKind = "resumed"    // Policy: limits as they are now
@@ -27,7 +27,10 @@ type Event struct {
 	Record *Record `json:"record,omitempty"`
 	Policy *Policy `json:"policy,omitempty"`
 	Text   string  `json:"text,omitempty"`
-	Cause  Cause   `json:"cause,omitempty"`
+	// Choice is the number of the option that a person chose, 1-based; 0 when
+	// the text alone is the answer.
+	Choice int   `json:"choice,omitempty"`
+	Cause  Cause `json:"cause,omitempty"`
 }
 
 // CommandKind is the sort of a command.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
@@ -16,6 +17,7 @@ func (s *State) feedback(r *Record) *Feedback {
 	if a := r.Failure; a != nil && r.Outcome == Failed {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
 	}
+	s.bounded(f, r)
 	if r.cut() {
 		f.Notes = append(f.Notes, noteCut)
 	}
@@ -75,18 +77,22 @@ func (p *Past) line() string {
 	return "Iteration " + strconv.Itoa(p.Number) + " (" + p.Strategy + "): " + what
 }
 
-// question makes an escalation from what was tried.
-func (s *State) question(text string) *Question {
-	q := &Question{Text: text, Options: []string{"Go on with advice", "Go on as before", "Undo the run's changes"}}
-	var history []failure.Analysis
+// question makes an escalation from what was tried. Without choices any
+// answer is for the agent.
+func (s *State) question(text string, choices []control.Choice) *Question {
+	q := &Question{Text: text, Choices: choices, NoDiff: s.Policy.Kind == Controlled && !s.control().IncludeDiff}
+	for _, c := range choices {
+		q.Options = append(q.Options, c.Text)
+	}
+	var history []control.Past
 	for i := range s.Recent {
 		p := &s.Recent[i]
 		q.Attempts = append(q.Attempts, p.line())
 		if p.Outcome == Failed {
-			history = append(history, failure.Analysis{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary})
+			history = append(history, control.Past{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary})
 		}
 	}
-	q.Pattern = failure.Pattern(history)
+	q.Pattern = control.Pattern(history)
 	return q
 }
 
@@ -110,7 +116,7 @@ func (s State) CanResume(p *Policy) error {
 		return ErrNeedsAnswer
 	}
 	s.renew(p) // on a copy
-	if c := s.limits(); c != nil {
+	if c := s.limits(nil); c != nil {
 		return fmt.Errorf("%w: %s", ErrAtLimit, c.Why)
 	}
 	return nil

@@ -8,6 +8,8 @@ type Feedback struct {
 	Summary   string         `json:"summary,omitempty"`
 	Step      string         `json:"step,omitempty"`  // the gate that was red; empty for the agent itself
 	Items     []failure.Item `json:"items,omitempty"` // at most 20
+	// Dropped counts the items that iteration control left no room for.
+	Dropped int `json:"dropped,omitempty"`
 	// Malformed are sentences about signals that did not count.
 	Malformed []string `json:"malformed,omitempty"`
 	// Tried has one line for each earlier failed iteration, oldest first, at most 5.

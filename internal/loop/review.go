@@ -1,22 +1,27 @@
 package loop
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
 // Verdict is what a review says about the work.
-type Verdict string
+type Verdict = control.Verdict
 
 // The verdicts.
 const (
-	Approved Verdict = "approved"
-	Rejected Verdict = "rejected"
+	Approved = control.Approved
+	Rejected = control.Rejected
 	// Undecided: the review was asked for and gave no verdict that counts,
 	// e.g. because its agent failed. It neither passes nor rejects the work.
-	Undecided Verdict = "pending"
+	Undecided = control.Undecided
 )
+
+// Finding is one thing that a review asks to be changed.
+type Finding = control.Finding
 
 // Review is what a second look at an iteration's work said. Its cost, tokens
 // and calls are its own: those of the record do not contain them.
@@ -39,10 +44,41 @@ type Review struct {
 	Calls      int      `json:"calls,omitempty"`
 }
 
-// Finding is one thing that a review asks to be changed.
-type Finding struct {
-	failure.Item
-	// Severity is critical (security), high, medium (the usual) or low
-	// (style); empty is medium.
-	Severity failure.Severity `json:"severity,omitempty"`
+// Rejection is the failure that a rejecting review makes of an iteration, most
+// urgent findings first; nil for any other verdict.
+func (v *Review) Rejection() *failure.Analysis {
+	if v == nil || v.Verdict != Rejected {
+		return nil
+	}
+	found := append([]Finding(nil), v.Items...)
+	control.Sort(found)
+	a := &failure.Analysis{
+		Class: failure.Validation, Kind: failure.Work, Severity: cmp.Or(control.Priority(found), failure.Medium),
+		Summary: v.outcome().Summary(), Step: "review", Actions: []string{"Do what the review asks for."},
+	}
+	for _, f := range found {
+		a.Items = append(a.Items, f.Item)
+	}
+	a.Fingerprint = failure.Fingerprint(*a, a.Summary)
+	return a
+}
+
+func (v *Review) outcome() *control.Outcome {
+	return &control.Outcome{Attempt: control.Attempt{Tests: control.Passed, Review: v.Verdict}, Said: v.Summary, Found: v.Items}
+}
+
+// approved is true when no review stands in the way of the record's work.
+func (r *Record) approved() bool { return r.Review == nil || r.Review.Verdict == Approved }
+
+// rejected is true when a review says that the work is not good.
+func (r *Record) rejected() bool { return r.Review != nil && r.Review.Verdict == Rejected }
+
+// awaitsReview is true for work that would be complete, but for the verdict of
+// the review.
+func (r *Record) awaitsReview() bool {
+	if r.Review != nil && r.Review.Verdict != Undecided {
+		return false
+	}
+	green, _ := r.Green()
+	return green && r.claimsComplete()
 }

@@ -3,6 +3,8 @@ package loop
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -14,7 +16,7 @@ const (
 	Procedure  Kind = "procedure"  // goes on until its maximum; COMPLETE with passing gates ends it earlier
 	Task       Kind = "task"       // ends with COMPLETE and passing gates
 	Workflow   Kind = "workflow"   // ends when all steps are complete
-	Controlled Kind = "controlled" // ends with gates passed; asks at its maximum
+	Controlled Kind = "controlled" // ends with gates passed and review approved; asks at its maximum
 )
 
 // Policy is what a run may do. Amounts of zero mean: MaxIterations and the
@@ -49,6 +51,9 @@ type Policy struct {
 	HasOptional bool   `json:"has_optional,omitempty"` // there are gates that are not required
 	// Review is true when green work must also be approved by a review.
 	Review bool `json:"review,omitempty"`
+	// Control is iteration control for the kind Controlled; nil is its
+	// defaults. Its maximum is MaxIterations, its review is Review.
+	Control *control.Settings `json:"control,omitempty"`
 }
 
 // NoLimit is an amount without a limit.
@@ -151,10 +156,19 @@ type Past struct {
 
 // Question is an escalation: what was tried, what was found, what to decide.
 type Question struct {
-	Text     string   `json:"text"`
-	Options  []string `json:"options,omitempty"`
-	Attempts []string `json:"attempts,omitempty"`
-	Pattern  string   `json:"pattern,omitempty"`
+	Text string `json:"text"`
+	// Options are the texts of Choices, numbered from 1 on screen. Both are
+	// empty when the agent asks: its question may have numbers of its own.
+	Options  []string         `json:"options,omitempty"`
+	Choices  []control.Choice `json:"choices,omitempty"`
+	Attempts []string         `json:"attempts,omitempty"`
+	Pattern  string           `json:"pattern,omitempty"` // in words
+	// Items are what the last iteration left to repair, and Step its red gate;
+	// both go into the prompt after an answer.
+	Items []failure.Item `json:"items,omitempty"`
+	Step  string         `json:"step,omitempty"`
+	// NoDiff is true when the configuration leaves the diff out of escalations.
+	NoDiff bool `json:"no_diff,omitempty"`
 }
 
 // Cause is why a run is to stop.

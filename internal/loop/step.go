@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/strategy"
@@ -60,7 +61,7 @@ func (s *State) start(e *Event) {
 
 // goOn issues the next iteration, unless a limit is reached.
 func (s *State) goOn(f *Feedback) {
-	if c := s.limits(); c != nil {
+	if c := s.limits(nil); c != nil {
 		s.finish(c)
 		return
 	}
@@ -116,7 +117,7 @@ func (s *State) waitOver(e *Event) {
 		return
 	}
 	s.tick(e.At)
-	if c := s.limits(); c != nil {
+	if c := s.limits(nil); c != nil {
 		s.finish(c)
 		return
 	}
@@ -172,13 +173,21 @@ func (s *State) answered(e *Event) {
 	default:
 		return
 	}
+	f := &Feedback{Iteration: s.Iteration, Answer: e.Text}
+	if e.Choice != 0 {
+		choice, ok := s.choice(e.Choice)
+		if !ok || s.chosen(choice) {
+			return
+		}
+		f.Answer = strings.TrimSpace(choice.Answer + "\n" + e.Text)
+	}
 	q := s.Question
 	s.rearm()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
-	f := &Feedback{Iteration: s.Iteration, Answer: e.Text}
 	if q != nil {
-		f.Question = q.Text
+		f.Question, f.Items, f.Step = q.Text, q.Items, q.Step
 	}
+	f.Tried = s.tried(s.Iteration)
 	if n := len(s.Recent); n > 0 {
 		f.Summary = s.Recent[n-1].Summary
 	}
@@ -195,13 +204,18 @@ func (s *State) resumed(e *Event) {
 	if s.CanResume(e.Policy) != nil {
 		return
 	}
+	q := s.Question
 	s.renew(e.Policy)
 	if s.Question != nil { // paused by a guard, which counts from here
 		s.Guards, s.Question = Guards{}, nil
 	}
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	s.StopAsked, s.PauseAsked = NoCause, false
-	s.goOn(s.lastFeedback())
+	f := s.lastFeedback()
+	if q != nil && len(f.Items) == 0 {
+		f.Items, f.Step = q.Items, q.Step
+	}
+	s.goOn(f)
 }
 
 // rearm lets the guards count from here and grants a fresh allowance of

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
@@ -26,7 +27,8 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 //
 //	start KIND [max=N] [breaker=N] [cost=USD] [timeout=D] [tasktime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
 //	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
-//	wait-over · answer TEXT · pause · stop [CAUSE] · resume [max=N] [cost=USD] · lost · again (the last event once more)
+//	    … [review=approve|reject:why|pending:why] [expected=V received=V]
+//	wait-over · answer TEXT · choose N [TEXT] · pause · stop [CAUSE] · resume [max=N] [cost=USD] · lost · again (the last event once more)
 //
 // A gate with "?" is optional. Times pass with after=D (default 10s an iteration).
 func TestTranscripts(t *testing.T) {
@@ -140,6 +142,13 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 		return loop.Event{Kind: loop.WaitOver, For: p.s.Command.Seq}, true
 	case "answer":
 		return loop.Event{Kind: loop.Answered, Text: strings.TrimPrefix(line, "answer ")}, true
+	case "choose":
+		n, text, _ := strings.Cut(strings.TrimPrefix(line, "choose "), " ")
+		choice, err := strconv.Atoi(n)
+		if err != nil {
+			p.t.Fatalf("%s: %v", line, err)
+		}
+		return loop.Event{Kind: loop.Answered, Choice: choice, Text: text}, true
 	case "pause":
 		return loop.Event{Kind: loop.PauseAsked}, true
 	case "stop":
@@ -209,9 +218,24 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	if v, ok := args["stronger"]; ok {
 		pol.Stronger = v
 	}
+	controlPolicy(&pol, args, number)
 	_, on := args["pause-on-stuck"]
 	pol.PauseOnStuck = pol.PauseOnStuck || on
 	return pol
+}
+
+// controlPolicy reads review, ask-on-red, ask-on-reject, no-diff, feedback=N.
+func controlPolicy(pol *loop.Policy, args map[string]string, number func(string, *int)) {
+	_, review := args["review"]
+	pol.Review = pol.Review || review
+	if pol.Kind != loop.Controlled || pol.Control != nil {
+		return
+	}
+	_, red := args["ask-on-red"]
+	_, reject := args["ask-on-reject"]
+	_, noDiff := args["no-diff"]
+	pol.Control = &control.Settings{RetryTestFail: !red, RetryReviewReject: !reject, IncludeDiff: !noDiff, FeedbackMax: 500}
+	number("feedback", &pol.Control.FeedbackMax)
 }
 
 func usd(s string) loop.MicroUSD {
@@ -260,6 +284,7 @@ func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Rec
 		r.Score, _ = strconv.Atoi(v)
 	}
 	failWith(r, args, p.at)
+	reviewed(r, args)
 	return r
 }
 
@@ -288,6 +313,25 @@ func gates(r *loop.Record, list string) {
 		}
 	}
 	r.Score = 1000 * passed / len(all)
+}
+
+func reviewed(r *loop.Record, args map[string]string) {
+	if want, ok := args["expected"]; ok && r.Failure != nil {
+		r.Failure.Items = []failure.Item{
+			{File: "add_test.go", Line: 9, Test: "TestAdd", Message: "wrong", Expected: want, Received: args["received"]},
+			{File: "sub_test.go", Line: 12, Message: "TestSub fails in the same way"},
+		}
+	}
+	how, ok := args["review"]
+	if !ok || how == "" {
+		return
+	}
+	how, why, _ := strings.Cut(how, ":")
+	verdict := map[string]loop.Verdict{"approve": loop.Approved, "reject": loop.Rejected, "pending": loop.Undecided}[how]
+	r.Review = &loop.Review{Verdict: verdict, Agent: "codex", Summary: strings.ReplaceAll(why, "_", " "), Cost: 1000, CostSource: "reported"}
+	if verdict == loop.Rejected {
+		r.Review.Items = control.FromReview(strings.ReplaceAll(strings.ReplaceAll(why, "_", " "), ";", "\n"))
+	}
 }
 
 func failWith(r *loop.Record, args map[string]string, now time.Time) {
@@ -377,12 +421,30 @@ func (p *player) details(b *strings.Builder, c loop.Command) {
 	if c.Message != "" {
 		fmt.Fprintf(b, "  guard: %s\n", c.Message)
 	}
+	if f := c.Feedback; f != nil && c.Kind == loop.Run && p.s.Policy.Kind == loop.Controlled {
+		for _, item := range f.Items {
+			fmt.Fprintf(b, "  to repair: %s\n", control.Finding{Item: item})
+		}
+		if f.Dropped > 0 {
+			fmt.Fprintf(b, "  dropped: %d\n", f.Dropped)
+		}
+	}
 	if f := c.Feedback; f != nil && c.Kind == loop.Run {
 		if f.Summary != "" || f.Answer != "" {
 			fmt.Fprintf(b, "  feedback: %s\n", strings.TrimSpace(f.Summary+" "+f.Answer))
 		}
 		for _, n := range f.Notes {
 			fmt.Fprintf(b, "  note: %s\n", n)
+		}
+	}
+	if q := c.Question; q != nil && p.s.Policy.Kind == loop.Controlled {
+		for line := range strings.Lines(q.Text + "\n") {
+			if line != "\n" {
+				fmt.Fprintf(b, "  asks: %s", line)
+			}
+		}
+		for i, option := range q.Options {
+			fmt.Fprintf(b, "  %d. %s\n", i+1, option)
 		}
 	}
 	if q := c.Question; q != nil {

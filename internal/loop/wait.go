@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
@@ -24,7 +25,7 @@ func (s *State) wait(e *Event, r *Record) {
 	}
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
 		why := fmt.Sprintf("%s, and %d waits in a row did not help", waitReason(r), s.Policy.MaxWaits)
-		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why + ". How should it go on?")})
+		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
 		return
 	}
 	until := r.Failure.WaitUntil
@@ -51,7 +52,7 @@ func (s *State) until(e *Event, d time.Duration) time.Time {
 func (s *State) longWait(r *Record, until time.Time) {
 	why := fmt.Sprintf("%s until %s, which is longer than max_wait (%s)", waitReason(r), until.Format("2006-01-02 15:04"), Duration(s.Policy.MaxWait))
 	if s.Fallback >= len(s.Policy.Fallback) {
-		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why + ". How should it go on?")})
+		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
 		return
 	}
 	s.Fallback++

@@ -1,0 +1,209 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+)
+
+// Finding is one thing to be changed: what a test, a check or a review found.
+type Finding struct {
+	failure.Item
+	// Severity is critical (security), high (tests, the build), medium (a
+	// review's usual wish) or low (style); empty is medium.
+	Severity failure.Severity `json:"severity,omitempty"`
+}
+
+// The bounds of what is read and written.
+const (
+	maxFindings = 20
+	maxLine     = 240 // characters of a finding in one line
+	maxSummary  = 200 // characters
+)
+
+// FromAnalysis lists what a failed verification found, most urgent first.
+func FromAnalysis(a *failure.Analysis) []Finding {
+	if a == nil {
+		return nil
+	}
+	var found []Finding
+	for _, item := range a.Items {
+		found = append(found, Finding{item, severityOf(a.Class, item)})
+	}
+	Sort(found)
+	return found
+}
+
+func severityOf(class failure.Class, item failure.Item) failure.Severity {
+	switch {
+	case class != failure.Lint:
+		return failure.High
+	case security(item.Message):
+		return failure.Critical
+	}
+	return failure.Low
+}
+
+// FromReview reads a reviewer's text: one finding a line or bullet, with the
+// severity that the line names or that its words tell. Lines that only head a
+// list are left out.
+func FromReview(text string) []Finding {
+	var found []Finding
+	for line := range strings.Lines(text) {
+		said, bullet := unmarked(line)
+		if said == "" || !bullet && strings.HasSuffix(said, ":") || strings.Trim(said, "-=*_#`") == "" {
+			continue
+		}
+		said, severity := named(said)
+		if severity == "" {
+			severity = wordsTell(said)
+		}
+		item := failure.Item{Message: clip(said, maxLine)}
+		found = append(found, Finding{item, severity})
+		if len(found) == maxFindings {
+			break
+		}
+	}
+	Sort(found)
+	return found
+}
+
+// unmarked takes the bullet or number off a line.
+func unmarked(line string) (said string, bullet bool) {
+	said = strings.TrimSpace(line)
+	for _, mark := range []string{"- ", "* ", "• ", "+ "} {
+		if rest, ok := strings.CutPrefix(said, mark); ok {
+			return strings.TrimSpace(rest), true
+		}
+	}
+	rest := strings.TrimLeft(said, "0123456789")
+	if len(rest) < len(said) && len(rest) > 1 && (rest[0] == '.' || rest[0] == ')') && rest[1] == ' ' {
+		return strings.TrimSpace(rest[2:]), true
+	}
+	return said, false
+}
+
+// named reads "[critical] …", "High: …", "nit: …" at the start of a line.
+func named(said string) (string, failure.Severity) {
+	word, rest, ok := strings.Cut(strings.TrimLeft(said, "[(*"), ":")
+	if !ok || strings.ContainsAny(word, "])") {
+		if word, rest, ok = strings.Cut(strings.TrimLeft(said, "[("), "]"); !ok {
+			if word, rest, ok = strings.Cut(strings.TrimLeft(said, "[("), ")"); !ok {
+				return said, ""
+			}
+		}
+	}
+	severity := map[string]failure.Severity{
+		"critical": failure.Critical, "blocker": failure.Critical, "security": failure.Critical,
+		"high": failure.High, "major": failure.High, "bug": failure.High,
+		"medium": failure.Medium, "minor": failure.Medium,
+		"low": failure.Low, "nit": failure.Low, "style": failure.Low, "suggestion": failure.Low, "typo": failure.Low,
+	}[strings.ToLower(strings.Trim(word, "[](*) "))]
+	rest = strings.TrimLeft(rest, ":]*) -")
+	if severity == "" || rest == "" {
+		return said, ""
+	}
+	return rest, severity
+}
+
+func wordsTell(said string) failure.Severity {
+	switch {
+	case security(said):
+		return failure.Critical
+	case has(said, "style", "nit", "typo", "naming", "formatting", "indentation", "whitespace", "cosmetic"):
+		return failure.Low
+	}
+	return failure.Medium
+}
+
+func security(said string) bool {
+	return has(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf", "secret", "secrets", "credential",
+		"credentials", "password", "passwords", "traversal", "unauthenticated", "privilege")
+}
+
+// has is true when text holds one of the words, as a word.
+func has(text string, words ...string) bool {
+	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' })
+	return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(words, f) })
+}
+
+var ranks = map[failure.Severity]int{failure.Critical: 4, failure.High: 3, failure.Medium: 2, "": 2, failure.Low: 1}
+
+// Sort puts the most urgent findings first; equals keep their order.
+func Sort(found []Finding) {
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(ranks[b.Severity], ranks[a.Severity]) })
+}
+
+// Priority is the severity of the most urgent finding; "" without any.
+func Priority(found []Finding) failure.Severity {
+	var top failure.Severity
+	for _, f := range found {
+		if top == "" || ranks[f.Severity] > ranks[top] {
+			top = cmp.Or(f.Severity, failure.Medium)
+		}
+	}
+	return top
+}
+
+// String is the finding in one line of at most 240 characters: where, what was
+// expected and what was received; else what was said.
+func (f Finding) String() string {
+	var head []string
+	if place := f.place(); place != "" {
+		head = append(head, place)
+	}
+	if f.Test != "" {
+		head = append(head, f.Test)
+	}
+	what := f.Message
+	if f.Expected != "" || f.Received != "" {
+		what = fmt.Sprintf("expected %s, received %s", cmp.Or(oneLine(f.Expected), "nothing"), cmp.Or(oneLine(f.Received), "nothing"))
+	}
+	if what != "" {
+		head = append(head, what)
+	}
+	return clip(oneLine(strings.Join(head, ": ")), maxLine)
+}
+
+// place is file and line, "" when the file is not known or what is said
+// begins with it.
+func (f Finding) place() string {
+	switch {
+	case f.File == "" || f.Expected == "" && strings.HasPrefix(f.Message, f.File):
+		return ""
+	case f.Line > 0:
+		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	return f.File
+}
+
+// Cut keeps of a summary and its findings, in their order, what has room in
+// limit characters, and says how many findings it dropped. A finding is kept
+// whole or not at all; the summary is shortened only if it alone is too long.
+func Cut(summary string, found []Finding, limit int) (string, []Finding, int) {
+	summary = clip(summary, limit)
+	left := limit - utf8.RuneCountInString(summary)
+	for i, f := range found {
+		if left -= utf8.RuneCountInString(f.String()); left < 0 {
+			return summary, found[:i], len(found) - i
+		}
+	}
+	return summary, found, 0
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// clip shortens s to limit characters, the last of them an ellipsis.
+func clip(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	if limit <= 0 {
+		return ""
+	}
+	return string([]rune(s)[:limit-1]) + "…"
+}

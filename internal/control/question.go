@@ -1,0 +1,121 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+)
+
+// Deed is what choosing an option does.
+type Deed string
+
+// The deeds.
+const (
+	TryAgain Deed = "retry"     // another allowance of attempts, with what the person said
+	Accept   Deed = "accept"    // the work counts as it is
+	TakeOver Deed = "take over" // the loop ends; the files stay as they are
+	GiveUp   Deed = "give up"   // the loop ends; what it changed is undone
+)
+
+// Choice is one option of a question. It is stored: fields can be added, but
+// names must not change.
+type Choice struct {
+	Text string `json:"text"`
+	Do   Deed   `json:"do"`
+	// Answer is what the next attempt is told when a person chose this.
+	Answer string `json:"answer,omitempty"`
+	// Advice is true when the person is invited to add words of their own.
+	Advice bool `json:"advice,omitempty"`
+}
+
+// Question is what a person is asked.
+type Question struct {
+	Text    string
+	Choices []Choice
+}
+
+// Choices are the options after anything that stopped a loop. Green work can
+// also be accepted: a person may overrule a review, but not a red test.
+func Choices(green bool) []Choice {
+	return append([]Choice{{Text: "Try again, with guidance", Do: TryAgain, Advice: true}}, others(green)...)
+}
+
+func others(green bool) []Choice {
+	var list []Choice
+	if green {
+		list = append(list, Choice{Text: "Accept the work as it is", Do: Accept})
+	}
+	return append(list,
+		Choice{Text: "Take it over yourself: pawl stops, the files stay as they are", Do: TakeOver},
+		Choice{Text: "Give up: undo the changes", Do: GiveUp})
+}
+
+// Ask words the question after attempts that did not pass: what stands in the
+// way, the facts in conflict, and the options that settle it.
+func Ask(attempts int, last Outcome) Question {
+	lead := fmt.Sprintf("After %s", counted(attempts, "attempt"))
+	if !last.byReview() {
+		return askTests(lead, last)
+	}
+	what := last.Said
+	if what == "" && len(last.Found) > 0 {
+		what = last.Found[0].String()
+	}
+	if what != "" {
+		what = ": " + clip(oneLine(what), maxSummary)
+	}
+	if last.Review == Rejected {
+		return Question{lead + ", the tests pass and the review still rejects the work" + what + "\n\nIs the review right?", append([]Choice{{
+			Text: "Yes: try again with its feedback", Do: TryAgain, Advice: true, Answer: "The review is right: do what it asks.",
+		}}, others(true)...)}
+	}
+	return Question{lead + ", the tests pass, and the review has not decided" + what + "\n\nIs the work good?", Choices(true)}
+}
+
+func askTests(lead string, last Outcome) Question {
+	f, ok := conflict(last.Failure)
+	if !ok {
+		what := "the work still does not pass"
+		if h := headline(last.Failure); h != "" {
+			what += ": " + clip(oneLine(h), maxSummary)
+		}
+		return Question{fmt.Sprintf("%s, %s\n\nHow should it go on?", lead, what), Choices(false)}
+	}
+	where := strings.TrimSpace(strings.Join([]string{f.place(), f.Test}, " "))
+	if where != "" {
+		where = ": " + clip(where, maxSummary)
+	}
+	want, got := clip(oneLine(f.Expected), maxSummary), clip(oneLine(f.Received), maxSummary)
+	text := fmt.Sprintf("%s, the test still fails%s\n\nThe test expects: %s\nThe code gives: %s\n\nWhich is right?", lead, where, want, got)
+	return Question{text, append([]Choice{
+		{Text: fmt.Sprintf("What the test expects, %s: change the implementation", short(want)), Do: TryAgain, Advice: true,
+			Answer: "The test is right: it expects " + want + ". Change the implementation."},
+		{Text: fmt.Sprintf("What the code gives, %s: change the test", short(got)), Do: TryAgain, Advice: true,
+			Answer: "The implementation is right: it gives " + got + ". Change the test."},
+		{Text: "Neither: try again, with guidance", Do: TryAgain, Advice: true},
+	}, others(false)...)}
+}
+
+// conflict is the finding in which a test and the code disagree.
+func conflict(a *failure.Analysis) (Finding, bool) {
+	if a == nil {
+		return Finding{}, false
+	}
+	for _, item := range a.Items {
+		if item.Expected != "" && item.Received != "" && item.Expected != item.Received {
+			return Finding{Item: item}, true
+		}
+	}
+	return Finding{}, false
+}
+
+// short is a value as an option names it.
+func short(value string) string { return clip(value, 60) }
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

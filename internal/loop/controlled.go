@@ -1,0 +1,123 @@
+package loop
+
+import (
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/failure"
+)
+
+// control are the settings of iteration control for this run. The maximum is
+// the run's limit: an answer grants a fresh allowance.
+func (s *State) control() control.Settings {
+	set := control.Settings{RetryTestFail: true, RetryReviewReject: true, IncludeDiff: true, FeedbackMax: 500}
+	if s.Policy.Control != nil {
+		set = *s.Policy.Control
+	}
+	set.MaxIterations, set.Review = s.Limit, s.Policy.Review
+	return set
+}
+
+// outcome is the record as iteration control sees it.
+func (s *State) outcome(r *Record) control.Outcome {
+	o := control.Outcome{Attempt: control.Attempt{Number: s.Iteration, Tests: r.tests(), Review: control.Undecided}, Failure: r.Failure}
+	if v := r.Review; v != nil {
+		o.Review, o.Said, o.Found = v.Verdict, v.Summary, v.Items
+	}
+	return o
+}
+
+// tests says how the verification of an iteration ended. Gates alone never
+// pass: at least one that is required did, after an agent that ended well.
+func (r *Record) tests() control.Tests {
+	if r.RedGate() {
+		return control.Failed
+	}
+	if green, required := r.Green(); green && required > 0 && r.Valid() && r.Exit.Code == 0 {
+		return control.Passed
+	}
+	return control.NotTested
+}
+
+// passes is the end of controlled work: the tests pass, and so does the review.
+func (s *State) passes(r *Record) *Command {
+	if s.Policy.Kind != Controlled {
+		return nil
+	}
+	if action, _ := control.Decide(s.outcome(r).Attempt, s.control()); action != control.Proceed {
+		return nil
+	}
+	c := &Command{Status: Completed, Why: "the gates pass"}
+	if s.Policy.Review {
+		c.Why = "the gates pass, and the review approves"
+	}
+	return c
+}
+
+// escalates asks a person where nothing else can decide: the review of work
+// that is green otherwise has no verdict, or controlled work must not be tried
+// again by itself.
+func (s *State) escalates(r *Record) *Command {
+	if r.Outcome == Waited || r.cut() {
+		return nil
+	}
+	if s.Policy.Kind != Controlled {
+		if !s.Policy.Review || !r.awaitsReview() {
+			return nil
+		}
+		return s.askControl(r, "the review has not decided")
+	}
+	switch action, why := control.Decide(s.outcome(r).Attempt, s.control()); action {
+	case control.Review:
+		return s.askControl(r, "the review has not decided")
+	case control.Escalate:
+		if s.Limit > 0 && s.Iteration >= s.Limit {
+			return nil // the hard limits say it
+		}
+		return s.askControl(r, why)
+	}
+	return nil
+}
+
+// askControl is an escalation with the facts in conflict and the options.
+func (s *State) askControl(r *Record, why string) *Command {
+	q := control.Ask(s.Iteration, s.outcome(r))
+	return &Command{Status: Pending, Why: why, Question: s.question(q.Text, q.Choices)}
+}
+
+// bounded cuts the feedback of controlled work to what iteration control allows.
+func (s *State) bounded(f *Feedback, r *Record) {
+	if s.Policy.Kind != Controlled || r.Outcome != Failed || r.Failure == nil {
+		return
+	}
+	advice := control.Advise(s.outcome(r), s.control())
+	f.Items, f.Dropped = make([]failure.Item, 0, len(advice.Items)), advice.Dropped
+	f.Summary = advice.Summary
+	for _, found := range advice.Items {
+		f.Items = append(f.Items, found.Item)
+	}
+}
+
+// chosen carries out an option of the question that was asked, and reports
+// false when that is to try again.
+func (s *State) chosen(choice control.Choice) bool {
+	c := &Command{}
+	switch choice.Do {
+	case control.Accept:
+		c.Status, c.Why = Completed, "accepted by a person"
+	case control.TakeOver:
+		c.Status, c.Why = Stopped, "taken over by a person"
+	case control.GiveUp:
+		c.Status, c.Why = FailedRun, "given up by a person"
+	default:
+		return false
+	}
+	s.finish(c)
+	return true
+}
+
+// choice is option n of the question, 1-based; false when there is none.
+func (s *State) choice(n int) (control.Choice, bool) {
+	if s.Question == nil || n < 1 || n > len(s.Question.Choices) {
+		return control.Choice{}, false
+	}
+	return s.Question.Choices[n-1], true
+}
