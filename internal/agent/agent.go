@@ -52,7 +52,10 @@ type Event struct {
 	Command string    `json:"command,omitempty"` // what a shell tool runs
 	Files   []string  `json:"files,omitempty"`   // what a file tool touches
 	Failed  bool      `json:"failed,omitempty"`
-	Usage   Usage     `json:"usage,omitzero"`
+	// Digest tells a tool's arguments (of a start) or result (of an end) from
+	// others, see [Digest]; 0 is not known. It is not stored.
+	Digest uint64 `json:"-"`
+	Usage  Usage  `json:"usage,omitzero"`
 	// Cumulative: Usage is the run's total and replaces what was added up.
 	Cumulative bool `json:"cumulative,omitempty"`
 	// Estimate: Usage is guessed from the length of what was said. It counts

@@ -113,6 +113,9 @@ func fenceMarker(line []byte) string {
 
 // validCut returns the first n bytes or a little less, without half a rune.
 func validCut(s string, n int) string {
+	if n >= len(s) {
+		return s
+	}
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}

@@ -137,6 +137,7 @@ func (pl planner) build() (engine.Plan, error) {
 	}
 	plan := engine.Plan{
 		Kind: "procedure", Name: pl.name, Root: pl.c.Root, Safety: pl.safety(), Lease: pl.c.Loop.Lease.Std(), Environ: pl.a.env,
+		Guards: pl.guards(), MaxTurns: pl.c.Loop.MaxTurns, MaxOutput: int64(pl.c.Loop.MaxOutput),
 		Exe: exe, Args: []string{superviseCommand}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile), SnapshotKeep: time.Duration(pl.c.Snapshot.Keep),
 		Prices:  pl.prices(),
 		Protect: gate.Protect{Patterns: pl.c.Verification.Protect, Allow: pl.p.Allow, New: pl.c.Verification.ProtectNew},
@@ -182,6 +183,12 @@ func (pl planner) prices() agent.Prices {
 		all[model] = agent.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
 	}
 	return all
+}
+
+// guards end an agent that runs in circles.
+func (pl planner) guards() agent.Guards {
+	l := pl.c.Loop
+	return agent.Guards{Repeats: l.RepeatThreshold, EmptyCalls: l.MaxEmptyCalls, Retries: l.MaxRetries, RetryTime: l.RetryTimeout.Std()}
 }
 
 func (pl planner) safety() string {

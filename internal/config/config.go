@@ -75,6 +75,12 @@ type Loop struct {
 	StuckThreshold     int      `yaml:"stuck_threshold" default:"5" min:"0" doc:"Iterations without progress that count as stuck. 0 is off."`
 	PauseOnStuck       bool     `yaml:"pause_on_stuck" default:"false" doc:"Pause a stuck loop instead of warning."`
 	ThrashingThreshold int      `yaml:"thrashing_threshold" default:"5" min:"0" doc:"Failed iterations that touch the same file before the loop is stopped. 0 is off."`
+	RepeatThreshold    int      `yaml:"repeat_threshold" default:"30" min:"0" doc:"How often in a row an agent may take the same turns, with the same tool calls, results and words and without a changed file, before the iteration is ended. 0 is off."`
+	MaxEmptyCalls      int      `yaml:"max_empty_calls" default:"30" min:"0" doc:"Model calls in a row that bring nothing new before an iteration is ended. 0 is off."`
+	MaxRetries         int      `yaml:"max_retries" default:"20" min:"0" doc:"How often in a row an agent program may try failed model calls again by itself. 0 is no limit."`
+	RetryTimeout       Duration `yaml:"retry_timeout" default:"4m" doc:"How long an agent program may try failed model calls again by itself; then pawl waits for the provider. 0 is no limit."`
+	MaxTurns           int      `yaml:"max_turns" default:"1000" min:"0" doc:"Turns of an agent in one iteration. 0 is no limit."`
+	MaxOutput          Bytes    `yaml:"max_output" default:"2 GB" doc:"Output of an agent in one iteration, and four times what one message may have. 0 is no limit."`
 	MaxWaits           int      `yaml:"max_waits" default:"20" min:"0" doc:"Waits for a provider in a row before a person is asked."`
 	MaxWait            Duration `yaml:"max_wait" default:"6h" doc:"A longer wait that the provider names uses the fallback agent at once, or asks a person."`
 	Lease              Duration `yaml:"lease" default:"30s" min:"1s" doc:"How long an agent goes on when pawl is gone."`

@@ -149,7 +149,8 @@ func (d *Driver) job(c loop.Command, p place, size int64) (supervisor.Job, error
 	return supervisor.Job{
 		ID: jobID(c), Files: p.agent(), Args: start.Args, Dir: d.plan.Root,
 		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
-		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls)},
+		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Tools: a.toolsCount()},
+		Guards: a.guards(d.plan.Guards),
 	}, nil
 }
 
@@ -247,6 +248,9 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 		return &failure.Analysis{
 			Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-" + string(x.Ended), Summary: limit,
 		}
+	}
+	if a := guarded(x, d.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
+		return a
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,

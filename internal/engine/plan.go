@@ -24,6 +24,11 @@ type Plan struct {
 	Safety  string
 	// Prices let a cost limit work for programs that report tokens only.
 	Prices agent.Prices
+	// Guards end an agent that runs in circles; MaxTurns and MaxOutput bound
+	// turns and bytes of output of one iteration. 0 is no limit.
+	Guards    agent.Guards
+	MaxTurns  int
+	MaxOutput int64
 	// Lease is how long an agent goes on without pawl.
 	Lease time.Duration
 	// Environ is what agents and gates inherit, K=V.
@@ -50,6 +55,22 @@ type Agent struct {
 	// Idle is the user's own limit on silence; 0: the policy's, or what the
 	// program needs while it works.
 	Idle time.Duration
+}
+
+// guards are those that can judge the agent's output: the lines of a text are
+// no turns.
+func (a Agent) guards(g agent.Guards) agent.Guards {
+	if !a.Adapter.Structured() {
+		g.Repeats = 0
+	}
+	return g
+}
+
+// toolsCount is whether a tool that runs counts as life: where the program is
+// known, and the user did not say how long it may be silent.
+func (a Agent) toolsCount() bool {
+	_, known := a.Adapter.(agent.Patient)
+	return known && a.Idle == 0
 }
 
 // idle is how long the agent may be silent; 0 is without end.

@@ -172,14 +172,15 @@ func (r *Record) judge() Outcome {
 		return Neutral
 	case r.Exit.Ended == EndedTimeout && r.Commits > 0:
 		return Neutral
+	case r.Exit.Ended == EndedRetries && r.limited():
+		return Waited // the agent was waiting itself
 	case r.Exit.Ended != NotEnded:
 		return Failed
 	}
 	if ok, _ := r.Completes(); ok {
 		return Success
 	}
-	f := r.Failure
-	if f != nil && f.Provider && f.Kind == failure.Transient {
+	if r.limited() {
 		return Waited
 	}
 	switch {
@@ -191,6 +192,12 @@ func (r *Record) judge() Outcome {
 		return Neutral
 	}
 	return Success
+}
+
+// limited is true when a limit of the provider stopped the agent, which passes.
+func (r *Record) limited() bool {
+	f := r.Failure
+	return f != nil && f.Provider && f.Kind == failure.Transient
 }
 
 // remember folds the record into the guards and the history. An attempt that

@@ -53,6 +53,11 @@ const (
 	EndedCalls   Ended = "calls"
 	EndedTurns   Ended = "turns"
 	EndedLost    Ended = "lost" // the supervisor died too; what happened is not known
+
+	EndedRepeats  Ended = "repeats"  // the same turns again and again
+	EndedRequests Ended = "requests" // model calls that bring nothing new
+	EndedRetries  Ended = "retries"  // the program's own retries do not end
+	EndedOutput   Ended = "output"   // output, or one message, without end
 )
 
 // Terminal is how an agent's structured stream ended.
@@ -72,6 +77,8 @@ type Exit struct {
 	Signal   string   `json:"signal,omitempty"` // e.g. "killed"
 	Ended    Ended    `json:"ended,omitempty"`
 	Terminal Terminal `json:"terminal,omitempty"`
+	// Why says what was seen and what to do, where Ended is a guard's.
+	Why string `json:"why,omitempty"`
 }
 
 // Record is one iteration as the journal keeps it. What is stored outlives

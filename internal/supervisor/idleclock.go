@@ -12,6 +12,7 @@ type idleClock struct {
 	limit  time.Duration
 	root   string
 	seen   *atomic.Int64
+	alive  func() bool // a tool runs, whose silence does not count
 	timer  *time.Timer
 	looked chan bool // true: silent
 	next   time.Duration
@@ -19,8 +20,8 @@ type idleClock struct {
 	busy   chan struct{} // closed when the walk has ended; nil when there is none
 }
 
-func newIdleClock(job Job, seen *atomic.Int64) *idleClock {
-	c := &idleClock{limit: job.Limits.Idle, root: job.Watch, seen: seen, looked: make(chan bool, 1), cancel: func() {}}
+func newIdleClock(job Job, seen *atomic.Int64, alive func() bool) *idleClock {
+	c := &idleClock{limit: job.Limits.Idle, root: job.Watch, seen: seen, alive: alive, looked: make(chan bool, 1), cancel: func() {}}
 	c.timer = time.NewTimer(max(c.limit, time.Nanosecond))
 	if c.limit <= 0 {
 		c.timer.Stop()
@@ -30,7 +31,11 @@ func newIdleClock(job Job, seen *atomic.Int64) *idleClock {
 
 // look finds out whether the job is silent and says so on looked.
 func (c *idleClock) look() {
-	if left := c.left(time.Unix(0, c.seen.Load())); left > 0 || c.root == "" {
+	left := c.left(time.Unix(0, c.seen.Load()))
+	if left <= 0 && c.alive() {
+		left = c.limit
+	}
+	if left > 0 || c.root == "" {
 		c.next = left
 		c.looked <- left <= 0
 		return

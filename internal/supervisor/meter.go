@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -25,7 +26,11 @@ type meter struct {
 	totals  *agent.Collector
 	file    *process.Bounded
 	emit    func([]note)
-	pass    func(loop.Ended) // a limit was passed
+	pass    func(loop.Ended, string) // a limit was passed
+	dog     *watchdog
+	bytes   int64        // of stdout
+	silent  int64        // of them, since the last event that is known
+	noise   atomic.Int64 // bytes of stderr
 	passed  bool
 	problem string // the parser failed on the stream
 
@@ -34,8 +39,8 @@ type meter struct {
 	kept  bool   // an event goes to the file
 }
 
-func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.Ended)) *meter {
-	m := &meter{limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector()}
+func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.Ended, string)) *meter {
+	m := &meter{limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector(), dog: newWatchdog(job, pass)}
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
 	m.file = process.NewBounded(job.Files+".events.jsonl", eventsLimit)
@@ -45,8 +50,11 @@ func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.En
 
 // take feeds the next bytes of the stream.
 func (m *meter) take(p []byte) {
+	m.bytes += int64(len(p))
+	m.silent += int64(len(p))
 	m.guard(func() { _, _ = m.lines.Write(p) })
 	m.flush()
+	m.printed()
 }
 
 // flush passes on the events of one chunk together: an agent that prints a
@@ -88,12 +96,18 @@ func (m *meter) guard(feed func()) {
 func (m *meter) event(e agent.Event) {
 	m.totals.Add(e)
 	m.publish(e)
-	if !m.passed {
-		if why := m.over(); why != loop.NotEnded {
-			m.passed = true
-			m.pass(why)
-		}
+	if e.Kind != agent.Unknown {
+		m.silent = 0
 	}
+	if m.passed {
+		return
+	}
+	if why := m.over(); why != loop.NotEnded {
+		m.passed = true
+		m.pass(why, "")
+		return
+	}
+	m.dog.see(e)
 }
 
 func (m *meter) publish(e agent.Event) {

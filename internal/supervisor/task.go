@@ -39,7 +39,7 @@ type task struct {
 	emit    func([]note)
 	started time.Time
 
-	ending chan loop.Ended // why to end it; the first counts
+	ending chan verdict    // why to end it; the first counts
 	hurry  context.Context // done: no grace
 	rush   context.CancelFunc
 	seen   atomic.Int64
@@ -49,16 +49,19 @@ type task struct {
 func newTask(job Job, s *server) *task {
 	t := &task{
 		job: job, mark: s.mark, reaper: s.reaper, parsers: s.parsers, buffers: &s.buffers,
-		emit: s.emit, started: time.Now(), ending: make(chan loop.Ended, 1), logf: s.logf,
+		emit: s.emit, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
 	}
 	t.hurry, t.rush = context.WithCancel(context.Background())
 	return t
 }
 
 // end asks for the end of the job. Later reasons than the first do not count.
-func (t *task) end(why loop.Ended) {
+func (t *task) end(reason loop.Ended) { t.endFor(reason, "") }
+
+// endFor is end with what was seen and what to do, in words.
+func (t *task) endFor(reason loop.Ended, why string) {
 	select {
-	case t.ending <- why:
+	case t.ending <- verdict{reason: reason, why: why}:
 	default:
 	}
 }
@@ -106,10 +109,10 @@ func (t *task) perform(r *Result) error {
 	if err != nil {
 		return err
 	}
-	why := t.watch(child)
+	why := t.watch(child, o.meter)
 	r.Elapsed = time.Since(t.started)
 	r.Exit = exitOf(child)
-	r.Exit.Ended = why.reason
+	r.Exit.Ended, r.Exit.Why = why.reason, why.why
 	r.Killed = why.killed + t.cleanUp(child)
 	t.drain(o, r)
 	return nil
@@ -126,8 +129,9 @@ func (t *task) outputs() (*output, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the output of %s: %v", t.job.Args[0], err)
 		}
-		o.meter = newMeter(t.job, parser, t.emit, t.end)
+		o.meter = newMeter(t.job, parser, t.emit, t.endFor)
 		o.out.also = o.meter.take
+		o.err.also = o.meter.hear
 	}
 	return o, nil
 }
@@ -210,13 +214,20 @@ func (o *output) close() {
 // verdict is how the watch over a process ended.
 type verdict struct {
 	reason loop.Ended
+	why    string
 	killed int
 }
 
 // watch waits until the process has ended, by itself or at a limit.
-func (t *task) watch(child *process.Child) verdict {
-	idle := newIdleClock(t.job, &t.seen)
+func (t *task) watch(child *process.Child, m *meter) verdict {
+	var dog *watchdog
+	if m != nil {
+		dog = m.dog
+	}
+	idle := newIdleClock(t.job, &t.seen, func() bool { return t.alive(dog) })
 	defer idle.stop()
+	guards := newGuardian(dog)
+	defer guards.stop()
 	wall := make(<-chan time.Time)
 	if t.job.Limits.Wall > 0 {
 		timer := time.NewTimer(t.job.Limits.Wall)
@@ -229,13 +240,19 @@ func (t *task) watch(child *process.Child) verdict {
 			return verdict{}
 		case why := <-t.ending:
 			return t.terminate(child, why)
+		case trip := <-guards.doubts():
+			guards.settle(trip)
+		case at := <-guards.dues():
+			guards.wake(at)
+		case <-guards.timer.C:
+			guards.ask()
 		case <-wall:
-			return t.terminate(child, loop.EndedTimeout)
+			return t.terminate(child, verdict{reason: loop.EndedTimeout})
 		case <-idle.timer.C:
 			idle.look()
 		case silent := <-idle.looked:
 			if silent {
-				return t.terminate(child, loop.EndedIdle)
+				return t.terminate(child, verdict{reason: loop.EndedIdle})
 			}
 			idle.again()
 		}
@@ -243,19 +260,21 @@ func (t *task) watch(child *process.Child) verdict {
 }
 
 // terminate ends the whole tree while the process still runs.
-func (t *task) terminate(child *process.Child, why loop.Ended) verdict {
+func (t *task) terminate(child *process.Child, why verdict) verdict {
 	ended := t.reaper.Terminate(t.hurry, t.grace())
 	select {
 	case <-child.Done():
 	case <-time.After(stuckBound):
 		t.logf("%s does not end although it was killed; it is left behind", t.job.ID)
-		return verdict{reason: why, killed: ended.Killed}
+		why.killed = ended.Killed
+		return why
 	}
 	killed := ended.Killed
 	if child.Status().Signaled() && child.Status().Signal() == syscall.SIGKILL && killed > 0 {
 		killed-- // the process itself
 	}
-	return verdict{reason: why, killed: killed}
+	why.killed = killed
+	return why
 }
 
 // cleanUp ends what the process left behind.

@@ -17,6 +17,11 @@ type Limits struct {
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
 	Output int64         `json:"output,omitempty"` // bytes kept per stream, head and tail; 0 is 64 MiB
+	// Printed is the most bytes of output, kept or not; a quarter of it is the
+	// most for one message.
+	Printed int64 `json:"printed,omitempty"`
+	// Tools: the silence of a tool that runs does not count for Idle.
+	Tools bool `json:"tools,omitempty"`
 }
 
 // Job is one process to run. The ID is unique in a run: a job that is
@@ -43,6 +48,8 @@ type Job struct {
 	// Model that the program was told to use, for programs that do not name it.
 	Model  string `json:"model,omitempty"`
 	Limits Limits `json:"limits"`
+	// Guards end an agent that runs in circles.
+	Guards agent.Guards `json:"guards,omitzero"`
 }
 
 // Result is how a job ended.

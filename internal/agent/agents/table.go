@@ -114,6 +114,25 @@ a model without a price has an unknown cost.
 `
 
 const tail = `
+## Agents that run in circles
+
+Programs have loops of their own that never end: a model that takes the same turn again and again, calls that overflow
+each time, a connection that is tried for ever. Pawl ends such an iteration and says what it saw:
+
+| what is seen | key | default |
+|---|---|---|
+| the same turn, with the same tool calls, results and words, and no file changed between | ` + "`loop.repeat_threshold`" + ` | 30 times |
+| model calls that bring nothing new | ` + "`loop.max_empty_calls`" + ` | 30 |
+| the program's own retries, with nothing new between | ` + "`loop.max_retries`, `loop.retry_timeout`" + ` | 20, 4 minutes |
+| turns | ` + "`loop.max_turns`" + ` | 1000 |
+| output; one message may have a quarter of it | ` + "`loop.max_output`" + ` | 2 GB |
+| neither output nor a changed file | ` + "`loop.idle_timeout`, `agents.X.idle_timeout`" + ` | 10 minutes |
+
+After retries without end pawl waits for the provider as it does for any limit; after calls that overflow the next
+iteration is told to work with less. While a tool of a known program runs, its silence does not count as idle, up to the
+iteration's time limit, unless ` + "`agents.X.idle_timeout`" + ` is set. Agents that print plain text take no turns that
+could be compared.
+
 ## Any other program
 
 ` + "`command`" + ` runs any program with the prompt on stdin, or with ` + "`{prompt}`, `{prompt_file}` and `{model}`" + ` in its arguments.

@@ -1,6 +1,10 @@
 package claude
 
-import "github.com/pawl-dev/pawl/internal/agent"
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+)
 
 // Facts are what was measured.
 func (Adapter) Facts() agent.Facts {
@@ -21,3 +25,7 @@ func (Adapter) Facts() agent.Facts {
 		},
 	}
 }
+
+// IdleTimeout is nothing special: the start and end of each tool are told, so
+// that the silence between is known for what it is.
+func (Adapter) IdleTimeout() time.Duration { return 0 }

@@ -129,7 +129,7 @@ func (p *Parser) block(b []byte, sub bool) int {
 	case "tool_use", "server_tool_use":
 		tool := clip(jsonline.String(name), 200)
 		p.tools.Add(jsonline.String(id), tool)
-		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: tool}
+		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: tool, Digest: agent.Digest(input)}
 		describe(&e, input)
 		p.emit(e)
 		return len(input)
@@ -160,7 +160,7 @@ func describe(e *agent.Event, input []byte) {
 func (p *Parser) user(l line) {
 	sub := !jsonline.Null(l.parent)
 	jsonline.Array(jsonline.Get(l.message, "content"), func(block []byte) bool {
-		var kind, id, failed []byte
+		var kind, id, failed, content []byte
 		jsonline.Object(block, func(key, v []byte) bool {
 			switch string(key) {
 			case "type":
@@ -169,11 +169,13 @@ func (p *Parser) user(l line) {
 				id = v
 			case "is_error":
 				failed = v
+			case "content":
+				content = v
 			}
 			return true
 		})
 		if jsonline.String(kind) == "tool_result" {
-			p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: jsonline.True(failed),
+			p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: jsonline.True(failed), Digest: agent.Digest(content),
 				Tool: p.tools.Value(jsonline.String(id))})
 		}
 		return true

@@ -124,11 +124,13 @@ func (p *Parser) content(end bool, b []byte) {
 		}
 	case "tool":
 		if end {
-			p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(jsonline.Get(b, "toolName"), maxName), Failed: broken(b)})
+			p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(jsonline.Get(b, "toolName"), maxName), Failed: broken(b), Digest: agent.Digest(jsonline.Get(b, "output"))})
 			return
 		}
 		e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(jsonline.Get(b, "toolName"), maxName)}
-		describe(&e, jsonline.Get(b, "input"))
+		input := jsonline.Get(b, "input")
+		e.Digest = agent.Digest(input)
+		describe(&e, input)
 		p.emit(e)
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "content/" + kind})

@@ -129,6 +129,7 @@ func (p *Parser) said(e agent.Event) {
 type item struct {
 	id, kind, status                     string
 	text, command, changes, server, tool []byte
+	args, result                         []byte
 }
 
 func readItem(b []byte) item {
@@ -151,6 +152,10 @@ func readItem(b []byte) item {
 			it.server = v
 		case "tool":
 			it.tool = v
+		case "arguments", "query":
+			it.args = v
+		case "aggregated_output", "result":
+			it.result = v
 		}
 		return true
 	})
@@ -172,6 +177,15 @@ func (it item) name() string {
 	return ""
 }
 
+// digest is of what the tool was asked. A change of files is told without its
+// content, so that it is like no other.
+func (it item) digest() uint64 {
+	if it.args != nil {
+		return agent.Digest(it.args)
+	}
+	return agent.Digest(it.command)
+}
+
 func (p *Parser) started(it item) {
 	name := it.name()
 	if name == "" {
@@ -185,7 +199,7 @@ func (p *Parser) started(it item) {
 }
 
 func (p *Parser) begin(it item, name string) {
-	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: jsonline.Short(it.command, maxCommand)}
+	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: jsonline.Short(it.command, maxCommand), Digest: it.digest()}
 	jsonline.Array(it.changes, func(change []byte) bool {
 		if path := jsonline.String(jsonline.Get(change, "path")); path != "" && len(path) <= 4096 {
 			e.Files = append(e.Files, path)
@@ -204,7 +218,7 @@ func (p *Parser) completed(it item) {
 			p.begin(it, name)
 		}
 		p.due = true
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: it.status == "failed" || it.status == "declined"})
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(it.result), Failed: it.status == "failed" || it.status == "declined"})
 		return
 	}
 	switch it.kind {

@@ -94,7 +94,7 @@ func (p *Parser) event(name string, data []byte) {
 	case "tool.execution_start":
 		p.tool(data)
 	case "tool.execution_complete":
-		p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub(data), Failed: !jsonline.True(jsonline.Get(data, "success")),
+		p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub(data), Failed: !jsonline.True(jsonline.Get(data, "success")), Digest: agent.Digest(jsonline.Get(data, "result")),
 			Tool: p.tools.Value(jsonline.Short(jsonline.Get(data, "toolCallId"), maxName))})
 	case "model.call_failure", "assistant.turn_retry", "session.error", "abort":
 		p.trouble(name, data)
@@ -133,8 +133,10 @@ func (p *Parser) message(data []byte) {
 
 func (p *Parser) tool(data []byte) {
 	e := agent.Event{Kind: agent.ToolStart, Sub: sub(data), Tool: jsonline.Short(jsonline.Get(data, "toolName"), maxName)}
+	args := jsonline.Get(data, "arguments")
+	e.Digest = agent.Digest(args)
 	p.tools.Add(jsonline.Short(jsonline.Get(data, "toolCallId"), maxName), e.Tool)
-	jsonline.Object(jsonline.Get(data, "arguments"), func(key, v []byte) bool {
+	jsonline.Object(args, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
 			e.Command = jsonline.Short(v, maxText)

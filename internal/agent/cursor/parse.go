@@ -87,7 +87,9 @@ func (p *Parser) tool(b []byte) {
 	switch subtype := jsonline.Short(jsonline.Get(b, "subtype"), 50); subtype {
 	case "started":
 		e := agent.Event{Kind: agent.ToolStart, Tool: name}
-		jsonline.Object(jsonline.Get(call, "args"), func(key, v []byte) bool {
+		args := jsonline.Get(call, "args")
+		e.Digest = agent.Digest(args)
+		jsonline.Object(args, func(key, v []byte) bool {
 			switch string(key) {
 			case "command":
 				e.Command = jsonline.Short(v, maxCommand)
@@ -101,7 +103,8 @@ func (p *Parser) tool(b []byte) {
 		p.said = false
 		p.emit(e)
 	case "completed":
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: failedResult(jsonline.Get(call, "result"))})
+		result := jsonline.Get(call, "result")
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: failedResult(result), Digest: agent.Digest(result)})
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "tool_call/" + subtype})
 	}

@@ -31,7 +31,7 @@ func NewParser() *Parser { return &Parser{} }
 type line struct {
 	kind, subtype, session, role, id, message, messageID []byte
 	text, tool, params, isError, source, usage, turns    []byte
-	final, model                                         []byte
+	final, model, value                                  []byte
 }
 
 func (l *line) field(key, v []byte) bool {
@@ -68,6 +68,8 @@ func (l *line) field(key, v []byte) bool {
 		l.final = v
 	case "model":
 		l.model = v
+	case "value":
+		l.value = v
 	}
 	return true
 }
@@ -98,7 +100,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.part(l.messageID)
 		p.call(l)
 	case "tool_result":
-		emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(l.tool, maxName), Failed: jsonline.True(l.isError)})
+		emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(l.tool, maxName), Failed: jsonline.True(l.isError), Digest: agent.Digest(l.value)})
 	case "error":
 		p.error(l)
 	case "completion":
@@ -140,7 +142,7 @@ func (p *Parser) part(id []byte) {
 }
 
 func (p *Parser) call(l line) {
-	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName)}
+	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName), Digest: agent.Digest(l.params)}
 	jsonline.Object(l.params, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":

@@ -153,3 +153,7 @@ func (Adapter) Facts() agent.Facts {
 		},
 	}
 }
+
+// IdleTimeout is nothing special: the start and end of each tool are told, so
+// that the silence between is known for what it is.
+func (Adapter) IdleTimeout() time.Duration { return 0 }

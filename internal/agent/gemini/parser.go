@@ -38,7 +38,7 @@ func NewParser() *Parser { return &Parser{message: agent.NewTail(agent.MessageCa
 // line is the top level of one line.
 type line struct {
 	kind, role, content, delta, session, model []byte
-	tool, id, parameters, status               []byte
+	tool, id, parameters, status, output       []byte
 	severity, message, err, stats              []byte
 }
 
@@ -64,6 +64,8 @@ func (l *line) field(key, value []byte) bool {
 		l.parameters = value
 	case "status":
 		l.status = value
+	case "output":
+		l.output = value
 	case "severity":
 		l.severity = value
 	case "message":
@@ -106,7 +108,8 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.begin(l)
 	case "tool_result":
 		p.due = true
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tool(jsonline.Short(l.id, maxName)), Failed: jsonline.Short(l.status, maxName) == "error"})
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tool(jsonline.Short(l.id, maxName)),
+			Failed: jsonline.Short(l.status, maxName) == "error", Digest: agent.Digest(l.output)})
 	case "error":
 		p.notice(l)
 	case "result":
@@ -167,7 +170,7 @@ func (p *Parser) answer(e agent.Event) {
 
 func (p *Parser) begin(l line) {
 	p.ended = false
-	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName)}
+	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName), Digest: agent.Digest(l.parameters)}
 	p.calls[p.next] = call{jsonline.Short(l.id, maxName), e.Tool}
 	p.next = (p.next + 1) % maxCalls
 	jsonline.Object(l.parameters, func(key, v []byte) bool {

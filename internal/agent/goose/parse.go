@@ -128,7 +128,7 @@ func (p *Parser) content(b []byte, model bool) {
 		p.say()
 		p.request(b)
 	case "toolResponse":
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(jsonline.Short(jsonline.Get(b, "id"), maxName)),
+		p.emit(agent.Event{Kind: agent.ToolEnd, Digest: agent.Digest(jsonline.Get(b, "toolResult")), Tool: p.tools.Value(jsonline.Short(jsonline.Get(b, "id"), maxName)),
 			Failed: bytes.Contains(b, failedStatus) || bytes.Contains(b, failedCall)})
 	case "image", "redactedThinking", "toolConfirmationRequest", "actionRequired", "systemNotification":
 	default:
@@ -140,7 +140,9 @@ func (p *Parser) request(b []byte) {
 	call := jsonline.Get(b, "toolCall", "value")
 	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(jsonline.Get(call, "name"), maxName)}
 	p.tools.Add(jsonline.Short(jsonline.Get(b, "id"), maxName), e.Tool)
-	jsonline.Object(jsonline.Get(call, "arguments"), func(key, v []byte) bool {
+	args := jsonline.Get(call, "arguments")
+	e.Digest = agent.Digest(args)
+	jsonline.Object(args, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
 			e.Command = jsonline.Short(v, maxText)

@@ -147,7 +147,7 @@ func (p *Parser) tool(part []byte, sub bool) {
 		return true
 	})
 	var status string
-	var input, metadata []byte
+	var input, metadata, output []byte
 	jsonline.Object(state, func(key, v []byte) bool {
 		switch string(key) {
 		case "status":
@@ -156,10 +156,12 @@ func (p *Parser) tool(part []byte, sub bool) {
 			input = v
 		case "metadata":
 			metadata = v
+		case "output", "error":
+			output = v
 		}
 		return true
 	})
-	e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: jsonline.Short(name, maxName)}
+	e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: jsonline.Short(name, maxName), Digest: agent.Digest(input)}
 	jsonline.Object(input, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
@@ -174,7 +176,7 @@ func (p *Parser) tool(part []byte, sub bool) {
 	p.stand(begun, sub)
 	p.emit(e)
 	failed := status == "error" || jsonline.Int(jsonline.Get(metadata, "exit")) != 0
-	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: e.Tool, Failed: failed})
+	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: e.Tool, Failed: failed, Digest: agent.Digest(output)})
 }
 
 // step takes the end of a step, which is one model call.

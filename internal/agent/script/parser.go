@@ -44,7 +44,11 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		emit(agent.Event{Kind: agent.Unknown, Text: "not a line of JSON"})
 		return
 	}
-	emit(p.event(kind, f))
+	e := p.event(kind, f)
+	if e.Kind == agent.ToolStart || e.Kind == agent.ToolEnd {
+		e.Digest = agent.Digest(b)
+	}
+	emit(e)
 }
 
 // Close reports a stream that ended without its terminal event.

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// guarded is the failure of an agent that a guard on its stream ended; nil for
+// any other end. What the provider said decides what is to be done about
+// calls that lead nowhere; the rest is for the agent to do otherwise.
+func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *failure.Analysis {
+	seen, advice := x.Why, ""
+	if i := strings.LastIndex(x.Why, "; "); i >= 0 {
+		seen, advice = x.Why[:i], x.Why[i+2:]
+	}
+	a := failure.Analysis{
+		Class: failure.NoProgress, Kind: failure.Work, Severity: failure.Medium,
+		Fingerprint: "guard-" + string(x.Ended), Summary: line(seen), Actions: []string{advice},
+	}
+	switch x.Ended {
+	case loop.EndedRepeats, loop.EndedOutput:
+		return &a
+	case loop.EndedRequests, loop.EndedRetries:
+	default:
+		return nil
+	}
+	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now})
+	switch {
+	case len(errs) > 0 && said.Class != failure.Unknown:
+		said.Summary, said.Fingerprint = a.Summary, a.Fingerprint+"-"+string(said.Class)
+		said.Actions = append(a.Actions, said.Actions...)
+		return &said
+	case x.Ended == loop.EndedRetries:
+		a.Class, a.Kind, a.Transient = failure.ServiceUnavailable, failure.Transient, true
+	}
+	return &a
+}
+
+// line cuts a message to what a summary holds.
+func line(s string) string {
+	const most = 200
+	runes := []rune(s)
+	for len(string(runes)) > most {
+		runes = runes[:len(runes)-1]
+	}
+	return string(runes)
+}
