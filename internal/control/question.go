@@ -16,6 +16,8 @@ const (
 	Accept   Deed = "accept"    // the work counts as it is
 	TakeOver Deed = "take over" // the loop ends; the files stay as they are
 	GiveUp   Deed = "give up"   // the loop ends; what it changed is undone
+	// ReviewAgain lets the reviewing agent look once more.
+	ReviewAgain Deed = "review again"
 )
 
 // Choice is one option of a question. It is stored: fields can be added, but
@@ -49,6 +51,19 @@ func others(green bool) []Choice {
 	return append(list,
 		Choice{Text: "Take it over yourself: pawl stops, the files stay as they are", Do: TakeOver},
 		Choice{Text: "Give up: undo the changes", Do: GiveUp})
+}
+
+// Verdicts are the options on green work that waits for its review. again
+// offers another look by an agent.
+func Verdicts(again bool) []Choice {
+	list := []Choice{
+		{Text: "Approve the work", Do: Accept},
+		{Text: "Reject it, and say what must change", Do: TryAgain, Advice: true},
+	}
+	if again {
+		list = append(list, Choice{Text: "Let the agent review it again", Do: ReviewAgain})
+	}
+	return append(list, others(false)...)
 }
 
 // Ask words the question after attempts that did not pass: what stands in the

@@ -45,11 +45,7 @@ func (s *State) passes(r *Record) *Command {
 	if action, _ := control.Decide(s.outcome(r).Attempt, s.control()); action != control.Proceed {
 		return nil
 	}
-	c := &Command{Status: Completed, Why: "the gates pass"}
-	if s.Policy.Review {
-		c.Why = "the gates pass, and the review approves"
-	}
-	return c
+	return &Command{Status: Completed, Why: r.approval("the gates pass")}
 }
 
 // escalates asks a person where nothing else can decide: the review of work

@@ -30,36 +30,46 @@ func (s *State) decide(e *Event) {
 	} else {
 		s.Attempts++
 	}
-	s.remember(&r)
-	if stopped {
-		s.Recent[len(s.Recent)-1].Cut = true
-	}
-	if c := s.ending(&r); c != nil {
-		s.conclude(c, &r)
+	if s.mustReview(&r) {
+		s.Held = &Held{Record: r}
+		s.review(e, "the work is green")
 		return
 	}
-	warnings := s.warnings(&r)
+	s.settle(e, &r)
+}
+
+// settle decides by an iteration that is judged, its review included.
+func (s *State) settle(e *Event, r *Record) {
+	s.remember(r)
+	if s.StopAsked != NoCause {
+		s.Recent[len(s.Recent)-1].Cut = true
+	}
+	if c := s.ending(r); c != nil {
+		s.conclude(c, r)
+		return
+	}
+	warnings := s.warnings(r)
 	s.Warned = s.Warned || s.nearCost()
-	if c := s.guard(&r); c != nil {
+	if c := s.guard(r); c != nil {
 		if c.Guard != GuardStuck {
 			c.Warnings = warnings
 		}
-		s.conclude(c, &r)
+		s.conclude(c, r)
 		return
 	}
 	if r.Outcome == Waited {
-		s.wait(e, &r)
+		s.wait(e, r)
 		return
 	}
-	if c := s.permanent(&r); c != nil {
-		s.conclude(c, &r)
+	if c := s.permanent(r); c != nil {
+		s.conclude(c, r)
 		return
 	}
 	if s.PauseAsked {
 		s.finish(&Command{Status: Paused, Why: "paused at the end of the iteration"})
 		return
 	}
-	s.again(e, &r, warnings)
+	s.again(e, r, warnings)
 }
 
 // conclude finishes with an iteration whose end leads no further. A question
@@ -247,9 +257,9 @@ func (s *State) said(r *Record) *Command {
 		return &Command{Status: Blocked, Why: why, Question: s.question(why+"\n\nHow should it go on?", control.Choices(false))}
 	}
 	if ok, warning := r.Completes(); ok && (!s.Policy.Review || r.Review != nil) {
-		c := &Command{Status: Completed, Why: "COMPLETE, and the gates pass"}
+		c := &Command{Status: Completed, Why: "COMPLETE, " + r.approval("and the gates pass")}
 		if len(r.Gates) == 0 {
-			c.Why = "COMPLETE; no verification configured"
+			c.Why = "COMPLETE; " + r.approval("no verification configured")
 		}
 		if warning != "" {
 			c.Warnings = []string{warning}
@@ -266,10 +276,11 @@ func (s *State) said(r *Record) *Command {
 }
 
 // limits are the hard ones: iterations, wall clock, cost. r is the iteration
-// that just ended, nil between two sessions.
+// that just ended, nil between two sessions. What is held is used up already,
+// so its review is no further iteration.
 func (s *State) limits(r *Record) *Command {
 	p := &s.Policy
-	if s.Limit > 0 && s.Iteration >= s.Limit {
+	if s.Limit > 0 && s.Iteration >= s.Limit && s.Held == nil {
 		return s.atMaximum(r)
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
@@ -292,7 +303,9 @@ func (s *State) atMaximum(r *Record) *Command {
 	switch s.Policy.Kind {
 	case Procedure:
 		c := &Command{Status: Completed, Why: why}
-		if s.Red {
+		if r != nil && r.rejected() {
+			c.Warnings = []string{"the review rejected the last iteration; the work may not be done"}
+		} else if s.Red {
 			c.Warnings = []string{"the last iteration's gates were red; the work may not be done"}
 		} else if n := len(s.Recent); n > 0 && s.Recent[n-1].Outcome == Failed {
 			c.Warnings = []string{"the last iteration failed; the work may not be done"}

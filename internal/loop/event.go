@@ -14,6 +14,7 @@ const (
 	PauseAsked     EventKind = "pause asked"
 	StopAsked      EventKind = "stop asked" // Cause
 	Resumed        EventKind = "resumed"    // Policy: limits as they are now
+	Reviewed       EventKind = "reviewed"   // For, Review of one try
 	Recovered      EventKind = "recovered"  // For, Record of what is known: the iteration in flight was lost
 )
 
@@ -25,6 +26,7 @@ type Event struct {
 	// For is the Seq of the command that the event answers.
 	For    int     `json:"for,omitempty"`
 	Record *Record `json:"record,omitempty"`
+	Review *Review `json:"review,omitempty"`
 	Policy *Policy `json:"policy,omitempty"`
 	Text   string  `json:"text,omitempty"`
 	// Choice is the number of the option that a person chose, 1-based; 0 when
@@ -40,6 +42,7 @@ type CommandKind string
 const (
 	NoCommand CommandKind = ""
 	Run       CommandKind = "run"    // Iteration, Attempt, Agent, Strategy, Feedback, Limits, Rewind
+	RunReview CommandKind = "review" // Iteration, Attempt, Review, Agent, Limits
 	Wait      CommandKind = "wait"   // Until
 	Ask       CommandKind = "ask"    // Status, Question
 	Finish    CommandKind = "finish" // Status, Question when a person is needed
@@ -61,6 +64,8 @@ type Command struct {
 	// Rewind is the iteration whose snapshot the tree is put back to first; 0: none.
 	Rewind       int  `json:"rewind,omitempty"`
 	SkipOptional bool `json:"skip_optional,omitempty"`
+	// Review is the number of the try, 1-based.
+	Review int `json:"review,omitempty"`
 
 	Until time.Time `json:"until,omitzero"`
 

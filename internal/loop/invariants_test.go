@@ -3,6 +3,7 @@ package loop_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ func FuzzStep(f *testing.F) {
 		f.Add(kind, byte(9), byte(0), byte(3), repeat(33, 20)) // cost
 		f.Add(kind, byte(9), byte(0), byte(0), repeat(4, 60))  // waits
 		f.Add(kind, byte(9), byte(0), byte(0), repeat(1, 20))  // breaker
+		f.Add(kind|32, byte(9), byte(0), byte(9), []byte{6, 0, 6, 1, 6, 2, 6, 2, 9, 6, 4, 4, 4, 4, 10, 9, 6, 7, 0, 11, 3, 8, 12, 6, 5, 15, 0})
+		f.Add(kind|96, byte(9), byte(0), byte(0), []byte{6, 9, 10, 6, 15, 11, 9, 6, 10})
 		f.Add(kind, byte(2), byte(3), byte(2), []byte{0, 7, 8, 9, 10, 11, 12, 13, 14, 15, 4, 5, 7, 12, 1, 1, 1, 12, 2, 3})
 	}
 	f.Fuzz(func(t *testing.T, kind, limit, clock, money byte, script []byte) {
@@ -52,6 +55,10 @@ func randomPolicy(kind, limit, clock, money byte) loop.Policy {
 	}
 	p.MaxWaits = 3
 	p.PauseOnStuck = kind&16 != 0
+	p.Review = kind&32 != 0
+	if kind&64 != 0 {
+		p.Reviewer = loop.Person
+	}
 	if clock&1 != 0 {
 		p.Timeout = 50 * time.Second
 	}
@@ -82,7 +89,8 @@ func (w *world) event(b byte, p loop.Policy) loop.Event {
 	case 8:
 		return loop.Event{Kind: loop.PauseAsked}
 	case 9, 10:
-		return loop.Event{Kind: loop.Answered, Text: "go on"}
+		answers := []string{"approve", "reject: why", "again", "go on"}
+		return loop.Event{Kind: loop.Answered, Text: answers[(b>>4+b&1)&3]}
 	case 11, 12:
 		return loop.Event{Kind: loop.Resumed, Policy: &p}
 	case 13:
@@ -92,7 +100,27 @@ func (w *world) event(b byte, p loop.Policy) loop.Event {
 		w.at = w.s.Command.Until
 		return loop.Event{Kind: loop.WaitOver, For: w.s.Command.Seq}
 	}
+	if w.s.Command.Kind == loop.RunReview {
+		return loop.Event{Kind: loop.Reviewed, For: w.s.Command.Seq, Review: w.review(b)}
+	}
 	return loop.Event{Kind: loop.IterationEnded, For: w.s.Command.Seq, Record: w.record(b, loop.Exit{Code: int(b & 1)})}
+}
+
+func (w *world) review(b byte) *loop.Review {
+	v := &loop.Review{Verdict: loop.Undecided, Agent: "codex", Cost: loop.MicroUSD(b>>5) * 1_000_000, CostSource: "reported", Tries: 1}
+	switch b & 15 {
+	case 0, 6:
+		v.Verdict = loop.Approved
+	case 1, 14:
+		v.Verdict = loop.Rejected
+	case 3:
+		v.Ended = loop.EndedStop
+	case 4:
+		v.Failure = &failure.Analysis{Class: failure.RateLimit, Kind: failure.Transient, Provider: true}
+	case 5:
+		v.Failure = &failure.Analysis{Class: failure.MissingCommand, Kind: failure.Permanent}
+	}
+	return v
 }
 
 func (w *world) record(b byte, exit loop.Exit) *loop.Record {
@@ -177,6 +205,13 @@ func (w *world) check(before, after loop.State, e loop.Event, c loop.Command) {
 		if p.TaskTimeout > 0 && (after.Spent.Active >= p.TaskTimeout || c.Limits.Wall > p.TaskTimeout-after.Spent.Active) {
 			t.Fatalf("iteration of %s with %s of %s used", c.Limits.Wall, after.Spent.Active, p.TaskTimeout)
 		}
+	case loop.RunReview:
+		if after.Status != loop.Running || after.Held == nil || c.Iteration != after.Iteration || c.Review != after.Held.Tries {
+			t.Fatalf("try %d of a review of iteration %d after %d, held %v, the run is %s", c.Review, c.Iteration, after.Iteration, after.Held != nil, after.Status)
+		}
+		if p.MaxCost >= 0 && (c.Limits.Cost <= 0 || c.Limits.Cost > p.MaxCost-after.Spent.Cost) {
+			t.Fatalf("review for %d with %d of %d spent", c.Limits.Cost, after.Spent.Cost, p.MaxCost)
+		}
 	case loop.Wait:
 		if after.Status != loop.Waiting || !c.Until.After(e.At) || after.Waits > p.MaxWaits {
 			t.Fatalf("wait %d until %s at %s", after.Waits, c.Until, e.At)
@@ -185,6 +220,9 @@ func (w *world) check(before, after loop.State, e loop.Event, c loop.Command) {
 		if after.Status.Active() || after.Status == "" || c.Why == "" {
 			t.Fatalf("%s with status %q and reason %q", c.Kind, after.Status, c.Why)
 		}
+	}
+	if after.Status == loop.Completed && p.Review && strings.Contains(c.Why, "the gates pass") && !strings.HasSuffix(c.Why, " approves") {
+		t.Fatalf("completed without a review: %s", c.Why)
 	}
 	if after.Status == loop.Completed && e.Record != nil && e.Record.RedGate() && after.Iteration < after.Limit {
 		t.Fatal("completed on a red gate before the maximum")

@@ -42,6 +42,14 @@ type Review struct {
 	Cost       MicroUSD `json:"cost_micro_usd,omitempty"`
 	CostSource string   `json:"cost_source,omitempty"` // as in Record
 	Calls      int      `json:"calls,omitempty"`
+
+	// Tries is how often the agent was started for it; 0 for a person's.
+	Tries int `json:"tries,omitempty"`
+	// Ended is set when pawl ended the reviewing agent.
+	Ended Ended `json:"ended,omitempty"`
+	// Reverted are files that the reviewer changed although it may not, and
+	// that were put back; at most 100.
+	Reverted []string `json:"reverted,omitempty"`
 }
 
 // Rejection is the failure that a rejecting review makes of an iteration, most
@@ -79,6 +87,11 @@ func (r *Record) awaitsReview() bool {
 	if r.Review != nil && r.Review.Verdict != Undecided {
 		return false
 	}
-	green, _ := r.Green()
-	return green && r.claimsComplete()
+	bare := *r
+	bare.Review = nil
+	ok, _ := bare.Completes()
+	return ok
 }
+
+// Person is the reviewer of a policy, or who reviewed, when it is no agent.
+const Person = "person"

@@ -54,6 +54,9 @@ type Policy struct {
 	// Control is iteration control for the kind Controlled; nil is its
 	// defaults. Its maximum is MaxIterations, its review is Review.
 	Control *control.Settings `json:"control,omitempty"`
+	// Reviewer is the agent that reviews, or [Person]; empty: the program of
+	// the author, in a fresh process.
+	Reviewer string `json:"reviewer,omitempty"`
 }
 
 // NoLimit is an amount without a limit.
@@ -129,6 +132,10 @@ type State struct {
 	Fallback int            `json:"fallback,omitempty"` // how many of Policy.Fallback were moved on to
 	Waits    int            `json:"waits,omitempty"`    // in a row
 	Warned   bool           `json:"warned,omitempty"`   // of 80 % of the cost
+
+	// Held is the iteration that waits for its review. It is used up, but not
+	// yet decided.
+	Held *Held `json:"held,omitempty"`
 
 	StopAsked  Cause     `json:"stop_asked,omitempty"`
 	PauseAsked bool      `json:"pause_asked,omitempty"`

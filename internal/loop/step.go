@@ -29,6 +29,8 @@ func (s *State) take(e *Event) {
 		s.start(e)
 	case IterationEnded, Recovered:
 		s.iterationEnded(e)
+	case Reviewed:
+		s.reviewed(e)
 	case WaitOver:
 		s.waitOver(e)
 	case Answered:
@@ -94,14 +96,18 @@ func (s *State) spend(e *Event) {
 	s.Spent.TokensIn += max(0, r.TokensIn)
 	s.Spent.TokensOut += max(0, r.TokensOut)
 	s.Spent.Calls += max(0, r.Calls)
-	if v := r.Review; v != nil {
-		s.Spent.Active += max(0, v.Elapsed)
-		s.Spent.Cost += max(0, v.Cost)
-		s.Spent.CostKnown = s.Spent.CostKnown || (v.CostSource != "none" && v.CostSource != "")
-		s.Spent.TokensIn += max(0, v.TokensIn)
-		s.Spent.TokensOut += max(0, v.TokensOut)
-		s.Spent.Calls += max(0, v.Calls)
+	if r.Review != nil {
+		s.spendReview(r.Review)
 	}
+}
+
+func (s *State) spendReview(v *Review) {
+	s.Spent.Active += max(0, v.Elapsed)
+	s.Spent.Cost += max(0, v.Cost)
+	s.Spent.CostKnown = s.Spent.CostKnown || (v.CostSource != "none" && v.CostSource != "")
+	s.Spent.TokensIn += max(0, v.TokensIn)
+	s.Spent.TokensOut += max(0, v.TokensOut)
+	s.Spent.Calls += max(0, v.Calls)
 }
 
 // tick lets the wall clock of an active run go on to at.
@@ -119,6 +125,10 @@ func (s *State) waitOver(e *Event) {
 	s.tick(e.At)
 	if c := s.limits(nil); c != nil {
 		s.finish(c)
+		return
+	}
+	if s.Held != nil {
+		s.review(e, "the wait is over")
 		return
 	}
 	again := &s.Command
@@ -173,6 +183,10 @@ func (s *State) answered(e *Event) {
 	default:
 		return
 	}
+	if s.Held != nil {
+		s.personReviewed(e)
+		return
+	}
 	f := &Feedback{Iteration: s.Iteration, Answer: e.Text}
 	if e.Choice != 0 {
 		choice, ok := s.choice(e.Choice)
@@ -211,6 +225,10 @@ func (s *State) resumed(e *Event) {
 	}
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	s.StopAsked, s.PauseAsked = NoCause, false
+	if s.Held != nil {
+		s.review(e, "the run goes on with its review")
+		return
+	}
 	f := s.lastFeedback()
 	if q != nil && len(f.Items) == 0 {
 		f.Items, f.Step = q.Items, q.Step

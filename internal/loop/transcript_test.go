@@ -28,6 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 //	start KIND [max=N] [breaker=N] [cost=USD] [timeout=D] [tasktime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
 //	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
 //	    … [review=approve|reject:why|pending:why] [expected=V received=V]
+//	review approve|reject:why|silent [failed=CLASS] [resets=D] [ended=E] [usd=C] [after=D]
 //	wait-over · answer TEXT · choose N [TEXT] · pause · stop [CAUSE] · resume [max=N] [cost=USD] · lost · again (the last event once more)
 //
 // A gate with "?" is optional. Times pass with after=D (default 10s an iteration).
@@ -120,7 +121,7 @@ func (p *player) event(line string) string {
 
 func (p *player) read(verb, line string, args map[string]string) (loop.Event, bool) {
 	after := args["after"]
-	if after == "" && (verb == "end" || verb == "lost") {
+	if after == "" && (verb == "end" || verb == "lost" || verb == "review") {
 		after = "10s"
 	}
 	elapsed, _ := time.ParseDuration(after)
@@ -131,6 +132,8 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 		return loop.Event{Kind: loop.Started, Policy: &pol}, true
 	case "end":
 		return loop.Event{Kind: loop.IterationEnded, For: p.s.Command.Seq, Record: p.record(args, elapsed)}, true
+	case "review":
+		return loop.Event{Kind: loop.Reviewed, For: p.s.Command.Seq, Review: p.review(line, args, elapsed)}, true
 	case "lost":
 		r := p.record(args, elapsed)
 		r.Exit = loop.Exit{Code: -1, Ended: loop.EndedLost}
@@ -226,8 +229,9 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 
 // controlPolicy reads review, ask-on-red, ask-on-reject, no-diff, feedback=N.
 func controlPolicy(pol *loop.Policy, args map[string]string, number func(string, *int)) {
-	_, review := args["review"]
-	pol.Review = pol.Review || review
+	if who, review := args["review"]; review {
+		pol.Review, pol.Reviewer = who != "off", strings.TrimPrefix(who, "author")
+	}
 	if pol.Kind != loop.Controlled || pol.Control != nil {
 		return
 	}
@@ -286,6 +290,31 @@ func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Rec
 	failWith(r, args, p.at)
 	reviewed(r, args)
 	return r
+}
+
+// review is one try of a review: the second word of the line says how it ended.
+func (p *player) review(line string, args map[string]string, elapsed time.Duration) *loop.Review {
+	c := p.s.Command
+	v := &loop.Review{Verdict: loop.Undecided, Agent: c.Agent, Elapsed: elapsed, CostSource: "none", Tries: 1, Ended: loop.Ended(args["ended"])}
+	word, why, _ := strings.Cut(strings.Fields(line)[1], ":")
+	switch word {
+	case "approve":
+		v.Verdict = loop.Approved
+	case "reject":
+		v.Verdict, v.Summary = loop.Rejected, why
+		v.Items = []loop.Finding{{Item: failure.Item{File: "a.go", Message: why}, Severity: failure.High}}
+	default:
+		v.Summary = "nothing was said"
+	}
+	if class, ok := args["failed"]; ok {
+		r := loop.Record{}
+		failWith(&r, map[string]string{"class": class, "resets": args["resets"]}, p.at)
+		v.Failure, v.Summary = r.Failure, r.Failure.Summary
+	}
+	if v2, ok := args["usd"]; ok {
+		v.Cost, v.CostSource = usd(v2), "reported"
+	}
+	return v
 }
 
 func said(r *loop.Record, word string) {
@@ -353,7 +382,7 @@ func failWith(r *loop.Record, args map[string]string, now time.Time) {
 	case failure.Auth, failure.MissingCommand:
 		f.Kind = failure.Permanent
 	}
-	if v, ok := args["resets"]; ok {
+	if v := args["resets"]; v != "" {
 		d, _ := time.ParseDuration(v)
 		f.WaitUntil = now.Add(d)
 		f.Kind = failure.Transient
@@ -385,8 +414,8 @@ func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) st
 		return "noted\n"
 	}
 	var b strings.Builder
-	if e.Record != nil {
-		b.WriteString(string(loop.Judge(*e.Record)) + " -> ")
+	if r := before.Recorded(e); r != nil {
+		b.WriteString(string(loop.Judge(*r)) + " -> ")
 	}
 	switch c.Kind {
 	case loop.Run:
@@ -398,6 +427,14 @@ func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) st
 		if c.Rewind != 0 {
 			fmt.Fprintf(&b, " rewind to snapshot %d", c.Rewind)
 		}
+		if c.Limits.Wall > 0 {
+			fmt.Fprintf(&b, " within %s", c.Limits.Wall)
+		}
+		if c.Limits.Cost >= 0 {
+			fmt.Fprintf(&b, " for at most %s", c.Limits.Cost)
+		}
+	case loop.RunReview:
+		fmt.Fprintf(&b, "review %d (%s, try %d)", c.Iteration, c.Agent, c.Review)
 		if c.Limits.Wall > 0 {
 			fmt.Fprintf(&b, " within %s", c.Limits.Wall)
 		}

@@ -1,0 +1,372 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/signal"
+)
+
+// This file is the review of green work. The rules are:
+//   - The iteration is used up when its agent ends, and decided when the
+//     review has said approve or reject; until then it is held.
+//   - Nothing but a verdict decides: a reviewer that fails, is stopped or says
+//     nothing neither approves nor rejects.
+//   - A reviewer that says nothing gets one more try, then a person is asked.
+//     One that a limit of its provider cut off is waited for.
+//   - What a review costs is the run's, and what it may cost is what the
+//     iteration and the run have left.
+
+// Held is an iteration whose work is green and waits for its review.
+type Held struct {
+	Record Record `json:"record"`
+	// Tries counts the reviews that were begun: each has files of its own.
+	Tries int `json:"tries,omitempty"`
+	// Silent counts those in a row that ended without a verdict.
+	Silent int `json:"silent,omitempty"`
+}
+
+// maxSilent is how many reviews without a verdict make a person's.
+const maxSilent = 2
+
+// approval ends the reason of an end with who approved it, if anybody did.
+func (r *Record) approval(why string) string {
+	if r.Review == nil || r.Review.Verdict != Approved {
+		return why
+	}
+	return strings.TrimPrefix(why, "and ") + ", and " + r.Review.by() + " approves"
+}
+
+func (v *Review) by() string {
+	if v.Agent == Person {
+		return "a person"
+	}
+	return cmp.Or(v.Agent, "the review")
+}
+
+// mustReview is true for green work that would end the run.
+func (s *State) mustReview(r *Record) bool {
+	if !s.Policy.Review || r.Review != nil || s.StopAsked != NoCause || !r.Valid() || r.Signal.Kind == signal.Blocked {
+		return false
+	}
+	ok, _ := r.Completes()
+	return ok || s.Policy.Kind == Controlled && r.tests() == control.Passed
+}
+
+// review issues the review of the held iteration, or what stands in its way.
+func (s *State) review(e *Event, why string) {
+	h := *s.Held
+	r := &h.Record
+	if !s.Policy.Review || r.Review != nil && r.Review.Verdict != Undecided {
+		s.reviewOver(e, r)
+		return
+	}
+	if s.Policy.Reviewer == Person {
+		s.askReview("the work is green and waits for a review")
+		return
+	}
+	if c := s.limits(nil); c != nil {
+		s.finish(c)
+		return
+	}
+	limits := s.reviewBounds(r)
+	if limits.Cost == 0 || limits.Calls == 0 {
+		s.askReview("nothing is left of the iteration's limits for its review")
+		return
+	}
+	h.Tries++
+	s.Held = &h
+	s.Status = Running
+	s.issue(&Command{
+		Kind: RunReview, Why: why, Iteration: r.Number, Attempt: r.Attempt, Review: h.Tries, Agent: s.reviewer(r), Strategy: r.Strategy, Limits: limits,
+	})
+}
+
+// reviewer is the program that reviews: another than the author's where one is
+// named.
+func (s *State) reviewer(r *Record) string {
+	if s.Policy.Reviewer != "" {
+		return s.Policy.Reviewer
+	}
+	return r.Agent
+}
+
+// reviewBounds are what the iteration and the run have left.
+func (s *State) reviewBounds(r *Record) CommandLimits {
+	p := &s.Policy
+	spent, calls := max(0, r.Cost), max(0, r.Calls)
+	if v := r.Review; v != nil {
+		spent, calls = spent+max(0, v.Cost), calls+max(0, v.Calls)
+	}
+	l := CommandLimits{Wall: p.IterationTimeout, Idle: p.IdleTimeout, Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls}
+	l.Wall = least(l.Wall, remaining(p.Timeout, s.Spent.Wall))
+	l.Wall = least(l.Wall, remaining(p.TaskTimeout, s.Spent.Active))
+	if l.Cost >= 0 {
+		l.Cost = max(0, l.Cost-spent)
+	}
+	if p.MaxCost >= 0 {
+		left := max(0, p.MaxCost-s.Spent.Cost)
+		if l.Cost < 0 || left < l.Cost {
+			l.Cost = left
+		}
+	}
+	if l.Calls >= 0 {
+		l.Calls = max(0, l.Calls-calls)
+	}
+	return l
+}
+
+// reviewed takes how one try of a review ended.
+func (s *State) reviewed(e *Event) {
+	if s.Status != Running || s.Command.Kind != RunReview || e.For != s.Command.Seq || e.Review == nil || s.Held == nil {
+		return
+	}
+	s.tick(e.At)
+	s.spendReview(e.Review)
+	h := *s.Held
+	h.Record = WithReview(h.Record, *e.Review)
+	s.Held = &h
+	v := h.Record.Review
+	switch {
+	case s.StopAsked != NoCause:
+		s.finish(stopCommand(s.StopAsked))
+	case v.Ended == EndedStop:
+		s.finish(stopCommand(CauseStop))
+	case v.Verdict != Undecided:
+		s.reviewOver(e, &h.Record)
+	case v.Failure != nil && v.Failure.Provider && v.Failure.Kind == failure.Transient:
+		s.waitForReview(e, v)
+	case v.Failure != nil:
+		s.askReview("there is no review: " + v.Summary)
+	default:
+		s.silentReview(e, v)
+	}
+}
+
+// silentReview answers a review without a verdict that counts.
+func (s *State) silentReview(e *Event, v *Review) {
+	h := *s.Held
+	h.Silent++
+	s.Held = &h
+	switch {
+	case h.Silent >= maxSilent:
+		s.askReview("there is no verdict: " + v.Summary)
+	case s.PauseAsked:
+		s.finish(&Command{Status: Paused, Why: "paused before the review is tried again"})
+	default:
+		s.review(e, "once more: "+v.Summary)
+	}
+}
+
+// waitForReview answers a limit of the reviewer's provider as [State.wait]
+// answers one of the author's, but no other program takes the review over.
+func (s *State) waitForReview(e *Event, v *Review) {
+	s.Waits++
+	r := &Record{Agent: v.Agent, Failure: v.Failure}
+	if s.PauseAsked {
+		s.finish(&Command{Status: Paused, Why: "paused while the review waits"})
+		return
+	}
+	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
+		s.askReview(fmt.Sprintf("there is no review: %s, and %d waits in a row did not help", waitReason(r), s.Policy.MaxWaits))
+		return
+	}
+	until := v.Failure.WaitUntil
+	if s.Policy.MaxWait > 0 && until.Sub(e.At) > s.Policy.MaxWait {
+		s.askReview(fmt.Sprintf("there is no review: %s until %s, which is longer than max_wait (%s)",
+			waitReason(r), until.Format("2006-01-02 15:04"), Duration(s.Policy.MaxWait)))
+		return
+	}
+	if !until.After(e.At) {
+		until = e.At.Add(backoff(s.Waits, e.Seed))
+	}
+	s.Status = Waiting
+	c := &s.Command
+	s.issue(&Command{
+		Kind: Wait, Until: s.until(e, until.Sub(e.At)), Why: waitReason(r) + ", which reviews", Iteration: c.Iteration, Attempt: c.Attempt,
+		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
+	})
+}
+
+// reviewOver decides by the held iteration.
+func (s *State) reviewOver(e *Event, r *Record) {
+	s.Held, s.Waits = nil, 0
+	s.Status = Running
+	done := *r
+	if !s.Policy.Review { // switched off since: what is green counts
+		done.Review = nil
+	}
+	done.Outcome = done.judge()
+	s.settle(e, &done)
+}
+
+// askReview asks a person for the verdict.
+func (s *State) askReview(why string) {
+	q := s.question(why+"\n\nApprove or reject?", control.Verdicts(s.Policy.Reviewer != Person))
+	s.finish(&Command{Status: Pending, Why: why, Question: q})
+}
+
+// Answer is what a person says about held work.
+type Answer struct {
+	Do   control.Deed
+	Text string
+}
+
+// ReadAnswer reads "approve", "reject: why" or "again", in any case. A
+// rejection needs its reason; ok is false for anything else.
+func ReadAnswer(text string) (a Answer, ok bool) {
+	word, why := strings.TrimSpace(text), ""
+	if n := strings.IndexAny(word, ":, \t\n"); n >= 0 {
+		word, why = word[:n], strings.TrimSpace(strings.TrimLeft(word[n:], ":, \t\n"))
+	}
+	switch strings.ToLower(strings.TrimRight(word, ".")) {
+	case "approve", "approved":
+		return Answer{control.Accept, why}, true
+	case "reject", "rejected":
+		return Answer{control.TryAgain, why}, why != ""
+	case "again":
+		return Answer{control.ReviewAgain, ""}, why == ""
+	}
+	return a, false
+}
+
+// verdict is the answer to the question about held work: a choice with what
+// the person added, or words. ok is false for what decides nothing.
+func (s *State) verdict(e *Event) (a Answer, ok bool) {
+	if e.Choice == 0 {
+		a, ok = ReadAnswer(e.Text)
+		return a, ok && (a.Do != control.ReviewAgain || s.Policy.Reviewer != Person)
+	}
+	c, ok := s.choice(e.Choice)
+	a = Answer{c.Do, strings.TrimSpace(e.Text)}
+	return a, ok && (a.Do != control.TryAgain || a.Text != "")
+}
+
+// personReviewed takes a person's verdict. Like every answer it arms the
+// guards anew and grants a fresh allowance. Anything but a verdict changes
+// nothing.
+func (s *State) personReviewed(e *Event) {
+	a, ok := s.verdict(e)
+	if !ok {
+		return
+	}
+	if s.chosenOver(a) {
+		return
+	}
+	s.raise(e.Policy)
+	s.rearm()
+	s.Status, s.Why, s.LastAt = Running, "", e.At
+	h := *s.Held
+	h.Silent = 0
+	if a.Do != control.ReviewAgain {
+		h.Record = WithReview(h.Record, a.review())
+	}
+	s.Held = &h
+	s.review(e, "a person asks for it again")
+}
+
+// chosenOver ends the run without a verdict, when that was chosen: the next
+// session begins with an iteration of its own.
+func (s *State) chosenOver(a Answer) bool {
+	if a.Do != control.TakeOver && a.Do != control.GiveUp {
+		return false
+	}
+	s.Held = nil
+	return s.chosen(control.Choice{Do: a.Do})
+}
+
+// review is the person's verdict as a review.
+func (a Answer) review() Review {
+	v := Review{Verdict: Approved, Agent: Person, CostSource: "none", Summary: firstLine(a.Text)}
+	if a.Do == control.TryAgain {
+		v.Verdict, v.Items = Rejected, Findings(a.Text)
+		if len(v.Items) == 0 && v.Summary != a.Text {
+			v.Items = []Finding{{Item: failure.Item{Message: cut(a.Text, maxFinding)}, Severity: failure.Medium}}
+		}
+	}
+	return v
+}
+
+// ReviewBy reads an agent's final message as its review: the verdict is its
+// signal's, the findings are what it lists.
+func ReviewBy(agent, message string) Review {
+	said := signal.Read(message)
+	v := Review{Verdict: Undecided, Agent: agent}
+	switch said.Signal.Kind {
+	case signal.Approve:
+		v.Verdict = Approved
+		v.Items = Findings(message)
+	case signal.Reject:
+		v.Verdict, v.Summary = Rejected, firstLine(said.Signal.Text)
+		v.Items = Findings(message)
+		if v.Summary != said.Signal.Text {
+			whole := Finding{Item: failure.Item{Message: cut(said.Signal.Text, maxFinding)}, Severity: failure.Medium}
+			v.Items = append([]Finding{whole}, v.Items[:min(len(v.Items), maxFindings-1)]...)
+		}
+	default:
+		v.Summary = silence(agent, said)
+	}
+	return v
+}
+
+// silence says why a message holds no verdict.
+func silence(agent string, said signal.Reading) string {
+	switch {
+	case said.Signal.Text != "":
+		return firstLine(agent + " answered " + strings.ToUpper(string(said.Signal.Kind)) + ": " + said.Signal.Text)
+	case said.Signal.Kind != signal.None:
+		return agent + " answered " + strings.ToUpper(string(said.Signal.Kind)) + " instead of APPROVE or REJECT"
+	case len(said.Malformed) > 0:
+		return firstLine(agent + "'s verdict did not count: " + said.Malformed[0])
+	}
+	return agent + " ended without APPROVE or REJECT"
+}
+
+// WithReview is r after one more try of its review: the newest verdict, and
+// the sum of what all tries used. A rejection becomes the record's failure.
+func WithReview(r Record, v Review) Record {
+	if old := r.Review; old != nil {
+		v.Elapsed += old.Elapsed
+		v.Cost += old.Cost
+		v.TokensIn += old.TokensIn
+		v.TokensOut += old.TokensOut
+		v.Calls += old.Calls
+		v.Tries += old.Tries
+		v.Reverted = append(append([]string(nil), old.Reverted...), v.Reverted...)
+		if v.CostSource == "" || v.CostSource == "none" {
+			v.CostSource = old.CostSource
+		}
+	}
+	r.Review = &v
+	if f := v.Rejection(); f != nil {
+		r.Failure = f
+	}
+	return r
+}
+
+// Recorded is the iteration's record after e, for the journal: nil when e
+// changes none.
+func (s State) Recorded(e Event) *Record {
+	var r Record
+	switch {
+	case e.Record != nil:
+		r = *e.Record
+	case s.Held == nil:
+		return nil
+	case e.Kind == Reviewed && e.Review != nil:
+		r = WithReview(s.Held.Record, *e.Review)
+	case e.Kind == Answered:
+		a, ok := s.verdict(&e)
+		if !ok || a.Do != control.Accept && a.Do != control.TryAgain {
+			return nil
+		}
+		r = WithReview(s.Held.Record, a.review())
+	default:
+		return nil
+	}
+	r.Outcome = r.judge()
+	return &r
+}
