@@ -109,6 +109,10 @@ type Start struct {
 	// should be, all below Invocation.StateDir: settings of a program that has
 	// neither a flag nor a variable for them.
 	Files []File
+	// Warm is a command that must have run once, alone, in the same environment
+	// before the first start: two first starts at once would break one of them.
+	// It calls no model. nil for programs that need none.
+	Warm []string
 }
 
 // File is a small file that a program needs.

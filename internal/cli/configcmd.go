@@ -102,10 +102,17 @@ func (a *app) init() error {
 	return nil
 }
 
-// lookPath finds a program in the PATH that Main was given.
+// lookPath finds a program in the PATH that Main was given; a name with a
+// slash is a path.
 func (a *app) lookPath(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return exec.LookPath(name)
+	}
 	for _, d := range filepath.SplitList(a.getenv("PATH")) {
-		if p, err := exec.LookPath(filepath.Join(d, name)); err == nil && d != "" {
+		if d == "" {
+			d = "."
+		}
+		if p, err := exec.LookPath(filepath.Join(d, name)); err == nil && name != "" {
 			return p, nil
 		}
 	}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -22,37 +18,66 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Say what pawl finds on this machine and in this repository", Args: atMost(0),
+		Use: "doctor", Short: "Say what pawl finds on this machine and in this repository",
+		Long: "Say what pawl finds on this machine and in this repository.\n\n" +
+			"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them.",
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
 	}
 }
 
+// finding is one line of the doctor's.
+type finding struct {
+	What  string `json:"what"`
+	Found string `json:"found"`
+}
+
 func (a *app) doctor(ctx context.Context) error {
+	machine, err := a.findings(ctx)
+	if err != nil {
+		return err
+	}
+	programs := a.agentsFound(ctx)
+	if a.json {
+		return a.document(struct {
+			Machine []finding    `json:"machine"`
+			Agents  []agentState `json:"agents"`
+		}{machine, programs})
+	}
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	row := func(what, found string) { _, _ = fmt.Fprintf(w, "%s\t%s\n", what, found) }
-	row("pawl", fmt.Sprintf("%s, %s/%s", version(), runtime.GOOS, runtime.GOARCH))
-	row("git", a.gitFound(ctx))
+	for _, f := range machine {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", f.What, f.Found)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	a.printAgents(programs)
+	return nil
+}
+
+// findings are what is found beside agents.
+func (a *app) findings(ctx context.Context) ([]finding, error) {
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return nil, &exitError{code: exitUsage, err: err}
 	}
-	row("root", root)
 	dir := config.StateDir(root, a.env)
-	row("state", dir)
-	row("database", databaseFound(ctx, dir))
+	conf := ""
 	if c, err := a.load(nil); err != nil {
-		row("configuration", strings.SplitN(err.Error(), "\n", 2)[0])
+		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
-		row("configuration", configFound(c))
+		conf = configFound(c)
 	}
-	row("processes", processFound())
-	row("sandbox", "not in this version: levels limit cost and calls, not what an agent may touch")
-	for _, name := range agents.Names() {
-		if name != "script" {
-			row("agent "+name, a.agentFound(ctx, name))
-		}
-	}
-	return w.Flush()
+	return []finding{
+		{"pawl", fmt.Sprintf("%s, %s/%s", version(), runtime.GOOS, runtime.GOARCH)},
+		{"git", a.gitFound(ctx)},
+		{"root", root},
+		{"state", dir},
+		{"database", databaseFound(ctx, dir)},
+		{"configuration", conf},
+		{"processes", processFound()},
+		{"sandbox", "not in this version: levels limit cost and calls, not what an agent may touch"},
+	}, nil
 }
 
 func (a *app) gitFound(ctx context.Context) string {
@@ -99,32 +124,4 @@ func processFound() string {
 		return "sub-reaper: everything that an agent starts is found and ended"
 	}
 	return "no sub-reaper on this system: a process that leaves its session is found by its mark only"
-}
-
-// versionBound is how long a program may take to tell its version.
-const versionBound = 10 * time.Second
-
-func (a *app) agentFound(ctx context.Context, name string) string {
-	ad, _ := agents.Lookup(name)
-	start, err := ad.Start(agent.Invocation{PromptFile: os.DevNull})
-	if err != nil {
-		return err.Error()
-	}
-	path, err := a.lookPath(start.Args[0])
-	if err != nil {
-		return "not installed: " + ad.Install()
-	}
-	ctx, cancel := context.WithTimeout(ctx, versionBound)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.Env, cmd.WaitDelay = a.env, time.Second
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Sprintf("%s (its version is not known: %v)", path, err)
-	}
-	usage := "tokens and cost at the end"
-	if ad.LiveUsage() {
-		usage = "tokens and cost while it runs"
-	}
-	return fmt.Sprintf("%s, %s: final message, tools, errors, %s", path, clean(string(out), 60), usage)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -130,22 +129,11 @@ func (pl planner) installed(name string, ag engine.Agent) error {
 // findProgram looks a program up as the supervisor does: a name with a slash
 // below dir, any other in PATH.
 func (a *app) findProgram(name, dir string) bool {
-	if strings.Contains(name, "/") {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
-		_, err := exec.LookPath(name)
-		return err == nil
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
 	}
-	for _, d := range filepath.SplitList(a.getenv("PATH")) {
-		if d == "" {
-			d = "."
-		}
-		if _, err := exec.LookPath(filepath.Join(d, name)); err == nil && name != "" {
-			return true
-		}
-	}
-	return false
+	_, err := a.lookPath(name)
+	return err == nil
 }
 
 // installedAgents are the built-in agents whose program is here.

@@ -154,7 +154,12 @@ func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.
 			d.Checkpoints = append(d.Checkpoints, rec.Snapshot)
 		}
 	}
-	data, err := json.MarshalIndent(d, "", "  ")
+	return a.document(d)
+}
+
+// document prints v as one indented JSON document.
+func (a *app) document(v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -102,9 +102,11 @@ func (d *Driver) begin(ctx context.Context, s loop.State, p place) (begun, error
 	if err := os.WriteFile(p.prompt(), []byte(text.Text), 0o600); err != nil {
 		return b, fmt.Errorf("cannot write the prompt: %w", err)
 	}
-	if b.Job, err = d.job(c, p, int64(len(text.Text))); err != nil {
+	var warm []string
+	if b.Job, warm, err = d.job(c, p, int64(len(text.Text))); err != nil {
 		return b, err
 	}
+	d.warm(ctx, c, b.Job, warm)
 	return b, p.write(b)
 }
 
@@ -122,14 +124,14 @@ func (d *Driver) compose(c loop.Command, limit int) (prompt.Prompt, error) {
 	return text, nil
 }
 
-// job is the agent's process for this attempt.
-func (d *Driver) job(c loop.Command, p place, size int64) (supervisor.Job, error) {
+// job is the agent's process for this attempt, and what must have run before.
+func (d *Driver) job(c loop.Command, p place, size int64) (job supervisor.Job, warm []string, err error) {
 	a, ok := d.plan.Agents[c.Agent]
 	if !ok {
-		return supervisor.Job{}, fmt.Errorf("agent %q is not configured", c.Agent)
+		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
 	}
 	if c.Limits.Cost == 0 || c.Limits.Calls == 0 {
-		return supervisor.Job{}, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration or max_api_calls_per_iteration")
+		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration or max_api_calls_per_iteration")
 	}
 	state := filepath.Join(d.o.StateDir, "agents", c.Agent)
 	if err := os.MkdirAll(state, 0o700); err != nil {
@@ -141,17 +143,18 @@ func (d *Driver) job(c loop.Command, p place, size int64) (supervisor.Job, error
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Now: time.Now(),
 	})
 	if err != nil {
-		return supervisor.Job{}, err
+		return job, nil, err
 	}
 	if err := writeSettings(start.Files); err != nil {
-		return supervisor.Job{}, err
+		return job, nil, err
 	}
-	return supervisor.Job{
+	job = supervisor.Job{
 		ID: jobID(c), Files: p.agent(), Args: start.Args, Dir: d.plan.Root,
 		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Tools: a.toolsCount()},
 		Guards: a.guards(d.plan.Guards),
-	}, nil
+	}
+	return job, start.Warm, nil
 }
 
 // jobID names the agent's job of an attempt in its run.

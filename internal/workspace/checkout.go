@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // DefaultMaxFile is the size in bytes over which a file is left out.
@@ -114,7 +115,7 @@ func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // git's own mode for this folder
 		return err
 	}
-	lock, err := lockFile(ctx, dir, os.O_RDONLY)
+	lock, err := process.Lock(ctx, dir, os.O_RDONLY)
 	if err != nil {
 		return err
 	}

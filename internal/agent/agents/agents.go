@@ -42,7 +42,9 @@ var builtin = map[string]func() agent.Adapter{
 	"claude": func() agent.Adapter { return claude.Adapter{Root: os.Geteuid() == 0, Getenv: os.Getenv} },
 	"script": func() agent.Adapter { return script.Adapter{Executable: os.Executable} },
 
-	"codex":    func() agent.Adapter { return codex.Adapter{Getenv: os.Getenv} },
+	"codex": func() agent.Adapter {
+		return codex.Adapter{Getenv: os.Getenv, Native: program.Beside(exec.LookPath, codex.Binaries()...)}
+	},
 	"gemini":   func() agent.Adapter { return gemini.Adapter{Getenv: os.Getenv} },
 	"kilo":     func() agent.Adapter { return opencode.NewKilo() },
 	"opencode": func() agent.Adapter { return opencode.New() },

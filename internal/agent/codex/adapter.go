@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -36,6 +37,31 @@ const maxPrompt = 1 << 20
 type Adapter struct {
 	// Getenv looks up pawl's own environment, which the program inherits.
 	Getenv func(string) string
+	// Native returns the native binary for what the program's name finds, if
+	// that is the npm package's wrapper, which stays between as a Node process;
+	// nil is none.
+	Native func(name string) string
+}
+
+// Binaries are where the native binary is, from the folder of the npm
+// package's wrapper: in the platform's package beside or inside of it, or in
+// the package itself.
+func Binaries() []string {
+	arch, machine := runtime.GOARCH, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	if arch == "amd64" {
+		arch = "x64"
+	}
+	target := machine + "-unknown-linux-musl"
+	if runtime.GOOS == "darwin" {
+		target = machine + "-apple-darwin"
+	}
+	platform := "codex-" + runtime.GOOS + "-" + arch
+	return []string{
+		"../../" + platform + "/vendor/" + target + "/bin/codex",
+		"../node_modules/@openai/" + platform + "/vendor/" + target + "/bin/codex",
+		"../vendor/" + target + "/bin/codex",
+		"../vendor/" + target + "/codex/codex",
+	}
 }
 
 // Name is "codex".
@@ -56,7 +82,11 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	if err := fits(in); err != nil {
 		return agent.Start{}, err
 	}
-	args := append(in.Program("codex"), "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check",
+	program := in.Program("codex")
+	if len(in.Command) == 0 && a.Native != nil {
+		program[0] = a.Native(program[0])
+	}
+	args := append(program, "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check",
 		// Both ask servers outside at every start.
 		"--disable", "plugins", "--disable", "apps",
 		"-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
@@ -128,7 +158,7 @@ func (Adapter) Facts() agent.Facts {
 			"A connection that is refused is waited for without end: the iteration's time limit ends it.",
 			"The time of a reset is a clock time in words, without a date and a zone: it is read in the machine's zone.",
 			"A failed call is tried five times more, with a bad key too; only a provider of the user's own can set it (`request_max_retries`, `stream_max_retries`).",
-			"The npm package's command keeps a Node process as parent with Node before 22.15; the native binary in the package saves it.",
+			"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the native binary in the package.",
 			"Its own sandbox is off under pawl: it does not work inside of another one.",
 		},
 	}

@@ -48,11 +48,11 @@ func TestStateFolder(t *testing.T) {
 		want    bool
 	}{
 		{"a login", Adapter{}, agent.Invocation{StateDir: "/state"}, false},
-		{"a key that it does not read", Adapter{login}, agent.Invocation{StateDir: "/state"}, false},
-		{"a key", Adapter{key}, agent.Invocation{StateDir: "/state"}, true},
-		{"a key taken away", Adapter{key}, agent.Invocation{StateDir: "/state", Env: []string{"CODEX_API_KEY="}}, false},
+		{"a key that it does not read", Adapter{Getenv: login}, agent.Invocation{StateDir: "/state"}, false},
+		{"a key", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state"}, true},
+		{"a key taken away", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state", Env: []string{"CODEX_API_KEY="}}, false},
 		{"isolate", Adapter{}, agent.Invocation{StateDir: "/state", Isolate: true}, true},
-		{"no folder", Adapter{key}, agent.Invocation{Isolate: true}, false},
+		{"no folder", Adapter{Getenv: key}, agent.Invocation{Isolate: true}, false},
 	} {
 		got, err := test.adapter.Start(test.in)
 		if err != nil || slices.Contains(got.Env, "CODEX_HOME=/state") != test.want {

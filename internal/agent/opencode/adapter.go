@@ -13,7 +13,8 @@
 //     for hours. Only what is given up is told, with status and headers.
 //   - TERM ends the program, but not the shells of its tools, which are
 //     sessions of their own: the supervisor's sweep ends those.
-//   - Two first starts at once in one data folder break one of them.
+//   - Two first starts at once in one data folder break one of them, so it is
+//     warmed once.
 //
 // With --auto the programs do what is not denied, at every safety level: what
 // they may touch is enforced by pawl's sandbox. The package starts nothing itself.
@@ -86,6 +87,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		Stdin:  in.PromptFile,
 		Parser: "opencode",
 		Grace:  5 * time.Second,
+		Warm:   append(in.Program(a.variant.name), "session", "list"), // makes the database
 	}, nil
 }
 
@@ -116,7 +118,7 @@ func (a Adapter) Facts() agent.Facts {
 			"It says nothing while a tool runs, nor while it waits for a rate or plan limit, for hours if the provider says so: only the idle limit and the iteration's time limit end that.",
 			"Its retries are invisible, and it asks for a title for each session: the provider counts more calls than pawl.",
 			"When a server answers 200 with something else than a model's answer, it asks again without end.",
-			"Two first starts at once in one data folder break one of them: start it once before runs in parallel.",
+			"Two first starts at once in one data folder break one of them: pawl warms it once per repository, alone.",
 			"A cold start asks the npm registry, which costs seconds where it cannot be reached.",
 			"A model that is newer than the program is not known, as its catalogue is not fetched: set " + a.variant.prefix + "DISABLE_MODELS_FETCH= in the agent's env.",
 		}, a.variant.problems...),

@@ -1,6 +1,6 @@
 //go:build unix
 
-package workspace
+package process
 
 import (
 	"context"
@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockLimit is how long another process is waited for.
-const lockLimit = time.Minute
+// LockLimit is how long [Lock] waits for another process.
+const LockLimit = time.Minute
 
-// lockFile opens path and takes an exclusive lock on it, which ends when the
-// file is closed by everyone who inherited it. It gives up after a minute.
-func lockFile(ctx context.Context, path string, flag int) (*os.File, error) {
+// Lock opens path with the flags of [os.OpenFile] and takes an exclusive lock
+// on it, which ends when the file is closed by everyone who inherited it. It
+// gives up when ctx is done, and after [LockLimit].
+func Lock(ctx context.Context, path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lockLimit)
+	ctx, cancel := context.WithTimeout(ctx, LockLimit)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -1,0 +1,35 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/codex"
+	"github.com/pawl-dev/pawl/internal/agent/program"
+)
+
+// The npm package's command is a script that stays between pawl and the
+// program, which is in another package beside it.
+func TestCodexIsStartedWithoutItsWrapper(t *testing.T) {
+	t.Parallel()
+	for _, where := range codex.Binaries() {
+		dir := filepath.Join(t.TempDir(), "node_modules", "@openai", "codex", "bin")
+		wrapper, native := filepath.Join(dir, "codex.js"), filepath.Join(dir, where)
+		for _, path := range []string{wrapper, native} {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o700); err != nil { //nolint:gosec // a program
+				t.Fatal(err)
+			}
+		}
+		a := codex.Adapter{Native: program.Beside(func(string) (string, error) { return wrapper, nil }, codex.Binaries()...)}
+		for want, in := range map[string]agent.Invocation{native: {}, "mine": {Command: []string{"mine"}}} {
+			if got, err := a.Start(in); err != nil || got.Args[0] != want {
+				t.Errorf("it starts %q, %v; want %s", got.Args, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// warmWithin bounds a warm-up and the wait for that of another pawl.
+const warmWithin = 2 * time.Minute
+
+// warm runs an agent's warm-up before its first start in this repository, one
+// at a time on this machine. It is worth a warning when it fails, and no more:
+// the agent itself says better what is wrong with it.
+func (d *Driver) warm(ctx context.Context, c loop.Command, job supervisor.Job, args []string) {
+	done := filepath.Join(d.o.StateDir, "agents", c.Agent, "warm")
+	if _, err := os.Stat(done); err == nil || len(args) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, warmWithin)
+	defer cancel()
+	lock, err := process.Lock(ctx, filepath.Join(filepath.Dir(d.o.StateDir), "warm-"+c.Agent+".lock"), os.O_CREATE|os.O_RDWR)
+	if err == nil {
+		err = errors.Join(d.warmAlone(ctx, job, args), lock.Close())
+	}
+	if err == nil {
+		err = os.WriteFile(done, nil, 0o600)
+	}
+	if err != nil && ctx.Err() == nil {
+		d.warn(fmt.Sprintf("%s could not be warmed up: %v", c.Agent, err))
+	}
+}
+
+func (d *Driver) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
+	job.ID, job.Files, job.Args = job.ID+"/warm", job.Files+"-warm", args
+	job.Stdin, job.Parser, job.Merge = "", "", true
+	job.Limits = supervisor.Limits{Wall: warmWithin, Grace: job.Limits.Grace}
+	res, err := d.runJob(ctx, job, nil)
+	switch {
+	case err != nil:
+		return err
+	case res.Error != "":
+		return errors.New(res.Error)
+	case res.Exit.Code != 0 && res.Exit.Ended == loop.NotEnded:
+		return fmt.Errorf("%s ended with status %d: %s", strings.Join(args, " "), res.Exit.Code, strings.TrimSpace(streamText(res.Stdout)))
+	}
+	return nil
+}
