@@ -74,7 +74,7 @@ func BenchmarkFailure(b *testing.B) {
 		if a.Class != failure.TestFailure {
 			b.Fatalf("classified as %s", a.Class)
 		}
-		strategy.Next(strategy.Situation{Current: strategy.Default, Class: a.Class})
+		strategy.Next(&strategy.Situation{Current: strategy.Default, Class: a.Class})
 	}
 	for b.Loop() {
 		rate := perSecond(1, choose)

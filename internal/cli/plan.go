@@ -227,12 +227,10 @@ func (pl planner) policy(gates []gate.Spec) (loop.Policy, error) {
 	if p.Agent != "" && !c.IsFlag("agent") {
 		pol.Agent = p.Agent
 	}
-	if name := pl.strategy(); name != "" {
-		pol.Strategy = name
-	}
 	for _, g := range gates {
 		pol.HasOptional = pol.HasOptional || !g.Required
 	}
+	pl.strategies(&pol)
 	err := pl.limits(&pol)
 	return pol, err
 }
@@ -263,18 +261,6 @@ func (pl planner) maximum(pol *loop.Policy) {
 	}
 }
 
-// strategy is the one that is fixed for the run, or "".
-func (pl planner) strategy() string {
-	name := pl.c.Loop.Strategy
-	if pl.p.Strategy != "" && !pl.c.IsFlag("loop.strategy") {
-		name = pl.p.Strategy
-	}
-	if _, ok := strategy.Lookup(name); ok {
-		return name
-	}
-	return ""
-}
-
 // limits sets cost, calls and time from the safety level. The level's times
 // hold for a procedure only when the level is named on the command line.
 func (pl planner) limits(pol *loop.Policy) error {
@@ -289,6 +275,7 @@ func (pl planner) limits(pol *loop.Policy) error {
 	}
 	if pl.c.IsFlag("loop.safety") {
 		pol.IterationTimeout = shorter(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
+		pol.IterationCeiling = limit.MaxDurationPerIteration.Std()
 		pol.TaskTimeout = shorter(pol.TaskTimeout, limit.MaxTotalDuration.Std())
 	}
 	if pol.Kind != loop.Procedure && pol.MaxIterations == 0 {

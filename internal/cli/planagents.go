@@ -44,7 +44,7 @@ func (pl planner) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
 			pol.Stronger = ""
 		}
 	}
-	return all, nil
+	return all, pl.strategyAgents(all, pol)
 }
 
 func (pl planner) fromCommand() (engine.Agent, error) {

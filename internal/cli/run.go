@@ -214,6 +214,7 @@ func (s *session) preamble(plan engine.Plan) {
 		s.a.say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", plan.Policy.Agent)
 	}
 	s.warnInert()
+	s.warnFixedStrategy(&plan.Policy)
 	if plan.Safety != "permissive" {
 		s.a.say("Note: safety level %s: limits on cost and calls hold; this version does not confine what the agent may touch (docs/limits.md).", plan.Safety)
 	}

@@ -149,20 +149,6 @@ func (k *checker) gates() {
 	}
 }
 
-func (k *checker) ownStrategies() {
-	taken := slices.Concat(strategyModes, k.strategies)
-	for i, s := range k.Strategies {
-		path := fmt.Sprintf("strategies[%d]", i)
-		switch {
-		case !validName().MatchString(s.Name):
-			k.fail(path, "", "%s needs a name of letters, digits, - and _", path)
-		case slices.Contains(taken, s.Name):
-			k.fail(path, "", "%s has the name %q, which is taken", path, s.Name)
-		}
-		taken = append(taken, s.Name)
-	}
-}
-
 func (k *checker) hooks() {
 	for _, f := range schema().field("hooks").fields {
 		path := "hooks." + f.name

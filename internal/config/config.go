@@ -136,9 +136,10 @@ type Strategy struct {
 	Priority          int      `yaml:"priority" default:"0" doc:"Higher is tried first; the built-in ones have 3 to 10."`
 	ApplicableErrors  []string `yaml:"applicable_errors" names:"true" doc:"Classes of failure that it is made for, as 'pawl explain' names them."`
 	Instruction       string   `yaml:"instruction" doc:"Text added to the next prompt."`
-	Timeout           Duration `yaml:"timeout" default:"0" doc:"For workflow steps without a timeout of their own. 0 leaves it."`
+	Timeout           Duration `yaml:"timeout" default:"0" doc:"What iteration_timeout is raised to, and for workflow steps without a timeout of their own; it never shortens."`
 	RetryBackoff      string   `yaml:"retry_backoff" default:"none" enum:"none|linear|exponential" doc:"Waiting after transient failures."`
-	Parallelism       int      `yaml:"parallelism" default:"0" min:"0" doc:"Steps and gates at once. 0 leaves it."`
+	Parallelism       int      `yaml:"parallelism" default:"0" min:"0" doc:"Workflow steps at once."`
+	Agent             string   `yaml:"agent" doc:"The agent that it uses."`
 	FallbackProviders bool     `yaml:"fallback_providers" default:"false" doc:"Use the next agent of agents.fallback."`
 	StrongerAgent     bool     `yaml:"stronger_agent" default:"false" doc:"Use agents.stronger."`
 	SkipOptionalSteps bool     `yaml:"skip_optional_steps" default:"false" doc:"Skip optional steps and gates."`

@@ -117,6 +117,9 @@ func (c *Config) AgentReferences() []AgentReference {
 		refs = append(refs, AgentReference{joinPath("procedures", name) + ".agent", c.Procedures[name].Agent})
 	}
 	refs = append(refs, AgentReference{"review.agent", c.Review.Agent})
+	for i, own := range c.Strategies {
+		refs = append(refs, AgentReference{fmt.Sprintf("strategies[%d].agent", i), own.Agent})
+	}
 	return slices.DeleteFunc(refs, func(r AgentReference) bool { return r.Name == "" })
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -71,6 +72,7 @@ type Driver struct {
 	checks  chan chan struct{} // asks listenTo to read the control rows now
 	seen    map[int64]bool     // control rows that were noticed; of listenTo
 	taken   []int64            // of these, not yet marked
+	credits []strategy.Credit  // learned, and not yet part of a commit
 	broken  bool               // warned that the database cannot be written
 	asked   bool               // a stop or a pause came in this session
 	lost    error              // another process drives the run now
@@ -301,6 +303,7 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 		e.Record = &r
 	}
 	d.become(after)
+	d.credits = c.Learned
 	d.store(ctx, d.journalled(e, c), e.Record, nil)
 	if d.lost != nil {
 		return // the state file and the screen are the other's

@@ -32,7 +32,7 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 	if err := d.makeRunDir(); err != nil {
 		return nil, err
 	}
-	e := d.event(loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy})
+	e := d.event(loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx)})
 	s, c := loop.Step(loop.State{}, e)
 	d.become(s)
 	if err := d.create(ctx, d.journalled(e, c)); err != nil {

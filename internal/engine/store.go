@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -56,19 +57,37 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	return nil
 }
 
+// learned is what the runs before learned of strategies. Without it the run
+// goes on as if nothing was.
+func (d *Driver) learned(ctx context.Context) []strategy.Tally {
+	if d.o.Store == nil {
+		return nil
+	}
+	list, err := d.o.Store.Learned(ctx)
+	if err != nil {
+		d.warn(err.Error())
+		return nil
+	}
+	tallies := make([]strategy.Tally, len(list))
+	for i := range list {
+		tallies[i] = list[i].Tally
+	}
+	return tallies
+}
+
 // store commits one event with the state after it. When the database cannot
 // be written the step waits in memory for the next chance.
 func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end *sqlite.Run) {
 	d.n++
 	e.N = d.n
-	step := sqlite.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken}
+	step := sqlite.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken, Learned: d.credits}
 	if d.fresh {
 		step.Run.Setup = encode(d.setup)
 	}
 	if end != nil {
 		step.Run.EndedAt, step.Release = end.EndedAt, true
 	}
-	d.taken, d.fresh = nil, false
+	d.taken, d.credits, d.fresh = nil, nil, false
 	if d.o.Store == nil {
 		return
 	}

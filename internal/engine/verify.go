@@ -47,10 +47,7 @@ func (d *Driver) verify(ctx, after context.Context, c loop.Command, r *loop.Reco
 
 // runGates reports whether the gates were judged.
 func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
-	specs := d.plan.Gates
-	if c.SkipOptional {
-		specs = requiredOnly(specs)
-	}
+	specs := d.gates(c)
 	d.trees.headAt = time.Time{} // gates write files, too
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		return d.runGate(ctx, c, n, s)
@@ -80,14 +77,21 @@ func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	return true
 }
 
-func requiredOnly(specs []gate.Spec) []gate.Spec {
-	var out []gate.Spec
-	for _, s := range specs {
-		if s.Required {
-			out = append(out, s)
+// gates are those that the iteration's strategy runs, with the time that it
+// gives them.
+func (d *Driver) gates(c loop.Command) []gate.Spec {
+	specs := make([]gate.Spec, 0, len(d.plan.Gates))
+	for _, s := range d.plan.Gates {
+		if c.SkipOptional && !s.Required {
+			continue
 		}
+		if s.Timeout <= 0 {
+			s.Timeout = gateTimeout
+		}
+		s.Timeout *= time.Duration(max(c.GateFactor, 1))
+		specs = append(specs, s)
 	}
-	return out
+	return specs
 }
 
 // gateTimeout bounds a gate that says nothing of its own.
@@ -98,9 +102,6 @@ const gateTimeout = 5 * time.Minute
 // that failed, and nothing was paid for it.
 func (d *Driver) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec) (gate.Exec, error) {
 	d.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
-	if s.Timeout <= 0 {
-		s.Timeout = gateTimeout
-	}
 	res, err := d.gateJob(ctx, c, n, s)
 	if err == nil && gone(res) && ctx.Err() == nil {
 		d.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))

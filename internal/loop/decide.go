@@ -2,13 +2,11 @@ package loop
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/signal"
-	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // decide is the order of the stop decision after each iteration: stop asked →
@@ -40,10 +38,17 @@ func (s *State) decide(e *Event) {
 
 // settle decides by an iteration that is judged, its review included.
 func (s *State) settle(e *Event, r *Record) {
+	learned := s.credit(r, e.At)
 	s.remember(r)
 	if s.StopAsked != NoCause {
 		s.Recent[len(s.Recent)-1].Cut = true
 	}
+	s.follow(e, r)
+	s.Command.Learned = learned
+}
+
+// follow issues the command that follows from an iteration.
+func (s *State) follow(e *Event, r *Record) {
 	if c := s.ending(r); c != nil {
 		s.conclude(c, r)
 		return
@@ -376,7 +381,7 @@ func (s *State) stuck() *Command {
 // burning iterations on it.
 func (s *State) permanent(r *Record) *Command {
 	f := r.Failure
-	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent {
+	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.elsewhere(f) {
 		return nil
 	}
 	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
@@ -385,53 +390,6 @@ func (s *State) permanent(r *Record) *Command {
 	}
 	return c
 }
-
-// again chooses a strategy and issues the next iteration.
-func (s *State) again(e *Event, r *Record, warnings []string) {
-	why, rewind := "", 0
-	if r.Outcome == Failed && r.Failure != nil && s.Policy.Strategy == "" {
-		why, rewind = s.choose(r)
-	} else if r.Outcome == Success && s.Policy.Strategy == "" {
-		s.Strategy = strategy.Default
-	}
-	s.next(s.feedback(r))
-	c := &s.Command
-	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
-	if st, ok := strategy.Lookup(s.Strategy); ok {
-		c.SkipOptional = st.SkipOptional
-	}
-	if r.Outcome == Failed && r.Failure != nil && r.Failure.Kind == failure.Transient {
-		s.Status = Waiting
-		c.Kind, c.Until, c.Why = Wait, s.until(e, backoff(s.Guards.Failures, e.Seed)), "backoff after "+string(r.Failure.Class)
-	}
-}
-
-// choose takes the next strategy after a failed iteration.
-func (s *State) choose(r *Record) (why string, rewind int) {
-	class := r.Failure.Class
-	used := strategy.Use{Class: class, Strategy: s.Strategy}
-	if !slices.Contains(s.Used, used) {
-		from := max(0, len(s.Used)+1-maxUsed)
-		s.Used = append(append(make([]strategy.Use, 0, len(s.Used)-from+1), s.Used[from:]...), used)
-	}
-	name, why := strategy.Next(strategy.Situation{
-		Current: s.Strategy, Class: class, Failed: s.Used,
-		CanFallback: s.Fallback < len(s.Policy.Fallback), CanStronger: s.Policy.Stronger != "",
-		CanRewind: s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0, HasOptional: s.Policy.HasOptional,
-	})
-	s.Strategy = name
-	if st, ok := strategy.Lookup(name); ok {
-		if st.Fallback {
-			s.Fallback++
-		}
-		if st.Rewind {
-			rewind = s.Best.Number
-		}
-	}
-	return why, rewind
-}
-
-const maxUsed = 100
 
 // warnings are what a person should see of an iteration that did not end the run.
 func (s *State) warnings(r *Record) []string {

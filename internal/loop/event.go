@@ -1,13 +1,17 @@
 package loop
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
 
 // EventKind is the sort of an event.
 type EventKind string
 
 // The events.
 const (
-	Started        EventKind = "started"         // Policy
+	Started        EventKind = "started"         // Policy, Learned
 	IterationEnded EventKind = "iteration ended" // For, Record
 	WaitOver       EventKind = "wait over"       // For
 	Answered       EventKind = "answered"        // Text, Choice
@@ -33,6 +37,8 @@ type Event struct {
 	// the text alone is the answer.
 	Choice int   `json:"choice,omitempty"`
 	Cause  Cause `json:"cause,omitempty"`
+	// Learned is what the runs before learned of strategies.
+	Learned []strategy.Tally `json:"learned,omitempty"`
 }
 
 // CommandKind is the sort of a command.
@@ -66,6 +72,8 @@ type Command struct {
 	SkipOptional bool `json:"skip_optional,omitempty"`
 	// Review is the number of the try, 1-based.
 	Review int `json:"review,omitempty"`
+	// GateFactor multiplies the time limits of gates; 0 and 1 leave them.
+	GateFactor int `json:"gate_factor,omitempty"`
 
 	Until time.Time `json:"until,omitzero"`
 
@@ -75,6 +83,8 @@ type Command struct {
 	Question *Question `json:"question,omitempty"`
 	// Warnings are for the user's eyes, in the order to show.
 	Warnings []string `json:"warnings,omitempty"`
+	// Learned is what the iteration that ended showed of strategies.
+	Learned []strategy.Credit `json:"learned,omitempty"`
 }
 
 // CommandLimits bound one iteration; [NoLimit] or a zero duration is none.

@@ -24,9 +24,23 @@ func (s *State) feedback(r *Record) *Feedback {
 	if r.Exit.Ended == EndedTimeout && r.Outcome != Failed {
 		f.Notes = append(f.Notes, "The iteration before this one ran out of time after it had committed work.")
 	}
-	if st, ok := strategy.Lookup(s.Strategy); ok && s.Strategy != strategy.Default {
-		f.Strategy, f.Instruction = st.Name, st.Instruction
+	return f
+}
+
+// instructed adds what the strategy of the next iteration asks for. A fixed own
+// strategy speaks in the first prompt too; the built-in ones speak of a failure.
+func (s *State) instructed(f *Feedback) *Feedback {
+	if s.Strategy == strategy.Default {
+		return f
 	}
+	st := strategy.At(s.Strategy, s.Policy.Strategies)
+	if f == nil {
+		if st.Instruction == "" || strategy.BuiltIn(st.Name) {
+			return nil
+		}
+		f = &Feedback{}
+	}
+	f.Strategy, f.Instruction = st.Name, st.Instruction
 	return f
 }
 

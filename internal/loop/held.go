@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/signal"
+	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // This file is the review of green work. The rules are:
@@ -181,7 +182,7 @@ func (s *State) waitForReview(e *Event, v *Review) {
 		return
 	}
 	if !until.After(e.At) {
-		until = e.At.Add(backoff(s.Waits, e.Seed))
+		until = e.At.Add(backoff(strategy.Exponential, s.Waits, e.Seed))
 	}
 	s.Status = Waiting
 	c := &s.Command

@@ -47,8 +47,14 @@ type Policy struct {
 	Fallback []string `json:"fallback,omitempty"`
 	Stronger string   `json:"stronger,omitempty"`
 	// Strategy fixes one for the whole run; empty lets the loop choose.
-	Strategy    string `json:"strategy,omitempty"`
-	HasOptional bool   `json:"has_optional,omitempty"` // there are gates that are not required
+	Strategy string `json:"strategy,omitempty"`
+	// Mode is how it chooses, Strategies are the user's own.
+	Mode        strategy.Mode       `json:"mode,omitempty"`
+	Strategies  []strategy.Strategy `json:"strategies,omitempty"`
+	HasOptional bool                `json:"has_optional,omitempty"` // there are gates that are not required
+	// IterationCeiling is what a strategy may raise IterationTimeout to, by the
+	// safety level; 0 is no such limit.
+	IterationCeiling time.Duration `json:"iteration_ceiling,omitempty"`
 	// Review is true when green work must also be approved by a review.
 	Review bool `json:"review,omitempty"`
 	// Control is iteration control for the kind Controlled; nil is its
@@ -129,9 +135,14 @@ type State struct {
 
 	Strategy string         `json:"strategy"`
 	Used     []strategy.Use `json:"used,omitempty"`     // each once
-	Fallback int            `json:"fallback,omitempty"` // how many of Policy.Fallback were moved on to
-	Waits    int            `json:"waits,omitempty"`    // in a row
-	Warned   bool           `json:"warned,omitempty"`   // of 80 % of the cost
+	Fallback int            `json:"fallback,omitempty"` // which of Policy.Fallback works, 1-based; 0: Policy.Agent
+	// Trial is the use of a strategy that the iteration under way will judge.
+	Trial Trial `json:"trial,omitzero"`
+	// Learned is what is known of strategies, from this run and those before
+	// its start. It is part of the state, so that a replay needs no database.
+	Learned []strategy.Tally `json:"learned,omitempty"`
+	Waits   int              `json:"waits,omitempty"`  // in a row
+	Warned  bool             `json:"warned,omitempty"` // of 80 % of the cost
 
 	// Held is the iteration that waits for its review. It is used up, but not
 	// yet decided.
@@ -140,6 +151,12 @@ type State struct {
 	StopAsked  Cause     `json:"stop_asked,omitempty"`
 	PauseAsked bool      `json:"pause_asked,omitempty"`
 	Question   *Question `json:"question,omitempty"`
+}
+
+// Trial is a strategy that was chosen against a class of failure.
+type Trial struct {
+	strategy.Use
+	Transient bool `json:"transient,omitempty"` // of the failure
 }
 
 // Best is the snapshot with the best score so far.

@@ -51,7 +51,8 @@ func (s *State) start(e *Event) {
 	s.Policy = *e.Policy
 	s.Limit = s.Policy.MaxIterations
 	s.StartedAt, s.LastAt = e.At, e.At
-	s.Strategy = s.Policy.first()
+	s.Learned = strategy.Faded(e.Learned, strategy.Day(e.At))
+	s.adopt(s.Policy.first())
 	s.Best = Best{Score: -1}
 	s.Status = Running
 	if s.Limit < 0 || (s.Limit == 0 && s.Policy.Kind != Procedure) {
@@ -131,13 +132,12 @@ func (s *State) waitOver(e *Event) {
 		s.review(e, "the wait is over")
 		return
 	}
-	again := &s.Command
 	s.Status = Running
-	s.issue(&Command{
-		Kind: Run, Why: "the wait is over", Iteration: again.Iteration, Attempt: s.Attempts + 1,
-		Agent: s.agent(), Strategy: s.Strategy, StrategyWhy: again.StrategyWhy, Feedback: again.Feedback, Limits: s.bounds(),
-		Rewind: again.Rewind, SkipOptional: again.SkipOptional,
-	})
+	run := s.Command
+	run.Kind, run.Why, run.Until, run.Attempt = Run, "the wait is over", time.Time{}, s.Attempts+1
+	run.Agent, run.Strategy, run.Limits = s.agent(), s.Strategy, s.bounds()
+	run.Warnings, run.Learned = nil, nil
+	s.issue(&run)
 }
 
 func (s *State) pauseAsked() {
@@ -241,7 +241,7 @@ func (s *State) resumed(e *Event) {
 func (s *State) rearm() {
 	s.Guards = Guards{}
 	s.Waits = 0
-	s.Used = nil
+	s.Used, s.Trial = nil, Trial{}
 	s.Question = nil
 	s.Strategy = s.Policy.first()
 	s.StopAsked, s.PauseAsked = NoCause, false
@@ -298,15 +298,19 @@ func (s *State) next(f *Feedback) {
 	if f != nil && f.Iteration == 0 && f.Answer == "" && len(f.Notes) == 0 {
 		f = nil
 	}
+	st := strategy.At(s.Strategy, s.Policy.Strategies)
 	s.issue(&Command{
 		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
-		Feedback: f, Limits: s.bounds(),
+		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional, GateFactor: st.TimeoutFactor,
 	})
 }
 
 // agent is the program for the next iteration.
 func (s *State) agent() string {
-	if st, ok := strategy.Lookup(s.Strategy); ok && st.Stronger && s.Policy.Stronger != "" {
+	switch st := strategy.At(s.Strategy, s.Policy.Strategies); {
+	case st.Agent != "":
+		return st.Agent
+	case st.Stronger && s.Policy.Stronger != "":
 		return s.Policy.Stronger
 	}
 	if s.Fallback > 0 && s.Fallback <= len(s.Policy.Fallback) {
@@ -318,10 +322,8 @@ func (s *State) agent() string {
 // bounds are the limits of one iteration: its own, and what is left of the run's.
 func (s *State) bounds() CommandLimits {
 	p := &s.Policy
-	wall := p.IterationTimeout
-	if st, ok := strategy.Lookup(s.Strategy); ok && st.TimeoutFactor > 1 {
-		wall *= time.Duration(st.TimeoutFactor)
-	}
+	st := strategy.At(s.Strategy, p.Strategies)
+	wall := st.Wall(p.IterationTimeout, p.IterationCeiling)
 	wall = least(wall, remaining(p.Timeout, s.Spent.Wall))
 	wall = least(wall, remaining(p.TaskTimeout, s.Spent.Active))
 	cost := p.MaxIterationCost
@@ -331,7 +333,7 @@ func (s *State) bounds() CommandLimits {
 			cost = left
 		}
 	}
-	return CommandLimits{Wall: wall, Idle: p.IdleTimeout, Cost: cost, Calls: p.MaxIterationCalls}
+	return CommandLimits{Wall: wall, Idle: p.IdleTimeout * time.Duration(max(st.TimeoutFactor, 1)), Cost: cost, Calls: p.MaxIterationCalls}
 }
 
 // remaining is what is left of a limit; 0 stays no limit, and a used-up limit

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // The bounds of the backoff for a wait that the provider did not name.
@@ -16,32 +17,57 @@ const (
 
 // wait answers a limit of the model provider: wait until the named time, else
 // back off; a named time over max_wait takes the next fallback agent at once,
-// or asks. Too many waits in a row ask too.
+// or asks. Waits in a row that nobody named take the next agent too, and where
+// there is none too many of them ask.
 func (s *State) wait(e *Event, r *Record) {
 	s.Waits++
 	if s.PauseAsked {
 		s.finish(&Command{Status: Paused, Why: "paused at the end of the attempt"})
 		return
 	}
-	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
+	until := r.Failure.WaitUntil
+	tooMany := s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits
+	if s.moveOn(r, until.After(e.At), tooMany) {
+		return
+	}
+	if tooMany {
 		why := fmt.Sprintf("%s, and %d waits in a row did not help", waitReason(r), s.Policy.MaxWaits)
 		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
 		return
 	}
-	until := r.Failure.WaitUntil
 	if until.Sub(e.At) > s.Policy.MaxWait && s.Policy.MaxWait > 0 {
 		s.longWait(r, until)
 		return
 	}
 	if !until.After(e.At) {
-		until = e.At.Add(backoff(s.Waits, e.Seed))
+		until = e.At.Add(backoff(strategy.Exponential, s.Waits, e.Seed))
 	}
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
 		Kind: Wait, Until: s.until(e, until.Sub(e.At)), Why: waitReason(r), Iteration: c.Iteration, Attempt: c.Attempt,
-		Feedback: c.Feedback, Agent: c.Agent, Strategy: c.Strategy, SkipOptional: c.SkipOptional,
+		Feedback: c.Feedback, Agent: c.Agent, Strategy: c.Strategy, SkipOptional: c.SkipOptional, GateFactor: c.GateFactor,
 	})
+}
+
+// moveOn leaves the provider for the next agent of agents.fallback when waiting
+// did not help, and reports whether it did.
+func (s *State) moveOn(r *Record, named, tooMany bool) bool {
+	p := &s.Policy
+	if p.Strategy != "" || s.Fallback >= len(p.Fallback) {
+		return false
+	}
+	if !tooMany && (named || s.Waits < strategy.Patience(p.Mode, r.Failure.Class, s.Learned)) {
+		return false
+	}
+	why := fmt.Sprintf("%s, and %d wait(s) in a row did not help", waitReason(r), s.Waits-1)
+	if s.Waits == 1 {
+		why = waitReason(r) + ", and the next agent was right before"
+	}
+	s.Waits = 0
+	s.Trial = Trial{Use: strategy.Use{Class: r.Failure.Class, Strategy: strategy.FallbackProviders}, Transient: true}
+	s.nextAgent(why)
+	return true
 }
 
 // until is the end of a wait of d, at the latest the end of the run's time.
@@ -55,11 +81,17 @@ func (s *State) longWait(r *Record, until time.Time) {
 		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
 		return
 	}
+	s.nextAgent(why)
+}
+
+// nextAgent gives the iteration that was cut off to the next fallback agent.
+func (s *State) nextAgent(why string) {
 	s.Fallback++
 	c := &s.Command
 	s.issue(&Command{
 		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
-		StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback, Limits: s.bounds(), SkipOptional: c.SkipOptional,
+		StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback, Limits: s.bounds(),
+		SkipOptional: c.SkipOptional, GateFactor: c.GateFactor,
 	})
 }
 
@@ -73,11 +105,16 @@ func waitReason(r *Record) string {
 	return "outage of " + r.Agent + "'s provider"
 }
 
-// backoff doubles from one second to five minutes; the seed shortens it by up
-// to a half, so that many loops do not come back at once.
-func backoff(n int, seed uint64) time.Duration {
+// backoff is the n-th wait, from one second to five minutes; the seed shortens
+// it by up to a half, so that many loops do not come back at once.
+func backoff(kind strategy.Backoff, n int, seed uint64) time.Duration {
 	d := maxBackoff
-	if n < 10 {
+	switch {
+	case kind == strategy.NoBackoff || kind == "":
+		return 0
+	case kind == strategy.Linear:
+		d = min(minBackoff*time.Duration(min(n, 1000)), maxBackoff)
+	case n < 10:
 		d = min(minBackoff<<(n-1), maxBackoff)
 	}
 	half := d / 2

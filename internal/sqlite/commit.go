@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // Step is one step of a run: an event, and what is true after it.
@@ -19,6 +20,8 @@ type Step struct {
 	// Record, when set, is the iteration that the event is about. The same
 	// number and attempt again replaces it.
 	Record *loop.Record
+	// Learned is what the iteration showed of strategies.
+	Learned []strategy.Credit
 	// Taken are the ids of control rows that the event carries out. They are
 	// marked in the same transaction, so that a crash loses no answer.
 	Taken []int64
@@ -80,6 +83,9 @@ func storeStep(ctx context.Context, w *statements, step Step, record string) err
 		if err := upsertIteration(ctx, w, step.Run.ID, step.Record, record); err != nil {
 			return err
 		}
+	}
+	if err := learn(ctx, w, step.Learned, step.Event.At); err != nil {
+		return err
 	}
 	for _, id := range step.Taken {
 		_, err := w.exec(ctx, `UPDATE controls SET taken_at = $1 WHERE id = $2 AND run = $3 AND taken_at = 0`,

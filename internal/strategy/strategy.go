@@ -1,165 +1,134 @@
 // Package strategy says how the next iteration differs from the last: which
-// strategy is tried for which class of failure, and what each one changes.
+// strategy is tried for which class of failure, what each one changes, and
+// what was learned of it in the iterations before.
 //
-// The package is pure. A [Strategy] is data; whoever performs the iteration
-// makes its settings take effect.
+// The package is pure: it reads no clock, file or database, and the same
+// situation always gives the same choice. A [Strategy] is data; whoever
+// performs the iteration makes its settings take effect.
 package strategy
 
-import "github.com/pawl-dev/pawl/internal/failure"
+import (
+	"time"
 
-// Strategy is one way to go on after a failure.
-type Strategy struct {
-	Name        string
-	Description string
-	// Priority orders strategies that fit equally; higher is tried first.
-	Priority int
-	// Classes of failure that it is made for.
-	Classes []failure.Class
-	// Instruction is added to the next prompt; empty adds nothing.
-	Instruction string
-	// TimeoutFactor multiplies iteration_timeout; 0 leaves it.
-	TimeoutFactor int
-	// Fallback uses the next agent of agents.fallback.
-	Fallback bool
-	// Stronger uses agents.stronger.
-	Stronger bool
-	// Rewind puts the tree back to the best-scoring snapshot first.
-	Rewind bool
-	// SkipOptional skips gates that are not required.
-	SkipOptional bool
-}
+	"github.com/pawl-dev/pawl/internal/failure"
+)
 
 // Default is the name of the strategy that every run starts with.
 const Default = "default"
 
-var builtin = []Strategy{
-	{Name: Default, Description: "Standard execution", Priority: 10},
-	{
-		Name: "diagnose", Description: "Find the root cause before any edit", Priority: 9,
-		Classes: workClasses,
-		Instruction: "Before you edit anything, find the root cause: read the failure above, reproduce it, and write down in one sentence what causes it. " +
-			"Then make the smallest change that removes that cause.",
-	},
-	{
-		Name: "aggressive-timeout", Description: "Increase timeouts for slow operations", Priority: 8,
-		Classes: []failure.Class{failure.Timeout, failure.Network}, TimeoutFactor: 2,
-		Instruction: "The last iteration ran out of time. Work in smaller steps, and finish with what is verified.",
-	},
-	{
-		Name: "fallback-providers", Description: "Use the next agent of agents.fallback", Priority: 7,
-		Classes:  []failure.Class{failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable},
-		Fallback: true,
-	},
-	{
-		Name: "skip-optional", Description: "Skip optional gates to reach completion", Priority: 5,
-		Classes: []failure.Class{failure.Timeout}, SkipOptional: true,
-	},
-	{
-		Name: "rewind", Description: "Put the tree back to the best snapshot and try another way", Priority: 4,
-		Classes: workClasses, Rewind: true,
-		Instruction: "The files were put back to the best state so far, because what came after it made things worse. Do not repeat what was tried; take another way.",
-	},
-	{
-		Name: "stronger-agent", Description: "Use agents.stronger", Priority: 3,
-		Classes: workClasses, Stronger: true,
-	},
+// Backoff is how the waits after transient failures grow.
+type Backoff string
+
+// The backoffs. After failures of the work nothing is ever waited.
+const (
+	NoBackoff   Backoff = "none"        // the next iteration starts at once
+	Linear      Backoff = "linear"      // the second wait is twice the first, the third three times
+	Exponential Backoff = "exponential" // each wait is twice the one before
+)
+
+// Mode is how strategies that fit are put in order.
+type Mode string
+
+// The modes. The empty mode is [Auto].
+const (
+	Auto         Mode = "auto"         // priority and what was learned, weighed
+	Conservative Mode = "conservative" // priority alone
+	Aggressive   Mode = "aggressive"   // successes so far, then priority
+)
+
+// Strategy is one way to go on after a failure. Own strategies are stored
+// with a run, so fields can be added, but their names must not change.
+type Strategy struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Priority orders strategies that fit equally; higher is tried first.
+	Priority int `json:"priority"`
+	// Classes of failure that it is made for.
+	Classes []failure.Class `json:"classes,omitempty"`
+	// Instruction is added to the next prompt; empty adds nothing.
+	Instruction string `json:"instruction,omitempty"`
+	// Timeout is for workflow steps without one of their own; 0 leaves it.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// TimeoutFactor multiplies iteration_timeout, idle_timeout and the limits
+	// of gates; 0 and 1 leave them.
+	TimeoutFactor int `json:"timeout_factor,omitempty"`
+	// TimeoutFloor is what iteration_timeout is at least; 0 leaves it.
+	TimeoutFloor time.Duration `json:"timeout_floor,omitempty"`
+	// Backoff is for the wait before the iteration; empty is [NoBackoff].
+	Backoff Backoff `json:"backoff,omitempty"`
+	// Parallelism is how many steps run at once; 0 leaves it.
+	Parallelism int `json:"parallelism,omitempty"`
+	// Fallback uses the next agent of agents.fallback.
+	Fallback bool `json:"fallback,omitempty"`
+	// Agent is the agent that it uses; empty leaves it.
+	Agent string `json:"agent,omitempty"`
+	// Stronger uses agents.stronger.
+	Stronger bool `json:"stronger,omitempty"`
+	// Rewind puts the tree back to the best-scoring snapshot first.
+	Rewind bool `json:"rewind,omitempty"`
+	// SkipOptional skips steps and gates that are not required.
+	SkipOptional bool `json:"skip_optional,omitempty"`
+	// UseCache false gives a failed step, and what depends on it, a fresh attempt.
+	UseCache bool `json:"use_cache,omitempty"`
+
+	work bool // for all failures of the work, but not for one that may go by itself
 }
 
-var workClasses = []failure.Class{
-	failure.TestFailure, failure.CompileError, failure.Lint, failure.MergeConflict, failure.Tampering,
-	failure.Crash, failure.Dependency, failure.Validation, failure.GitState, failure.NoProgress, failure.Unknown,
+// Wall is the time that an iteration may take under the strategy, given
+// iteration_timeout and what the safety level allows at most. 0 is no limit,
+// in both and in the result; a strategy never shortens it.
+func (c *Strategy) Wall(base, ceiling time.Duration) time.Duration {
+	if base <= 0 {
+		return base
+	}
+	d := max(base*time.Duration(max(c.TimeoutFactor, 1)), c.TimeoutFloor)
+	if ceiling > 0 {
+		d = min(d, max(ceiling, base))
+	}
+	return d
 }
 
-// Lookup returns the strategy of that name.
-func Lookup(name string) (Strategy, bool) {
-	for i := range builtin {
-		if builtin[i].Name == name {
-			return builtin[i], true
-		}
+// Lookup returns the strategy of that name: a built-in one, or one of own.
+func Lookup(name string, own []Strategy) (Strategy, bool) {
+	if c := find(name, own); c != nil {
+		return *c, true
 	}
 	return Strategy{}, false
 }
 
-// Names lists the strategies, highest priority first.
+// find returns a pointer, so that a decision copies nothing. What it points to
+// is not to be changed.
+func find(name string, own []Strategy) *Strategy {
+	for i := range builtin {
+		if builtin[i].Name == name {
+			return &builtin[i]
+		}
+	}
+	for i := range own {
+		if own[i].Name == name {
+			return &own[i]
+		}
+	}
+	return nil
+}
+
+// At returns the strategy of that name, the default one where there is none.
+// It is shared: it must not be changed.
+func At(name string, own []Strategy) *Strategy {
+	if c := find(name, own); c != nil {
+		return c
+	}
+	return &builtin[0]
+}
+
+// BuiltIn is true for the name of a built-in strategy.
+func BuiltIn(name string) bool { return find(name, nil) != nil }
+
+// Names lists the built-in strategies, highest priority first.
 func Names() []string {
 	names := make([]string, len(builtin))
-	for i, s := range builtin {
-		names[i] = s.Name
+	for i := range builtin {
+		names[i] = builtin[i].Name
 	}
 	return names
-}
-
-// Use is a strategy that failed for a class of failure in this run.
-type Use struct {
-	Class    failure.Class `json:"class"`
-	Strategy string        `json:"strategy"`
-}
-
-// Situation is what a choice is made from.
-type Situation struct {
-	Current string        // strategy of the iteration that failed
-	Class   failure.Class // what failed
-	Failed  []Use         // uses that failed so far, the last included
-	// What has an effect here; a strategy that would change nothing is not chosen.
-	CanFallback, CanStronger, CanRewind, HasOptional bool
-}
-
-// Next chooses the strategy after a failed iteration and says why. The
-// candidates are those made for the class, without those that already failed
-// for it in this run, highest priority first; when all are used up they are
-// tried again in turn, and where none fits the strategy stays.
-func Next(s Situation) (name, why string) {
-	fits := make([]*Strategy, 0, 8) // on the stack
-	for i := range builtin {
-		if c := &builtin[i]; c.madeFor(s.Class) && c.effective(&s) {
-			fits = append(fits, c)
-		}
-	}
-	if len(fits) == 0 {
-		return s.Current, "no other strategy is made for " + string(s.Class)
-	}
-	for _, c := range fits {
-		if !used(s.Failed, s.Class, c.Name) {
-			return c.Name, "made for " + string(s.Class) + ", not tried yet"
-		}
-	}
-	for i, c := range fits {
-		if c.Name == s.Current {
-			next := fits[(i+1)%len(fits)]
-			return next.Name, "all made for " + string(s.Class) + " were tried; in turn"
-		}
-	}
-	return fits[0].Name, "all made for " + string(s.Class) + " were tried; in turn"
-}
-
-func (c *Strategy) madeFor(class failure.Class) bool {
-	for _, k := range c.Classes {
-		if k == class {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Strategy) effective(s *Situation) bool {
-	switch {
-	case c.Fallback:
-		return s.CanFallback
-	case c.Stronger:
-		return s.CanStronger
-	case c.Rewind:
-		return s.CanRewind
-	case c.SkipOptional:
-		return s.HasOptional
-	}
-	return true
-}
-
-func used(uses []Use, class failure.Class, name string) bool {
-	for _, u := range uses {
-		if u.Class == class && u.Strategy == name {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,145 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// again chooses a strategy and issues the next iteration. After a transient
+// failure it waits first, as the strategy says; work is worked on at once.
+func (s *State) again(e *Event, r *Record, warnings []string) {
+	why, rewind := "", 0
+	failed := r.Outcome == Failed && r.Failure != nil
+	switch {
+	case failed:
+		why, rewind = s.choose(r)
+	case r.Outcome == Success && s.Policy.Strategy == "":
+		s.Strategy = strategy.Default
+	}
+	s.next(s.feedback(r))
+	c := &s.Command
+	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
+	if !failed || r.Failure.Kind != failure.Transient {
+		return
+	}
+	if d := backoff(strategy.At(s.Strategy, s.Policy.Strategies).Backoff, s.Guards.Failures, e.Seed); d > 0 {
+		s.Status = Waiting
+		c.Kind, c.Until, c.Why = Wait, s.until(e, d), "backoff after "+string(r.Failure.Class)
+	}
+}
+
+// choose takes the next strategy after a failed iteration.
+func (s *State) choose(r *Record) (why string, rewind int) {
+	f, name, elsewhere := r.Failure, s.Strategy, s.elsewhere(r.Failure)
+	switch {
+	case s.Policy.Strategy != "":
+	case elsewhere:
+		name, why = strategy.FallbackProviders, "made for "+string(f.Class)+": the next agent of agents.fallback"
+	default:
+		s.use(f.Class)
+		c := strategy.Next(s.situation(r))
+		name, why = c.Name, c.Why
+	}
+	s.adopt(name)
+	s.Trial = Trial{Use: strategy.Use{Class: f.Class, Strategy: name}, Transient: f.Kind == failure.Transient || elsewhere}
+	if s.canRewind(r) && strategy.At(name, s.Policy.Strategies).Rewind {
+		rewind = s.Best.Number
+	}
+	return why, rewind
+}
+
+// elsewhere is true for a failure that ends the run, but not with another agent:
+// a quota of the provider that nobody knows to come back.
+func (s *State) elsewhere(f *failure.Analysis) bool {
+	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider &&
+		s.Policy.Strategy == "" && s.Fallback < len(s.Policy.Fallback)
+}
+
+const maxUsed = 100
+
+// use notes that the current strategy failed for a class. While there is
+// another fallback agent, moving on to it is not used up.
+func (s *State) use(class failure.Class) {
+	u := strategy.Use{Class: class, Strategy: s.Strategy}
+	if slices.Contains(s.Used, u) || s.Strategy == strategy.FallbackProviders && s.Fallback < len(s.Policy.Fallback) {
+		return
+	}
+	from := max(0, len(s.Used)+1-maxUsed)
+	s.Used = append(append(make([]strategy.Use, 0, len(s.Used)-from+1), s.Used[from:]...), u)
+}
+
+// situation is what a strategy is chosen from.
+func (s *State) situation(r *Record) *strategy.Situation {
+	p, f := &s.Policy, r.Failure
+	return &strategy.Situation{
+		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient, Gate: f.Step != "",
+		Failed: s.Used, Learned: s.Learned, Own: p.Strategies,
+		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "", CanRewind: s.canRewind(r), HasOptional: p.HasOptional,
+		IterationTimeout: p.IterationTimeout, Ceiling: p.IterationCeiling,
+	}
+}
+
+// canRewind is true when there is a snapshot that is better than the tree.
+func (s *State) canRewind(r *Record) bool {
+	return s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0
+}
+
+// adopt makes a strategy the current one. One that moves on to the next agent
+// does so each time; after the last comes the first again.
+func (s *State) adopt(name string) {
+	s.Strategy = name
+	if n := len(s.Policy.Fallback); n > 0 && strategy.At(name, s.Policy.Strategies).Fallback {
+		s.Fallback = (s.Fallback + 1) % (n + 1)
+	}
+}
+
+// credit judges the strategy on trial by the iteration that ended, before
+// anything else is made of that.
+func (s *State) credit(r *Record, at time.Time) []strategy.Credit {
+	t := s.Trial
+	if t.Strategy == "" {
+		return nil
+	}
+	success, known := s.helped(&t, r)
+	if r.Outcome == Waited && !known {
+		return nil // the iteration goes on
+	}
+	s.Trial = Trial{}
+	if !known {
+		return nil
+	}
+	c := strategy.Credit{Class: t.Class, Strategy: t.Strategy, Success: success}
+	s.Learned = strategy.Learn(s.Learned, c, strategy.Day(at))
+	return []strategy.Credit{c}
+}
+
+// helped says whether a strategy helped, where the iteration tells.
+//
+// Against a failure of the work: the iteration succeeded, or its gates got
+// further than any before. Against a transient failure: nothing transient came
+// again, whatever became of the work. What a person or a crash cut off, what
+// only a person can cure, and an iteration that did nothing tell nothing.
+func (s *State) helped(t *Trial, r *Record) (success, known bool) {
+	f := r.Failure
+	switch r.Outcome {
+	case Success:
+		return true, true
+	case Waited:
+		return false, t.Strategy == strategy.FallbackProviders && f != nil
+	case Failed:
+		switch {
+		case f == nil || f.Kind == failure.Permanent && !f.Provider:
+			return false, false
+		case t.Transient:
+			return f.Kind == failure.Work && f.Class != t.Class, true
+		case f.Kind == failure.Transient:
+			return false, false
+		}
+		return r.Score > s.Best.Score, true
+	default:
+		return true, t.Transient && r.Exit.Ended == NotEnded
+	}
+}

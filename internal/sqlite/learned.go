@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// Learned is what was learned of one strategy for one class of failure.
+type Learned struct {
+	strategy.Tally
+	// Successes and Failures are all that were ever counted.
+	Successes, Failures int
+	UsedAt              time.Time
+}
+
+// maxLearned bounds what is read: classes times strategies is far below it.
+const maxLearned = 10_000
+
+// Learned returns what the runs of this repository learned, by class and
+// strategy. The tallies are as they were stored; [strategy.Faded] makes them
+// those of today.
+func (s *Store) Learned(ctx context.Context) ([]Learned, error) {
+	list, err := learned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`, maxLearned)
+	return list, s.explain(ctx, "read what was learned of strategies", err)
+}
+
+const learnedColumns = `class, strategy, wins, losses, day, successes, failures, used_at`
+
+func learned(ctx context.Context, w *statements, query string, args ...any) ([]Learned, error) {
+	var list []Learned
+	err := w.each(ctx, func(row scanner) error {
+		var l Learned
+		var used int64
+		if err := row.Scan(&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, &used); err != nil {
+			return err
+		}
+		l.UsedAt = at(used)
+		list = append(list, l)
+		return nil
+	}, query, args...)
+	return list, err
+}
+
+// learn adds credits to what is stored, by the same arithmetic as the run that
+// earned them; runs at the same time add to each other.
+func learn(ctx context.Context, w *statements, credits []strategy.Credit, when time.Time) error {
+	for _, c := range credits {
+		if err := learnOne(ctx, w, c, when); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.Time) error {
+	rows, err := learned(ctx, w, `SELECT `+learnedColumns+` FROM learned WHERE class = $1`, string(c.Class))
+	if err != nil {
+		return err
+	}
+	tallies := make([]strategy.Tally, len(rows))
+	for i := range rows {
+		tallies[i] = rows[i].Tally
+	}
+	for _, t := range strategy.Learn(tallies, c, strategy.Day(when)) {
+		if err := putTally(ctx, w, t); err != nil {
+			return err
+		}
+	}
+	success, failed := 0, 1
+	if c.Success {
+		success, failed = 1, 0
+	}
+	_, err = w.exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2, used_at = max(used_at, $3)
+		WHERE class = $4 AND strategy = $5`, success, failed, ms(when), string(c.Class), c.Strategy)
+	return err
+}
+
+func putTally(ctx context.Context, w *statements, t strategy.Tally) error {
+	_, err := w.exec(ctx, `INSERT INTO learned (class, strategy, wins, losses, day, successes, failures, used_at)
+		VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
+		ON CONFLICT (class, strategy) DO UPDATE SET wins = excluded.wins, losses = excluded.losses, day = excluded.day`,
+		string(t.Class), t.Strategy, t.Wins, t.Losses, t.Day)
+	return err
+}
