@@ -3,6 +3,7 @@ package loop_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
+	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // FuzzStep plays random histories and states what must always hold. The seeds
@@ -70,6 +72,11 @@ func randomPolicy(kind, limit, clock, money byte) loop.Policy {
 		p.MaxIterationCost = 2_000_000
 	}
 	p.Fallback = []string{"codex"}
+	p.Mode = []strategy.Mode{strategy.Auto, strategy.Conservative, strategy.Aggressive}[int(clock)%3]
+	if kind&32 != 0 {
+		p.Strategy = strategy.Names()[int(limit)%len(strategy.Names())]
+	}
+	p.IterationTimeout, p.HasOptional = time.Duration(clock>>4)*time.Second, clock&8 != 0
 	return p
 }
 
@@ -131,8 +138,13 @@ func (w *world) record(b byte, exit loop.Exit) *loop.Record {
 	}
 	w.trees++
 	switch b & 15 {
-	case 1, 3:
+	case 1:
 		r.Failure = &failure.Analysis{Class: failure.TestFailure, Kind: failure.Work, Fingerprint: "x"}
+	case 3:
+		r.Failure = &failure.Analysis{Class: failure.Network, Kind: failure.Transient, Transient: true, Fingerprint: "y"}
+	case 15:
+		r.Exit.Code = 1
+		r.Failure = &failure.Analysis{Class: failure.QuotaExhausted, Kind: failure.Permanent, Provider: true, Fingerprint: "z"}
 	case 4:
 		r.Exit.Code = 1
 		r.Failure = &failure.Analysis{Class: failure.RateLimit, Kind: failure.Transient, Provider: true}
@@ -185,6 +197,7 @@ func (w *world) check(before, after loop.State, e loop.Event, c loop.Command) {
 	if c.Seq != before.Seq+1 || after.Command.Seq != c.Seq {
 		t.Fatalf("command %d after %d", c.Seq, before.Seq)
 	}
+	w.checkStrategy(before, after, c)
 	if after.Iteration < before.Iteration || after.Spent.Cost < before.Spent.Cost || after.Spent.Wall < before.Spent.Wall {
 		t.Fatal("something that was used up came back")
 	}
@@ -226,6 +239,25 @@ func (w *world) check(before, after loop.State, e loop.Event, c loop.Command) {
 	}
 	if after.Status == loop.Completed && e.Record != nil && e.Record.RedGate() && after.Iteration < after.Limit {
 		t.Fatal("completed on a red gate before the maximum")
+	}
+}
+
+// checkStrategy is what must always hold of the choice: a fixed strategy stays,
+// the agent is one of the policy's, and an iteration teaches at most one thing,
+// of the strategy that it was run with.
+func (w *world) checkStrategy(before, after loop.State, c loop.Command) {
+	t, p := w.t, after.Policy
+	if p.Strategy != "" && after.Strategy != p.Strategy {
+		t.Fatalf("strategy %s in a run with %s", after.Strategy, p.Strategy)
+	}
+	if c.Kind == loop.Run && (c.Strategy != after.Strategy || c.Agent != p.Agent && !slices.Contains(p.Fallback, c.Agent)) {
+		t.Fatalf("agent %s with %s", c.Agent, c.Strategy)
+	}
+	if n := len(c.Learned); n > 1 || n == 1 && (c.Learned[0].Strategy != before.Trial.Strategy || c.Learned[0].Class != before.Trial.Class) {
+		t.Fatalf("learned %+v after the trial of %+v", c.Learned, before.Trial)
+	}
+	if after.Fallback < 0 || after.Fallback > len(p.Fallback) {
+		t.Fatalf("fallback agent %d of %d", after.Fallback, len(p.Fallback))
 	}
 }
 

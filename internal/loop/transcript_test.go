@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
+	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit only changes that you understand and want")
@@ -129,7 +131,7 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 	switch verb {
 	case "start":
 		pol := p.policy(defaults(loop.Kind(strings.Fields(line)[1])), args)
-		return loop.Event{Kind: loop.Started, Policy: &pol}, true
+		return loop.Event{Kind: loop.Started, Policy: &pol, Learned: learned(args["learned"])}, true
 	case "end":
 		return loop.Event{Kind: loop.IterationEnded, For: p.s.Command.Seq, Record: p.record(args, elapsed)}, true
 	case "review":
@@ -221,6 +223,13 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	if v, ok := args["stronger"]; ok {
 		pol.Stronger = v
 	}
+	span("ceiling", &pol.IterationCeiling)
+	pol.Mode, pol.Strategy = strategy.Mode(cmp.Or(args["mode"], string(pol.Mode))), cmp.Or(args["strategy"], pol.Strategy)
+	if v, ok := args["own"]; ok {
+		pol.Strategies = []strategy.Strategy{own(v)}
+	}
+	_, optional := args["optional"]
+	pol.HasOptional = pol.HasOptional || optional
 	controlPolicy(&pol, args, number)
 	_, on := args["pause-on-stuck"]
 	pol.PauseOnStuck = pol.PauseOnStuck || on
@@ -240,6 +249,28 @@ func controlPolicy(pol *loop.Policy, args map[string]string, number func(string,
 	_, noDiff := args["no-diff"]
 	pol.Control = &control.Settings{RetryTestFail: !red, RetryReviewReject: !reject, IncludeDiff: !noDiff, FeedbackMax: 500}
 	number("feedback", &pol.Control.FeedbackMax)
+}
+
+// own reads NAME:CLASS[:BACKOFF], a strategy that is tried first and uses the
+// agent of its name.
+func own(text string) strategy.Strategy {
+	w := append(strings.Split(text, ":"), "")
+	return strategy.Strategy{Name: w[0], Priority: 20, Classes: []failure.Class{failure.Class(w[1])}, Backoff: strategy.Backoff(w[2]), Agent: w[0]}
+}
+
+// learned reads CLASS/STRATEGY/SUCCESSES/FAILURES, several with commas.
+func learned(text string) []strategy.Tally {
+	var list []strategy.Tally
+	for one := range strings.SplitSeq(text, ",") {
+		w := strings.Split(one, "/")
+		if len(w) != 4 {
+			continue
+		}
+		wins, _ := strconv.Atoi(w[2])
+		losses, _ := strconv.Atoi(w[3])
+		list = append(list, strategy.Tally{Class: failure.Class(w[0]), Strategy: w[1], Wins: 1000 * wins, Losses: 1000 * losses, Day: 20490})
+	}
+	return list
 }
 
 func usd(s string) loop.MicroUSD {
@@ -377,7 +408,7 @@ func failWith(r *loop.Record, args map[string]string, now time.Time) {
 		f.Kind, f.Transient, f.Provider = failure.Transient, true, true
 	case failure.QuotaExhausted:
 		f.Kind, f.Provider = failure.Permanent, true
-	case failure.Timeout, failure.Network:
+	case failure.Timeout, failure.Network, failure.ResourceExhausted:
 		f.Kind, f.Transient = failure.Transient, true
 	case failure.Auth, failure.MissingCommand:
 		f.Kind = failure.Permanent
@@ -427,6 +458,12 @@ func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) st
 		if c.Rewind != 0 {
 			fmt.Fprintf(&b, " rewind to snapshot %d", c.Rewind)
 		}
+		if c.SkipOptional {
+			b.WriteString(" without optional gates")
+		}
+		if c.GateFactor > 1 {
+			fmt.Fprintf(&b, " gates %d times longer", c.GateFactor)
+		}
 		if c.Limits.Wall > 0 {
 			fmt.Fprintf(&b, " within %s", c.Limits.Wall)
 		}
@@ -452,6 +489,12 @@ func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) st
 }
 
 func (p *player) details(b *strings.Builder, c loop.Command) {
+	if _, not, ok := strings.Cut(c.StrategyWhy, "; not "); ok {
+		fmt.Fprintf(b, "  not %s\n", not)
+	}
+	for _, l := range c.Learned {
+		fmt.Fprintf(b, "  learned: %s %s against %s\n", l.Strategy, map[bool]string{true: "helps", false: "does not help"}[l.Success], l.Class)
+	}
 	for _, w := range c.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", w)
 	}
