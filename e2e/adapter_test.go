@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,7 @@ type session struct {
 	// watch sees every event; the program is ended by TERM when it returns true.
 	watch func(agent.Event) bool
 	cap   loop.MicroUSD
+	raw   io.Writer // gets the stream as it is; nil is nobody
 }
 
 func (s session) run(t *testing.T) (agent.Outcome, int, string) {
@@ -90,6 +92,9 @@ func (s session) play(t *testing.T, start agent.Start) (agent.Outcome, int, stri
 	}
 	lines := agent.NewLines(0, func(b []byte, cut bool) { parser.Line(b, cut, take) })
 	c.Stdout = lines
+	if s.raw != nil {
+		c.Stdout = io.MultiWriter(lines, s.raw)
+	}
 	err = c.Run()
 	lines.Flush()
 	parser.Close(take)

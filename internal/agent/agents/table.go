@@ -140,4 +140,11 @@ could be compared.
 
 A new program is a folder below internal/agent with its command line and, if it has a stream of its own, a parser; and a
 row in internal/agent/agents.
+
+## Raising a version
+
+` + "`scripts/record-agent codex 0.170.0`" + ` drives the pinned version and the new one through the same scenes of the scripted model
+server, and prints what differs in what pawl reads and in the kinds and fields of the events. What got worse, or is new and
+worth reading, is a change of the parser with a row in its tests; then the version is raised in scripts/install-agent and in the
+adapter's facts, this page is written again, and ` + "`make e2e-all`" + ` plays every scenario.
 `
