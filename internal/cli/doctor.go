@@ -62,7 +62,7 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		return nil, &exitError{code: exitUsage, err: err}
 	}
 	dir := config.StateDir(root, a.env)
-	conf := ""
+	var conf string
 	if c, err := a.load(nil); err != nil {
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {

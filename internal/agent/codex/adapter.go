@@ -82,11 +82,11 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	if err := fits(in); err != nil {
 		return agent.Start{}, err
 	}
-	program := in.Program("codex")
+	args := in.Program("codex")
 	if len(in.Command) == 0 && a.Native != nil {
-		program[0] = a.Native(program[0])
+		args[0] = a.Native(args[0])
 	}
-	args := append(program, "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check",
+	args = append(args, "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check",
 		// Both ask servers outside at every start.
 		"--disable", "plugins", "--disable", "apps",
 		"-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
