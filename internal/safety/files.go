@@ -1,0 +1,410 @@
+package safety
+
+import (
+	"path"
+	"strings"
+)
+
+// This file has the rules about files, disks and processes.
+
+func cleanPath(p string) string { return path.Clean(p) }
+
+func remove(m *matcher, c *call) {
+	m.removes(c.operands(), c.has('r', "--recursive") || c.has('R', "") || c.name == "rimraf" || c.name == "trash" || c.name == "srm" && c.has('r', ""), c.words)
+	if c.mentions("--no-preserve-root") {
+		m.high(c, "remove-outside", "deletes files outside of the workspace")
+	}
+}
+
+// finds judges find … -delete and -exec, and fd -x.
+func finds(m *matcher, c *call) ([]word, bool) {
+	roots, filtered := foundBy(c)
+	paths := m.hits(roots, filtered)
+	for i, a := range c.args {
+		switch a.text {
+		case "-delete":
+			m.removes(paths, true, c.words)
+		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec":
+			var cmd []word
+			for _, w := range c.args[i+1:] {
+				if w.text == ";" || w.text == "+" {
+					break
+				}
+				if strings.Contains(w.text, "{}") && w.text != "{}" {
+					cmd = append(cmd, word{text: strings.ReplaceAll(w.text, "{}", "found")})
+				} else if w.text == "{}" {
+					cmd = append(cmd, paths...)
+				} else {
+					cmd = append(cmd, w)
+				}
+			}
+			if m.pay(len(cmd)) {
+				m.words(&command{words: cmd}, cmd, c.depth+1)
+			}
+		}
+		if m.found != nil || m.tangled {
+			break
+		}
+	}
+	return nil, false
+}
+
+// foundBy is where find looks, and whether it chooses.
+func foundBy(c *call) (roots []word, filtered bool) {
+	options := false
+	for i, a := range c.args {
+		if strings.HasPrefix(a.text, "-") && a.text != "-L" && a.text != "-P" && a.text != "-H" || a.text == "(" || a.text == "!" {
+			options = true
+		}
+		if !options && a.text[:min(1, len(a.text))] != "-" {
+			roots = append(roots, a)
+		}
+		switch a.text {
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex":
+			filtered = filtered || i+1 < len(c.args) && strings.Trim(c.args[i+1].text, "*./") != ""
+		case "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-newer", "-size", "-empty", "-perm", "-inum", "-xtype":
+			filtered = true
+		}
+	}
+	if c.name == "fd" { // its pattern comes first
+		filtered = len(roots) > 0 && strings.Trim(roots[0].text, "*.") != ""
+		roots = roots[min(1, len(roots)):]
+	}
+	if len(roots) == 0 {
+		roots = []word{{text: "."}}
+	}
+	return roots, filtered
+}
+
+// hits stands for what find finds: chosen files in the workspace are ordinary.
+func (m *matcher) hits(roots []word, filtered bool) []word {
+	if !filtered {
+		return roots
+	}
+	var out []word
+	for _, r := range roots {
+		if t := m.resolve(r.text); t.place != wholeTree && t.place != inside && t.place != unknown {
+			out = append(out, word{text: strings.TrimSuffix(r.text, "/") + "/found"})
+		} else {
+			out = append(out, word{text: "found"})
+		}
+	}
+	return out
+}
+
+// xargs gives a command the words that come in.
+func xargs(m *matcher, c *call) ([]word, bool) {
+	rest := skipOptions(c.args, "-n -P -I -d -a -L -s -E --max-args --max-procs --delimiter --arg-file")
+	if len(rest) == 0 {
+		return nil, false
+	}
+	words := append([]word(nil), rest...)
+	from := c.cmd.from
+	if c.cmd.fed {
+		for _, f := range strings.Fields(c.cmd.text) {
+			words = append(words, word{text: f})
+		}
+	} else if from != nil && len(from.words) > 0 {
+		words = append(words, m.listing(from)...)
+	}
+	// A stand-in for input that is already there must not make a path of its own.
+	for i, w := range words[:len(rest)] {
+		if w.text == "{}" || w.text == "%" || w.text == "@" {
+			words[i].text = "-"
+		}
+	}
+	if !m.pay(len(words)) {
+		return nil, false
+	}
+	return words, true
+}
+
+// listing is the words that a command prints, as far as they are known.
+func (m *matcher) listing(from *command) []word {
+	if text, ok := printed(from); ok {
+		var out []word
+		for _, f := range strings.Fields(text) {
+			out = append(out, word{text: f})
+		}
+		return out
+	}
+	c := &call{name: baseName(from.words[0].text), args: from.words[1:], words: from.words, cmd: from}
+	switch c.name {
+	case "find", "fd":
+		roots, filtered := foundBy(c)
+		return m.hits(roots, filtered)
+	case "git":
+		if len(c.args) == 1 && c.args[0].text == "ls-files" {
+			return []word{{text: "."}}
+		}
+	case "ls", "dir":
+		paths := c.operands()
+		if len(paths) == 0 {
+			paths = []word{{text: "."}}
+		}
+		var out []word
+		for _, p := range paths {
+			if !strings.Contains(p.text, "*") {
+				p.text += "/*"
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	return nil
+}
+
+// modes judges chmod, chown and their kin.
+func modes(m *matcher, c *call) {
+	args := c.operands()
+	if len(args) == 0 {
+		return
+	}
+	if c.name == "chmod" {
+		mode := args[0].text
+		if strings.HasSuffix(mode, "777") || mode == "a+rwx" || mode == "ugo+rwx" || mode == "+rwx" || mode == "a=rwx" || mode == "o+w" && c.has('R', "--recursive") {
+			m.high(c, "chmod-777", "lets everybody change the files")
+			return
+		}
+	}
+	for _, a := range args[1:] {
+		t := m.resolve(a.text)
+		if !m.contained && (t.place == outside || t.place == gitFolder && c.has('R', "--recursive")) && !t.climbed {
+			m.high(c, "change-mode-outside", "changes owner or mode of files outside of the workspace")
+		}
+	}
+}
+
+// copies judges dd.
+func copies(m *matcher, c *call) {
+	for _, a := range c.args {
+		if to, ok := strings.CutPrefix(a.text, "of="); ok {
+			m.writesTo(word{text: to}, c.words)
+		}
+	}
+}
+
+func formats(m *matcher, c *call) {
+	if c.has('V', "--version") || c.mentions("--help", "-l", "--list", "print") {
+		return
+	}
+	m.high(c, "format-disk", "erases a disk or changes its partitions")
+}
+
+// moved judges where mv, cp, ln, install and rsync write, and what they take away.
+func moved(m *matcher, c *call) {
+	args := c.operands()
+	if len(args) < 2 {
+		return
+	}
+	last := args[len(args)-1]
+	switch c.name {
+	case "mv":
+		if last.text == "/dev/null" {
+			m.high(c, "remove-outside", "throws files away")
+			return
+		}
+		for _, a := range args[:len(args)-1] {
+			if !m.resolve(a.text).climbed { // the shell may be in a folder below
+				m.removes([]word{a}, true, c.words)
+			}
+		}
+	case "rsync":
+		if remote := strings.Contains(last.text, ":"); c.mentions("--delete", "--delete-after", "--delete-before", "--delete-excluded", "--del") && (remote || !m.harmless(last)) {
+			m.high(c, "rsync-delete", "deletes files outside of the workspace")
+		}
+		if strings.Contains(last.text, ":") {
+			return
+		}
+	}
+	m.writesTo(last, c.words)
+}
+
+func (m *matcher) harmless(w word) bool {
+	switch m.resolve(w.text).place {
+	case inside, temporary, cache, unknown:
+		return true
+	}
+	return false
+}
+
+// written judges programs whose operands are files that they write.
+func written(m *matcher, c *call) {
+	args := c.operands()
+	if c.name == "truncate" {
+		for i, a := range c.args {
+			if (a.text == "-s" || a.text == "-r") && i+1 < len(c.args) {
+				args = operands(append(append([]word(nil), c.args[:i]...), c.args[i+2:]...))
+			}
+		}
+	}
+	for _, a := range args {
+		m.writesTo(a, c.words)
+	}
+}
+
+// edited judges sed -i and perl -i on files outside.
+func edited(m *matcher, c *call) {
+	inPlace := false
+	for _, a := range c.args {
+		inPlace = inPlace || strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place")
+	}
+	args := c.operands()
+	if !inPlace || len(args) < 1 {
+		return
+	}
+	for _, a := range args[1:] {
+		m.writesTo(a, c.words)
+	}
+}
+
+// shreds judges what overwrites files so that nothing is left.
+func shreds(m *matcher, c *call) {
+	for _, a := range c.operands() {
+		if t := m.resolve(a.text); device(t.path) {
+			m.high(c, "write-device", "overwrites a disk")
+			return
+		}
+	}
+	m.removes(c.operands(), true, c.words)
+}
+
+func privileges(m *matcher, c *call) {
+	for _, a := range c.args {
+		switch a.text {
+		case "-l", "-v", "-k", "-K", "-V", "-h", "--version", "--help", "--list", "--validate":
+			return // asks only
+		}
+		if !strings.HasPrefix(a.text, "-") {
+			m.words(c.cmd, skipPrivileges(c), c.depth+1) // what it runs says more
+			break
+		}
+	}
+	m.high(c, "sudo", "takes the rights of another user")
+}
+
+func skipPrivileges(c *call) []word {
+	rest := skipOptions(c.args, wrappers["sudo"].takes)
+	for len(rest) > 0 && assigns(rest[0].text) {
+		rest = rest[1:]
+	}
+	return rest
+}
+
+func powerOff(m *matcher, c *call) {
+	if c.mentions("-c", "--help", "--version", "--show") {
+		return
+	}
+	m.high(c, "shutdown", "stops the machine")
+}
+
+func initLevel(m *matcher, c *call) {
+	if c.mentions("0", "1", "6", "s", "S") {
+		m.high(c, "shutdown", "stops the machine")
+	}
+}
+
+func systemctl(m *matcher, c *call) {
+	switch c.verb(0) {
+	case "poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "rescue", "emergency":
+		m.high(c, "shutdown", "stops the machine")
+	case "stop", "disable", "mask", "isolate":
+		if !c.mentions("--user") {
+			m.high(c, "stop-service", "stops a service of the machine")
+		}
+	}
+}
+
+func kills(m *matcher, c *call) {
+	args := c.args
+	if len(args) > 0 && args[0].text == "--" {
+		args = args[1:]
+	}
+	switch c.name {
+	case "kill":
+		for i, a := range args {
+			if a.text == "1" && (i == 0 || args[i-1].text != "-n" && args[i-1].text != "-s") && len(args) > 0 || a.text == "-1" && i > 0 {
+				m.high(c, "kill-all", "ends every process, or the first one")
+			}
+		}
+	case "pkill", "killall", "killall5":
+		if c.mentions("pawl", "-u", "-U", "--euid", "--user", ".", ".*", "systemd", "init", "sshd", "dockerd") || c.name == "killall5" {
+			m.high(c, "kill-all", "ends processes that are not the agent's")
+		}
+	}
+}
+
+func crontab(m *matcher, c *call) {
+	if c.has('r', "") {
+		m.high(c, "crontab-remove", "deletes all of the user's scheduled jobs")
+	}
+}
+
+func users(m *matcher, c *call) { m.high(c, "change-users", "changes the machine's users") }
+
+func firewall(m *matcher, c *call) {
+	if c.name == "ufw" && c.mentions("disable", "reset") || c.name == "nft" && c.mentions("flush") || c.has('F', "--flush") && c.name != "ufw" {
+		m.high(c, "firewall", "takes the machine's firewall down")
+	}
+}
+
+func packages(m *matcher, c *call) {
+	if c.mentions("purge", "autopurge", "dist-upgrade", "full-upgrade") || c.name != "brew" && c.mentions("remove") && !c.mentions("--dry-run", "-s") {
+		m.high(c, "remove-packages", "removes programs from the machine")
+	}
+}
+
+// says judges echo of a secret variable: what is printed is kept in logs.
+func says(m *matcher, c *call) {
+	if c.cmd.drained || len(c.cmd.redirects) > 0 {
+		return
+	}
+	for _, a := range c.args {
+		if secretVariable(a.text) {
+			m.high(c, "print-secret", "prints a secret into the log")
+			return
+		}
+	}
+}
+
+// secretVariable is true for text with $…KEY, $…SECRET, $…PASSWORD or $…TOKEN.
+func secretVariable(s string) bool {
+	for {
+		_, rest, ok := strings.Cut(s, "$")
+		if !ok {
+			return false
+		}
+		n := 0
+		for n < len(rest) && (rest[n] == '_' || letter(rest[n]) || rest[n] >= '0' && rest[n] <= '9') {
+			n++
+		}
+		for _, end := range []string{"KEY", "SECRET", "PASSWORD", "TOKEN"} {
+			if strings.HasSuffix(rest[:n], end) {
+				return true
+			}
+		}
+		s = rest[n:]
+	}
+}
+
+// erases judges Windows' commands.
+func erases(m *matcher, c *call) {
+	all, quiet, root := false, false, false
+	for _, a := range c.args {
+		low := strings.ToLower(a.text)
+		all = all || strings.Contains(low, "/s") || strings.HasPrefix(low, "-r")
+		quiet = quiet || strings.Contains(low, "/q") || strings.Contains(low, "/f") || strings.HasPrefix(low, "-fo")
+		root = root || len(low) >= 2 && low[1] == ':' || low == "*" || strings.HasPrefix(low, "~") || strings.HasPrefix(low, "$home") || strings.HasPrefix(low, "/") && len(low) > 2 || strings.HasPrefix(low, "$env:userprofile") || low == "." || strings.HasPrefix(low, "%")
+	}
+	if all && quiet && root {
+		m.high(c, "remove-outside", "deletes files outside of the workspace")
+	}
+}
+
+func formatDrive(m *matcher, c *call) {
+	for _, a := range c.args {
+		if len(a.text) == 2 && a.text[1] == ':' {
+			m.high(c, "format-disk", "erases a disk or changes its partitions")
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package safety
+
+import (
+	"path"
+	"strings"
+)
+
+// place is where a path is, as far as its text tells.
+type place int
+
+const (
+	unknown   place = iota
+	inside          // in the workspace
+	wholeTree       // the workspace itself
+	gitFolder       // the repository's own data
+	temporary
+	cache
+	agentState // folders of the home folder that agents and tools keep for themselves
+	outside    // anywhere else
+)
+
+// target is a path that was resolved.
+type target struct {
+	place   place
+	path    string
+	climbed bool // it leaves the workspace by "..": true only if commands start at its root
+}
+
+// resolve says where a word leads as a path. A pattern for everything in a
+// folder stands for the folder.
+func (m *matcher) resolve(text string) target {
+	text = strings.ReplaceAll(text, "//", "/")
+	climbs := strings.HasPrefix(text, "..")
+	for _, tail := range []string{"/{*,.*}", "/**/*", "/**", "/*", "/.*", "/.[!.]*", "/.[^.]*", "/?*"} {
+		if cut, ok := strings.CutSuffix(text, tail); ok {
+			text = cut + "/"
+			break
+		}
+	}
+	switch text {
+	case "*", ".*", "**", "?*", ".[!.]*", ".[^.]*", "**/*":
+		text = "."
+	}
+	abs, ok := m.absolute(text)
+	if !ok {
+		return target{place: unknown, path: text}
+	}
+	t := m.locate(path.Clean(abs))
+	t.climbed = climbs && t.place == outside
+	return t
+}
+
+// absolute makes a path of a word; false when that cannot be known.
+func (m *matcher) absolute(text string) (string, bool) {
+	home := m.rules.Home
+	if home == "" {
+		home = "/home/user"
+	}
+	switch {
+	case text == "~" || strings.HasPrefix(text, "~/"):
+		return home + text[1:], true
+	case strings.HasPrefix(text, "~"):
+		return "/home-of/" + text[1:], true
+	case strings.HasPrefix(text, "/"):
+		return text, true
+	case !strings.HasPrefix(text, "$"):
+		if m.cwd == "" {
+			return "", false
+		}
+		return m.cwd + "/" + text, true
+	}
+	name, rest, _ := strings.Cut(text, "/")
+	switch strings.TrimPrefix(name[1:], "+") {
+	case "HOME":
+		return home + "/" + rest, true
+	case "PWD", "CLAUDE_PROJECT_DIR", "GITHUB_WORKSPACE", "WORKSPACE":
+		if m.cwd == "" {
+			return "", false
+		}
+		return m.cwd + "/" + rest, true
+	case "TMPDIR", "TMP", "TEMP", "RUNNER_TEMP":
+		return "/tmp/sub/" + rest, true
+	}
+	// An empty variable leaves what follows it.
+	if isName(name[1:]) && len(text) > len(name) && (rest == "" || rest == "*") {
+		return "/", true
+	}
+	return "", false
+}
+
+var temps = []string{"/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", "/var/folders", "/dev/shm", "/run/user"}
+
+var caches = []string{
+	".cache", ".npm", ".yarn", ".pnpm-store", ".m2/repository", ".gradle/caches", ".gradle/daemon", ".cargo/registry", ".cargo/git",
+	"go/pkg", "go/bin", "Library/Caches", ".nuget/packages", ".ivy2/cache", ".sbt", ".terraform.d/plugin-cache", ".local/share/pnpm",
+}
+
+// locate says where an absolute, clean path is.
+func (m *matcher) locate(p string) target {
+	root := m.rules.root()
+	switch {
+	case p == root:
+		return target{place: wholeTree, path: p}
+	case below(p, root):
+		if rest := p[len(root)+1:]; rest == ".git" || gitData(rest) {
+			return target{place: gitFolder, path: p}
+		}
+		return target{place: inside, path: p}
+	case below(root, p):
+		return target{place: outside, path: p}
+	}
+	for _, t := range temps {
+		if below(p, t) {
+			return target{place: temporary, path: p}
+		}
+	}
+	if below(p, "/var/lib/apt/lists") || below(p, "/var/cache/apt") || p == "/var/lib/apt/lists" || p == "/var/cache/apt" {
+		return target{place: cache, path: p}
+	}
+	home := m.rules.Home
+	if home == "" {
+		home = "/home/user"
+	}
+	if !below(p, home) {
+		return target{place: outside, path: p}
+	}
+	rest := p[len(home)+1:]
+	for _, c := range caches {
+		if rest == c || below(rest, c) {
+			return target{place: cache, path: p}
+		}
+	}
+	if agentFolder(rest) {
+		return target{place: agentState, path: p}
+	}
+	return target{place: outside, path: p}
+}
+
+// below is true for what is in a folder, not for the folder itself.
+func below(p, folder string) bool {
+	if folder == "/" {
+		return len(p) > 1
+	}
+	return len(p) > len(folder) && p[len(folder)] == '/' && p[:len(folder)] == folder
+}
+
+// gitData are the parts of .git whose loss or change cannot be repaired, or
+// that make git run commands. Locks and messages are none.
+func gitData(rest string) bool {
+	for _, part := range []string{"objects", "refs", "hooks", "config", "packed-refs", "info", "logs", "modules", "worktrees"} {
+		if p := ".git/" + part; rest == p || below(rest, p) {
+			return true
+		}
+	}
+	return rest == ".git/HEAD"
+}
+
+// agentFolder is true below folders of the home folder where agents keep their
+// own state, which they write all day.
+func agentFolder(rest string) bool {
+	first, _, deep := strings.Cut(rest, "/")
+	if !deep {
+		return false
+	}
+	switch first {
+	case ".claude", ".codex", ".gemini", ".qwen", ".opencode", ".copilot", ".cursor", ".factory", ".cline", ".aider", ".amp", ".kiro", ".kilo", ".crush":
+		return true
+	case ".local", ".config":
+		for _, name := range []string{"opencode", "crush", "goose", "amp", "kilo", "github-copilot", "claude"} {
+			if strings.Contains(rest, "/"+name+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// device is true for a path that is a disk or memory.
+func device(p string) bool {
+	rest, ok := strings.CutPrefix(p, "/dev/")
+	if !ok {
+		return false
+	}
+	for _, d := range []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "loop", "dm-", "mem", "kmem", "port", "nbd", "zvol/", "ram", "block/"} {
+		if strings.HasPrefix(rest, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// stream is true for the devices that everybody writes to.
+func stream(p string) bool {
+	switch p {
+	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero", "/dev/ptmx":
+		return true
+	}
+	return strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/dev/pts/") || strings.HasPrefix(p, "/proc/self/fd/") ||
+		strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/")
+}
+
+// writesTo judges a file that is written, as a redirection or a tool does it.
+func (m *matcher) writesTo(w word, words []word) {
+	t := m.resolve(w.text)
+	switch {
+	case device(t.path):
+		m.report(finding{pattern: "write-device", why: "overwrites a disk", danger: High}, words)
+	case m.contained, stream(t.path), t.climbed:
+	case t.place == gitFolder:
+		m.report(finding{pattern: "write-git-data", why: "changes the repository's own data, hooks or configuration by hand", danger: High}, words)
+	case t.place == outside:
+		f := finding{pattern: "write-outside", why: "writes outside of the workspace", danger: High, operation: Destructive}
+		if m.rules.Level == Paranoid {
+			f.operation = Writes
+		}
+		m.report(f, words)
+	}
+}
+
+// redirects judges where a command's output goes.
+func (m *matcher) redirects(c *command) {
+	for _, r := range c.redirects {
+		switch r.op {
+		case ">", ">>", ">|", "&>", "&>>", "<>":
+			m.keeps(c, r.target)
+			m.writesTo(r.target, few(c.words, word{text: r.op}, r.target))
+		case ">&":
+			if !digits(r.target.text) && r.target.text != "-" {
+				m.writesTo(r.target, few(c.words, word{text: r.op}, r.target))
+			}
+		}
+	}
+}
+
+// few is the beginning of a command and what follows, for a message.
+func few(words []word, more ...word) []word {
+	n := min(len(words), 20)
+	return append(words[:n:n], more...)
+}
+
+// keeps notes what is written into a file, since it may be run next.
+func (m *matcher) keeps(c *command, file word) {
+	t := c.taint()
+	for from, n := c.from, 0; from != nil && n < 20; from, n = from.from, n+1 {
+		t |= from.taint()
+	}
+	if t != 0 {
+		m.downloads(file.text)
+	}
+	text, ok := printed(c)
+	if !ok || !m.pay(len(text)) {
+		return
+	}
+	if m.scripts == nil {
+		m.scripts = map[string]string{}
+	}
+	m.scripts[strings.TrimPrefix(file.text, "./")] = text
+}
+
+// removes judges files and folders that are deleted. tree is true when what
+// is in folders goes too.
+func (m *matcher) removes(paths []word, tree bool, words []word) {
+	high := func(pattern, why string) { m.report(finding{pattern: pattern, why: why, danger: High}, words) }
+	if m.contained {
+		return
+	}
+	for _, w := range paths {
+		t := m.resolve(w.text)
+		switch t.place {
+		case wholeTree:
+			if tree {
+				high("remove-workspace", "deletes the whole workspace")
+			}
+		case gitFolder:
+			high("remove-git-data", "deletes the repository's own data")
+		case outside:
+			if stream(t.path) {
+				continue
+			}
+			high("remove-outside", "deletes files outside of the workspace")
+		case inside:
+			if secretFile(path.Base(t.path)) {
+				high("remove-secrets", "deletes a file that git does not keep")
+			}
+		}
+	}
+}
+
+// secretFile is true for .env and its kin, which are rarely in git.
+func secretFile(base string) bool {
+	rest, ok := strings.CutPrefix(base, ".env")
+	if !ok || rest != "" && rest[0] != '.' {
+		return false
+	}
+	for _, s := range []string{"example", "sample", "template", "dist", "test"} {
+		if strings.Contains(rest, s) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,423 @@
+package safety
+
+import "strings"
+
+// This file knows the commands that run other commands.
+
+// wrapper is a program whose arguments end in a command.
+type wrapper struct {
+	// takes are the options that are followed by an argument of their own.
+	takes string
+	// skip is how many words stand between the options and the command.
+	skip int
+	// assigns: NAME=value may stand before the command.
+	assigns bool
+}
+
+var wrappers = map[string]wrapper{
+	"sudo": {takes: "-u -g -p -C -r -t -T -U -D -R -h --user --group --chdir", assigns: true}, "doas": {takes: "-u -C"},
+	"env": {takes: "-u -C --unset --chdir", assigns: true}, "nohup": {}, "nice": {takes: "-n --adjustment"}, "ionice": {takes: "-c -n -p"},
+	"timeout": {takes: "-k -s --kill-after --signal", skip: 1}, "gtimeout": {takes: "-k -s", skip: 1}, "stdbuf": {takes: "-i -o -e"},
+	"setsid": {}, "time": {takes: "-f -o"}, "gtime": {takes: "-f -o"}, "command": {}, "builtin": {}, "exec": {takes: "-a"}, "chroot": {skip: 1},
+	"flock": {takes: "-w -E --timeout", skip: 1}, "strace": {takes: "-o -e -p -s -u"}, "ltrace": {takes: "-o -e -p -u"}, "caffeinate": {takes: "-t"},
+	"busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "systemd-run": {takes: "-p -u --unit --property"}, "unshare": {},
+	"runuser": {takes: "-u"}, "taskset": {skip: 1}, "xvfb-run": {takes: "-s -n -e -f"}, "dbus-run-session": {}, "npx": {takes: "-p --package"},
+	"bunx": {}, "pnpx": {}, "uvx": {takes: "--from --with -p"}, "dotenv": {takes: "-e -f"}, "cross-env": {assigns: true}, "noglob": {},
+	"proxychains": {}, "torsocks": {}, "nsenter": {takes: "-t -S -G"}, "gosu": {skip: 1}, "su-exec": {skip: 1}, "tini": {}, "dumb-init": {}, "ts-node": {}, "firejail": {},
+	"op":       {},
+	"parallel": {takes: "-j -n -N --jobs"}, "entr": {}, "wsl": {},
+}
+
+// runners have a subcommand before the command, for example "poetry run".
+var runners = map[string]string{
+	"poetry": "run", "pipenv": "run", "uv": "run", "pdm": "run", "rye": "run", "hatch": "run", "conda": "run", "mamba": "run", "bundle": "exec",
+	"npm": "exec x", "pnpm": "exec dlx", "yarn": "exec dlx", "bun": "x", "mise": "exec x", "asdf": "exec", "direnv": "exec", "rbenv": "exec",
+	"pyenv": "exec", "volta": "run", "doppler": "run", "aws-vault": "exec", "dagger": "run", "devbox": "run", "corepack": "", "go": "",
+}
+
+// unwrap returns the command that a command runs; false when it runs none, or
+// when it was judged here.
+func unwrap(m *matcher, name string, words []word, c *command, depth int) ([]word, bool) {
+	args := words[1:]
+	if w, ok := wrappers[name]; ok {
+		if name == "command" && (has(args, 'v', "") || has(args, 'V', "")) || name == "env" && m.split(args, depth) {
+			return nil, false
+		}
+		rest := skipOptions(args, w.takes)
+		for w.assigns && len(rest) > 0 && assigns(rest[0].text) {
+			rest = rest[1:]
+		}
+		if w.skip > len(rest) {
+			return nil, false
+		}
+		rest = rest[w.skip:]
+		if name == "flock" && has(rest, 'c', "--command") {
+			m.runAll(rest, depth)
+			return nil, false
+		}
+		if len(rest) == 1 && strings.ContainsAny(rest[0].text, " ;") && (name == "parallel" || name == "npx") {
+			m.run(rest[0].text, depth+1)
+			return nil, false
+		}
+		return rest, len(rest) > 0
+	}
+	if verbs, ok := runners[name]; ok && len(args) > 0 {
+		for _, v := range strings.Fields(verbs) {
+			if args[0].text == v {
+				rest := skipOptions(args[1:], "-n -p --name --prefix --package --with --python --extra --group --from --directory --project")
+				if name == "direnv" && len(rest) > 0 {
+					rest = rest[1:]
+				}
+				if len(rest) > 0 && rest[0].text == "--" {
+					rest = rest[1:]
+				}
+				return rest, len(rest) > 0
+			}
+		}
+	}
+	if run := launcherOf(name); run != nil {
+		return run(m, &call{name: name, args: args, words: words, cmd: c, depth: depth})
+	}
+	return nil, false
+}
+
+// split reads the text of env -S.
+func (m *matcher) split(args []word, depth int) bool {
+	for i, a := range args {
+		switch {
+		case a.text == "-S" && i+1 < len(args):
+			m.run(joined(args[i+1:]), depth+1)
+			return true
+		case strings.HasPrefix(a.text, "-S") || strings.HasPrefix(a.text, "--split-string="):
+			_, text, ok := strings.Cut(a.text, "=")
+			if !ok {
+				text = a.text[2:]
+			}
+			m.run(text, depth+1)
+			return true
+		case !strings.HasPrefix(a.text, "-"):
+			return false
+		}
+	}
+	return false
+}
+
+func assigns(s string) bool {
+	name, _, ok := strings.Cut(s, "=")
+	return ok && isName(name)
+}
+
+func joined(words []word) string { return strings.Join(texts(words), " ") }
+
+// runAll judges each argument that may be a command line.
+func (m *matcher) runAll(args []word, depth int) {
+	for _, a := range args {
+		if len(a.text) > 1 && a.text[0] != '-' {
+			m.run(a.text, depth+1)
+		}
+	}
+}
+
+// skipOptions returns what follows the options.
+func skipOptions(args []word, takes string) []word {
+	for len(args) > 0 {
+		t := args[0].text
+		switch {
+		case t == "--":
+			return args[1:]
+		case len(t) < 2 || t[0] != '-':
+			return args
+		case len(args) > 1 && listed(takes, t):
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	return nil
+}
+
+func listed(list, item string) bool {
+	for rest := list; rest != ""; {
+		var one string
+		one, rest, _ = strings.Cut(rest, " ")
+		if one == item {
+			return true
+		}
+	}
+	return false
+}
+
+// shellOf judges sh -c TEXT, and what is piped into a shell.
+func shellOf(m *matcher, c *call) ([]word, bool) {
+	args, fromInput := c.args, false
+	for len(args) > 0 {
+		t := args[0].text
+		if t == "-s" || t == "-" {
+			fromInput = true
+		}
+		if len(t) < 2 || t[0] != '-' && t[0] != '+' || t == "--" {
+			break
+		}
+		if t[1] != '-' && strings.IndexByte(t, 'c') > 0 || t == "--command" {
+			if rest := skipOptions(args[1:], "-o -O"); len(rest) > 0 {
+				m.text(rest[0], c)
+			}
+			return nil, false
+		}
+		if (t == "-o" || t == "-O" || t == "+o" || t == "--rcfile" || t == "--init-file") && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) > 0 && !fromInput && args[0].text != "-" && args[0].text != "/dev/stdin" {
+		m.file(args[0], c, m.shellText(c))
+		return nil, false
+	}
+	m.input(c, m.shellText(c))
+	return nil, false
+}
+
+// text judges a word that is run as a command line.
+func (m *matcher) text(w word, c *call) {
+	if w.taint != 0 {
+		m.tainted(w.taint, c.words)
+		return
+	}
+	m.run(w.text, c.depth+1)
+}
+
+// file judges a script that is run by its name.
+func (m *matcher) file(w word, c *call, run func(text string)) {
+	name := strings.TrimPrefix(w.text, "./")
+	text, known := m.scripts[name]
+	switch {
+	case w.taint != 0:
+		m.tainted(w.taint, c.words)
+	case m.fetched[name]:
+		m.high(c, "download-and-run", "runs what it downloads")
+	case known:
+		run(text)
+	}
+}
+
+// shellText is for text that a shell runs.
+func (m *matcher) shellText(c *call) func(text string) {
+	return func(text string) { m.run(text, c.depth+1) }
+}
+
+// input judges what a program that runs its stdin gets there.
+func (m *matcher) input(c *call, run func(text string)) {
+	for _, r := range c.cmd.redirects {
+		if r.op == "<" {
+			if r.target.taint != 0 {
+				m.tainted(r.target.taint, c.words)
+			}
+			m.file(r.target, c, run)
+			return
+		}
+	}
+	switch from := c.cmd.from; {
+	case c.cmd.fed:
+		run(c.cmd.text)
+	case from == nil:
+	default:
+		if text, ok := printed(from); ok && m.pay(len(text)) {
+			run(text)
+			return
+		}
+		var t taint
+		for at, n := from, 0; at != nil && n < 20; at, n = at.from, n+1 {
+			t |= at.taint()
+		}
+		words := append(few(from.words, word{text: "|"}), c.words...)
+		if t != 0 {
+			m.tainted(t, words)
+			return
+		}
+		m.report(finding{pattern: "pipe-to-interpreter", why: "runs whatever is piped into it", danger: High}, words)
+	}
+}
+
+func fromInput(m *matcher, c *call) ([]word, bool) {
+	if c.cmd.fed || c.cmd.from != nil {
+		m.input(c, m.shellText(c))
+	}
+	return nil, false
+}
+
+func evals(m *matcher, c *call) ([]word, bool) {
+	for _, a := range c.args {
+		if a.taint != 0 {
+			m.tainted(a.taint, c.words)
+			return nil, false
+		}
+	}
+	m.run(joined(c.args), c.depth+1)
+	return nil, false
+}
+
+func sources(m *matcher, c *call) ([]word, bool) {
+	for _, r := range c.cmd.redirects {
+		if r.target.taint != 0 {
+			m.tainted(r.target.taint, c.words)
+		}
+	}
+	if len(c.args) > 0 {
+		m.file(c.args[0], c, m.shellText(c))
+	}
+	return nil, false
+}
+
+func su(m *matcher, c *call) ([]word, bool) {
+	for i, a := range c.args {
+		if a.text == "-c" && i+1 < len(c.args) {
+			m.text(c.args[i+1], c)
+		}
+	}
+	return nil, false
+}
+
+// watches judges arguments that are command lines each, and together.
+func watches(m *matcher, c *call) ([]word, bool) {
+	for _, a := range c.args {
+		if strings.ContainsAny(a.text, " \t\n;") {
+			m.run(a.text, c.depth+1)
+		}
+	}
+	rest := skipOptions(c.args, "-n -d -c -w -e -t -s --interval --command --run")
+	if len(rest) > 0 && (c.name == "tmux" || c.name == "screen" || c.name == "nix" || c.name == "lxc") {
+		return nil, false
+	}
+	return rest, len(rest) > 0
+}
+
+func traps(m *matcher, c *call) ([]word, bool) {
+	if rest := skipOptions(c.args, ""); len(rest) > 0 {
+		m.run(rest[0].text, c.depth+1)
+	}
+	return nil, false
+}
+
+// remote judges what is run on another machine, in an unknown folder.
+func remote(m *matcher, c *call) ([]word, bool) {
+	rest := skipOptions(c.args, "-i -p -o -l -L -R -D -F -J -W -b -c -e -E -m -S -w")
+	if len(rest) < 2 {
+		if len(rest) == 1 && c.cmd.fed {
+			m.run(c.cmd.text, c.depth+1)
+		}
+		return nil, false
+	}
+	cwd := m.cwd
+	m.cwd = ""
+	m.run(joined(skipOptions(rest[1:], "")), c.depth+1)
+	m.cwd = cwd
+	return nil, false
+}
+
+const containerTakes = "-e -v -u -w -p -h -l -m -n --name --network --env --volume --mount --user --workdir --entrypoint --env-file --label --hostname" +
+	" --platform --publish --memory --cpus --add-host --cap-add --device --gpus --ip --link --log-driver --restart --shm-size --tmpfs --ulimit -f --file" +
+	" --profile --project-name --index --pull -c --context --host -H"
+
+// container judges what is run in a container: its files are its own, what it
+// does to databases and services is not.
+func container(m *matcher, c *call) ([]word, bool) {
+	args := skipOptions(c.args, containerTakes)
+	if len(args) > 0 && (args[0].text == "compose" || args[0].text == "container") {
+		args = skipOptions(args[1:], containerTakes)
+	}
+	if len(args) == 0 || args[0].text != "exec" && args[0].text != "run" {
+		return nil, false
+	}
+	for i, a := range args {
+		value := strings.TrimPrefix(strings.TrimPrefix(a.text, "-v"), "--volume=")
+		if (a.text == "-v" || a.text == "--volume") && i+1 < len(args) {
+			value = args[i+1].text
+		}
+		if value != a.text && (strings.HasPrefix(value, "/:") || strings.HasPrefix(value, "~:") || strings.HasPrefix(value, "$HOME:")) {
+			m.high(c, "mount-host", "gives a container the machine's files")
+		}
+	}
+	args = skipOptions(args[1:], containerTakes)
+	if len(args) < 2 {
+		return nil, false
+	}
+	m.inside(c, args[1:])
+	return nil, false
+}
+
+func (m *matcher) inside(c *call, words []word) {
+	cwd, contained := m.cwd, m.contained
+	m.cwd, m.contained = "", true
+	m.words(c.cmd, words, c.depth+1)
+	m.cwd, m.contained = cwd, contained
+}
+
+// pod judges kubectl exec POD -- command.
+func pod(m *matcher, c *call) ([]word, bool) {
+	if !c.mentions("exec", "run") {
+		return nil, false
+	}
+	for i, a := range c.args {
+		if a.text == "--" {
+			cwd := m.cwd
+			m.cwd = ""
+			m.words(c.cmd, c.args[i+1:], c.depth+1)
+			m.cwd = cwd
+			break
+		}
+	}
+	return nil, false
+}
+
+func aliased(m *matcher, c *call) ([]word, bool) {
+	for _, a := range c.args {
+		if name, text, ok := strings.Cut(a.text, "="); ok && m.pay(len(text)) {
+			if m.aliases == nil {
+				m.aliases = map[string]string{}
+			}
+			m.aliases[name] = text
+		}
+	}
+	return nil, false
+}
+
+// moves follows cd.
+func moves(m *matcher, c *call) ([]word, bool) {
+	to := word{text: "~"}
+	if rest := skipOptions(c.args, ""); len(rest) > 0 {
+		to = rest[0]
+	}
+	if abs, ok := m.absolute(to.text); ok && to.text != "-" {
+		m.cwd = m.locate(cleanPath(abs)).path
+	} else {
+		m.cwd = ""
+	}
+	return nil, false
+}
+
+// windows judges cmd /c.
+func windows(m *matcher, c *call) ([]word, bool) {
+	for i, a := range c.args {
+		if strings.EqualFold(a.text, "/c") || strings.EqualFold(a.text, "/k") {
+			m.run(joined(c.args[i+1:]), c.depth+1)
+			break
+		}
+	}
+	return nil, false
+}
+
+func powershell(m *matcher, c *call) ([]word, bool) {
+	for i, a := range c.args {
+		low := strings.ToLower(a.text)
+		if strings.HasPrefix(low, "-e") && low != "-executionpolicy" && low != "-ex" && low != "-ep" {
+			m.high(c, "decode-and-run", "runs text that it decodes first")
+		}
+		if strings.HasPrefix(low, "-c") {
+			m.run(joined(c.args[i+1:]), c.depth+1)
+			return nil, false
+		}
+	}
+	if len(c.args) > 0 && !strings.HasPrefix(c.args[0].text, "-") {
+		m.run(joined(c.args), c.depth+1)
+	}
+	return nil, false
+}
