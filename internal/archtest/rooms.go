@@ -77,6 +77,7 @@ var rooms = map[string]room{
 	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"git", "process"}, "snapshots, rollback, private clones"},
+	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
 	"merge":          {Doing, []string{"gate", "git", "journal", "workspace"}, "the queue that lands verified work"},
 	"git":            {Doing, []string{"process"}, "the git command, typed"},
 
@@ -141,7 +142,7 @@ var stdlib = map[string]struct {
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
 	"os/exec":      {[]string{"agent", "agent/agents", "agent/command", "agent/script", "cli", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up"},
-	"net/http":     {[]string{"web", "autopilot", "sandbox"}, "pawl talks to nobody but a browser, a webhook and the sandboxed agent's endpoint"},
+	"net/http":     {[]string{"web", "autopilot", "egress", "sandbox"}, "pawl talks to nobody but a browser, a webhook and the sandboxed agent's endpoint"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
 	"unsafe":       {[]string{"process", "sandbox", "supervisor"}, "only for system calls"},
@@ -154,6 +155,7 @@ var starters = map[string]string{
 	"process":    "waits for children and drains their output",
 	"supervisor": "one per job, the lease, the socket",
 	"engine":     "signals and the wait for the supervisor",
+	"egress":     "one per client of the proxy, and one per direction",
 	"web":        "live events",
 	"journal":    "followers",
 }

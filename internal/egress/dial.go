@@ -1,0 +1,126 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// maxAddrs is how many addresses of a name are tried.
+	maxAddrs  = 8
+	unlimited = math.MaxInt64
+)
+
+// reach connects to an endpoint's host, by an address that was checked.
+func (p *Proxy) reach(ctx context.Context, e Endpoint, host string) (net.Conn, io.Reader, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.limits.DialTime)
+	defer cancel()
+	relayed := !e.Plain && p.config.Upstream.covers(host, e.Port)
+	addrs, err := p.addresses(ctx, e, host)
+	var no *refusal
+	if err != nil && (!relayed || errors.As(err, &no)) {
+		return nil, nil, err
+	}
+	if relayed {
+		return p.dialUpstream(ctx, net.JoinHostPort(host, strconv.Itoa(int(e.Port))))
+	}
+	c, err := p.dialFirst(ctx, addrs, e.Port)
+	return c, c, err
+}
+
+// addresses are those of a host that may be dialled. None of them is a
+// refusal; a failed lookup is another error.
+func (p *Proxy) addresses(ctx context.Context, e Endpoint, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil // it is on the list itself
+	}
+	if host == "localhost" {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
+	found, err := p.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var good []netip.Addr
+	why := ""
+	for _, a := range found {
+		if wrong := notPublic(a); wrong != "" && !p.allowed(e, a) {
+			why = fmt.Sprintf("its address %v is %s; if that is right, allow %s=%v", a, wrong, e, a)
+			continue
+		}
+		good = append(good, a)
+	}
+	if len(good) == 0 {
+		return nil, &refusal{status: 403, why: why}
+	}
+	return good[:min(len(good), maxAddrs)], nil
+}
+
+// allowed is whether an address that is not public was listed by itself.
+func (p *Proxy) allowed(e Endpoint, a netip.Addr) bool {
+	if slices.Contains(e.Addrs, a) {
+		return true
+	}
+	_, ok := find(p.config.Allow, a.String(), e.Port, e.Plain)
+	return ok
+}
+
+// lookup finds at least one address of a host.
+func (p *Proxy) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	found, err := p.config.Resolve(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look up its name: %v", err)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("cannot look up its name: it has no address")
+	}
+	return found, nil
+}
+
+// dialFirst connects to the first address that answers. Each gets its share of
+// the time, so that a dead one does not use all of it.
+func (p *Proxy) dialFirst(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
+	var last error
+	for i, a := range addrs {
+		c, err := p.dialOne(ctx, netip.AddrPortFrom(a, port), len(addrs)-i)
+		if err == nil {
+			return c, nil
+		}
+		last = err
+	}
+	return nil, fmt.Errorf("cannot connect: %v", last)
+}
+
+func (p *Proxy) dialOne(ctx context.Context, addr netip.AddrPort, left int) (net.Conn, error) {
+	if end, ok := ctx.Deadline(); ok {
+		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		defer cancel()
+		ctx = share
+	}
+	return p.config.Dial(ctx, addr)
+}
+
+func tcpDial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", addr.String())
+}
+
+// systemResolve asks the system's resolver. It writes IPv4 addresses as IPv6
+// ones, which is undone here: from another resolver they are suspect.
+func systemResolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host+".")
+	for i, a := range found {
+		found[i] = a.Unmap()
+	}
+	return found, err
+}
