@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -37,6 +38,18 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 		a.Class, a.Kind, a.Transient = failure.ServiceUnavailable, failure.Transient, true
 	}
 	return &a
+}
+
+// misread is the failure of an agent whose output is another program's; nil
+// for any other.
+func misread(errs []failure.APIError) *failure.Analysis {
+	if len(errs) == 0 || errs[len(errs)-1].Type != agent.WrongFormat {
+		return nil
+	}
+	return &failure.Analysis{
+		Class: failure.Validation, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: agent.WrongFormat,
+		Summary: line(errs[len(errs)-1].Message),
+	}
 }
 
 // line cuts a message to what a summary holds.

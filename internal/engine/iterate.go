@@ -255,6 +255,9 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	if a := guarded(x, d.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
 		return a
 	}
+	if a := misread(res.Agent.Errors); a != nil {
+		return a
+	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
 		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: d.errorsOf(r.Agent, res), Now: endOf(res),

@@ -131,7 +131,7 @@ func Parser(name string, opts ParserOptions) (agent.Parser, error) {
 	if !ok {
 		return nil, unknownFormat(name)
 	}
-	return f.parser(opts), nil
+	return &sniffer{Parser: f.parser(opts), format: name}, nil
 }
 
 // ReadsPrompt is true for a format whose parser needs ParserOptions.Prompt.

@@ -6,21 +6,12 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 func read(prompt, stream string) (agent.Outcome, []agent.Event) {
-	p, c := NewParser([]byte(prompt)), agent.NewCollector()
-	var events []agent.Event
-	take := func(e agent.Event) {
-		events = append(events, e)
-		c.Add(e)
-	}
-	for line := range strings.Lines(stream) {
-		p.Line([]byte(strings.TrimSuffix(line, "\n")), false, take)
-	}
-	p.Close(take)
-	return c.Outcome(), events
+	return reading.Run(NewParser([]byte(prompt)), strings.Split(strings.TrimSuffix(stream, "\n"), "\n")...)
 }
 
 const answer = "Done.\n<promise>COMPLETE</promise>\n\nTokens: 2.5k sent, 200 cache write, 300 cache hit, 60 received. Cost: $0.0034 message, $0.0134 session.\n"
@@ -106,16 +97,4 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%s is not in %q", flag, args)
 		}
 	}
-}
-
-func FuzzReader(f *testing.F) {
-	f.Add(answer)
-	f.Add("litellm.X: y\nRetrying in 1e9 seconds\nTokens: 1k sent, $ session")
-	f.Fuzz(func(t *testing.T, stream string) {
-		got, _ := read("", stream)
-		u := got.Usage
-		if u.Input < 0 || u.Output < 0 || u.CacheRead < 0 || u.CacheWrite < 0 || got.Cost < 0 || got.Calls < 0 {
-			t.Fatalf("outcome is %+v", got)
-		}
-	})
 }

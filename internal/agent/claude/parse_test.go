@@ -1,12 +1,12 @@
 package claude
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -22,33 +22,6 @@ func says(id, block string) string {
 }
 
 func text(s string) string { return fmt.Sprintf(`{"type":"text","text":%q}`, s) }
-
-func read(lines ...string) (*agent.Collector, []agent.Event) {
-	c, p := agent.NewCollector(), NewParser()
-	var events []agent.Event
-	take := func(e agent.Event) {
-		events = append(events, e)
-		c.Add(e)
-	}
-	for _, l := range lines {
-		p.Line([]byte(l), false, take)
-	}
-	p.Close(take)
-	return c, events
-}
-
-// kinds writes events in short, one word each.
-func kinds(events []agent.Event) string {
-	var words []string
-	for _, e := range events {
-		w := string(e.Kind)
-		if e.Terminal != "" {
-			w += "=" + string(e.Terminal)
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, " ")
-}
 
 func TestLineTypes(t *testing.T) {
 	t.Parallel()
@@ -81,7 +54,7 @@ func TestLineTypes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, events := read(test.lines...)
-			if got := kinds(events); got != test.want {
+			if got := reading.Kinds(events); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -92,13 +65,13 @@ func TestUsagePerMessage(t *testing.T) {
 	t.Parallel()
 	lines := []string{initLine, says("m1", text("12345678")), says("m1", `{"type":"tool_use","id":"t","name":"Write","input":{"file_path":"/a"}}`)}
 	c, _ := read(lines...)
-	got := c.Outcome()
+	got := c
 	// The input of one message counts once; output is estimated.
 	if got.Usage.Input != 10 || got.Usage.CacheRead != 3 || got.Usage.CacheWrite != 2 || got.Usage.Output < 5 || got.Calls != 1 || got.Turns != 1 {
 		t.Errorf("usage %+v, calls %d, turns %d", got.Usage, got.Calls, got.Turns)
 	}
 	c, _ = read(append(lines, okLine)...)
-	if got := c.Outcome(); got.Usage.Output != 20 || got.Cost != 500_000 || got.CostSource != agent.CostReported {
+	if got := c; got.Usage.Output != 20 || got.Cost != 500_000 || got.CostSource != agent.CostReported {
 		t.Errorf("after the result: %+v", got)
 	}
 }
@@ -110,7 +83,7 @@ func TestUsageOfTheAPIItself(t *testing.T) {
 		`{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}}`,
 		says("m1", text(strings.Repeat("long ", 100))),
 		`{"type":"stream_event","event":{"type":"message_delta","usage":{"output_tokens":7}}}`)
-	if got := c.Outcome(); got.Usage.Input != 10 || got.Usage.Output != 7 || got.Calls != 1 {
+	if got := c; got.Usage.Input != 10 || got.Usage.Output != 7 || got.Calls != 1 {
 		t.Errorf("usage %+v, calls %d", got.Usage, got.Calls)
 	}
 }
@@ -119,7 +92,7 @@ func TestSubAgents(t *testing.T) {
 	t.Parallel()
 	const sub = `{"type":"assistant","parent_tool_use_id":"t1","message":{"id":"m2","content":[{"type":"text","text":"<promise>COMPLETE</promise>"}],"usage":{"input_tokens":5}}}`
 	c, _ := read(initLine, says("m1", text("My word.")), sub)
-	if got := c.Outcome(); got.Message != "My word." || got.Calls != 2 || got.Turns != 1 {
+	if got := c; got.Message != "My word." || got.Calls != 2 || got.Turns != 1 {
 		t.Errorf("message %q, calls %d, turns %d", got.Message, got.Calls, got.Turns)
 	}
 }
@@ -173,7 +146,7 @@ func TestFailures(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := read(test.lines...)
-			got := c.Outcome()
+			got := c
 			if got.Terminal != loop.TerminalFailed || len(got.Errors) == 0 {
 				t.Fatalf("outcome is %+v", got)
 			}
@@ -192,7 +165,7 @@ func TestRetries(t *testing.T) {
 	t.Parallel()
 	const retry = `{"type":"system","subtype":"api_retry","attempt":1,"max_retries":2,"retry_delay_ms":561.2,"error_status":529,"error":"overloaded"}`
 	c, _ := read(initLine, retry, retry)
-	got := c.Outcome()
+	got := c
 	if got.Retries != 2 || got.Calls != 2 || len(got.Errors) != 1 || got.Errors[0].Status != 529 || got.Errors[0].Type != "overloaded" {
 		t.Errorf("outcome is %+v", got)
 	}
@@ -201,7 +174,7 @@ func TestRetries(t *testing.T) {
 func TestAbsurdNumbers(t *testing.T) {
 	t.Parallel()
 	c, _ := read(`{"type":"result","subtype":"success","total_cost_usd":-5,"num_turns":-7,"usage":{"input_tokens":-1,"output_tokens":1e300},"modelUsage":{"m":{"inputTokens":"9"}}}`)
-	if got := c.Outcome(); got.Usage != (agent.Usage{}) || got.Cost != 0 || got.CostSource != agent.CostNone || got.Turns != 0 {
+	if got := c; got.Usage != (agent.Usage{}) || got.Cost != 0 || got.CostSource != agent.CostNone || got.Turns != 0 {
 		t.Errorf("outcome is %+v", got)
 	}
 }
@@ -217,51 +190,4 @@ func TestCutLine(t *testing.T) {
 	}
 }
 
-func FuzzParser(f *testing.F) {
-	f.Add([]byte(initLine + "\n" + says("m1", text("Hello.")) + "\n" + okLine))
-	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}`))
-	f.Add([]byte(`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1e18}}`))
-	f.Add([]byte(`{"type":"system","subtype":"api_retry","attempt":1}` + "\n" + `{"type":"stream_event","event":{"type":"message_delta"}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, c := NewParser(), agent.NewCollector()
-		ends := 0
-		take := func(e agent.Event) {
-			if e.Kind == agent.End {
-				ends++
-			}
-			c.Add(e)
-			if c.Tokens() < 0 || c.Calls() < 0 || c.Turns() < 0 {
-				t.Fatalf("a total is negative after %+v", e)
-			}
-		}
-		for line := range bytes.Lines(b) {
-			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, take)
-		}
-		p.Close(take)
-		if ends == 0 {
-			t.Fatal("the stream has no end")
-		}
-	})
-}
-
-// A stream as they are: most bytes are results of tools.
-func BenchmarkParser(b *testing.B) {
-	result := fmt.Sprintf(`{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t1","type":"tool_result","content":%q}]},"tool_use_result":{"stdout":%q}}`,
-		strings.Repeat("\tfmt.Println(\"a line of code\")\n", 700), strings.Repeat("ok  \tpackage\t0.1s\n", 1000))
-	lines := [][]byte{
-		[]byte(says("m1", text(strings.Repeat("I look at the code. ", 20)))),
-		[]byte(says("m1", `{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"go test ./..."}}`)),
-		[]byte(result),
-	}
-	total := 0
-	for _, l := range lines {
-		total += len(l)
-	}
-	p := NewParser()
-	b.SetBytes(int64(total))
-	for b.Loop() {
-		for _, l := range lines {
-			p.Line(l, false, func(agent.Event) {})
-		}
-	}
-}
+func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

@@ -1,6 +1,7 @@
 package cline
 
 import (
+	"bytes"
 	"math"
 	"strings"
 
@@ -85,18 +86,55 @@ func (p *Parser) Close(emit func(agent.Event)) {
 	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
 }
 
+// fields are what any event of the agent needs, found in one pass: most bytes
+// are outputs of tools.
+type fields struct {
+	kind, content, text, reasoning, tool, input, output []byte
+	err, class, recoverable, cost                       []byte
+}
+
+func (f *fields) take(key, v []byte) bool {
+	switch string(key) {
+	case "type":
+		f.kind = v
+	case "contentType":
+		f.content = v
+	case "text":
+		f.text = v
+	case "reasoning":
+		f.reasoning = v
+	case "toolName":
+		f.tool = v
+	case "input":
+		f.input = v
+	case "output":
+		f.output = v
+	case "error":
+		f.err = v
+	case "errorClass":
+		f.class = v
+	case "recoverable":
+		f.recoverable = v
+	case "totalCost":
+		f.cost = v
+	}
+	return true
+}
+
 func (p *Parser) event(b []byte) {
-	switch kind := jsonline.Short(jsonline.Get(b, "type"), maxName); kind {
+	var f fields
+	jsonline.Object(b, f.take)
+	switch kind := jsonline.Short(f.kind, maxName); kind {
 	case "iteration_start":
 		p.ended, p.err = false, nil
 		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	case "content_start", "content_end":
-		p.content(kind == "content_end", b)
+		p.content(kind == "content_end", &f)
 	case "usage":
 		p.emit(agent.Event{Kind: agent.UsageSeen, Usage: usage(b)})
-		p.cost(jsonline.Get(b, "totalCost"))
+		p.cost(f.cost)
 	case "error":
-		p.err = problem(b)
+		p.err = problem(&f)
 	case "content_update", "iteration_end", "notice", "done":
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "agent_event/" + kind})
@@ -105,32 +143,30 @@ func (p *Parser) event(b []byte) {
 
 // content takes the start or end of a text, a thought or a tool. Text comes
 // in pieces, each as the start of a content, and whole at its end.
-func (p *Parser) content(end bool, b []byte) {
-	switch kind := jsonline.Short(jsonline.Get(b, "contentType"), maxName); kind {
+func (p *Parser) content(end bool, f *fields) {
+	switch kind := jsonline.Short(f.content, maxName); kind {
 	case "text":
 		if !end {
 			p.open = true
-			p.draft.Join(jsonline.String(jsonline.Get(b, "text")))
+			p.draft.Join(jsonline.String(f.text))
 			return
 		}
 		p.draft.Reset()
 		p.open = false
-		if text := jsonline.String(jsonline.Get(b, "text")); text != "" {
+		if text := jsonline.String(f.text); text != "" {
 			p.emit(agent.Event{Kind: agent.Text, Text: text})
 		}
 	case "reasoning":
 		if end {
-			p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(jsonline.Get(b, "reasoning"))})
+			p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(f.reasoning)})
 		}
 	case "tool":
 		if end {
-			p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(jsonline.Get(b, "toolName"), maxName), Failed: broken(b), Digest: agent.Digest(jsonline.Get(b, "output"))})
+			p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(f.tool, maxName), Failed: f.broken(), Digest: agent.Digest(f.output)})
 			return
 		}
-		e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(jsonline.Get(b, "toolName"), maxName)}
-		input := jsonline.Get(b, "input")
-		e.Digest = agent.Digest(input)
-		describe(&e, input)
+		e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(f.tool, maxName), Digest: agent.Digest(f.input)}
+		describe(&e, f.input)
 		p.emit(e)
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "content/" + kind})
@@ -162,26 +198,22 @@ func describe(e *agent.Event, input []byte) {
 }
 
 // broken is whether a tool failed: as a whole, or one of its commands.
-func broken(b []byte) bool {
-	if !jsonline.Null(jsonline.Get(b, "error")) {
-		return true
-	}
-	failed := false
-	jsonline.Array(jsonline.Get(b, "output"), func(one []byte) bool {
-		failed = string(jsonline.Get(one, "success")) == "false"
-		return !failed
-	})
-	return failed
+func (f *fields) broken() bool {
+	return !jsonline.Null(f.err) || bytes.Contains(f.output, failedCommand)
 }
+
+// failedCommand is how one command of a tool says so. Within a text these
+// words would have their quotes escaped, so that the output needs no second look.
+var failedCommand = []byte(`"success":false`)
 
 // problem reads an error of a model call, which has a class. One without is a
 // tool's, and the agent's own business.
-func problem(b []byte) *failure.APIError {
-	class := jsonline.Short(jsonline.Get(b, "errorClass"), maxName)
-	if class == "" || jsonline.True(jsonline.Get(b, "recoverable")) {
+func problem(f *fields) *failure.APIError {
+	class := jsonline.Short(f.class, maxName)
+	if class == "" || jsonline.True(f.recoverable) {
 		return nil
 	}
-	message := jsonline.Short(jsonline.Get(b, "error", "message"), maxText)
+	message := jsonline.Short(jsonline.Get(f.err, "message"), maxText)
 	if class == "unknown" {
 		class = agent.TypeIn(message)
 	}

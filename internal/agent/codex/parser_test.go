@@ -1,13 +1,13 @@
 package codex
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -30,33 +30,6 @@ func trouble(text string) string { return fmt.Sprintf(`{"type":"error","message"
 
 func turnFailed(text string) string {
 	return fmt.Sprintf(`{"type":"turn.failed","error":{"message":%q}}`, text)
-}
-
-func read(lines ...string) (agent.Outcome, []agent.Event) {
-	c, p := agent.NewCollector(), NewParser()
-	var events []agent.Event
-	take := func(e agent.Event) {
-		events = append(events, e)
-		c.Add(e)
-	}
-	for _, l := range lines {
-		p.Line([]byte(l), false, take)
-	}
-	p.Close(take)
-	return c.Outcome(), events
-}
-
-// kinds writes events in short, one word each.
-func kinds(events []agent.Event) string {
-	var words []string
-	for _, e := range events {
-		w := string(e.Kind)
-		if e.Terminal != "" {
-			w += "=" + string(e.Terminal)
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, " ")
 }
 
 func TestLineTypes(t *testing.T) {
@@ -85,7 +58,7 @@ func TestLineTypes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, events := read(test.lines...)
-			if got := kinds(events); got != test.want {
+			if got := reading.Kinds(events); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -235,49 +208,4 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func FuzzParser(f *testing.F) {
-	f.Add([]byte(threadLine + "\n" + turnLine + "\n" + says("Hello.") + "\n" + shellLine + "\n" + shellEnd + "\n" + changeLine + "\n" + okLine))
-	f.Add([]byte(trouble("Reconnecting... 1/5 (unexpected status 401 U)") + "\n" + trouble("status 429") + "\n" + turnFailed("status 429")))
-	f.Add([]byte(trouble("Reconnecting... ") + "\n" + `{"type":"turn.failed"}` + "\n" + `{"type":"turn.completed","usage":{"input_tokens":1e300}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, c := NewParser(), agent.NewCollector()
-		ends := 0
-		take := func(e agent.Event) {
-			if e.Kind == agent.End {
-				ends++
-			}
-			c.Add(e)
-			if c.Tokens() < 0 || c.Calls() < 0 || c.Turns() < 0 {
-				t.Fatalf("a total is negative after %+v", e)
-			}
-		}
-		for line := range bytes.Lines(b) {
-			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, take)
-		}
-		p.Close(take)
-		if ends == 0 {
-			t.Fatal("the stream has no end")
-		}
-	})
-}
-
-// A stream as they are: most bytes are results of tools.
-func BenchmarkParser(b *testing.B) {
-	lines := [][]byte{
-		[]byte(says(strings.Repeat("I look at the code. ", 20))),
-		[]byte(shellLine),
-		fmt.Appendf(nil, `{"type":"item.completed","item":{"id":"i1","type":"command_execution","command":"go test","aggregated_output":%q,"exit_code":0,"status":"completed"}}`,
-			strings.Repeat("\tfmt.Println(\"a line of code\")\n", 1400)),
-	}
-	total := 0
-	for _, l := range lines {
-		total += len(l)
-	}
-	p := NewParser()
-	b.SetBytes(int64(total))
-	for b.Loop() {
-		for _, l := range lines {
-			p.Line(l, false, func(agent.Event) {})
-		}
-	}
-}
+func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

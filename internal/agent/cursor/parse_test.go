@@ -1,12 +1,12 @@
 package cursor
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -23,20 +23,6 @@ const (
 
 func result(text string) string {
 	return fmt.Sprintf(`{"type":"result","subtype":"success","is_error":false,"result":%q,"usage":{"inputTokens":10,"outputTokens":3,"cacheReadTokens":2,"cacheWriteTokens":1}}`, text)
-}
-
-func read(lines ...string) (agent.Outcome, []agent.Event) {
-	p, c := NewParser(), agent.NewCollector()
-	var events []agent.Event
-	take := func(e agent.Event) {
-		events = append(events, e)
-		c.Add(e)
-	}
-	for _, l := range lines {
-		p.Line([]byte(l), false, take)
-	}
-	p.Close(take)
-	return c.Outcome(), events
 }
 
 func TestMessages(t *testing.T) {
@@ -85,16 +71,4 @@ func TestToolsAndUsage(t *testing.T) {
 	}
 }
 
-func FuzzParser(f *testing.F) {
-	f.Add([]byte(strings.Join([]string{begin, started, ended, refused, says("a"), result("a")}, "\n")))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, c := NewParser(), agent.NewCollector()
-		for line := range bytes.Lines(b) {
-			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, c.Add)
-		}
-		p.Close(c.Add)
-		if c.Tokens() < 0 || c.Calls() < 0 {
-			t.Fatalf("outcome is %+v", c.Outcome())
-		}
-	})
-}
+func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

@@ -1,13 +1,13 @@
 package gemini
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -30,33 +30,6 @@ func piece(text string) string {
 
 func failed(kind, message string) string {
 	return fmt.Sprintf(`{"type":"result","status":"error","error":{"type":%q,"message":%q},"stats":{"total_tokens":0}}`, kind, message)
-}
-
-func read(lines ...string) (agent.Outcome, []agent.Event) {
-	c, p := agent.NewCollector(), NewParser()
-	var events []agent.Event
-	take := func(e agent.Event) {
-		events = append(events, e)
-		c.Add(e)
-	}
-	for _, l := range lines {
-		p.Line([]byte(l), false, take)
-	}
-	p.Close(take)
-	return c.Outcome(), events
-}
-
-// kinds writes events in short, one word each.
-func kinds(events []agent.Event) string {
-	var words []string
-	for _, e := range events {
-		w := string(e.Kind)
-		if e.Terminal != "" {
-			w += "=" + string(e.Terminal)
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, " ")
 }
 
 func TestLineTypes(t *testing.T) {
@@ -86,7 +59,7 @@ func TestLineTypes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, events := read(test.lines...)
-			if got := kinds(events); got != test.want {
+			if got := reading.Kinds(events); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -220,53 +193,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func FuzzParser(f *testing.F) {
-	f.Add([]byte(initLine + "\n" + echoLine + "\n" + piece("Hel") + "\n" + piece("lo.") + "\n" + shellLine + "\n" + shellEnd + "\n" + okLine))
-	f.Add([]byte(loopedLine + "\n" + failed("unknown", `[API Error: {"error":{"code":429,"details":[{"retryDelay":"1e9s"}]}}]`)))
-	f.Add([]byte(`{"type":"result","status":"success","stats":{"total_tokens":1,"input_tokens":5,"cached":9,"models":{"m":{"total_tokens":1e300}}}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, c := NewParser(), agent.NewCollector()
-		ends := 0
-		take := func(e agent.Event) {
-			if e.Kind == agent.End {
-				ends++
-			}
-			c.Add(e)
-			if c.Tokens() < 0 || c.Calls() < 0 || c.Turns() < 0 {
-				t.Fatalf("a total is negative after %+v", e)
-			}
-		}
-		for line := range bytes.Lines(b) {
-			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, take)
-		}
-		p.Close(take)
-		if ends == 0 {
-			t.Fatal("the stream has no end")
-		}
-	})
-}
-
-// A stream as they are: most bytes are results of tools.
-func BenchmarkParser(b *testing.B) {
-	lines := [][]byte{[]byte(shellLine)}
-	for range 20 {
-		lines = append(lines, []byte(piece("I look at the code. ")))
-	}
-	lines = append(lines, fmt.Appendf(nil, `{"type":"tool_result","tool_id":"c1","status":"success","output":%q}`,
-		strings.Repeat("\tfmt.Println(\"a line of code\")\n", 1400)))
-	total := 0
-	for _, l := range lines {
-		total += len(l)
-	}
-	p := NewParser()
-	b.SetBytes(int64(total))
-	for b.Loop() {
-		for _, l := range lines {
-			p.Line(l, false, func(agent.Event) {})
-		}
-	}
-}
-
 // A stream of nothing but words in small pieces.
 func BenchmarkPieces(b *testing.B) {
 	line := []byte(`{"type":"message","timestamp":"2026-03-02T10:00:00.000Z","role":"assistant","content":"` + strings.Repeat("I look at the code. ", 5) + `","delta":true}`)
@@ -276,3 +202,5 @@ func BenchmarkPieces(b *testing.B) {
 		p.Line(line, false, func(agent.Event) {})
 	}
 }
+
+func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

@@ -1,12 +1,12 @@
 package goose
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -75,20 +75,6 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func read(lines ...string) (agent.Outcome, []agent.Event) {
-	p, c := NewParser(), agent.NewCollector()
-	var events []agent.Event
-	take := func(e agent.Event) {
-		events = append(events, e)
-		c.Add(e)
-	}
-	for _, l := range lines {
-		p.Line([]byte(l), false, take)
-	}
-	p.Close(take)
-	return c.Outcome(), events
-}
-
 // tools writes the tool events in short.
 func tools(events []agent.Event) string {
 	var log []string
@@ -103,16 +89,4 @@ func tools(events []agent.Event) string {
 	return strings.Join(log, "; ")
 }
 
-func FuzzParser(f *testing.F) {
-	f.Add([]byte(strings.Join(run, "\n")))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, c := NewParser(), agent.NewCollector()
-		for line := range bytes.Lines(b) {
-			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, c.Add)
-		}
-		p.Close(c.Add)
-		if c.Tokens() < 0 || c.Calls() < 0 || c.Turns() < 0 || c.Outcome().Cost < 0 {
-			t.Fatalf("outcome is %+v", c.Outcome())
-		}
-	})
-}
+func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

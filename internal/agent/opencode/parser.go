@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -20,6 +21,7 @@ type Parser struct {
 	emit    func(agent.Event)
 	session string
 	cost    float64 // of all steps, in dollars
+	steps   jsonline.IDs
 	last    state
 }
 
@@ -175,16 +177,32 @@ func (p *Parser) tool(part []byte, sub bool) {
 	})
 	p.stand(begun, sub)
 	p.emit(e)
-	failed := status == "error" || jsonline.Int(jsonline.Get(metadata, "exit")) != 0
+	failed := status == "error" || exitOf(metadata) != 0
 	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: e.Tool, Failed: failed, Digest: agent.Digest(output)})
+}
+
+// exitOf is a shell tool's exit status. Within a text of metadata, which may
+// be long, the quotes of these words would be escaped.
+func exitOf(metadata []byte) int64 {
+	_, rest, found := bytes.Cut(metadata, []byte(`"exit":`))
+	if !found {
+		return 0
+	}
+	rest = bytes.TrimLeft(rest[:min(len(rest), 32)], " ")
+	if end := bytes.IndexAny(rest, ",} "); end >= 0 {
+		rest = rest[:end]
+	}
+	return jsonline.Int(rest)
 }
 
 // step takes the end of a step, which is one model call.
 func (p *Parser) step(part []byte, sub bool) {
-	var reason string
+	var reason, id string
 	var tokens, cost []byte
 	jsonline.Object(part, func(key, v []byte) bool {
 		switch string(key) {
+		case "id":
+			id = jsonline.Short(v, maxName)
 		case "reason":
 			reason = jsonline.Short(v, maxName)
 		case "tokens":
@@ -194,6 +212,9 @@ func (p *Parser) step(part []byte, sub bool) {
 		}
 		return true
 	})
+	if !p.steps.Add(id, "") {
+		return // told twice
+	}
 	e := agent.Event{Kind: agent.UsageSeen, Sub: sub, Usage: usage(tokens), Calls: 1}
 	if !sub {
 		e.Turns = 1

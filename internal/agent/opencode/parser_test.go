@@ -1,13 +1,13 @@
 package opencode
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -30,33 +30,6 @@ func ends(reason string) string {
 
 func trouble(name, data string) string {
 	return fmt.Sprintf(`{"type":"error","sessionID":"s1","error":{"name":%q,"data":{%s}}}`, name, data)
-}
-
-func read(lines ...string) (agent.Outcome, []agent.Event) {
-	c, p := agent.NewCollector(), NewParser()
-	var events []agent.Event
-	take := func(e agent.Event) {
-		events = append(events, e)
-		c.Add(e)
-	}
-	for _, l := range lines {
-		p.Line([]byte(l), false, take)
-	}
-	p.Close(take)
-	return c.Outcome(), events
-}
-
-// kinds writes events in short, one word each.
-func kinds(events []agent.Event) string {
-	var words []string
-	for _, e := range events {
-		w := string(e.Kind)
-		if e.Terminal != "" {
-			w += "=" + string(e.Terminal)
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, " ")
 }
 
 func TestLineTypes(t *testing.T) {
@@ -86,7 +59,7 @@ func TestLineTypes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			out, events := read(test.lines...)
-			if got := kinds(events); got != test.want {
+			if got := reading.Kinds(events); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if strings.Contains(out.Message, "COMPLETE") {
@@ -204,50 +177,4 @@ func TestCutLine(t *testing.T) {
 	}
 }
 
-func FuzzParser(f *testing.F) {
-	f.Add([]byte(startLine + "\n" + says("Hello.") + "\n" + bashLine + "\n" + writeLine + "\n" + stopLine))
-	f.Add([]byte(trouble("APIError", `"message":"m","statusCode":429,"responseHeaders":{"retry-after":"1e9"},"responseBody":"{\"error\":{}}"`)))
-	f.Add([]byte(ends("length") + "\n" + `{"type":"step_finish","part":{"cost":1e300,"tokens":{"output":-1,"reasoning":9}}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, c := NewParser(), agent.NewCollector()
-		ends := 0
-		take := func(e agent.Event) {
-			if e.Kind == agent.End {
-				ends++
-			}
-			c.Add(e)
-			if cost, _ := c.Cost(); c.Tokens() < 0 || c.Calls() < 0 || c.Turns() < 0 || cost < 0 {
-				t.Fatalf("a total is negative after %+v", e)
-			}
-		}
-		for line := range bytes.Lines(b) {
-			p.Line(bytes.TrimSuffix(line, []byte("\n")), len(line)%7 == 0, take)
-		}
-		p.Close(take)
-		if ends != 1 {
-			t.Fatalf("the stream has %d ends", ends)
-		}
-	})
-}
-
-// A stream as they are: most bytes are results of tools.
-func BenchmarkParser(b *testing.B) {
-	output := strings.Repeat("\tfmt.Println(\"a line of code\")\n", 1400)
-	lines := [][]byte{
-		[]byte(startLine),
-		[]byte(says(strings.Repeat("I look at the code. ", 20))),
-		fmt.Appendf(nil, `{"type":"tool_use","sessionID":"s1","part":{"type":"tool","tool":"bash","state":{"status":"completed","input":{"command":"go test"},"output":%q,"metadata":{"output":%q,"exit":0}}}}`, output, output),
-		[]byte(stopLine),
-	}
-	total := 0
-	for _, l := range lines {
-		total += len(l)
-	}
-	p := NewParser()
-	b.SetBytes(int64(total))
-	for b.Loop() {
-		for _, l := range lines {
-			p.Line(l, false, func(agent.Event) {})
-		}
-	}
-}
+func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

@@ -5,16 +5,13 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 func read(lines ...string) agent.Outcome {
-	p, c := NewParser(), agent.NewCollector()
-	for _, l := range lines {
-		p.Line([]byte(l), false, c.Add)
-	}
-	p.Close(c.Add)
-	return c.Outcome()
+	got, _ := reading.Run(NewParser(), lines...)
+	return got
 }
 
 const (

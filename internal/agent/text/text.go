@@ -8,6 +8,7 @@ package text
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -51,14 +52,16 @@ const maxLine = 64 << 10
 // Line takes one line of output and shows it as it is. What is cut off a long
 // one is marked, so that its start is no line of its own.
 func (p *Parser) Line(line []byte, cut bool, emit func(agent.Event)) {
-	mark := ""
 	if len(line) > maxLine {
 		line, cut = line[:maxLine], true
 	}
-	if cut {
-		mark = "…"
+	s := string(line)
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
-	s := strings.ToValidUTF8(string(line), "\uFFFD") + mark
+	if cut {
+		s += "…"
+	}
 	p.said.Add(s)
 	emit(agent.Event{Kind: agent.Text, Text: s})
 	if p.reader != nil {

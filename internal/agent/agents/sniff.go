@@ -1,0 +1,160 @@
+package agents
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// sniffed is how many of the first lines tell the format.
+const sniffed = 40
+
+// sniffer is a parser that also looks whether the stream is another program's,
+// so that a wrong `output` is named as such. It looks at the first lines only,
+// and stops at the first that is as it should be.
+type sniffer struct {
+	agent.Parser
+	format string
+	looked int
+	found  string // the format that lines look like
+	hits   int    // lines that look like it
+	odd    bool   // a line that looks like nothing known
+	own    bool   // a line is as it should be
+	good   bool   // the stream ended well, whatever it looks like
+}
+
+// Line takes one line.
+func (s *sniffer) Line(line []byte, cut bool, emit func(agent.Event)) {
+	if s.own {
+		s.Parser.Line(line, cut, emit)
+		return
+	}
+	if s.looked < sniffed {
+		s.look(line)
+	} else if s.found == "" {
+		s.own = true // nothing known: the parser's business
+	}
+	s.Parser.Line(line, cut, func(e agent.Event) {
+		s.good = s.good || e.Kind == agent.End && e.Terminal == loop.TerminalOK
+		emit(e)
+	})
+}
+
+func (s *sniffer) look(line []byte) {
+	name := recognise(line)
+	switch {
+	case len(line) == 0:
+		return
+	case name == "":
+		s.odd = s.odd || line[0] != '{'
+	case name == s.format || related(name, s.format):
+		s.own = true
+	case s.found == "" || s.found == name:
+		s.found = name
+		s.hits++
+	}
+	s.looked++
+}
+
+// Close tells what the stream looks like when it did not end as it should. A
+// program that prints text may print JSON too, so that all of it must look
+// like one format.
+func (s *sniffer) Close(emit func(agent.Event)) {
+	plain := formats[s.format].prompt
+	if s.own || s.found == "" || plain && (s.odd || s.hits < 2) {
+		s.Parser.Close(emit)
+		return
+	}
+	s.Parser.Close(func(e agent.Event) {
+		s.good = s.good || e.Kind == agent.End && e.Terminal == loop.TerminalOK
+		emit(e)
+	})
+	if s.good {
+		return
+	}
+	emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{
+		Type: agent.WrongFormat, Message: fmt.Sprintf("the output looks like %s's and is read as %s: set `output: %s` for this agent", s.found, s.format, s.found),
+	}})
+	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
+}
+
+// related formats share their lines.
+func related(a, b string) bool { return claudeLike(a) && claudeLike(b) }
+
+func claudeLike(name string) bool {
+	return name == "claude" || name == "qwen" || name == "amp" || name == "cursor"
+}
+
+// recognise names the format that a line can only be of; "" when many have
+// such lines, or none.
+func recognise(line []byte) string {
+	if len(line) == 0 || line[0] != '{' {
+		return ""
+	}
+	kind, keys := "", map[string][]byte{}
+	jsonline.Object(line, func(key, v []byte) bool {
+		if string(key) == "type" {
+			kind = jsonline.Short(v, 50)
+		} else if len(keys) < 64 {
+			keys[string(key)] = v
+		}
+		return true
+	})
+	with := func(names ...string) bool {
+		for _, name := range names {
+			if keys[name] == nil {
+				return false
+			}
+		}
+		return true
+	}
+	for _, m := range marks {
+		if (m.kind == kind || m.prefix && strings.HasPrefix(kind, m.kind)) && with(m.keys...) {
+			return m.format
+		}
+	}
+	return ""
+}
+
+// marks are lines that one format has and no other.
+var marks = []struct {
+	kind   string
+	prefix bool
+	keys   []string
+	format string
+}{
+	{"thread.", true, nil, "codex"},
+	{"turn.", true, nil, "codex"},
+	{"item.", true, []string{"item"}, "codex"},
+	{"step_", true, []string{"sessionID", "part"}, "opencode"},
+	{"text", false, []string{"sessionID", "part"}, "opencode"},
+	{"tool_use", false, []string{"sessionID", "part"}, "opencode"},
+	{"error", false, []string{"sessionID", "error"}, "opencode"},
+	{"session.", true, []string{"data"}, "copilot"},
+	{"assistant.", true, []string{"data"}, "copilot"},
+	{"user.", true, []string{"data"}, "copilot"},
+	{"model.", true, []string{"data"}, "copilot"},
+	{"tool.", true, []string{"data"}, "copilot"},
+	{"hook_event", false, []string{"hookEventName"}, "cline"},
+	{"agent_event", false, []string{"event"}, "cline"},
+	{"run_result", false, []string{"finishReason"}, "cline"},
+	{"init", false, []string{"session_id"}, "gemini"},
+	{"message", false, []string{"role", "content"}, "gemini"},
+	{"tool_use", false, []string{"tool_name"}, "gemini"},
+	{"tool_result", false, []string{"tool_id", "status"}, "gemini"},
+	{"result", false, []string{"status", "stats"}, "gemini"},
+	{"message", false, []string{"role", "text"}, "droid"},
+	{"tool_call", false, []string{"toolName"}, "droid"},
+	{"tool_result", false, []string{"isError", "value"}, "droid"},
+	{"completion", false, []string{"finalText"}, "droid"},
+	{"message", false, []string{"message"}, "goose"},
+	{"complete", false, nil, "goose"},
+	{"tool_call", false, []string{"tool_call"}, "cursor"},
+	{"assistant", false, []string{"message"}, "claude"},
+	{"user", false, []string{"message"}, "claude"},
+	{"system", false, []string{"claude_code_version"}, "claude"},
+}
