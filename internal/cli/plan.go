@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -209,6 +210,10 @@ func (pl planner) policy(gates []gate.Spec) (loop.Policy, error) {
 		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}
 	pl.maximum(&pol)
+	if pol.Kind == loop.Controlled {
+		set := controlSettings(pl.iterationControl())
+		pol.Control = &set
+	}
 	if pol.Kind == loop.Task && !c.IsSet("loop.failure_threshold") {
 		pol.FailureThreshold = taskFailureThreshold
 	}
@@ -252,12 +257,25 @@ func (pl planner) maximum(pol *loop.Policy) {
 		pol.MaxIterations = c.Autopilot.MaxIterations
 		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
 	case pol.Kind == loop.Controlled:
-		pol.MaxIterations = c.IterationControl.MaxIterations
-		if p.IterationControl != nil {
-			pol.MaxIterations = p.IterationControl.MaxIterations
-		}
+		pol.MaxIterations = pl.iterationControl().MaxIterations
 	default:
 		pol.MaxIterations = c.Loop.MaxIterations
+	}
+}
+
+// iterationControl is the procedure's own, else the general one.
+func (pl planner) iterationControl() config.IterationControl {
+	if own := pl.p.IterationControl; own != nil {
+		return *own
+	}
+	return pl.c.IterationControl
+}
+
+// controlSettings are those of the configuration as iteration control takes them.
+func controlSettings(c config.IterationControl) control.Settings {
+	return control.Settings{
+		MaxIterations: c.MaxIterations, RetryTestFail: c.AutoRetryOnTestFail, RetryReviewReject: c.AutoRetryOnReviewReject,
+		IncludeDiff: c.EscalationIncludesDiff, FeedbackMax: c.FeedbackMaxLength,
 	}
 }
 

@@ -16,6 +16,8 @@ type decoder struct {
 	home string
 	errs Errors
 	from map[string]position
+	// top is where a key of a wrong section is looked for; nil is the schema.
+	top *spec
 	// listed are the sections whose keys an error has shown.
 	listed map[*spec]bool
 }
@@ -36,6 +38,7 @@ func (d *decoder) value(sp *spec, n *node, v reflect.Value, path string) {
 		v = v.Elem()
 	}
 	switch sp.shape {
+	case anyShape: // read and ignored
 	case sectionShape:
 		d.section(sp, n, v, path)
 	case tableShape:
@@ -107,7 +110,11 @@ func (d *decoder) unknown(sp *spec, p pair) {
 		d.fail(p.at, near, "unknown key %q", p.key)
 		return
 	}
-	for _, f := range schema().fields {
+	top := d.top
+	if top == nil {
+		top = schema()
+	}
+	for _, f := range top.fields {
 		if f.shape == sectionShape && f.field(snake(p.key)) != nil {
 			d.fail(p.at, joinPath(f.name, snake(p.key)), "unknown key %q", p.key)
 			return

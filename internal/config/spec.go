@@ -25,6 +25,7 @@ const (
 	listShape
 	tableShape
 	sectionShape
+	anyShape // of documents that others write: accepted and ignored
 )
 
 // spec describes one key, or the whole file: what the tags of Config say,
@@ -67,6 +68,7 @@ var shortForms = map[reflect.Type]struct {
 	reflect.TypeFor[Gate]():         {"command", textShape},
 	reflect.TypeFor[Hook]():         {"command", textShape},
 	reflect.TypeFor[Fragment]():     {"path", textShape},
+	reflect.TypeFor[CheckAttempt](): {"summary", textShape},
 }
 
 var shapes = map[reflect.Type]shape{
@@ -75,6 +77,7 @@ var shapes = map[reflect.Type]shape{
 	reflect.TypeFor[loop.MicroUSD](): usdShape,
 	reflect.TypeFor[Path]():          pathShape,
 	reflect.TypeFor[Argv]():          argvShape,
+	reflect.TypeFor[Ignored]():       anyShape,
 }
 
 func newSpec(t reflect.Type, f reflect.StructField) *spec {

@@ -21,7 +21,7 @@ func feedback(f *loop.Feedback, items int) string {
 		return ""
 	}
 	parts := []string{
-		verdict(f), itemList(f.Items, items), list("Tried before, without success:", f.Tried, maxTried),
+		verdict(f), itemList(f.Items, items, f.Dropped), list("Tried before, without success:", f.Tried, maxTried),
 		instruction(f), answer(f), list("Notes:", f.Notes, maxNotes),
 		list("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
 	}
@@ -53,9 +53,10 @@ func verdict(f *loop.Feedback) string {
 	return fmt.Sprintf("%s: the check %q was red: %s", where, step, summary)
 }
 
-// itemList lists what can be acted on, and says how much is left out.
-func itemList(items []failure.Item, keep int) string {
-	if len(items) == 0 {
+// itemList lists what can be acted on, and says how much is left out, here
+// and before.
+func itemList(items []failure.Item, keep, dropped int) string {
+	if len(items)+dropped == 0 {
 		return ""
 	}
 	var b strings.Builder
@@ -64,7 +65,7 @@ func itemList(items []failure.Item, keep int) string {
 	for _, item := range items[:keep] {
 		writeItem(&b, item)
 	}
-	if n := len(items) - keep; n == 1 {
+	if n := len(items) - keep + dropped; n == 1 {
 		b.WriteString("(1 more item dropped)")
 	} else if n > 1 {
 		fmt.Fprintf(&b, "(%d more items dropped)", n)
