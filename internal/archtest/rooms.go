@@ -84,6 +84,7 @@ var rooms = map[string]room{
 
 	// remembering
 	"sqlite":  {Remembering, []string{"journal"}, "the database: open, migrate, all the SQL there is"},
+	"attempt": {Remembering, nil, "the attempts that pawl check was asked about, one file a task"},
 	"journal": {Remembering, nil, "events of every run in order: append, read, follow"},
 
 	// starting
@@ -107,7 +108,7 @@ var modules = map[string]struct {
 	"github.com/spf13/pflag":          {[]string{"cli"}, "cobra's flags"},
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "workflow", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
-	"golang.org/x/sys":                {[]string{"agent", "cli", "engine", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
+	"golang.org/x/sys":                {[]string{"agent", "attempt", "cli", "engine", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }
 

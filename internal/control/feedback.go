@@ -39,7 +39,12 @@ func (o *Outcome) findings() []Finding {
 	if o.byReview() {
 		return o.Found
 	}
-	return FromAnalysis(o.Failure)
+	found := FromAnalysis(o.Failure)
+	if o.Review == Rejected {
+		found = append(found, o.Found...)
+		Sort(found)
+	}
+	return found
 }
 
 // byReview is true when the tests passed, so that only the review stands in

@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/attempt"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// The exit statuses of check besides those of all commands.
+const (
+	exitRetry  = 10
+	exitReview = 11
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var history string
+	var reset bool
+	cmd := &cobra.Command{
+		Use: "check [FILE|-]", Short: "Say whether an attempt may proceed, is tried again, or needs a person",
+		Long: "Read an iteration_check (YAML or JSON; - or nothing is stdin) and print the decision in the same format:\n" +
+			"the exit status is 0 to proceed, 10 to retry with the feedback, 11 to ask for the review, 4 when a person\n" +
+			"must decide, 2 for bad input. Attempts are recorded by task_id; proceed and --reset forget them.\n\n" +
+			"With --history it reads iterations so far and says as JSON whether the guards allow the next one: 0 or 4.",
+		Example: "  pawl check attempt.yaml\n  go test ./... | my-wrapper | pawl check\n  pawl check --reset task-003\n  pawl check --history history.json",
+		Args:    atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case cmd.Flags().Changed("history") && (len(args) > 0 || reset):
+				return usage("--history takes its file itself, and nothing else: pawl check --history FILE")
+			case cmd.Flags().Changed("history"):
+				return a.checkHistory(history)
+			}
+			return a.check(cmd.Context(), append(args, "")[0], reset)
+		},
+	}
+	cmd.Flags().StringVar(&history, "history", "", "ask the guards about the iterations in `FILE|-` instead")
+	cmd.Flags().BoolVar(&reset, "reset", false, "forget the attempts before this one; with a task_id instead of a FILE, that is all")
+	return cmd
+}
+
+func (a *app) check(ctx context.Context, from string, reset bool) error {
+	if reset && from != "" && from != "-" && !a.isInput(from) {
+		return a.forget(ctx, from)
+	}
+	name, data, err := a.document(from)
+	if err != nil {
+		return err
+	}
+	in, err := config.ReadIterationCheck(name, data)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	c, err := a.load(nil)
+	if err != nil {
+		return err
+	}
+	k := &check{a: a, in: in, set: checkSettings(c, in), root: c.Root, log: attempt.Log{Task: in.TaskID}}
+	return k.run(ctx, reset)
+}
+
+// isInput is true for a file that is there, or that is meant as one.
+func (a *app) isInput(name string) bool {
+	return isFile(name) || strings.HasSuffix(name, ".json") || fileExists(a.inDir(name))
+}
+
+func (a *app) inDir(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(a.dir, name)
+}
+
+// document reads FILE, or stdin for "-" and "".
+func (a *app) document(from string) (name string, data []byte, err error) {
+	in, name := a.stdin, "stdin"
+	if from != "" && from != "-" {
+		f, err := os.Open(a.inDir(from))
+		if err != nil {
+			return from, nil, usage("cannot read the input: %v", err)
+		}
+		defer f.Close()
+		in, name = f, from
+	} else if from == "" && a.interactive() {
+		return name, nil, usage("nothing to check: name a FILE, or - to type it").hint("The format: pawl check --help, docs/iteration-control.md")
+	}
+	data, err = io.ReadAll(io.LimitReader(in, config.MaxDocument+1))
+	if err != nil {
+		return name, nil, usage("cannot read %s: %v", name, err)
+	}
+	if len(data) > config.MaxDocument {
+		return name, nil, usage("%s is over 4 MB: cut the test output; its end tells most", name)
+	}
+	return name, data, nil
+}
+
+// checkSettings are the configuration's, with what the input says over them. A
+// rejection always counts; a review that is missing counts where the
+// configuration wants one, or where the input speaks of one and the
+// configuration does not say that there is none.
+func checkSettings(c *config.Config, in config.IterationCheck) control.Settings {
+	set := controlSettings(c.IterationControl)
+	if in.MaxIterations > 0 {
+		set.MaxIterations = in.MaxIterations
+	}
+	set.Review = c.Review.Mode != "skip" || in.ReviewResult != nil && !c.IsSet("review.mode")
+	if in.ReviewResult != nil && in.ReviewResult.Status == "reject" {
+		set.Review = true
+	}
+	return set
+}
+
+// check is one call: an attempt, and what is remembered of those before.
+type check struct {
+	a    *app
+	in   config.IterationCheck
+	set  control.Settings
+	root string
+	log  attempt.Log
+}
+
+func (k *check) run(ctx context.Context, reset bool) error {
+	o := k.outcome()
+	action, _ := control.Decide(o.Attempt, k.set)
+	k.record(ctx, o, action, reset)
+	d := k.decision(ctx, o, action)
+	if err := k.a.printDecision(d, k.in.JSON || k.a.json); err != nil {
+		return err
+	}
+	switch action {
+	case control.Retry:
+		return status(exitRetry)
+	case control.Review:
+		return status(exitReview)
+	case control.Escalate:
+		return status(exitPerson)
+	}
+	return nil
+}
+
+// outcome is the input as iteration control sees it.
+func (k *check) outcome() control.Outcome {
+	in := k.in
+	o := control.Outcome{Attempt: control.Attempt{Number: in.CurrentIteration, Tests: control.Tests(in.TestResult.Status), Review: control.Undecided}}
+	if o.Tests == control.Failed {
+		a := failure.Analysis{Class: failure.TestFailure, Items: []failure.Item{{Message: "There is no test output: run the tests and read what fails"}}}
+		if strings.TrimSpace(in.TestResult.Output) != "" {
+			a = failure.Analyse(failure.Evidence{Source: "gate", Name: "tests", ExitCode: 1, Output: in.TestResult.Output})
+		}
+		o.Failure = &a
+	}
+	if r := in.ReviewResult; r != nil {
+		o.Review = map[string]control.Verdict{"approve": control.Approved, "reject": control.Rejected, "pending": control.Undecided}[r.Status]
+		o.Found = control.FromReview(r.Feedback)
+	}
+	return o
+}
+
+// record keeps the attempt, and reads those before it into k.log. What cannot
+// be recorded is said, and the decision stands.
+func (k *check) record(ctx context.Context, o control.Outcome, action control.Action, reset bool) {
+	tree := k.a.checkTree(ctx, k.root)
+	store, err := attempt.Open(ctx, k.root)
+	if err == nil {
+		err = k.recordIn(ctx, store, tree, o, action, reset)
+		if cerr := store.Close(); err == nil {
+			err = cerr
+		}
+	} else {
+		k.log = k.next(o, action)
+	}
+	if err != nil {
+		k.a.say("Warning: %v", err)
+	}
+}
+
+func (k *check) recordIn(ctx context.Context, store *attempt.Store, tree *workspace.Checkout, o control.Outcome, action control.Action, reset bool) error {
+	before, err := store.Load(k.in.TaskID)
+	if err != nil && !errors.Is(err, attempt.ErrCorrupt) {
+		k.log = k.next(o, action)
+		return err
+	}
+	if reset {
+		before = attempt.Log{Task: k.in.TaskID}
+	}
+	k.log = before
+	k.log = k.next(o, action)
+	if k.log.Base == "" && tree != nil {
+		_, k.log.Base, _ = tree.Look(ctx, checkRun)
+	}
+	if action == control.Proceed {
+		_, ferr := store.Forget(k.in.TaskID)
+		return errors.Join(err, ferr)
+	}
+	return errors.Join(err, store.Save(k.log))
+}
+
+// next is the log with this attempt. Numbers that begin anew begin a round:
+// after an escalation a person answered, and the count is 0 again.
+func (k *check) next(o control.Outcome, action control.Action) attempt.Log {
+	now := attempt.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action), Summary: o.Summary()}
+	if o.Failure != nil {
+		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint
+	} else if o.Review == control.Rejected {
+		now.Class, now.Fingerprint = string(failure.Validation), print(now.Summary)
+	}
+	if n := len(k.log.Attempts); n > 0 {
+		last := k.log.Attempts[n-1]
+		now.Round = last.Round
+		answered := last.Action == string(control.Escalate) && last.Iteration == now.Iteration && last.Summary != now.Summary
+		if now.Iteration < last.Iteration || answered {
+			now.Round++
+		}
+	}
+	return k.log.Add(now)
+}
+
+// print is the fingerprint of a failure of which only a line is known.
+func print(summary string) string {
+	return failure.Fingerprint(failure.Analysis{Class: failure.Validation}, summary)
+}
+
+// checkRun names the private index that check looks at the tree with.
+const checkRun = "check"
+
+// checkTree is the work tree, nil outside of git.
+func (a *app) checkTree(ctx context.Context, root string) *workspace.Checkout {
+	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: stateDir(root, a.env)})
+	if err != nil {
+		if !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
+			a.say("Warning: no diff: %v", err)
+		}
+		return nil
+	}
+	if err := tree.Exclude(ctx); err != nil {
+		a.say("Warning: %v", err)
+	}
+	return tree
+}
+
+// forget is check --reset TASK.
+func (a *app) forget(ctx context.Context, task string) error {
+	root, err := config.FindRoot(a.dir)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	store, err := attempt.Open(ctx, root)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	gone, err := store.Forget(task)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	if gone {
+		a.say("The attempts at %s are forgotten.", task)
+	} else {
+		a.say("No attempts at %s are recorded here.", task)
+	}
+	return nil
+}
+
+// the attempts that an escalation tells, oldest first.
+func (k *check) told() (lines []string, past []control.Past) {
+	if k.in.Attempts != nil {
+		return k.given()
+	}
+	all := k.log.Attempts
+	round := all[len(all)-1].Round
+	for _, at := range all {
+		line := fmt.Sprintf("Iteration %d: %s", at.Iteration, dashed(at.Summary))
+		if at.Round < round {
+			line = fmt.Sprintf("Round %d, iteration %d: %s", at.Round, at.Iteration, dashed(at.Summary))
+		} else if at.Class != "" {
+			past = append(past, control.Past{Class: failure.Class(at.Class), Fingerprint: at.Fingerprint, Summary: at.Summary})
+		}
+		lines = append(lines, line)
+	}
+	return lines, past
+}
+
+// given are the attempts of the input, and this one.
+func (k *check) given() (lines []string, past []control.Past) {
+	for i, at := range k.in.Attempts {
+		if at.Iteration == 0 {
+			at.Iteration = i + 1
+		}
+		if at.Iteration == k.in.CurrentIteration {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("Iteration %d: %s", at.Iteration, dashed(at.Summary)))
+		past = append(past, control.Past{Class: failure.TestFailure, Fingerprint: print(at.Summary), Summary: at.Summary})
+	}
+	now := k.log.Attempts[len(k.log.Attempts)-1]
+	return append(lines, fmt.Sprintf("Iteration %d: %s", now.Iteration, dashed(now.Summary))),
+		append(past, control.Past{Class: failure.Class(now.Class), Fingerprint: print(now.Summary), Summary: now.Summary})
+}
+
+// dashed is a summary as a list of attempts shows it: "Test failed - why".
+func dashed(summary string) string {
+	return strings.Replace(strings.Join(strings.Fields(summary), " "), ": ", " - ", 1)
+}
