@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,41 +42,10 @@ func (a *app) pauseCommand() *cobra.Command {
 	}
 }
 
-func (a *app) answerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "answer RUN TEXT", Short: "Answer a run's question; the answer goes into the next prompt",
-		Example: "  pawl answer build \"use port 8080\" && pawl resume build",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
-				return usage("an answer needs a run and a text: pawl answer RUN TEXT")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				return a.answer(cmd.Context(), st, r, strings.Join(args[1:], " "))
-			})
-		},
-	}
-}
-
 func ask(ctx context.Context, st *sqlite.Store, r sqlite.Run, kind, text string) error {
 	if _, err := st.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
 		return &exitError{code: exitFailed, err: err}
 	}
-	return nil
-}
-
-func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, text string) error {
-	switch loop.Status(r.Status) {
-	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
-	default:
-		return usage("run %s asks nothing: it is %s", r.ID, r.Status)
-	}
-	if err := ask(ctx, st, r, sqlite.ControlAnswer, text); err != nil {
-		return err
-	}
-	a.say("The answer is kept and goes into the next prompt. Go on with: pawl resume %s", r.ID)
 	return nil
 }
 

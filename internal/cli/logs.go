@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,9 +120,13 @@ func eventText(e journal.Event) string {
 		return fmt.Sprintf(" %s: %s", end.Status, clean(end.Why, 200))
 	}
 	var data struct {
-		Text, Why, Name string
+		Text, Why, Name, Option string
+		Choice                  int
 	}
 	_ = json.Unmarshal(e.Data, &data)
+	if data.Choice != 0 {
+		data.Text = strings.TrimSuffix(fmt.Sprintf("%d. %s; %s", data.Choice, data.Option, data.Text), "; ")
+	}
 	for _, t := range []string{data.Text, data.Why, data.Name} {
 		if t != "" {
 			return ": " + clean(t, 200)

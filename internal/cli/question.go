@@ -10,8 +10,9 @@ import (
 )
 
 // printQuestion shows an escalation: what was tried, what the run changed, and
-// what can be done. It is a result: a person decides from it.
-func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, changes string) {
+// what can be done. It is a result: a person decides from it. here is true when
+// the answer is asked for below it.
+func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, changes string, here bool) {
 	a.result("\nA person is needed: %s\n", cleanLines(q.Text, 2000))
 	if len(q.Attempts) > 0 {
 		a.result("\nAttempts:\n")
@@ -25,6 +26,10 @@ func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, change
 	if changes != "" {
 		a.result("\nWhat the run changed:\n%s", changes)
 	}
+	if len(q.Choices) > 0 {
+		a.printChoices(run, st, q, here)
+		return
+	}
 	choices := [][2]string{{"Go on with advice", "pawl answer " + run + " \"what to do differently\" && pawl resume " + run}}
 	if st != loop.Pending { // a question needs its answer
 		choices = append(choices, [2]string{"Go on as before", "pawl resume " + run})
@@ -36,6 +41,32 @@ func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, change
 	for i, c := range choices {
 		a.result("  %d. %-24s %s\n", i+1, c[0]+":", c[1])
 	}
+}
+
+// printChoices lists the numbered options, and how one is chosen from here.
+func (a *app) printChoices(run string, st loop.Status, q *loop.Question, here bool) {
+	a.result("\n")
+	for i, c := range q.Choices {
+		a.result("  %d. %s\n", i+1, clean(c.Text, 200))
+	}
+	a.result("\n")
+	if !here {
+		a.result("Choose one:       pawl answer %s NUMBER\n", run)
+		a.result("Or in your words: pawl answer %s \"what to do differently\"\n", run)
+		a.result("Then go on:       pawl resume %s\n", run)
+		if st != loop.Pending { // a question needs its answer
+			a.result("                  (which goes on as before when nothing was answered)\n")
+		}
+	}
+	a.result("All of it:        pawl show %s, pawl show %s --diff\n\n", run, run)
+}
+
+// shownChanges is the diff for a question, unless the configuration leaves it out.
+func (s *session) shownChanges(run string, q *loop.Question) string {
+	if q.NoDiff {
+		return ""
+	}
+	return s.changes(run)
 }
 
 const (

@@ -134,8 +134,8 @@ func (s *session) resumeEvent(ctx context.Context, run sqlite.Run) (loop.Event, 
 	}
 	e := loop.Event{Kind: loop.Resumed, Policy: &s.plan.Policy}
 	for _, r := range rows {
-		if r.Kind == sqlite.ControlAnswer {
-			e = loop.Event{Kind: loop.Answered, Text: r.Text, Policy: &s.plan.Policy}
+		if r.Kind == sqlite.ControlAnswer || r.Kind == sqlite.ControlChoice {
+			e = waitingReply(r).event(&s.plan.Policy)
 		}
 	}
 	return e, nil

@@ -343,7 +343,8 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	if err != nil {
 		return s.driveError(err)
 	}
-	return s.ended(d, sig.First())
+	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
+	return s.ended(ctx, d, sig.First())
 }
 
 func (s *session) driveError(err error) error {
@@ -358,8 +359,9 @@ func (s *session) driveError(err error) error {
 	return &exitError{code: exitFailed, err: err}
 }
 
-// ended makes the exit status of a run's end, and prints its result.
-func (s *session) ended(d *engine.Driver, cause loop.Cause) error {
+// ended makes the exit status of a run's end, and prints its result. On a
+// terminal a question can be answered at once, and the run goes on.
+func (s *session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
 	code := exitCode(st.Status, cause)
 	if s.a.json {
@@ -367,7 +369,13 @@ func (s *session) ended(d *engine.Driver, cause loop.Cause) error {
 			s.a.result("%s\n", line)
 		}
 	} else if q := st.Question; q != nil && !s.a.quiet {
-		s.a.printQuestion(d.ID(), st.Status, q, s.changes(d.ID()))
+		here := s.a.interactive() && s.store != nil && cause == loop.NoCause
+		s.a.printQuestion(d.ID(), st.Status, q, s.shownChanges(d.ID(), q), here)
+		if here {
+			if rep, ok := s.a.askPerson(d.ID(), st); ok {
+				return s.answered(ctx, d.ID(), rep)
+			}
+		}
 	}
 	if code == exitOK {
 		return nil

@@ -29,6 +29,8 @@ type Choice struct {
 	Answer string `json:"answer,omitempty"`
 	// Advice is true when the person is invited to add words of their own.
 	Advice bool `json:"advice,omitempty"`
+	// Needs is true when the option means nothing without such words.
+	Needs bool `json:"needs,omitempty"`
 }
 
 // Question is what a person is asked.
@@ -58,7 +60,7 @@ func others(green bool) []Choice {
 func Verdicts(again bool) []Choice {
 	list := []Choice{
 		{Text: "Approve the work", Do: Accept},
-		{Text: "Reject it, and say what must change", Do: TryAgain, Advice: true},
+		{Text: "Reject it, and say what must change", Do: TryAgain, Advice: true, Needs: true},
 	}
 	if again {
 		list = append(list, Choice{Text: "Let the agent review it again", Do: ReviewAgain})

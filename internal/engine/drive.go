@@ -76,6 +76,7 @@ type Driver struct {
 	broken  bool               // warned that the database cannot be written
 	asked   bool               // a stop or a pause came in this session
 	lost    error              // another process drives the run now
+	option  string             // that the answer under way chose
 
 	image image
 }
@@ -285,6 +286,7 @@ func (d *Driver) event(e loop.Event) loop.Event {
 // apply takes one event through the kernel: it is stored with the state after
 // it before anything else happens.
 func (d *Driver) apply(ctx context.Context, e loop.Event) {
+	d.option = optionOf(d.state.Question, e.Choice)
 	after, c := loop.Step(d.state, e)
 	noted := after.StopAsked != d.state.StopAsked || after.PauseAsked != d.state.PauseAsked
 	if c.Kind == loop.NoCommand && !noted || d.lost != nil {
@@ -315,6 +317,14 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 			d.warn(err.Error())
 		}
 	}
+}
+
+// optionOf is the text of an option; the question is gone once it is answered.
+func optionOf(q *loop.Question, n int) string {
+	if q == nil || n < 1 || n > len(q.Options) {
+		return ""
+	}
+	return q.Options[n-1]
 }
 
 // rest is the journal's kind of event for a run that came to rest, and whether

@@ -16,6 +16,7 @@ type Signals struct {
 	Kill  chan struct{}
 	raw   chan os.Signal
 	ended chan struct{}
+	stop  sync.Once
 
 	mu    sync.Mutex
 	cause loop.Cause
@@ -69,9 +70,11 @@ func (s *Signals) First() loop.Cause {
 	return s.cause
 }
 
-// Stop ends the catching.
+// Stop ends the catching; again, it does nothing.
 func (s *Signals) Stop() {
-	signal.Stop(s.raw)
-	close(s.raw)
-	<-s.ended
+	s.stop.Do(func() {
+		signal.Stop(s.raw)
+		close(s.raw)
+		<-s.ended
+	})
 }

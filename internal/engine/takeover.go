@@ -170,7 +170,8 @@ func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 	}
 	for _, r := range rows {
 		d.seen[r.ID] = true
-		if r.Kind != sqlite.ControlAnswer || by == loop.Answered {
+		answer := r.Kind == sqlite.ControlAnswer || r.Kind == sqlite.ControlChoice
+		if !answer || by == loop.Answered {
 			d.taken = append(d.taken, r.ID)
 		}
 	}

@@ -96,7 +96,7 @@ func (d *Driver) journalled(e loop.Event, c loop.Command) journal.Event {
 	case loop.WaitOver:
 		kind, data = journal.WaitOver, journal.Wait{}
 	case loop.Answered:
-		kind, data = journal.Answered, journal.Answer{Text: e.Text}
+		kind, data = journal.Answered, journal.Answer{Text: e.Text, Choice: e.Choice, Option: d.option}
 	case loop.PauseAsked:
 		kind, data = journal.PauseAsked, journal.Asked{}
 	case loop.StopAsked:

@@ -89,6 +89,9 @@ type Question struct {
 type Answer struct {
 	Text string `json:"text"`
 	By   string `json:"by,omitempty"` // where it came from, e.g. "cli", "web"
+	// Choice is the number of the option that was chosen and Option its text.
+	Choice int    `json:"choice,omitempty"`
+	Option string `json:"option,omitempty"`
 }
 
 // Asked is a person's wish to pause or to stop.

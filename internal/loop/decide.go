@@ -235,6 +235,9 @@ func (s *State) remember(r *Record) {
 	if f := r.Failure; f != nil && r.Outcome == Failed {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
+		if o := s.outcome(r); s.Policy.Kind == Controlled {
+			past.Summary = o.Summary()
+		}
 	}
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"

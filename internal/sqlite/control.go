@@ -11,6 +11,7 @@ const (
 	ControlStop    = "stop"
 	ControlPause   = "pause"
 	ControlAnswer  = "answer"
+	ControlChoice  = "choice" // the number of an option, a space, and words if any
 	ControlMessage = "message"
 	ControlResume  = "resume"
 )
@@ -31,7 +32,7 @@ type Control struct {
 // [ErrNotFound] when there is no such run.
 func (s *Store) AddControl(ctx context.Context, c Control) (id int64, err error) {
 	d := crashSafe
-	if c.Kind == ControlAnswer {
+	if c.Kind == ControlAnswer || c.Kind == ControlChoice {
 		d = powerSafe
 	}
 	err = s.transact(ctx, d, func(ctx context.Context, w *statements) error {
