@@ -56,7 +56,7 @@ func (a *app) check(ctx context.Context, from string, reset bool) error {
 	if reset && from != "" && from != "-" && !a.isInput(from) {
 		return a.forget(ctx, from)
 	}
-	name, data, err := a.document(from)
+	name, data, err := a.input(from)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (a *app) inDir(name string) string {
 	return filepath.Join(a.dir, name)
 }
 
-// document reads FILE, or stdin for "-" and "".
-func (a *app) document(from string) (name string, data []byte, err error) {
+// input reads FILE, or stdin for "-" and "".
+func (a *app) input(from string) (name string, data []byte, err error) {
 	in, name := a.stdin, "stdin"
 	if from != "" && from != "-" {
 		f, err := os.Open(a.inDir(from))
@@ -215,7 +215,7 @@ func (k *check) next(o control.Outcome, action control.Action) attempt.Log {
 	if o.Failure != nil {
 		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint
 	} else if o.Review == control.Rejected {
-		now.Class, now.Fingerprint = string(failure.Validation), print(now.Summary)
+		now.Class, now.Fingerprint = string(failure.Validation), summaryPrint(now.Summary)
 	}
 	if n := len(k.log.Attempts); n > 0 {
 		last := k.log.Attempts[n-1]
@@ -228,8 +228,8 @@ func (k *check) next(o control.Outcome, action control.Action) attempt.Log {
 	return k.log.Add(now)
 }
 
-// print is the fingerprint of a failure of which only a line is known.
-func print(summary string) string {
+// summaryPrint is the fingerprint of a failure of which only a line is known.
+func summaryPrint(summary string) string {
 	return failure.Fingerprint(failure.Analysis{Class: failure.Validation}, summary)
 }
 
@@ -302,11 +302,11 @@ func (k *check) given() (lines []string, past []control.Past) {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("Iteration %d: %s", at.Iteration, dashed(at.Summary)))
-		past = append(past, control.Past{Class: failure.TestFailure, Fingerprint: print(at.Summary), Summary: at.Summary})
+		past = append(past, control.Past{Class: failure.TestFailure, Fingerprint: summaryPrint(at.Summary), Summary: at.Summary})
 	}
 	now := k.log.Attempts[len(k.log.Attempts)-1]
 	return append(lines, fmt.Sprintf("Iteration %d: %s", now.Iteration, dashed(now.Summary))),
-		append(past, control.Past{Class: failure.Class(now.Class), Fingerprint: print(now.Summary), Summary: now.Summary})
+		append(past, control.Past{Class: failure.Class(now.Class), Fingerprint: summaryPrint(now.Summary), Summary: now.Summary})
 }
 
 // dashed is a summary as a list of attempts shows it: "Test failed - why".

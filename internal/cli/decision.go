@@ -219,7 +219,7 @@ type guardResult struct {
 
 // checkHistory is check --history.
 func (a *app) checkHistory(from string) error {
-	name, data, err := a.document(from)
+	name, data, err := a.input(from)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (o *Outcome) byReview() bool { return o.Tests == Passed }
 
 // Summary says in one line of at most 200 characters how the attempt ended.
 func (o *Outcome) Summary() string {
-	said, what := "", ""
+	var said, what string
 	switch {
 	case o.byReview() && o.Review == Approved:
 		return "Passed"

@@ -316,7 +316,7 @@ func TestTheWordsOnDiskStay(t *testing.T) {
 		{journal.WaitStarted, "wait.started", journal.Wait{until, "limit"}, `{"until":"2026-11-20T13:00:00Z","why":"limit"}`},
 		{journal.WaitOver, "wait.over", journal.Wait{}, `{}`},
 		{journal.QuestionAsked, "question.asked", journal.Question{4, "q", []string{"x", "y"}}, `{"iteration":4,"text":"q","choices":["x","y"]}`},
-		{journal.Answered, "answered", journal.Answer{"yes", "cli"}, `{"text":"yes","by":"cli"}`},
+		{journal.Answered, "answered", journal.Answer{"yes", "cli", 2, "o"}, `{"text":"yes","by":"cli","choice":2,"option":"o"}`},
 		{journal.PauseAsked, "pause.asked", journal.Asked{"t", "web"}, `{"text":"t","by":"web"}`},
 		{journal.StopAsked, "stop.asked", journal.Asked{}, `{}`},
 		{journal.Paused, "paused", journal.End{"paused", "w", 1, 4, time.Second, 5, true}, `{"status":"paused","why":"w","iteration":1,"exit":4,"elapsed":1000000000,"cost_micro_usd":5,"cost_known":true}`},
