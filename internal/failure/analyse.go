@@ -102,27 +102,28 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 	}
 	closingFrom := closingLines(h.t)
 	loads := h.has(func(r *compiled) bool { return r.flags&loading != 0 }) >= 0
-	for _, i := range h.heavy {
-		one := h.all[i]
+	for _, n := range h.heavy {
+		i := int(n)
+		one := &h.all[i]
 		r := one.rule
 		w := r.weight
 		if w+max(loadBonus, placeBonus) < v.weight {
 			break // lighter ones cannot win any more
 		}
-		if !asked(r.class) || r.flags&loading != 0 || r.flags&closing != 0 && one.line < closingFrom {
+		if !asked(r.class) || r.flags&loading != 0 || r.flags&closing != 0 && int(one.line) < closingFrom {
 			continue
 		}
-		if r.flags&loud == 0 && warns(h.t.line(one.line)) {
+		if r.flags&loud == 0 && warns(h.t.line(int(one.line))) {
 			w -= warningMalus
 		}
 		if loads && (r.class == Dependency || r.class == CompileError) {
 			w += loadBonus
 		}
 		if w < 70 {
-			w += placeBonus * one.line / h.t.len()
+			w += placeBonus * int(one.line) / h.t.len()
 		}
-		if w > 0 && (w > v.weight || w == v.weight && one.line > v.line) && h.holds(i) {
-			v = verdict{class: r.class, weight: w, flags: r.flags, line: one.line}
+		if w > 0 && (w > v.weight || w == v.weight && int(one.line) > v.line) && h.holds(i) {
+			v = verdict{class: r.class, weight: w, flags: r.flags, line: int(one.line)}
 		}
 	}
 	return settle(h, v)
@@ -146,13 +147,13 @@ func settle(h *hits, v verdict) verdict {
 	if v.class == Unknown || v.class == TestFailure {
 		return v
 	}
-	if i := h.testVerdict(); i >= 0 && !beatsTests(h, h.all[i].line, v) {
-		return verdict{class: TestFailure, weight: h.all[i].rule.weight, line: h.all[i].line}
+	if i := h.testVerdict(); i >= 0 && !beatsTests(h, int(h.all[i].line), v) {
+		return verdict{class: TestFailure, weight: h.all[i].rule.weight, line: int(h.all[i].line)}
 	}
 	if v.class == Dependency && fetches(h.t.line(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
 		if i := h.has(func(r *compiled) bool { return r.class == Network && r.weight >= 70 }); i >= 0 {
-			return verdict{class: Network, weight: v.weight, flags: h.all[i].rule.flags, line: h.all[i].line}
+			return verdict{class: Network, weight: v.weight, flags: h.all[i].rule.flags, line: int(h.all[i].line)}
 		}
 	}
 	return v
@@ -166,7 +167,7 @@ const suiteWeight = 84
 // tests failed, or -1.
 func (h *hits) testVerdict() int {
 	for i := len(h.all) - 1; i >= 0; i-- {
-		if r := h.all[i].rule; r.class == TestFailure && r.weight >= suiteWeight && h.holds(i) && !warns(h.t.line(h.all[i].line)) {
+		if r := h.all[i].rule; r.class == TestFailure && r.weight >= suiteWeight && h.holds(i) && !warns(h.t.line(int(h.all[i].line))) {
 			return i
 		}
 	}

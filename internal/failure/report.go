@@ -130,14 +130,14 @@ func notes(h *hits, v verdict) []Item {
 	add(v.line)
 	for i := len(h.all) - 1; i >= 0 && len(lines) < maxNotes; i-- {
 		if r := h.all[i].rule; r.class == v.class && r.weight >= v.weight-15 && h.holds(i) {
-			add(h.all[i].line)
+			add(int(h.all[i].line))
 		}
 	}
 	switch v.class {
 	case Crash, Timeout, Dependency, Validation, TestFailure:
 		for i := len(h.all) - 1; i >= 0 && len(lines) < maxNotes; i-- {
-			if h.all[i].rule.class == Crash && h.holds(i) && !warns(t.line(h.all[i].line)) {
-				add(h.all[i].line)
+			if h.all[i].rule.class == Crash && h.holds(i) && !warns(t.line(int(h.all[i].line))) {
+				add(int(h.all[i].line))
 			}
 		}
 	default:
@@ -149,7 +149,7 @@ func notes(h *hits, v verdict) []Item {
 	if p, ok := frame(t, 0, t.len()); ok && !foreign(p.file) {
 		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: frameText(t, p)})
 	}
-	for _, l := range tellingLines(t, 6) {
+	for _, l := range tellingLines(h, 6) {
 		items = append(items, Item{Message: strings.TrimSpace(l)})
 	}
 	return distinct(items)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A rule says that a word in a certain context speaks for a class. Rules are
+// A rule says that a phrase in a certain context speaks for a class. Rules are
 // about tools and protocols; a rule about one program's one message is one too
 // many.
 //
@@ -19,6 +19,11 @@ import (
 //	60  a status or a phrase in the context of an error
 //	50  an unhandled exception of any type
 //	40  words that often speak for a class
+//
+// The phrases of all rules are found in one pass; a condition is looked at
+// only where one of its rule's phrases stands, and the hands-on conditions of
+// rule_lines.go are much cheaper than expressions. So a rule names phrases as
+// exact as they can be, and needs an expression only for the form of a line.
 type rule struct {
 	class  Class
 	weight int
@@ -26,7 +31,7 @@ type rule struct {
 	re     string // and the line matches; empty: always
 	not    string // and the line does not match; empty: always
 	flags  flag
-	when   func(line string) bool // and this holds; nil: always
+	when   func(p spot) bool // and this holds; nil: always
 }
 
 type flag uint16
@@ -39,53 +44,85 @@ const (
 	loud                      // a warning counts as much as an error
 	closing                   // counts only in the last lines
 	loading                   // a test file could not be loaded: what stopped it is the cause
-	inside                    // the words may be parts of longer words
+	inside                    // the phrase may go on as a longer word
+	stated                    // not where a test or a line of source code speaks of it, see [quotes]
 )
 
 // compiled is a rule that is ready for use.
 type compiled struct {
 	rule
-	re, not *regexp.Regexp
+	re, not func() *regexp.Regexp // nil: none
 }
 
 type ruleSet struct {
 	rules []compiled
 	words *scanner
-	owner []int // word number to rule number
 }
 
-// rules is compiled at the first analysis, so that a program that never
-// analyses a failure does not pay for it at its start.
+// alarmed is the owner of the words that make a line worth showing, see
+// [hits.alarms]. They belong to no rule.
+const alarmed = 1 << 20
+
+const alarmWords = "error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|not found|invalid|missing|unable|undefined|unexpected|expected|traceback|assertion|abort|aborted|killed|no such"
+
+// rules is built at the first analysis, so that a program that never analyses
+// a failure does not pay for it at its start; expressions are compiled when
+// they are first looked at.
 var rules = sync.OnceValue(func() *ruleSet {
 	set := &ruleSet{}
 	var words []string
+	var owners []int32
 	for _, table := range [][]rule{
-		providerRules, agentRules, statusRules, systemRules, networkRules, gitRules,
+		providerRules, accountRules, agentRules, statusRules, systemRules, networkRules, gitRules,
 		packageRules, compilerRules, linterRules, runnerRules, exceptionRules, usageRules,
 	} {
 		for _, r := range table {
-			c := compiled{rule: r}
-			if r.re != "" {
-				c.re = regexp.MustCompile(r.re)
-			}
-			if r.not != "" {
-				c.not = regexp.MustCompile(r.not)
-			}
 			for w := range strings.SplitSeq(r.words, "|") {
-				words = append(words, strings.ToLower(w))
-				set.owner = append(set.owner, len(set.rules))
+				words, owners = append(words, w), append(owners, int32(len(set.rules)))
 			}
-			set.rules = append(set.rules, c)
+			set.rules = append(set.rules, compiled{rule: r, re: lazily(r.re), not: lazily(r.not)})
 		}
 	}
-	set.words = newScanner(words)
+	for w := range strings.SplitSeq(alarmWords, "|") {
+		words, owners = append(words, w), append(owners, alarmed)
+	}
+	set.words = newScanner(words, owners)
 	return set
 })
 
-// matches tells whether the rule holds for line, in which one of its words was
-// found.
-func (c *compiled) matches(line string) bool {
-	return (c.when == nil || c.when(line)) && (c.re == nil || c.re.MatchString(line)) && (c.not == nil || !c.not.MatchString(line))
+func lazily(expression string) func() *regexp.Regexp {
+	if expression == "" {
+		return nil
+	}
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
+// spot is a place where a phrase of a rule stands.
+type spot struct {
+	l    string // the line, or what is examined of a long one
+	at   int    // where in l the phrase begins
+	t    text
+	line int // of t
+}
+
+// before and after are the line without the phrase's own bytes being known:
+// what stands in front of it, and from its beginning on.
+func (p spot) before() string { return p.l[:min(p.at, len(p.l))] }
+func (p spot) after() string  { return p.l[min(p.at, len(p.l)):] }
+
+// previous is the line above that is not blank, "" at the start.
+func (p spot) previous() string {
+	for i := p.line - 1; i >= 0 && i > p.line-4; i-- {
+		if l := p.t.line(i); strings.TrimSpace(l) != "" {
+			return l
+		}
+	}
+	return ""
+}
+
+func (c *compiled) matches(p spot) bool {
+	return (c.flags&stated == 0 || !quotes(p.l) && !strings.HasSuffix(p.before(), "::")) && (c.when == nil || c.when(p)) &&
+		(c.re == nil || c.re().MatchString(p.l)) && (c.not == nil || !c.not().MatchString(p.l))
 }
 
 // hit is a place at which a word of a rule stands. Whether the rule holds there
@@ -93,9 +130,9 @@ func (c *compiled) matches(line string) bool {
 // never have to be.
 type hit struct {
 	rule    *compiled
-	number  int // of the rule
-	line    int // of the text
-	at      int // offset of the word in the line
+	number  int32 // of the rule
+	line    int32 // of the text
+	at      int32 // offset of the word in the line
 	checked bool
 	is      bool
 }
@@ -108,73 +145,80 @@ const (
 
 // hits are the places at which words of rules stand in a text.
 type hits struct {
-	t     text
-	all   []hit
-	heavy []int // numbers in all, the heaviest rule first, of equals the later place
-	tries []uint8
-	mixed bool // all is not in the order of the text yet
+	t      text
+	all    []hit
+	heavy  []int64 // places in all, the heaviest rule first, of equals the later place
+	alarms []int32 // the lines that speak of an error, in order
+	tries  []uint8
+	mixed  bool // all is not in the order of the text yet
 }
 
 // find returns where words of rules stand in t, at most one for a rule and a
 // line.
 func (set *ruleSet) find(t text) *hits {
-	h := &hits{t: t, tries: make([]uint8, len(set.rules))}
-	last := make([]int32, len(set.rules))
-	slots := make([][]int, len(set.rules)) // where a rule's places are in h.all
-	over := make([]int, len(set.rules))
-	line, end := 0, 0
-	set.words.each(t.s, func(word, from, to int) bool {
-		n := set.owner[word]
-		c := &set.rules[n]
-		if c.flags&inside == 0 && !bounded(t.s, from, to) {
-			return true
+	h := &hits{t: t, tries: make([]uint8, len(set.rules)), all: make([]hit, 0, 32)}
+	seen := make([]counted, len(set.rules))
+	var over map[int32][]int32 // where the places of rules with many are
+	line, end := int32(0), 0
+	set.words.each(t.s, func(n int32, from, to int) {
+		known := n != alarmed
+		if (!known || set.rules[n].flags&inside == 0) && !closed(t.s, to) {
+			return
 		}
 		if from >= end || end == 0 {
-			line = t.lineOf(from)
-			end = len(t.s)
-			if line+1 < t.len() {
-				end = int(t.starts[line+1])
+			line, end = t.lineAfter(line, from)
+		}
+		if !known {
+			if len(h.alarms) == 0 || h.alarms[len(h.alarms)-1] != line {
+				h.alarms = append(h.alarms, line)
 			}
+			return
 		}
-		if last[n] == int32(line)+1 {
-			return true
+		c := &seen[n]
+		if c.line == line+1 {
+			return
 		}
-		last[n] = int32(line) + 1
-		one := hit{rule: c, number: n, line: line, at: from - int(t.starts[line])}
-		if len(slots[n]) < maxHits {
-			slots[n] = append(slots[n], len(h.all))
+		c.line = line + 1
+		one := hit{rule: &set.rules[n], number: n, line: line, at: int32(from) - t.starts[line]}
+		if c.n++; c.n <= maxHits {
+			if c.n > maxHits/2 {
+				if over == nil {
+					over = map[int32][]int32{}
+				}
+				over[n] = append(over[n], int32(len(h.all)))
+			}
 			h.all = append(h.all, one)
-		} else { // the end says more than the middle
-			const half = maxHits / 2
-			h.all[slots[n][half+over[n]%half]] = one
-			over[n]++
-			h.mixed = true
+			return
 		}
-		return true
+		ring := over[n] // the end says more than the middle
+		h.all[ring[int(c.n-maxHits-1)%len(ring)]] = one
+		h.mixed = true
 	})
 	h.sort()
 	return h
 }
 
+// counted is how often a rule's words were found, and the last line plus one.
+type counted struct{ line, n int32 }
+
 func (h *hits) sort() {
 	if h.mixed {
 		slices.SortStableFunc(h.all, func(a, b hit) int {
 			if a.line != b.line {
-				return a.line - b.line
+				return int(a.line - b.line)
 			}
-			return a.at - b.at
+			return int(a.at - b.at)
 		})
 	}
-	h.heavy = make([]int, len(h.all))
+	h.heavy = make([]int64, len(h.all))
 	for i := range h.heavy {
-		h.heavy[i] = i
+		h.heavy[i] = int64(h.all[i].rule.weight)<<32 | int64(i)
 	}
-	slices.SortStableFunc(h.heavy, func(a, b int) int {
-		if d := h.all[b].rule.weight - h.all[a].rule.weight; d != 0 {
-			return d
-		}
-		return b - a
-	})
+	slices.Sort(h.heavy)
+	slices.Reverse(h.heavy)
+	for i := range h.heavy {
+		h.heavy[i] &= 1<<32 - 1
+	}
 }
 
 // holds tells whether the rule holds at hit i.
@@ -185,7 +229,7 @@ func (h *hits) holds(i int) bool {
 	}
 	one.checked = true
 	c := one.rule
-	if c.re == nil && c.not == nil && c.when == nil {
+	if c.re == nil && c.not == nil && c.when == nil && c.flags&stated == 0 {
 		one.is = true
 		return true
 	}
@@ -193,18 +237,22 @@ func (h *hits) holds(i int) bool {
 		return false
 	}
 	h.tries[one.number]++
-	one.is = c.matches(window(h.t.line(one.line), one.at))
+	l, at := h.t.around(int(one.line), int(one.at))
+	one.is = c.matches(spot{l: l, at: at, t: h.t, line: int(one.line)})
 	return one.is
 }
 
-// windowMax is what an expression is shown of a long line.
+// windowMax is what a condition is shown of a long line.
 const windowMax = 600
 
-// window cuts a long line around the offset at.
-func window(line string, at int) string {
-	if len(line) <= windowMax {
-		return line
+// around returns line i without the prefixes of CI systems, cut around the
+// offset at if it is long, and where the offset is in that.
+func (t text) around(i, at int) (string, int) {
+	l := t.raw(i)[t.ownAt(i):]
+	at -= int(t.ownAt(i))
+	if len(l) <= windowMax {
+		return l, max(0, at)
 	}
-	from := min(max(0, at-windowMax/3), len(line)-windowMax)
-	return line[from : from+windowMax]
+	from := min(max(0, at-windowMax/3), len(l)-windowMax)
+	return l[from : from+windowMax], max(0, at-from)
 }

@@ -5,15 +5,98 @@ import "strings"
 // This file knows forms of lines that are too common to be looked at with an
 // expression.
 
-// begins makes a condition: the line begins with prefix.
-func begins(prefix string) func(string) bool {
-	return func(l string) bool { return strings.HasPrefix(l, prefix) }
+// starts holds where the phrase begins the line, spaces aside.
+func starts(p spot) bool { return strings.TrimLeft(p.before(), " \t") == "" }
+
+// with makes a condition: one of the words, in small letters, is in the line,
+// without regard to case.
+func with(words ...string) func(spot) bool {
+	return func(p spot) bool { return holdsAny(p.l, words) }
 }
 
-// countsFailures tells whether l is a test runner's summary that counts at
-// least one failure.
-func countsFailures(l string) bool {
-	s := strings.Trim(l, " =\t│")
+// without is the opposite of with.
+func without(words ...string) func(spot) bool {
+	return func(p spot) bool { return !holdsAny(p.l, words) }
+}
+
+// then makes a condition: one of the words stands behind the phrase's
+// beginning.
+func then(words ...string) func(spot) bool {
+	return func(p spot) bool { return holdsAny(p.after(), words) }
+}
+
+// both makes a condition of two.
+func both(a, b func(spot) bool) func(spot) bool {
+	return func(p spot) bool { return a(p) && b(p) }
+}
+
+// either makes a condition of two, one of which is enough.
+func either(a, b func(spot) bool) func(spot) bool {
+	return func(p spot) bool { return a(p) || b(p) }
+}
+
+// holdsAny tells whether one of words, in small letters, is in s.
+func holdsAny(s string, words []string) bool {
+	for _, w := range words {
+		if indexFold(s, w) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// indexFold is strings.Index for a word in small ASCII letters.
+func indexFold(s, word string) int {
+	first := word[0]
+	for i := 0; i+len(word) <= len(s); i++ {
+		if lower(s[i]) != first {
+			continue
+		}
+		n := 1
+		for n < len(word) && lower(s[i+n]) == word[n] {
+			n++
+		}
+		if n == len(word) {
+			return i
+		}
+	}
+	return -1
+}
+
+// quotes tells whether a line is source code, a frame of a stack or the name
+// of a test, or says what was expected: what it holds was not reported there.
+func quotes(l string) bool {
+	s := strings.TrimLeft(l, " \t")
+	for _, p := range []string{
+		"at ", "raise ", "except ", "import ", "from ", "catch ", "catch(", "throw ", "def ", "class ", "func ", "File \"", "//", "| ",
+		"✓", "✔", "√", "✕", "✗", "×", "ok ", "not ok", "PASS", "=== RUN", "--- ", "describe(", "it(", "test ", "test(",
+	} {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	if n, i := number(strings.TrimPrefix(s, "> "), 0); n > 0 {
+		if rest := strings.TrimPrefix(s, "> ")[i:]; strings.HasPrefix(rest, " |") || strings.HasPrefix(rest, "+ ") || strings.HasPrefix(rest, "- ") {
+			return true // 12 | code, 001+ a line of a difference
+		}
+	}
+	return holdsAny(l, []string{"expect(", "expected:", "expected status", "as expected", "expected to ", "assert", " should ", ", want ", "simulat"}) || served(l)
+}
+
+// served tells whether l is a server's note of a request that it answered.
+func served(l string) bool {
+	for _, m := range []string{"GET /", "POST /", "PUT /", "HEAD /", "DELETE /", "PATCH /"} {
+		if strings.Contains(l, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// countsFailures holds on a test runner's summary that counts at least one
+// failure.
+func countsFailures(p spot) bool {
+	s := strings.Trim(p.l, " =\t│")
 	if len(s) > 300 || !strings.ContainsAny(s, "123456789") {
 		return false
 	}
@@ -45,18 +128,19 @@ func countsFailures(l string) bool {
 	return has(s, " example", " tests, ", " test, ", " runs, ", " scenario", " specs, ", " spec, ", " passed", " passing", " successful", " pass,")
 }
 
-// countsErrors tells whether l is pytest's word for a test that could not run.
-func countsErrors(l string) bool {
+// countsErrors holds on pytest's word for a test that could not run.
+func countsErrors(p spot) bool {
+	l := p.l
 	if strings.HasPrefix(l, "ERROR ") {
 		return has(l, "::", ".py")
 	}
 	return strings.HasPrefix(l, "=") && strings.Contains(l, " in ") && count(l, " error") > 0
 }
 
-// namesException tells whether l begins with the name of an exception:
+// namesException holds where the line begins with the name of an exception:
 // "KeyError: 'id'", "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".
-func namesException(l string) bool {
-	s := strings.TrimLeft(l, " |\t")
+func namesException(p spot) bool {
+	s := strings.TrimLeft(p.l, " |\t")
 	if len(s) == 0 || !isUpper(s[0]) && !isLower(s[0]) {
 		return false
 	}
@@ -74,22 +158,24 @@ func namesException(l string) bool {
 	return n == len(s) || s[n] == ':' || strings.HasPrefix(s[n:], " [") || strings.HasPrefix(s[n:], " (")
 }
 
-// compilerLine tells whether l is an error of a compiler at its place:
-// "a.c:6:34: error: …", "A.java:1: error: …".
-func compilerLine(l string) bool {
-	if l == "" || l[0] == ' ' || l[0] == '\t' {
+// compilerLine holds on an error of a compiler at its place: "a.c:6:34: error: …",
+// "A.java:1: error: …".
+func compilerLine(p spot) bool {
+	if p.l == "" || p.l[0] == ' ' || p.l[0] == '\t' {
 		return false
 	}
-	p, ok := placeIn(l)
-	if !ok || p.from > 40 {
+	at, ok := placeIn(p.l)
+	if !ok || at.from > 40 {
 		return false
 	}
-	rest := strings.TrimLeft(p.rest, ": ")
+	rest := strings.TrimLeft(at.rest, ": ")
 	rest = strings.TrimPrefix(rest, "fatal ")
-	if len(rest) < 5 || !strings.EqualFold(rest[:5], "error") {
-		return false
-	}
-	switch strings.ToLower(p.file[strings.LastIndexByte(p.file, '.')+1:]) {
+	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && compiledFile(at.file)
+}
+
+// compiledFile tells by its name whether a file is for a compiler.
+func compiledFile(file string) bool {
+	switch extension(file) {
 	case "c", "cc", "cpp", "cxx", "h", "hpp", "hh", "m", "mm", "cu", "f90", "f95", "f", "for", "s", "swift", "kt", "kts", "java",
 		"scala", "hs", "zig", "d", "nim", "cr", "vala", "ml", "mli", "proto", "adb", "ads", "pas", "dart", "groovy", "sol":
 		return true
@@ -97,23 +183,78 @@ func compilerLine(l string) bool {
 	return false
 }
 
-// numberedProblem tells whether l begins with "12:3", as linters print below
-// the name of a file.
-func numberedProblem(l string) bool {
-	s := strings.TrimLeft(l, " \t")
+func extension(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
+
+// goProblem makes a condition: the line is the Go compiler's or vet's,
+// "a.go:3:5: message" or "vet: a.go:3:5: message", and the message holds one of
+// the words.
+func goProblem(words ...string) func(spot) bool {
+	return func(p spot) bool {
+		at, ok := placeIn(p.l)
+		if !ok || extension(at.file) != "go" || at.from > 0 && p.l[:at.from] != "vet: " {
+			return false
+		}
+		return !lintName(at.rest) && holdsAny(at.rest, words)
+	}
+}
+
+// lintName tells whether s ends as golangci-lint's messages do: "… (errcheck)".
+func lintName(s string) bool {
+	s = strings.TrimRight(s, " ")
+	open := strings.LastIndexByte(s, '(')
+	return open > 0 && strings.HasSuffix(s, ")") && s[open-1] == ' ' && len(s)-open > 3 && isLower(s[open+1]) && plainName(s[open+1:len(s)-1])
+}
+
+func plainName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !wordByte(c) && c != '-' && c != '/' && c != '.' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// lintLine holds on a linter's "file:3:5: message (name-of-the-check)".
+func lintLine(p spot) bool {
+	at, ok := placeIn(p.l)
+	return ok && strings.TrimSpace(p.l[:at.from]) == "" && lintName(at.rest)
+}
+
+// arrow makes a condition: the line is "  --> file:3:5" below a line that
+// begins with one of the words, and the file has one of the extensions.
+func arrow(above []string, extensions ...string) func(spot) bool {
+	return func(p spot) bool {
+		at, ok := placeIn(p.l)
+		if !ok || !starts(p) || !has(" "+strings.Join(extensions, " ")+" ", " "+extension(at.file)+" ") {
+			return false
+		}
+		said := strings.TrimLeft(p.previous(), " ")
+		for _, w := range above {
+			if strings.HasPrefix(said, w) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// numberedProblem holds on a line that begins with "12:3", as linters print
+// below the name of a file.
+func numberedProblem(p spot) bool {
+	s := strings.TrimLeft(p.l, " \t")
 	n, i := number(s, 0)
-	return n > 0 && i < len(s)-1 && s[i] == ':' && isDigit(s[i+1]) || located(l) && strings.Contains(l, ": line ")
+	return n > 0 && i < len(s)-1 && s[i] == ':' && isDigit(s[i+1]) || located(p) && strings.Contains(p.l, ": line ")
 }
 
-// located tells whether l begins with a place.
-func located(l string) bool {
-	p, ok := placeIn(l)
-	return ok && strings.TrimSpace(l[:p.from]) == ""
+// located holds on a line that begins with a place.
+func located(p spot) bool {
+	at, ok := placeIn(p.l)
+	return ok && strings.TrimSpace(p.l[:at.from]) == ""
 }
 
-// reportsError tells whether l says that something is wrong, not only that
-// something would be.
-func reportsError(l string) bool {
-	s := strings.ToLower(l)
-	return has(s, "error", "fatal", "failed", "exception", "problem") || strings.HasPrefix(strings.TrimLeft(s, " \t>*-"), "invalid ")
+// reportsError holds on a line that says that something is wrong, not only
+// that something would be.
+func reportsError(p spot) bool {
+	s := strings.TrimLeft(p.l, " \t>*-│")
+	return holdsAny(s, []string{"error", "fatal", "failed", "exception", "problem"}) || len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
 }

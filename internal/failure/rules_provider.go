@@ -1,59 +1,98 @@
 package failure
 
-// What model providers and the programs that talk to them say.
+import "strings"
+
+// What model providers and the programs that talk to them say about how much
+// may be used: plans, rates, outages, the length of a conversation.
 var providerRules = []rule{
 	// Plans, credits, usage limits: they end at a known time or by paying.
-	{QuotaExhausted, 94, "hit your limit|hit your usage limit|hit your session limit|hit your weekly limit|reached your usage limit|reached your limit|usage limit reached|limit reached|weekly limit|5-hour limit|usage cap", `(?i)(hit|reached|exceeded|exhausted|out of)\b.*\b(limit|cap)\b|limit reached\s*(\||∙|·|-|$|your|resets)|(usage|session|weekly|hour|monthly|daily) limit reached`, `(?i)rate limit reached|recursion|retry limit|time limit|iteration|concurrency`, provider, nil},
-	{QuotaExhausted, 94, "insufficient_quota|exceeded your current quota|billing_hard_limit_reached|billing_error|credit balance is too low|insufficient credits|insufficient balance|requires more credits|out of credits|out of extra usage|no credits|payment required|quota exceeded|usage_limit_reached|usagelimitexceeded|usage_not_included|insufficient_funds|exceeded your monthly|spending limit|spend limit|premium requests", "", `(?i)disk quota|EDQUOT|CPU|rate_limit_exceeded|per[_ -]?minute`, provider, nil},
-	{QuotaExhausted, 95, "free-models-per-day|per-day|per day|perday|generaterequestsperday|tokens per day|requests per day|daily limit|daily quota|daily request limit", `(?i)(limit|quota|exhausted|exceeded|429|exceed)`, `(?i)per day \(`, inside, nil},
-	{QuotaExhausted, 94, "exhausted your daily quota|exhausted your capacity|quota will reset|quota exceeded for", `(?i)daily|reset after \d+h|resets? (in|at|after) \d+ ?h`, "", provider, nil},
+	{QuotaExhausted, 94, "hit your limit|hit your usage limit|hit your session limit|hit your weekly limit|hit your monthly limit|hit your 5-hour limit|hit the usage limit|reached your usage limit|reached your limit|reached your specified api usage limits|usage limit reached|weekly limit reached|5-hour limit reached|session limit reached|monthly limit reached|daily limit reached|usage limit has been reached|usage limits have been reached|exceeded your usage limit|out of usage|usage cap reached", "", "", provider, nil},
+	{QuotaExhausted, 93, "limit reached", "", "", provider, both(starts, then("resets", "resetting", "upgrade", "|1"))},
+	{QuotaExhausted, 94, "insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|credit balance is too low|insufficient credits|insufficient balance|insufficient_balance|insufficient funds|insufficient_funds|requires more credits|out of credits|out of extra usage|no credits remaining|run out of credits|usage_limit_reached|usage_limit_exceeded|usagelimitexceeded|usage_not_included|exceeded your monthly|monthly spend limit|monthly spending limit|spending limit|spend limit|premium request allowance|premium requests|plan limit reached|arrearage|credits exhausted|free tier limit|servicequotaexceededexception|quota_exceeded", "", "", provider | stated, without("disk quota", "per minute", "perminute")},
+	{QuotaExhausted, 94, "exceeded your current quota|quota exceeded|exhausted your daily quota|exhausted your capacity|resource_exhausted|resource has been exhausted|quota will reset|quota exhausted", "", "", provider, both(longQuota, without("disk quota", "cpu"))},
+	{QuotaExhausted, 95, "free-models-per-day|requests per day|tokens per day|perday|per-day|generaterequestsperday|daily limit|daily quota|daily request limit|daily token limit", "", "", inside | provider, with("limit", "quota", "exhausted", "exceed", "429")},
 
 	// Rates: they end in seconds or minutes.
-	{RateLimit, 92, "rate_limit_error|rate_limit_exceeded|ratelimiterror|too_many_requests|exceeded retry limit|rate limited by|overloaded_rate", `(?i)rate_?limit_?(error|exceeded)|too_many_requests|last status: 429|rate limited by`, "", provider | loud, nil},
-	{RateLimit, 90, "exhausted your capacity|resource_exhausted|resource has been exhausted|tokens per min|requests per min|token rate limit|rate limit reached for|request rate limit|perminute", "", `(?i)per day|daily`, provider | loud, nil},
+	{RateLimit, 92, "rate_limit_error|rate_limit_exceeded|ratelimiterror|ratelimitexceeded|ratelimitreached|too_many_requests|rate limited by|rate_limited|rate limit reached for|token rate limit|request rate limit|tokens per min|requests per min|call rate limit|your organization's rate limit|account's rate limit|perminute", "", "", provider | loud | inside | stated, without("per day", "perday", "daily", "insufficient_quota")},
+	{RateLimit, 91, "exceeded your current quota|quota exceeded|exhausted your capacity|resource_exhausted|resource has been exhausted|quota will reset", "", "", provider | loud, both(shortQuota, without("disk quota"))},
+	{RateLimit, 91, "exceeded retry limit", "", "", provider | loud, with("429")},
 
 	// Outages.
-	{ServiceUnavailable, 92, "overloaded_error|overloaded|high demand|model is overloaded|engine is currently overloaded|server is overloaded|temporarily overloaded|servers are currently", `(?i)overloaded_error|(model|engine|server|servers|service|api|anthropic|openai|claude|currently|temporarily|error).*(overloaded|high demand)|(529|503).*overloaded|high demand.*(error|later|capacity)|overloaded.*(try|retry|later|https?:)`, `(?i)overloaded (function|method|operator|member|constructor|virtual)|operator|candidate`, provider, nil},
-	{ServiceUnavailable, 90, "api_error|internal server error|server_error|unexpected status 5", `(?i)"type": ?"api_error"|API Error: ?5\d\d|unexpected status 5\d\d|"(type|code)": ?"server_error"`, "", provider, nil},
-	{ServiceUnavailable, 91, "api error|unexpected status|api_error_status", `(?i)(api error|unexpected status|api_error_status)\W{1,12}5\d\d\b`, "", provider | inside, nil},
-	{RateLimit, 91, "api error|unexpected status|api_error_status|apierror", `(?i)(api error|unexpected status|api_error_status)\W{1,12}429\b`, "", provider | inside, nil},
-	{Auth, 91, "api error|unexpected status|api_error_status", `(?i)(api error|unexpected status|api_error_status)\W{1,12}40[13]\b`, "", 0, nil},
-	{Validation, 88, "api error|unexpected status|invalid_request_error", `(?i)(api error|unexpected status)\W{1,12}4(00|04|22)\b|invalid_request_error`, "", 0, nil},
-
-	// Keys.
-	{Auth, 93, "authentication_error|authentication_failed|invalid_api_key|invalid api key|incorrect api key|api key not valid|api_key_invalid|invalid x-api-key|oauth token has expired|oauth token revoked|please run /login|not logged in|no api key found|api key is missing|missing api key|no authentication information|permission_error|login required|invalid bearer token|invalid subscription key|could not resolve authentication|unauthenticated|invalid authentication|must authenticate your request|set an auth method|token_expired|refresh token", "", `(?i)^\s*(at|File) `, 0, nil},
-	{Auth, 90, "missing environment variable|environment variable is missing|environment variable not set|api_key environment variable|must be set", `(?i)(key|token|secret|credential|password|auth)[a-z_]*\b.*(must be set|missing|not set|environment)|(missing|no) environment variable:?.*(key|token|secret|auth)`, "", setup | inside, nil},
-	{Auth, 80, "unauthorized|unauthenticated", `(?i)(error|exception|failed|denied|status|code|http|^)\W.*\bunauth(orized|enticated)\b|40[13].*unauthorized`, `(?i)(test|expect|assert|should|not ok)`, 0, nil},
+	{ServiceUnavailable, 92, "overloaded_error|engine is currently overloaded|model is overloaded|model is currently overloaded|server is overloaded|servers are overloaded|temporarily overloaded|currently overloaded|service is overloaded|engine_overloaded|server_overloaded|slow_down|experiencing high demand|high demand|at capacity|internalserverexception|modelnotreadyexception|serviceunavailableexception|model_overloaded|upstream_error", "", "", provider | stated, nil},
+	{ServiceUnavailable, 91, "overloaded", "", `(?i)overloaded (function|method|operator|member|constructor|virtual)|operator`, provider | stated, both(reportsError, with("api", "529", "503", "service", "model", "server", "try again"))},
+	{ServiceUnavailable, 90, "api_error|server_error|internal_server_error", "", "", provider | stated, with(`"type"`, `"code"`, "'type'", "'code'", "type:", "code:")},
+	{ServiceUnavailable, 91, "provider returned error|no available providers|no allowed providers", "", "", provider, nil},
+	{ServiceUnavailable, 91, "api error|api_error_status|unexpected status", "", "", provider, statusBehind('5')},
+	{RateLimit, 91, "api error|api_error_status|unexpected status|last status", "", "", provider, statusBehind('4', "429")},
+	{Auth, 91, "api error|api_error_status|unexpected status|last status", "", "", 0, statusBehind('4', "401", "403", "407")},
+	{QuotaExhausted, 91, "api error|api_error_status|unexpected status", "", "", provider, statusBehind('4', "402")},
+	{Validation, 88, "api error|api_error_status|unexpected status|invalid_request_error|badrequesterror", "", "", 0, either(statusBehind('4', "400", "404", "405", "409", "413", "415", "422"), with("invalid_request_error", "badrequesterror:"))},
+	{Validation, 89, "content management policy|content_filter|content_policy_violation|responsibleaipolicyviolation|usage policy|blocked by content filtering policy|safety system", "", "", stated, reportsError},
+	{Validation, 91, "model_not_found|model not found|not_found_error|unknown model|invalid model|unsupported model|is not a valid model|no such model|no endpoints found|deploymentnotfound|model provider|model identifier is invalid|model is not supported|modelnotfounderror", "", "", setup | stated, without("module", "no module", "metadata")},
+	{Validation, 90, "the model|model ", `(?i)\bmodels?\b.{0,80}(not found|not exist|not supported|not available|is not a valid)`, "", setup | stated, without("module", "import", "cannot find", "table")},
 
 	// Length of the conversation.
-	{ContextLength, 95, "prompt is too long|context_length_exceeded|maximum context length|context window|context length|prompt_too_long|input is too long|input_too_large|input token count|request_too_large|reduce the length of the messages|token limit exceeded|too many tokens in|max_tokens_exceeded|input tokens exceed|exceeds the maximum number of tokens|exceeds the context", `(?i)prompt is too long|context_length_exceeded|(maximum|max) context length|(out of room|exceed|exceeds|exceeded|larger|too (long|large|big)|overflow|exhausted|limit).*context (window|length)|context (window|length|limit).*(exceed|full|limit|overflow|exhaust|too)|prompt_too_long|input is too long|input_too_large|input token count.*exceed|request_too_large|reduce the length|input tokens exceed|token limit exceeded|exceeds the (maximum number of tokens|context)`, `(?i)"contextWindow":|context window: ?\d`, 0, nil},
-	{ContextLength, 88, "request entity too large|payload too large|request too large", `(?i)413|request too large|model|token`, "", 0, nil},
-
-	// Cloud providers' error codes.
-	{Auth, 92, "accessdenied|accessdeniedexception|expiredtoken|expiredtokenexception|invalidclienttokenid|unrecognizedclientexception|signaturedoesnotmatch|unable to locate credentials|nocredentialserror|invalidaccesskeyid|could not load credentials|could not load the default credentials|default credentials were not found|credentialsprovidererror|authorizationfailed|aadsts|invalid_grant|permission_denied|is not authorized to perform|unauthorizedoperation|bad credentials|resource not accessible by|requires authentication|denied: requested access|no basic auth credentials|authentication required|credentials have expired|token has expired|invalid_token|must have admin rights|saml sso", "", `(?i)^\s+at `, 0, nil},
-	{RateLimit, 93, "throttlingexception|throttling|slowdown|toomanyrequestsexception|requestlimitexceeded|provisionedthroughputexceeded|too many requests|api rate limit exceeded|secondary rate limit|rate limit exceeded|rate exceeded|toomanyrequests|rate-limited|rate limiting|abuse detection", "", `(?i)per[ -]day|warning: reconnecting|^\s*(test|it|describe)\b|✓|✗|✕|throttling: (true|false)`, inside | loud, nil},
-	{Validation, 86, "validationexception|invalidparameter|invalidargument|malformed|invalid_argument|validation failed|unprocessable entity|unprocessable|validationerror|invalid_value|unsupported_value|unsupported value", "", `(?i)^\s*(at|File) `, inside, nil},
-	{Validation, 87, "does not exist or you do not have access|model_not_found|model not found|not_found_error|unknown model|invalid model|model provider|is not a valid model|the model|model ", `(?i)\bmodels?\b.*(not found|not exist|not supported|not available|is not a valid)|(unknown|invalid) model|model_not_found|not_found_error`, `(?i)(cannot find|no module|import|node_modules)|metadata for`, setup, nil},
+	{ContextLength, 96, "prompt is too long|context_length_exceeded|context_length|prompt_too_long|input is too long|input_too_large|input_too_long|request_too_large|reduce the length of the messages|max_tokens_exceeded|input tokens exceed|input length and|exceeds the maximum number of tokens|exceeds the context|exceeded model token limit|string_above_max_length|contextoverflow|contextwindowexceedederror|model_max_prompt_tokens_exceeded|prompt token count|maximum prompt length", "", "", provider | inside | stated, without("contextwindow\":", "context_length\":", "context_length:", "context_length=")},
+	{ContextLength, 95, "maximum context length|max context length|context window|context length|context limit|input token count|token limit|token count", "", "", provider | stated, with("exceed", "too long", "too large", "too big", "out of room", "overflow", "exhaust", "larger", "is full", "ran out", "maximum context length is")},
+	{ContextLength, 88, "request entity too large|payload too large|request too large|content too large", "", "", stated, with("413", "model", "token", "request too large")},
 }
 
-// What agent programs say about their own work. Words in an agent's prose
-// weigh little: it talks about failures all day.
-var agentRules = []rule{
-	{Permission, 86, "requires approval|require approval|requires your approval|haven't granted|not granted it yet|was blocked. for security|permission to use|denied by user|tool use was rejected|rejected by user|not allowed by policy|blocked by policy|sandbox denied|operation not permitted by sandbox|needs your approval|awaiting approval|waiting for approval|permission_denied", `(?i)approval|granted|was blocked|permission|rejected|denied|policy|sandbox`, `(?i)approval: ?never|\b(http|grpc)\b`, 0, nil},
-	{Permission, 84, "write permission|write permissions|edit permissions|edit permission|file permissions|bash permission|permission to write|permission to edit|need your permission|need permission|allowed_tools|without permission|permissions to|sin permisos|permission denied - halting", `(?i)(need|grant|granted|don't have|do not have|lack|without|blocked|wait|require|remain|unable|update|sigo|no tengo|denied|requested).*(permi|allowed_tools)|permissions? .*(denied|not granted|required|need)`, "", 0, nil},
-
-	{NoProgress, 78, "max_turns|max turns|maximum number of turns|turn limit|error_max_turns|maximum iterations|max iterations|max_iterations|max session turns", `(?i)(reached|exceeded|hit|error_|limit|stopped).*(max|maximum|limit|turns?)`, "", inside, nil},
-	{NoProgress, 64, "without implementing|no changes were made|no changes made|no changes needed|no changes are needed|nothing to implement|nothing left to do|no remaining items|no remaining tasks|files_modified: 0|no files were changed|no files changed|no code changes|no file changes|all tasks are complete|all tasks complete|already complete|already been completed|already implemented|no further work|no further action|verification only|tasks_completed_this_loop: 0|no work remaining|made no changes", "", "", 0, nil},
-	{NoProgress, 62, "do you want me to|would you like me to|want me to|shall i|should i|let me know|which option|which approach|how would you like|would you prefer|please confirm|please clarify|could you clarify|how should i|what would you like|may i proceed|ready to proceed|awaiting your", `(?i)(\?|let me know|please|await)`, "", closing, nil},
+// longQuota holds where a quota is used up for longer than minutes: by the day
+// or the month, or for good.
+func longQuota(p spot) bool {
+	if holdsAny(p.l, []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota"}) {
+		return true
+	}
+	if shortQuota(p) {
+		return false
+	}
+	if holdsAny(p.l, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
+		return true
+	}
+	d, known := waitIn(p.l)
+	return known && d > longestRate
 }
 
-// Statuses of HTTP in words that only HTTP uses.
-var statusRules = []rule{
-	{Auth, 74, "401|403|407|unauthorized|forbidden", `(?i)(40[137]\W{0,3}(client error|unauthorized|forbidden|proxy authentication|access denied)|(status|status code|http(/[\d.]+)?|returned error|response|code)['"]?\s*(code)?['"]?\s*[:= ]+['"]?40[137]\b|\berror:? 40[137]\b|\bE40[13]\b| - 40[13] with id|\b40[13] (POST|GET|PUT)|Error: 40[13]\b|Code: 40[13]\b)`, `(?i)(expect|assert|want|should|not ok|✕|✗|test)`, 0, nil},
-	{QuotaExhausted, 74, "402", `(?i)(402 payment|error: 402|status(code| code)?['"]?\s*[:=]?\s*402|Error: 402 )`, `(?i)(expect|assert|want|should|not ok)`, 0, nil},
-	{RateLimit, 76, "429|too many requests", `(?i)(429\W{0,3}(client error|too many)|too many requests|(status|status code|http(/[\d.]+)?|returned error|code)['"]?\s*(code)?['"]?\s*[:= ]+['"]?429\b|\berror:? 429\b|\bE429\b|Error: 429\b|- 429 with id)`, `(?i)(expect|assert|want\b|should|not ok|✕|✗)`, loud, nil},
-	{ServiceUnavailable, 75, "500|501|502|503|504|520|521|522|523|524|529|service unavailable|bad gateway|gateway time-out|gateway timeout|internal server error", `(?i)(5\d\d\W{0,3}(server error|service (temporarily )?unavailable|bad gateway|gateway time|internal server error|origin|<)|(status|status code|http(/[\d.]+)?|returned error|response|code)['"]?\s*(code)?['"]?\s*[:= ]+['"]?5[0-2]\d\b|\berror:? 5[0-2]\d\b|\bE50[0-4]\b|Error: 5[0-2]\d\b|- 50\d with id|^\W*(service (temporarily )?unavailable|bad gateway|gateway time-?out)|(error|failed|fatal).*(service (temporarily )?unavailable|bad gateway|gateway time-?out))`, `(?i)(expect|assert|want\b|should|not ok|✕|✗|exit (status|code))`, 0, nil},
-	{Timeout, 74, "408|request timeout", `(?i)(408\W{0,3}(client error|request timeout)|status( code)?['"]?\s*[:= ]+408)`, `(?i)(expect|assert|should)`, 0, nil},
-	{Validation, 66, "400|422|409|bad request|unprocessable entity", `(?i)((400|422|409)\W{0,3}(client error|bad request|unprocessable|conflict)|(status|status code|http(/[\d.]+)?|returned error)['"]?\s*(code)?['"]?\s*[:= ]+['"]?(400|422|409)\b|\berror:? (400|422)\b|Error: (400|422)\b|- 4(22|00|09) with id)`, `(?i)(expect|assert|want\b|should|not ok)`, 0, nil},
-	{Validation, 56, "404", `(?i)(404 (client error|not found)|returned error: 404|status( code)?['"]?\s*[:= ]+404|ERROR 404)`, `(?i)(expect|assert|want\b|should|not ok|docker|registry|npm)`, 0, nil},
+// shortQuota holds where a quota is one by the minute, or comes back within
+// minutes: providers use the same words for both.
+func shortQuota(p spot) bool {
+	if holdsAny(p.l, []string{"perday", "per day", "per_day", "daily", "permonth", "monthly", "insufficient_quota"}) {
+		return false
+	}
+	if holdsAny(p.l, []string{"perminute", "per minute", "per_minute", "permin", "per min", "persecond", "per second"}) {
+		return true
+	}
+	d, known := waitIn(nearby(p))
+	if known {
+		return d <= longestRate
+	}
+	return !holdsAny(p.l, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset"})
+}
+
+// nearby is the line and the few below it: a body of JSON may be printed over
+// several.
+func nearby(p spot) string {
+	s := p.l
+	for i := p.line + 1; i < p.t.len() && i < p.line+40 && len(s) < 2000; i++ {
+		s += "\n" + p.t.line(i)
+	}
+	return s
+}
+
+// statusBehind makes a condition: the phrase is followed by a status of HTTP
+// that begins with the digit, one of those named if any are.
+func statusBehind(digit byte, named ...string) func(spot) bool {
+	return func(p spot) bool {
+		s := p.after()
+		for i := 8; i < len(s) && i < 40; i++ {
+			if !isDigit(s[i]) {
+				continue
+			}
+			if s[i] != digit || i+3 > len(s) || !isDigit(s[i+1]) || !isDigit(s[i+2]) || i+3 < len(s) && wordByte(s[i+3]) {
+				return false
+			}
+			return len(named) == 0 || has(strings.Join(named, " "), s[i:i+3])
+		}
+		return false
+	}
 }

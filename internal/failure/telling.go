@@ -1,9 +1,6 @@
 package failure
 
-import (
-	"strings"
-	"sync"
-)
+import "strings"
 
 // Telling returns the lines of output that tell most about a failure whose
 // format no parser knows: errors with the lines that belong to them, and the
@@ -13,7 +10,7 @@ func Telling(output string, limit int) string {
 	if limit <= 0 {
 		return ""
 	}
-	t := newText(output)
+	t := split(readable(bound(output)).text)
 	s := strings.TrimSpace(t.s)
 	if len(s) <= limit {
 		return s
@@ -35,7 +32,7 @@ func Telling(output string, limit int) string {
 	for i := end; i > end-5 && left > limit/2; i-- {
 		take(i)
 	}
-	for _, i := range errorLines(t) {
+	for _, i := range rules().find(t).errorLines() {
 		if !take(i) {
 			break
 		}
@@ -70,46 +67,32 @@ func join(t text, keep []bool, limit int) string {
 
 // errorLines returns the numbers of the lines that speak of an error, the last
 // first, at most 40.
-func errorLines(t text) []int {
+func (h *hits) errorLines() []int {
 	var out []int
-	for i := t.len() - 1; i >= 0 && len(out) < 40; i-- {
-		if l := t.line(i); speaks(l) && !warns(l) {
-			out = append(out, i)
+	for i := len(h.alarms) - 1; i >= 0 && len(out) < 40; i-- {
+		if n := int(h.alarms[i]); !warns(h.t.line(n)) {
+			out = append(out, n)
 		}
 	}
 	return out
 }
 
-var alarm = sync.OnceValue(func() *scanner {
-	return newScanner([]string{"error", "errors", "fatal", "failed", "failure", "failures", "fail", "panic", "exception", "cannot", "can't", "denied", "refused", "not found", "invalid", "missing", "unable", "undefined", "unexpected", "expected", "traceback", "assertion", "abort", "aborted", "killed", "no such"})
-})
-
-// speaks tells whether a line speaks of an error.
-func speaks(l string) bool {
-	found := false
-	alarm().each(l, func(_, from, to int) bool {
-		found = bounded(l, from, to)
-		return !found
-	})
-	return found
-}
-
 // tellingLines are the last limit lines that speak of an error, else the last
 // lines at all, in their order.
-func tellingLines(t text, limit int) []string {
-	nums := errorLines(t)
+func tellingLines(h *hits, limit int) []string {
+	nums := h.errorLines()
 	if len(nums) > limit {
 		nums = nums[:limit]
 	}
 	var out []string
 	for i := len(nums) - 1; i >= 0; i-- {
-		out = append(out, t.line(nums[i]))
+		out = append(out, h.t.line(nums[i]))
 	}
 	if len(out) >= 3 {
 		return out
 	}
-	for i, n := lastLine(t), 0; i >= 0 && n < 4; i-- {
-		if l := t.line(i); strings.TrimSpace(l) != "" {
+	for i, n := lastLine(h.t), 0; i >= 0 && n < 4; i-- {
+		if l := h.t.line(i); strings.TrimSpace(l) != "" {
 			out = append(out, l)
 			n++
 		}

@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,6 +18,7 @@ const (
 type text struct {
 	s      string
 	starts []int32 // offset of each line
+	own    []int32 // offset in each line behind what a CI system put there; nil where all are 0
 }
 
 // newText bounds and cleans output.
@@ -27,38 +27,62 @@ func newText(output string) text {
 }
 
 func split(s string) text {
-	t := text{s: s, starts: make([]int32, 1, 2+strings.Count(s, "\n"))}
+	t := text{s: s, starts: make([]int32, 0, 1+strings.Count(s, "\n"))}
 	for at := 0; ; {
 		n := strings.IndexByte(s[at:], '\n')
+		end := at + n
+		if n < 0 {
+			end = len(s)
+		}
+		if p := prefixOf(s[at:end]); p > 0 {
+			if t.own == nil {
+				t.own = make([]int32, cap(t.starts))
+			}
+			t.own[len(t.starts)] = int32(p)
+		}
+		t.starts = append(t.starts, int32(at))
 		if n < 0 {
 			return t
 		}
-		at += n + 1
-		t.starts = append(t.starts, int32(at))
+		at = end + 1
 	}
 }
 
 func (t text) len() int { return len(t.starts) }
 
-// line returns line i without its end of line, without the time stamp that CI
-// systems put before each line, and cut at lineMax bytes.
-func (t text) line(i int) string {
+// raw returns line i without its end of line.
+func (t text) raw(i int) string {
 	end := len(t.s)
 	if i+1 < len(t.starts) {
 		end = int(t.starts[i+1]) - 1
 	}
-	l := t.s[t.starts[i]:end]
-	if len(l) > 29 && l[0] == '2' && l[10] == 'T' && l[4] == '-' {
-		if n := strings.IndexByte(l[:min(32, len(l))], 'Z'); n > 19 && n+1 < len(l) && l[n+1] == ' ' {
-			l = l[n+2:]
-		}
-	}
-	return cut(l, lineMax)
+	return t.s[t.starts[i]:end]
 }
 
-// lineOf returns the number of the line that holds offset at.
-func (t text) lineOf(at int) int {
-	return sort.Search(len(t.starts), func(i int) bool { return int(t.starts[i]) > at }) - 1
+// line returns line i without its end of line, without what CI systems put
+// before each line, and cut at lineMax bytes.
+func (t text) line(i int) string {
+	return cut(t.raw(i)[t.ownAt(i):], lineMax)
+}
+
+func (t text) ownAt(i int) int32 {
+	if t.own == nil {
+		return 0
+	}
+	return t.own[i]
+}
+
+// lineAfter returns the number of the line that holds offset at, and where it
+// ends, given an earlier line.
+func (t text) lineAfter(line int32, at int) (n int32, end int) {
+	n = line
+	for int(n)+1 < len(t.starts) && int(t.starts[n+1]) <= at {
+		n++
+	}
+	if int(n)+1 < len(t.starts) {
+		return n, int(t.starts[n+1])
+	}
+	return n, len(t.s)
 }
 
 // bound keeps the head and the tail of s, each cut at an end of line where

@@ -16,7 +16,7 @@ var waitWords = sync.OnceValue(func() []*regexp.Regexp {
 		// limit reached|1763640000
 		regexp.MustCompile(`(?i)(?:limit|reached|reset\w*)\S{0,20}?[|=: ]+["']?(1[5-9]\d{8})(\d{3})?\b`),
 		// in 2h 15m; after 37 seconds; retry-after: 60
-		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
+		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:|retry_?delay['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
 		// resets 9pm (America/New_York); try again at 1:27 PM; at Nov 21, 2026 3:04 PM
 		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:(?:on )?((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT)\)?)?`),
 		// 2026-11-20T18:00:00Z
@@ -48,6 +48,19 @@ func waitUntil(msg string, now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// longestRate is the longest wait that a rate, as against a quota, asks for.
+const longestRate = 30 * time.Minute
+
+// waitIn reads the first span of time that s names as a wait.
+func waitIn(s string) (time.Duration, bool) {
+	for _, m := range waitWords()[1].FindAllStringSubmatch(s, 8) {
+		if d, ok := duration(m[1]); ok {
+			return d, true
+		}
+	}
+	return 0, false
 }
 
 func sensible(t, now time.Time) time.Time {
