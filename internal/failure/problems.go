@@ -38,6 +38,7 @@ type problems struct {
 	warnings []Item
 	tool     string
 	file     string // the header that eslint's and others' lines stand under
+	rows     bool   // the file is the head of a table
 	message  string // rustc and biome print it before or after the place
 }
 
@@ -59,7 +60,7 @@ func (p *problems) line(l string) {
 	switch {
 	case said == "":
 		return
-	case p.rust(l, said), p.underFile(said), p.located(l, said):
+	case p.rust(l, said), p.table(l, said), p.underFile(said), p.located(l, said):
 		return
 	}
 	if looksLikeFile(said) {
@@ -85,6 +86,20 @@ func (p *problems) rust(l, said string) bool {
 		return false
 	}
 	return false
+}
+
+// table reads PHPStan's rows, "  14     message" below "  Line   file".
+func (p *problems) table(l, said string) bool {
+	if file, ok := strings.CutPrefix(said, "Line "); ok && looksLikeFile(strings.TrimSpace(file)) {
+		p.file, p.rows = strings.TrimSpace(file), true
+		return true
+	}
+	line, i := number(said, 0)
+	if !p.rows || line == 0 || !strings.HasPrefix(l, "  ") || !strings.HasPrefix(said[i:], "  ") {
+		return false
+	}
+	p.add(Item{File: p.file, Line: line, Message: strings.TrimSpace(said[i:])}, "phpstan", false)
+	return true
 }
 
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that

@@ -80,7 +80,7 @@ func quotes(l string) bool {
 			return true // 12 | code, 001+ a line of a difference
 		}
 	}
-	return holdsAny(l, []string{"expect(", "expected:", "expected status", "as expected", "expected to ", "assert", " should ", ", want ", "simulat"}) || served(l)
+	return holdsAny(l, []string{"expect(", "expected:", "expected status", "as expected", "expected to ", "assert", " should ", ", want ", "simulat"}) || strings.Contains(l, "_test.go:") || served(l)
 }
 
 // served tells whether l is a server's note of a request that it answered.
@@ -128,6 +128,12 @@ func countsFailures(p spot) bool {
 	return has(s, " example", " tests, ", " test, ", " runs, ", " scenario", " specs, ", " spec, ", " passed", " passing", " successful", " pass,")
 }
 
+// frameLine tells whether l is a frame of a stack as JavaScript prints it.
+func frameLine(l string) bool {
+	s := strings.TrimLeft(l, " ")
+	return strings.HasPrefix(s, "at ") && len(s) < len(l)
+}
+
 // countsErrors holds on pytest's word for a test that could not run.
 func countsErrors(p spot) bool {
 	l := p.l
@@ -154,6 +160,9 @@ func namesException(p spot) bool {
 	name := s[last:n]
 	if name == "" || !isUpper(name[0]) || !has(name, "Error", "Exception", "Interrupt") {
 		return false
+	}
+	if name == "Error" { // also what programs put before a message
+		return p.line+1 < p.t.len() && frameLine(p.t.line(p.line+1))
 	}
 	return n == len(s) || s[n] == ':' || strings.HasPrefix(s[n:], " [") || strings.HasPrefix(s[n:], " (")
 }

@@ -18,7 +18,7 @@ var linterRules = []rule{
 	{Lint, 84, "lint|format|assist|organizeimports|suppressions", `^\S+\.\w+(:\d+:\d+)? (lint|format|assist|organizeImports|suppressions)(/| ━)`, "", loud, nil},
 	{Lint, 84, ".rb:|.py:", `^\S+:\d+:\d+: [CWEFRN]: |^\S+\.py:\d+:\d+: [CWEFR]\d{4}: `, "", 0, located},
 	{Lint, 82, "sc1|sc2|sc3", `(?i)\bSC[1-3]\d{3}\b`, "", inside | loud, nil},
-	{Lint, 82, "violation|violations", `(?i)^\S+:\d+(:\d+)?: (error|warning): .*violation|\d+ (style |lint )?violations? found|found \d+ (style |lint )?violations?`, "", loud, nil},
+	{Lint, 82, "violation|violations", `(?i)^\S+:\d+(:\d+)?: (error|warning): .*violation|you have \d+ \S+ violations?|\d+ (style |lint )?violations? found|found \d+ (style |lint )?violations?`, "", loud, nil},
 	{Lint, 80, "warning:|error:", `^\S+:\d+:(\d+)?:? ?(error|warning): .*\(\w+\)\s*$`, "", loud, located},
 	{Lint, 79, "no-|prefer-|react-hooks|react/|import/|@typescript-eslint|jsx-a11y", `^\s*\d+:\d+\s+\S.+\s+\(?@?[a-z]+([-/][a-z0-9]+)+\)?\s*$`, "", inside | loud, numberedProblem},
 	{Lint, 83, "-->", "", "", 0, both(arrow([]string{"A", "B", "C", "D", "E", "F", "G", "I", "N", "P", "Q", "R", "S", "T", "U", "W", "Y"}, "py", "pyi", "ipynb"), afterCode)},
@@ -28,6 +28,9 @@ var linterRules = []rule{
 	{Lint, 80, "is a misspelling|misspelling|misspelled|==>", `(?i)is a misspelling|^\S+:\d+: \S+\s+==> \S+`, "", 0, nil},
 	{Lint, 84, "diff in", `^Diff in .*:\d+`, "", 0, nil},
 	{Lint, 83, "....failed", `^[\w ,.()/-]+\.{5,}.*Failed\s*$`, "", inside, nil},
+	{Lint, 80, "found", `(?i)^\W*(\[ERROR\] )?Found [1-9]\d* errors?(\.|$| in \d+ (file|source))|found [1-9]\d* [a-z ]*(code|style|format\w*|lint\w*|readability|consistency|design|refactoring) [a-z ]*(issue|warning|problem|opportunit)`, "", closing, nil},
+	{Lint, 88, "type error:", "", "", 0, both(starts, belowPlace)},
+	{Lint, 84, "[error]|[warn]", `^\[(ERROR|WARN)\] \S+\.\w+:\[?\d+[:,]\d+\]?:? .+ (\[[A-Z][A-Za-z]+\]|\([a-z][a-z-]+\)( [A-Z]\w+)?)\s*$`, "", loud | inside, nil},
 	{Lint, 70, "- hook id:", "", "", 0, nil},
 	{Lint, 60, "lint|fmt|format|style", `(?i)^(npm (ERR!|error)|error Command|make: \*\*\*|error:|ELIFECYCLE|g?make\[\d\]: \*\*\*).*\b\S*(lint|fmt|format|style)\S*\b.*(script|failed|Error \d)`, "", inside, nil},
 	{Lint, 66, "linting failed|lint failed|lint errors|lint error|linter|code quality check|type errors|type checking failed|lint check failed|style check failed|formatting check failed", "", "", stated, with("fail", "error", "violation")},
@@ -41,4 +44,10 @@ func afterCode(p spot) bool {
 		n++
 	}
 	return n > 0 && n < 5 && n+2 < len(said) && isDigit(said[n]) && isDigit(said[n+1])
+}
+
+// belowPlace holds where the line above is nothing but a place.
+func belowPlace(p spot) bool {
+	at, ok := placeIn(p.previous())
+	return ok && strings.TrimSpace(at.rest) == ""
 }
