@@ -169,6 +169,9 @@ func frame(t text, from, to int) (place, bool) {
 	found := false
 	for i := from; i < to && i < t.len(); i++ {
 		l := t.line(i)
+		if l == "" || wordByte(l[0]) && !strings.Contains(l, ":in ") && !strings.Contains(l, "from ") && !strings.Contains(l, "file:///") {
+			continue
+		}
 		python := strings.Contains(l, `File "`)
 		if !python && !strings.HasPrefix(l, "\t") && !strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") &&
 			!strings.Contains(l, "from ") && !strings.Contains(l, ":in `") && !strings.Contains(l, ":in '") && !strings.HasPrefix(l, "/") && !strings.Contains(l, "file:///") {

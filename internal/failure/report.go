@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,7 +54,8 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	case CompileError, Lint:
 		items, _ = parseProblems(t)
 	case Timeout, Dependency, Crash:
-		if parsed, ok := parseTests(t); ok {
+		if h.has(func(r *compiled) bool { return r.class == TestFailure }) >= 0 {
+			parsed, _ := parseTests(t)
 			items = parsed.Items
 		}
 	case Tampering, LimitExceeded:
@@ -92,17 +94,15 @@ func speaking(items []Item) bool {
 // fit bounds items and drops those that say the same again.
 func fit(items []Item) []Item {
 	var out []Item
-	seen := map[Item]bool{}
 	for _, i := range items {
 		i.File = cut(i.File, 300)
 		i.Test = ellipsis(i.Test, 300)
 		i.Message = ellipsis(i.Message, maxMessage)
 		i.Expected = ellipsis(i.Expected, 300)
 		i.Received = ellipsis(i.Received, 300)
-		if i == (Item{}) || seen[i] {
+		if i == (Item{}) || slices.Contains(out, i) {
 			continue
 		}
-		seen[i] = true
 		if out = append(out, i); len(out) == maxItems {
 			break
 		}

@@ -157,7 +157,7 @@ type hits struct {
 // line.
 func (set *ruleSet) find(t text) *hits {
 	h := &hits{t: t, tries: make([]uint8, len(set.rules)), all: make([]hit, 0, 32)}
-	seen := make([]counted, len(set.rules))
+	seen := make([]places, len(set.rules))
 	var over map[int32][]int32 // where the places of rules with many are
 	line, end := int32(0), 0
 	set.words.each(t.s, func(n int32, from, to int) {
@@ -198,8 +198,8 @@ func (set *ruleSet) find(t text) *hits {
 	return h
 }
 
-// counted is how often a rule's words were found, and the last line plus one.
-type counted struct{ line, n int32 }
+// places is how often a rule's words were found, and the last line plus one.
+type places struct{ line, n int32 }
 
 func (h *hits) sort() {
 	if h.mixed {

@@ -96,6 +96,9 @@ func served(l string) bool {
 // countsFailures holds on a test runner's summary that counts at least one
 // failure.
 func countsFailures(p spot) bool {
+	if !counted(p) {
+		return false
+	}
 	s := strings.Trim(p.l, " =\t│")
 	if len(s) > 300 || !strings.ContainsAny(s, "123456789") {
 		return false
@@ -126,6 +129,21 @@ func countsFailures(p spot) bool {
 		return strings.HasSuffix(s, "s") || strings.HasSuffix(s, ")")
 	}
 	return has(s, " example", " tests, ", " test, ", " runs, ", " scenario", " specs, ", " spec, ", " passed", " passing", " successful", " pass,")
+}
+
+// counted tells whether a count can belong to the phrase: "3 failed",
+// "Failures: 3", "failures=3", "FAILED (", "Failed!".
+func counted(p spot) bool {
+	if b := strings.TrimRight(p.before(), " "); b != "" && isDigit(b[len(b)-1]) {
+		return true
+	}
+	s := p.after()
+	n := 0
+	for n < len(s) && (isLower(lower(s[n]))) {
+		n++
+	}
+	s = strings.TrimLeft(s[n:], " ")
+	return s != "" && (strings.IndexByte(":=(!", s[0]) >= 0 || isDigit(s[0]))
 }
 
 // frameLine tells whether l is a frame of a stack as JavaScript prints it.

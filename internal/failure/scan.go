@@ -1,71 +1,82 @@
 package failure
 
-// This file finds all words of all rules in one pass over a text, so that the
-// cost of an analysis grows with the text and not with the number of rules: a
-// tree of words that is entered only where a word of the text can begin.
+import "strings"
 
-// scanner is a tree over a set of words. It is immutable once built.
+// This file finds all words of all rules in one pass over a text, so that the
+// cost of an analysis grows with the text and not with the number of rules.
+// Words are looked for only where a word of the text can begin, and there by
+// their first four bytes.
+
+// scanner is a set of words. It is immutable once built.
 type scanner struct {
-	class  [256]uint8 // byte to column; bytes that no word holds have column 0
-	enters [256]bool  // bytes that begin a word of the set without being a letter or a digit
-	width  int
-	next   []uint16 // next[state*width+column]; 0 means that no word goes on
-	ends   []int32  // state to the first number in owners, plus one; 0 is none
-	owners []int32  // what each word stands for; runs end with -1
+	enters [256]bool                  // bytes that begin a word of the set without being a letter or a digit
+	fold   [256]uint8                 // small letters for capitals
+	slots  []slot                     // a table by the first four bytes
+	filter [1 << slotBits / 64]uint64 // which slots are looked for, small enough to stay near
+	short  [256][]phrase              // words of less than four bytes by their first
+	list   []phrase                   // words of four bytes or more, those with the same beginning together
 }
 
-// newScanner builds the tree of words, which are matched without regard to the
+type phrase struct {
+	rest  string // behind the first four bytes; of a short one, all of it
+	owner int32
+}
+
+// slot holds the words that begin with the four bytes of key: list[from:to].
+type slot struct {
+	key      uint32
+	from, to int32
+}
+
+const slotBits = 13
+
+func slotOf(key uint32) uint32 { return key * 0x9e3779b1 >> (32 - slotBits) }
+
+// newScanner makes a set of words, which are matched without regard to the
 // case of ASCII letters. owners[i] is what words[i] stands for; several words
-// may be the same. The words together have to be shorter than 65,535 bytes.
+// may be the same.
 func newScanner(words []string, owners []int32) *scanner {
-	s := &scanner{}
-	s.columns(words)
-	s.next = make([]uint16, s.width)
-	found := [][]int32{nil}
-	for i, w := range words {
-		found = s.add(found, w, owners[i])
+	s := &scanner{slots: make([]slot, 1<<slotBits)}
+	for i := range s.fold {
+		s.fold[i] = lower(byte(i))
 	}
-	s.ends = make([]int32, len(found))
-	for state, list := range found {
-		if len(list) > 0 {
-			s.ends[state] = int32(len(s.owners)) + 1
-			s.owners = append(append(s.owners, list...), -1)
+	byStart := map[uint32][]phrase{}
+	var keys []uint32
+	for i, w := range words {
+		w = strings.ToLower(w)
+		if c := w[0]; !wordByte(c) || c >= 0x80 {
+			s.enters[c] = true
 		}
+		if len(w) < 4 {
+			for _, c := range []byte{w[0], upper(w[0])} {
+				s.short[c] = append(s.short[c], phrase{w, owners[i]})
+				if c == upper(c) && !isUpper(c) {
+					break
+				}
+			}
+			continue
+		}
+		k := s.key(w)
+		if byStart[k] == nil {
+			keys = append(keys, k)
+		}
+		byStart[k] = append(byStart[k], phrase{w[4:], owners[i]})
+	}
+	for _, k := range keys {
+		n := slotOf(k)
+		s.filter[n/64] |= 1 << (n % 64)
+		for s.slots[n].key != 0 {
+			n = (n + 1) % (1 << slotBits)
+		}
+		from := int32(len(s.list))
+		s.list = append(s.list, byStart[k]...)
+		s.slots[n] = slot{key: k, from: from, to: int32(len(s.list))}
 	}
 	return s
 }
 
-func (s *scanner) columns(words []string) {
-	s.width = 1
-	for _, w := range words {
-		if c := w[0]; !wordByte(c) || c >= 0x80 {
-			s.enters[c] = true
-		}
-		for i := range len(w) {
-			if c := lower(w[i]); s.class[c] == 0 {
-				s.class[c] = uint8(s.width)
-				s.width++
-			}
-		}
-	}
-	for c := byte('A'); c <= 'Z'; c++ {
-		s.class[c] = s.class[lower(c)]
-	}
-}
-
-func (s *scanner) add(found [][]int32, word string, owner int32) [][]int32 {
-	state := 0
-	for i := range len(word) {
-		at := state*s.width + int(s.class[lower(word[i])])
-		if s.next[at] == 0 {
-			s.next[at] = uint16(len(found))
-			s.next = append(s.next, make([]uint16, s.width)...)
-			found = append(found, nil)
-		}
-		state = int(s.next[at])
-	}
-	found[state] = append(found[state], owner)
-	return found
+func (s *scanner) key(w string) uint32 {
+	return uint32(s.fold[w[0]]) | uint32(s.fold[w[1]])<<8 | uint32(s.fold[w[2]])<<16 | uint32(s.fold[w[3]])<<24
 }
 
 // The sorts of bytes, as far as the edges of words go.
@@ -112,18 +123,52 @@ func (s *scanner) each(text string, f func(owner int32, from, to int)) {
 	}
 }
 
-// at follows the tree from text[from:].
+// at calls f for the words that text[from:] begins with.
 func (s *scanner) at(text string, from int, f func(owner int32, from, to int)) {
-	state := 0
-	for i := from; i < len(text); i++ {
-		state = int(s.next[state*s.width+int(s.class[text[i]])])
-		if state == 0 {
-			return
-		}
-		for n := s.ends[state]; n > 0 && s.owners[n-1] >= 0; n++ {
-			f(s.owners[n-1], from, i+1)
+	for _, p := range s.short[text[from]] {
+		if s.begins(text[from:], p.rest) {
+			f(p.owner, from, from+len(p.rest))
 		}
 	}
+	if len(text)-from < 4 {
+		return
+	}
+	key := s.key(text[from:])
+	n := slotOf(key)
+	if s.filter[n/64]&(1<<(n%64)) == 0 {
+		return
+	}
+	for ; s.slots[n].key != 0; n = (n + 1) % (1 << slotBits) {
+		if s.slots[n].key != key {
+			continue
+		}
+		for _, p := range s.list[s.slots[n].from:s.slots[n].to] {
+			if s.begins(text[from+4:], p.rest) {
+				f(p.owner, from, from+4+len(p.rest))
+			}
+		}
+		return
+	}
+}
+
+// begins tells whether text begins with word, which is in small letters.
+func (s *scanner) begins(text, word string) bool {
+	if len(text) < len(word) {
+		return false
+	}
+	for i := range len(word) {
+		if s.fold[text[i]] != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func upper(c byte) byte {
+	if isLower(c) {
+		return c - 'a' + 'A'
+	}
+	return c
 }
 
 func lower(c byte) byte {
