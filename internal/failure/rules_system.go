@@ -3,7 +3,7 @@ package failure
 // What operating systems, shells and runtimes say.
 var systemRules = []rule{
 	// A program that is not there: shells in their own words, the loader, exec.
-	{MissingCommand, 92, "command not found|is not recognized as an internal|is not recognized as the name of a cmdlet|is currently not installed|commande introuvable|befehl nicht gefunden|kommando nicht gefunden|orden no encontrada|comando non trovato|comando não encontrado|kommandot finns inte|未找到命令|コマンドが見つかりません", "", `(?i)cargo|#.*command not found|^\s*//`, stated, without("did you mean")},
+	{MissingCommand, 92, "command not found|is not recognized as an internal|is not recognized as the name of a cmdlet|is currently not installed|commande introuvable|befehl nicht gefunden|kommando nicht gefunden|orden no encontrada|comando non trovato|comando não encontrado|kommandot finns inte|未找到命令|コマンドが見つかりません", "", `(?i)cargo|#.*command not found|^\s*//`, stated, without("did you mean")}, //nolint:misspell // other languages
 	{MissingCommand, 92, "not found|inaccessible or not found", `^(/\S+/)?(\S*sh|env|make|entrypoint\S*|\S+\.sh|xargs|sudo|nohup|time|timeout|nice)(\[\d+\])?: (line )?(\d+: )?[\w./+-]+: (command |inaccessible or )?not found\s*$`, "", 0, nil},
 	{MissingCommand, 91, "executable file not found|unable to locate executable|could not find executable|program not found|command not installed|unable to find a build program|executable not found|is not in your path|not found in path|not found in $path|not on your path|is not on the path", "", "", stated, nil},
 	{MissingCommand, 91, "is not installed|isn't installed|not installed", "", "", stated, both(with("command", "program", "tool", "binary", "executable", "cli"), without("package", "module", "plugin", "target", "toolchain"))},

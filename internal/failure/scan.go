@@ -102,7 +102,7 @@ var sortOf = func() (t [256]uint8) {
 // a word of the text does: the word's owner and the half-open range.
 func (s *scanner) each(text string, f func(owner int32, from, to int)) {
 	before := uint8(otherByte)
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		c := text[i]
 		sort := sortOf[c]
 		begins := false
