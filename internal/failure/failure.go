@@ -39,15 +39,6 @@ const (
 	Unknown            Class = "unknown"
 )
 
-// Classes lists every class, in the order of the documentation.
-func Classes() []Class {
-	return []Class{
-		Timeout, RateLimit, QuotaExhausted, Network, Auth, Permission, Validation, ContextLength, ResourceExhausted,
-		ServiceUnavailable, Crash, TestFailure, CompileError, Lint, Dependency, MergeConflict, GitState, MissingCommand,
-		PortConflict, NoProgress, LimitExceeded, Tampering, Unknown,
-	}
-}
-
 // Kind says who has to act.
 type Kind string
 
