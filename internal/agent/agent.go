@@ -93,8 +93,11 @@ type Invocation struct {
 	Command    []string // the user's command line; nil for the adapter's own. A built-in adapter adds its flags.
 	Env        []string // the user's env additions, K=V
 	Isolate    bool     // keep the agent's state in StateDir, whatever key is set
-	MaxCost    loop.MicroUSD
-	Now        time.Time
+	// ReadOnly asks for the program's mode that changes no file, where it has
+	// one that works headless: for a review. It is a wish, nothing is enforced.
+	ReadOnly bool
+	MaxCost  loop.MicroUSD
+	Now      time.Time
 }
 
 // Start is how to run it: what the supervisor needs.

@@ -64,6 +64,9 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		args = append([]string(nil), in.Command...)
 	}
 	args = append(args, "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions")
+	if in.ReadOnly {
+		args = append(args, "--disallowedTools", writers)
+	}
 	if in.Model != "" {
 		args = append(args, "--model", in.Model)
 	}
@@ -79,6 +82,10 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		Grace:  5 * time.Second,
 	}, nil
 }
+
+// writers are the tools that change files. A shell stays, so that a reviewer
+// can run tests: the plan mode of the program would end with a plan to approve.
+const writers = "Edit,MultiEdit,Write,NotebookEdit"
 
 // nested are set inside of a session of the program, which then takes itself
 // for a part of that session.

@@ -38,6 +38,15 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// A reviewer changes nothing, but may run tests.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
+	if args := strings.Join(got.Args, " "); err != nil || !strings.Contains(args, "--disallowedTools Edit,MultiEdit,Write,NotebookEdit") {
+		t.Errorf("args are %q, %v", got.Args, err)
+	}
+}
+
 func TestUsersCommand(t *testing.T) {
 	t.Parallel()
 	command := []string{"/opt/claude", "--mcp-config", "x.json"}

@@ -86,7 +86,11 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	if len(in.Command) == 0 && a.Native != nil {
 		args[0] = a.Native(args[0])
 	}
-	args = append(args, "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check",
+	freedom := []string{"--dangerously-bypass-approvals-and-sandbox"}
+	if in.ReadOnly {
+		freedom = []string{"--sandbox", "read-only"}
+	}
+	args = append(append(append(args, "exec", "--json"), freedom...), "--skip-git-repo-check",
 		// Both ask servers outside at every start.
 		"--disable", "plugins", "--disable", "apps",
 		"-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")

@@ -28,6 +28,15 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// A reviewer changes nothing.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
+	if args := strings.Join(got.Args, " "); err != nil || !strings.HasPrefix(args, "codex exec --json --sandbox read-only --skip-git-repo-check") || strings.Contains(args, "bypass") {
+		t.Errorf("args are %q, %v", got.Args, err)
+	}
+}
+
 func TestUsersCommand(t *testing.T) {
 	t.Parallel()
 	got, err := Adapter{}.Start(agent.Invocation{Command: []string{"/opt/codex", "--profile", "x"}})

@@ -23,11 +23,12 @@ import (
 func Program() program.Program {
 	return program.Program{
 		Name: "cursor", Binary: "cursor-agent",
-		Args:   []string{"-p", "--output-format", "stream-json"},
-		Allow:  []string{"--trust", "--force"},
-		Model:  "--model",
-		Prompt: program.Argument,
-		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
+		Args:     []string{"-p", "--output-format", "stream-json"},
+		Allow:    []string{"--trust", "--force"},
+		ReadOnly: []string{"--trust", "--mode", "plan"},
+		Model:    "--model",
+		Prompt:   program.Argument,
+		Grace:    8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "cursor", Structured: true,
 		Install: "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run cursor-agent login",
 		Facts: agent.Facts{

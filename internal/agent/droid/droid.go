@@ -28,10 +28,12 @@ func Program() program.Program {
 		Args:    []string{"exec", "--output-format", "stream-json"},
 		Allow:   []string{"--skip-permissions-unsafe"},
 		Careful: []string{"--auto", "medium"},
-		Model:   "-m",
-		Env:     []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
-		State:   program.State{Env: []string{"HOME"}},
-		Grace:   8 * time.Second, Quiet: 20 * time.Minute,
+		// Without either flag it reads only.
+		ReadOnly: []string{},
+		Model:    "-m",
+		Env:      []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
+		State:    program.State{Env: []string{"HOME"}},
+		Grace:    8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "droid", Structured: true,
 		Install: "npm install -g droid, then set FACTORY_API_KEY or log in once",
 		Facts: agent.Facts{

@@ -71,7 +71,11 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		return agent.Start{}, fmt.Errorf("cannot start gemini: the prompt is %d bytes and the program reads at most %d;"+
 			" shorten the prompt, or name files in it instead of their content", in.PromptSize, maxPrompt)
 	}
-	args := append(in.Program("gemini"), "--output-format", "stream-json", "--approval-mode", "yolo", "--skip-trust")
+	approval := "yolo"
+	if in.ReadOnly {
+		approval = "plan"
+	}
+	args := append(in.Program("gemini"), "--output-format", "stream-json", "--approval-mode", approval, "--skip-trust")
 	if in.Model != "" {
 		args = append(args, "--model", in.Model)
 	}

@@ -33,6 +33,15 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// A reviewer changes nothing.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
+	if args := strings.Join(got.Args, " "); err != nil || !strings.Contains(args, "--approval-mode plan") || strings.Contains(args, "yolo") {
+		t.Errorf("args are %q, %v", got.Args, err)
+	}
+}
+
 func TestUsersOwn(t *testing.T) {
 	t.Parallel()
 	got, err := Adapter{}.Start(agent.Invocation{Command: []string{"/opt/gemini", "-d"}, StateDir: "/state", Env: []string{"GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/mine"}})

@@ -78,6 +78,9 @@ func (Adapter) IdleTimeout() time.Duration { return quiet }
 // Isolate, XDG_CONFIG_HOME and its like are set, for the agent's tools too.
 func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	args := append(in.Program(a.variant.name), "run", "--format", "json", "--auto")
+	if in.ReadOnly {
+		args = append(args, "--agent", "plan")
+	}
 	if in.Model != "" {
 		args = append(args, "--model", in.Model)
 	}

@@ -45,6 +45,7 @@ type Program struct {
 	Args     []string // the flags that make it work headless, after the user's own
 	Allow    []string // no permission prompts
 	Careful  []string // instead of Allow at the level paranoid; nil is Allow
+	ReadOnly []string // instead of Allow for an agent that shall change nothing; nil is Allow
 	Model    string   // the flag before a model's name; "" when it has none
 	Prompt   Delivery
 	PromptAt string // the flag before the prompt's file
@@ -127,7 +128,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	state, stateEnv := a.state(in)
 	start := agent.Start{
-		Args:   slices.Concat(a.call(in), a.Args, a.permissions(in.Safety), state),
+		Args:   slices.Concat(a.call(in), a.Args, a.permissions(in), state),
 		Env:    slices.Concat(a.Env, stateEnv, in.Env),
 		Unset:  slices.Clone(a.Unset),
 		Parser: a.Parser,
@@ -156,8 +157,11 @@ func (a Adapter) call(in agent.Invocation) []string {
 	return args
 }
 
-func (a Adapter) permissions(level string) []string {
-	if level == "paranoid" && a.Careful != nil {
+func (a Adapter) permissions(in agent.Invocation) []string {
+	if in.ReadOnly && a.ReadOnly != nil {
+		return a.ReadOnly
+	}
+	if in.Safety == "paranoid" && a.Careful != nil {
 		return a.Careful
 	}
 	return a.Allow

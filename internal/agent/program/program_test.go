@@ -13,7 +13,7 @@ import (
 )
 
 var sample = Program{
-	Name: "mine", Binary: "mine-cli", Args: []string{"run", "--json"}, Allow: []string{"--yolo"}, Careful: []string{"--edits"}, Model: "-m",
+	Name: "mine", Binary: "mine-cli", Args: []string{"run", "--json"}, Allow: []string{"--yolo"}, Careful: []string{"--edits"}, ReadOnly: []string{"--plan"}, Model: "-m",
 	Env: []string{"QUIET=1"}, Unset: []string{"NESTED"}, Grace: time.Second, Quiet: time.Minute, Parser: "text", Limit: 100, Install: "get it",
 	State: State{Env: []string{"MINE_HOME"}, Flag: "--data", Keys: []string{"MINE_KEY"}, WithKey: []string{"--auth", "key"}, Always: []string{"--log", "{state}/log"}},
 	Facts: agent.Facts{Package: "p", Problems: []string{"one"}},
@@ -45,6 +45,7 @@ func TestCommandLine(t *testing.T) {
 		{"bare", agent.Invocation{}, "mine-cli run --json --yolo", "QUIET=1"},
 		{"a model", agent.Invocation{Model: "big"}, "mine-cli run --json --yolo -m big", "QUIET=1"},
 		{"paranoid", agent.Invocation{Safety: "paranoid"}, "mine-cli run --json --edits", "QUIET=1"},
+		{"a reviewer", agent.Invocation{Safety: "paranoid", ReadOnly: true}, "mine-cli run --json --plan", "QUIET=1"},
 		{"normal", agent.Invocation{Safety: "normal"}, "mine-cli run --json --yolo", "QUIET=1"},
 		{"the user's command", agent.Invocation{Command: []string{"/opt/m", "-v"}}, "/opt/m -v run --json --yolo", "QUIET=1"},
 		{"a login", agent.Invocation{StateDir: "/s"}, "mine-cli run --json --yolo --log /s/log", "QUIET=1"},

@@ -29,11 +29,12 @@ import (
 func Program() program.Program {
 	return program.Program{
 		Name: "qwen", Binary: "qwen",
-		Args:  []string{"--output-format", "stream-json"},
-		Allow: []string{"--approval-mode", "yolo"},
-		Model: "--model",
-		Limit: 8 << 20,
-		Env:   []string{"QWEN_CODE_SUPPRESS_YOLO_WARNING=1"},
+		Args:     []string{"--output-format", "stream-json"},
+		Allow:    []string{"--approval-mode", "yolo"},
+		ReadOnly: []string{"--approval-mode", "plan"},
+		Model:    "--model",
+		Limit:    8 << 20,
+		Env:      []string{"QWEN_CODE_SUPPRESS_YOLO_WARNING=1"},
 		State: program.State{
 			Env: []string{"QWEN_HOME"}, Keys: []string{"OPENAI_API_KEY"}, WithKey: []string{"--auth-type", "openai"},
 		},
