@@ -3,6 +3,8 @@ package prompt
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // maxGates bounds the checks that are listed by name.
@@ -27,7 +29,23 @@ const protocol = "When you end, tell pawl where you stand with a signal: one lin
 // completion is the last section: where the loop stands, how to end, and what
 // is checked then.
 func completion(in Input) string {
-	return strings.Join([]string{position(in), protocol, checks(in)}, "\n\n")
+	parts := []string{position(in), protocol, checks(in)}
+	if r := reviewed(in.Reviewer); r != "" {
+		parts = append(parts, r)
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// reviewed says who looks at the work when it is green.
+func reviewed(reviewer string) string {
+	who := "another agent (" + oneLine(reviewer) + ")"
+	switch reviewer {
+	case "":
+		return ""
+	case loop.Person:
+		who = "a person"
+	}
+	return "Work that is complete and green is then reviewed by " + who + ", who sees the whole change since the run began. It counts only when that review approves."
 }
 
 func position(in Input) string {

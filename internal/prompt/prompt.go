@@ -54,6 +54,10 @@ type Input struct {
 	Gates   []string
 	NoGates bool
 
+	// Reviewer looks at green work before it counts: an agent's name, or
+	// [loop.Person]; empty is nobody.
+	Reviewer string
+
 	Case                 Case
 	Run, Agent, Strategy string
 	// Budget is in tokens; 0 for none.
