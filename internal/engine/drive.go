@@ -261,8 +261,11 @@ func (d *Driver) hear(ctx context.Context, a ask) {
 // perform carries out the command of s. A done ctx ends it with grace, a done
 // hard cuts off what comes after the agent, too.
 func (d *Driver) perform(ctx, hard context.Context, s loop.State) done {
-	if s.Command.Kind == loop.Wait {
+	switch s.Command.Kind {
+	case loop.Wait:
 		return done{event: d.wait(ctx, s.Command)}
+	case loop.RunReview:
+		return d.review(ctx, hard, s)
 	}
 	return d.iterate(ctx, hard, s)
 }
@@ -292,26 +295,25 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 	if c.Kind == loop.NoCommand && !noted || d.lost != nil {
 		return
 	}
+	record := d.state.Recorded(e)
 	if e.Record != nil {
-		r := *e.Record
-		r.Outcome = loop.Judge(r)
 		usedUp := after.Iteration > d.state.Iteration
 		if usedUp {
-			d.elapsed = append(d.elapsed, r.Elapsed)
+			d.elapsed = append(d.elapsed, record.Elapsed)
 		}
-		if usedUp && r.Outcome == loop.Waited { // a stop: no attempt follows
-			r.Outcome = loop.Neutral
+		if usedUp && record.Outcome == loop.Waited { // a stop: no attempt follows
+			record.Outcome = loop.Neutral
 		}
-		e.Record = &r
+		e.Record = record
 	}
 	d.become(after)
 	d.credits = c.Learned
-	d.store(ctx, d.journalled(e, c), e.Record, nil)
+	d.store(ctx, d.journalled(e, c, record), record, nil)
 	if d.lost != nil {
 		return // the state file and the screen are the other's
 	}
 	d.saveStateFile(false)
-	d.tell(e, c)
+	d.tell(e, c, record)
 	if e.Record != nil && e.Record.Outcome == loop.Waited {
 		if err := d.place(e.Record.Number, e.Record.Attempt).keepAside(); err != nil {
 			d.warn(err.Error())

@@ -126,6 +126,18 @@ func (d *Driver) compose(c loop.Command, limit int) (prompt.Prompt, error) {
 
 // job is the agent's process for this attempt, and what must have run before.
 func (d *Driver) job(c loop.Command, p place, size int64) (job supervisor.Job, warm []string, err error) {
+	return d.agentJob(c, p, agentCall{id: jobID(c), files: p.agent(), prompt: p.prompt(), size: size})
+}
+
+// agentCall is what differs between the calls of an agent.
+type agentCall struct {
+	id, files, prompt string
+	size              int64 // of the prompt
+	readOnly          bool
+}
+
+// agentJob is a process of the command's agent, and what must have run before.
+func (d *Driver) agentJob(c loop.Command, p place, call agentCall) (job supervisor.Job, warm []string, err error) {
 	a, ok := d.plan.Agents[c.Agent]
 	if !ok {
 		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
@@ -139,7 +151,7 @@ func (d *Driver) job(c loop.Command, p place, size int64) (job supervisor.Job, w
 	}
 	cost := max(0, c.Limits.Cost) // NoLimit is less
 	start, err := a.Adapter.Start(agent.Invocation{
-		PromptFile: p.prompt(), PromptSize: size, Dir: d.plan.Root, StateDir: state, Model: a.Model, Safety: d.plan.Safety,
+		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly, Dir: d.plan.Root, StateDir: state, Model: a.Model, Safety: d.plan.Safety,
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Now: time.Now(),
 	})
 	if err != nil {
@@ -149,15 +161,35 @@ func (d *Driver) job(c loop.Command, p place, size int64) (job supervisor.Job, w
 		return job, nil, err
 	}
 	job = supervisor.Job{
-		ID: jobID(c), Files: p.agent(), Args: start.Args, Dir: d.plan.Root,
-		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: p.prompt(), Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
+		ID: call.id, Files: call.files, Args: start.Args, Dir: d.plan.Root,
+		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Tools: a.toolsCount()},
 		Guards: a.guards(d.plan.Guards),
 	}
 	return job, start.Warm, nil
 }
 
-// jobID names the agent's job of an attempt in its run.
+// jobOf names the agent's job of a command.
+func jobOf(c loop.Command) string {
+	switch c.Kind {
+	case loop.Run:
+		return jobID(c)
+	case loop.RunReview:
+		return reviewID(c)
+	}
+	return ""
+}
+
+// reviewID names the reviewer's job: each try has its own.
+func reviewID(c loop.Command) string {
+	id := jobID(c) + "/review"
+	if c.Review > 1 {
+		id += fmt.Sprintf("/%d", c.Review)
+	}
+	return id
+}
+
+// jobID names the author's job of an attempt in its run.
 func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
 // environ is what a child inherits, with pawl's marks.
@@ -198,7 +230,25 @@ func (d *Driver) cannotStart(c loop.Command, err error) *loop.Record {
 
 // record makes the journal's record of an attempt that ended.
 func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
-	c, out := s.Command, res.Agent
+	c := s.Command
+	r := d.told(c, res)
+	if r.Valid() {
+		read := signal.Read(res.Agent.Message)
+		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
+	}
+	r.Failure = d.agentFailure(r, res)
+	after, cancel := context.WithTimeout(hard, aftermath)
+	defer cancel()
+	d.snapshot(after, s, r, b)
+	if d.verifies(r) {
+		d.verify(ctx, after, c, r)
+	}
+	return r
+}
+
+// told is what a job's result tells of its agent: how it ended and what it used.
+func (d *Driver) told(c loop.Command, res supervisor.Result) *loop.Record {
+	out := res.Agent
 	r := &loop.Record{
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt, Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost, Calls: out.Calls,
@@ -213,17 +263,6 @@ func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res su
 		if out.Terminal == loop.TerminalNone {
 			r.Exit.Terminal = loop.TerminalMissing
 		}
-	}
-	if r.Valid() {
-		read := signal.Read(out.Message)
-		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
-	}
-	r.Failure = d.agentFailure(r, res)
-	after, cancel := context.WithTimeout(hard, aftermath)
-	defer cancel()
-	d.snapshot(after, s, r, b)
-	if d.verifies(r) {
-		d.verify(ctx, after, c, r)
 	}
 	return r
 }

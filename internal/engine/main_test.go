@@ -82,6 +82,7 @@ func (o order) plan() Plan {
 		Safety: "permissive", Lease: ms(o.Lease), Environ: os.Environ(), Exe: os.Args[0], Args: []string{superviseCommand}, Flags: o.Flags,
 	}
 	p.Prompt.Procedure, p.Prompt.Budget = "build", 100000
+	p.Review.Fragment.Name, p.Review.Fragment.Text, p.Review.Purpose = "review.md", "Look at it, {{.Agent}}.", "Make it work"
 	for name, file := range o.Scenarios {
 		p.Agents[name] = Agent{Adapter: script.Adapter{Executable: os.Executable}, Command: []string{file}}
 	}
@@ -155,6 +156,10 @@ func noticeLine(n Notice) string {
 		line += fmt.Sprintf(" %d.%d %s %s", n.Record.Number, n.Record.Attempt, n.Record.Outcome, n.Record.Exit.Ended)
 	case AgentEvent:
 		line += " " + string(n.Event.Kind) + " " + n.Event.Text
+	case ReviewStarted:
+		line += fmt.Sprintf(" %d %s %d", n.Command.Iteration, n.Command.Agent, n.Command.Review)
+	case ReviewEnded:
+		line += fmt.Sprintf(" %d %s %s: %s", n.Record.Number, n.Record.Review.Agent, n.Record.Review.Verdict, n.Record.Review.Summary)
 	case GateStarted:
 		line += " " + n.Gate.Name
 	case GateEnded:
@@ -429,6 +434,9 @@ func (w *world) holds(status loop.Status, attempts ...string) {
 	last := 0
 	for _, r := range records {
 		cost += r.Cost
+		if r.Review != nil {
+			cost += r.Review.Cost
+		}
 		if r.Outcome != loop.Waited {
 			if last++; r.Number != last {
 				w.t.Errorf("iteration %d comes after %d", r.Number, last-1)

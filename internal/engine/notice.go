@@ -19,6 +19,8 @@ const (
 	GateStarted      NoticeKind = "gate started"      // Gate.Name
 	GateEnded        NoticeKind = "gate ended"        // Gate
 	IterationEnded   NoticeKind = "iteration ended"   // Record, Failures
+	ReviewStarted    NoticeKind = "review started"    // Command
+	ReviewEnded      NoticeKind = "review ended"      // Record, Command
 	WaitStarted      NoticeKind = "wait started"      // Command.Until, Command.Why
 	RunEnded         NoticeKind = "run ended"         // Command, State
 	Warning          NoticeKind = "warning"           // Text

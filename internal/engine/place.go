@@ -30,6 +30,14 @@ func (d *Driver) place(iteration, attempt int) place {
 func (p place) prompt() string { return filepath.Join(p.dir, "prompt.md") }
 func (p place) agent() string  { return filepath.Join(p.dir, "agent") }
 func (p place) begun() string  { return filepath.Join(p.dir, "begun.json") }
+func (p place) review(try int) string {
+	if try > 1 {
+		return filepath.Join(p.dir, fmt.Sprintf("review-%d", try))
+	}
+	return filepath.Join(p.dir, "review")
+}
+func (p place) reviewPrompt(try int) string { return p.review(try) + ".prompt.md" }
+func (p place) reviewBegun(try int) string  { return p.review(try) + ".begun.json" }
 func (p place) gate(n int) string {
 	return filepath.Join(p.dir, fmt.Sprintf("gate-%d", n+1))
 }
@@ -45,14 +53,26 @@ type begun struct {
 	// Guarded is git's hooks and configuration as they were before the run,
 	// which no agent may change.
 	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+	// Back is the ref that a review's tree is put back to.
+	Back string `json:"back,omitempty"`
 }
 
-func (p place) write(b begun) error {
+func (p place) write(b begun) error { return b.write(p.begun()) }
+
+func (p place) writeReview(try int, b begun) error { return b.write(p.reviewBegun(try)) }
+
+func (b begun) write(path string) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("cannot encode the start of an attempt: %v", err)
 	}
-	return writeFile(p.begun(), data)
+	return writeFile(path, data)
+}
+
+// loadReview reads what was begun of a review; false when it was not.
+func (p place) loadReview(try int) (begun, bool) {
+	b, ok := loadBegun(p.reviewBegun(try))
+	return b, ok && b.Attempt == p.attempt
 }
 
 // load reads what was begun; false when this attempt was not.
@@ -62,8 +82,10 @@ func (p place) load() (begun, bool) {
 }
 
 // last is the attempt whose files are here.
-func (p place) last() (b begun, ok bool) {
-	data, err := os.ReadFile(p.begun())
+func (p place) last() (b begun, ok bool) { return loadBegun(p.begun()) }
+
+func loadBegun(path string) (b begun, ok bool) {
+	data, err := os.ReadFile(path)
 	return b, err == nil && json.Unmarshal(data, &b) == nil
 }
 

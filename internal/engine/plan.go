@@ -18,7 +18,9 @@ type Plan struct {
 	// Prompt has all but what differs from iteration to iteration.
 	Prompt prompt.Input
 	// Agents by name: the default one, the fallbacks and the stronger one.
-	Agents  map[string]Agent
+	Agents map[string]Agent
+	// Review is how green work is reviewed, where the policy asks for it.
+	Review  Review
 	Gates   []gate.Spec
 	Protect gate.Protect
 	Safety  string

@@ -35,13 +35,13 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 	e := d.event(loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx)})
 	s, c := loop.Step(loop.State{}, e)
 	d.become(s)
-	if err := d.create(ctx, d.journalled(e, c)); err != nil {
+	if err := d.create(ctx, d.journalled(e, c, nil)); err != nil {
 		_ = os.Remove(d.runDir) // empty, and of no run
 		return nil, err
 	}
 	d.saveStateFile(false)
 	d.notify(Notice{Kind: RunStarted, Command: c})
-	d.tell(e, c)
+	d.tell(e, c, nil)
 	if err = d.drive(ctx, nil); err == nil {
 		d.dropOld(ctx)
 	}

@@ -142,7 +142,9 @@ func (d *Driver) row(at time.Time) sqlite.Run {
 	s := d.state
 	iteration, why := s.Iteration, s.Why
 	if s.Status.Active() {
-		iteration++
+		if s.Held == nil { // what is held is used up and goes on
+			iteration++
+		}
 		if len(d.plan.Gates) == 0 {
 			why = "No verification configured"
 		}

@@ -104,12 +104,12 @@ func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
 	job := ""
-	if c := d.state.Command; d.state.Status == loop.Running && c.Kind == loop.Run {
-		job = jobID(c)
+	if d.state.Status == loop.Running {
+		job = jobOf(d.state.Command)
 	}
 	client, status, err := supervisor.Attach(ctx, d.runDir)
 	switch {
-	case err == nil && status.Job != nil && status.Job.ID == job:
+	case err == nil && status.Job != nil && job != "" && status.Job.ID == job:
 		d.clientMu.Lock()
 		d.client = client
 		d.clientMu.Unlock()

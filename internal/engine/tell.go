@@ -22,14 +22,18 @@ func (d *Driver) warn(text string) {
 	d.notify(Notice{Kind: Warning, Text: text})
 }
 
-// tell shows and logs what an event led to.
-func (d *Driver) tell(e loop.Event, c loop.Command) {
+// tell shows and logs what an event led to; record is the iteration that it
+// changed, nil when it changed none.
+func (d *Driver) tell(e loop.Event, c loop.Command, record *loop.Record) {
 	if e.Kind == loop.Resumed || e.Kind == loop.Answered {
 		d.notify(Notice{Kind: RunResumed, Text: d.from})
 	}
 	if e.Record != nil {
 		d.logRecord(*e.Record, c)
 		d.notify(Notice{Kind: IterationEnded, Record: e.Record, Command: c, Summary: summary(*e.Record)})
+	} else if record != nil {
+		d.logReview(*record, c)
+		d.notify(Notice{Kind: ReviewEnded, Record: record, Command: c})
 	}
 	for _, w := range c.Warnings {
 		d.warn(w)
@@ -39,6 +43,9 @@ func (d *Driver) tell(e loop.Event, c loop.Command) {
 		d.o.Log.Info("iteration starts", "run", d.id, "phase", "agent", "iteration", c.Iteration, "attempt", c.Attempt,
 			"agent", c.Agent, "strategy", c.Strategy, "why", c.StrategyWhy)
 		d.notify(Notice{Kind: IterationStarted, Command: c})
+	case loop.RunReview:
+		d.o.Log.Info("review starts", "run", d.id, "phase", "review", "iteration", c.Iteration, "try", c.Review, "agent", c.Agent, "why", c.Why)
+		d.notify(Notice{Kind: ReviewStarted, Command: c})
 	case loop.Wait:
 		d.o.Log.Info("wait", "run", d.id, "phase", "wait", "iteration", c.Iteration, "until", c.Until, "why", c.Why)
 		d.notify(Notice{Kind: WaitStarted, Command: c})
@@ -67,6 +74,12 @@ func (d *Driver) logRecord(r loop.Record, c loop.Command) {
 	d.o.Log.Info("iteration ends", append(attrs, "next", string(c.Kind))...)
 }
 
+func (d *Driver) logReview(r loop.Record, c loop.Command) {
+	v := r.Review
+	d.o.Log.Info("review ends", "run", d.id, "phase", "review", "iteration", r.Number, "verdict", string(v.Verdict), "agent", v.Agent,
+		"elapsed", v.Elapsed.Seconds(), "summary", v.Summary, "next", string(c.Kind))
+}
+
 // summary is the line for a red verification: what the failure says.
 func summary(r loop.Record) string {
 	if r.Failure == nil {
@@ -83,7 +96,7 @@ type iterationEnd struct {
 }
 
 // journalled is the journal's event for a kernel's.
-func (d *Driver) journalled(e loop.Event, c loop.Command) journal.Event {
+func (d *Driver) journalled(e loop.Event, c loop.Command, record *loop.Record) journal.Event {
 	kind, data := "", any(nil)
 	switch e.Kind {
 	case loop.Started:
@@ -93,6 +106,10 @@ func (d *Driver) journalled(e loop.Event, c loop.Command) journal.Event {
 		kind, data = journal.IterationEnded, iterationEnd{e.Record, &c}
 	case loop.Recovered:
 		kind, data = journal.Recovered, journal.Recovery{Iteration: e.Record.Number, Attempt: e.Record.Attempt, Why: "the agent and its supervisor were gone"}
+	case loop.Reviewed:
+		kind, data = journal.IterationReviewed, journal.Review{
+			Number: record.Number, Attempt: record.Attempt, Outcome: record.Outcome, Review: *record.Review, Next: &c,
+		}
 	case loop.WaitOver:
 		kind, data = journal.WaitOver, journal.Wait{}
 	case loop.Answered:

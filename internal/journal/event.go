@@ -33,17 +33,19 @@ const (
 	RunResumed       = "run.resumed"       // Resumed
 	IterationStarted = "iteration.started" // Iteration
 	IterationEnded   = "iteration.ended"   // loop.Record
-	WaitStarted      = "wait.started"      // Wait
-	WaitOver         = "wait.over"         // Wait
-	QuestionAsked    = "question.asked"    // Question
-	Answered         = "answered"          // Answer
-	PauseAsked       = "pause.asked"       // Asked
-	StopAsked        = "stop.asked"        // Asked
-	Paused           = "paused"            // End
-	Recovered        = "recovered"         // Recovery
-	Finished         = "finished"          // End
-	RolledBack       = "rolled-back"       // Rollback
-	Warning          = "warning"           // Notice
+	// Review: one try of it ended.
+	IterationReviewed = "iteration.reviewed"
+	WaitStarted       = "wait.started"   // Wait
+	WaitOver          = "wait.over"      // Wait
+	QuestionAsked     = "question.asked" // Question
+	Answered          = "answered"       // Answer
+	PauseAsked        = "pause.asked"    // Asked
+	StopAsked         = "stop.asked"     // Asked
+	Paused            = "paused"         // End
+	Recovered         = "recovered"      // Recovery
+	Finished          = "finished"       // End
+	RolledBack        = "rolled-back"    // Rollback
+	Warning           = "warning"        // Notice
 )
 
 // Created is what a run started with.
@@ -70,6 +72,16 @@ type Iteration struct {
 	Strategy    string `json:"strategy,omitempty"`
 	Instruction string `json:"instruction,omitempty"`
 	Why         string `json:"why,omitempty"`
+}
+
+// Review is what a try of an iteration's review came to: Review sums up all
+// tries so far, Outcome is the iteration's with it.
+type Review struct {
+	Number  int           `json:"number"`  // 1-based
+	Attempt int           `json:"attempt"` // 1-based
+	Outcome loop.Outcome  `json:"outcome"`
+	Review  loop.Review   `json:"review"`
+	Next    *loop.Command `json:"next,omitempty"`
 }
 
 // Wait is a wait for a provider or for a backoff to pass.
