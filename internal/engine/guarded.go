@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"context"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // guarded is the failure of an agent that a guard on its stream ended; nil for
@@ -60,4 +62,22 @@ func line(s string) string {
 		runes = runes[:len(runes)-1]
 	}
 	return string(runes)
+}
+
+// complete adds to an outcome what the agent's program left in a file.
+func (d *Driver) complete(ctx context.Context, name string, b begun, res supervisor.Result) agent.Outcome {
+	reader, ok := d.plan.Agents[name].Adapter.(agent.Completer)
+	if !ok {
+		return res.Agent
+	}
+	getenv := func(name string) string {
+		value := ""
+		for _, kv := range b.Job.Env { // the last one counts
+			if k, v, _ := strings.Cut(kv, "="); k == name {
+				value = v
+			}
+		}
+		return value
+	}
+	return reader.Complete(ctx, getenv, endOf(res), res.Agent)
 }

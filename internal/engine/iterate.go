@@ -231,6 +231,7 @@ func (d *Driver) cannotStart(c loop.Command, err error) *loop.Record {
 // record makes the journal's record of an attempt that ended.
 func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
 	c := s.Command
+	res.Agent = d.complete(ctx, c.Agent, b, res)
 	r := d.told(c, res)
 	if r.Valid() {
 		read := signal.Read(res.Agent.Message)

@@ -123,3 +123,19 @@ func TestFactsOfAll(t *testing.T) {
 		}
 	}
 }
+
+// Exit statuses of a program's own say what no stream does.
+func TestExitsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		code int
+		kind string
+	}{{"qwen", 53, "max_turns"}, {"qwen", 55, "wall_timeout"}, {"qwen", 1, ""}, {"qwen", 0, ""}, {"gemini", 173, "rate_limit"}, {"droid", 53, ""}} {
+		a, _ := Lookup(tt.name)
+		errs := agent.WithExit(a, tt.code, nil)
+		if tt.kind == "" && len(errs) != 0 || tt.kind != "" && (len(errs) != 1 || errs[0].Type != tt.kind || errs[0].Message == "") {
+			t.Errorf("%s %d is %+v, want %q", tt.name, tt.code, errs, tt.kind)
+		}
+	}
+}

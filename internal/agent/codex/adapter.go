@@ -160,7 +160,7 @@ func (Adapter) Facts() agent.Facts {
 		PromptLimit: maxPrompt,
 		Problems: []string{
 			"A connection that is refused is waited for without end: the iteration's time limit ends it.",
-			"The time of a reset is a clock time in words, without a date and a zone: it is read in the machine's zone.",
+			"The time of a reset is a clock time in words, without a date and a zone: the exact one is read from the session's file in its own folder, where there is one.",
 			"A failed call is tried five times more, with a bad key too; only a provider of the user's own can set it (`request_max_retries`, `stream_max_retries`).",
 			"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the native binary in the package.",
 			"Its own sandbox is off under pawl: it does not work inside of another one.",

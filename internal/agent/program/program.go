@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/failure"
 )
 
 // MaxArgument is the longest argument that Linux passes to a program, in
@@ -62,7 +63,9 @@ type Program struct {
 	// Structured: the stream has a terminal event. Live: it has tokens before its end.
 	Structured, Live bool
 	Install          string
-	Facts            agent.Facts
+	// Exits are what exit statuses of the program's own stand for.
+	Exits map[int]failure.APIError
+	Facts agent.Facts
 }
 
 // State is how a program is told where to keep its state. The user's own
@@ -113,6 +116,14 @@ func (a Adapter) Facts() agent.Facts {
 	f.Program, f.Format, f.PromptLimit = a.Binary, a.Parser, a.limit()
 	f.Problems = slices.Clone(f.Problems)
 	return f
+}
+
+// ExitError is the error that an exit status of the program's own stands for.
+func (a Adapter) ExitError(code int) *failure.APIError {
+	if e, ok := a.Exits[code]; ok {
+		return &e
+	}
+	return nil
 }
 
 // Start makes the command line. A command of the user's replaces the

@@ -40,6 +40,10 @@ func Program() program.Program {
 		},
 		Grace: 5 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "qwen", Structured: true, Live: true,
+		Exits: map[int]failure.APIError{
+			53: {Type: "max_turns", Message: "reached the maximum number of turns of the program's settings"},
+			55: {Type: "wall_timeout", Message: "reached the maximum time of the program's settings"},
+		},
 		Install: "npm install -g @qwen-code/qwen-code (Node.js 22 or newer)",
 		Facts: agent.Facts{
 			Package: "npm @qwen-code/qwen-code", Versions: "0.24.4",

@@ -1,0 +1,115 @@
+package codex
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+)
+
+const (
+	// maxRollout is how much of the end of a session's file is read.
+	maxRollout = 4 << 20
+	// maxReset is the longest wait that a plan can ask for.
+	maxReset = 32 * 24 * time.Hour
+)
+
+// Complete reads when a used-up plan works again from the session's own file:
+// the stream has only a clock time in words. Without the file, or for any other
+// outcome, nothing changes. getenv looks up the program's environment.
+func (Adapter) Complete(ctx context.Context, getenv func(string) string, ended time.Time, out agent.Outcome) agent.Outcome {
+	n := len(out.Errors)
+	if n == 0 || out.Errors[n-1].Status != 429 || !out.Errors[n-1].ResetAt.IsZero() || !isID(out.Session) || ctx.Err() != nil {
+		return out
+	}
+	home := getenv("CODEX_HOME")
+	if home == "" && getenv("HOME") != "" {
+		home = filepath.Join(getenv("HOME"), ".codex")
+	}
+	if home == "" {
+		return out
+	}
+	at := resetIn(rollout(home, out.Session))
+	if !at.After(ended) || at.Sub(ended) > maxReset {
+		return out
+	}
+	out.Errors = append(out.Errors[:0:0], out.Errors...)
+	out.Errors[n-1].ResetAt = at
+	return out
+}
+
+// isID is true for what can be the id of a session, and no pattern.
+func isID(s string) bool {
+	return len(s) >= 8 && len(s) <= maxName && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
+}
+
+// rollout is the end of a session's file; nil when it cannot be read.
+func rollout(home, id string) []byte {
+	found, err := filepath.Glob(filepath.Join(escaped(home), "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl"))
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	f, err := os.Open(found[len(found)-1])
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-maxRollout), maxRollout))
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// escaped is a path that a pattern takes for itself.
+func escaped(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// resetIn reads the last state of the plan's limits: when the last of those
+// that are used up starts anew, or the first limit when none is said to be.
+func resetIn(b []byte) time.Time {
+	for len(b) > 0 {
+		start := bytes.LastIndexByte(b[:len(b)-1], '\n') + 1
+		line := b[start:]
+		b = b[:start]
+		if !bytes.Contains(line, []byte("rate_limits")) {
+			continue
+		}
+		limits := jsonline.Get(line, "payload", "rate_limits")
+		if limits == nil {
+			limits = jsonline.Get(line, "rate_limits")
+		}
+		if at := resetOf(limits); !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+func resetOf(limits []byte) time.Time {
+	last := int64(0)
+	for _, name := range []string{"primary", "secondary"} {
+		window := jsonline.Get(limits, name)
+		if jsonline.Float(jsonline.Get(window, "used_percent")) >= 100 {
+			last = max(last, jsonline.Count(jsonline.Get(window, "resets_at")))
+		}
+	}
+	if last == 0 {
+		last = jsonline.Count(jsonline.Get(limits, "primary", "resets_at"))
+	}
+	if last == 0 {
+		return time.Time{}
+	}
+	return time.Unix(last, 0).UTC()
+}
