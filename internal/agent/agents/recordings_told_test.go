@@ -183,7 +183,7 @@ var geminiTold = map[string]told{
 	"cut":      geminiFailed(0, "connection_failed", failure.Network).but(func(w *told) { w.message = "this stream breaks " }),
 	"o529":     geminiFailed(529, "unavailable", failure.ServiceUnavailable),
 	"quota":    geminiFailed(429, "quota_exhausted", failure.QuotaExhausted),
-	"r429":     geminiFailed(429, "rate_limit", failure.QuotaExhausted).but(func(w *told) { w.wait = 2 * time.Second }),
+	"r429":     geminiFailed(429, "rate_limit", failure.RateLimit).but(func(w *told) { w.wait = 2 * time.Second }),
 	"bigtext":  {terminal: failed, kind: "loop_detected", class: failure.Unknown},
 	"maxturns": {terminal: failed, in: 2400, cached: 900, out: 156, calls: 3, tools: 3, kind: "max_turns", class: failure.Unknown},
 	// Nothing was printed but the exit status.
