@@ -5,11 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -31,6 +33,7 @@ import (
 //	                      FILE, exactly and in order, times and durations aside
 //	signal NAME           send a signal to the last background command
 //	until REGEXP COMMAND  run COMMAND again and again until its stdout matches
+//	outside VAR           set VAR to a folder that is in no temporary one
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -63,6 +66,7 @@ func TestScripts(t *testing.T) {
 			"signal":       signalLast,
 			"until":        until,
 			"nothing-runs": nothingRuns,
+			"outside":      outside,
 		},
 	})
 }
@@ -126,10 +130,20 @@ func setup(env *testscript.Env) error {
 	return nil
 }
 
-// condition knows [root]: the tests run as root.
+// boxed is whether this machine gives pawl a mount namespace.
+var boxed = sync.OnceValue(func() bool {
+	out, err := exec.Command("pawl", "doctor").Output()
+	return err == nil && strings.Contains(string(out), "mount")
+})
+
+// condition knows [root]: the tests run as root, and [sandbox]: the level normal
+// is enforced in full here.
 func condition(name string) (bool, error) {
-	if name == "root" {
+	switch name {
+	case "root":
 		return os.Getuid() == 0, nil
+	case "sandbox":
+		return boxed(), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }
@@ -223,6 +237,22 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s did not print %s", strings.Join(args[1:], " "), args[0])
+}
+
+// outside makes a folder in the real user's cache folder: everything else in a
+// script is below the temporary folder, which every sandbox may write.
+func outside(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: outside VAR")
+	}
+	me, err := user.Current()
+	ts.Check(err)
+	cache := filepath.Join(me.HomeDir, ".cache")
+	ts.Check(os.MkdirAll(cache, 0o700))
+	dir, err := os.MkdirTemp(cache, "pawl-test-")
+	ts.Check(err)
+	ts.Defer(func() { _ = os.RemoveAll(dir) })
+	ts.Setenv(args[0], dir)
 }
 
 func nothingRuns(ts *testscript.TestScript, neg bool, args []string) {

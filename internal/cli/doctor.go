@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -68,7 +69,7 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 	} else {
 		conf = configFound(c)
 	}
-	return []finding{
+	found := []finding{
 		{"pawl", fmt.Sprintf("%s, %s/%s", version(), runtime.GOOS, runtime.GOARCH)},
 		{"git", a.gitFound(ctx)},
 		{"root", root},
@@ -76,8 +77,8 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		{"database", databaseFound(ctx, dir)},
 		{"configuration", conf},
 		{"processes", processFound()},
-		{"sandbox", "not in this version: levels limit cost and calls, not what an agent may touch"},
-	}, nil
+	}
+	return append(found, sandboxFound(ctx)...), nil
 }
 
 func (a *app) gitFound(ctx context.Context) string {
@@ -124,4 +125,23 @@ func processFound() string {
 		return "sub-reaper: everything that an agent starts is found and ended"
 	}
 	return "no sub-reaper on this system: a process that leaves its session is found by its mark only"
+}
+
+// sandboxFound says what the machine offers, and what each level comes to.
+func sandboxFound(ctx context.Context) []finding {
+	offer := sandbox.Probe(ctx)
+	what := offer.String()
+	if offer.Missing != "" {
+		what += "; no namespaces: " + offer.Missing
+	}
+	out := []finding{{"sandbox", what}}
+	for _, level := range []string{sandbox.Normal, sandbox.Paranoid} {
+		v := sandbox.Judge(level, offer, false)
+		if v.Refused != "" {
+			out = append(out, finding{"level " + level, "refused: " + v.Refused})
+			continue
+		}
+		out = append(out, finding{"level " + level, strings.Join(append([]string{v.Enforced}, v.Gaps...), "; ")})
+	}
+	return out
 }

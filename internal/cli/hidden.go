@@ -9,12 +9,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // hidden runs the commands that pawl starts itself with. They are taken before
 // the command line is set up, because a run waits for them.
 func hidden(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) (int, bool) {
+	if len(args) == 1 && args[0] == sandbox.Command {
+		return sandbox.Main(nil, stderr, env), true
+	}
 	if len(args) < 2 {
 		return 0, false
 	}

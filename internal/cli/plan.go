@@ -32,6 +32,8 @@ type runFlags struct {
 	Agent      string   `json:"agent,omitempty"`
 	AgentCmd   string   `json:"agent_cmd,omitempty"`
 	Context    []string `json:"context,omitempty"`
+	// Unsandboxed is said anew with each start and resume, or it does not hold.
+	Unsandboxed bool `json:"-"`
 }
 
 // paths are the configuration keys that the flags set.
@@ -58,6 +60,7 @@ func (f runFlags) merge(newer runFlags) runFlags {
 			*p.old = *p.now
 		}
 	}
+	f.Unsandboxed = newer.Unsandboxed
 	if len(newer.Context) > 0 {
 		f.Context = newer.Context
 	}

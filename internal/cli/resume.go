@@ -114,6 +114,9 @@ func (a *app) resumeRun(ctx context.Context, run sqlite.Run, f runFlags) error {
 		return err
 	}
 	defer s.close()
+	if err := s.box(ctx, f.Unsandboxed); err != nil {
+		return err
+	}
 	if s.store == nil {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID)}
 	}

@@ -26,6 +26,7 @@ type app struct {
 	json, quiet bool
 	verbose     bool
 	color       string
+	writes      []string // folders that every box of this app may write besides
 }
 
 // Main runs one command line and returns pawl's exit status.

@@ -67,6 +67,7 @@ func (a *app) limitFlags(cmd *cobra.Command, f *runFlags) {
 	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
 	fl.StringVar(&f.Timeout, "timeout", "", "stop after `DURATION` of wall clock, waits included")
 	fl.StringVar(&f.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
+	fl.BoolVar(&f.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
 }
 
 // oneProcedure checks the arguments of run.
@@ -117,6 +118,9 @@ func (a *app) run(ctx context.Context, name string, f runFlags, dry, fresh bool)
 		return err
 	}
 	defer s.close()
+	if err := s.box(ctx, f.Unsandboxed); err != nil {
+		return err
+	}
 	if err := s.mayStart(ctx, fresh); errors.Is(err, errResumeInstead) {
 		return a.resume(ctx, name, f)
 	} else if err != nil {
@@ -215,9 +219,6 @@ func (s *session) preamble(plan engine.Plan) {
 	}
 	s.warnInert()
 	s.warnFixedStrategy(&plan.Policy)
-	if plan.Safety != "permissive" {
-		s.a.say("Note: safety level %s: limits on cost and calls hold; this version does not confine what the agent may touch (docs/limits.md).", plan.Safety)
-	}
 }
 
 // mayStart refuses a second start, and asks before an earlier run that could

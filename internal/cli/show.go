@@ -27,6 +27,8 @@ type document struct {
 	TokensIn      int64    `json:"tokens_in"`
 	TokensOut     int64    `json:"tokens_out"`
 	Question      any      `json:"question,omitempty"`
+	// Sandbox is the level, and what the operating system enforces of it.
+	Sandbox string `json:"sandbox,omitempty"`
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -70,12 +72,26 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	} else {
 		a.result(", cost unknown")
 	}
+	if box := sandboxOf(r); box != "" {
+		a.result("\nSandbox %s", box)
+	}
 	a.result("\n\n")
 	a.showIterations(records)
 	if state.Question != nil && !state.Status.Active() {
 		a.printQuestion(r.ID, state.Status, state.Question, "", false)
 	}
 	return nil
+}
+
+// sandboxOf is what was enforced in the run's last session.
+func sandboxOf(r sqlite.Run) string {
+	var setup struct {
+		Sandbox string `json:"sandbox"`
+	}
+	if json.Unmarshal(r.Setup, &setup) != nil {
+		return ""
+	}
+	return setup.Sandbox
 }
 
 func (a *app) showIterations(records []loop.Record) {
@@ -134,7 +150,7 @@ func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.
 		listed: l, Iterations: []shown{}, Success: r.Status == string(loop.Completed), Elapsed: seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}
-	d.StartedAt = d.StartedAt.UTC()
+	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), sandboxOf(r)
 	if r.CostKnown {
 		cost := float64(r.Cost) / 1e6
 		d.CostUSD = &cost

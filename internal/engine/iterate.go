@@ -164,7 +164,7 @@ func (d *Driver) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		ID: call.id, Files: call.files, Args: start.Args, Dir: d.plan.Root,
 		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Tools: a.toolsCount()},
-		Guards: a.guards(d.plan.Guards),
+		Guards: a.guards(d.plan.Guards), Box: d.agentBox(c.Agent, state, call),
 	}
 	return job, start.Warm, nil
 }
@@ -194,12 +194,13 @@ func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.A
 
 // environ is what a child inherits, with pawl's marks.
 func (d *Driver) environ(iteration int, add, unset []string) []string {
-	env := make([]string, 0, len(d.plan.Environ)+len(add)+2)
+	env := make([]string, 0, len(d.plan.Environ)+len(add)+len(d.caches())+2)
 	for _, kv := range d.plan.Environ {
 		if !named(kv, unset) {
 			env = append(env, kv)
 		}
 	}
+	env = append(env, d.caches()...)
 	env = append(env, add...)
 	return append(env, "PAWL_RUN="+d.id, "PAWL_ITERATION="+strconv.Itoa(iteration))
 }
@@ -238,6 +239,7 @@ func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res su
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
 	r.Failure = d.agentFailure(r, res)
+	nameRefusals(r.Failure, b.Job.Box, agentOutput(res))
 	after, cancel := context.WithTimeout(hard, aftermath)
 	defer cancel()
 	d.snapshot(after, s, r, b)

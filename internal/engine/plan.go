@@ -24,6 +24,10 @@ type Plan struct {
 	Gates   []gate.Spec
 	Protect gate.Protect
 	Safety  string
+	// Box is what agents and gates are held to; nil is nothing.
+	Box *Box
+	// Sandbox says for reports what is enforced.
+	Sandbox string
 	// Prices let a cost limit work for programs that report tokens only.
 	Prices agent.Prices
 	// Guards end an agent that runs in circles; MaxTurns and MaxOutput bound

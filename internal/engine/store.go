@@ -18,6 +18,8 @@ import (
 // outlives the code: fields can be added, but names must not change.
 type setup struct {
 	Flags json.RawMessage `json:"flags,omitempty"`
+	// Sandbox says what is enforced by the operating system.
+	Sandbox string `json:"sandbox,omitempty"`
 	// Base is the tree and Guarded git's hooks and configuration that
 	// tampering is measured against.
 	Base    string                 `json:"base,omitempty"`
@@ -39,7 +41,7 @@ type unsaved struct {
 // start.
 func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
-	d.setup.Flags = d.plan.Flags
+	d.setup.Flags, d.setup.Sandbox = d.plan.Flags, d.plan.Sandbox
 	if d.o.Store == nil {
 		return nil
 	}

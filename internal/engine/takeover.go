@@ -95,6 +95,9 @@ func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
 	if len(d.plan.Flags) > 0 {
 		d.setup.Flags = d.plan.Flags
 	}
+	if d.plan.Sandbox != "" {
+		d.setup.Sandbox = d.plan.Sandbox
+	}
 	d.become(s)
 	d.n, d.from, d.fresh = run.N, run.Status, true
 	return nil

@@ -72,6 +72,7 @@ func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	}
 	if rep.Failure != nil {
 		r.Failure = rep.Failure
+		nameRefusals(r.Failure, d.gateBox(), d.redOutput(c, rep))
 		r.Flagged = d.flagged(c, rep)
 	}
 	return true
@@ -139,7 +140,7 @@ func (d *Driver) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}
 	return d.runJob(ctx, supervisor.Job{
 		ID: fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()), Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: d.plan.Root, Env: d.environ(c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout},
+		Dir: d.plan.Root, Env: d.environ(c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: d.gateBox(),
 	}, nil)
 }
 
@@ -148,13 +149,21 @@ const maxFlaggedOutput = 1 << 20
 
 // flagged are the files that the red gate's output names.
 func (d *Driver) flagged(c loop.Command, rep gate.Report) []string {
+	if out := d.redOutput(c, rep); out != "" {
+		return loop.FlaggedFiles(out)
+	}
+	return nil
+}
+
+// redOutput is the end of what the red gate printed.
+func (d *Driver) redOutput(c loop.Command, rep gate.Report) string {
 	p := d.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
-			return loop.FlaggedFiles(ending(p.gate(i)+".out", maxFlaggedOutput))
+			return ending(p.gate(i)+".out", maxFlaggedOutput)
 		}
 	}
-	return nil
+	return ""
 }
 
 // ending is the last bytes of a file, as many as it has; "" when it cannot be read.

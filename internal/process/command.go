@@ -20,6 +20,10 @@ type Command struct {
 	// Stdin, Stdout and Stderr become 0, 1 and 2; nil is the null device.
 	Stdin, Stdout, Stderr *os.File
 	Extra                 []*os.File // become 3, 4, …
+	// Path is the program when it is not to be looked up by Args[0].
+	Path string
+	// Sys are further attributes of the process; it leads a session anyway.
+	Sys *syscall.SysProcAttr
 }
 
 // StartError says why a process could not be started. Code is what a shell
@@ -76,6 +80,11 @@ func (c Command) prepare() (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
+	var sys syscall.SysProcAttr
+	if c.Sys != nil {
+		sys = *c.Sys
+	}
+	sys.Setsid = true
 	null, err := nullDevice()
 	if err != nil {
 		return prepared{}, &StartError{Code: -1, Message: fmt.Sprintf("cannot start %s: %v", c.Args[0], err)}
@@ -87,13 +96,29 @@ func (c Command) prepare() (prepared, error) {
 		}
 	}
 	return prepared{
-		path: path, env: env, files: files, sys: &syscall.SysProcAttr{Setsid: true},
+		path: path, env: env, files: files, sys: &sys,
 	}, nil
 }
+
+// Resolve returns the program that a start of c would execute. The error is a
+// *StartError.
+func (c Command) Resolve() (string, error) {
+	if len(c.Args) == 0 || c.Args[0] == "" {
+		return "", &StartError{Code: 127, Message: "cannot start a process: the command is empty"}
+	}
+	return c.look(lastWins(c.Env))
+}
+
+// Explain makes a *StartError of the system's error when path, which Resolve
+// returned, could not be executed.
+func (c Command) Explain(path string, err error) error { return c.explain(path, err) }
 
 // look finds the program. Relative entries of PATH are skipped, so that a
 // file of the repository never stands in for a program of the system.
 func (c Command) look(env []string) (string, error) {
+	if c.Path != "" {
+		return c.Path, nil
+	}
 	name := c.Args[0]
 	if strings.ContainsRune(name, '/') {
 		if filepath.IsAbs(name) || c.Dir == "" {

@@ -43,6 +43,7 @@ type task struct {
 	hurry  context.Context // done: no grace
 	rush   context.CancelFunc
 	seen   atomic.Int64
+	box    box
 	logf   func(format string, args ...any)
 }
 
@@ -106,6 +107,7 @@ func (t *task) perform(r *Result) error {
 		return err
 	}
 	child, err := t.launch(o)
+	defer t.leaveBox()
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (t *task) launch(o *output) (*process.Child, error) {
 		o.ends = append(o.ends, errR)
 		c.Stderr = errW
 	}
-	child, err := t.reaper.Start(c)
+	child, err := t.startIn(c)
 	if err != nil {
 		o.close()
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
 // Limits bound one job. A zero duration or amount is no limit, except Output.
@@ -50,6 +51,8 @@ type Job struct {
 	Limits Limits `json:"limits"`
 	// Guards end an agent that runs in circles.
 	Guards agent.Guards `json:"guards,omitzero"`
+	// Box is what the operating system holds the job to; nil is nothing.
+	Box *sandbox.Policy `json:"box,omitempty"`
 }
 
 // Result is how a job ended.

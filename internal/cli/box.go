@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+)
+
+// box decides what the operating system holds the run to, and says what it
+// cannot.
+func (s *session) box(ctx context.Context, unsandboxed bool) error {
+	var offer sandbox.Offer
+	if s.plan.Safety != sandbox.Permissive && !unsandboxed {
+		offer = sandbox.Probe(ctx)
+	}
+	v := sandbox.Judge(s.plan.Safety, offer, unsandboxed)
+	if v.Refused != "" {
+		return usage("cannot run at the level %s: %s", s.plan.Safety, v.Refused).
+			hint("See what this machine can enforce: pawl doctor").
+			hint("Run without a sandbox, which every report then says: --unsandboxed")
+	}
+	s.plan.Sandbox = s.plan.Safety + ": " + v.Enforced
+	if unsandboxed {
+		s.a.say("Warning: no sandbox (--unsandboxed): what the agent may touch is not confined.")
+	}
+	for _, gap := range v.Gaps {
+		s.a.say("Note: safety level %s: %s.", s.plan.Safety, gap)
+	}
+	if v.Boxed {
+		s.plan.Box = s.policies(v)
+	}
+	return nil
+}
+
+// policies are the boxes of the run's agents and gates.
+func (s *session) policies(v sandbox.Verdict) *engine.Box {
+	home, limits, level := s.a.getenv("HOME"), sandbox.DefaultLimits(), s.plan.Safety
+	place := sandbox.Place{
+		Root: s.plan.Root, Home: home, Runtime: s.a.getenv("XDG_RUNTIME_DIR"), State: s.stateDir, Cache: filepath.Join(s.stateDir, "cache"),
+		Temp: []string{"/tmp", "/var/tmp", s.a.getenv("TMPDIR")}, Write: s.writable(), UID: os.Getuid(), Spare: []int{os.Getpid()},
+	}
+	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
+		s.a.say("Warning: cannot make the folder of the tools' caches: %v", err)
+	}
+	if s.tree != nil {
+		place.Git = []string{s.tree.Repo.Dir, s.tree.Repo.Common}
+	}
+	secret := socketPaths(s.a.getenv("DOCKER_HOST"), s.a.getenv("SSH_AUTH_SOCK"), s.a.getenv("CONTAINER_HOST"))
+	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(s.plan.Environ, home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
+	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, s.a.getenv))
+	box.Gates = place.Policy(level, v, limits, nil, nil)
+	for name, ag := range s.plan.Agents {
+		program, own := s.ownFolders(name, ag, home)
+		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, s.a.getenv))
+		box.Agents[name] = place.Policy(level, v, limits, own, nil)
+	}
+	return box
+}
+
+// ownFolders are the agent's program and where it keeps what is the user's;
+// folders that are not there yet are made, since the program may not.
+func (s *session) ownFolders(name string, ag engine.Agent, home string) (program string, own []string) {
+	start, err := ag.Adapter.Start(agent.Invocation{
+		PromptFile: os.DevNull, Dir: s.plan.Root, Safety: s.plan.Safety, Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
+		StateDir: filepath.Join(s.stateDir, "agents", name),
+	})
+	if err != nil {
+		return "", nil // it says so when it is to work
+	}
+	getenv := func(variable string) string {
+		for _, kv := range slices.Backward(start.Env) {
+			if v, ok := strings.CutPrefix(kv, variable+"="); ok {
+				return v
+			}
+		}
+		return s.a.getenv(variable)
+	}
+	program = agents.Program(name, start.Parser, start.Args)
+	own = agents.Folders(program, home, getenv)
+	for _, dir := range own {
+		if filepath.Ext(filepath.Base(dir)[1:]) == "" {
+			_ = os.MkdirAll(dir, 0o700) // without it the program says what it misses
+		}
+	}
+	return program, own
+}
+
+// writable are the folders of safety.write.
+func (s *session) writable() []string {
+	out := slices.Clone(s.a.writes)
+	for _, path := range s.c.Safety.Write {
+		if _, err := os.Stat(string(path)); err != nil {
+			s.a.say("Warning: safety.write: %s is not there, so it cannot be written; make it first", path)
+			continue
+		}
+		out = append(out, string(path))
+	}
+	return out
+}
+
+// socketPaths are the paths in addresses of sockets.
+func socketPaths(addresses ...string) []string {
+	var out []string
+	for _, a := range addresses {
+		if path := strings.TrimPrefix(a, "unix://"); filepath.IsAbs(path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}

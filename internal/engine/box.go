@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+)
+
+// Box is what the operating system holds the run's processes to.
+type Box struct {
+	Gates  sandbox.Policy
+	Agents map[string]sandbox.Policy
+	// Caches are the variables that keep the tools' caches where they may be
+	// written, K=V.
+	Caches []string
+}
+
+// agentBox is the box of an agent: its own folder of state may be written, and
+// its prompt read, although both are in pawl's folder. One that shall change
+// nothing cannot write the workspace.
+func (d *Driver) agentBox(name, state string, call agentCall) *sandbox.Policy {
+	if d.plan.Box == nil {
+		return nil
+	}
+	p := d.plan.Box.Agents[name]
+	p.Write = append(slices.Clone(p.Write), state)
+	p.Show = append(slices.Clone(p.Show), call.prompt)
+	if call.readOnly {
+		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == d.plan.Root })
+		p.Keep = append(slices.Clone(p.Keep), d.plan.Root)
+	}
+	return &p
+}
+
+func (d *Driver) gateBox() *sandbox.Policy {
+	if d.plan.Box == nil {
+		return nil
+	}
+	p := d.plan.Box.Gates
+	return &p
+}
+
+// caches are the variables of the tools' caches.
+func (d *Driver) caches() []string {
+	if d.plan.Box == nil {
+		return nil
+	}
+	return d.plan.Box.Caches
+}
+
+// nameRefusals adds to a failure what the box refused, so that the next
+// attempt, and the person, know why the system said no.
+func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string) {
+	if f == nil || p == nil {
+		return
+	}
+	lines := sandbox.Refused(*p, output)
+	if len(lines) == 0 {
+		return
+	}
+	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s)", p.Level)
+	f.Items = append(slices.Clone(f.Items), failure.Item{
+		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
+	})
+	f.Actions = append(slices.Clone(f.Actions),
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with safety.write.")
+}

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main is the hidden command: it enters the box that [Prepare] described and
+// becomes the command. It returns only when that fails.
+func Main(_ []string, stderr io.Writer, env []string) int {
+	// Rights, filters and rules are those of a thread; the thread that has them
+	// must be the one that executes.
+	runtime.LockOSThread()
+	o, err := readOrder(os.NewFile(policyFD, "policy"))
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "pawl: %v\n", err)
+		return 1
+	}
+	unix.CloseOnExec(policyFD)
+	unix.CloseOnExec(statusFD)
+	if err := enter(o); err != nil {
+		tell(failure{Message: err.Error()})
+		return 1
+	}
+	if o.Probe {
+		return 0
+	}
+	err = syscall.Exec(o.Path, o.Args, env)
+	code := syscall.EINVAL
+	_ = errors.As(err, &code)
+	tell(failure{Message: err.Error(), Errno: int(code)})
+	return 1
+}
+
+// tell reports to who started this.
+func tell(f failure) {
+	data, err := json.Marshal(f)
+	if err == nil {
+		_, _ = unix.Write(statusFD, data)
+	}
+}
+
+// enter restricts the calling thread. What needs rights comes first.
+func enter(o order) error {
+	p := o.Policy
+	if err := join(o.Groups); err != nil {
+		return err
+	}
+	preferAsVictim()
+	if err := setLimits(p.Limits, p.Means); err != nil {
+		return err
+	}
+	if p.Closed {
+		if err := openLoopback(); err != nil {
+			return err
+		}
+	}
+	p = resolve(p)
+	if p.Means.Mounts {
+		if err := mountAll(layout(p)); err != nil {
+			return err
+		}
+		if err := newTerminals(); err != nil {
+			return err
+		}
+	}
+	// The working folder of before is the original, below what was mounted.
+	if o.Dir != "" {
+		if err := os.Chdir(o.Dir); err != nil {
+			return fmt.Errorf("its working folder cannot be entered: %w", err)
+		}
+	}
+	if err := dropRights(p.Means); err != nil {
+		return err
+	}
+	if p.Means.Landlock > 0 {
+		if err := landlock(p); err != nil {
+			return err
+		}
+	}
+	if p.Means.Seccomp {
+		return seccomp(filterFor(p))
+	}
+	return nil
+}
+
+// resolve follows symbolic links and leaves out what is not there.
+func resolve(p Policy) Policy {
+	for _, list := range []*[]string{&p.Write, &p.Keep, &p.Hide, &p.Show} {
+		var out []string
+		for _, path := range *list {
+			if found, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(found) {
+				out = append(out, found)
+			}
+		}
+		*list = out
+	}
+	var binds []Bind
+	for _, b := range p.Binds {
+		if to, err := filepath.EvalSymlinks(b.To); err == nil {
+			binds = append(binds, Bind{From: b.From, To: to})
+		}
+	}
+	p.Binds = binds
+	if p.Means.Mounts && os.Geteuid() == 0 {
+		p.Hide = append(p.Hide, disks()...)
+	}
+	return p
+}
+
+// disks are the devices by which root could read and write what is kept from
+// it otherwise.
+func disks() []string {
+	out := []string{"/dev/mem", "/dev/kmem", "/dev/port"}
+	entries, _ := os.ReadDir("/dev")
+	for _, e := range entries {
+		if e.Type()&os.ModeDevice != 0 && e.Type()&os.ModeCharDevice == 0 {
+			out = append(out, "/dev/"+e.Name())
+		}
+	}
+	return out
+}

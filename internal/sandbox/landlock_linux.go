@@ -1,0 +1,176 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What Landlock can be told to keep, by the ABI that knows it.
+const (
+	accessWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+	accessRead = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	// accessFile is what a rule for a file may say.
+	accessFile = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+
+	landlockRefer    = 2
+	landlockTruncate = 3
+)
+
+// devices may be written by every box.
+var devices = []string{
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+}
+
+// landlockABI is the version of Landlock; 0 when there is none.
+func landlockABI() int {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(abi) //nolint:gosec // a small number
+}
+
+// landlock restricts the calling thread, and what it executes. Without mounts
+// it also keeps what is hidden from being read. Paths are resolved and exist.
+func landlock(p Policy) error {
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: accessWrite}
+	if p.Means.Landlock >= landlockRefer {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if p.Means.Landlock >= landlockTruncate {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if p.Means.Landlock >= landlockScopes {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	hide := hideable(p)
+	if len(hide) > 0 {
+		attr.Handled_access_fs |= accessRead
+	}
+	ruleset, err := newRuleset(attr, p.Means.Landlock)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(ruleset) }()
+	for _, path := range slices.Concat(p.Write, targets(p.Binds), devices) {
+		if err := allow(ruleset, path, attr.Handled_access_fs); err != nil {
+			return err
+		}
+	}
+	if len(hide) > 0 {
+		if err := allowReading(ruleset, hide, p.Show); err != nil {
+			return err
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
+		return fmt.Errorf("cannot restrict itself with Landlock: %w", errno)
+	}
+	return nil
+}
+
+// hideable is what Landlock has to keep from being read: nothing when mounts
+// do it. What lies in a writable folder cannot be hidden: the rule for the
+// folder counts for all in it.
+func hideable(p Policy) []string {
+	if p.Means.Mounts {
+		return nil
+	}
+	var out []string
+	for _, path := range p.Hide {
+		if !slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) }) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+func targets(binds []Bind) []string {
+	var out []string
+	for _, b := range binds {
+		out = append(out, b.To)
+	}
+	return out
+}
+
+// newRuleset makes a ruleset. The attribute's size tells the kernel which
+// fields there are; older kernels refuse a longer one.
+func newRuleset(attr unix.LandlockRulesetAttr, abi int) (int, error) {
+	size := unsafe.Offsetof(attr.Handled_access_net)
+	if abi >= landlockScopes {
+		size = unsafe.Offsetof(attr.Quiet_access_fs)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
+	if errno != 0 {
+		return -1, fmt.Errorf("cannot make Landlock rules: %w", errno)
+	}
+	return int(fd), nil //nolint:gosec // a descriptor fits
+}
+
+// allow adds a rule for path and what is below it. A path that is not there
+// needs none.
+func allow(ruleset int, path string, access uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot allow %s: %w", path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("cannot allow %s: %w", path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= accessFile
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}                                                                                    //nolint:gosec // a descriptor fits
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 { //nolint:gosec // a descriptor fits
+		return fmt.Errorf("cannot allow %s: %w", path, errno)
+	}
+	return nil
+}
+
+// allowReading lets everything be read but what is hidden. Landlock knows no
+// exceptions, so the neighbours of what is hidden are allowed one by one;
+// names can be listed everywhere.
+func allowReading(ruleset int, hide, show []string) error {
+	if err := allow(ruleset, "/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+		return err
+	}
+	for _, path := range slices.Concat(visible("/", hide), show) {
+		if err := allow(ruleset, path, accessRead); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visible are the entries below dir that hold nothing hidden and are not hidden.
+func visible(dir string, hide []string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case slices.ContainsFunc(hide, func(h string) bool { return within(h, path) }):
+		case holds(path, hide):
+			out = append(out, visible(path, hide)...)
+		default:
+			out = append(out, path)
+		}
+	}
+	return out
+}

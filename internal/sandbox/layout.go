@@ -1,0 +1,112 @@
+package sandbox
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sort of a placement.
+type sort int
+
+const (
+	writable sort = iota // the original, writable
+	readable             // the original, read-only
+	hidden               // nothing
+	bound                // another folder, writable
+)
+
+// placement is what a path of the box shows.
+type placement struct {
+	path string
+	sort sort
+	from string // of bound
+	made bool   // the mount point has to be made: it lies in a hidden folder
+}
+
+// layout is the placements of a policy in the order in which they are mounted,
+// a folder before what lies in it. Paths are resolved and exist. What would
+// change nothing is left out.
+func layout(p Policy) []placement {
+	byPath := map[string]placement{}
+	add := func(s sort, paths ...string) {
+		for _, path := range paths {
+			byPath[path] = placement{path: path, sort: s}
+		}
+	}
+	add(writable, p.Write...)
+	add(hidden, p.Hide...)
+	add(readable, p.Keep...)
+	add(readable, p.Show...)
+	for _, b := range p.Binds {
+		byPath[b.To] = placement{path: b.To, sort: bound, from: b.From}
+	}
+	// A folder between a writable one and what is kept in it becomes a mount
+	// of its own, so that it cannot be renamed together with what is kept.
+	for _, path := range p.Keep {
+		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+			if _, known := byPath[dir]; known {
+				break
+			}
+			if over, ok := around(byPath, dir); ok && (over.sort == writable || over.sort == bound) {
+				byPath[dir] = placement{path: dir, sort: writable}
+			}
+		}
+	}
+	all := make([]placement, 0, len(byPath))
+	for _, one := range byPath {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b placement) int {
+		return cmp.Or(strings.Count(a.path, "/")-strings.Count(b.path, "/"), strings.Compare(a.path, b.path))
+	})
+	return needed(all, byPath, p.Keep)
+}
+
+// needed leaves out what shows the same as what it lies in.
+func needed(all []placement, byPath map[string]placement, keep []string) []placement {
+	var out []placement
+	for _, one := range all {
+		over, inside := around(byPath, one.path)
+		one.made = inside && over.sort == hidden
+		switch one.sort {
+		case hidden:
+			if one.made {
+				continue
+			}
+		case writable:
+			if inside && over.sort == writable && !holds(one.path, keep) {
+				continue
+			}
+		case readable:
+			if !inside || over.sort == readable {
+				continue
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// around is the nearest placement that path lies in.
+func around(byPath map[string]placement, path string) (placement, bool) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if one, ok := byPath[dir]; ok && dir != path {
+			return one, true
+		}
+		if dir == "/" || dir == "." {
+			return placement{}, false
+		}
+	}
+}
+
+// holds is whether one of paths lies in dir.
+func holds(dir string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return within(dir, p) && p != dir })
+}
+
+// within is whether path is dir or lies in it.
+func within(dir, path string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}

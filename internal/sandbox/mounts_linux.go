@@ -1,0 +1,173 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountAll arranges the tree. The process must have a mount namespace of its
+// own and the right to mount in it.
+func mountAll(all []placement) error {
+	trees, err := cloneAll(all)
+	defer func() {
+		for _, fd := range trees {
+			_ = unix.Close(fd)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	// Everything at once: no mount is left writable, and none that is made
+	// outside from now on comes in.
+	everything := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY, Propagation: unix.MS_PRIVATE}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &everything); err != nil {
+		return fmt.Errorf("cannot make the tree read-only: %w", err)
+	}
+	empty := ""
+	var open []string // hidden folders that are still being filled
+	for _, one := range all {
+		if one.made {
+			if err := makePoint(trees[one.path], one.path); err != nil {
+				return err
+			}
+		}
+		if one.sort != hidden {
+			if err := attach(trees[one.path], one.path); err != nil {
+				return err
+			}
+			continue
+		}
+		filled := fills(one.path, all)
+		if err := hide(one.path, &empty, filled); err != nil {
+			return err
+		}
+		if filled {
+			open = append(open, one.path)
+		}
+	}
+	for _, dir := range open {
+		if err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("cannot close %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// cloneAll takes hold of the originals, before anything covers them.
+func cloneAll(all []placement) (map[string]int, error) {
+	trees := map[string]int{}
+	for _, one := range all {
+		if one.sort == hidden {
+			continue
+		}
+		from := one.path
+		if one.sort == bound {
+			from = one.from
+		}
+		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err != nil {
+			return trees, fmt.Errorf("cannot take hold of %s: %w", from, err)
+		}
+		trees[one.path] = fd
+		if one.sort != readable {
+			continue
+		}
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+			return trees, fmt.Errorf("cannot make %s read-only: %w", from, err)
+		}
+	}
+	return trees, nil
+}
+
+func attach(tree int, path string) error {
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("cannot mount %s: %w", path, err)
+	}
+	return nil
+}
+
+// fills is whether something is mounted in the hidden folder dir.
+func fills(dir string, all []placement) bool {
+	for _, one := range all {
+		if one.made && within(dir, one.path) {
+			return true
+		}
+	}
+	return false
+}
+
+// hide puts an empty folder, or the null device for anything else, over path.
+// One empty folder serves all, but for those that something is mounted in.
+func hide(path string, empty *string, own bool) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		return nil // gone meanwhile, or out of reach anyway
+	}
+	if err != nil {
+		return fmt.Errorf("cannot hide %s: %w", path, err)
+	}
+	if !info.IsDir() {
+		if err := unix.Mount(os.DevNull, path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("cannot hide %s: %w", path, err)
+		}
+		return nil
+	}
+	if !own && *empty != "" {
+		if err := unix.Mount(*empty, path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("cannot hide %s: %w", path, err)
+		}
+		return nil
+	}
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
+	if !own {
+		flags |= unix.MS_RDONLY
+	}
+	if err := unix.Mount("tmpfs", path, "tmpfs", flags, "mode=0755,size=64k,nr_inodes=512"); err != nil {
+		return fmt.Errorf("cannot hide %s: %w", path, err)
+	}
+	if !own {
+		*empty = path
+	}
+	return nil
+}
+
+// makePoint makes what tree is mounted on in a hidden folder: a folder for a
+// folder, else a file.
+func makePoint(tree int, path string) error {
+	var st unix.Stat_t
+	err := unix.Fstat(tree, &st)
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err = os.MkdirAll(path, 0o755)
+	} else if err == nil {
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = os.WriteFile(path, nil, 0o600)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make room for %s: %w", path, err)
+	}
+	return nil
+}
+
+// newTerminals gives the box terminals of its own: those of the user's windows
+// could be read and written else.
+func newTerminals() error {
+	if _, err := os.Stat("/dev/pts/ptmx"); err != nil {
+		return nil //nolint:nilerr // a machine without terminals
+	}
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"); err != nil {
+		return fmt.Errorf("cannot make terminals: %w", err)
+	}
+	if info, err := os.Lstat("/dev/ptmx"); err != nil || info.Mode()&os.ModeSymlink != 0 {
+		return nil //nolint:nilerr // a link to pts/ptmx
+	}
+	if err := unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("cannot make terminals: %w", err)
+	}
+	return nil
+}

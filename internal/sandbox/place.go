@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// Place is where a run works. Paths are absolute; empty ones are left out.
+type Place struct {
+	Root    string   // the workspace
+	Home    string   // the user's
+	Runtime string   // the user's folder of sockets (XDG_RUNTIME_DIR)
+	Temp    []string // folders for temporary files
+	State   string   // pawl's own folder of the repository, out of reach
+	Cache   string   // the tools' caches, in State
+	Git     []string // git's folders, where they are outside of Root, too
+	Write   []string // what the user adds
+	Hide    []string // further secrets: other agents' folders, sockets that variables name
+	UID     int
+	Spare   []int // pawl and what it depends on
+}
+
+// Policy is what one sort of process of the run may touch: own is what it may
+// write besides, its state folders say, and show what it may read in State.
+func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Policy {
+	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid}
+	pol.Write = present(slices.Concat([]string{p.Root, p.Cache, "/dev/shm"}, p.Temp, p.Git, p.Write, own))
+	for _, dir := range present(append([]string{filepath.Join(p.Root, ".git")}, p.Git...)) {
+		for _, name := range []string{"hooks", "config", "config.worktree"} {
+			pol.Keep = append(pol.Keep, filepath.Join(dir, name))
+		}
+	}
+	pol.Hide = present(slices.Concat([]string{p.State, p.Runtime}, p.credentials(), p.sockets(), p.Hide))
+	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(pol.Write, path) })
+	pol.Show = present(show)
+	return pol
+}
+
+// present leaves out empty and relative paths and those that are there twice.
+func present(paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		if filepath.IsAbs(path) && !slices.Contains(out, filepath.Clean(path)) {
+			out = append(out, filepath.Clean(path))
+		}
+	}
+	return out
+}
+
+// secrets are credentials of other programs, below the user's home folder.
+var secrets = []string{
+	".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".oci", ".config/doctl",
+	".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
+	".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".terraform.d/credentials.tfrc.json", ".vault-token",
+	".pgpass", ".my.cnf", ".mylogin.cnf", ".config/containers/auth.json",
+	".password-store", ".config/op", ".local/share/keyrings", ".local/share/kwalletd",
+	".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".thunderbird",
+}
+
+func (p Place) credentials() []string {
+	if !filepath.IsAbs(p.Home) {
+		return nil
+	}
+	out := make([]string, 0, len(secrets))
+	for _, name := range secrets {
+		out = append(out, filepath.Join(p.Home, name))
+	}
+	return out
+}
+
+// sockets are those of programs that would do outside what they are asked to:
+// start a container or a service, type into a terminal, sign with a key.
+func (p Place) sockets() []string {
+	uid := strconv.Itoa(p.UID)
+	return []string{
+		"/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/buildkit", "/run/libvirt", "/run/snapd.socket",
+		"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/run/incus",
+		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/user/" + uid,
+		"/tmp/tmux-" + uid, "/run/screen", "/run/tmux", "/tmp/.X11-unix",
+		filepath.Join(p.Home, ".colima"), filepath.Join(p.Home, ".lima"), filepath.Join(p.Home, ".orbstack", "run"), filepath.Join(p.Home, ".rd"),
+	}
+}

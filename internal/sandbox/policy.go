@@ -1,0 +1,65 @@
+package sandbox
+
+// Command is the hidden command of pawl that enters a box. See [Main].
+const Command = "__sandbox"
+
+// Policy is what a process and all that it starts may touch. Paths are
+// absolute; one that is not there is left out. Symbolic links are followed.
+// Of two paths that lie in each other the deeper one counts.
+type Policy struct {
+	// Level is what the policy was made for; it is shown to people only.
+	Level string `json:"level"`
+	// Write are folders and files that may be changed. All others are read-only.
+	Write []string `json:"write"`
+	// Keep are paths below Write that may not be changed after all.
+	Keep []string `json:"keep,omitempty"`
+	// Hide are folders that look empty, and files and sockets that are not there.
+	Hide []string `json:"hide,omitempty"`
+	// Show are paths below Hide that may be read.
+	Show []string `json:"show,omitempty"`
+	// Binds show one folder in the place of another, writable. They need mounts.
+	Binds []Bind `json:"binds,omitempty"`
+	// Spare are processes that may not be signalled, where the kernel does not
+	// keep all signals inside.
+	Spare []int `json:"spare,omitempty"`
+	// Closed: no network but the box's own loopback, and there the proxy.
+	Closed bool `json:"closed,omitempty"`
+	// Proxy is the unix socket that connections to ProxyPort in a closed box go to.
+	Proxy  string `json:"proxy,omitempty"`
+	Limits Limits `json:"limits"`
+	Means  Means  `json:"means"`
+}
+
+// Bind shows From at To.
+type Bind struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Limits bound what a box may use of the machine. Zero is no limit.
+type Limits struct {
+	// Processes that exist at a time, threads included. For root it holds with
+	// a control group only.
+	Processes int `json:"processes,omitempty"`
+	// FileSize is the most that one file may have, in bytes.
+	FileSize int64 `json:"file_size,omitempty"`
+	// Memory of all processes together, in bytes; with a control group only.
+	Memory int64 `json:"memory,omitempty"`
+}
+
+// Means are the mechanisms that make a box.
+type Means struct {
+	User     bool `json:"user,omitempty"`     // a user namespace
+	Mounts   bool `json:"mounts,omitempty"`   // a mount namespace
+	Net      bool `json:"net,omitempty"`      // a network namespace
+	Landlock int  `json:"landlock,omitempty"` // ABI version; 0 is none
+	Seccomp  bool `json:"seccomp,omitempty"`
+}
+
+// ProxyPort is where the proxy is in a closed box, on its loopback.
+const ProxyPort = 47128
+
+const (
+	maxProcesses = 8192
+	maxFileSize  = 64 << 30
+)

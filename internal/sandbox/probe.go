@@ -1,0 +1,152 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Offer is what a machine has to make boxes with.
+type Offer struct {
+	Means
+	System string // as runtime.GOOS
+	Root   bool   // pawl runs as root
+	Groups bool   // control groups limit processes and memory
+	// Frozen: the root file system is read-only, so nothing outside of what is
+	// writable anyway can be changed. It is so inside of another box.
+	Frozen bool
+	// Missing says for people why the namespaces cannot be had; empty when
+	// they can.
+	Missing string
+}
+
+// String lists what there is, e.g. "user, mount and network namespaces,
+// Landlock 7, seccomp".
+func (o Offer) String() string {
+	var spaces, parts []string
+	for _, s := range []struct {
+		has  bool
+		name string
+	}{{o.User, "user"}, {o.Mounts, "mount"}, {o.Net, "network"}} {
+		if s.has {
+			spaces = append(spaces, s.name)
+		}
+	}
+	switch n := len(spaces); {
+	case n == 1:
+		parts = append(parts, spaces[0]+" namespace")
+	case n > 1:
+		parts = append(parts, strings.Join(spaces[:n-1], ", ")+" and "+spaces[n-1]+" namespaces")
+	}
+	if o.Landlock > 0 {
+		parts = append(parts, fmt.Sprintf("Landlock %d", o.Landlock))
+	}
+	if o.Seccomp {
+		parts = append(parts, "seccomp")
+	}
+	if o.Groups {
+		parts = append(parts, "control groups")
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Verdict is what a level comes to on a machine.
+type Verdict struct {
+	Boxed   bool   // there is a box
+	Refused string // why the level must not run here; "" when it may
+	Means   Means  // what makes the box
+	// Gaps are sentences on what the level wants and the machine cannot enforce.
+	Gaps []string
+	// Enforced is one line for reports, e.g. "writes, secrets and signals,
+	// by a mount namespace, Landlock 7 and seccomp".
+	Enforced string
+}
+
+// The levels.
+const (
+	Permissive = "permissive"
+	Normal     = "normal"
+	Paranoid   = "paranoid"
+)
+
+// Judge says what a level comes to on a machine with that offer. unsandboxed
+// is that a person asked for no box.
+func Judge(level string, o Offer, unsandboxed bool) Verdict {
+	switch {
+	case level == Permissive:
+		return Verdict{Enforced: "nothing: the level is permissive"}
+	case unsandboxed:
+		return Verdict{Enforced: "nothing: --unsandboxed"}
+	case level == Paranoid:
+		return judgeParanoid(o)
+	}
+	return judgeNormal(o)
+}
+
+func judgeParanoid(o Offer) Verdict {
+	v := Verdict{Boxed: true, Means: o.Means}
+	switch {
+	case o.System != "linux":
+		v = Verdict{Refused: "pawl cannot enforce the level paranoid on " + o.System}
+	case !o.Mounts || !o.Net:
+		v = Verdict{Refused: "the level paranoid needs a mount and a network namespace, and this machine gives none" + because(o)}
+	case !o.Seccomp:
+		v = Verdict{Refused: "the level paranoid needs seccomp, which this kernel does not have"}
+	default:
+		v.Gaps = gaps(o)
+		v.Enforced = "writes, secrets, signals and network, by " + o.String()
+	}
+	return v
+}
+
+func judgeNormal(o Offer) Verdict {
+	none := Verdict{Enforced: "nothing: this machine cannot"}
+	switch {
+	case o.System != "linux":
+		none.Gaps = []string{"on " + o.System + " pawl cannot confine what an agent may write or read; limits on cost, calls and time hold"}
+		return none
+	case o.Mounts:
+		m := o.Means
+		m.Net = false
+		if m.Landlock == 1 {
+			m.Landlock = 0 // it would refuse renames between folders, and adds little to mounts
+		}
+		return Verdict{Boxed: true, Means: m, Gaps: gaps(o), Enforced: "writes, secrets and signals, by " + Offer{Means: m, Groups: o.Groups}.String()}
+	case o.Root && !o.Frozen:
+		return Verdict{Refused: "pawl runs as root and cannot have a mount namespace" + because(o) +
+			": without one root could change mode, owner and times of every file"}
+	case o.Landlock == 0:
+		none.Gaps = []string{"neither a mount namespace nor Landlock can be had" + because(o) + ": what an agent may write or read is not confined"}
+		return none
+	}
+	m := Means{Landlock: o.Landlock, Seccomp: o.Seccomp}
+	v := Verdict{Boxed: true, Means: m, Gaps: gaps(o), Enforced: "writes and secrets, by " + Offer{Means: m, Groups: o.Groups}.String()}
+	v.Gaps = append([]string{"without a mount namespace" + because(o) +
+		" mode, owner and times of your own files outside can be changed, sockets of other programs can be reached, and git's hooks and configuration are watched, not locked"}, v.Gaps...)
+	if m.Landlock == 1 {
+		v.Gaps = append(v.Gaps, "this kernel's Landlock refuses to rename a file from one folder to another; programs that do not copy instead will fail")
+	}
+	return v
+}
+
+func because(o Offer) string {
+	if o.Missing == "" {
+		return ""
+	}
+	return " (" + o.Missing + ")"
+}
+
+// gaps are the smaller things that a machine cannot enforce.
+func gaps(o Offer) []string {
+	var out []string
+	if o.Landlock < landlockScopes && !o.Seccomp {
+		out = append(out, "a process may signal pawl and other processes of yours: the kernel has neither Landlock 6 nor seccomp")
+	}
+	return out
+}
+
+// landlockScopes is the ABI from which Landlock keeps signals and abstract
+// sockets inside.
+const landlockScopes = 6

@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+// Probe finds out what this machine offers, by making a box and ending it.
+// The process must be pawl, or answer to [Command] like it.
+func Probe(ctx context.Context) Offer {
+	o := Offer{System: "linux", Root: os.Geteuid() == 0, Frozen: frozen()}
+	o.Landlock, o.Seccomp = landlockABI(), hasSeccomp()
+	o.Groups = groupsWork()
+	tries := []Means{{User: true, Mounts: true, Net: true}, {User: true, Mounts: true}}
+	if o.Root {
+		tries = append(tries, Means{Mounts: true, Net: true}, Means{Mounts: true})
+	}
+	for _, m := range tries {
+		why := try(ctx, m)
+		if why == "" {
+			o.User, o.Mounts, o.Net, o.Missing = m.User, m.Mounts, m.Net, ""
+			break
+		}
+		if o.Missing == "" {
+			o.Missing = why
+		}
+	}
+	if !o.Mounts {
+		o.Missing = strings.TrimSpace(o.Missing + restricted())
+	}
+	return o
+}
+
+// try makes a box with these means and says why it could not; "" when it could.
+func try(ctx context.Context, m Means) string {
+	p := Policy{Write: []string{"/tmp"}, Hide: []string{"/var/empty"}, Means: m, Closed: m.Net}
+	c, e, err := prepare(process.Command{Args: []string{"probe"}, Env: os.Environ()}, order{Policy: p, Dir: "/", Probe: true})
+	if err != nil {
+		return err.Error()
+	}
+	defer e.Close()
+	child, err := process.StartDetached(c)
+	if err != nil {
+		return strings.TrimPrefix(err.Error(), "cannot start "+c.Args[0]+": ")
+	}
+	err = e.Wait()
+	if e.Listener != nil {
+		_ = e.Listener.Close()
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+	case <-time.After(enterBound):
+	}
+	if err != nil {
+		return strings.TrimPrefix(err.Error(), "cannot start probe: no sandbox: ")
+	}
+	return ""
+}
+
+// frozen is whether the root file system is mounted read-only.
+func frozen() bool {
+	var st unix.Statfs_t
+	return unix.Statfs("/", &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// restricted names what commonly forbids user namespaces.
+func restricted() string {
+	data, err := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	if err == nil && strings.TrimSpace(string(data)) == "1" {
+		return "; AppArmor restricts user namespaces: kernel.apparmor_restrict_unprivileged_userns"
+	}
+	return ""
+}

@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A filter is a list of checks of the system call at hand; what none of them
+// refuses is allowed.
+
+// refusal is what a refused call returns.
+const refusal = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+
+// Offsets in the data that a filter sees.
+const (
+	dataNumber   = 0
+	dataArch     = 4
+	dataArgument = 16 // 8 bytes each, the low half first
+)
+
+type filter []unix.SockFilter
+
+func (f *filter) add(code uint16, k uint32, yes, no uint8) {
+	*f = append(*f, unix.SockFilter{Code: code, Jt: yes, Jf: no, K: k})
+}
+
+func (f *filter) load(offset uint32) { f.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset, 0, 0) }
+
+func (f *filter) give(action uint32) { f.add(unix.BPF_RET|unix.BPF_K, action, 0, 0) }
+
+// refuse refuses a call whatever its arguments.
+func (f *filter) refuse(numbers ...uint32) {
+	for _, n := range numbers {
+		f.load(dataNumber)
+		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, n, 0, 1)
+		f.give(refusal)
+	}
+}
+
+// refuseWith refuses a call when the low half of an argument is one of values.
+func (f *filter) refuseWith(number uint32, argument uint32, values ...uint32) {
+	f.load(dataNumber)
+	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, uint8(1+2*len(values))) //nolint:gosec // a handful
+	f.load(dataArgument + 8*argument)
+	for _, v := range values {
+		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, v, 0, 1)
+		f.give(refusal)
+	}
+}
+
+// refuseBut refuses a call unless the low half of an argument is one of values.
+func (f *filter) refuseBut(number uint32, argument uint32, values ...uint32) {
+	n := uint8(len(values)) //nolint:gosec // a handful
+	f.load(dataNumber)
+	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, n+2)
+	f.load(dataArgument + 8*argument)
+	for i, v := range values {
+		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, v, n-uint8(i), 0) //nolint:gosec // a handful
+	}
+	f.give(refusal)
+}
+
+// filterFor is the filter of a policy.
+func filterFor(p Policy) filter {
+	var f filter
+	// Calls of another architecture have other numbers. Closed, they are all
+	// refused; else only what keeps to files is at stake, which holds for them too.
+	f.load(dataArch)
+	if p.Closed {
+		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0)
+		f.give(refusal)
+	} else {
+		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0)
+		f.give(unix.SECCOMP_RET_ALLOW)
+	}
+	if otherNumbers != 0 {
+		f.load(dataNumber)
+		f.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, otherNumbers, 0, 1)
+		f.give(refusal)
+	}
+	// Keyrings are of the user, whatever the namespace. TIOCSTI types into a
+	// terminal, TIOCLINUX into a console.
+	f.refuse(unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL)
+	f.refuseWith(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX)
+	if p.Means.Landlock < landlockScopes {
+		f.spare(p.Spare)
+	}
+	if p.Closed {
+		// What a network namespace does not keep in: vsock reaches the host,
+		// packet and others have no use here. io_uring opens sockets unseen.
+		f.refuse(unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER)
+		f.refuseBut(unix.SYS_SOCKET, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
+		f.refuseBut(unix.SYS_SOCKETPAIR, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
+	}
+	f.give(unix.SECCOMP_RET_ALLOW)
+	return f
+}
+
+// spare refuses to signal some processes and their groups, and everything at
+// once.
+func (f *filter) spare(pids []int) {
+	values := []uint32{^uint32(0)} // kill(-1)
+	for _, pid := range pids {
+		values = append(values, uint32(pid), uint32(-pid)) //nolint:gosec // pids are small; their negatives wrap as the kernel's do
+	}
+	for _, n := range []uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN} {
+		f.refuseWith(n, 0, values...)
+	}
+}
+
+// seccomp installs the filter on the calling thread; it must have no_new_privs.
+func seccomp(f filter) error {
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]} //nolint:gosec // a few dozen
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return fmt.Errorf("cannot install a seccomp filter: %w", errno)
+	}
+	return nil
+}
+
+// hasSeccomp asks the kernel whether a filter may refuse calls.
+func hasSeccomp() bool {
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return errno == 0 && auditArch != 0
+}

@@ -1,0 +1,143 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+// Descriptors of the hidden command.
+const (
+	policyFD = 3 // order, as JSON
+	statusFD = 4 // a socket: the listener, then a failure; it closes with the execve
+)
+
+// enterBound is how long it may take to enter a box.
+const enterBound = 20 * time.Second
+
+// order is what the hidden command is told.
+type order struct {
+	Policy Policy   `json:"policy"`
+	Path   string   `json:"path"`
+	Args   []string `json:"args"`
+	Dir    string   `json:"dir"`
+	Groups []string `json:"groups,omitempty"` // files that a process joins a control group by
+	Probe  bool     `json:"probe,omitempty"`  // enter, and end well
+}
+
+// failure is what the hidden command says when it does not become the command.
+type failure struct {
+	Message string `json:"message"`
+	// Errno is set when the box is entered and the command could not be executed.
+	Errno int `json:"errno,omitempty"`
+}
+
+// Entry is a box that is being entered. Close must be called.
+type Entry struct {
+	// Listener accepts the connections to ProxyPort of a closed box, after
+	// Wait; nil in an open one. It is the caller's to close.
+	Listener net.Listener
+
+	command process.Command
+	path    string
+	status  *os.File
+	theirs  []*os.File
+	group   *group
+}
+
+// Prepare returns c so that it starts in a box. Extra descriptors of c are not
+// passed on. After the start call Started and Wait, and Close when the
+// command and all that it started have ended.
+func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
+	path, err := c.Resolve()
+	if err != nil {
+		return c, nil, err
+	}
+	return prepare(c, order{Policy: p, Path: path, Args: c.Args, Dir: c.Dir})
+}
+
+func prepare(c process.Command, o order) (process.Command, *Entry, error) {
+	e := &Entry{command: c, path: o.Path}
+	e.group = newGroup(o.Policy.Limits)
+	o.Groups = e.group.joins()
+	order, err := orderFile(o)
+	if err != nil {
+		e.Close()
+		return c, nil, err
+	}
+	e.theirs = append(e.theirs, order)
+	ours, theirs, err := socketPair()
+	if err != nil {
+		e.Close()
+		return c, nil, err
+	}
+	e.status, e.theirs = ours, append(e.theirs, theirs)
+	box := process.Command{
+		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: c.Env,
+		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Extra: e.theirs, Sys: attributes(o.Policy.Means),
+	}
+	return box, e, nil
+}
+
+// Started gives up what belongs to the process, which has been started or not.
+func (e *Entry) Started() {
+	for _, f := range e.theirs {
+		_ = f.Close()
+	}
+	e.theirs = nil
+}
+
+// Wait waits until the command runs. The error is a *process.StartError and
+// means that it does not: the process ends by itself.
+func (e *Entry) Wait() error {
+	e.Started()
+	_ = e.status.SetReadDeadline(time.Now().Add(enterBound))
+	said, listener, err := readStatus(e.status)
+	e.Listener = listener
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return e.fail("its sandbox was not ready after %v", enterBound)
+	case err != nil:
+		return e.fail("%v", err)
+	case len(bytes.TrimSpace(said)) == 0:
+		return nil
+	}
+	var f failure
+	if err := json.Unmarshal(said, &f); err != nil {
+		return e.fail("its sandbox said %q", said)
+	}
+	if f.Errno != 0 {
+		return e.command.Explain(e.path, errno(f.Errno))
+	}
+	return e.fail("no sandbox: %s", f.Message)
+}
+
+func (e *Entry) fail(format string, args ...any) error {
+	return &process.StartError{Code: -1, Message: "cannot start " + e.command.Args[0] + ": " + fmt.Sprintf(format, args...)}
+}
+
+// Close releases what the box took. Processes that still run keep running,
+// without the control group's name.
+func (e *Entry) Close() {
+	e.Started()
+	if e.status != nil {
+		_ = e.status.Close()
+	}
+	e.group.remove()
+}
+
+// readOrder reads what the hidden command is told.
+func readOrder(r io.Reader) (order, error) {
+	var o order
+	if err := json.NewDecoder(r).Decode(&o); err != nil {
+		return o, fmt.Errorf("cannot read the order: %v; pawl starts this command itself", err)
+	}
+	return o, nil
+}
