@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -89,6 +92,10 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 	if own.IdleTimeout != nil {
 		ag.Idle = own.IdleTimeout.Std()
 	}
+	var err error
+	if ag.Endpoints, err = pl.endpoints(name, own, ag.Env); err != nil {
+		return ag, err
+	}
 	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
 		ag.Adapter = builtin
 		return ag, nil
@@ -97,12 +104,27 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 		return ag, usage("agent %q is not known", name).
 			hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml", strings.Join(agents.Names(), ", "), name)
 	}
-	adapter, err := agents.Custom(name, own.Command, own.Output)
-	if err != nil {
+	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
 		return ag, usage("agent %q: %v", name, err)
 	}
-	ag.Adapter = adapter
 	return ag, nil
+}
+
+// endpoints is what the agent may reach at the level paranoid: what the user
+// says, else what is known of the program whose stream it speaks. A base URL
+// that only the program understands is none of the run's business.
+func (pl planner) endpoints(name string, own config.Agent, env []string) ([]string, error) {
+	for _, text := range own.Endpoints {
+		if _, err := egress.ParseEndpoint(text); err != nil {
+			return nil, usage("agent %q: %v", name, err).hint("Correct agents.%s.endpoints", name)
+		}
+	}
+	if len(own.Endpoints) > 0 {
+		return own.Endpoints, nil
+	}
+	in := agent.Invocation{Env: slices.Concat(pl.a.env, env)}
+	known := agents.Endpoints(cmp.Or(own.Output, name), func(variable string) string { return in.Value(nil, variable) })
+	return slices.DeleteFunc(known, func(text string) bool { _, err := egress.ParseEndpoint(text); return err != nil }), nil
 }
 
 // installed looks the program up before anything is started.

@@ -57,7 +57,9 @@ type Agent struct {
 	Env     map[string]string `yaml:"env" doc:"Variables added to its environment."`
 	// IdleTimeout is nil where loop.idle_timeout holds.
 	IdleTimeout *Duration `yaml:"idle_timeout" doc:"Overrides loop.idle_timeout for this agent. 0 is no limit."`
-	Isolate     bool      `yaml:"isolate" doc:"Give the agent a state folder of its own for each repository instead of the user's."`
+	// Endpoints are in the words of egress.ParseEndpoint.
+	Endpoints []string `yaml:"endpoints" doc:"What the agent may reach at the level paranoid, instead of what pawl knows of it: 'host', 'host:port', '*.suffix' or a base URL. '=ADDRESS' after it allows an address that is not public."`
+	Isolate   bool     `yaml:"isolate" doc:"Give the agent a state folder of its own for each repository instead of the user's."`
 }
 
 // Prompt is how the prompt is assembled.

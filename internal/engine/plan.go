@@ -58,6 +58,9 @@ type Agent struct {
 	Env     []string
 	Model   string
 	Isolate bool
+	// Endpoints is what the program may reach at the level paranoid, in the
+	// words of egress.ParseEndpoint.
+	Endpoints []string
 	// Idle is the user's own limit on silence; 0: the policy's, or what the
 	// program needs while it works.
 	Idle time.Duration

@@ -53,6 +53,9 @@ func Document() string {
 		if r.Idle > 0 {
 			fmt.Fprintf(&b, " It is silent for long while it works: an idle limit below %v ends good work.", minutes(r.Idle))
 		}
+		if hosts := Endpoints(r.Name, nil); len(hosts) > 0 {
+			fmt.Fprintf(&b, " It calls `%s`.", strings.Join(hosts, "`, `"))
+		}
 		b.WriteString("\n")
 		if len(r.Problems) > 0 {
 			b.WriteString("\n")
@@ -114,6 +117,14 @@ a model without a price has an unknown cost.
 `
 
 const tail = `
+## Where they call
+
+At the level paranoid an agent reaches its model's endpoint and nothing else. The hosts above are those of the programs
+without further settings; a base URL (` + "`ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL`, `GOOGLE_GEMINI_BASE_URL`" + ` and the like) takes their place, a
+region of Bedrock or Vertex names its own host, and a program that works with many providers calls those whose keys are
+set. What is written in a program's own files is not known: name it in ` + "`agents.NAME.endpoints`" + `, which takes the place of all
+this.
+
 ## Agents that run in circles
 
 Programs have loops of their own that never end: a model that takes the same turn again and again, calls that overflow
