@@ -30,7 +30,7 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 	default:
 		return nil
 	}
-	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now})
+	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: zone})
 	switch {
 	case len(errs) > 0 && said.Class != failure.Unknown:
 		said.Summary, said.Fingerprint = a.Summary, a.Fingerprint+"-"+string(said.Class)
@@ -80,4 +80,13 @@ func (d *Driver) complete(ctx context.Context, name string, b begun, res supervi
 		return value
 	}
 	return reader.Complete(ctx, getenv, endOf(res), res.Agent)
+}
+
+// zone looks a time zone up that a message names; nil is not known.
+func zone(name string) *time.Location {
+	at, err := time.LoadLocation(name)
+	if err != nil || name == "" {
+		return nil
+	}
+	return at
 }

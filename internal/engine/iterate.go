@@ -302,7 +302,7 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
-		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: d.errorsOf(r.Agent, res), Now: endOf(res),
+		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: d.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
 	})
 	return &a
 }

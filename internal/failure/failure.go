@@ -93,6 +93,9 @@ type Evidence struct {
 	// Now is the time of the failure; clock times in a message ("resets 9pm")
 	// are read in its location.
 	Now time.Time
+	// Zone knows the time zones that a message may name, by their names of the
+	// tz database; nil, and what it returns nil for, is Now's location.
+	Zone func(name string) *time.Location
 }
 
 // Item is one thing that an agent can act on.

@@ -18,29 +18,28 @@ var waitWords = sync.OnceValue(func() []*regexp.Regexp {
 		// in 2h 15m; after 37 seconds; retry-after: 60
 		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:|retry_?delay['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
 		// resets 9pm (America/New_York); try again at 1:27 PM; at Nov 21, 2026 3:04 PM
-		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:(?:on )?((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT)\)?)?`),
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:(?:on )?((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT|Z|P[SD]?T|E[SD]?T|CES?T)\b\)?)?`),
 		// 2026-11-20T18:00:00Z
 		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\D{0,20}(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)`),
+		// Retry-After: Fri, 20 Nov 2026 18:00:00 GMT
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\W[^\d,]{0,20}?\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? (\d{1,2}[ -][a-z]{3}[ -]\d{2,4} \d{2}:\d{2}:\d{2}) (?:GMT|UTC)`),
 	}
 })
 
 // waitUntil reads when msg says that a service works again. Clock times are
-// read in now's location unless msg names another; a time that is already past
-// today means tomorrow. The zero time means that msg does not say, or that
+// read in now's location unless msg names another that zone knows; a time that
+// is already past today means tomorrow. The zero time means that msg does not say, or that
 // what it says is more than waitMax ahead.
-func waitUntil(msg string, now time.Time) time.Time {
+func waitUntil(msg string, now time.Time, zone func(string) *time.Location) time.Time {
 	if now.IsZero() {
 		return time.Time{}
 	}
-	for i, read := range []func([]string, time.Time) time.Time{epoch, span, clock, stamp} {
-		// A full date holds a clock time, so it is looked for first.
-		if i == 2 {
-			if m := waitWords()[3].FindStringSubmatch(msg); m != nil {
-				if t := sensible(stamp(m, now), now); !t.IsZero() {
-					return t
-				}
-			}
-		}
+	// A full date holds digits of a span and a clock time.
+	if t := sensible(dated(msg, now), now); !t.IsZero() {
+		return t
+	}
+	in := func(m []string, now time.Time) time.Time { return clock(m, inZone(now, m[7], zone)) }
+	for i, read := range []func([]string, time.Time) time.Time{epoch, span, in, stamp} {
 		for _, m := range waitWords()[i].FindAllStringSubmatch(msg, 8) {
 			if t := sensible(read(m, now), now); !t.IsZero() {
 				return t
@@ -48,6 +47,45 @@ func waitUntil(msg string, now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// dated reads a full date: of ISO 8601, or as HTTP has it.
+func dated(msg string, now time.Time) time.Time {
+	if m := waitWords()[3].FindStringSubmatch(msg); m != nil {
+		if t := stamp(m, now); !t.IsZero() {
+			return t
+		}
+	}
+	if m := waitWords()[4].FindStringSubmatch(msg); m != nil {
+		for _, layout := range []string{"2 Jan 2006 15:04:05", "2-Jan-06 15:04:05"} {
+			if t, err := time.Parse(layout, m[1]); err == nil {
+				return t
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// abbreviations are zones that are written in short, by their first letter.
+var abbreviations = map[byte]string{'P': "America/Los_Angeles", 'E': "America/New_York", 'C': "Europe/Berlin"}
+
+// inZone is now where a message's zone is. One that nobody knows is taken for
+// the machine's own, which programs mostly name.
+func inZone(now time.Time, name string, zone func(string) *time.Location) time.Time {
+	switch {
+	case name == "":
+		return now
+	case strings.EqualFold(name, "UTC") || strings.EqualFold(name, "GMT") || strings.EqualFold(name, "Z"):
+		return now.UTC()
+	case !strings.Contains(name, "/"):
+		name = abbreviations[name[0]&^0x20]
+	}
+	if zone != nil {
+		if at := zone(name); at != nil {
+			return now.In(at)
+		}
+	}
+	return now
 }
 
 // longestRate is the longest wait that a rate, as against a quota, asks for.
@@ -136,7 +174,7 @@ var months = [...]string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug",
 
 // clock reads "9pm", "1:27 PM", "14:05", "Nov 21 9am", with a zone or without.
 func clock(m []string, now time.Time) time.Time {
-	month, day, year, hour, minute, half, zone := m[1], m[2], m[3], m[4], m[5], m[6], m[7]
+	month, day, year, hour, minute, half := m[1], m[2], m[3], m[4], m[5], m[6]
 	if half == "" && minute == "" {
 		return time.Time{} // a bare number is no time
 	}
@@ -154,16 +192,15 @@ func clock(m []string, now time.Time) time.Time {
 	if h > 23 || mins > 59 {
 		return time.Time{}
 	}
-	// The programs that name another zone name the machine's own, which is now's.
-	if zone == "UTC" || zone == "GMT" {
-		now = now.UTC()
-	}
 	if month == "" {
 		t := time.Date(now.Year(), now.Month(), now.Day(), h, mins, 0, 0, now.Location())
-		if !t.After(now) {
-			t = time.Date(now.Year(), now.Month(), now.Day()+1, h, mins, 0, 0, now.Location())
+		// One hour comes twice when summer time ends.
+		for _, same := range []time.Time{t.Add(-time.Hour), t, t.Add(time.Hour)} {
+			if same.After(now) && (same.Equal(t) || same.Hour() == h) {
+				return same
+			}
 		}
-		return t
+		return time.Date(now.Year(), now.Month(), now.Day()+1, h, mins, 0, 0, now.Location())
 	}
 	y := now.Year()
 	d, _ := strconv.Atoi(day)
@@ -207,12 +244,12 @@ func untilOf(e Evidence, t text, v verdict) time.Time {
 		case a.RetryAfter > 0 && !e.Now.IsZero():
 			return e.Now.Add(a.RetryAfter)
 		}
-		if at := waitUntil(cut(a.Message, 2000), e.Now); !at.IsZero() {
+		if at := waitUntil(cut(a.Message, 2000), e.Now, e.Zone); !at.IsZero() {
 			return at
 		}
 	}
 	for i := max(0, v.line-1); v.line >= 0 && i < t.len() && i <= v.line+3; i++ {
-		if at := waitUntil(t.line(i), e.Now); !at.IsZero() {
+		if at := waitUntil(t.line(i), e.Now, e.Zone); !at.IsZero() {
 			return at
 		}
 	}
