@@ -73,7 +73,8 @@ type APIError struct {
 
 // Evidence is all that is known of one failed deed.
 type Evidence struct {
-	// Source is who failed: "agent", "gate" or "step".
+	// Source is who failed: "agent", "gate", "step", or "log" where nothing is
+	// known but an output.
 	Source string
 	// Name of the gate, step or agent program, as the user knows it.
 	Name string

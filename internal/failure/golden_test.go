@@ -112,7 +112,7 @@ func TestParseProblemsOfRealRuns(t *testing.T) {
 		"eslint":  "eslint\n/repo/bad.js:1 [] error 'x' is assigned a value but never used no-unused-vars\n/repo/bad.js:2 [] error 'f' is defined but never used no-unused-vars\n/repo/bad.js:2 [] error 'y' is not defined no-undef\n/repo/bad.js:1 [] warning Unexpected var, use let or const instead no-var",
 		"rustc":   "rustc\nsrc/lib.rs:1 [] error[E0425]: cannot find value `y` in this scope",
 	} {
-		items, tool := ParseProblems(read(t, name))
+		items, tool := parseProblems(newText(read(t, name)))
 		for _, i := range items {
 			tool += "\n" + show(i)
 		}
@@ -136,7 +136,7 @@ func TestParseProblemsOfFormats(t *testing.T) {
 		{"main.tf:3:1: something is wrong", "generic\nmain.tf:3 [] something is wrong"},
 		{"at 10:20:30 it was 3:4", ""},
 	} {
-		items, tool := ParseProblems(c.output)
+		items, tool := parseProblems(newText(c.output))
 		for _, i := range items {
 			tool += "\n" + show(i)
 		}

@@ -5,14 +5,10 @@ import (
 	"strings"
 )
 
-// ParseProblems reads what a compiler, a linter or a type checker reports, at
+// parseProblems reads what a compiler, a linter or a type checker reports, at
 // most 20 problems, errors before warnings, and the tool's name: "tsc",
 // "eslint", "rustc", "go", "golangci-lint", "gcc", "mypy", "ruff", …, or
 // "generic" for lines of the form "file:line:column: message".
-func ParseProblems(output string) (items []Item, tool string) {
-	return parseProblems(newText(output))
-}
-
 func parseProblems(t text) ([]Item, string) {
 	p := problems{t: t}
 	for p.i = 0; p.i < t.len() && len(p.errors) < maxItems; p.i++ {

@@ -33,12 +33,20 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 	}
 	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
 	a.Severity = severityOf(v.class, a.Kind)
-	a.Actions = actionsFor(v.class, a.Kind, e.Source)
+	a.Actions = actionsFor(v.class, a.Kind, e.Source, subject(t, v))
 	var tests Tests
 	a.Items, tests = itemsOf(h, v)
 	a.Summary = summaryOf(e, t, v, a, tests)
 	a.Fingerprint = fingerprint(a, keyLines(a))
 	return a
+}
+
+// subject is what the failure is about, as the line that decided names it.
+func subject(t text, v verdict) string {
+	if v.line < 0 {
+		return ""
+	}
+	return subjectOf(v.class, t.line(v.line))
 }
 
 // itemsOf finds what an agent can act on: failing tests, a compiler's or a

@@ -1,6 +1,9 @@
 package failure
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Telling returns the lines of output that tell most about a failure whose
 // format no parser knows: errors with the lines that belong to them, and the
@@ -91,11 +94,12 @@ func tellingLines(h *hits, limit int) []string {
 	if len(out) >= 3 {
 		return out
 	}
-	for i, n := lastLine(h.t), 0; i >= 0 && n < 4; i-- {
+	var end []string
+	for i := lastLine(h.t); i >= 0 && len(end) < 4; i-- {
 		if l := h.t.line(i); strings.TrimSpace(l) != "" {
-			out = append(out, l)
-			n++
+			end = append(end, l)
 		}
 	}
-	return out
+	slices.Reverse(end)
+	return append(out, end...)
 }

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+const (
+	// tellingBytes is how much of a log is shown as it is.
+	tellingBytes = 900
+	// exitUnknown stands for an exit status that nobody named.
+	exitUnknown = -1
+)
+
+// explained is `explain --json`.
+type explained struct {
+	Class       failure.Class    `json:"class"`
+	Kind        failure.Kind     `json:"kind"`
+	Transient   bool             `json:"transient"`
+	Severity    failure.Severity `json:"severity"`
+	Summary     string           `json:"summary"`
+	Fingerprint string           `json:"fingerprint"`
+	Wait        *float64         `json:"wait"` // seconds; null: nothing was said
+	WaitUntil   *time.Time       `json:"wait_until,omitempty"`
+	Exit        *int             `json:"exit"` // null: not known
+	Pattern     string           `json:"pattern,omitempty"`
+	Tests       *failure.Tests   `json:"tests,omitempty"`
+	Items       []failure.Item   `json:"items"`
+	Telling     string           `json:"telling,omitempty"`
+	Actions     []string         `json:"actions"`
+
+	exitFrom string // where Exit is from, for people
+	failed   bool
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	name, exit := "", exitUnknown
+	cmd := &cobra.Command{
+		Use: "explain [FILE|-]...", Short: "Say what went wrong in a log, and what to do about it",
+		Long: "Explain reads the log of a build, a test run, a CI job or an agent and says what class of\nfailure it shows, whether trying again may help, where the cause is, and what to do.\n" +
+			"Of several files, oldest first, the last is explained and what they have in common is named.\nThe exit status is 0 when something could be read, whatever it shows.",
+		Example: "  gh run view 1234 --log-failed | pawl explain\n  pawl explain build.log --exit 137\n  pawl explain --agent claude recording.jsonl --json",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if exit < exitUnknown || exit > 255 {
+				return usage("--exit %d: an exit status is 0 to 255", exit)
+			}
+			if len(args) == 0 {
+				if f, ok := a.stdin.(*os.File); ok && isTerminal(f) {
+					return usage("name a FILE, or pipe a log into pawl explain").hint("%s", "make test 2>&1 | pawl explain")
+				}
+				args = []string{"-"}
+			}
+			return a.explain(cmd.Context(), args, name, exit)
+		},
+	}
+	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of what wrote the log is `N`")
+	cmd.Flags().StringVar(&name, "agent", "", "the log is a recorded stream of the agent `NAME`")
+	return cmd
+}
+
+// explain analyses the logs and prints what the last one shows.
+func (a *app) explain(ctx context.Context, logs []string, name string, exit int) error {
+	var history []failure.Analysis
+	var last explained
+	now := time.Now()
+	for _, log := range logs {
+		e, err := a.evidence(ctx, log, name, exit)
+		if err != nil {
+			return err
+		}
+		e.Now = now
+		analysis := failure.Analyse(e)
+		last = explanationOf(e, analysis)
+		if exit != exitUnknown {
+			last.exitFrom = "--exit"
+		}
+		if last.failed {
+			history = append(history, analysis)
+		}
+	}
+	last.Pattern = failure.Pattern(history)
+	if a.json {
+		return a.document(last)
+	}
+	a.printExplanation(last, now)
+	return nil
+}
+
+// evidence reads one log. An exit status that is not named is looked for in
+// the log itself.
+func (a *app) evidence(ctx context.Context, log, name string, exit int) (failure.Evidence, error) {
+	in, err := a.openLog(log)
+	if err != nil {
+		return failure.Evidence{}, err
+	}
+	defer func() { _ = in.Close() }()
+	e := failure.Evidence{Source: "log", ExitCode: exit}
+	if name != "" {
+		return a.recording(ctx, in, name, e)
+	}
+	if e.Output, err = readEnds(ctx, in); err != nil {
+		return e, cannotRead(log, err)
+	}
+	if exit == exitUnknown {
+		if n, ok := failure.ExitStatus(e.Output); ok {
+			e.ExitCode = n
+		}
+	}
+	return e, nil
+}
+
+// recording reads a recorded stream of an agent through its parser, as a run
+// of it would be read.
+func (a *app) recording(ctx context.Context, in *inputLog, name string, e failure.Evidence) (failure.Evidence, error) {
+	parser, adapter, err := parserOf(name)
+	if err != nil {
+		return e, err
+	}
+	collector, beside := agent.NewCollector(), &ends{}
+	lines := agent.NewLines(0, func(line []byte, cut bool) {
+		parser.Line(line, cut, collector.Add)
+		if adapter.Structured() && (len(line) == 0 || line[0] != '{') { // what it printed beside its stream
+			beside.add(line)
+			beside.add([]byte("\n"))
+		}
+	})
+	if err := copyLog(ctx, lines, in); err != nil {
+		return e, cannotRead(in.name, err)
+	}
+	lines.Flush()
+	parser.Close(collector.Add)
+	out := collector.Outcome()
+	e.Source, e.Name = "agent", name
+	e.Output = out.Message + "\n" + beside.text()
+	e.Errors = out.Errors
+	e.CutOff = adapter.Structured() && out.Terminal == loop.TerminalMissing
+	if e.ExitCode >= 0 {
+		e.Errors = agent.WithExit(adapter, e.ExitCode, out.Errors)
+	} else if out.Terminal == loop.TerminalOK && len(out.Errors) == 0 {
+		e.ExitCode = exitOK
+	}
+	return e, nil
+}
+
+// parserOf returns the parser of an agent's or a stream format's name.
+func parserOf(name string) (agent.Parser, agent.Adapter, error) {
+	adapter, known := agents.Lookup(name)
+	format := name
+	if known {
+		if start, err := adapter.Start(agent.Invocation{PromptFile: os.DevNull, StateDir: os.DevNull, Dir: "."}); err == nil && start.Parser != "" {
+			format = start.Parser
+		}
+	} else {
+		custom, err := agents.Custom(name, []string{name}, name)
+		if err != nil {
+			return nil, nil, usage("--agent %s: no agent is called that", name).hint("known are %v", agents.Names())
+		}
+		adapter = custom
+	}
+	parser, err := agents.Parser(format, agents.ParserOptions{})
+	if err != nil {
+		return nil, nil, usage("--agent %s: %v", name, err)
+	}
+	return parser, adapter, nil
+}
+
+// explanationOf brings an analysis into the form that is printed.
+func explanationOf(e failure.Evidence, f failure.Analysis) explained {
+	x := explained{
+		Class: f.Class, Kind: f.Kind, Transient: f.Transient, Severity: f.Severity, Summary: f.Summary, Fingerprint: f.Fingerprint,
+		Items: f.Items, Actions: f.Actions, Telling: failure.Telling(e.Output, tellingBytes),
+	}
+	if x.Items == nil {
+		x.Items = []failure.Item{}
+	}
+	if !f.WaitUntil.IsZero() {
+		wait, until := f.WaitUntil.Sub(e.Now).Round(time.Second).Seconds(), f.WaitUntil.UTC()
+		x.Wait, x.WaitUntil = &wait, &until
+	}
+	if e.ExitCode >= 0 {
+		code := e.ExitCode
+		x.Exit, x.exitFrom = &code, "the log"
+	}
+	tests, known := failure.ParseTests(e.Output)
+	if known {
+		tests.Items = nil // they are among the items
+		x.Tests = &tests
+	}
+	x.failed = f.Class != failure.Unknown || e.ExitCode > 0 || e.ExitCode < 0 && (!known || tests.Failed > 0)
+	return x
+}
+
+func cannotRead(name string, err error) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s: %w", name, err)}
+}

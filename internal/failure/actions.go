@@ -1,0 +1,224 @@
+package failure
+
+import "strings"
+
+// This file says what a person or an agent could do about a failure, as
+// concretely as the output allows: with the command, package, port or lock that
+// it names.
+
+// actionsFor lists what to do, most useful first. subject is what the failure
+// is about, "" when it is not known.
+func actionsFor(c Class, k Kind, source, subject string) []string {
+	acts := actionsOf(c, k, source, subject)
+	if source == "log" || source == "" { // nobody's agent or configuration is at work
+		return acts
+	}
+	return append(acts, ownActions(c, k, source)...)
+}
+
+// ownActions are what pawl's own configuration can do.
+func ownActions(c Class, k Kind, source string) []string {
+	switch {
+	case c == MissingCommand:
+		return []string{"Change the command in pawl.yaml."}
+	case c == QuotaExhausted:
+		return []string{"Use another agent: agents.fallback."}
+	case c == PortConflict:
+		return []string{"Take ports from PAWL_PORT_BASE, which differs for every run."}
+	case c == Permission && source == "agent":
+		return []string{"Choose another safety level, if the agent may do this."}
+	case c == Timeout && k == Transient:
+		return []string{"Raise iteration_timeout or the gate's timeout, if it needs longer."}
+	}
+	return nil
+}
+
+func actionsOf(c Class, k Kind, source, subject string) []string {
+	switch c {
+	case Auth:
+		return []string{"Check the credentials: log in again, or set the key that the message names.", "Check that the account may do this."}
+	case MissingCommand:
+		return []string{"Install " + or(subject, "the command that the message names") + ", or correct PATH."}
+	case QuotaExhausted:
+		if k == Transient {
+			return []string{"Wait until the limit resets."}
+		}
+		return []string{"Buy credits or change the plan.", "Use another key or provider."}
+	case RateLimit:
+		return []string{"Wait and try again.", "Send less at the same time."}
+	case ServiceUnavailable:
+		return []string{"Wait and try again: the service answers with an error of its own.", "Look at its status page."}
+	case Network:
+		return []string{"Try again.", "Check that " + or(subject, "the address") + " is right and can be reached from here (DNS, proxy, firewall, is it running?)."}
+	case Timeout:
+		return []string{"Find what hangs or is slow.", "Give it a longer timeout."}
+	case PortConflict:
+		return []string{"Use a free port instead of " + or(subject, "this one") + ".", "End the process that holds it, if it is your own."}
+	case ResourceExhausted:
+		return resourceActions(subject)
+	case ContextLength:
+		return []string{"Give less context, or split the task."}
+	case Permission:
+		if source == "agent" {
+			return []string{"Allow the tool or the folder in the agent's configuration."}
+		}
+		return []string{"Correct owner and mode of " + or(subject, "the file that the message names") + ", or work elsewhere."}
+	case Validation:
+		return []string{"Correct the option, input or configuration that the message names."}
+	default:
+	}
+	return workActions(c, subject)
+}
+
+func resourceActions(subject string) []string {
+	switch subject {
+	case "disk":
+		return []string{"Free disk space: caches, images, old builds.", "Use a machine with a larger disk."}
+	case "memory":
+		return []string{"Give it more memory, or raise its own heap limit.", "Run less at the same time."}
+	case "descriptors":
+		return []string{"Run less at the same time.", "Raise the limit (ulimit -n, ulimit -u, connections of the pool)."}
+	}
+	return []string{"Free disk, memory or file descriptors.", "Run less at the same time."}
+}
+
+func workActions(c Class, subject string) []string {
+	switch c {
+	case TestFailure:
+		return []string{"Repair the code until the failing tests pass; do not weaken the tests."}
+	case CompileError:
+		return []string{"Repair the first error; later ones often follow from it."}
+	case Lint:
+		return []string{"Repair what the check reports."}
+	case Dependency:
+		return []string{"Declare and install " + or(subject, "what is missing") + ", or correct its version."}
+	case MergeConflict:
+		return []string{"Resolve the conflict so that both sides keep their intent."}
+	case GitState:
+		if subject != "" {
+			return []string{"Wait for the other git process. If none runs, remove " + subject + "."}
+		}
+		return []string{"Bring the repository into the state that the message asks for."}
+	case Crash:
+		return []string{"Find the cause at the first frame of the project's own code.", "If it was killed from outside: try again, and look at the machine's memory."}
+	case NoProgress:
+		return []string{"Answer the question, or make the task more exact."}
+	case Tampering:
+		return []string{"Put the protected files back as they were."}
+	case LimitExceeded:
+		return []string{"Raise the limit, or split the task."}
+	default:
+	}
+	return []string{"Run the failing command by itself, with more output: this one names no cause."}
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// subjectOf finds what a failure is about in the line that decided.
+func subjectOf(c Class, l string) string {
+	switch c {
+	case MissingCommand:
+		return missingCommand(l)
+	case PortConflict:
+		return portIn(l)
+	case ResourceExhausted:
+		return resourceOf(l)
+	case Dependency:
+		return quotedAfter(l, "module named", "find module", "cannot find package", "resolve", "no matching package named", "no such module", "crate for", "locate package", "could not find gem", "required module provides package")
+	case GitState:
+		if at := quotedAfter(l, "unable to create"); strings.HasSuffix(at, ".lock") {
+			return at
+		}
+	case Permission:
+		return quotedAfter(l, "permission denied", "permission denied,", "access", "open", "mkdir", "unlink", "scandir", "create directory", "read-only file system:")
+	default:
+	}
+	return ""
+}
+
+// missingCommand: "sh: 1: jest: not found", "spawn wrangler ENOENT",
+// `exec: "x": executable file not found`, "No such file or directory: 'x'".
+func missingCommand(l string) string {
+	if name := quotedAfter(l, "exec:", "no such file or directory:", "unable to locate executable file:", "corresponding to"); name != "" {
+		return name
+	}
+	if i := strings.Index(l, "spawn "); i >= 0 {
+		return nameOnly(strings.Fields(l[i+6:] + " .")[0])
+	}
+	for _, end := range []string{": command not found", ": not found", ": No such file", " : commande introuvable", ": commande introuvable", ": orden no encontrada", ": Befehl nicht gefunden", ": 未找到命令"} {
+		if i := strings.Index(l, end); i > 0 {
+			head := strings.TrimRight(l[:i], " ")
+			return nameOnly(head[strings.LastIndexAny(head, " :")+1:])
+		}
+	}
+	return ""
+}
+
+// portIn: "address already in use :::3000", "Bind for 0.0.0.0:5432 failed",
+// "listen tcp 127.0.0.1:8080: bind: …", "port 3000 is in use".
+func portIn(l string) string {
+	for at := range len(l) {
+		digits := l[at] == ':' || l[at] == ' ' && at >= 4 && strings.EqualFold(l[at-4:at], "port")
+		if !digits {
+			continue
+		}
+		if n, end := number(l, at+1); n >= 80 && n < 65536 && (end == len(l) || !wordByte(l[end]) && l[end] != '.') {
+			return "port " + l[at+1:end]
+		}
+	}
+	return ""
+}
+
+func resourceOf(l string) string {
+	switch {
+	case holdsAny(l, []string{"space", "enospc", "disk", "edquot", "quota", "speicherplatz", "磁盘"}) && !holdsAny(l, []string{"heap space", "watchers"}):
+		return "disk"
+	case holdsAny(l, []string{"memory", "heap", "oom", "bad_alloc", "enomem", "metaspace"}):
+		return "memory"
+	case holdsAny(l, []string{"open files", "emfile", "enfile", "connection", "clients", "thread", "process", "fork", "watchers", "temporarily", "error 24"}):
+		return "descriptors"
+	}
+	return ""
+}
+
+// quotedAfter returns what stands in quotes behind one of the words (small
+// letters), "" when nothing does.
+func quotedAfter(l string, words ...string) string {
+	for _, w := range words {
+		i := indexFold(l, w)
+		if i < 0 {
+			continue
+		}
+		rest := strings.TrimLeft(l[i+len(w):], " :,")
+		for _, q := range []string{"''", `""`, "``", "‘’", "`'"} {
+			open := []rune(q)
+			after, ok := strings.CutPrefix(rest, string(open[0]))
+			if !ok {
+				continue
+			}
+			if end := strings.Index(after, string(open[1])); end > 0 && end < 200 {
+				return after[:end]
+			}
+		}
+		if j := strings.IndexAny(rest, "'\""); j >= 0 && j < 40 { // "permission denied, open '/etc/x'"
+			if end := strings.IndexByte(rest[j+1:], rest[j]); end > 0 && end < 200 {
+				return rest[j+1 : j+1+end]
+			}
+		}
+	}
+	return ""
+}
+
+// nameOnly returns s if it is the name of a command or a path, else "".
+func nameOnly(s string) string {
+	s = strings.Trim(s, "'\"`")
+	if s == "" || len(s) > 100 || strings.ContainsAny(s, "(){}<>|;&$") {
+		return ""
+	}
+	return s
+}
