@@ -29,6 +29,7 @@ type Attempt struct {
 	Summary     string    `json:"summary"`
 	Class       string    `json:"class,omitempty"` // of the failure; empty for none
 	Fingerprint string    `json:"fingerprint,omitempty"`
+	Where       string    `json:"where,omitempty"` // the file or test that failed
 }
 
 // Log is what is remembered of one task.

@@ -211,7 +211,7 @@ func (k *check) recordIn(ctx context.Context, store *attempt.Store, tree *worksp
 // next is the log with this attempt. Numbers that begin anew begin a round:
 // after an escalation a person answered, and the count is 0 again.
 func (k *check) next(o control.Outcome, action control.Action) attempt.Log {
-	now := attempt.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action), Summary: o.Summary()}
+	now := attempt.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action), Summary: o.Summary(), Where: o.Where()}
 	if o.Failure != nil {
 		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint
 	} else if o.Review == control.Rejected {
@@ -285,7 +285,7 @@ func (k *check) told() (lines []string, past []control.Past) {
 		if at.Round < round {
 			line = fmt.Sprintf("Round %d, iteration %d: %s", at.Round, at.Iteration, dashed(at.Summary))
 		} else if at.Class != "" {
-			past = append(past, control.Past{Class: failure.Class(at.Class), Fingerprint: at.Fingerprint, Summary: at.Summary})
+			past = append(past, control.Past{Class: failure.Class(at.Class), Fingerprint: at.Fingerprint, Summary: at.Summary, Where: at.Where})
 		}
 		lines = append(lines, line)
 	}

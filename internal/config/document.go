@@ -148,20 +148,13 @@ func (d *decoder) require(root *node, path string) {
 		case missing && (optional || i < len(keys)-1):
 			return // reported for its own path, or not needed
 		case missing:
-			d.fail(at, "", "%s is missing%s", joinPath(above, key), in(above))
+			d.fail(at, "", "%s is missing", joinPath(above, key))
 			return
 		case p.value.kind != mapNode:
 			return
 		}
 		n, at, above = p.value, p.at, joinPath(above, key)
 	}
-}
-
-func in(above string) string {
-	if above == "" {
-		return ""
-	}
-	return " in " + above
 }
 
 var escapes = lazily("\x1b(?:\\[[0-9;:?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")

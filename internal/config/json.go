@@ -18,11 +18,12 @@ func parseJSON(src *source, data []byte) (*node, error) {
 }
 
 type jsonReader struct {
-	src   *source
-	data  []byte
-	dec   *json.Decoder
-	line  int // lines and their first byte before what was placed last
-	start int
+	src  *source
+	data []byte
+	dec  *json.Decoder
+	// line counts the ends of line before counted; start is where it begins.
+	line, start, counted int
+
 	nodes int
 }
 
@@ -31,10 +32,12 @@ type jsonReader struct {
 func (r *jsonReader) token() (json.Token, position, error) {
 	from := int(r.dec.InputOffset())
 	for from < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[from]) >= 0 {
-		if r.data[from] == '\n' {
-			r.line, r.start = r.line+1, from+1
-		}
 		from++
+	}
+	for ; r.counted < from; r.counted++ {
+		if r.data[r.counted] == '\n' {
+			r.line, r.start = r.line+1, r.counted+1
+		}
 	}
 	at := position{r.src, r.line + 1, utf8.RuneCount(r.data[r.start:from]) + 1}
 	t, err := r.dec.Token()

@@ -87,6 +87,17 @@ func (o *Outcome) Summary() string {
 // classWords are a class as the summary of an analysis begins with it.
 func classWords(c failure.Class) string { return strings.ReplaceAll(string(c), "_", " ") }
 
+// Where is the file, else the test, of what was found first; "" when that is
+// not known.
+func (o *Outcome) Where() string {
+	for _, f := range o.findings() {
+		if where := cmp.Or(f.File, f.Test); where != "" {
+			return where
+		}
+	}
+	return ""
+}
+
 // headline is the most telling finding of a failure, else its summary.
 func headline(a *failure.Analysis) string {
 	if a == nil {

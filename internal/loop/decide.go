@@ -236,7 +236,7 @@ func (s *State) remember(r *Record) {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
 		if o := s.outcome(r); s.Policy.Kind == Controlled {
-			past.Summary = o.Summary()
+			past.Summary, past.Where = o.Summary(), o.Where()
 		}
 	}
 	if r.Review != nil && r.Review.Verdict == Undecided {

@@ -103,7 +103,7 @@ func (s *State) question(text string, choices []control.Choice) *Question {
 		p := &s.Recent[i]
 		q.Attempts = append(q.Attempts, p.line())
 		if p.Outcome == Failed {
-			history = append(history, control.Past{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary})
+			history = append(history, control.Past{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary, Where: p.Where})
 		}
 	}
 	q.Pattern = control.Pattern(history)

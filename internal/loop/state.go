@@ -174,6 +174,7 @@ type Past struct {
 	Class       string  `json:"class,omitempty"`
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Summary     string  `json:"summary,omitempty"`
+	Where       string  `json:"where,omitempty"` // the file or test that failed
 	Score       int     `json:"score"`
 	Cut         bool    `json:"cut,omitempty"` // interrupted
 }
