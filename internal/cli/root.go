@@ -78,7 +78,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(),
 		a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.rollbackCommand(), a.configCommand(), a.schemaCommand(),
-		a.checkCommand(), a.explainCommand(), a.doctorCommand(), a.versionCommand(),
+		a.checkCommand(), a.skillCommand(), a.explainCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage("%v%s", err, suggestFlag(cmd, err)) })
 	root.SuggestionsMinimumDistance = 2

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/config"
+)
+
+// skillText is the skill as it is installed.
+//
+//go:embed skill/SKILL.md
+var skillText []byte
+
+// skillName is the folder that the skill is in; its text says the same name.
+const skillName = "iteration-control"
+
+// skillFolders are where agents look for a project's skills, by the agents'
+// names. Several read the shared .agents/skills, and some Claude Code's.
+var skillFolders = []struct {
+	agent, folder string
+}{
+	{"claude", ".claude/skills"},
+	{"codex", ".agents/skills"},
+	{"opencode", ".opencode/skills"},
+	{"gemini", ".gemini/skills"},
+	{"cursor", ".cursor/skills"},
+	{"copilot", ".github/skills"},
+	{"amp", ".agents/skills"},
+}
+
+func (a *app) skillCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "skill", Short: "Teach an agent to call pawl check", Args: atMost(0),
+		Long: "A skill is a text that a coding agent finds in the project and follows. Pawl's teaches it to ask 'pawl check'\n" +
+			"after each attempt at a task: when, in which format, and what to do on each exit status.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var agent, dir string
+	var show, force bool
+	install := &cobra.Command{
+		Use: "install", Short: "Write the skill where an agent looks for it", Args: atMost(0),
+		Long: "Write the skill into the project: " + skillPath(".claude/skills") + " by default.\n" +
+			"A file that was changed is not overwritten without --force.\n\n" + skillTable(),
+		Example: "  pawl skill install\n  pawl skill install --agent codex\n  pawl skill install --dir ~/.claude/skills\n  pawl skill install --print",
+		RunE: func(*cobra.Command, []string) error {
+			if show {
+				a.result("%s", skillText)
+				return nil
+			}
+			if agent != "" && dir != "" {
+				return usage("--agent and --dir exclude each other")
+			}
+			return a.installSkill(agent, dir, force)
+		},
+	}
+	f := install.Flags()
+	f.StringVar(&agent, "agent", "", "write it where the agent `NAME` looks")
+	f.StringVar(&dir, "dir", "", "write it into the folder of skills `DIR`")
+	f.BoolVar(&show, "print", false, "print the skill and write nothing")
+	f.BoolVar(&force, "force", false, "overwrite a file that was changed")
+	cmd.AddCommand(install)
+	return cmd
+}
+
+func skillPath(folder string) string { return folder + "/" + skillName + "/SKILL.md" }
+
+// skillTable lists where each agent looks.
+func skillTable() string {
+	var b strings.Builder
+	b.WriteString("Where agents look:\n")
+	for _, s := range skillFolders {
+		fmt.Fprintf(&b, "  %-10s %s\n", s.agent, s.folder)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// installSkill writes the skill file of a project, or of the folder dir.
+func (a *app) installSkill(agent, dir string, force bool) error {
+	folder := a.inDir(dir)
+	if dir == "" {
+		root, err := config.FindRoot(a.dir)
+		if err != nil {
+			return &exitError{code: exitUsage, err: err}
+		}
+		below, err := skillFolder(agent)
+		if err != nil {
+			return err
+		}
+		folder = filepath.Join(root, filepath.FromSlash(below))
+	}
+	path := filepath.Join(folder, skillName, "SKILL.md")
+	old, err := os.ReadFile(path)
+	switch {
+	case err == nil && bytes.Equal(old, skillText):
+		a.result("%s is up to date\n", path)
+		return nil
+	case err == nil && !force:
+		return usage("%s is another text than this pawl's, and is not overwritten", path).
+			hint("See what would be written: pawl skill install --print").hint("Overwrite it:              pawl skill install --force")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the skill that is there: %v", err)}
+	}
+	if err := writeSkill(path, force); err != nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot write the skill: %v", err)}
+	}
+	a.result("Wrote %s\n", path)
+	a.say("The agent finds it when it starts next. Try it: ask it \"should I retry or escalate?\"")
+	return nil
+}
+
+func skillFolder(agent string) (string, error) {
+	if agent == "" {
+		agent = "claude"
+	}
+	var names []string
+	for _, s := range skillFolders {
+		if s.agent == agent {
+			return s.folder, nil
+		}
+		names = append(names, s.agent)
+	}
+	slices.Sort(names)
+	return "", usage("it is not known where agent %q looks for skills", agent).
+		hint("Known: %s", strings.Join(names, ", ")).hint("Name the folder: pawl skill install --dir DIR")
+}
+
+// writeSkill writes the file whole or not at all. Without force one that
+// appeared meanwhile stays.
+func writeSkill(path string, force bool) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if !force {
+		return config.WriteNew(path, skillText)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".skill-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(skillText)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
