@@ -63,11 +63,11 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		return nil, &exitError{code: exitUsage, err: err}
 	}
 	dir := config.StateDir(root, a.env)
-	var conf string
+	conf, environment := "", "not known without a configuration"
 	if c, err := a.load(nil); err != nil {
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
-		conf = configFound(c)
+		conf, environment = configFound(c), a.environmentFound(c)
 	}
 	found := []finding{
 		{"pawl", fmt.Sprintf("%s, %s/%s", version(), runtime.GOOS, runtime.GOARCH)},
@@ -77,6 +77,7 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		{"database", databaseFound(ctx, dir)},
 		{"configuration", conf},
 		{"processes", processFound()},
+		{"environment", environment},
 	}
 	return append(found, sandboxFound(ctx)...), nil
 }

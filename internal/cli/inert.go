@@ -9,7 +9,7 @@ import (
 // inert are settings that are read and checked but not acted on by this
 // version. Who sets one is told at the start of a run: a setting that silently
 // does nothing is worse than none.
-var inert = []string{"hooks", "notify", "safety.env", "review.mode"}
+var inert = []string{"hooks", "notify", "review.mode"}
 
 func inertSettings(c *config.Config) []string {
 	var set []string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/safety"
 )
 
 // event is one line of `run --json`. docs/json.md describes the fields; they
@@ -99,6 +100,10 @@ type shown struct {
 	Files     []string      `json:"files"`
 	Commits   int           `json:"commits"`
 	Snapshot  string        `json:"snapshot,omitempty"`
+
+	Refused  *safety.Finding `json:"refused,omitempty"`
+	Secrets  []safety.Secret `json:"secrets,omitempty"`
+	Withheld []string        `json:"withheld,omitempty"`
 }
 
 type shownGate struct {
@@ -133,6 +138,7 @@ func showRecord(r loop.Record) shown {
 		Number: r.Number, Attempt: r.Attempt, Agent: r.Agent, Strategy: r.Strategy, StartedAt: r.StartedAt.UTC(), Elapsed: seconds(r.Elapsed),
 		ExitCode: r.Exit.Code, Ended: string(r.Exit.Ended), Outcome: string(r.Outcome), Signals: []string{}, Gates: []shownGate{},
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...), Commits: r.Commits, Snapshot: r.Snapshot,
+		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld,
 	}
 	out.Complete, _ = r.Completes()
 	if r.Signal.Kind != "" {

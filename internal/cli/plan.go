@@ -160,6 +160,9 @@ func (pl planner) build() (engine.Plan, error) {
 	if plan.Agents, err = pl.agents(&plan.Policy); err != nil {
 		return plan, err
 	}
+	if err := pl.safe(&plan); err != nil {
+		return plan, err
+	}
 	plan.Prompt, err = pl.prompt(plan.Gates)
 	return plan, err
 }
@@ -297,7 +300,7 @@ func (pl planner) limits(pol *loop.Policy) error {
 	if pl.c.IsFlag("loop.safety") {
 		pol.IterationTimeout = shorter(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
 		pol.IterationCeiling = limit.MaxDurationPerIteration.Std()
-		pol.TaskTimeout = shorter(pol.TaskTimeout, limit.MaxTotalDuration.Std())
+		pol.MaxDuration = limit.MaxTotalDuration.Std()
 	}
 	if pol.Kind != loop.Procedure && pol.MaxIterations == 0 {
 		return usage("procedure %q has policy %s and max_iterations 0, which allows nothing: only policy procedure may run without a maximum", pl.name, pol.Kind)

@@ -219,6 +219,7 @@ func (s *session) preamble(plan engine.Plan) {
 	}
 	s.warnInert()
 	s.warnFixedStrategy(&plan.Policy)
+	s.sayWithheld(plan)
 }
 
 // mayStart refuses a second start, and asks before an earlier run that could

@@ -77,6 +77,7 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	}
 	a.result("\n\n")
 	a.showIterations(records)
+	a.showHarm(records)
 	if state.Question != nil && !state.Status.Active() {
 		a.printQuestion(r.ID, state.Status, state.Question, "", false)
 	}

@@ -111,9 +111,9 @@ type Safety struct {
 
 // Limits are the limits of the three levels.
 type Limits struct {
-	Permissive Limit `yaml:"permissive" default:"{max_cost_per_iteration: 10, max_total_cost: 50, max_duration_per_iteration: 10m, max_total_duration: 1h, max_api_calls_per_iteration: 1000}" doc:"Limits of the level permissive."`
-	Normal     Limit `yaml:"normal" default:"{max_cost_per_iteration: 5, max_total_cost: 20, max_duration_per_iteration: 5m, max_total_duration: 30m, max_api_calls_per_iteration: 500}" doc:"Limits of the level normal."`
-	Paranoid   Limit `yaml:"paranoid" default:"{max_cost_per_iteration: 1, max_total_cost: 5, max_duration_per_iteration: 2m, max_total_duration: 10m, max_api_calls_per_iteration: 100}" doc:"Limits of the level paranoid."`
+	Permissive Limit `yaml:"permissive" default:"level permissive" doc:"Limits of the level permissive."`
+	Normal     Limit `yaml:"normal" default:"level normal" doc:"Limits of the level normal."`
+	Paranoid   Limit `yaml:"paranoid" default:"level paranoid" doc:"Limits of the level paranoid."`
 }
 
 // Limit is what one level allows. Equal to the limit is allowed.

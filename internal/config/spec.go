@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/safety"
 )
 
 // shape is the sort of value that a key takes.
@@ -84,6 +85,9 @@ func newSpec(t reflect.Type, f reflect.StructField) *spec {
 	sp := &spec{doc: f.Tag.Get("doc"), def: f.Tag.Get("default"), min: f.Tag.Get("min"), bare: f.Tag.Get("bare"),
 		flagMS: f.Tag.Get("flagms") != "", names: f.Tag.Get("names") != "", loose: f.Tag.Get("loose") != "",
 		whole: f.Tag.Get("whole") != ""}
+	if level, ok := strings.CutPrefix(sp.def, "level "); ok {
+		sp.def = levelDefault(safety.Level(level))
+	}
 	sp.name, _, sp.inline = strings.Cut(f.Tag.Get("yaml"), ",")
 	if e := f.Tag.Get("enum"); e != "" {
 		sp.enum = strings.Split(e, "|")

@@ -162,9 +162,9 @@ func (d *Driver) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	}
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: d.plan.Root,
-		Env: d.environ(c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
+		Env: d.environ(a.inherits(d.plan), c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Tools: a.toolsCount()},
-		Guards: a.guards(d.plan.Guards), Box: d.agentBox(c.Agent, state, call),
+		Guards: a.guards(d.plan.Guards), Box: d.agentBox(c.Agent, state, call), Safety: d.rules(),
 	}
 	return job, start.Warm, nil
 }
@@ -193,9 +193,9 @@ func reviewID(c loop.Command) string {
 func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
 // environ is what a child inherits, with pawl's marks.
-func (d *Driver) environ(iteration int, add, unset []string) []string {
-	env := make([]string, 0, len(d.plan.Environ)+len(add)+len(d.caches())+2)
-	for _, kv := range d.plan.Environ {
+func (d *Driver) environ(inherited []string, iteration int, add, unset []string) []string {
+	env := make([]string, 0, len(inherited)+len(add)+len(d.caches())+2)
+	for _, kv := range inherited {
 		if !named(kv, unset) {
 			env = append(env, kv)
 		}
@@ -243,6 +243,7 @@ func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res su
 	after, cancel := context.WithTimeout(hard, aftermath)
 	defer cancel()
 	d.snapshot(after, s, r, b)
+	d.findSecrets(after, r)
 	if d.verifies(r) {
 		d.verify(ctx, after, c, r)
 	}
@@ -256,7 +257,7 @@ func (d *Driver) told(c loop.Command, res supervisor.Result) *loop.Record {
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt, Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost, Calls: out.Calls,
 		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
-		Output: res.Stdout.Bytes + res.Stderr.Bytes,
+		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: d.withheld(c.Agent),
 	}
 	if r.CostSource == "" {
 		r.CostSource = "none"
@@ -293,6 +294,9 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 		return &failure.Analysis{
 			Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-" + string(x.Ended), Summary: limit,
 		}
+	}
+	if x.Ended == loop.EndedDestructive {
+		return refused(x, res.Refused)
 	}
 	if a := guarded(x, d.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
 		return a

@@ -37,8 +37,12 @@ type Plan struct {
 	MaxOutput int64
 	// Lease is how long an agent goes on without pawl.
 	Lease time.Duration
-	// Environ is what agents and gates inherit, K=V.
+	// Environ is what gates inherit, and agents that have none of their own, K=V.
 	Environ []string
+	// Withheld are the names of variables that are not in Environ.
+	Withheld []string
+	// Home is the user's, for judging paths; "" is not known.
+	Home string
 	// Exe and Args re-execute pawl as the supervisor; the run's folder is appended.
 	Exe  string
 	Args []string
@@ -61,6 +65,9 @@ type Agent struct {
 	// Endpoints is what the program may reach at the level paranoid, in the
 	// words of egress.ParseEndpoint.
 	Endpoints []string
+	// Environ is what the program inherits, K=V; nil is the plan's. Withheld are
+	// the names that are not in it.
+	Environ, Withheld []string
 	// Idle is the user's own limit on silence; 0: the policy's, or what the
 	// program needs while it works.
 	Idle time.Duration

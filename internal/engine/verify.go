@@ -140,7 +140,7 @@ func (d *Driver) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}
 	return d.runJob(ctx, supervisor.Job{
 		ID: fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()), Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: d.plan.Root, Env: d.environ(c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: d.gateBox(),
+		Dir: d.plan.Root, Env: d.environ(d.plan.Environ, c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: d.gateBox(),
 	}, nil)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/signal"
 )
 
@@ -54,7 +55,7 @@ func (s *State) follow(e *Event, r *Record) {
 		return
 	}
 	warnings := s.warnings(r)
-	s.Warned = s.Warned || s.nearCost()
+	s.Warned, s.Late = s.Warned || s.nearCost(), s.Late || s.nearTime() != ""
 	if c := s.guard(r); c != nil {
 		if c.Guard != GuardStuck {
 			c.Warnings = warnings
@@ -298,7 +299,10 @@ func (s *State) limits(r *Record) *Command {
 		return &Command{Status: TimedOut, Why: fmt.Sprintf("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))}
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
-		return &Command{Status: TimedOut, Why: fmt.Sprintf("Safety violation: Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())}
+		return &Command{Status: TimedOut, Why: safety.Prefix + fmt.Sprintf("Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())}
+	}
+	if p.MaxDuration > 0 && s.Spent.Active > p.MaxDuration {
+		return &Command{Status: TimedOut, Why: safety.Prefix + fmt.Sprintf("Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(), p.MaxDuration.Milliseconds())}
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
 		return &Command{Status: TimedOut, Why: fmt.Sprintf("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())}
@@ -412,11 +416,10 @@ func (s *State) warnings(r *Record) []string {
 	if s.nearCost() && !s.Warned {
 		w = append(w, fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.short()))
 	}
-	return w
-}
-
-func (s *State) nearCost() bool {
-	return s.Policy.MaxCost > 0 && s.Spent.Cost*5 >= s.Policy.MaxCost*4
+	if near := s.nearTime(); near != "" && !s.Late {
+		w = append(w, near)
+	}
+	return append(w, s.nearIteration(r)...)
 }
 
 // Duration shows a time as documents do: 45.2s under a minute, 2m16s above.

@@ -24,6 +24,9 @@ func (s *State) feedback(r *Record) *Feedback {
 	if r.Exit.Ended == EndedTimeout && r.Outcome != Failed {
 		f.Notes = append(f.Notes, "The iteration before this one ran out of time after it had committed work.")
 	}
+	if len(r.Secrets) > 0 {
+		f.Notes = append(f.Notes, secretNote(r.Secrets))
+	}
 	return f
 }
 

@@ -105,6 +105,7 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 	l := CommandLimits{Wall: p.IterationTimeout, Idle: p.IdleTimeout, Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls}
 	l.Wall = least(l.Wall, remaining(p.Timeout, s.Spent.Wall))
 	l.Wall = least(l.Wall, remaining(p.TaskTimeout, s.Spent.Active))
+	l.Wall = least(l.Wall, remaining(p.MaxDuration, s.Spent.Active))
 	if l.Cost >= 0 {
 		l.Cost = max(0, l.Cost-spent)
 	}

@@ -35,7 +35,9 @@ type Policy struct {
 	// Timeout is wall clock from the start, waits included.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// TaskTimeout is the sum of the iterations, waits excluded.
-	TaskTimeout       time.Duration `json:"task_timeout,omitempty"`
+	TaskTimeout time.Duration `json:"task_timeout,omitempty"`
+	// MaxDuration is the safety level's limit on the same sum.
+	MaxDuration       time.Duration `json:"max_duration,omitempty"`
 	IterationTimeout  time.Duration `json:"iteration_timeout,omitempty"`
 	IdleTimeout       time.Duration `json:"idle_timeout,omitempty"`
 	MaxCost           MicroUSD      `json:"max_cost_micro_usd"`
@@ -143,6 +145,7 @@ type State struct {
 	Learned []strategy.Tally `json:"learned,omitempty"`
 	Waits   int              `json:"waits,omitempty"`  // in a row
 	Warned  bool             `json:"warned,omitempty"` // of 80 % of the cost
+	Late    bool             `json:"late,omitempty"`   // warned of 80 % of the run's time
 
 	// Held is the iteration that waits for its review. It is used up, but not
 	// yet decided.

@@ -326,6 +326,7 @@ func (s *State) bounds() CommandLimits {
 	wall := st.Wall(p.IterationTimeout, p.IterationCeiling)
 	wall = least(wall, remaining(p.Timeout, s.Spent.Wall))
 	wall = least(wall, remaining(p.TaskTimeout, s.Spent.Active))
+	wall = least(wall, remaining(p.MaxDuration, s.Spent.Active))
 	cost := p.MaxIterationCost
 	if p.MaxCost >= 0 {
 		left := max(0, p.MaxCost-s.Spent.Cost)

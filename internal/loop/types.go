@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/signal"
 )
 
@@ -58,6 +59,8 @@ const (
 	EndedRequests Ended = "requests" // model calls that bring nothing new
 	EndedRetries  Ended = "retries"  // the program's own retries do not end
 	EndedOutput   Ended = "output"   // output, or one message, without end
+
+	EndedDestructive Ended = "destructive" // a tool call that the safety level forbids
 )
 
 // Terminal is how an agent's structured stream ended.
@@ -105,6 +108,14 @@ type Record struct {
 	Score int `json:"score"`
 	// Review is nil when none was asked for in this iteration.
 	Review *Review `json:"review,omitempty"`
+
+	// Refused is the tool call that ended the iteration, when one did.
+	Refused *safety.Finding `json:"refused,omitempty"`
+	// Secrets are places in what the iteration added that look like secrets; at
+	// most 100.
+	Secrets []safety.Secret `json:"secrets,omitempty"`
+	// Withheld are the names of variables that the agent did not get.
+	Withheld []string `json:"withheld,omitempty"`
 
 	// Failure is set when anything failed: the agent or a required gate.
 	Failure *failure.Analysis `json:"failure,omitempty"`

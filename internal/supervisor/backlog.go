@@ -7,6 +7,7 @@ const (
 	backlogEvents = 1024
 	backlogBytes  = 2 << 20
 	liveText      = 16 << 10 // of one event's text; the file has all of it
+	liveCommand   = 2000     // of one event's command, also in the file
 )
 
 // note is an event on its way to a client.

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/safety"
 )
 
 // eventsLimit is what is kept of a job's events.
@@ -33,6 +34,8 @@ type meter struct {
 	noise   atomic.Int64 // bytes of stderr
 	passed  bool
 	problem string // the parser failed on the stream
+	rules   safety.Rules
+	refused *safety.Finding
 
 	lot   []byte // events of the chunk at hand, as they go to the file
 	notes []note // and to the client
@@ -40,7 +43,7 @@ type meter struct {
 }
 
 func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.Ended, string)) *meter {
-	m := &meter{limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector(), dog: newWatchdog(job, pass)}
+	m := &meter{rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector(), dog: newWatchdog(job, pass)}
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
 	m.file = process.NewBounded(job.Files+".events.jsonl", eventsLimit)
@@ -95,6 +98,10 @@ func (m *meter) guard(feed func()) {
 
 func (m *meter) event(e agent.Event) {
 	m.totals.Add(e)
+	m.judge(e)
+	if len(e.Command) > liveCommand {
+		e.Command = strings.ToValidUTF8(e.Command[:liveCommand], "") + "…"
+	}
 	m.publish(e)
 	if e.Kind != agent.Unknown {
 		m.silent = 0
@@ -108,6 +115,18 @@ func (m *meter) event(e agent.Event) {
 		return
 	}
 	m.dog.see(e)
+}
+
+// judge ends the agent at a tool call that is forbidden: it runs already, so
+// there is no grace.
+func (m *meter) judge(e agent.Event) {
+	if e.Kind != agent.ToolStart || m.passed {
+		return
+	}
+	if f, found := m.rules.Tool(e.Tool, e.Command, e.Files); found {
+		m.passed, m.refused = true, &f
+		m.pass(loop.EndedDestructive, f.Reason())
+	}
 }
 
 func (m *meter) publish(e agent.Event) {

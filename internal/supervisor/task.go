@@ -63,6 +63,9 @@ func (t *task) end(reason loop.Ended) { t.endFor(reason, "") }
 func (t *task) endFor(reason loop.Ended, why string) {
 	select {
 	case t.ending <- verdict{reason: reason, why: why}:
+		if reason == loop.EndedDestructive {
+			t.rush()
+		}
 	default:
 	}
 }
@@ -324,6 +327,7 @@ func (t *task) drain(o *output, r *Result) {
 		return
 	}
 	r.Agent = o.meter.finish()
+	r.Refused = o.meter.refused
 	r.Exit.Terminal = r.Agent.Terminal
 	if o.meter.problem != "" {
 		t.logf("%s: %s", t.job.ID, o.meter.problem)

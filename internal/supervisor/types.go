@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
@@ -53,6 +54,8 @@ type Job struct {
 	Guards agent.Guards `json:"guards,omitzero"`
 	// Box is what the operating system holds the job to; nil is nothing.
 	Box *sandbox.Policy `json:"box,omitempty"`
+	// Safety ends an agent at once whose tool call it forbids.
+	Safety safety.Rules `json:"safety,omitzero"`
 }
 
 // Result is how a job ended.
@@ -69,6 +72,8 @@ type Result struct {
 	Stdout Stream        `json:"stdout"`
 	Stderr Stream        `json:"stderr"`
 	Agent  agent.Outcome `json:"agent"`
+	// Refused is the tool call that ended the job, when one did.
+	Refused *safety.Finding `json:"refused,omitempty"`
 }
 
 // Stream is what is known of one output stream. Tail and Head are cut for

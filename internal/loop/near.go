@@ -1,0 +1,66 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/safety"
+)
+
+// This file has what a person is told at 80 % of a limit, and what the agent
+// is told of secrets.
+
+func (s *State) nearCost() bool {
+	return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost))
+}
+
+// nearTime says which limit on the run's time is near; "" when none is.
+func (s *State) nearTime() string {
+	p := &s.Policy
+	for _, one := range []struct {
+		what        string
+		used, limit time.Duration
+	}{{"time", s.Spent.Wall, p.Timeout}, {"time of the iterations", s.Spent.Active, p.TaskTimeout}, {"time of the iterations", s.Spent.Active, p.MaxDuration}} {
+		if safety.Near(int64(one.used), int64(one.limit)) {
+			return fmt.Sprintf("%s %s is over 80 %% of the limit %s", one.what, Duration(one.used), Duration(one.limit))
+		}
+	}
+	return ""
+}
+
+// nearIteration is said of an iteration that came near one of its own limits
+// and did not pass it: the next one may.
+func (s *State) nearIteration(r *Record) []string {
+	if r.Exit.Ended != NotEnded {
+		return nil
+	}
+	p := &s.Policy
+	var w []string
+	if safety.Near(int64(r.Cost), int64(p.MaxIterationCost)) {
+		w = append(w, fmt.Sprintf("iteration %d cost %s, over 80 %% of the limit %s for one", r.Number, r.Cost, p.MaxIterationCost.short()))
+	}
+	if safety.Near(int64(r.Calls), int64(p.MaxIterationCalls)) {
+		w = append(w, fmt.Sprintf("iteration %d made %d model calls, over 80 %% of the limit %d for one", r.Number, r.Calls, p.MaxIterationCalls))
+	}
+	if safety.Near(int64(r.Elapsed), int64(p.IterationTimeout)) {
+		w = append(w, fmt.Sprintf("iteration %d took %s, over 80 %% of the limit %s for one", r.Number, Duration(r.Elapsed), Duration(p.IterationTimeout)))
+	}
+	return w
+}
+
+// secretNote asks the agent to take out what must not be in a commit. It never
+// has the secret itself.
+func secretNote(secrets []safety.Secret) string {
+	const most = 5
+	var places []string
+	for _, one := range secrets[:min(len(secrets), most)] {
+		places = append(places, fmt.Sprintf("%s:%d (%s)", one.File, one.Line, one.Kind))
+	}
+	more := ""
+	if n := len(secrets) - most; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return "What looks like a secret was added at " + strings.Join(places, ", ") + more +
+		". Take it out and read it from the environment; work with a secret in it does not land."
+}
