@@ -74,3 +74,20 @@ func BenchmarkSnapshots(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSandbox is what the sandbox of the level normal adds to an iteration.
+func BenchmarkSandbox(b *testing.B) {
+	const rounds, n = 7, 60
+	dir, err := newFolder(memoryDir)
+	if err != nil {
+		dir = b.TempDir()
+	}
+	b.Cleanup(func() { _ = os.RemoveAll(dir) })
+	open, boxed := newProject(b, dir, "open", "exit 0"), newProject(b, dir, "boxed", "exit 0")
+	boxed.level = "normal"
+	for b.Loop() {
+		wall, cpu := interleave(rounds, n, func() cost { return open.loop(n) }, func() cost { return boxed.loop(n) })
+		report(b, "the sandbox of normal adds to an iteration", (wall[1]-wall[0])/1000, "ms", atMost(8))
+		report(b, "the sandbox of normal adds to an iteration, CPU", (cpu[1]-cpu[0])/1000, "ms", nil)
+	}
+}

@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 // project is a folder with a configuration whose agent is a script, and a
 // state folder beside it.
 type project struct {
+	level     string // of safety; "" is permissive
 	b         *testing.B
 	dir       string
 	state     string
@@ -70,7 +72,7 @@ const runBound = 5 * time.Minute
 // command is one run of pawl with n iterations. The bound on it is for a pawl
 // that hangs.
 func (p *project) command(ctx context.Context, n int) *exec.Cmd {
-	c := exec.CommandContext(ctx, pawl(p.b), "run", "noop", "-n", fmt.Sprint(n), "-q", "--safety", "permissive", "--fresh")
+	c := exec.CommandContext(ctx, pawl(p.b), "run", "noop", "-n", fmt.Sprint(n), "-q", "--safety", cmp.Or(p.level, "permissive"), "--fresh")
 	c.Dir = p.dir
 	c.Env = append(os.Environ(), "XDG_STATE_HOME="+p.state)
 	return c

@@ -51,9 +51,6 @@ func tell(f failure) {
 // enter restricts the calling thread. What needs rights comes first.
 func enter(o order) error {
 	p := o.Policy
-	if err := join(o.Groups); err != nil {
-		return err
-	}
 	preferAsVictim()
 	if err := setLimits(p.Limits, p.Means); err != nil {
 		return err

@@ -1,19 +1,16 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"syscall"
 )
 
-// group is a control group of a box: a folder for each hierarchy that limits
-// something. A nil group has none.
-type group struct{ dirs []string }
-
-// controller is what limits one thing in a hierarchy, in both versions.
+// controller is what limits one thing in a control group.
 type controller struct {
 	name, file, old string // old is the file of version 1
 }
@@ -26,59 +23,78 @@ var (
 // groupRoot is where the hierarchies are mounted.
 const groupRoot = string(filepath.Separator) + "sys/fs/cgroup"
 
-var groups atomic.Int64 // number of groups made by this process
-
-// newGroup makes a control group with these limits, where this process may:
-// in its own group with version 1, and with version 2 in the nearest group
-// above that hands the controllers down. nil when it may nowhere.
-func newGroup(l Limits) *group {
-	if l.Processes <= 0 && l.Memory <= 0 {
-		return nil
-	}
-	g := &group{}
-	name := fmt.Sprintf("pawl-%d-%d", os.Getpid(), groups.Add(1))
+// LimitGroup puts this process, and with it all that it starts from now on,
+// into a control group with the limits for processes and memory, where it may:
+// with version 1 below its own group, with version 2 in the nearest group above
+// that hands the controllers down. To change the group takes the kernel
+// milliseconds, so it is done once and not for each box.
+//
+// held is whether there is a limit now. leave goes back and removes the group.
+func LimitGroup(l Limits) (held bool, leave func()) {
+	var in []groupPlace
+	own := map[controller][]groupPlace{pids: places(pids), memory: places(memory)}
 	for _, c := range []struct {
 		controller
 		limit int64
 	}{{pids, int64(l.Processes)}, {memory, l.Memory}} {
-		if c.limit <= 0 {
-			continue
+		if c.limit > 0 {
+			in = enterGroup(in, own[c.controller], c.limit)
 		}
-		g.add(c.controller, name, strconv.FormatInt(c.limit, 10))
 	}
-	if len(g.dirs) == 0 {
-		return nil
+	return len(in) > 0, func() {
+		for _, p := range in {
+			if p.move(p.was) == nil {
+				_ = os.Remove(p.dir)
+			}
+		}
 	}
-	return g
 }
 
-// add limits one thing; without success nothing is left.
-func (g *group) add(c controller, name, limit string) {
-	for _, place := range places(c) {
-		dir := filepath.Join(place.parent, name)
-		made := os.Mkdir(dir, 0o755) == nil
-		if err := os.WriteFile(filepath.Join(dir, place.file), []byte(limit), 0o644); err != nil { //nolint:gosec // a file of the kernel
-			if made {
-				_ = os.Remove(dir)
-			}
-			continue
+// enterGroup tries the places in turn; in are those that this process is in.
+func enterGroup(in, tries []groupPlace, limit int64) []groupPlace {
+	for _, p := range tries {
+		removeDead(filepath.Dir(p.dir))
+		made := os.Mkdir(p.dir, 0o755) == nil
+		err := os.WriteFile(filepath.Join(p.dir, p.file), []byte(strconv.FormatInt(limit, 10)), 0o644) //nolint:gosec // a file of the kernel
+		switch {
+		case err == nil && !made:
+			return in // made for the other controller
+		case err == nil && p.move(p.dir) == nil:
+			return append(in, p)
 		}
 		if made {
-			g.dirs = append(g.dirs, dir)
+			_ = os.Remove(p.dir)
 		}
-		return
+	}
+	return in
+}
+
+// removeDead removes the groups of processes that did not live to do it.
+func removeDead(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, "pawl-*"))
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "pawl-"))
+		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.Remove(dir)
+		}
 	}
 }
 
-// groupPlace is a folder in which a group can be tried, and the file with its limit.
-type groupPlace struct{ parent, file string }
+// groupPlace is a folder in which a group can be tried: the group's own, the
+// file with its limit, and the group that this process is in.
+type groupPlace struct{ dir, file, was string }
 
-// places are the folders in which a group with that controller may be made.
+func (groupPlace) move(dir string) error {
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o644) //nolint:gosec // a file of the kernel
+}
+
+// places are where a group with that controller may be made.
 func places(c controller) []groupPlace {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil
 	}
+	name := fmt.Sprintf("pawl-%d", os.Getpid())
 	var out []groupPlace
 	for line := range strings.Lines(string(data)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -86,12 +102,13 @@ func places(c controller) []groupPlace {
 			continue
 		}
 		if parts[1] == "" {
-			out = append(out, places2(c, parts[2])...)
+			out = append(out, places2(c, parts[2], name)...)
 			continue
 		}
-		for name := range strings.SplitSeq(parts[1], ",") {
-			if name == c.name {
-				out = append(out, groupPlace{filepath.Join(groupRoot, parts[1], parts[2]), c.old})
+		for one := range strings.SplitSeq(parts[1], ",") {
+			if one == c.name {
+				was := filepath.Join(groupRoot, parts[1], parts[2])
+				out = append(out, groupPlace{filepath.Join(was, name), c.old, was})
 			}
 		}
 	}
@@ -100,13 +117,13 @@ func places(c controller) []groupPlace {
 
 // places2 are those of version 2: a group with processes has no children with
 // controllers, so the group is made beside this process's or above.
-func places2(c controller, own string) []groupPlace {
+func places2(c controller, own, name string) []groupPlace {
 	var out []groupPlace
 	for path := filepath.Dir(own); ; path = filepath.Dir(path) {
 		dir := filepath.Join(groupRoot, path)
 		control, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 		if err == nil && strings.Contains(" "+strings.TrimSpace(string(control))+" ", " "+c.name+" ") {
-			out = append(out, groupPlace{dir, c.file})
+			out = append(out, groupPlace{filepath.Join(dir, name), c.file, filepath.Join(groupRoot, own)})
 		}
 		if path == "/" {
 			return out
@@ -114,42 +131,13 @@ func places2(c controller, own string) []groupPlace {
 	}
 }
 
-// joins are the files that a process writes itself into to become a member.
-func (g *group) joins() []string {
-	if g == nil {
-		return nil
-	}
-	var out []string
-	for _, dir := range g.dirs {
-		out = append(out, filepath.Join(dir, "cgroup.procs"))
-	}
-	return out
-}
-
-// remove removes the group. One that still has processes stays.
-func (g *group) remove() {
-	if g == nil {
-		return
-	}
-	for _, dir := range g.dirs {
-		_ = os.Remove(dir)
-	}
-}
-
-// join makes this process a member. Where the kernel refuses a move (the group
-// above belongs to somebody else) the box goes without.
-func join(files []string) error {
-	for _, file := range files {
-		if err := os.WriteFile(file, []byte("0"), 0o644); err != nil && !os.IsPermission(err) { //nolint:gosec // a file of the kernel
-			return fmt.Errorf("cannot enter its control group: %w", err)
-		}
-	}
-	return nil
-}
-
 // groupsWork is whether a control group that limits processes can be made.
 func groupsWork() bool {
-	g := newGroup(Limits{Processes: 1 << 20})
-	g.remove()
-	return g != nil
+	for _, p := range places(pids) {
+		if os.Mkdir(p.dir, 0o755) == nil {
+			_ = os.Remove(p.dir)
+			return true
+		}
+	}
+	return false
 }

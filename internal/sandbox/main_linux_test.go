@@ -57,7 +57,7 @@ type result struct {
 }
 
 // run runs a command in a box to its end.
-func run(t *testing.T, p Policy, dir string, args ...string) result {
+func run(t testing.TB, p Policy, dir string, args ...string) result {
 	t.Helper()
 	r, entry, err := start(t, p, dir, args...)
 	if err != nil {
@@ -68,7 +68,7 @@ func run(t *testing.T, p Policy, dir string, args ...string) result {
 }
 
 // start starts a command in a box; the function waits for its end.
-func start(t *testing.T, p Policy, dir string, args ...string) (func() result, *Entry, error) {
+func start(t testing.TB, p Policy, dir string, args ...string) (func() result, *Entry, error) {
 	t.Helper()
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -108,7 +108,7 @@ func start(t *testing.T, p Policy, dir string, args ...string) (func() result, *
 // place is a scratch tree: what a box may write, and what it may not.
 type place struct{ work, outside, secret string }
 
-func newPlace(t *testing.T) place {
+func newPlace(t testing.TB) place {
 	t.Helper()
 	top := t.TempDir()
 	p := place{filepath.Join(top, "work"), filepath.Join(top, "outside"), filepath.Join(top, "home", ".ssh")}

@@ -28,8 +28,7 @@ type order struct {
 	Path   string   `json:"path"`
 	Args   []string `json:"args"`
 	Dir    string   `json:"dir"`
-	Groups []string `json:"groups,omitempty"` // files that a process joins a control group by
-	Probe  bool     `json:"probe,omitempty"`  // enter, and end well
+	Probe  bool     `json:"probe,omitempty"` // enter, and end well
 }
 
 // failure is what the hidden command says when it does not become the command.
@@ -49,7 +48,6 @@ type Entry struct {
 	path    string
 	status  *os.File
 	theirs  []*os.File
-	group   *group
 }
 
 // Prepare returns c so that it starts in a box. Extra descriptors of c are not
@@ -65,8 +63,6 @@ func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
 
 func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 	e := &Entry{command: c, path: o.Path}
-	e.group = newGroup(o.Policy.Limits)
-	o.Groups = e.group.joins()
 	order, err := orderFile(o)
 	if err != nil {
 		e.Close()
@@ -123,14 +119,12 @@ func (e *Entry) fail(format string, args ...any) error {
 	return &process.StartError{Code: -1, Message: "cannot start " + e.command.Args[0] + ": " + fmt.Sprintf(format, args...)}
 }
 
-// Close releases what the box took. Processes that still run keep running,
-// without the control group's name.
+// Close releases what the box took. Processes that still run keep running.
 func (e *Entry) Close() {
 	e.Started()
 	if e.status != nil {
 		_ = e.status.Close()
 	}
-	e.group.remove()
 }
 
 // readOrder reads what the hidden command is told.

@@ -98,6 +98,20 @@ var attempts = map[string]func(a []string) error{
 		_ = c.Close()
 		return nil
 	},
+	"own loopback": func([]string) error {
+		for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				return err
+			}
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				return err
+			}
+			_, _ = c.Close(), l.Close()
+		}
+		return nil
+	},
 	"send": func(a []string) error {
 		c, err := net.Dial(a[0], a[1])
 		if err != nil {
@@ -112,7 +126,8 @@ var attempts = map[string]func(a []string) error{
 	"socket": func(a []string) error {
 		family, _ := strconv.Atoi(a[0])
 		kind, _ := strconv.Atoi(a[1])
-		fd, err := unix.Socket(family, kind, 0)
+		protocol, _ := strconv.Atoi(a[2])
+		fd, err := unix.Socket(family, kind, protocol)
 		if err == nil {
 			_ = unix.Close(fd)
 		}

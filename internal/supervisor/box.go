@@ -26,6 +26,7 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 		return t.reaper.Start(c)
 	}
 	policy := *t.job.Box
+	t.limit(policy.Limits)
 	policy.Spare = append(slices.Clone(policy.Spare), os.Getpid(), os.Getppid())
 	c, entry, err := sandbox.Prepare(c, policy)
 	if err != nil {
@@ -48,6 +49,16 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 		t.box.forward = forward(entry.Listener, t.job.Box.Proxy)
 	}
 	return child, nil
+}
+
+// limitGroup puts the supervisor, and so the boxes of all its jobs, under the
+// limits of the first box. Jobs of one run have the same.
+func (s *server) limitGroup(l sandbox.Limits) {
+	s.limited.Do(func() {
+		if held, leave := sandbox.LimitGroup(l); held {
+			s.unlimit.Store(&leave)
+		}
+	})
 }
 
 // leaveBox gives up what the box took; the job and all that it started have ended.

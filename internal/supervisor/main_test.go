@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/text"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
 // The test binary is the supervisor, and a client that can be killed.
@@ -27,6 +28,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Main(nil, os.Stderr, os.Environ()))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "__client" {
 		playClient()

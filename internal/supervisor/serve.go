@@ -77,6 +77,9 @@ type server struct {
 	mu      sync.Mutex // over links
 	links   map[*link]bool
 
+	limited sync.Once
+	unlimit atomic.Pointer[func()] // goes back to the control group of before
+
 	client  atomic.Pointer[link] // who is attached; the running task reads it
 	task    *task
 	last    *Result
@@ -136,6 +139,9 @@ func (s *server) hello(first *link) error {
 
 // leave ends everything; no job runs any more, unless it could not be ended.
 func (s *server) leave() {
+	if back := s.unlimit.Load(); back != nil {
+		(*back)()
+	}
 	close(s.quit)
 	for i := len(s.release) - 1; i >= 0; i-- {
 		s.release[i]()

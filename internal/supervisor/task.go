@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
 const (
@@ -44,13 +45,14 @@ type task struct {
 	rush   context.CancelFunc
 	seen   atomic.Int64
 	box    box
+	limit  func(sandbox.Limits) // puts the supervisor under limits, once
 	logf   func(format string, args ...any)
 }
 
 func newTask(job Job, s *server) *task {
 	t := &task{
 		job: job, mark: s.mark, reaper: s.reaper, parsers: s.parsers, buffers: &s.buffers,
-		emit: s.emit, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
+		emit: s.emit, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
 	}
 	t.hurry, t.rush = context.WithCancel(context.Background())
 	return t

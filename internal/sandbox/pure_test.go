@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestLayout(t *testing.T) {
+	words := map[sort]string{writable: "write", readable: "read", hidden: "hide", bound: "bind"}
+	for _, c := range []struct {
+		name string
+		p    Policy
+		want string
+	}{
+		{"a folder in a folder is one mount", Policy{Write: []string{"/tmp", "/tmp/work"}}, "write /tmp"},
+		{"what is kept pins what it lies in", Policy{Write: []string{"/tmp", "/tmp/work"}, Keep: []string{"/tmp/work/.git/hooks"}},
+			"write /tmp, write /tmp/work, write /tmp/work/.git, read /tmp/work/.git/hooks"},
+		{"nothing is kept that cannot be written", Policy{Write: []string{"/a"}, Keep: []string{"/b/.git/config"}}, "write /a"},
+		{"hidden in writable, writable and shown in hidden",
+			Policy{Write: []string{"/tmp", "/tmp/state/own"}, Hide: []string{"/tmp/state"}, Show: []string{"/tmp/state/prompt"}},
+			"write /tmp, hide /tmp/state, write /tmp/state/own made, read /tmp/state/prompt made"},
+		{"hidden in hidden is hidden", Policy{Hide: []string{"/h", "/h/x"}}, "hide /h"},
+		{"a bind is writable", Policy{Binds: []Bind{{"/copy", "/w"}}, Keep: []string{"/w/.git/config"}}, "bind /w, write /w/.git, read /w/.git/config"},
+		{"nothing is shown that is not hidden", Policy{Show: []string{"/etc/passwd"}}, ""},
+	} {
+		var got []string
+		for _, one := range layout(c.p) {
+			line := words[one.sort] + " " + one.path
+			if one.made {
+				line += " made"
+			}
+			got = append(got, line)
+		}
+		if s := strings.Join(got, ", "); s != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, s, c.want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	full := Offer{System: "linux", Means: Means{User: true, Mounts: true, Net: true, Landlock: 7, Seccomp: true}}
+	lock := Offer{System: "linux", Means: Means{Landlock: 7, Seccomp: true}, Missing: "operation not permitted"}
+	root, old, mac := lock, lock, Offer{System: "darwin"}
+	root.Root, old.Landlock = true, 0
+	inner := root
+	inner.Frozen = true
+	for _, c := range []struct {
+		level       string
+		o           Offer
+		unsandboxed bool
+		want        string
+	}{
+		{Permissive, full, false, "open: nothing: the level is permissive"},
+		{Normal, full, true, "open: nothing: --unsandboxed"},
+		{Normal, full, false, "boxed 0 gaps: writes, secrets and signals, by user and mount namespaces, Landlock 7, seccomp"},
+		{Paranoid, full, false, "boxed 0 gaps: writes, secrets, signals and network, by user, mount and network namespaces, Landlock 7, seccomp"},
+		{Normal, lock, false, "boxed 1 gaps: writes and secrets, by Landlock 7, seccomp"},
+		{Paranoid, lock, false, "refused"},
+		{Normal, root, false, "refused"},
+		{Normal, root, true, "open: nothing: --unsandboxed"},
+		{Normal, inner, false, "boxed 1 gaps: writes and secrets, by Landlock 7, seccomp"},
+		{Normal, old, false, "open: nothing: this machine cannot 1 gaps"},
+		{Normal, mac, false, "open: nothing: this machine cannot 1 gaps"},
+		{Paranoid, mac, false, "refused"},
+	} {
+		v := Judge(c.level, c.o, c.unsandboxed)
+		got := "open: " + v.Enforced
+		switch {
+		case v.Refused != "":
+			got = "refused"
+		case v.Boxed:
+			got = fmt.Sprintf("boxed %d gaps: %s", len(v.Gaps), v.Enforced)
+		case len(v.Gaps) > 0:
+			got += fmt.Sprintf(" %d gaps", len(v.Gaps))
+		}
+		if got != c.want {
+			t.Errorf("%s on %s, root %v, unsandboxed %v:\n got %s\nwant %s", c.level, c.o, c.o.Root, c.unsandboxed, got, c.want)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	p := Policy{Write: []string{"/work", "/tmp"}, Hide: []string{"/tmp/state"}}
+	for line, want := range map[string]bool{
+		"sh: cannot create /etc/x: Read-only file system":                      true,
+		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":         true,
+		"touch: cannot touch '/etc/x': Permission denied":                      true,
+		"cat: /tmp/state/pawl.db: Permission denied":                           true,
+		"sh: ./run.sh: Permission denied":                                      false,
+		"open /work/secret: permission denied":                                 false,
+		"see https://example.org/why for why permission denied is a 403":       false,
+		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted": true,
+		"all is well": false,
+	} {
+		if got := len(Refused(p, "before\n"+line+"\nafter")) == 1; got != want {
+			t.Errorf("%q: refused is %v, want %v", line, got, want)
+		}
+	}
+	if n := len(Refused(p, strings.Repeat("a: Read-only file system\n", 9)+"b: EROFS\nc: EROFS\nd: EROFS")); n != maxRefused {
+		t.Errorf("%d lines, want %d different ones", n, maxRefused)
+	}
+}
+
+func TestCaches(t *testing.T) {
+	env := []string{"GOPROXY=off", "GOCACHE=/tmp/mine", "PIP_CACHE_DIR=/home/ada/pip"}
+	got := Caches(env, "/home/ada", "/state/cache", []string{"/tmp"})
+	for _, want := range []string{
+		"PIP_CACHE_DIR=/state/cache/pip", "CARGO_HOME=/state/cache/cargo", "npm_config_cache=/state/cache/npm", "GOMODCACHE=/state/cache/go-mod",
+		"GOPROXY=file:///home/ada/go/pkg/mod/cache/download,off",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %s in %v", want, got)
+		}
+	}
+	if slices.ContainsFunc(got, func(kv string) bool { return strings.HasPrefix(kv, "GOCACHE=") }) {
+		t.Error("a cache that may be written is moved")
+	}
+}
+
+func TestPlacePolicy(t *testing.T) {
+	p := Place{Root: "/w/sub", Home: "/home/ada", State: "/home/ada/.local/state/pawl/w", Git: []string{"/w/.git"}, Temp: []string{"/tmp", ""}, Write: []string{"/home/ada/.docker"}, UID: 1000}
+	pol := p.Policy(Normal, Verdict{}, Limits{}, []string{"/home/ada/.codex"}, nil)
+	for _, path := range []string{"/w/sub", "/w/.git", "/tmp", "/home/ada/.codex", "/home/ada/.docker"} {
+		if !slices.Contains(pol.Write, path) {
+			t.Errorf("%s cannot be written", path)
+		}
+	}
+	for _, path := range []string{"/home/ada/.ssh", "/home/ada/.local/state/pawl/w", "/run/user/1000", "/run/docker.sock"} {
+		if !slices.Contains(pol.Hide, path) {
+			t.Errorf("%s is not hidden", path)
+		}
+	}
+	if slices.Contains(pol.Hide, "/home/ada/.docker") {
+		t.Error("what the user adds is hidden")
+	}
+	if !slices.Contains(pol.Keep, "/w/.git/hooks") || !slices.Contains(pol.Keep, "/w/.git/config") {
+		t.Error("git's hooks and configuration are not kept")
+	}
+}

@@ -1,0 +1,125 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+)
+
+// boxed is a job in a box that may write its folder.
+func (r *run) boxed(id, script string) Job {
+	r.t.Helper()
+	v := sandbox.Judge(sandbox.Normal, sandbox.Probe(context.Background()), false)
+	if !v.Boxed {
+		r.t.Skip("this machine makes no box: ", v.Enforced, v.Refused)
+	}
+	job := r.job(id, script)
+	place := sandbox.Place{Root: r.dir, State: r.o.RunDir, Temp: []string{"/tmp"}, UID: os.Getuid(), Spare: []int{os.Getpid()}}
+	policy := place.Policy(sandbox.Normal, v, sandbox.DefaultLimits(), nil, nil)
+	job.Box = &policy
+	return job
+}
+
+func TestStopReachesIntoTheBox(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	job := r.boxed("1", `trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 1000 & wait $!; done`)
+	job.Limits.Grace = time.Minute
+	got := must(t)(c.Run(ctx, job, onText("up", cancel)))
+	if got.Exit.Code != 9 || got.Exit.Ended != loop.EndedStop || !strings.Contains(got.Stdout.Head, "bye") {
+		t.Errorf("got %+v, want its own exit 9", got)
+	}
+}
+
+func TestNothingIsLeftOfABox(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	job := r.boxed("1", tree)
+	job.Limits.Grace = 10 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	got := must(t)(c.Run(ctx, job, onText("up", cancel)))
+	if got.Exit.Ended != loop.EndedStop || got.Exit.Signal != "killed" || got.Killed == 0 {
+		t.Errorf("got %+v, want a kill after the grace", got)
+	}
+	daemons := r.boxed("2", "setsid sleep 1000 & (setsid sh -c 'exec >&- 2>&-; sleep 1000' &); echo done")
+	got = must(t)(c.Run(context.Background(), daemons, nil))
+	if got.Exit.Code != 0 || got.Killed < 2 || got.Stdout.Head != "done\n" {
+		t.Errorf("got %+v, want exit 0 and the daemons counted", got)
+	}
+}
+
+func TestABoxCannotHarmItsSupervisor(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	supervisor := c.session().status.Supervisor.PID
+	job := r.boxed("1", fmt.Sprintf(`kill -9 %d; kill -9 %d; kill -9 $PPID; ls %s/*; echo x >%s/job1.result.json; echo still here`,
+		supervisor, os.Getpid(), r.o.RunDir, r.o.RunDir))
+	got := must(t)(c.Run(context.Background(), job, nil))
+	if got.Exit.Code != 0 || !strings.Contains(got.Stdout.Head, "still here") || strings.Contains(got.Stdout.Head, "job1") {
+		t.Errorf("got %+v", got)
+	}
+	if n := strings.Count(got.Stderr.Head, "ermission denied") + strings.Count(got.Stderr.Head, "not permitted"); n < 3 {
+		t.Errorf("it was refused %d times, want each of 3 signals: %s", n, got.Stderr.Head)
+	}
+}
+
+func TestABoxCannotTakeAllProcesses(t *testing.T) {
+	t.Parallel()
+	if held, leave := sandbox.LimitGroup(sandbox.Limits{Processes: 1 << 20}); !held && os.Getuid() == 0 {
+		leave()
+		t.Skip("root is held by control groups only, and there are none to be had")
+	} else {
+		leave()
+	}
+	r := newRun(t)
+	c := r.start()
+	job := r.boxed("1", `i=0; while [ $i -lt 400 ]; do sleep 1000 & i=$((i+1)); done; echo all of them`)
+	job.Box.Limits = sandbox.Limits{Processes: 100}
+	job.Limits.Grace = 10 * time.Millisecond
+	got := must(t)(c.Run(context.Background(), job, nil))
+	if strings.Contains(got.Stdout.Head, "all of them") || !strings.Contains(strings.ToLower(got.Stderr.Head), "fork") {
+		t.Errorf("got %+v, want it refused to fork", got)
+	}
+}
+
+func TestStartErrorsInABoxAreResults(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	for i, tt := range []struct {
+		change func(*Job)
+		code   int
+		want   string
+	}{
+		{func(j *Job) { j.Args = []string{"no-such-agent"} }, 127, "not found in PATH"},
+		{func(j *Job) { j.Args = []string{"/"} }, 126, "is a folder"},
+		{func(j *Job) { j.Args = []string{"./none"} }, 127, "is not there"},
+		{func(j *Job) { j.Args = nil }, 127, "empty"},
+		{func(j *Job) { j.Dir = "/no/such/folder" }, -1, "working folder"},
+		{func(j *Job) { j.Box.Binds = []sandbox.Bind{{From: "/no/such/folder", To: "/tmp"}} }, -1, "/no/such/folder"},
+	} {
+		job := r.boxed(fmt.Sprint("s", i), "true")
+		job.Files = filepath.Join(r.o.RunDir, fmt.Sprint("s", i))
+		tt.change(&job)
+		if len(job.Box.Binds) > 0 && !job.Box.Means.Mounts {
+			continue
+		}
+		got := must(t)(c.Run(context.Background(), job, nil))
+		if got.Exit.Code != tt.code || !strings.Contains(got.Error, tt.want) {
+			t.Errorf("got code %d, %q; want code %d and %q", got.Exit.Code, got.Error, tt.code, tt.want)
+		}
+	}
+}
