@@ -82,14 +82,14 @@ func TestJudge(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	p := Policy{Write: []string{"/work", "/tmp"}, Hide: []string{"/tmp/state"}}
+	p := Policy{Write: []string{"/here", "/tmp"}, Hide: []string{"/tmp/state"}}
 	for line, want := range map[string]bool{
 		"sh: cannot create /etc/x: Read-only file system":                      true,
 		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":         true,
 		"touch: cannot touch '/etc/x': Permission denied":                      true,
 		"cat: /tmp/state/pawl.db: Permission denied":                           true,
 		"sh: ./run.sh: Permission denied":                                      false,
-		"open /work/secret: permission denied":                                 false,
+		"open /here/secret: permission denied":                                 false,
 		"see https://example.org/why for why permission denied is a 403":       false,
 		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted": true,
 		"all is well": false,
