@@ -72,6 +72,11 @@ func token(b *strings.Builder, s string) {
 		s = s[i+1:]
 	}
 	for i := 0; i < len(s); {
+		if uuid(s[i:]) {
+			b.WriteByte('#')
+			i += uuidLen
+			continue
+		}
 		n := i
 		for n < len(s) && wordByte(s[n]) {
 			n++
@@ -81,9 +86,30 @@ func token(b *strings.Builder, s string) {
 			i++
 			continue
 		}
+		for isDigit(s[i]) && n+1 < len(s) && s[n] == '.' && isDigit(s[n+1]) { // 1.203s, 10.0.0.7
+			for n++; n < len(s) && wordByte(s[n]); n++ {
+			}
+		}
 		word(b, s[i:n])
 		i = n
 	}
+}
+
+const uuidLen = 36
+
+// uuid tells whether s begins with a UUID.
+func uuid(s string) bool {
+	if len(s) < uuidLen || len(s) > uuidLen && wordByte(s[uuidLen]) {
+		return false
+	}
+	for i := range uuidLen {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		c := lower(s[i])
+		if dash != (c == '-') || !dash && !isDigit(c) && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // word writes a run of letters and digits: a hex id or a number becomes "#".

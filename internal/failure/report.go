@@ -286,6 +286,9 @@ func keyLines(a Analysis) []string {
 	}
 	for _, i := range a.Items {
 		first, _, _ := strings.Cut(i.Message, "\n")
+		if first != "" && (a.Class == CompileError || a.Class == Lint) {
+			first = i.File + " " + first // the same in another file is another failure
+		}
 		if len(key) < maxKey && first != "" {
 			key = append(key, first)
 		}

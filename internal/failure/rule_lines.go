@@ -80,7 +80,7 @@ func quotes(l string) bool {
 			return true // 12 | code, 001+ a line of a difference
 		}
 	}
-	return holdsAny(l, []string{"expect(", "expected:", "expected status", "as expected", "expected to ", "assert", " should ", ", want ", "simulat"}) || strings.Contains(l, "_test.go:") || served(l)
+	return holdsAny(l, []string{"expect(", "expected:", "expected status", "as expected", "expected to ", "assert", "should be ", "should re", "should th", "should fa", "should ha", ", want ", "simulat"}) || strings.Contains(l, "_test.go:") || served(l)
 }
 
 // served tells whether l is a server's note of a request that it answered.
@@ -122,13 +122,13 @@ func countsFailures(p spot) bool {
 	switch {
 	case failed == 0:
 		return count(s, " error") > 0 && has(s, " runs, ", " tests, ") && has(s, " failures")
-	case strings.HasPrefix(s, "Tests"), strings.HasPrefix(s, "Executed "), strings.HasPrefix(s, "Test Suites:"):
+	case strings.HasPrefix(s, "Tests"), strings.Contains(s, "Executed "), strings.HasPrefix(s, "Test Suites:"):
 		return true
 	}
 	if i := strings.LastIndex(s, " in "); i > 0 && isDigit(s[0]) && isDigit((s[i+4:] + " ")[0]) { // pytest
 		return strings.HasSuffix(s, "s") || strings.HasSuffix(s, ")")
 	}
-	return has(s, " example", " tests, ", " test, ", " runs, ", " scenario", " specs, ", " spec, ", " passed", " passing", " successful", " pass,")
+	return has(s, " example", " tests, ", " test, ", " runs, ", " scenario", " specs, ", " spec, ", " passed", " passing", " success", " pass,")
 }
 
 // counted tells whether a count can belong to the phrase: "3 failed",

@@ -10,6 +10,7 @@ var accountRules = []rule{
 	{Auth, 92, "forbidden", "", "", stated, with("user \"", "cannot get", "cannot list", "cannot create", "(forbidden)", "serviceaccount")},
 	{Auth, 92, "password authentication failed|access denied for user|noauth authentication required|wrongpass|no pg_hba.conf entry|authentication failed|role \"|login failed for user|auth failed", "", "", stated, without("role \"", "does not exist")},
 	{Auth, 90, "missing environment variable|environment variable is missing|environment variable not set|environment variable|must be set|is not set|required environment variable", `(?i)(key|token|secret|credential|password)s?\b`, "", setup | stated, with("not set", "missing", "must be set", "required", "not found", "undefined")},
+	{Auth, 90, "no signing certificate|no provisioning profile|provisioning profile|code signing is required|requires a provisioning profile|signing for \"", "", "", stated, with("no ", "not found", "requires", "found", "doesn't", "expired")},
 	{Auth, 80, "unauthorized|unauthenticated", "", "", stated, reason},
 	{Auth, 84, "http basic: access denied|401 unauthorized|403 forbidden", "", "", stated, nil},
 }

@@ -20,6 +20,8 @@ var runnerRules = []rule{
 	{TestFailure, 80, "[fail]|failure:|<<< fail|<<< error|fail!", `(?i)\[FAIL\]|<<< (FAIL|ERROR)|^\s*\d+\. (Failure|Error): .*|\d+\) (Failure|Error):|^FAIL!  ?:`, "", inside, nil},
 	{TestFailure, 82, "fail (|fail code", `^\s+\S[^:]{0,80}:\s+FAIL( code \d+)?( \(\d|\s*$)`, "", inside, nil},
 	{TestFailure, 84, "exceeded timeout of|test timeout of|timeout of|test timed out in|timeout exceeded. for async|extest", `(?i)exceeded timeout of \d+ ?ms|test timeout of \d+ ?ms exceeded|timeout of \d+ ?ms exceeded\. for async|test timed out in \d+ ?ms`, "", loud, nil},
+	{TestFailure, 84, "failures|failure|errors", `^([1-9]\d* failures?, \d+ errors?|\d+ failures?, [1-9]\d* errors?)\.?$`, "", 0, counted},
+	{TestFailure, 82, "fail in (|error in (|test failed at|thresholds on metrics", `^(FAIL|ERROR) in \(|Test Failed at |thresholds on metrics .* crossed`, "", 0, nil},
 	{TestFailure, 80, "execution failed for task", `Execution failed for task ':(\w+:)*\w*[tT]est\w*'`, "", 0, nil},
 	{TestFailure, 83, "failed", `^\s*\S.* > .* FAILED\s*$|^\s*(✕|✗|✘|×|✖) \S`, "", 0, with(" > ", "✕", "✗", "✘", "×", "✖")},
 	{TestFailure, 80, "✕|✗|✘", `^\s*(✕|✗|✘) \S`, "", inside, nil},

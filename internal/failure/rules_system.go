@@ -33,6 +33,7 @@ var systemRules = []rule{
 	{Timeout, 40, "timeout", `(?i)(error|fatal|failed|exceeded|exception|expired).*\btimeout\b|\btimeout\b.*(error|exceeded|expired|reached|fail)`, `(?i)command not found|= *timeout|timeout *=|--timeout|timeout:`, stated, nil},
 
 	{Permission, 84, "eacces|eperm|permissionerror|operation not permitted|read-only file system|erofs|unsafe repository|dubious ownership|access is denied|access to the path|unauthorizedaccessexception|accessdeniedexception: /|must be superuser|are you root|must be run as root|must run as root|run as root|requires root|you need to be root|need root|superuser privileges|must be root|requires elevation|a password is required|a terminal is required|is not in the sudoers file|keine berechtigung|permission non accordée|permiso denegado|permesso negato|permissão negada|отказано в доступе|权限不够|拒绝访问|許可がありません", "", "", inside | stated, without("publickey")},
+	{Permission, 84, "notcapable|requires net access|requires read access|requires write access|requires run access|requires env access|requires ffi access|err_access_denied", "", "", 0, nil},
 	{Permission, 78, "permission denied", "", `(?i)permission denied ?\(|publickey|AccessDenied|grpc|PERMISSION_DENIED`, stated, nil},
 
 	{Crash, 40, "core was generated|crash report|crashed", "", "", stated, nil},
