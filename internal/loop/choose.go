@@ -40,7 +40,8 @@ func (s *State) choose(r *Record) (why string, rewind int) {
 		name, why = strategy.FallbackProviders, "made for "+string(f.Class)+": the next agent of agents.fallback"
 	default:
 		s.use(f.Class)
-		c := strategy.Next(s.situation(r))
+		at := s.situation(r)
+		c := strategy.Next(&at)
 		name, why = c.Name, c.Why
 	}
 	s.adopt(name)
@@ -72,9 +73,9 @@ func (s *State) use(class failure.Class) {
 }
 
 // situation is what a strategy is chosen from.
-func (s *State) situation(r *Record) *strategy.Situation {
+func (s *State) situation(r *Record) strategy.Situation {
 	p, f := &s.Policy, r.Failure
-	return &strategy.Situation{
+	return strategy.Situation{
 		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient, Gate: f.Step != "",
 		Failed: s.Used, Learned: s.Learned, Own: p.Strategies,
 		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "", CanRewind: s.canRewind(r), HasOptional: p.HasOptional,

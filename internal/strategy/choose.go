@@ -49,24 +49,23 @@ type Choice struct {
 // one's, or the first other one; and when all are used up, the candidates in
 // turn. Where there is none, the strategy stays.
 func Next(s *Situation) Choice {
-	var room [16]ranked // on the stack
-	made, others, not := s.candidates(room[:0])
+	var room, more [12]ranked // on the stack
+	made, others, not := s.candidates(room[:0], more[:0])
 	s.sort(made)
 	for i := range made {
 		if c := &made[i]; !s.used(c.Name) {
-			return Choice{c.Name, join("made for "+string(s.Class)+", not tried yet", c.record(s), notFirst(not, c.Priority))}
+			return s.choice(c, "made for ", ", not tried yet", not)
 		}
 	}
 	s.sort(others)
 	if c := s.other(others); c != nil {
-		why := "nothing is made for " + string(s.Class)
 		if len(made) > 0 {
-			why = "all made for " + string(s.Class) + " were tried"
+			return s.choice(c, "all made for ", " were tried; next in line", not)
 		}
-		return Choice{c.Name, join(why+"; next in line", c.record(s), notFirst(not, c.Priority))}
+		return s.choice(c, "nothing is made for ", "; next in line", not)
 	}
 	if len(made) == 0 {
-		return Choice{s.Current, join("no other strategy helps against "+string(s.Class), "", notFirst(not, lowest))}
+		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + notFirst(not, lowest)}
 	}
 	next := &made[0]
 	for i := range made {
@@ -74,7 +73,13 @@ func Next(s *Situation) Choice {
 			next = &made[(i+1)%len(made)]
 		}
 	}
-	return Choice{next.Name, join("all made for "+string(s.Class)+" were tried; in turn", next.record(s), notFirst(not, next.Priority))}
+	return s.choice(next, "all made for ", " were tried; in turn", not)
+}
+
+// choice says why c is taken: two pieces around the class, what was learned of
+// it, and what was passed over.
+func (s *Situation) choice(c *ranked, before, after string, not []passed) Choice {
+	return Choice{c.Name, before + string(s.Class) + after + c.record(s) + notFirst(not, c.Priority)}
 }
 
 // ranked is a candidate with its place in the order.
@@ -90,35 +95,35 @@ type passed struct {
 }
 
 // candidates are the strategies made for the class, the others for failures of
-// its kind, and those made for it that have no effect here. room is used for the
-// first list.
-func (s *Situation) candidates(room []ranked) (made, others []ranked, not []passed) {
-	made = room
-	each := func(c *Strategy) {
+// its kind, and those made for it that have no effect here. The first two lists
+// are appended to.
+func (s *Situation) candidates(made, others []ranked) (first, second []ranked, not []passed) {
+	for i := 1; i < len(builtin)+len(s.Own); i++ {
+		c := s.at(i)
 		fits := s.madeFor(c)
 		if !fits && !s.serves(c) {
-			return
+			continue
 		}
-		if why := s.ineffective(c); why != "" {
-			if fits {
-				not = append(not, passed{c, why})
-			}
-			return
+		why := s.ineffective(c)
+		switch {
+		case why != "" && fits:
+			not = append(not, passed{c, why})
+		case why != "":
+		case fits:
+			made = append(made, ranked{c, s.rank(c)})
+		default:
+			others = append(others, ranked{c, s.rank(c)})
 		}
-		r := ranked{c, s.rank(c)}
-		if fits {
-			made = append(made, r)
-		} else {
-			others = append(others, r)
-		}
-	}
-	for i := range builtin[1:] {
-		each(&builtin[1+i])
-	}
-	for i := range s.Own {
-		each(&s.Own[i])
 	}
 	return made, others, not
+}
+
+// at is the i-th strategy: first the built-in ones, then the user's own.
+func (s *Situation) at(i int) *Strategy {
+	if i < len(builtin) {
+		return &builtin[i]
+	}
+	return &s.Own[i-len(builtin)]
 }
 
 // madeFor is true for a strategy that names the class. The built-in ones for
@@ -156,55 +161,45 @@ func (c *Strategy) forPassing() bool {
 // Of several settings one with an effect is enough; an instruction counts only
 // where it is not about such a setting.
 func (s *Situation) ineffective(c *Strategy) string {
-	why, asks := "it changes nothing here", false
-	no := func(reason string) {
-		why, asks = reason, true
-	}
-	if c.Fallback {
-		switch {
-		case !s.CanFallback:
-			no("agents.fallback names no agent")
-		case s.Gate && s.Transient:
-			no("another agent does not change a gate")
-		default:
+	why := ""
+	for _, setting := range [...]struct {
+		asks bool
+		why  string // it has no effect; "" when it has
+	}{
+		{c.Fallback, unless(s.CanFallback, "agents.fallback names no agent", s.sameGate())},
+		{c.Agent != "", s.sameGate()},
+		{c.Stronger, unless(s.CanStronger, "agents.stronger names no agent", "")},
+		{c.Rewind, unless(s.CanRewind, "there is no better snapshot to go back to", "")},
+		{c.SkipOptional, unless(s.HasOptional, "nothing here is optional", "")},
+		{c.TimeoutFactor > 1 || c.TimeoutFloor > 0, s.noLonger(c)},
+	} {
+		if setting.asks && setting.why == "" {
 			return ""
 		}
-	}
-	if c.Agent != "" {
-		if !s.Gate || !s.Transient {
-			return ""
+		if setting.asks {
+			why = setting.why
 		}
-		no("another agent does not change a gate")
 	}
-	if c.Stronger {
-		if s.CanStronger {
-			return ""
-		}
-		no("agents.stronger names no agent")
-	}
-	if c.Rewind {
-		if s.CanRewind {
-			return ""
-		}
-		no("there is no better snapshot to go back to")
-	}
-	if c.SkipOptional {
-		if s.HasOptional {
-			return ""
-		}
-		no("nothing here is optional")
-	}
-	if c.TimeoutFactor > 1 || c.TimeoutFloor > 0 {
-		reason := s.noLonger(c)
-		if reason == "" {
-			return ""
-		}
-		no(reason)
-	}
-	if !asks && c.Instruction != "" {
-		return ""
+	if why == "" && c.Instruction == "" {
+		return "it changes nothing here"
 	}
 	return why
+}
+
+// unless is why when can is false, else otherwise.
+func unless(can bool, why, otherwise string) string {
+	if can {
+		return otherwise
+	}
+	return why
+}
+
+// sameGate says why another agent has no effect; "" when it has.
+func (s *Situation) sameGate() string {
+	if s.Gate && s.Transient {
+		return "another agent does not change a gate"
+	}
+	return ""
 }
 
 // Ineffective says why the strategy of that name would change nothing here; ""
@@ -295,26 +290,11 @@ const lowest = -1 << 30
 func notFirst(not []passed, priority int) string {
 	text := ""
 	for _, p := range not {
-		if p.Priority <= priority {
-			continue
+		if p.Priority > priority {
+			text += "; not " + p.Name + ": " + p.why
 		}
-		if text != "" {
-			text += "; "
-		}
-		text += "not " + p.Name + ": " + p.why
 	}
 	return text
-}
-
-// join puts sentences together, without empty ones.
-func join(why, record, not string) string {
-	if record != "" {
-		why += "; " + record
-	}
-	if not != "" {
-		why += "; " + not
-	}
-	return why
 }
 
 // Patience is how many waits in a row for a provider, of which it did not say
