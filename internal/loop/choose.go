@@ -17,7 +17,7 @@ func (s *State) again(e *Event, r *Record, warnings []string) {
 	case failed:
 		why, rewind = s.choose(r)
 	case r.Outcome == Success && s.Policy.Strategy == "":
-		s.Strategy = strategy.Default
+		s.Strategy = s.resting()
 	}
 	s.next(s.feedback(r))
 	c := &s.Command
@@ -25,7 +25,7 @@ func (s *State) again(e *Event, r *Record, warnings []string) {
 	if !failed || r.Failure.Kind != failure.Transient {
 		return
 	}
-	if d := backoff(strategy.At(s.Strategy, s.Policy.Strategies).Backoff, s.Guards.Failures, e.Seed); d > 0 {
+	if d := pause(strategy.At(s.Strategy, s.Policy.Strategies).Backoff, r.Failure.Class, s.Guards.Failures, e.Seed); d > 0 {
 		s.Status = Waiting
 		c.Kind, c.Until, c.Why = Wait, s.until(e, d), "backoff after "+string(r.Failure.Class)
 	}
@@ -112,6 +112,9 @@ func (s *State) credit(r *Record, at time.Time) []strategy.Credit {
 	if !known {
 		return nil
 	}
+	if success && t.Transient {
+		s.keep(t.Strategy)
+	}
 	c := strategy.Credit{Class: t.Class, Strategy: t.Strategy, Success: success}
 	s.Learned = strategy.Learn(s.Learned, c, strategy.Day(at))
 	return []strategy.Credit{c}
@@ -142,5 +145,68 @@ func (s *State) helped(t *Trial, r *Record) (success, known bool) {
 		return r.Score > s.Best.Score, true
 	default:
 		return true, t.Transient && r.Exit.Ended == NotEnded
+	}
+}
+
+// keep lets the settings of a strategy stay in force that helped against a
+// transient failure. The newest is the last.
+func (s *State) keep(name string) {
+	if !strategy.At(name, s.Policy.Strategies).Lasting() {
+		return
+	}
+	kept := make([]string, 0, len(s.Kept)+1)
+	for _, k := range s.Kept {
+		if k != name {
+			kept = append(kept, k)
+		}
+	}
+	s.Kept = append(kept, name)
+}
+
+// resting is the strategy of a run whose work goes well.
+func (s *State) resting() string {
+	if n := len(s.Kept); n > 0 {
+		return s.Kept[n-1]
+	}
+	return s.Policy.first()
+}
+
+// settings are those of the current strategy and of the kept ones together.
+type settings struct {
+	wall                time.Duration
+	factor, parallelism int
+}
+
+func (s *State) inForce() settings {
+	p := &s.Policy
+	st := strategy.At(s.Strategy, p.Strategies)
+	in := settings{wall: st.Wall(p.IterationTimeout, p.IterationCeiling), factor: st.TimeoutFactor}
+	for _, name := range s.Kept {
+		k := strategy.At(name, p.Strategies)
+		in.wall, in.factor = max(in.wall, k.Wall(p.IterationTimeout, p.IterationCeiling)), max(in.factor, k.TimeoutFactor)
+		if k.Parallelism > 0 && k.Parallelism < st.Parallelism {
+			in.parallelism = k.Parallelism
+		}
+	}
+	return in
+}
+
+// outageFactor is how much longer an outage is waited for than what a little
+// patience or less load cures.
+const outageFactor = 5
+
+// pause is the n-th wait in a row after a transient failure. An iteration
+// costs money and minutes, so an exponential one grows faster than the wait for
+// a provider, of which nothing but the question is lost: four times each.
+func pause(kind strategy.Backoff, class failure.Class, n int, seed uint64) time.Duration {
+	if kind == strategy.Exponential {
+		n = 2*n - 1
+	}
+	d := backoff(kind, n, seed)
+	switch class {
+	case failure.Network, failure.ServiceUnavailable, failure.RateLimit, failure.QuotaExhausted:
+		return min(outageFactor*d, maxBackoff)
+	default:
+		return d
 	}
 }

@@ -74,6 +74,8 @@ type Command struct {
 	Review int `json:"review,omitempty"`
 	// GateFactor multiplies the time limits of gates; 0 and 1 leave them.
 	GateFactor int `json:"gate_factor,omitempty"`
+	// Parallelism is how many steps run at once; 0 is the strategy's own.
+	Parallelism int `json:"parallelism,omitempty"`
 
 	Until time.Time `json:"until,omitzero"`
 

@@ -34,7 +34,7 @@ func (s *State) feedback(r *Record) *Feedback {
 // strategy speaks in the first prompt too; the built-in ones speak of a failure.
 func (s *State) instructed(f *Feedback) *Feedback {
 	if s.Strategy == strategy.Default {
-		return f
+		return f // nothing is kept, too: that would be the strategy
 	}
 	st := strategy.At(s.Strategy, s.Policy.Strategies)
 	if f == nil {
@@ -44,6 +44,11 @@ func (s *State) instructed(f *Feedback) *Feedback {
 		f = &Feedback{}
 	}
 	f.Strategy, f.Instruction = st.Name, st.Instruction
+	for _, name := range s.Kept {
+		if k := strategy.At(name, s.Policy.Strategies); name != s.Strategy && k.Instruction != "" {
+			f.Notes = append(f.Notes, k.Instruction)
+		}
+	}
 	return f
 }
 

@@ -140,6 +140,9 @@ type State struct {
 	Fallback int            `json:"fallback,omitempty"` // which of Policy.Fallback works, 1-based; 0: Policy.Agent
 	// Trial is the use of a strategy that the iteration under way will judge.
 	Trial Trial `json:"trial,omitzero"`
+	// Kept are the strategies that helped against transient failures and whose
+	// settings stay in force, oldest first.
+	Kept []string `json:"kept,omitempty"`
 	// Learned is what is known of strategies, from this run and those before
 	// its start. It is part of the state, so that a replay needs no database.
 	Learned []strategy.Tally `json:"learned,omitempty"`

@@ -241,7 +241,7 @@ func (s *State) resumed(e *Event) {
 func (s *State) rearm() {
 	s.Guards = Guards{}
 	s.Waits = 0
-	s.Used, s.Trial = nil, Trial{}
+	s.Used, s.Trial, s.Kept = nil, Trial{}, nil
 	s.Question = nil
 	s.Strategy = s.Policy.first()
 	s.StopAsked, s.PauseAsked = NoCause, false
@@ -298,10 +298,10 @@ func (s *State) next(f *Feedback) {
 	if f != nil && f.Iteration == 0 && f.Answer == "" && len(f.Notes) == 0 {
 		f = nil
 	}
-	st := strategy.At(s.Strategy, s.Policy.Strategies)
+	st, in := strategy.At(s.Strategy, s.Policy.Strategies), s.inForce()
 	s.issue(&Command{
 		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
-		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional, GateFactor: st.TimeoutFactor,
+		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional, GateFactor: in.factor, Parallelism: in.parallelism,
 	})
 }
 
@@ -322,9 +322,8 @@ func (s *State) agent() string {
 // bounds are the limits of one iteration: its own, and what is left of the run's.
 func (s *State) bounds() CommandLimits {
 	p := &s.Policy
-	st := strategy.At(s.Strategy, p.Strategies)
-	wall := st.Wall(p.IterationTimeout, p.IterationCeiling)
-	wall = least(wall, remaining(p.Timeout, s.Spent.Wall))
+	in := s.inForce()
+	wall := least(in.wall, remaining(p.Timeout, s.Spent.Wall))
 	wall = least(wall, remaining(p.TaskTimeout, s.Spent.Active))
 	wall = least(wall, remaining(p.MaxDuration, s.Spent.Active))
 	cost := p.MaxIterationCost
@@ -334,7 +333,7 @@ func (s *State) bounds() CommandLimits {
 			cost = left
 		}
 	}
-	return CommandLimits{Wall: wall, Idle: p.IdleTimeout * time.Duration(max(st.TimeoutFactor, 1)), Cost: cost, Calls: p.MaxIterationCalls}
+	return CommandLimits{Wall: wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)), Cost: cost, Calls: p.MaxIterationCalls}
 }
 
 // remaining is what is left of a limit; 0 stays no limit, and a used-up limit

@@ -46,7 +46,7 @@ func (s *State) wait(e *Event, r *Record) {
 	c := &s.Command
 	s.issue(&Command{
 		Kind: Wait, Until: s.until(e, until.Sub(e.At)), Why: waitReason(r), Iteration: c.Iteration, Attempt: c.Attempt,
-		Feedback: c.Feedback, Agent: c.Agent, Strategy: c.Strategy, SkipOptional: c.SkipOptional, GateFactor: c.GateFactor,
+		Feedback: c.Feedback, Agent: c.Agent, Strategy: c.Strategy, SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 	})
 }
 
@@ -91,7 +91,7 @@ func (s *State) nextAgent(why string) {
 	s.issue(&Command{
 		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
 		StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback, Limits: s.bounds(),
-		SkipOptional: c.SkipOptional, GateFactor: c.GateFactor,
+		SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 	})
 }
 

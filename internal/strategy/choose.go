@@ -235,7 +235,7 @@ func (s *Situation) rank(c *Strategy) int {
 	case Aggressive:
 		return found(s.Learned, s.Class, c.Name).Wins
 	default:
-		return estimate(found(s.Learned, s.Class, c.Name), c.Priority)
+		return estimate(found(s.Learned, s.Class, c.Name), c.Priority) / c.price()
 	}
 }
 

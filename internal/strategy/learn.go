@@ -144,6 +144,16 @@ func estimate(t Tally, priority int) int {
 	return (1000*t.Wins + prior*priorWeight) / (t.weight() + priorWeight)
 }
 
+// price is what an iteration under the strategy costs, the default agent's
+// being one. Of two that help as often the cheaper one comes first, and in a
+// row of tries the best order is that of chance by price.
+func (c *Strategy) price() int {
+	if c.Stronger {
+		return 3
+	}
+	return 1
+}
+
 // record says in words what was learned; "" when nothing was.
 func (t Tally) record() string {
 	if t.weight() < one/2 {

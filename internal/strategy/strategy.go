@@ -23,7 +23,7 @@ type Backoff string
 const (
 	NoBackoff   Backoff = "none"        // the next iteration starts at once
 	Linear      Backoff = "linear"      // the second wait is twice the first, the third three times
-	Exponential Backoff = "exponential" // each wait is twice the one before
+	Exponential Backoff = "exponential" // each wait is four times the one before
 )
 
 // Mode is how strategies that fit are put in order.
@@ -86,6 +86,13 @@ func (c *Strategy) Wall(base, ceiling time.Duration) time.Duration {
 		d = min(d, max(ceiling, base))
 	}
 	return d
+}
+
+// Lasting is true for a strategy with settings that stay in force when it helped
+// against a transient failure: time and parallelism. What made them needful, a
+// slow service or a small machine, lasts longer than one iteration.
+func (c *Strategy) Lasting() bool {
+	return c.TimeoutFactor > 1 || c.TimeoutFloor > 0 || c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism
 }
 
 // Lookup returns the strategy of that name: a built-in one, or one of own.

@@ -1,0 +1,129 @@
+package simulate
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// This file is the first document's loop, as it is written there: its
+// classifier, its selector, its engine. Where it leaves a setting without
+// effect it gets the one that it means (the doubled time, the wait, the other
+// provider), and what succeeded is kept from loop to loop.
+
+// docStrategy is one of its strategies.
+type docStrategy struct {
+	name       string
+	priority   int
+	errors     []string
+	factor     int
+	parallel   bool
+	fallback   bool
+	linear     bool
+	successes  int
+	applicable bool
+}
+
+type document struct{ strategies []docStrategy }
+
+func (d *document) forget() {
+	d.strategies = []docStrategy{
+		{name: "default", priority: 10, factor: 1, parallel: true},
+		{name: "aggressive-timeout", priority: 8, errors: []string{"timeout", "ETIMEDOUT", "ECONNRESET"}, factor: 2, parallel: true},
+		{name: "fallback-providers", priority: 7, errors: []string{"rate_limit", "api_error", "429", "503"}, factor: 1, parallel: true, fallback: true},
+		{name: "reduced-parallelism", priority: 6, errors: []string{"resource_exhausted", "EMFILE", "ENOMEM"}, factor: 1, linear: true},
+		{name: "skip-optional", priority: 5, errors: []string{"partial_failure", "non_critical_error"}, factor: 1, parallel: true},
+	}
+}
+
+var docPatterns = []struct {
+	pattern   *regexp.Regexp
+	kind      string
+	transient bool
+}{
+	{regexp.MustCompile(`(?i)timeout|ETIMEDOUT`), "timeout", true},
+	{regexp.MustCompile(`(?i)rate limit|429`), "rate_limit", true},
+	{regexp.MustCompile(`(?i)ECONNREFUSED|ENOTFOUND`), "network", true},
+	{regexp.MustCompile(`(?i)unauthorized|401|403`), "auth", false},
+	{regexp.MustCompile(`(?i)validation|invalid`), "validation", false},
+	{regexp.MustCompile(`(?i)ENOMEM|EMFILE`), "resource_exhausted", true},
+	{regexp.MustCompile(`(?i)503|502|504`), "service_unavailable", true},
+}
+
+// classified are the messages that were seen; there are few.
+var classified = map[string]int{}
+
+func docClassify(message string) (kind string, transient bool) {
+	i, known := classified[message]
+	if !known {
+		i = slices.IndexFunc(docPatterns, func(p struct {
+			pattern   *regexp.Regexp
+			kind      string
+			transient bool
+		}) bool {
+			return p.pattern.MatchString(message)
+		})
+		classified[message] = i
+	}
+	if i < 0 {
+		return "unknown", false
+	}
+	return docPatterns[i].kind, docPatterns[i].transient
+}
+
+// next is its selectNext.
+func (d *document) next(previous int, kind string) int {
+	best := -1
+	for i := range d.strategies {
+		s := &d.strategies[i]
+		fits := slices.ContainsFunc(s.errors, func(e string) bool { return strings.Contains(kind, e) })
+		if fits && (best < 0 || s.successes > d.strategies[best].successes) { // they are in the order of priority
+			best = i
+		}
+	}
+	if best >= 0 {
+		return best
+	}
+	return min(previous+1, len(d.strategies)-1) // the next lower priority, at the end the same
+}
+
+func (d *document) play(p *project, w *world, _ time.Time) tally {
+	var sum tally
+	j := judge{tally: &sum}
+	current, failed := 0, 0
+	for i := 1; i <= maxIterations && sum.time <= maxTime && sum.cost <= maxCost; i++ {
+		s := &d.strategies[current]
+		t := try{at: sum.time, limit: baseLimit * time.Duration(s.factor), longer: s.factor > 1, parallel: s.parallel}
+		if s.fallback && p.fallbacks > 0 {
+			t.agent = 1 + failed%p.fallbacks
+		}
+		res := w.try(&t)
+		j.ended(res)
+		sum.iterations, sum.time, sum.cost = i, sum.time+res.took, sum.cost+res.cost
+		if res.done {
+			s.successes++
+			sum.success = true
+			return sum
+		}
+		if res.trouble == nil {
+			s.successes++
+			failed = 0
+			continue
+		}
+		failed++
+		kind, transient := docClassify(res.trouble.message)
+		current = d.next(current, kind)
+		if transient {
+			sum.time += d.strategies[current].wait(failed)
+		}
+	}
+	return sum
+}
+
+func (s *docStrategy) wait(n int) time.Duration {
+	if s.linear {
+		return time.Duration(n) * time.Second
+	}
+	return min(time.Second<<(n-1), 5*time.Minute)
+}
