@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench fuzz schema clean
+.PHONY: help build test check lint e2e e2e-all bench sim fuzz schema clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -36,6 +36,9 @@ e2e-all: ## the same in every scenario, which takes minutes
 
 bench: ## print what pawl reaches of its figures; BENCHTIME=1s runs all benchmarks after it
 	@scripts/bench $(BENCHTIME)
+
+sim: ## play 100,000 loops with each selector of strategies and print what they reach
+	@$(GO) run ./scripts/sim
 
 fuzz: ## run every fuzz test for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)

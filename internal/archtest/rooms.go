@@ -94,6 +94,8 @@ var rooms = map[string]room{
 	// testing
 	"archtest":    {Testing, nil, "this map"},
 	"benchmark":   {Testing, nil, "the loop measured against a bash loop"},
+	"simulate":    {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
+	"scripts/sim": {Testing, []string{"simulate"}, "prints what simulate finds"},
 	"modelserver": {Testing, nil, "a scripted model provider on loopback"},
 	"e2e":         {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
 }

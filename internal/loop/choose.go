@@ -23,9 +23,11 @@ func (s *State) again(e *Event, r *Record, warnings []string) {
 	c := &s.Command
 	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
 	if !failed || r.Failure.Kind != failure.Transient {
+		s.Passing = 0
 		return
 	}
-	if d := pause(strategy.At(s.Strategy, s.Policy.Strategies).Backoff, r.Failure.Class, s.Guards.Failures, e.Seed); d > 0 {
+	s.Passing++
+	if d := pause(strategy.At(s.Strategy, s.Policy.Strategies).Backoff, r.Failure.Class, s.Passing, e.Seed); d > 0 {
 		s.Status = Waiting
 		c.Kind, c.Until, c.Why = Wait, s.until(e, d), "backoff after "+string(r.Failure.Class)
 	}
@@ -160,7 +162,8 @@ func (s *State) keep(name string) {
 			kept = append(kept, k)
 		}
 	}
-	s.Kept = append(kept, name)
+	kept = append(kept, name)
+	s.Kept = kept
 }
 
 // resting is the strategy of a run whose work goes well.
@@ -203,10 +206,8 @@ func pause(kind strategy.Backoff, class failure.Class, n int, seed uint64) time.
 		n = 2*n - 1
 	}
 	d := backoff(kind, n, seed)
-	switch class {
-	case failure.Network, failure.ServiceUnavailable, failure.RateLimit, failure.QuotaExhausted:
+	if strategy.Outage(class) {
 		return min(outageFactor*d, maxBackoff)
-	default:
-		return d
 	}
+	return d
 }

@@ -140,6 +140,8 @@ type State struct {
 	Fallback int            `json:"fallback,omitempty"` // which of Policy.Fallback works, 1-based; 0: Policy.Agent
 	// Trial is the use of a strategy that the iteration under way will judge.
 	Trial Trial `json:"trial,omitzero"`
+	// Passing counts failed iterations in a row that were transient.
+	Passing int `json:"passing,omitempty"`
 	// Kept are the strategies that helped against transient failures and whose
 	// settings stay in force, oldest first.
 	Kept []string `json:"kept,omitempty"`

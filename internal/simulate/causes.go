@@ -25,11 +25,18 @@ var tuned = []cause{
 	{"permanent error", func(*project, *rng) obstacle {
 		return &permanent{message: "401 Unauthorized: invalid API key", class: failure.Auth}
 	}},
+	{"network, then tests, then time", func(_ *project, r *rng) obstacle {
+		return chain{&outage{until: r.seconds(20, 90), message: "connect ECONNREFUSED 10.0.0.7:5432", class: failure.Network},
+			&flaky{percent: 30}, &slow{need: r.between(90, 170)}}
+	}},
+	{"a gate's registry is down", func(_ *project, r *rng) obstacle {
+		return &outage{until: r.seconds(100, 260), message: "npm ERR! 503 Service Unavailable - GET https://registry.example/left", class: failure.ServiceUnavailable, gate: true}
+	}},
 }
 
 // heldOut are causes that nothing was tuned with.
 var heldOut = []cause{
-	{"hard bug", func(p *project, r *rng) obstacle {
+	{"hard bug", func(_ *project, r *rng) obstacle {
 		return &wrong{plain: 8, diagnosed: 20, rewound: 15, strong: r.between(70, 90), flat: true}
 	}},
 	{"misread failure", func(_ *project, r *rng) obstacle {
@@ -38,10 +45,6 @@ var heldOut = []cause{
 	{"two wrong approaches", func(_ *project, r *rng) obstacle {
 		return &wrong{plain: 8, diagnosed: 20, rewound: r.between(60, 80), strong: 30, strays: 2}
 	}},
-	{"network, then tests, then time", func(_ *project, r *rng) obstacle {
-		return chain{&outage{until: r.seconds(20, 90), message: "connect ECONNREFUSED 10.0.0.7:5432", class: failure.Network},
-			&flaky{percent: 30}, &slow{need: r.between(90, 170)}}
-	}},
 	{"quota without a reset", func(p *project, _ *rng) obstacle {
 		return &spent{fallbacks: p.fallbacks}
 	}},
@@ -49,8 +52,13 @@ var heldOut = []cause{
 	{"ports in use", func(_ *project, r *rng) obstacle {
 		return &crowded{percent: r.between(50, 90), message: "listen tcp :8080: bind: address already in use", class: failure.PortConflict}
 	}},
-	{"a gate's registry is down", func(_ *project, r *rng) obstacle {
-		return &outage{until: r.seconds(100, 260), message: "npm ERR! 503 Service Unavailable - GET https://registry.example/left", class: failure.ServiceUnavailable, gate: true}
+	{"dropped connections", func(_ *project, r *rng) obstacle { return &dropped{percent: r.between(30, 60)} }},
+	{"busy machine", func(_ *project, r *rng) obstacle {
+		return &crowded{percent: r.between(60, 90), message: "Error: timeout of 300000ms exceeded", class: failure.Timeout}
+	}},
+	{"rate limit, then a wrong approach", func(_ *project, r *rng) obstacle {
+		return chain{&limited{until: r.seconds(30, 600), message: "429 rate limit exceeded, try again later", class: failure.RateLimit},
+			&wrong{plain: 12, diagnosed: 25, rewound: r.between(60, 80), strong: 40}}
 	}},
 	{"missing command", func(*project, *rng) obstacle {
 		return &permanent{message: "sh: 1: protoc: not found", class: failure.MissingCommand}
@@ -165,6 +173,19 @@ func (o *flaky) meet(_ *try, r *rng) *trouble {
 var tests = []string{
 	"--- FAIL: TestParse (0.01s)\n    parse_test.go:10: got 1, want 2\nFAIL", "--- FAIL: TestLex (0.01s)\n    lex_test.go:12: got a, want b\nFAIL",
 	"--- FAIL: TestSave (0.01s)\n    save_test.go:14: got no file, want one\nFAIL", "--- FAIL: TestLoad (0.01s)\n    load_test.go:16: got 0, want 9\nFAIL",
+}
+
+// dropped is a network that loses connections by chance.
+type dropped struct {
+	curable
+	percent int
+}
+
+func (o *dropped) meet(_ *try, r *rng) *trouble {
+	if !r.chance(o.percent) {
+		return nil
+	}
+	return &trouble{message: "connect ECONNREFUSED 10.0.0.9:443", class: failure.Network, kind: failure.Transient, score: -1, took: r.seconds(20, 60), cost: 50}
 }
 
 // wrong is work that is done wrongly: each way to go on has its chance, in per

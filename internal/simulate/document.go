@@ -14,26 +14,29 @@ import (
 
 // docStrategy is one of its strategies.
 type docStrategy struct {
-	name       string
-	priority   int
-	errors     []string
-	factor     int
-	parallel   bool
-	fallback   bool
-	linear     bool
-	successes  int
-	applicable bool
+	name      string
+	errors    []string
+	factor    int // of the time
+	parallel  bool
+	fallback  bool
+	linear    bool
+	successes int
 }
 
-type document struct{ strategies []docStrategy }
+// document plays loops its way. The strategies are in the order of priority.
+type document struct {
+	classifier
+	strategies []docStrategy
+}
 
 func (d *document) forget() {
+	d.classifier = newClassifier()
 	d.strategies = []docStrategy{
-		{name: "default", priority: 10, factor: 1, parallel: true},
-		{name: "aggressive-timeout", priority: 8, errors: []string{"timeout", "ETIMEDOUT", "ECONNRESET"}, factor: 2, parallel: true},
-		{name: "fallback-providers", priority: 7, errors: []string{"rate_limit", "api_error", "429", "503"}, factor: 1, parallel: true, fallback: true},
-		{name: "reduced-parallelism", priority: 6, errors: []string{"resource_exhausted", "EMFILE", "ENOMEM"}, factor: 1, linear: true},
-		{name: "skip-optional", priority: 5, errors: []string{"partial_failure", "non_critical_error"}, factor: 1, parallel: true},
+		{name: "default", factor: 1, parallel: true},
+		{name: "aggressive-timeout", errors: []string{"timeout", "ETIMEDOUT", "ECONNRESET"}, factor: 2, parallel: true},
+		{name: "fallback-providers", errors: []string{"rate_limit", "api_error", "429", "503"}, factor: 1, parallel: true, fallback: true},
+		{name: "reduced-parallelism", errors: []string{"resource_exhausted", "EMFILE", "ENOMEM"}, factor: 1, linear: true},
+		{name: "skip-optional", errors: []string{"partial_failure", "non_critical_error"}, factor: 1, parallel: true},
 	}
 }
 
@@ -51,25 +54,28 @@ var docPatterns = []struct {
 	{regexp.MustCompile(`(?i)503|502|504`), "service_unavailable", true},
 }
 
-// classified are the messages that were seen; there are few.
-var classified = map[string]int{}
+// classifier is its classifyError, with the answers that it gave; there are few
+// messages.
+type classifier struct{ known map[string]int }
 
-func docClassify(message string) (kind string, transient bool) {
-	i, known := classified[message]
+func newClassifier() classifier { return classifier{map[string]int{}} }
+
+func (c classifier) classify(message string) (kind string, transient bool) {
+	at, known := c.known[message]
 	if !known {
-		i = slices.IndexFunc(docPatterns, func(p struct {
-			pattern   *regexp.Regexp
-			kind      string
-			transient bool
-		}) bool {
-			return p.pattern.MatchString(message)
-		})
-		classified[message] = i
+		at = -1
+		for i := range docPatterns {
+			if docPatterns[i].pattern.MatchString(message) {
+				at = i
+				break
+			}
+		}
+		c.known[message] = at
 	}
-	if i < 0 {
+	if at < 0 {
 		return "unknown", false
 	}
-	return docPatterns[i].kind, docPatterns[i].transient
+	return docPatterns[at].kind, docPatterns[at].transient
 }
 
 // next is its selectNext.
@@ -112,7 +118,7 @@ func (d *document) play(p *project, w *world, _ time.Time) tally {
 			continue
 		}
 		failed++
-		kind, transient := docClassify(res.trouble.message)
+		kind, transient := d.classify(res.trouble.message)
 		current = d.next(current, kind)
 		if transient {
 			sum.time += d.strategies[current].wait(failed)

@@ -71,3 +71,14 @@ func passing(c failure.Class) bool {
 		return false
 	}
 }
+
+// Outage says whether a class of failure is that of a service that is away for
+// a while: time cures it, not less load.
+func Outage(c failure.Class) bool {
+	switch c {
+	case failure.Network, failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable:
+		return true
+	default:
+		return false
+	}
+}

@@ -138,7 +138,8 @@ func (s *Situation) madeFor(c *Strategy) bool {
 // serves is true for a strategy against failures of the same kind.
 func (s *Situation) serves(c *Strategy) bool {
 	if s.Transient {
-		return c.forPassing() || c.SkipOptional
+		// Less at once does not bring a service back.
+		return (c.forPassing() || c.SkipOptional) && (c.Parallelism != 1 || !Outage(s.Class))
 	}
 	for _, k := range c.Classes {
 		if !passing(k) {
