@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/agent/claude"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/strategy"
@@ -80,34 +78,6 @@ func BenchmarkFailure(b *testing.B) {
 		rate := perSecond(1, choose)
 		report(b, "failure classification", rate*float64(len(output))/1e6, "MB/s", atLeast(50))
 		report(b, "a strategy for 1 MB of output", 1000/rate, "ms", atMost(20))
-	}
-}
-
-// BenchmarkParser is a stream as they are: most bytes are results of tools.
-func BenchmarkParser(b *testing.B) {
-	result := fmt.Sprintf(`{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t1","type":"tool_result","content":%q}]},"tool_use_result":{"stdout":%q}}`,
-		strings.Repeat("\tfmt.Println(\"a line of code\")\n", 700), strings.Repeat("ok  \tpackage\t0.1s\n", 1000))
-	says := `{"type":"assistant","message":{"id":"m1","model":"m","content":[%s],"usage":{"input_tokens":10,"output_tokens":1}}}`
-	lines := [][]byte{
-		fmt.Appendf(nil, says, fmt.Sprintf(`{"type":"text","text":%q}`, strings.Repeat("I look at the code. ", 20))),
-		fmt.Appendf(nil, says, `{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"go test ./..."}}`),
-		[]byte(result),
-	}
-	total, events := 0, 0
-	for _, l := range lines {
-		total += len(l)
-	}
-	p := claude.NewParser()
-	for b.Loop() {
-		rate := perSecond(float64(total)/1e6, func() {
-			for _, l := range lines {
-				p.Line(l, false, func(agent.Event) { events++ })
-			}
-		})
-		report(b, "parser of an agent's stream", rate, "MB/s", nil)
-	}
-	if events == 0 {
-		b.Fatal("the parser found no event")
 	}
 }
 

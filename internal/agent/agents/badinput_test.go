@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 )
 
 // structured are the formats with lines of JSON and an end of their own.
@@ -24,7 +25,7 @@ func structured() []string {
 // long is a line of 300 kB in the middle of a stream: a tool's output.
 func long(t *testing.T, name string) string {
 	t.Helper()
-	for _, l := range benchmarkStream(name) {
+	for _, l := range reading.Stream(name) {
 		if len(l) > 20_000 {
 			return strings.Replace(string(l), "line of code", "line of code"+strings.Repeat("x", 300_000), 1)
 		}
