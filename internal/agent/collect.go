@@ -120,10 +120,10 @@ func (c *Collector) Turns() int { return c.out.Turns }
 
 func (c *Collector) count(e Event) {
 	if e.Calls > 0 && e.Calls < absurdTokens {
-		c.out.Calls += e.Calls
+		c.out.Calls = min(c.out.Calls+e.Calls, absurdTokens)
 	}
 	if e.Turns > 0 && e.Turns < absurdTokens {
-		c.out.Turns += e.Turns
+		c.out.Turns = min(c.out.Turns+e.Turns, absurdTokens)
 	}
 }
 

@@ -271,3 +271,26 @@ func TestTailJoins(t *testing.T) {
 		t.Errorf("after a reset: %q", got)
 	}
 }
+
+// Counts stop at a bound: no stream makes them negative again.
+func TestCountsDoNotOverflow(t *testing.T) {
+	t.Parallel()
+	c := NewCollector()
+	for range 100 {
+		c.Add(Event{Kind: UsageSeen, Calls: absurdTokens - 1, Turns: absurdTokens - 1, Usage: Usage{Input: absurdTokens, Output: absurdTokens, CacheWrite: absurdTokens}})
+		c.Add(Event{Kind: CostSeen, Cost: absurdCost})
+	}
+	c.Add(Event{Kind: CostSeen, Cost: math.MaxInt64})
+	c.Add(Event{Kind: CostSeen, Cost: math.MinInt64})
+	c.Add(Event{Kind: UsageSeen, Calls: math.MaxInt, Turns: math.MinInt})
+	if cost, _ := c.Cost(); c.Calls() != absurdTokens || c.Turns() != absurdTokens || c.Tokens() != 3*absurdTokens || cost != absurdCost {
+		t.Errorf("calls %d, turns %d, tokens %d, cost %d", c.Calls(), c.Turns(), c.Tokens(), cost)
+	}
+	huge := Prices{"m": {Input: math.MaxInt64, Output: math.MaxInt64, CacheRead: math.MaxInt64, CacheWrite: math.MaxInt64}}
+	if cost, ok := huge.Cost("m", Usage{Input: absurdTokens, Output: absurdTokens, CacheRead: absurdTokens, CacheWrite: absurdTokens}); !ok || cost <= 0 {
+		t.Errorf("an absurd price costs %d", cost)
+	}
+	if _, ok := huge.Cost("x", Usage{Input: 1}); ok {
+		t.Error("a model that nobody knows has a price")
+	}
+}
