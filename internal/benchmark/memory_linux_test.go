@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent/reading"
 )
 
 // BenchmarkMemory is what an agent that prints 1 GB costs in private memory of
@@ -24,6 +26,42 @@ func BenchmarkMemory(b *testing.B) {
 		report(b, "memory, quiet agent", base, "MiB", nil)
 		report(b, "memory, 1 GB in lines, adds", loud.peak()-base, "MiB", atMost(32))
 		report(b, "memory, 1 GB in one line, adds", single.peak()-base, "MiB", atMost(32))
+	}
+}
+
+// endless lets an agent print what it likes: the stream is the same again and
+// again, and its totals are absurd.
+const endless = `
+loop: {repeat_threshold: 0, max_empty_calls: 0, max_retries: 0, retry_timeout: 0, max_turns: 0, max_output: 0}
+safety: {limits: {permissive: {max_cost_per_iteration: 1000000, max_total_cost: 1000000, max_api_calls_per_iteration: 1000000000}}}
+`
+
+// BenchmarkStreamMemory is what 1 GB of stream costs in private memory of pawl
+// and its supervisor, for each format of lines of JSON. BenchmarkMemory has the
+// same for text.
+func BenchmarkStreamMemory(b *testing.B) {
+	dir := diskDir(b)
+	for _, name := range formats() {
+		if name == "text" || name == "aider" {
+			continue
+		}
+		b.Run(name, func(b *testing.B) { streamMemory(b, dir, name) })
+	}
+}
+
+func streamMemory(b *testing.B, dir, name string) {
+	b.Helper()
+	quiet := newProject(b, dir, name+"-quiet", "echo a line; sleep 1")
+	p := newProject(b, dir, name, fmt.Sprintf("yes \"$(cat %q)\" | head -c 1000000000", filepath.Join(dir, name, "stream")))
+	var stream strings.Builder
+	for _, l := range reading.Stream(name) {
+		stream.Write(l)
+		stream.WriteByte('\n')
+	}
+	p.write("../stream", stream.String())
+	p.write("pawl.yaml", fmt.Sprintf("agents:\n  noop: {command: [%q], output: %s}\nprocedures:\n  noop: {agent: noop, act: [{content: do nothing}]}\n", p.agentPath, name)+endless)
+	for b.Loop() {
+		report(b, "memory, 1 GB of "+name+", adds", p.peak()-quiet.peak(), "MiB", atMost(32))
 	}
 }
 
