@@ -34,6 +34,7 @@ import (
 //	signal NAME           send a signal to the last background command
 //	until REGEXP COMMAND  run COMMAND again and again until its stdout matches
 //	outside VAR           set VAR to a folder that is in no temporary one
+//	collect VAR FILE      serve on loopback at $VAR; what is posted goes to FILE
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -65,6 +66,7 @@ func TestScripts(t *testing.T) {
 			"lines":        lines,
 			"signal":       signalLast,
 			"until":        until,
+			"collect":      collect,
 			"nothing-runs": nothingRuns,
 			"outside":      outside,
 		},

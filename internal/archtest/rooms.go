@@ -34,9 +34,10 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":    {Asking, []string{"config", "web"}, "one file per command: read flags, call, print"},
-	"web":    {Asking, []string{"config"}, "the same for browsers"},
-	"config": {Asking, nil, "files, environment and flags become one checked value"},
+	"cli":       {Asking, []string{"config", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"web":       {Asking, []string{"config"}, "the same for browsers"},
+	"telemetry": {Asking, nil, "what a run does, for an OpenTelemetry collector"},
+	"config":    {Asking, nil, "files, environment and flags become one checked value"},
 
 	// deciding
 	"board":    {Deciding, nil, "which ready task is next, and why"},
@@ -111,6 +112,7 @@ var modules = map[string]struct {
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "workflow", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
 	"golang.org/x/sys":                {[]string{"agent", "attempt", "cli", "engine", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
+	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }
 
@@ -146,7 +148,7 @@ var stdlib = map[string]struct {
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
 	"os/exec":      {[]string{"agent", "agent/agents", "agent/command", "agent/script", "cli", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up"},
-	"net/http":     {[]string{"web", "autopilot", "egress", "sandbox"}, "pawl talks to nobody but a browser, a webhook and the sandboxed agent's endpoint"},
+	"net/http":     {[]string{"web", "autopilot", "egress", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, the sandboxed agent's endpoint and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
 	"unsafe":       {[]string{"process", "sandbox", "supervisor"}, "only for system calls"},

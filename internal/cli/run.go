@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/telemetry"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -334,10 +335,12 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	defer sig.Stop()
 	logger, closeLog := openLog(s.plan.Root)
 	defer closeLog()
+	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
-		Plan: s.plan, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: s.screen.notice, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
+		Plan: s.plan, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
 	})
 	s.screen.done()
+	sent()
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
 		return usage("%v", running).hint("Stop it:  pawl stop %s", running.Run)
@@ -347,6 +350,26 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	}
 	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
 	return s.ended(ctx, d, sig.First())
+}
+
+// watched is who is told of what happens: the screen, and a collector of
+// telemetry if the environment names one. sent ends the latter.
+func (s *session) watched(ctx context.Context) (notify func(engine.Notice), sent func()) {
+	sender, err := telemetry.Open(s.a.getenv, version())
+	if err != nil {
+		s.a.say("Warning: no telemetry is sent: %v", err)
+	}
+	if sender == nil {
+		return s.screen.notice, func() {}
+	}
+	return func(n engine.Notice) {
+			s.screen.notice(n)
+			sender.Notice(n)
+		}, func() {
+			if err := sender.Close(ctx); err != nil {
+				s.a.say("Warning: %v", err)
+			}
+		}
 }
 
 func (s *session) driveError(err error) error {

@@ -1,0 +1,136 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// poster sends messages and remembers the first failure: a collector that is
+// away is told of once, at the end of the run, and holds nothing up.
+type poster struct {
+	client  http.Client
+	headers map[string]string
+
+	mu     sync.Mutex
+	failed int
+	why    error
+}
+
+// maxReply bounds what is read of a collector's answer.
+const maxReply = 4 << 10
+
+func (p *poster) post(ctx context.Context, to string, message object) error {
+	if err := p.try(ctx, to, message); err != nil {
+		p.note(err)
+	}
+	return nil // told by trouble, once
+}
+
+// note keeps a failure for the end of the run.
+func (p *poster) note(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed++
+	if p.why == nil {
+		p.why = err
+	}
+}
+
+func (p *poster) try(ctx context.Context, to string, message object) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("cannot encode telemetry: %v", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range p.headers {
+		req.Header.Set(name, value)
+	}
+	res, err := p.client.Do(req)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // without the whole address
+		}
+		return fmt.Errorf("%s: %w", withoutSecrets(to), err)
+	}
+	defer res.Body.Close()
+	reply, _ := io.ReadAll(io.LimitReader(res.Body, maxReply))
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("%s answers %s: %s", withoutSecrets(to), res.Status, strings.Join(strings.Fields(string(reply)), " "))
+	}
+	return nil
+}
+
+// trouble is what went wrong, nil when nothing did.
+func (p *poster) trouble() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("telemetry is not complete: %d message(s) could not be sent: %w", p.failed, p.why)
+}
+
+func withoutSecrets(at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return "the collector"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// spanSender is the SDK's exporter of spans.
+type spanSender struct {
+	*poster
+	to string
+}
+
+func (s spanSender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	return s.post(ctx, s.to, spansMessage(spans))
+}
+
+func (spanSender) Shutdown(context.Context) error { return nil }
+
+// metricSender is the SDK's exporter of metrics.
+type metricSender struct {
+	*poster
+	to string
+}
+
+func (metricSender) Temporality(metric.InstrumentKind) metricdata.Temporality {
+	return metricdata.CumulativeTemporality
+}
+
+func (metricSender) Aggregation(k metric.InstrumentKind) metric.Aggregation {
+	return metric.DefaultAggregationSelector(k)
+}
+
+func (m metricSender) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
+	return m.post(ctx, m.to, metricsMessage(all))
+}
+
+func (metricSender) ForceFlush(context.Context) error { return nil }
+func (metricSender) Shutdown(context.Context) error   { return nil }
+
+// metricsEvery is how often metrics are sent while a run goes on.
+const metricsEvery = 15 * time.Second
