@@ -148,7 +148,7 @@ func valueObject(v attribute.Value) object {
 		}
 		return object{"arrayValue": object{"values": all}}
 	}
-	return object{"stringValue": v.Emit()}
+	return object{"stringValue": v.String()}
 }
 
 func nanos(t time.Time) string {
