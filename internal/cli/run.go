@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/telemetry"
 	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/telemetry"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
