@@ -76,7 +76,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "show what the agent does and why the loop decides")
 	f.StringVar(&a.color, "color", "auto", "`WHEN`: auto, always or never")
 	root.AddCommand(
-		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(),
+		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(), a.statsCommand(),
 		a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.rollbackCommand(), a.configCommand(), a.schemaCommand(),
 		a.checkCommand(), a.skillCommand(), a.explainCommand(), a.doctorCommand(), a.versionCommand(),
 	)

@@ -135,7 +135,7 @@ func (s *screen) iterationStarted(n engine.Notice) {
 	}
 	s.line(n.At, "Iteration %s starting...%s", of(c.Iteration, n.State.Limit), attempt)
 	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = n.At, "iteration "+of(c.Iteration, n.State.Limit), "starting "+c.Agent, 0, 0, false
-	if c.StrategyWhy != "" {
+	if c.StrategyWhy != "" && c.Attempt > 1 { // else the report on the iteration before said it
 		s.note("strategy %s: %s", c.Strategy, c.StrategyWhy)
 	}
 	if c.Rewind != 0 {
@@ -224,10 +224,8 @@ func (s *screen) iterationEnded(n engine.Notice) {
 	}
 	if r.Outcome == loop.Failed {
 		s.line(n.At, "WARNING: %s, consecutive failures: %s", why(r), failures)
-		if f := r.Failure; f != nil {
-			s.note("failure: %s (%s, %s): %s", f.Class, f.Kind, f.Severity, clean(f.Summary, 300))
-		}
 	}
+	defer s.report(n)
 	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
 	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it

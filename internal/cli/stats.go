@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// statsCommand is the parent of all statistics.
+func (a *app) statsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "stats", Short: "Statistics of this repository's runs",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return usage("say which statistics").hint("pawl stats strategies, pawl stats failures or pawl stats guards")
+		},
+	}
+	cmd.AddCommand(
+		a.statsOf("strategies", "What was learned: which strategy helped against which class of failure", a.statsStrategies),
+		a.statsOf("failures", "Failed iterations by class: how many, how many transient, cost and time lost", a.statsFailures),
+		a.statsOf("guards", "Safety guards that tripped", a.statsGuards),
+	)
+	return cmd
+}
+
+func (a *app) statsOf(name, short string, show func(context.Context, *sqlite.Store) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, _, err := a.store(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			return show(cmd.Context(), store)
+		},
+	}
+}
+
+// learnedStat is one line of `stats strategies --json`.
+type learnedStat struct {
+	Class     string `json:"class"`
+	Strategy  string `json:"strategy"`
+	Successes int    `json:"successes"`
+	Failures  int    `json:"failures"`
+	// Rate is what counts for a choice today: 0 to 1, older uses faded; null
+	// when nothing is left of them.
+	Rate     *float64  `json:"rate"`
+	LastUsed time.Time `json:"last_used"`
+}
+
+func (a *app) statsStrategies(ctx context.Context, store *sqlite.Store) error {
+	list, err := store.Learned(ctx)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	return listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
+		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) (any, []any) {
+			s := learnedStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures, LastUsed: l.UsedAt}
+			rate := "-"
+			if now := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(time.Now())); len(now) == 1 {
+				share := float64(now[0].Rate()) / 1000
+				s.Rate, rate = &share, fmt.Sprintf("%d %%", now[0].Rate()/10)
+			}
+			return s, []any{s.Class, s.Strategy, s.Successes, s.Failures, rate, minute(s.LastUsed)}
+		})
+}
+
+// failureStat is one line of `stats failures --json`.
+type failureStat struct {
+	Class     string `json:"class"`
+	Count     int    `json:"count"`
+	Transient int    `json:"transient"` // of these
+	Runs      int    `json:"runs"`
+	// MeanCost is that of the iterations whose cost is known; null without one.
+	MeanCost *float64  `json:"mean_cost_usd"`
+	TimeLost float64   `json:"time_lost"` // seconds in these iterations
+	Last     time.Time `json:"last"`
+}
+
+func (a *app) statsFailures(ctx context.Context, store *sqlite.Store) error {
+	list, err := store.FailureStats(ctx)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	return listing(a, list, "No iteration has failed yet",
+		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) (any, []any) {
+			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: seconds(f.Elapsed), Last: f.LastAt}
+			cost := "unknown"
+			if f.CostKnown > 0 {
+				mean := float64(f.Cost) / 1e6 / float64(f.CostKnown)
+				s.MeanCost, cost = &mean, loop.MicroUSD(f.Cost/int64(f.CostKnown)).String()
+			}
+			return s, []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, total(f.Elapsed), minute(s.Last)}
+		})
+}
+
+// guardStat is one line of `stats guards --json`.
+type guardStat struct {
+	Guard   string    `json:"guard"`
+	Trips   int       `json:"trips"`
+	Runs    int       `json:"runs"`
+	Last    time.Time `json:"last"`
+	LastRun string    `json:"last_run"`
+	Message string    `json:"message"` // of the last trip
+}
+
+func (a *app) statsGuards(ctx context.Context, store *sqlite.Store) error {
+	list, err := store.GuardStats(ctx)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	return listing(a, list, "No guard has tripped yet",
+		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) (any, []any) {
+			s := guardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
+			return s, []any{s.Guard, s.Trips, s.Runs, minute(s.Last), s.LastRun, clean(s.Message, 80)}
+		})
+}
+
+// listing prints a list as a table, or with --json as a line for each entry.
+func listing[T any](a *app, list []T, none, header string, show func(T) (any, []any)) error {
+	if len(list) == 0 && !a.json {
+		a.say("%s", none)
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	if !a.json {
+		_, _ = fmt.Fprintln(w, header)
+	}
+	for _, one := range list {
+		fields, cells := show(one)
+		if a.json {
+			line, err := json.Marshal(fields)
+			if err != nil {
+				return err
+			}
+			a.result("%s\n", line)
+			continue
+		}
+		for i, c := range cells {
+			if i > 0 {
+				_, _ = fmt.Fprint(w, "\t")
+			}
+			_, _ = fmt.Fprint(w, c)
+		}
+		_, _ = fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// minute shows a time in the listings' way.
+func minute(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
