@@ -76,7 +76,7 @@ var rooms = map[string]room{
 	"agent/agents":   {Doing, []string{"agent", "agent/aider", "agent/amp", "agent/claude", "agent/cline", "agent/codex", "agent/command", "agent/copilot", "agent/cursor", "agent/droid", "agent/gemini", "agent/goose", "agent/jsonline", "agent/opencode", "agent/plain", "agent/program", "agent/qwen", "agent/script", "agent/text"}, "the list of all adapters, in one place"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
-	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
+	"supervisor":     {Doing, []string{"agent", "agent/agents", "egress", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"git", "process"}, "snapshots, rollback, private clones"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
@@ -59,7 +61,9 @@ func (s *session) policies(v sandbox.Verdict) *engine.Box {
 	for name, ag := range s.plan.Agents {
 		program, own := s.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, s.a.getenv))
-		box.Agents[name] = place.Policy(level, v, limits, own, nil)
+		policy := place.Policy(level, v, limits, own, nil)
+		policy.Reach, policy.Doors = exits(ag.Endpoints)
+		box.Agents[name] = policy
 	}
 	return box
 }
@@ -90,6 +94,24 @@ func (s *session) ownFolders(name string, ag engine.Agent, home string) (program
 		}
 	}
 	return program, own
+}
+
+// exits divides endpoints into those that the proxy of a closed box lets
+// through, and ports of this machine, which get a door each.
+func exits(endpoints []string) (reach []string, doors []int) {
+	for _, text := range endpoints {
+		e, err := egress.ParseEndpoint(text)
+		if err != nil {
+			continue // the plan has no such
+		}
+		addr, _ := netip.ParseAddr(e.Host)
+		if e.Host == "localhost" || addr.IsLoopback() {
+			doors = append(doors, int(e.Port))
+			continue
+		}
+		reach = append(reach, text)
+	}
+	return reach, slices.Compact(slices.Sorted(slices.Values(doors)))
 }
 
 // writable are the folders of safety.write.

@@ -22,6 +22,8 @@ type Config struct {
 	// TCP is a loopback address to listen on, "" for none, e.g. "127.0.0.1:0".
 	// All users of the machine can reach what is allowed through it.
 	TCP string
+	// Listener is one that is open already, nil for none. The proxy closes it.
+	Listener net.Listener
 
 	Allow    []Endpoint
 	Upstream Upstream
@@ -80,7 +82,7 @@ func Listen(ctx context.Context, config Config) (*Proxy, error) {
 	if err := config.Limits.check(); err != nil {
 		return nil, err
 	}
-	if config.Socket == "" && config.TCP == "" {
+	if config.Socket == "" && config.TCP == "" && config.Listener == nil {
 		return nil, errors.New("cannot start the egress proxy: it has neither a socket nor an address to listen on")
 	}
 	if config.Resolve == nil {
@@ -113,6 +115,9 @@ func (l Limits) check() error {
 }
 
 func (p *Proxy) listen(ctx context.Context) error {
+	if p.config.Listener != nil {
+		p.listeners = append(p.listeners, p.config.Listener)
+	}
 	if path := p.config.Socket; path != "" {
 		l, err := listenUnix(ctx, path)
 		if err != nil {

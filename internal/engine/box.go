@@ -43,6 +43,20 @@ func (d *Driver) gateBox() *sandbox.Policy {
 	return &p
 }
 
+// throughProxy are the variables by which programs in a closed box find the
+// proxy. What is on the box's own loopback is reached without it.
+func throughProxy(p *sandbox.Policy) []string {
+	if p == nil || !p.Closed {
+		return nil
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d", sandbox.ProxyPort)
+	env := []string{"NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY=1"}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
+		env = append(env, name+"="+url)
+	}
+	return env
+}
+
 // caches are the variables of the tools' caches.
 func (d *Driver) caches() []string {
 	if d.plan.Box == nil {
@@ -51,13 +65,16 @@ func (d *Driver) caches() []string {
 	return d.plan.Box.Caches
 }
 
+// maxNamed is how many connections that were refused a failure names.
+const maxNamed = 3
+
 // nameRefusals adds to a failure what the box refused, so that the next
 // attempt, and the person, know why the system said no.
-func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string) {
+func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connections []string) {
 	if f == nil || p == nil {
 		return
 	}
-	lines := sandbox.Refused(*p, output)
+	lines := append(sandbox.Refused(*p, output), connections[:min(len(connections), maxNamed)]...)
 	if len(lines) == 0 {
 		return
 	}
@@ -66,5 +83,5 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string) {
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
 	f.Actions = append(slices.Clone(f.Actions),
-		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with safety.write.")
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with safety.write, and places in the network with agents.NAME.endpoints.")
 }

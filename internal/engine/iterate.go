@@ -160,11 +160,12 @@ func (d *Driver) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if err := writeSettings(start.Files); err != nil {
 		return job, nil, err
 	}
+	box := d.agentBox(c.Agent, state, call)
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: d.plan.Root,
-		Env: d.environ(a.inherits(d.plan), c.Iteration, start.Env, start.Unset), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
+		Env: append(d.environ(a.inherits(d.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.plan.Root, Prices: d.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Tools: a.toolsCount()},
-		Guards: a.guards(d.plan.Guards), Box: d.agentBox(c.Agent, state, call), Safety: d.rules(),
+		Guards: a.guards(d.plan.Guards), Box: box, Safety: d.rules(),
 	}
 	return job, start.Warm, nil
 }
@@ -239,7 +240,7 @@ func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res su
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
 	r.Failure = d.agentFailure(r, res)
-	nameRefusals(r.Failure, b.Job.Box, agentOutput(res))
+	nameRefusals(r.Failure, b.Job.Box, agentOutput(res), res.Unreached)
 	after, cancel := context.WithTimeout(hard, aftermath)
 	defer cancel()
 	d.snapshot(after, s, r, b)

@@ -72,7 +72,7 @@ func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	}
 	if rep.Failure != nil {
 		r.Failure = rep.Failure
-		nameRefusals(r.Failure, d.gateBox(), d.redOutput(c, rep))
+		nameRefusals(r.Failure, d.gateBox(), d.redOutput(c, rep), nil)
 		r.Flagged = d.flagged(c, rep)
 	}
 	return true

@@ -99,11 +99,11 @@ func TestProxyIsReachedFromAClosedBox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer entry.Close()
-	if entry.Listener == nil {
-		t.Fatal("no listener came out of the box")
+	if len(entry.Listeners) != 1 {
+		t.Fatalf("%d listeners came out of the box", len(entry.Listeners))
 	}
-	defer func() { _ = entry.Listener.Close() }()
-	conn, err := entry.Listener.Accept()
+	defer func() { _ = entry.Listeners[0].Close() }()
+	conn, err := entry.Listeners[0].Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

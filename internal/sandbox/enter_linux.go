@@ -56,7 +56,7 @@ func enter(o order) error {
 		return err
 	}
 	if p.Closed {
-		if err := openLoopback(); err != nil {
+		if err := openLoopback(append([]int{ProxyPort}, p.Doors...)); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,7 @@ func socketPair() (ours, theirs *os.File, err error) { return nil, nil, errNone 
 
 func attributes(Means) *syscall.SysProcAttr { return nil }
 
-func readStatus(*os.File) ([]byte, net.Listener, error) { return nil, nil, errNone }
+func readStatus(*os.File) ([]byte, []net.Listener, error) { return nil, nil, errNone }
 
 // LimitGroup does nothing: there are no control groups.
 func LimitGroup(Limits) (held bool, leave func()) { return false, func() {} }

@@ -24,10 +24,13 @@ type Policy struct {
 	Spare []int `json:"spare,omitempty"`
 	// Closed: no network but the box's own loopback, and there the proxy.
 	Closed bool `json:"closed,omitempty"`
-	// Proxy is the unix socket that connections to ProxyPort in a closed box go to.
-	Proxy  string `json:"proxy,omitempty"`
-	Limits Limits `json:"limits"`
-	Means  Means  `json:"means"`
+	// Doors are ports of a closed box's loopback that lead to the same ports of
+	// the machine's, besides ProxyPort: a model server of the user's own.
+	Doors []int `json:"doors,omitempty"`
+	// Reach is what the proxy lets through, for who serves it.
+	Reach  []string `json:"reach,omitempty"`
+	Limits Limits   `json:"limits"`
+	Means  Means    `json:"means"`
 }
 
 // Bind shows From at To.

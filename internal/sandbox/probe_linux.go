@@ -50,8 +50,8 @@ func try(ctx context.Context, m Means) string {
 		return strings.TrimPrefix(err.Error(), "cannot start "+c.Args[0]+": ")
 	}
 	err = e.Wait()
-	if e.Listener != nil {
-		_ = e.Listener.Close()
+	for _, l := range e.Listeners {
+		_ = l.Close()
 	}
 	select {
 	case <-child.Done():

@@ -16,7 +16,7 @@ import (
 // Descriptors of the hidden command.
 const (
 	policyFD = 3 // order, as JSON
-	statusFD = 4 // a socket: the listener, then a failure; it closes with the execve
+	statusFD = 4 // a socket: the listeners, then a failure; it closes with the execve
 )
 
 // enterBound is how long it may take to enter a box.
@@ -40,9 +40,10 @@ type failure struct {
 
 // Entry is a box that is being entered. Close must be called.
 type Entry struct {
-	// Listener accepts the connections to ProxyPort of a closed box, after
-	// Wait; nil in an open one. It is the caller's to close.
-	Listener net.Listener
+	// Listeners accept, after Wait, the connections to ProxyPort of a closed
+	// box and to its Doors, in that order; none in an open one. They are the
+	// caller's to close.
+	Listeners []net.Listener
 
 	command process.Command
 	path    string
@@ -95,8 +96,8 @@ func (e *Entry) Started() {
 func (e *Entry) Wait() error {
 	e.Started()
 	_ = e.status.SetReadDeadline(time.Now().Add(enterBound))
-	said, listener, err := readStatus(e.status)
-	e.Listener = listener
+	said, listeners, err := readStatus(e.status)
+	e.Listeners = listeners
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return e.fail("its sandbox was not ready after %v", enterBound)

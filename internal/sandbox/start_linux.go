@@ -80,8 +80,8 @@ func mapping(id int) []syscall.SysProcIDMap {
 // maxStatus is the longest failure that is read.
 const maxStatus = 16 << 10
 
-// readStatus reads to the end: what was said, and the listener if one came.
-func readStatus(f *os.File) (said []byte, listener net.Listener, err error) {
+// readStatus reads to the end: what was said, and the listeners that came.
+func readStatus(f *os.File) (said []byte, listeners []net.Listener, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return nil, nil, err
@@ -96,23 +96,25 @@ func readStatus(f *os.File) (said []byte, listener net.Listener, err error) {
 		})
 		switch {
 		case err != nil:
-			return said, listener, err
+			return said, listeners, err
 		case errors.Is(rerr, unix.EINTR):
 			continue
 		case rerr != nil:
-			return said, listener, rerr
+			return said, listeners, rerr
 		}
-		if oobn > 0 && listener == nil {
-			if listener, err = passed(oob[:oobn]); err != nil {
-				return said, nil, err
+		if oobn > 0 {
+			l, err := passed(oob[:oobn])
+			if err != nil {
+				return said, listeners, err
 			}
+			listeners = append(listeners, l)
 		}
 		if n == 0 {
 			break
 		}
 		said = append(said, buf[:n]...)
 	}
-	return said, listener, nil
+	return said, listeners, nil
 }
 
 // passed is the listener in a control message.

@@ -3,7 +3,9 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,5 +123,48 @@ func TestStartErrorsInABoxAreResults(t *testing.T) {
 		if got.Exit.Code != tt.code || !strings.Contains(got.Error, tt.want) {
 			t.Errorf("got code %d, %q; want code %d and %q", got.Exit.Code, got.Error, tt.code, tt.want)
 		}
+	}
+}
+
+func TestClosedBoxHasItsProxyAndDoors(t *testing.T) {
+	t.Parallel()
+	v := sandbox.Judge(sandbox.Paranoid, sandbox.Probe(context.Background()), false)
+	bash, err := exec.LookPath("bash")
+	if v.Refused != "" || err != nil {
+		t.Skip(v.Refused, err)
+	}
+	outside, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = outside.Close() }()
+	go func() {
+		for {
+			c, err := outside.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("hello from outside\n"))
+			_ = c.Close()
+		}
+	}()
+	port := outside.Addr().(*net.TCPAddr).Port
+	r := newRun(t)
+	c := r.start()
+	job := r.boxed("1", "")
+	job.Args = []string{bash, "-c", fmt.Sprintf(`
+exec 3<>/dev/tcp/127.0.0.1/%d && read -r line <&3 && echo "$line"
+exec 4<>/dev/tcp/127.0.0.1/%d && printf 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n' >&4 && read -r line <&4 && echo "$line"
+echo x >/dev/tcp/192.0.2.1/80 || echo unreachable`, port, sandbox.ProxyPort)}
+	job.Box.Means, job.Box.Closed = v.Means, true
+	job.Box.Reach, job.Box.Doors = []string{"api.example.org"}, []int{port}
+	got := must(t)(c.Run(context.Background(), job, nil))
+	for _, want := range []string{"hello from outside", "HTTP/1.1 403", "unreachable"} {
+		if !strings.Contains(got.Stdout.Head, want) {
+			t.Errorf("%q is not in %q, %q", want, got.Stdout.Head, got.Stderr.Head)
+		}
+	}
+	if len(got.Unreached) != 1 || !strings.Contains(got.Unreached[0], "evil.example:443") {
+		t.Errorf("unreached %q, want the host that was refused", got.Unreached)
 	}
 }

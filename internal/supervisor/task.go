@@ -121,6 +121,7 @@ func (t *task) perform(r *Result) error {
 	r.Exit = exitOf(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
 	r.Killed = why.killed + t.cleanUp(child)
+	r.Unreached = t.box.exits.told()
 	t.drain(o, r)
 	return nil
 }

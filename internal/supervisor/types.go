@@ -68,10 +68,12 @@ type Result struct {
 	// 127 (not found), 126 (not executable) or -1.
 	Error string `json:"error,omitempty"`
 	// Killed counts processes that were still there after the end, and were ended.
-	Killed int           `json:"killed,omitempty"`
-	Stdout Stream        `json:"stdout"`
-	Stderr Stream        `json:"stderr"`
-	Agent  agent.Outcome `json:"agent"`
+	Killed int `json:"killed,omitempty"`
+	// Unreached are connections that the box did not let out, the first 20.
+	Unreached []string      `json:"unreached,omitempty"`
+	Stdout    Stream        `json:"stdout"`
+	Stderr    Stream        `json:"stderr"`
+	Agent     agent.Outcome `json:"agent"`
 	// Refused is the tool call that ended the job, when one did.
 	Refused *safety.Finding `json:"refused,omitempty"`
 }
