@@ -90,6 +90,9 @@ const (
 	loadBonus = 4
 	// placeBonus is what weak evidence gains at the end of an output.
 	placeBonus = 8
+	// retryMalus is what evidence loses where a program says that it tries
+	// again: what counts is what came of it.
+	retryMalus = 12
 	// warningMalus is what evidence loses in a warning.
 	warningMalus = 45
 )
@@ -115,6 +118,9 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		}
 		if r.flags&loud == 0 && warns(h.t.line(int(one.line))) {
 			w -= warningMalus
+		}
+		if goesOn(h.t.line(int(one.line))) {
+			w -= retryMalus
 		}
 		if loads && (r.class == Dependency || r.class == CompileError) {
 			w += loadBonus
@@ -226,6 +232,11 @@ func warns(line string) bool {
 		}
 	}
 	return strings.Contains(line, ": warning:") || strings.Contains(line, ": warning ") || strings.Contains(line, "Warning: ")
+}
+
+// goesOn tells whether line says that something is tried again.
+func goesOn(line string) bool {
+	return indexFold(line, "retrying") >= 0 && !holdsAny(line, []string{"after retrying", "max retries", "stopped retrying", "giving up"})
 }
 
 // closingLines returns the number of the first of the last eight lines that

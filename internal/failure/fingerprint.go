@@ -87,7 +87,9 @@ func token(b *strings.Builder, s string) {
 			continue
 		}
 		for isDigit(s[i]) && n+1 < len(s) && s[n] == '.' && isDigit(s[n+1]) { // 1.203s, 10.0.0.7
-			for n++; n < len(s) && wordByte(s[n]); n++ {
+			n++
+			for n < len(s) && wordByte(s[n]) {
+				n++
 			}
 		}
 		word(b, s[i:n])

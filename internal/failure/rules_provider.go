@@ -21,6 +21,7 @@ var providerRules = []rule{
 	{ServiceUnavailable, 92, "overloaded_error|engine is currently overloaded|model is overloaded|model is currently overloaded|server is overloaded|servers are overloaded|temporarily overloaded|currently overloaded|service is overloaded|engine_overloaded|server_overloaded|slow_down|experiencing high demand|high demand|at capacity|internalserverexception|modelnotreadyexception|serviceunavailableexception|model_overloaded|upstream_error", "", "", provider | stated, nil},
 	{ServiceUnavailable, 91, "overloaded", "", `(?i)overloaded (function|method|operator|member|constructor|virtual)|operator`, provider | stated, both(reportsError, with("api", "529", "503", "service", "model", "server", "try again"))},
 	{ServiceUnavailable, 90, "api_error|server_error|internal_server_error", "", "", provider | stated, with(`"type"`, `"code"`, "'type'", "'code'", "type:", "code:")},
+	{ServiceUnavailable, 90, "error from server", "", "", 0, with("(serviceunavailable)", "(internalerror)")},
 	{ServiceUnavailable, 91, "provider returned error|no available providers|no allowed providers", "", "", provider, nil},
 	{ServiceUnavailable, 91, "api error|api_error_status|unexpected status", "", "", provider, statusBehind('5')},
 	{RateLimit, 91, "api error|api_error_status|unexpected status|last status", "", "", provider, statusBehind('4', "429")},

@@ -22,6 +22,7 @@ var systemRules = []rule{
 
 	{Crash, 93, "addresssanitizer|leaksanitizer|memorysanitizer|undefinedbehaviorsanitizer|threadsanitizer|hwaddresssanitizer", "", "", loud, with("error:", "error :", "summary:", "warning:")},
 	{Crash, 86, "segmentation fault|sigsegv|sigabrt|sigbus|sigill|sigfpe|core dumped|illegal instruction|bus error|fatal python error|stack smashing detected|double free|corrupted size|malloc(): |free(): |floating point exception|access violation|exc_bad_access|stackoverflowerror|stack overflow|unexpected signal|terminated due to an unhandled exception|terminate called after|fatal error has been detected by the java|speicherzugriffsfehler|erreur de segmentation|violación de segmento", "", "", stated, without("stackoverflow.com", "handler", "captur")},
+	{Crash, 80, "crashloopbackoff|error: container exited|oci runtime error", "", "", stated, nil},
 	{Crash, 84, "aborted", `^(\S+: (line )?\d+: +)?\d* ?Aborted\b`, "", 0, nil},
 	{Crash, 72, "killed|getötet", `(?i)^(\S+: (line|ligne|zeile) \d+: +)?(\d+ +)?(Killed|Getötet)\b|signal: killed|(terminated|killed) by signal|exit(ed)? .*137|signal 9|SIGKILL`, "", retries, nil},
 	{Crash, 84, "all goroutines are asleep|concurrent map writes|concurrent map read|concurrent map iteration|goroutine stack exceeds", "", "", 0, nil},
