@@ -2,18 +2,23 @@ package archtest
 
 import (
 	"go/ast"
+	"go/build"
 	"go/importer"
 	"go/token"
 	"go/types"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // excused is the mark of a range whose order cannot be seen; it carries the reason.
 var excused = regexp.MustCompile(`^//\s*order does not show: \S`)
 
 func checkOrder(t *tree, found report) {
+	findStandard()
 	known := &checker{tree: t, done: map[string]*types.Package{}, std: importer.ForCompiler(token.NewFileSet(), "source", nil)}
 	for _, p := range t.pkgs {
 		if rooms[p.room].floor != Deciding || !p.internal() {
@@ -96,6 +101,20 @@ func (t *tree) excuses(f *file) []int {
 	}
 	return lines
 }
+
+// findStandard tells the importer where the standard library is: a test that is
+// built with -trimpath does not know it by itself. `go test` puts that
+// installation's folder first into PATH.
+var findStandard = sync.OnceFunc(func() {
+	if build.Default.GOROOT != "" {
+		return
+	}
+	if tool, err := exec.LookPath("go"); err == nil {
+		if tool, err = filepath.EvalSymlinks(tool); err == nil {
+			build.Default.GOROOT = filepath.Dir(filepath.Dir(tool))
+		}
+	}
+})
 
 // checker finds the types of deciding packages. It is forgiving: what it
 // cannot resolve has no type and so is no map. Of the standard library it
