@@ -144,7 +144,7 @@ func TestFailures(t *testing.T) {
 		{"context", "unknown", `[API Error: {"error":{"code":400,"message":"The input token count (12) exceeds the maximum number of tokens allowed (10).","status":"INVALID_ARGUMENT"}}]`, 400, "invalid_argument", failure.ContextLength, 0},
 		{"delay", "unknown", `[API Error: {"error":{"code":429,"message":"Slow down","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x","retryDelay":"37.5s"}]}}]`, 429, "resource_exhausted", failure.RateLimit, 37500 * time.Millisecond},
 		{"day", "unknown", "[API Error: You have exhausted your daily quota on this model.]\nPlease wait and try again later.", 429, "quota_exhausted", failure.QuotaExhausted, 0},
-		{"rate", "unknown", "[API Error: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.]\nPlease wait.", 429, "rate_limit", failure.QuotaExhausted, 2 * time.Second},
+		{"rate", "unknown", "[API Error: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.]\nPlease wait.", 429, "rate_limit", failure.RateLimit, 2 * time.Second},
 		{"stream", "unknown", "[API Error: terminated]", 0, "connection_failed", failure.Network, 0},
 		{"turns", "FatalTurnLimitedError", "Reached max session turns for this session.", 0, "max_turns", failure.Unknown, 0},
 	} {
