@@ -55,7 +55,7 @@ func readReply(s *loop.State, words []string) (reply, error) {
 	q := s.Question
 	n, err := strconv.Atoi(strings.TrimRight(strings.TrimSpace(words[0]), ".)"))
 	if err != nil || q == nil || len(q.Choices) == 0 {
-		return reply{text: text}, checkWords(s, text)
+		return inWords(s, text)
 	}
 	if n < 1 || n > len(q.Choices) {
 		return reply{}, usage("there is no option %d: the question has 1 to %d", n, len(q.Choices)).hint("To answer with a number as such, write a sentence")
@@ -67,13 +67,19 @@ func readReply(s *loop.State, words []string) (reply, error) {
 	return r, nil
 }
 
-// checkWords refuses words that decide nothing about work that waits for its
-// review.
-func checkWords(s *loop.State, text string) error {
-	if _, ok := loop.ReadAnswer(text); s.Held == nil || s.Question == nil || ok {
-		return nil
+// inWords understands an answer without a number. About work that waits for its
+// review it must be a verdict, which is that option of the question.
+func inWords(s *loop.State, text string) (reply, error) {
+	if s.Held == nil || s.Question == nil {
+		return reply{text: text}, nil
 	}
-	return usage("%q is no verdict: answer \"approve\", \"reject: what must change\", or the number of an option", clean(text, 100))
+	said, ok := loop.ReadAnswer(text)
+	for i, c := range s.Question.Choices {
+		if ok && c.Do == said.Do {
+			return reply{number: i + 1, choice: c, text: said.Text}, nil
+		}
+	}
+	return reply{}, usage("%q is no verdict: answer \"approve\", \"reject: what must change\", or the number of an option", clean(text, 100))
 }
 
 // complete says what is missing of an option that needs words.
@@ -142,7 +148,11 @@ func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words 
 	if rep.number != 0 {
 		a.say("Option %d it is: %s", rep.number, clean(rep.choice.Text, 200))
 	}
-	a.say("The answer is kept and goes into the next prompt. Go on with: pawl resume %s", r.ID)
+	where := "The answer is kept and goes into the next prompt."
+	if rep.choice.Do == control.ReviewAgain {
+		where = "The answer is kept."
+	}
+	a.say("%s Go on with: pawl resume %s", where, r.ID)
 	return nil
 }
 

@@ -9,12 +9,12 @@ import (
 // inert are settings that are read and checked but not acted on by this
 // version. Who sets one is told at the start of a run: a setting that silently
 // does nothing is worse than none.
-var inert = []string{"hooks", "notify", "review.mode"}
+var inert = []string{"hooks", "notify"}
 
 func inertSettings(c *config.Config) []string {
 	var set []string
 	for _, path := range inert {
-		if c.IsSet(path) && (path != "review.mode" || c.Review.Mode != "skip") {
+		if c.IsSet(path) {
 			set = append(set, path)
 		}
 	}

@@ -65,6 +65,13 @@ func jsonEvent(n engine.Notice) *event {
 	case engine.IterationEnded:
 		r := showRecord(*n.Record)
 		e.Event, e.Iteration, e.Attempt, e.Status, e.Result = "iteration_ended", n.Record.Number, n.Record.Attempt, string(n.Record.Outcome), &r
+	case engine.ReviewStarted:
+		c := n.Command
+		e.Event, e.Iteration, e.Attempt, e.Agent, e.Why = "review_started", c.Iteration, c.Attempt, c.Agent, c.Why
+	case engine.ReviewEnded:
+		r := showRecord(*n.Record)
+		e.Event, e.Iteration, e.Attempt, e.Agent, e.Status = "review_ended", n.Record.Number, n.Record.Attempt, r.Review.Reviewer, r.Review.Verdict
+		e.Why, e.Result = r.Review.Summary, &r
 	case engine.WaitStarted:
 		until := n.Command.Until.UTC()
 		e.Event, e.Until, e.Why = "waiting", &until, n.Command.Why
@@ -104,6 +111,7 @@ type shown struct {
 	Refused  *safety.Finding `json:"refused,omitempty"`
 	Secrets  []safety.Secret `json:"secrets,omitempty"`
 	Withheld []string        `json:"withheld,omitempty"`
+	Review   *shownReview    `json:"review,omitempty"`
 }
 
 type shownGate struct {
@@ -140,6 +148,7 @@ func showRecord(r loop.Record) shown {
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...), Commits: r.Commits, Snapshot: r.Snapshot,
 		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld,
 	}
+	out.Review = showReview(r.Review)
 	out.Complete, _ = r.Completes()
 	if r.Signal.Kind != "" {
 		out.Signals = append(out.Signals, strings.ToUpper(string(r.Signal.Kind)))

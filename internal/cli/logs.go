@@ -22,7 +22,7 @@ import (
 )
 
 func (a *app) logsCommand() *cobra.Command {
-	var follow bool
+	var follow, reviewed bool
 	iteration := 0
 	cmd := &cobra.Command{
 		Use: "logs RUN", Short: "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
@@ -31,13 +31,14 @@ func (a *app) logsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
 				if iteration > 0 {
-					return a.iterationOutput(r, iteration)
+					return a.iterationOutput(r, iteration, reviewed)
 				}
 				return a.logs(cmd.Context(), st, r, follow)
 			})
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
 	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
 	return cmd
 }
@@ -112,6 +113,12 @@ func eventText(e journal.Event) string {
 			text += ": " + clean(what, 200)
 		}
 		return text
+	case journal.IterationReviewed:
+		var v journal.Review
+		if json.Unmarshal(e.Data, &v) != nil {
+			return ""
+		}
+		return reviewText(v)
 	case journal.Finished, journal.Paused:
 		var end journal.End
 		if json.Unmarshal(e.Data, &end) != nil {
@@ -136,14 +143,18 @@ func eventText(e journal.Event) string {
 }
 
 // iterationOutput prints what an iteration's agent wrote, as it was.
-func (a *app) iterationOutput(r sqlite.Run, n int) error {
+func (a *app) iterationOutput(r sqlite.Run, n int, reviewed bool) error {
 	dir := filepath.Join(config.StateDir(r.Root, a.env), "runs", r.ID, strconv.Itoa(n))
-	f, err := os.Open(filepath.Join(dir, "agent.out"))
+	name, who := "agent.out", "agent"
+	if reviewed {
+		name, who = lastReview(dir), "reviewer"
+	}
+	f, err := os.Open(filepath.Join(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
 		if _, serr := os.Stat(dir); serr != nil {
 			return usage("run %s has no iteration %d", r.ID, n)
 		}
-		a.say("The agent of iteration %d printed nothing.", n)
+		a.say("The %s of iteration %d printed nothing.", who, n)
 		return nil
 	}
 	if err != nil {
@@ -152,4 +163,13 @@ func (a *app) iterationOutput(r sqlite.Run, n int) error {
 	defer f.Close()
 	_, err = io.Copy(a.stdout, f)
 	return err
+}
+
+// lastReview is the output of the last review of an iteration.
+func lastReview(dir string) string {
+	name := "review.out"
+	for try := 2; fileExists(filepath.Join(dir, fmt.Sprintf("review-%d.begun.json", try))); try++ {
+		name = fmt.Sprintf("review-%d.out", try)
+	}
+	return name
 }

@@ -163,7 +163,10 @@ func (pl planner) build() (engine.Plan, error) {
 	if err := pl.safe(&plan); err != nil {
 		return plan, err
 	}
-	plan.Prompt, err = pl.prompt(plan.Gates)
+	if plan.Prompt, err = pl.prompt(plan.Gates); err != nil {
+		return plan, err
+	}
+	err = pl.review(&plan)
 	return plan, err
 }
 
@@ -242,6 +245,7 @@ func (pl planner) policy(gates []gate.Spec) (loop.Policy, error) {
 		pol.HasOptional = pol.HasOptional || !g.Required
 	}
 	pl.strategies(&pol)
+	pl.reviewPolicy(&pol)
 	err := pl.limits(&pol)
 	return pol, err
 }
@@ -376,5 +380,6 @@ func (pl planner) dryPrompt(pol loop.Policy) (prompt.Input, error) {
 	}
 	in, err := pl.prompt(gates)
 	in.Iteration, in.MaxIterations, in.Agent, in.Strategy = 1, pol.MaxIterations, pol.Agent, strategy.Default
+	in.Reviewer = reviewer(&pol)
 	return in, err
 }

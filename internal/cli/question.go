@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -52,7 +53,11 @@ func (a *app) printChoices(run string, st loop.Status, q *loop.Question, here bo
 	a.result("\n")
 	if !here {
 		a.result("Choose one:       pawl answer %s NUMBER\n", run)
-		a.result("Or in your words: pawl answer %s \"what to do differently\"\n", run)
+		words := "\"what to do differently\""
+		if q.Choices[0].Do == control.Accept { // green work waits for its review
+			words = "approve, or: pawl answer " + run + " \"reject: what must change\""
+		}
+		a.result("Or in your words: pawl answer %s %s\n", run, words)
 		a.result("Then go on:       pawl resume %s\n", run)
 		if st != loop.Pending { // a question needs its answer
 			a.result("                  (which goes on as before when nothing was answered)\n")

@@ -86,6 +86,10 @@ func (s *screen) notice(n engine.Notice) {
 		s.gateEnded(n.Gate)
 	case engine.IterationEnded:
 		s.iterationEnded(n)
+	case engine.ReviewStarted:
+		s.reviewStarted(n)
+	case engine.ReviewEnded:
+		s.reviewEnded(n)
 	case engine.WaitStarted:
 		s.line(n.At, "Waiting until %s (%s)", clock(n.Command.Until, n.At), n.Command.Why)
 		s.began, s.title, s.doing = n.At, "waiting until "+clock(n.Command.Until, n.At), n.Command.Why
@@ -218,12 +222,8 @@ func (s *screen) gateEnded(g loop.Gate) {
 
 func (s *screen) iterationEnded(n engine.Notice) {
 	r := n.Record
-	failures := fmt.Sprintf("%d", n.State.Guards.Failures)
-	if th := n.State.Policy.FailureThreshold; th > 0 {
-		failures += fmt.Sprintf("/%d", th)
-	}
 	if r.Outcome == loop.Failed {
-		s.line(n.At, "WARNING: %s, consecutive failures: %s", why(r), failures)
+		s.line(n.At, "WARNING: %s, consecutive failures: %s", why(r), failures(n.State))
 	}
 	defer s.report(n)
 	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker

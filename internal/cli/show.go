@@ -78,6 +78,7 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	a.result("\n\n")
 	a.showIterations(records)
 	a.showHarm(records)
+	a.showReviews(records)
 	if state.Question != nil && !state.Status.Active() {
 		a.printQuestion(r.ID, state.Status, state.Question, "", false)
 	}
@@ -120,9 +121,6 @@ func exitWord(x loop.Exit) string {
 }
 
 func gateWords(r loop.Record) string {
-	if len(r.Gates) == 0 {
-		return "-"
-	}
 	var words []string
 	for _, g := range r.Gates {
 		mark := map[loop.GateStatus]string{loop.GatePassed: "✓", loop.GateNotRun: "○"}[g.Status]
@@ -130,6 +128,12 @@ func gateWords(r loop.Record) string {
 			mark = "✗"
 		}
 		words = append(words, mark+clean(g.Name, 20))
+	}
+	if r.Review != nil {
+		words = append(words, reviewMark(r.Review))
+	}
+	if len(words) == 0 {
+		return "-"
 	}
 	return strings.Join(words, " ")
 }

@@ -79,7 +79,7 @@ type Gate struct {
 // Review says who reviews.
 type Review struct {
 	Mode   string    `yaml:"mode" default:"skip" enum:"skip|agent|person|batch" doc:"Nobody, a second agent, a person for each task, or a person at the end of the sprint."`
-	Agent  string    `yaml:"agent" doc:"The agent that reviews; without it the default agent."`
+	Agent  string    `yaml:"agent" doc:"The agent that reviews; without it the program of the author, started afresh."`
 	Prompt *Fragment `yaml:"prompt" whole:"true" doc:"The reviewer's prompt; without it a built-in one. A plain text is a path."`
 }
 

@@ -30,6 +30,9 @@ type Held struct {
 	Silent int `json:"silent,omitempty"`
 }
 
+// maxReverted bounds the files that a review lists as put back.
+const maxReverted = 100
+
 // maxSilent is how many reviews without a verdict make a person's.
 const maxSilent = 2
 
@@ -338,6 +341,7 @@ func WithReview(r Record, v Review) Record {
 		v.Calls += old.Calls
 		v.Tries += old.Tries
 		v.Reverted = append(append([]string(nil), old.Reverted...), v.Reverted...)
+		v.Reverted = v.Reverted[:min(len(v.Reverted), maxReverted)]
 		if v.CostSource == "" || v.CostSource == "none" {
 			v.CostSource = old.CostSource
 		}

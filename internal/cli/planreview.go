@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
+)
+
+// builtinReview is what a reviewer is told to look for when the configuration
+// does not say.
+const builtinReview = "review/diff"
+
+// reviewPolicy sets who reviews green work. A batch is collected until a
+// sprint ends; a run of its own has no sprint, so each is asked for like that
+// of a person.
+func (pl planner) reviewPolicy(pol *loop.Policy) {
+	switch pl.c.Review.Mode {
+	case "agent":
+		pol.Review, pol.Reviewer = true, pl.c.Review.Agent
+	case "person", "batch":
+		pol.Review, pol.Reviewer = true, loop.Person
+	}
+}
+
+// reviewer is who looks at the work, for the author's prompt.
+func reviewer(pol *loop.Policy) string {
+	switch {
+	case !pol.Review:
+		return ""
+	case pol.Reviewer != "":
+		return pol.Reviewer
+	}
+	return pol.Agent
+}
+
+// review resolves the reviewing agent, which must be installed, and its prompt.
+func (pl planner) review(plan *engine.Plan) error {
+	plan.Prompt.Reviewer = reviewer(&plan.Policy)
+	if pl.c.Review.Mode != "agent" {
+		return nil
+	}
+	if name := plan.Policy.Reviewer; name != "" {
+		if err := pl.add(plan.Agents, name, true); err != nil {
+			return ofReview(err)
+		}
+	}
+	plan.Review = engine.Review{Purpose: pl.p.Summary}
+	if f := pl.c.Review.Prompt; f != nil {
+		plan.Review.Fragment = prompt.Fragment{Name: f.Name, Text: f.Text}
+		return nil
+	}
+	text, _ := prompt.Builtin(builtinReview)
+	plan.Review.Fragment = prompt.Fragment{Name: "builtin:" + builtinReview, Text: text}
+	return nil
+}
+
+// ofReview says that an agent is the reviewing one: --agent would choose
+// another author.
+func ofReview(err error) error {
+	var e *exitError
+	if !errors.As(err, &e) {
+		return err
+	}
+	out := &exitError{code: e.code, err: fmt.Errorf("review.agent: %w", e.err)}
+	if len(e.hints) > 0 {
+		out.hints = e.hints[:1]
+	}
+	return out.hint("Or review with another program, or with the author's own: take review.agent out of the configuration")
+}
