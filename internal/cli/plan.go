@@ -160,13 +160,14 @@ func (pl planner) build() (engine.Plan, error) {
 	if plan.Agents, err = pl.agents(&plan.Policy); err != nil {
 		return plan, err
 	}
+	if err := pl.review(&plan); err != nil { // its agent's environment is judged below, too
+		return plan, err
+	}
 	if err := pl.safe(&plan); err != nil {
 		return plan, err
 	}
-	if plan.Prompt, err = pl.prompt(plan.Gates); err != nil {
-		return plan, err
-	}
-	err = pl.review(&plan)
+	plan.Prompt, err = pl.prompt(plan.Gates)
+	plan.Prompt.Reviewer = reviewer(&plan.Policy)
 	return plan, err
 }
 

@@ -38,7 +38,6 @@ func reviewer(pol *loop.Policy) string {
 
 // review resolves the reviewing agent, which must be installed, and its prompt.
 func (pl planner) review(plan *engine.Plan) error {
-	plan.Prompt.Reviewer = reviewer(&plan.Policy)
 	if pl.c.Review.Mode != "agent" {
 		return nil
 	}
