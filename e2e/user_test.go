@@ -151,7 +151,12 @@ type shown struct {
 		TokensOut int64    `json:"tokens_out"`
 		CostUSD   *float64 `json:"cost_usd"`
 		Gates     []struct{ Name, Status string }
-		Failure   *struct {
+		Review    *struct {
+			Verdict, Reviewer string
+			Items             []struct{ File string }
+			TokensIn          int64 `json:"tokens_in"`
+		}
+		Failure *struct {
 			Class, Kind, Summary string
 			Transient            bool
 		}
