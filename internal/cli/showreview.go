@@ -133,6 +133,7 @@ func (s *screen) reviewEnded(n engine.Notice) {
 		line = "WARNING: " + line
 	}
 	s.line(n.At, "%s", line)
+	defer s.report(n)
 	for i, f := range v.Items {
 		if i == 5 {
 			s.note("          … %d more", len(v.Items)-i)
