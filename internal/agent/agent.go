@@ -42,6 +42,10 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
+// CommandCap is how much of a shell tool's command a parser keeps, in bytes: as
+// much as a shell can be given, so that nothing hides at its end.
+const CommandCap = 128 << 10
+
 // Event is one normalised happening in an agent's stream.
 type Event struct {
 	Kind    EventKind `json:"kind"`

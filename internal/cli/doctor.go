@@ -63,8 +63,9 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		return nil, &exitError{code: exitUsage, err: err}
 	}
 	dir := config.StateDir(root, a.env)
-	conf, environment := "", "not known without a configuration"
+	var conf, environment string
 	if c, err := a.load(nil); err != nil {
+		environment = "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
 		conf, environment = configFound(c), a.environmentFound(c)

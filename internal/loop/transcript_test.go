@@ -27,7 +27,7 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 // words; below the line of dashes stands what the kernel made of it. The
 // notation:
 //
-//	start KIND [max=N] [breaker=N] [cost=USD] [timeout=D] [tasktime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
+//	start KIND [max=N] [breaker=N] [cost=USD] [timeout=D] [tasktime=D] [leveltime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
 //	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
 //	    … [review=approve|reject:why|pending:why] [expected=V received=V]
 //	review approve|reject:why|silent [failed=CLASS] [resets=D] [ended=E] [usd=C] [after=D]
@@ -210,6 +210,7 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	span("max-wait", &pol.MaxWait)
 	span("timeout", &pol.Timeout)
 	span("tasktime", &pol.TaskTimeout)
+	span("leveltime", &pol.MaxDuration)
 	span("iteration-timeout", &pol.IterationTimeout)
 	if v, ok := args["cost"]; ok {
 		pol.MaxCost = usd(v)

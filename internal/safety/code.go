@@ -86,40 +86,49 @@ func (m *matcher) code(text string, c *call) {
 	if slices.Contains(names, "fork") && slices.Contains(names, "while") {
 		m.high(c, "fork-bomb", "starts processes without end")
 	}
-	runs, removes, database := false, false, false
-	for _, n := range names {
-		switch n {
-		case "system", "popen", "exec", "execSync", "execFileSync", "spawn", "spawnSync", "subprocess", "child_process", "shell_exec", "passthru", "qx", "backticks", "execvp", "execFile", "Popen", "execv", "Open3", "shell":
-			runs = true
-		case "rmtree", "rm_rf", "rm_r", "rmSync", "rmdirSync", "removeSync", "rimraf", "remove_tree", "rmdir", "unlink", "unlinkSync", "remove", "removedirs", "RemoveAll", "rm", "emptyDirSync", "remove_dir", "delete":
-			removes = true
-		case "execute", "executescript", "query", "raw", "sequelize", "cursor", "psycopg2", "sqlite3":
-			database = true
-		}
-	}
-	if database {
+	does := deedsOf(names)
+	if does.database {
 		for _, l := range literals {
 			m.sql(l, c)
 		}
 	}
-	if runs {
-		for _, g := range groups {
-			m.run(g, c.depth+1)
-		}
-		for _, l := range literals {
+	if does.runs {
+		for _, l := range append(groups, literals...) {
 			m.run(l, c.depth+1)
 		}
 	}
-	if removes {
-		for _, l := range literals {
-			if !strings.ContainsAny(l, " \n") && (strings.HasPrefix(l, "/") || strings.HasPrefix(l, "~") || l == "." || l == ".git" || strings.HasPrefix(l, "..")) {
-				m.removes([]word{{text: l}}, true, c.words)
-			}
-		}
-		if slices.Contains(names, "expanduser") || slices.Contains(names, "homedir") || slices.Contains(names, "home") {
-			m.removes([]word{{text: "~"}}, true, c.words)
+	if does.removes {
+		m.removesIn(names, literals, c)
+	}
+}
+
+// removesIn judges the folders that a program deletes.
+func (m *matcher) removesIn(names, literals []string, c *call) {
+	for _, l := range literals {
+		if !strings.ContainsAny(l, " \n") && (strings.HasPrefix(l, "/") || strings.HasPrefix(l, "~") || l == "." || l == ".git" || strings.HasPrefix(l, "..")) {
+			m.removes([]word{{text: l}}, true, c.words)
 		}
 	}
+	if slices.Contains(names, "expanduser") || slices.Contains(names, "homedir") || slices.Contains(names, "home") {
+		m.removes([]word{{text: "~"}}, true, c.words)
+	}
+}
+
+// deeds are what the functions that a program names can do.
+type deeds struct{ runs, removes, database bool }
+
+func deedsOf(names []string) (d deeds) {
+	for _, n := range names {
+		switch n {
+		case "system", "popen", "exec", "execSync", "execFileSync", "spawn", "spawnSync", "subprocess", "child_process", "shell_exec", "passthru", "qx", "backticks", "execvp", "execFile", "Popen", "execv", "Open3", "shell":
+			d.runs = true
+		case "rmtree", "rm_rf", "rm_r", "rmSync", "rmdirSync", "removeSync", "rimraf", "remove_tree", "rmdir", "unlink", "unlinkSync", "remove", "removedirs", "RemoveAll", "rm", "emptyDirSync", "remove_dir", "delete":
+			d.removes = true
+		case "execute", "executescript", "query", "raw", "sequelize", "cursor", "psycopg2", "sqlite3":
+			d.database = true
+		}
+	}
+	return d
 }
 
 // scanCode returns the names in a program's text, its string literals, and the

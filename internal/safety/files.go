@@ -25,16 +25,20 @@ func finds(m *matcher, c *call) ([]word, bool) {
 		case "-delete":
 			m.removes(paths, true, c.words)
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec":
+			if !m.pay(len(c.args)) {
+				return nil, false
+			}
 			var cmd []word
 			for _, w := range c.args[i+1:] {
 				if w.text == ";" || w.text == "+" {
 					break
 				}
-				if strings.Contains(w.text, "{}") && w.text != "{}" {
-					cmd = append(cmd, word{text: strings.ReplaceAll(w.text, "{}", "found")})
-				} else if w.text == "{}" {
+				switch {
+				case w.text == "{}":
 					cmd = append(cmd, paths...)
-				} else {
+				case strings.Contains(w.text, "{}"):
+					cmd = append(cmd, word{text: strings.ReplaceAll(w.text, "{}", "found")})
+				default:
 					cmd = append(cmd, w)
 				}
 			}
@@ -305,7 +309,7 @@ func initLevel(m *matcher, c *call) {
 }
 
 func systemctl(m *matcher, c *call) {
-	switch c.verb(0) {
+	switch c.verb() {
 	case "poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "rescue", "emergency":
 		m.high(c, "shutdown", "stops the machine")
 	case "stop", "disable", "mask", "isolate":

@@ -115,7 +115,7 @@ func gitSwitch(m *matcher, c *call) {
 }
 
 func gitStash(m *matcher, c *call) {
-	switch c.verb(0) {
+	switch c.verb() {
 	case "clear":
 		m.high(c, "git-stash-clear", "deletes all stashed changes")
 	case "drop":
@@ -150,7 +150,7 @@ func gitRebase(m *matcher, c *call) {
 }
 
 func gitReflog(m *matcher, c *call) {
-	if v := c.verb(0); v == "expire" || v == "delete" {
+	if v := c.verb(); v == "expire" || v == "delete" {
 		m.high(c, "git-reflog", "deletes what lost commits are found by")
 	}
 }
@@ -186,7 +186,7 @@ func gitForeach(m *matcher, c *call) {
 		}
 		return
 	}
-	if c.verb(0) == "deinit" && c.has('f', "--force") {
+	if c.verb() == "deinit" && c.has('f', "--force") {
 		m.medium(c, "git-submodule-deinit", "throws away changes in submodules")
 	}
 }
@@ -209,13 +209,13 @@ func gitRemove(m *matcher, c *call) {
 }
 
 func gitWorktree(m *matcher, c *call) {
-	if c.verb(0) == "remove" && c.has('f', "--force") {
+	if c.verb() == "remove" && c.has('f', "--force") {
 		m.medium(c, "git-worktree-remove", "throws away changes in a worktree")
 	}
 }
 
 func gitRemote(m *matcher, c *call) {
-	if v := c.verb(0); v == "set-url" || v == "remove" || v == "rm" {
+	if v := c.verb(); v == "set-url" || v == "remove" || v == "rm" {
 		m.medium(c, "git-remote-change", "changes where the repository is pushed")
 	}
 }

@@ -136,7 +136,7 @@ func taintOf(cmds []*command) taint {
 // taint says what a command's output is, and what flows through it.
 func (c *command) taint() taint {
 	var t taint
-	for at := 0; at < len(c.words); at++ {
+	for at := range c.words {
 		t |= c.words[at].taint
 	}
 	if len(c.words) == 0 {

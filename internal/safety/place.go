@@ -219,10 +219,17 @@ func (m *matcher) writesTo(w word, words []word) {
 
 // redirects judges where a command's output goes.
 func (m *matcher) redirects(c *command) {
+	kept := false
 	for _, r := range c.redirects {
+		if m.found != nil {
+			return
+		}
 		switch r.op {
 		case ">", ">>", ">|", "&>", "&>>", "<>":
-			m.keeps(c, r.target)
+			if !kept { // one of many is enough
+				m.keeps(c, r.target)
+				kept = true
+			}
 			m.writesTo(r.target, few(c.words, word{text: r.op}, r.target))
 		case ">&":
 			if !digits(r.target.text) && r.target.text != "-" {

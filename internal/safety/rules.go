@@ -355,16 +355,12 @@ func (c *call) has(short byte, long string) bool { return has(c.args, short, lon
 
 func (c *call) operands() []word { return operands(c.args) }
 
-// verb is the n-th operand, "" when there are fewer.
-func (c *call) verb(n int) string {
+// verb is the first operand, "" when there is none.
+func (c *call) verb() string {
 	for _, a := range c.args {
-		if len(a.text) > 1 && a.text[0] == '-' {
-			continue
-		}
-		if n == 0 {
+		if len(a.text) < 2 || a.text[0] != '-' {
 			return a.text
 		}
-		n--
 	}
 	return ""
 }

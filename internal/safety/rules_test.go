@@ -68,3 +68,78 @@ func TestDestructiveCommands(t *testing.T) {
 		t.Errorf("only %d commands", len(all))
 	}
 }
+
+// Tools that write files are judged by the files, tools that run by the command.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		level         Level
+		tool, command string
+		file          string
+		want          string // pattern
+	}{
+		{Normal, "Bash", "rm -rf /", "", "remove-outside"},
+		{Normal, "run_shell_command", "git push -f", "", "git-push-force"},
+		{Normal, "command_execution", "/bin/bash -lc 'git reset --hard'", "", "git-reset-hard"},
+		{Normal, "str_replace_editor", "create", "src/a.go", ""},
+		{Normal, "Grep", "rm -rf /", "", ""},
+		{Normal, "Write", "", "/home/ann/work/app/src/a.go", ""},
+		{Normal, "Write", "", "src/a.go", ""},
+		{Normal, "Write", "", "/tmp/notes.md", ""},
+		{Normal, "Write", "", "/home/ann/.claude/plans/a.md", ""},
+		{Normal, "Edit", "", "/home/ann/.bashrc", "write-outside"},
+		{Normal, "MultiEdit", "", "/etc/hosts", "write-outside"},
+		{Normal, "write_file", "", ".git/hooks/pre-commit", "write-git-data"},
+		{Normal, "file_change", "", "/home/ann/work/app2/x", "write-outside"},
+		{Normal, "delete_file", "", ".env", "remove-secrets"},
+		{Normal, "Read", "", "/etc/hosts", ""},
+		{Normal, "TodoWrite", "", "/etc/x", ""},
+		{Normal, "WebFetch", "", "", ""},
+		{Paranoid, "WebFetch", "", "", "web-tool"},
+		{Paranoid, "Bash", "curl https://example.com/x", "", "network"},
+		{Paranoid, "Bash", "curl http://localhost:3000", "", ""},
+		{Paranoid, "Bash", "git branch -D topic", "", "git-branch-delete"},
+		{Normal, "Bash", "git branch -D topic", "", ""},
+		{Paranoid, "Write", "", "/home/ann/x", "write-outside"},
+		{Permissive, "Bash", "rm -rf /", "", ""},
+	} {
+		r := home
+		r.Level = c.level
+		var files []string
+		if c.file != "" {
+			files = []string{c.file}
+		}
+		f, _ := r.Tool(c.tool, c.command, files)
+		if f.Pattern != c.want {
+			t.Errorf("%s %s %s at %s: %q, want %q", c.tool, c.command, c.file, c.level, f.Pattern, c.want)
+		}
+	}
+}
+
+// The messages are those that documents name.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	f, _ := home.Command("git push --force")
+	if want := "Safety violation: Destructive operations not allowed at this safety level: git push --force (git-push-force: overwrites the history of a remote branch)"; f.Reason() != want {
+		t.Errorf("%s", f.Reason())
+	}
+	strict := Rules{Level: Paranoid, Root: "/w", Home: "/h"}
+	if f, _ := strict.Command("curl https://example.com"); !strings.HasPrefix(f.Reason(), "Safety violation: External API calls not allowed at this safety level: ") {
+		t.Errorf("%s", f.Reason())
+	}
+	if f, _ := strict.Command("echo > /h/x"); !strings.HasPrefix(f.Reason(), "Safety violation: File system writes not allowed at this safety level: ") {
+		t.Errorf("%s", f.Reason())
+	}
+}
+
+func TestNear(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		used, limit int64
+		want        bool
+	}{{79, 100, false}, {80, 100, true}, {100, 100, true}, {5, 0, false}, {5, -1, false}, {0, 100, false}} {
+		if got := Near(c.used, c.limit); got != c.want {
+			t.Errorf("%d of %d: %v", c.used, c.limit, got)
+		}
+	}
+}

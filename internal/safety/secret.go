@@ -233,7 +233,7 @@ func addressPassword(line string) (kind, value string) {
 // assignedSecret finds a value with much randomness that is given to a name
 // like api_key or password.
 func assignedSecret(file, line string) string {
-	low := strings.ToLower(line)
+	low := lower(line)
 	kind, at := "", -1
 	for _, n := range []struct{ word, kind string }{
 		{"secret", "secret"}, {"api_key", "API key"}, {"apikey", "API key"}, {"api-key", "API key"}, {"access_key", "access key"}, {"accesskey", "access key"}, {"private_key", "private key"},
@@ -260,6 +260,17 @@ func assignedSecret(file, line string) string {
 		return kind
 	}
 	return ""
+}
+
+// lower has ASCII letters small and every byte at its place.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // settingsFile is where values stand without quotes.
@@ -309,7 +320,7 @@ func placeholder(v string) bool {
 	low := strings.ToLower(v)
 	for _, p := range []string{
 		"example", "changeme", "change-me", "change_me", "your", "xxx", "<", ">", "${", "{{", "$(", "dummy", "fake", "placeholder", "sample", "todo", "redacted", "***", "...", "process.env",
-		"environ", "getenv", "secrets.", "test", "password", "secret", "hunter2", "s3cr3t", "insert", "replace", "%s", "vault:", "op://", "arn:", "://", "local", "default", "notreal", "postgres", "admin123", "qwerty", "/", "env(",
+		"environ", "getenv", "secrets.", "test", "password", "secret", "token", "access", "hunter2", "s3cr3t", "insert", "replace", "%s", "vault:", "op://", "arn:", "://", "local", "default", "notreal", "postgres", "admin123", "qwerty", "/", "env(",
 	} {
 		if strings.Contains(low, p) {
 			return true
@@ -335,6 +346,9 @@ func madeUp(v string) bool {
 
 // mixed has digits and letters, and is no word, date, version or UUID-like name.
 func mixed(v string) bool {
+	if identifier(v) {
+		return false
+	}
 	digit, alpha := 0, 0
 	for i := range len(v) {
 		switch {
@@ -345,6 +359,17 @@ func mixed(v string) bool {
 		}
 	}
 	return digit >= 2 && alpha >= 2 || digit >= 1 && alpha >= 4 && strings.ContainsAny(v, "!@#%^&*+=")
+}
+
+// identifier is true for words and numbers that are joined: TOKEN_TYPE_42.
+func identifier(v string) bool {
+	parts := strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune("_-.:", c) })
+	for _, p := range parts {
+		if strings.Trim(p, "0123456789") != "" && strings.ContainsAny(p, "0123456789!@#%^&*+=~") {
+			return false
+		}
+	}
+	return len(parts) > 1
 }
 
 // distinct counts the characters of a text that differ.

@@ -16,6 +16,8 @@ const (
 	// maxText is as much of a command as is read; the system passes no longer
 	// argument to a shell.
 	maxText = 1 << 20
+	// perText is what reading a text costs beside its length.
+	perText = 32
 )
 
 // command is one simple command.
@@ -59,7 +61,7 @@ type shell struct {
 }
 
 func newShell(size int) *shell {
-	return &shell{budget: 16*size + 1<<14, vars: map[string]string{"IFS": " "}, lists: map[string]bool{}}
+	return &shell{budget: 6*size + 1<<15, vars: map[string]string{"IFS": " "}, lists: map[string]bool{}}
 }
 
 // pay takes n bytes of work from the budget; false when there is none.
@@ -92,7 +94,7 @@ type document struct {
 
 // read reads a text whole and returns the commands of its own level.
 func (s *shell) read(text string, depth int) []*command {
-	if depth > maxDepth || !s.pay(len(text)) {
+	if depth > maxDepth || !s.pay(len(text)+perText) {
 		s.tangled = true
 		return nil
 	}

@@ -40,27 +40,44 @@ var runners = map[string]string{
 func unwrap(m *matcher, name string, words []word, c *command, depth int) ([]word, bool) {
 	args := words[1:]
 	if w, ok := wrappers[name]; ok {
-		if name == "command" && (has(args, 'v', "") || has(args, 'V', "")) || name == "env" && m.split(args, depth) {
-			return nil, false
-		}
-		rest := skipOptions(args, w.takes)
-		for w.assigns && len(rest) > 0 && assigns(rest[0].text) {
-			rest = rest[1:]
-		}
-		if w.skip > len(rest) {
-			return nil, false
-		}
-		rest = rest[w.skip:]
-		if name == "flock" && has(rest, 'c', "--command") {
-			m.runAll(rest, depth)
-			return nil, false
-		}
-		if len(rest) == 1 && strings.ContainsAny(rest[0].text, " ;") && (name == "parallel" || name == "npx") {
-			m.run(rest[0].text, depth+1)
-			return nil, false
-		}
+		return m.wrapped(w, name, args, depth)
+	}
+	if rest, ok := ranBy(name, args); ok {
 		return rest, len(rest) > 0
 	}
+	if run := launcherOf(name); run != nil {
+		return run(m, &call{name: name, args: args, words: words, cmd: c, depth: depth})
+	}
+	return nil, false
+}
+
+// wrapped is the command behind a wrapper and its options.
+func (m *matcher) wrapped(w wrapper, name string, args []word, depth int) ([]word, bool) {
+	if name == "command" && (has(args, 'v', "") || has(args, 'V', "")) || name == "env" && m.split(args, depth) {
+		return nil, false
+	}
+	rest := skipOptions(args, w.takes)
+	for w.assigns && len(rest) > 0 && assigns(rest[0].text) {
+		rest = rest[1:]
+	}
+	if w.skip > len(rest) {
+		return nil, false
+	}
+	rest = rest[w.skip:]
+	if name == "flock" && has(rest, 'c', "--command") {
+		m.runAll(rest, depth)
+		return nil, false
+	}
+	if len(rest) == 1 && strings.ContainsAny(rest[0].text, " ;") && (name == "parallel" || name == "npx") {
+		m.run(rest[0].text, depth+1)
+		return nil, false
+	}
+	return rest, len(rest) > 0
+}
+
+// ranBy is the command behind a runner and its subcommand; false when it is
+// another subcommand.
+func ranBy(name string, args []word) ([]word, bool) {
 	if verbs, ok := runners[name]; ok && len(args) > 0 {
 		for _, v := range strings.Fields(verbs) {
 			if args[0].text == v {
@@ -71,12 +88,9 @@ func unwrap(m *matcher, name string, words []word, c *command, depth int) ([]wor
 				if len(rest) > 0 && rest[0].text == "--" {
 					rest = rest[1:]
 				}
-				return rest, len(rest) > 0
+				return rest, true
 			}
 		}
-	}
-	if run := launcherOf(name); run != nil {
-		return run(m, &call{name: name, args: args, words: words, cmd: c, depth: depth})
 	}
 	return nil, false
 }

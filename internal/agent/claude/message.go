@@ -52,7 +52,7 @@ func (p *Parser) assistant(l line) {
 func (p *Parser) apology(l line, word string, content []byte) {
 	err := &failure.APIError{Type: clip(word, 200), Status: status(l.status)}
 	jsonline.Array(content, func(block []byte) bool {
-		err.Message = clip(jsonline.String(jsonline.Get(block, "text")), maxCommand)
+		err.Message = clip(jsonline.String(jsonline.Get(block, "text")), maxError)
 		return err.Message == ""
 	})
 	if err.Status == 429 || err.Type == "rate_limit" {
@@ -145,7 +145,7 @@ func describe(e *agent.Event, input []byte) {
 	jsonline.Object(input, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
-			e.Command = clip(jsonline.String(v), maxCommand)
+			e.Command = clip(jsonline.String(v), agent.CommandCap)
 		case "file_path", "notebook_path":
 			if path := jsonline.String(v); path != "" && len(path) <= 4096 {
 				e.Files = append(e.Files, path)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxCommand = 2000 // of a shell tool's command, in bytes
-	maxUSD     = 1_000_000
-	maxWait    = 366 * 24 * 3_600_000 // before a retry, in milliseconds
+	maxError = 2000 // of an error's text, in bytes
+	maxUSD   = 1_000_000
+	maxWait  = 366 * 24 * 3_600_000 // before a retry, in milliseconds
 	// bytesPerToken is the estimate while the program reports no output tokens.
 	bytesPerToken = 4
 )
@@ -210,7 +210,7 @@ func (p *Parser) result(l line) {
 	p.totals(l.all)
 	text := jsonline.String(jsonline.Get(l.all, "result"))
 	if text == "" {
-		text = clip(told(l.errWord), maxCommand)
+		text = clip(told(l.errWord), maxError)
 	}
 	subtype := jsonline.String(l.subtype)
 	failed := jsonline.True(jsonline.Get(l.all, "is_error")) || subtype != "success"
@@ -272,7 +272,7 @@ func (p *Parser) failed(l line, subtype, text string) *failure.APIError {
 	if err.Status == 429 {
 		err.ResetAt = p.resetAt
 	}
-	err.Message = clip(err.Message, maxCommand)
+	err.Message = clip(err.Message, maxError)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxText = 2000 // of a command or an error's text, in bytes
+	maxText = 2000 // of an error's text, in bytes
 	maxName = 200
 	maxPath = 4096
 	maxUSD  = 1_000_000
@@ -178,14 +178,14 @@ func describe(e *agent.Event, input []byte) {
 	jsonline.Object(input, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
-			e.Command = jsonline.Short(v, maxText)
+			e.Command = jsonline.Short(v, agent.CommandCap)
 		case "commands":
 			var all []string
 			size := 0
 			jsonline.Array(v, func(one []byte) bool {
-				all = append(all, jsonline.Short(one, maxText-size))
+				all = append(all, jsonline.Short(one, agent.CommandCap-size))
 				size += len(all[len(all)-1]) + 1
-				return size < maxText
+				return size < agent.CommandCap
 			})
 			e.Command = strings.Join(all, "\n")
 		case "path", "file_path", "filePath":

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	maxCommand = 2000 // of a shell tool's command and of an error, in bytes
-	maxName    = 200
-	maxFiles   = 100
-	maxOpen    = 64 // tool calls that are remembered as running
+	maxError = 2000 // of an error, in bytes
+	maxName  = 200
+	maxFiles = 100
+	maxOpen  = 64 // tool calls that are remembered as running
 )
 
 // Parser is the [agent.Parser] of the program's stream.
@@ -199,7 +199,7 @@ func (p *Parser) started(it item) {
 }
 
 func (p *Parser) begin(it item, name string) {
-	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: jsonline.Short(it.command, maxCommand), Digest: it.digest()}
+	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: jsonline.Short(it.command, agent.CommandCap), Digest: it.digest()}
 	jsonline.Array(it.changes, func(change []byte) bool {
 		if path := jsonline.String(jsonline.Get(change, "path")); path != "" && len(path) <= 4096 {
 			e.Files = append(e.Files, path)

@@ -190,8 +190,12 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	p, c := NewParser(), agent.NewCollector()
 	for i := range 1000 {
-		p.Line(fmt.Appendf(nil, `{"type":"item.started","item":{"id":"%d%s","type":"command_execution","command":%q}}`, i, strings.Repeat("i", 300), strings.Repeat("ä", 3000)), false, func(e agent.Event) {
-			if len(e.Command) > maxCommand {
+		long := 30
+		if i == 0 {
+			long = agent.CommandCap
+		}
+		p.Line(fmt.Appendf(nil, `{"type":"item.started","item":{"id":"%d%s","type":"command_execution","command":%q}}`, i, strings.Repeat("i", 300), strings.Repeat("ä", long)), false, func(e agent.Event) {
+			if len(e.Command) > agent.CommandCap {
 				t.Fatalf("a command has %d bytes", len(e.Command))
 			}
 			c.Add(e)

@@ -101,10 +101,10 @@ func status(message string) int {
 
 // clip bounds a message without half a rune at its end.
 func clip(s string) string {
-	if len(s) <= maxCommand {
+	if len(s) <= maxError {
 		return s
 	}
-	n := maxCommand
+	n := maxError
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxText = 2000 // of a command or an error's text, in bytes
+	maxText = 2000 // of an error's text, in bytes
 	maxName = 200
 	maxPath = 4096
 	// maxEpoch is the year 3000: a reset beyond it is misread.
@@ -139,7 +139,7 @@ func (p *Parser) tool(data []byte) {
 	jsonline.Object(args, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
-			e.Command = jsonline.Short(v, maxText)
+			e.Command = jsonline.Short(v, agent.CommandCap)
 		case "path", "file_path":
 			if path := jsonline.Short(v, maxPath); path != "" {
 				e.Files = append(e.Files, path)

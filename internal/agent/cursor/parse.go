@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	maxCommand = 2000 // of a shell tool's command, in bytes
-	maxPath    = 4096
+	maxPath = 4096
 )
 
 // Parser is the [agent.Parser] of the program's stream: Claude Code's, with
@@ -92,7 +91,7 @@ func (p *Parser) tool(b []byte) {
 		jsonline.Object(args, func(key, v []byte) bool {
 			switch string(key) {
 			case "command":
-				e.Command = jsonline.Short(v, maxCommand)
+				e.Command = jsonline.Short(v, agent.CommandCap)
 			case "path", "filePath":
 				if path := jsonline.Short(v, maxPath); path != "" {
 					e.Files = append(e.Files, path)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxText    = 2000 // of a command or an error's text, in bytes
+	maxText    = 2000 // of an error's text, in bytes
 	maxName    = 200
 	maxPath    = 4096
 	fromLoop   = "agent_loop"
@@ -146,7 +146,7 @@ func (p *Parser) call(l line) {
 	jsonline.Object(l.params, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
-			e.Command = jsonline.Short(v, maxText)
+			e.Command = jsonline.Short(v, agent.CommandCap)
 		case "file_path", "path":
 			if path := jsonline.Short(v, maxPath); path != "" {
 				e.Files = append(e.Files, path)

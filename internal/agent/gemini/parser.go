@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxText  = 2000 // of a shell tool's command and of an error, in bytes
+	maxText  = 2000 // of an error, in bytes
 	maxName  = 200
 	maxCalls = 64 // tool calls whose names are remembered
 )
@@ -176,7 +176,7 @@ func (p *Parser) begin(l line) {
 	jsonline.Object(l.parameters, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
-			e.Command = jsonline.Short(v, maxText)
+			e.Command = jsonline.Short(v, agent.CommandCap)
 		case "file_path", "absolute_path":
 			if path := jsonline.String(v); path != "" && len(path) <= 4096 {
 				e.Files = append(e.Files, path)

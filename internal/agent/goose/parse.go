@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxText = 2000 // of a command or an error's text, in bytes
+	maxText = 2000 // of an error's text, in bytes
 	maxName = 200
 	maxPath = 4096
 	maxUSD  = 1_000_000
@@ -145,7 +145,7 @@ func (p *Parser) request(b []byte) {
 	jsonline.Object(args, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
-			e.Command = jsonline.Short(v, maxText)
+			e.Command = jsonline.Short(v, agent.CommandCap)
 		case "path", "file_path":
 			if path := jsonline.Short(v, maxPath); path != "" {
 				e.Files = append(e.Files, path)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxText = 2000 // of a shell tool's command and of an error, in bytes
+	maxText = 2000 // of an error, in bytes
 	maxName = 200
 	maxUSD  = 1_000_000
 )
@@ -167,7 +167,7 @@ func (p *Parser) tool(part []byte, sub bool) {
 	jsonline.Object(input, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":
-			e.Command = jsonline.Short(v, maxText)
+			e.Command = jsonline.Short(v, agent.CommandCap)
 		case "filePath":
 			if path := jsonline.String(v); path != "" && len(path) <= 4096 {
 				e.Files = append(e.Files, path)
