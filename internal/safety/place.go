@@ -109,6 +109,16 @@ func (m *matcher) locate(p string) target {
 	case below(root, p):
 		return target{place: outside, path: p}
 	}
+	home := m.rules.Home
+	if home == "" {
+		home = "/home/user"
+	}
+	if below(p, home) {
+		return target{place: atHome(p[len(home)+1:]), path: p}
+	}
+	if p == home || below(home, p) {
+		return target{place: outside, path: p}
+	}
 	for _, t := range temps {
 		if below(p, t) {
 			return target{place: temporary, path: p}
@@ -117,23 +127,20 @@ func (m *matcher) locate(p string) target {
 	if below(p, "/var/lib/apt/lists") || below(p, "/var/cache/apt") || p == "/var/lib/apt/lists" || p == "/var/cache/apt" {
 		return target{place: cache, path: p}
 	}
-	home := m.rules.Home
-	if home == "" {
-		home = "/home/user"
-	}
-	if !below(p, home) {
-		return target{place: outside, path: p}
-	}
-	rest := p[len(home)+1:]
+	return target{place: outside, path: p}
+}
+
+// atHome says what a path in the home folder is, by the part below it.
+func atHome(rest string) place {
 	for _, c := range caches {
 		if rest == c || below(rest, c) {
-			return target{place: cache, path: p}
+			return cache
 		}
 	}
 	if agentFolder(rest) {
-		return target{place: agentState, path: p}
+		return agentState
 	}
-	return target{place: outside, path: p}
+	return outside
 }
 
 // below is true for what is in a folder, not for the folder itself.

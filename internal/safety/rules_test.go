@@ -116,6 +116,22 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// A home folder is one wherever it is, and a workspace in a temporary folder too.
+func TestHomeInATemporaryFolder(t *testing.T) {
+	t.Parallel()
+	r := Rules{Level: Normal, Root: "/tmp/a/work", Home: "/tmp/a/home"}
+	for _, c := range []string{"rm -rf ~", "cd /tmp && X=rm; $X -r -f ~/", "rm -rf ~/src", "rm -rf /tmp/a", "rm -rf /tmp/a/work", "rm -rf /tmp"} {
+		if _, ok := r.Command(c); !ok {
+			t.Errorf("not found: %s", c)
+		}
+	}
+	for _, c := range []string{"rm -rf /tmp/b", "rm -rf ~/.cache/x", "rm -rf /tmp/a/work/dist", "rm -rf /tmp/other/work"} {
+		if f, ok := r.Command(c); ok {
+			t.Errorf("%s: %s", c, f.Reason())
+		}
+	}
+}
+
 // The messages are those that documents name.
 func TestMessages(t *testing.T) {
 	t.Parallel()
