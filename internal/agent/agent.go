@@ -112,6 +112,12 @@ type Start struct {
 	Stdin  string        // file that becomes stdin; "" is the null device
 	Parser string        // a name for agents.Parser
 	Grace  time.Duration // after TERM, before KILL
+	// Ask is how long TERM is the program's alone, before all that it started
+	// get it too: for one that tells them in a better way. 0 is not at all.
+	Ask time.Duration
+	// Program is what Args[0] runs for the user, when that is pawl itself; ""
+	// is Args[0].
+	Program string
 	// Files are written before the start where they are not there as they
 	// should be, all below Invocation.StateDir: settings of a program that has
 	// neither a flag nor a variable for them.

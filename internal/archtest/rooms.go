@@ -59,6 +59,7 @@ var rooms = map[string]room{
 	"agent/text":     {Doing, []string{"agent"}, "plain output, without the prompt's echo"},
 	"agent/claude":   {Doing, []string{"agent", "agent/jsonline", "agent/text"}, "one stream format"},
 	"agent/program":  {Doing, []string{"agent"}, "an agent program as data"},
+	"agent/acp":      {Doing, []string{"agent", "agent/jsonline"}, "any program that speaks the Agent Client Protocol, through a bridge"},
 	"agent/aider":    {Doing, []string{"agent", "agent/program", "agent/text"}, "one program, and what its text tells"},
 	"agent/amp":      {Doing, []string{"agent", "agent/claude", "agent/program"}, "one program, in a dialect of Claude Code's stream"},
 	"agent/cline":    {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},
@@ -73,7 +74,7 @@ var rooms = map[string]room{
 	"agent/qwen":     {Doing, []string{"agent", "agent/claude", "agent/program"}, "one program, in a dialect of Claude Code's stream"},
 	"agent/command":  {Doing, []string{"agent", "agent/text"}, "any program, as text"},
 	"agent/script":   {Doing, []string{"agent", "agent/jsonline", "agent/text"}, "the agent that plays a scenario"},
-	"agent/agents":   {Doing, []string{"agent", "agent/aider", "agent/amp", "agent/claude", "agent/cline", "agent/codex", "agent/command", "agent/copilot", "agent/cursor", "agent/droid", "agent/gemini", "agent/goose", "agent/jsonline", "agent/opencode", "agent/plain", "agent/program", "agent/qwen", "agent/script", "agent/text"}, "the list of all adapters, in one place"},
+	"agent/agents":   {Doing, []string{"agent", "agent/acp", "agent/aider", "agent/amp", "agent/claude", "agent/cline", "agent/codex", "agent/command", "agent/copilot", "agent/cursor", "agent/droid", "agent/gemini", "agent/goose", "agent/jsonline", "agent/opencode", "agent/plain", "agent/program", "agent/qwen", "agent/script", "agent/text"}, "the list of all adapters, in one place"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
 	"supervisor":     {Doing, []string{"agent", "agent/agents", "egress", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
@@ -147,7 +148,7 @@ var stdlib = map[string]struct {
 	why   string
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
-	"os/exec":      {[]string{"agent", "agent/agents", "agent/command", "agent/script", "cli", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up"},
+	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up"},
 	"net/http":     {[]string{"web", "autopilot", "egress", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, the sandboxed agent's endpoint and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
@@ -158,6 +159,7 @@ var stdlib = map[string]struct {
 // starters is who may start goroutines, and what for.
 var starters = map[string]string{
 	"agent":      "reads streams",
+	"agent/acp":  "the bridge's reader, writer and wait, in a process of its own",
 	"process":    "waits for children and drains their output",
 	"supervisor": "one per job, the lease, the socket",
 	"engine":     "signals and the wait for the supervisor",

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/acp"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/sandbox"
@@ -29,6 +30,8 @@ func hidden(args []string, stdin io.Reader, stdout, stderr io.Writer, env []stri
 			return exitFailed, true
 		}
 		return exitOK, true
+	case acp.Command:
+		return acp.Main(args[1:], stdin, stdout, stderr, env), true
 	case script.Command:
 		return script.Main(args[1:], stdin, stdout, stderr, env), true
 	}

@@ -133,10 +133,11 @@ func (pl planner) installed(name string, ag engine.Agent) error {
 	if err != nil {
 		return usage("agent %q: %v", name, err)
 	}
-	if pl.a.findProgram(start.Args[0], pl.c.Root) {
+	program := cmp.Or(start.Program, start.Args[0])
+	if pl.a.findProgram(program, pl.c.Root) {
 		return nil
 	}
-	e := usage("agent %q is not installed: %q is not an executable program here", name, start.Args[0])
+	e := usage("agent %q is not installed: %q is not an executable program here", name, program)
 	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
 		e = e.hint("Install %s", how)
 	} else if how != "" {

@@ -52,7 +52,7 @@ type Agents struct {
 // Agent is an own agent, or what is changed of a built-in one.
 type Agent struct {
 	Command Argv              `yaml:"command" doc:"The command line: a list, or a text that is split like a shell would. The prompt comes on stdin unless an argument holds {prompt} or {prompt_file}."`
-	Output  string            `yaml:"output" doc:"The parser of its output: 'text', or the name of a built-in agent."`
+	Output  string            `yaml:"output" doc:"The parser of its output: 'text', the name of a built-in agent, or 'acp' for a program that speaks the Agent Client Protocol."`
 	Model   string            `yaml:"model" doc:"The model to ask for; without it the program's own default."`
 	Env     map[string]string `yaml:"env" doc:"Variables added to its environment."`
 	// IdleTimeout is nil where loop.idle_timeout holds.

@@ -269,6 +269,7 @@ func (t *task) watch(child *process.Child, m *meter) verdict {
 
 // terminate ends the whole tree while the process still runs.
 func (t *task) terminate(child *process.Child, why verdict) verdict {
+	t.ask(child)
 	ended := t.reaper.Terminate(t.hurry, t.grace())
 	select {
 	case <-child.Done():
@@ -283,6 +284,26 @@ func (t *task) terminate(child *process.Child, why verdict) verdict {
 	}
 	why.killed = killed
 	return why
+}
+
+// ask lets the process itself end what it started, where it knows a better way
+// than a signal.
+func (t *task) ask(child *process.Child) {
+	select {
+	case <-child.Done():
+		return
+	default:
+	}
+	if t.job.Limits.Ask <= 0 || syscall.Kill(child.PID, syscall.SIGTERM) != nil {
+		return
+	}
+	timer := time.NewTimer(t.job.Limits.Ask)
+	defer timer.Stop()
+	select {
+	case <-child.Done():
+	case <-timer.C:
+	case <-t.hurry.Done():
+	}
 }
 
 // cleanUp ends what the process left behind.

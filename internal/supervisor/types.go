@@ -14,6 +14,7 @@ type Limits struct {
 	Wall   time.Duration `json:"wall,omitempty"`
 	Idle   time.Duration `json:"idle,omitempty"`  // no output and no file change below Watch
 	Grace  time.Duration `json:"grace,omitempty"` // after TERM, before KILL; 0 is 5 s
+	Ask    time.Duration `json:"ask,omitempty"`   // TERM to the process alone, before all that it started get it
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"` // input, output and cache writes
 	Calls  int           `json:"calls,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/acp"
 	"github.com/pawl-dev/pawl/internal/agent/aider"
 	"github.com/pawl-dev/pawl/internal/agent/amp"
 	"github.com/pawl-dev/pawl/internal/agent/claude"
@@ -79,6 +80,10 @@ var formats = map[string]format{
 	"text": {
 		parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) }, prompt: true,
 	},
+	"acp": {
+		parser: func(ParserOptions) agent.Parser { return acp.NewParser() },
+		traits: command.Traits{Structured: true},
+	},
 	"claude": {
 		parser: func(ParserOptions) agent.Parser { return claude.NewParser() },
 		traits: command.Traits{Structured: true},
@@ -121,6 +126,9 @@ func Custom(name string, argv []string, output string) (agent.Adapter, error) {
 	f, ok := formats[output]
 	if !ok {
 		return nil, unknownFormat(output)
+	}
+	if output == "acp" {
+		return acp.New(name, argv, os.Executable), nil
 	}
 	return command.New(name, argv, output, f.traits), nil
 }

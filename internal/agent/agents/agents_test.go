@@ -44,7 +44,7 @@ func TestCustom(t *testing.T) {
 	if err != nil || !a.Structured() {
 		t.Errorf("a claude wrapper is %v, %v", a, err)
 	}
-	if _, err = Custom("mine", []string{"./agent.sh"}, "json"); err == nil || !strings.Contains(err.Error(), "use one of aider, ") {
+	if _, err = Custom("mine", []string{"./agent.sh"}, "json"); err == nil || !strings.Contains(err.Error(), "use one of acp, aider, ") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err = Parser("", ParserOptions{}); err == nil {

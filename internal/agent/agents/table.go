@@ -149,6 +149,22 @@ could be compared.
 ` + "`command`" + ` runs any program with the prompt on stdin, or with ` + "`{prompt}`, `{prompt_file}` and `{model}`" + ` in its arguments.
 ` + "`output`" + ` names the stream format that it prints, so that a wrapper around one of the programs above keeps its stream.
 
+## Any program that speaks ACP
+
+` + "`output: acp`" + ` talks to a program by the Agent Client Protocol (version 1), of which there are more than forty:
+
+` + "```yaml" + `
+agents:
+  mine: {command: [prog, acp], output: acp}   # gemini --acp, opencode acp, goose acp, …
+` + "```" + `
+
+Pawl starts a bridge that opens one session in the working folder, sends the prompt, grants what the program asks for (in a
+review only reading), and at a stop sends ` + "`session/cancel`" + ` before any signal. ` + "`model`" + ` chooses among the models that the
+program offers. The program has to be logged in, or to find its key in the environment. Prefer a program's own row above
+where it has one: over ACP nobody tells when a rate limit ends, tokens and cost come only from programs that report them
+(at the end), the number of model calls is counted from what is said between tools, and a program may pass a failed call off
+as an answer: one that begins with ` + "`Error: `" + ` and names a status or a known kind is read as a failure. Longest prompt: 8 MiB.
+
 A new program is a folder below internal/agent with its command line and, if it has a stream of its own, a parser; and a
 row in internal/agent/agents.
 

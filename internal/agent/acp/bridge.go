@@ -1,0 +1,461 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+)
+
+// Command is the hidden command of pawl that [Main] stands behind.
+const Command = "__acp"
+
+// The exit codes of the bridge, beside those of a shell for a program that
+// cannot be started.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitStopped = 143
+)
+
+// maxPrompt is the longest prompt in bytes. Readers of the protocol often take
+// lines of 10 MiB, and text grows as JSON.
+const maxPrompt = 8 << 20
+
+// protocol is the version of the protocol that is spoken.
+const protocol = 1
+
+// bounds are how long the bridge waits. What the prompt may take is the
+// supervisor's to say.
+type bounds struct {
+	start  time.Duration // for the answers that come before the prompt
+	cancel time.Duration // for the answer to the prompt after session/cancel
+	end    time.Duration // for the program's end after its stdin was closed, and again after TERM
+}
+
+var usual = bounds{start: 2 * time.Minute, cancel: 4 * time.Second, end: 2 * time.Second}
+
+// bridge is one run of a program.
+type bridge struct {
+	bounds  bounds
+	out     *printer
+	stderr  io.Writer
+	conn    *conn
+	session *session
+	signals <-chan os.Signal
+	// cancelling: the program was told to stop, and why does not matter any more.
+	cancelling bool
+	obeyed     bool // it did
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+	how    error    // it exited; after exited is closed
+	output *os.File // the program's stdout
+}
+
+// problem is why a run failed, as it is told.
+type problem struct {
+	line line
+	code int // exit status
+}
+
+func (p *problem) Error() string { return p.line.Text }
+
+func failed(kind, format string, args ...any) *problem {
+	return &problem{line{Type: lineError, Kind: kind, Text: fmt.Sprintf(format, args...)}, exitFailed}
+}
+
+// errStopped is a signal before there was anything to cancel.
+var errStopped = errors.New("stopped")
+
+// Main is the bridge: it runs the program after "--" with the prompt on stdin,
+// and returns the exit status. Before "--" are the flags that [Adapter] sets.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	o, err := parseOptions(args)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "pawl: %v\n", err)
+		return exitUsage
+	}
+	// Caught before the program is there: a TERM that comes early must not leave it behind.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	b := &bridge{bounds: usual, out: &printer{w: stdout}, stderr: stderr, signals: signals}
+	return b.run(o, stdin, env)
+}
+
+// options are what the bridge is told on its command line.
+type options struct {
+	readOnly bool
+	model    string
+	program  []string
+}
+
+func parseOptions(args []string) (options, error) {
+	var o options
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		switch {
+		case arg == "--read-only":
+			o.readOnly = true
+		case arg == "--model" && len(args) > 0:
+			o.model, args = args[0], args[1:]
+		case arg == "--" && len(args) > 0:
+			o.program = args
+			return o, nil
+		default:
+			return o, fmt.Errorf("%s: unexpected %q; pawl starts this command itself", Command, arg)
+		}
+	}
+	return o, errors.New(Command + " has no program; pawl starts this command itself")
+}
+
+// run is a whole run: its end is told last, whatever happens.
+func (b *bridge) run(o options, stdin io.Reader, env []string) int {
+	prompt, err := io.ReadAll(io.LimitReader(stdin, maxPrompt+1))
+	switch {
+	case err != nil:
+		return b.fail(failed("", "cannot read the prompt: %v", err))
+	case len(prompt) > maxPrompt:
+		return b.fail(failed("invalid_request", "the prompt is longer than %d bytes", maxPrompt))
+	}
+	b.session = newSession(b.out, o.readOnly)
+	if err := b.start(o, env); err != nil {
+		return b.fail(err)
+	}
+	stop, err := b.work(o, strings.ToValidUTF8(string(prompt), "\uFFFD"))
+	defer func() { b.finish(err == nil || b.obeyed) }()
+	if err != nil {
+		return b.fail(err)
+	}
+	b.out.put(line{Type: lineEnd, Stop: stop})
+	if stop == stopDone {
+		return exitOK
+	}
+	return exitFailed
+}
+
+// fail tells a problem and the end.
+func (b *bridge) fail(err error) int {
+	if errors.Is(err, errStopped) {
+		b.out.put(line{Type: lineEnd, Stop: stopCancelled})
+		return exitStopped
+	}
+	p := new(problem)
+	if !errors.As(err, &p) {
+		p = failed("", "%v", err)
+	}
+	b.out.put(p.line)
+	b.out.put(line{Type: lineEnd, Stop: stopError})
+	_, _ = fmt.Fprintf(b.stderr, "pawl: %s\n", p.line.Text)
+	return p.code
+}
+
+// start starts the program, with pipes of its own and pawl's stderr.
+func (b *bridge) start(o options, env []string) error {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("cannot make a pipe: %v", err)
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		_, _ = theirIn.Close(), in.Close()
+		return fmt.Errorf("cannot make a pipe: %v", err)
+	}
+	defer func() { _, _ = theirIn.Close(), theirOut.Close() }()
+	b.cmd = exec.CommandContext(context.Background(), o.program[0], o.program[1:]...) // it is ended in steps, by finish
+	b.cmd.Env, b.cmd.Stdin, b.cmd.Stdout, b.cmd.Stderr = env, theirIn, theirOut, b.stderr
+	if err := b.cmd.Start(); err != nil {
+		_, _ = in.Close(), out.Close()
+		p := failed("", "cannot start %s: %v", o.program[0], err)
+		if p.code = 126; errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			p.code = 127
+		}
+		return p
+	}
+	b.output, b.exited = out, make(chan struct{})
+	b.conn = newConn()
+	b.conn.heard, b.conn.asked = b.session.heard, b.session.asked
+	b.conn.run(out, in)
+	b.conn.works.Go(func() {
+		b.how = b.cmd.Wait()
+		close(b.exited)
+		// What its children hold open is not waited for.
+		_ = out.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+	})
+	return nil
+}
+
+// finish ends the program: by closing its stdin, by TERM, by KILL. One that
+// does not behave gets TERM at once: it may be blocked on its output.
+func (b *bridge) finish(behaves bool) {
+	b.conn.close()
+	if !behaves {
+		_ = b.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	steps := []func(){
+		func() { _ = b.cmd.Process.Signal(syscall.SIGTERM) },
+		func() { _ = b.cmd.Process.Kill() },
+	}
+	for _, step := range steps {
+		timer := time.NewTimer(b.bounds.end)
+		select {
+		case <-b.exited:
+		case <-timer.C:
+			step()
+		}
+		timer.Stop()
+	}
+	b.conn.works.Wait()
+	_ = b.output.Close()
+}
+
+// ask sends a request and waits for its answer.
+func (b *bridge) ask(method string, params any) (answer, error) {
+	id, err := b.conn.request(method, params)
+	if err != nil {
+		return answer{}, err
+	}
+	timer := time.NewTimer(b.bounds.start)
+	defer timer.Stop()
+	a, err := b.wait(id, method, timer.C)
+	if errors.Is(err, errLate) {
+		return a, failed("timeout", "the program did not answer %s within %v%s; does its command line start ACP?", method, b.bounds.start, b.conn.said())
+	}
+	return a, err
+}
+
+// errLate is a wait that was too long.
+var errLate = errors.New("no answer")
+
+// wait waits for one answer.
+func (b *bridge) wait(id int64, method string, late <-chan time.Time) (answer, error) {
+	stuck := b.session.loop
+	if b.cancelling {
+		stuck = nil
+	}
+	for {
+		select {
+		case a := <-b.conn.answers:
+			if a.id == id {
+				return a, nil
+			}
+		case err := <-b.conn.broken:
+			return b.last(id, method, err)
+		case <-b.signals:
+			return answer{}, errStopped
+		case <-stuck:
+			return answer{}, failed("asked_in_circles", "%s", loopError())
+		case <-late:
+			return answer{}, errLate
+		}
+	}
+}
+
+// last is the answer, if it was the last that the program said.
+func (b *bridge) last(id int64, method string, err error) (answer, error) {
+	for {
+		select {
+		case a := <-b.conn.answers:
+			if a.id == id {
+				return a, nil
+			}
+			continue
+		default:
+		}
+		break
+	}
+	if err != nil {
+		return answer{}, failed("invalid_protocol", "%v%s", err, b.conn.said())
+	}
+	how := "closed its output"
+	select {
+	case <-b.exited:
+		if how = "ended"; b.how != nil {
+			how = "ended (" + b.how.Error() + ")"
+		}
+	case <-time.After(b.bounds.end):
+	}
+	return answer{}, failed("", "the program %s before it answered %s%s", how, method, b.conn.said())
+}
+
+// work opens a session and has the prompt done. It returns the program's
+// reason to stop.
+func (b *bridge) work(o options, prompt string) (stop string, err error) {
+	methods, err := b.initialize()
+	if err != nil {
+		return "", err
+	}
+	id, err := b.open(o, methods)
+	if err != nil {
+		return "", err
+	}
+	return b.prompt(id, prompt)
+}
+
+// initialize agrees on the protocol, and returns the ways to log in.
+func (b *bridge) initialize() (methods []string, err error) {
+	a, err := b.ask("initialize", map[string]any{
+		"protocolVersion": protocol,
+		"clientInfo":      map[string]string{"name": "pawl", "title": "pawl", "version": "1"},
+		"clientCapabilities": map[string]any{
+			"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.failed != nil {
+		return nil, typed(a.failed)
+	}
+	if v := jsonline.Int(jsonline.Get(a.result, "protocolVersion")); v != protocol {
+		return nil, failed("invalid_protocol", "the program speaks version %d of ACP and pawl version %d: use a release of the program that has it", v, protocol)
+	}
+	info := jsonline.Get(a.result, "agentInfo")
+	b.out.put(line{Type: lineSession, Agent: jsonline.Short(jsonline.Get(info, "name"), maxName), Version: jsonline.Short(jsonline.Get(info, "version"), maxName)})
+	jsonline.Array(jsonline.Get(a.result, "authMethods"), func(one []byte) bool {
+		if name := jsonline.Short(jsonline.Get(one, "name"), maxName); name != "" {
+			methods = append(methods, name)
+		}
+		return len(methods) < 10
+	})
+	return methods, nil
+}
+
+// open opens the session and chooses the model.
+func (b *bridge) open(o options, methods []string) (id string, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the working folder: %v", err)
+	}
+	a, err := b.ask("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
+	if err != nil {
+		return "", err
+	}
+	if a.failed != nil {
+		return "", login(typed(a.failed), methods)
+	}
+	if id = jsonline.String(jsonline.Get(a.result, "sessionId")); id == "" {
+		return "", failed("invalid_protocol", "the program opened a session without an id")
+	}
+	model := jsonline.Short(jsonline.Get(a.result, "models", "currentModelId"), maxName)
+	if o.model != "" {
+		if err := b.choose(id, a.result, o.model); err != nil {
+			return "", err
+		}
+		model = o.model
+	}
+	b.out.put(line{Type: lineSession, Session: id, Model: model})
+	return id, nil
+}
+
+// login adds what to do to an error that asks for it.
+func login(p *problem, methods []string) *problem {
+	if p.line.Kind != kindLogin {
+		return p
+	}
+	p.line.Text = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key in agents.NAME.env"
+	if len(methods) > 0 {
+		p.line.Text += " (it offers: " + strings.Join(methods, ", ") + ")"
+	}
+	return p
+}
+
+// choose asks for a model, by what the program offers.
+func (b *bridge) choose(id string, opened []byte, model string) error {
+	method, params := "", map[string]any{"sessionId": id}
+	var known []string
+	jsonline.Array(jsonline.Get(opened, "models", "availableModels"), func(one []byte) bool {
+		known = append(known, jsonline.Short(jsonline.Get(one, "modelId"), maxName))
+		return len(known) < 1000
+	})
+	if len(known) > 0 {
+		method, params["modelId"] = "session/set_model", model
+	}
+	jsonline.Array(jsonline.Get(opened, "configOptions"), func(one []byte) bool {
+		name := jsonline.String(jsonline.Get(one, "id"))
+		if name != "model" && jsonline.String(jsonline.Get(one, "category")) != "model" {
+			return true
+		}
+		method, params = "session/set_config_option", map[string]any{"sessionId": id, "configId": name, "value": model}
+		known = nil // they may be in groups: the program knows
+		return false
+	})
+	switch {
+	case method == "":
+		return failed("invalid_config", "the program offers no choice of models: take model out of the agent, or use {model} in its command")
+	case len(known) > 0 && !slices.Contains(known, model):
+		return failed("model_not_found", "the program has no model %q; it has %s", model, strings.Join(known[:min(len(known), 20)], ", "))
+	}
+	a, err := b.ask(method, params)
+	if err == nil && a.failed != nil {
+		return typed(a.failed)
+	}
+	return err
+}
+
+// prompt has the prompt done, however long that takes, or cancels it at a
+// signal.
+func (b *bridge) prompt(session, text string) (stop string, err error) {
+	id, err := b.conn.request("session/prompt", map[string]any{
+		"sessionId": session, "prompt": []any{map[string]string{"type": "text", "text": text}},
+	})
+	if err != nil {
+		return "", err
+	}
+	a, err := b.wait(id, "the prompt", nil)
+	if errors.Is(err, errStopped) || isLoop(err) {
+		if a, late := b.cancel(session, id); late == nil {
+			b.obeyed = true
+			b.tell(a)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if a.failed != nil {
+		return "", typed(a.failed)
+	}
+	return b.tell(a), nil
+}
+
+func isLoop(err error) bool {
+	p := new(problem)
+	return errors.As(err, &p) && p.line.Kind == "asked_in_circles"
+}
+
+// cancel asks the program to stop, and waits a little for it to have done so.
+// A second signal ends the wait.
+func (b *bridge) cancel(session string, id int64) (answer, error) {
+	b.session.cancel()
+	b.cancelling = true
+	if err := b.conn.notify("session/cancel", map[string]string{"sessionId": session}); err != nil {
+		return answer{}, err
+	}
+	timer := time.NewTimer(b.bounds.cancel)
+	defer timer.Stop()
+	return b.wait(id, "session/cancel", timer.C)
+}
+
+// tell prints what the prompt's answer says, and returns the reason to stop.
+func (b *bridge) tell(a answer) string {
+	if l, ok := usage(a.result); ok {
+		b.out.put(l)
+	}
+	stop := jsonline.Short(jsonline.Get(a.result, "stopReason"), maxName)
+	if stop == "" {
+		return stopError
+	}
+	return stop
+}

@@ -1,0 +1,243 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+)
+
+const (
+	// maxLine is the longest line of the program that is read; of a longer one
+	// the rest is dropped.
+	maxLine = 16 << 20
+	// maxQueue is how many messages wait for a program that does not read.
+	maxQueue = 1024
+	// maxGarbage is how many lines that are no messages a program may print.
+	maxGarbage = 10_000
+
+	codeNoMethod = -32601
+)
+
+// answer is the response to a request of the bridge.
+type answer struct {
+	id     int64
+	result []byte
+	failed *rpcError
+}
+
+// rpcError is an error of JSON-RPC.
+type rpcError struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// conn is the bridge's end of the protocol. One goroutine reads, one writes, so
+// that a program that does neither at times cannot stop both.
+type conn struct {
+	heard   func(method string, params []byte)                  // a notification
+	asked   func(method string, params []byte) (any, *rpcError) // a request
+	answers chan answer                                         // to requests of the bridge
+	broken  chan error                                          // of size 1: why nothing can be said or heard any more; nil is the end
+
+	queue   chan []byte
+	over    chan struct{} // closed when nothing more is to be said
+	next    int64
+	garbage atomic.Int64
+	first   atomic.Pointer[string] // of the garbage
+	works   sync.WaitGroup
+	closing sync.Once
+}
+
+func newConn() *conn {
+	return &conn{answers: make(chan answer, 64), broken: make(chan error, 1), queue: make(chan []byte, maxQueue), over: make(chan struct{})}
+}
+
+// run reads from and writes to a program until both have ended. The writer
+// closes w at its end.
+func (c *conn) run(r io.Reader, w io.WriteCloser) {
+	c.works.Go(func() { c.broken <- c.read(r) })
+	c.works.Go(func() {
+		defer func() { _ = w.Close() }()
+		c.write(w)
+	})
+}
+
+// write sends what is queued until close, and what waits then. A program that
+// does not take it any more is one whose end the reader hears of.
+func (c *conn) write(w io.Writer) {
+	for {
+		var b []byte
+		select {
+		case b = <-c.queue:
+		case <-c.over:
+			select {
+			case b = <-c.queue:
+			default:
+				return
+			}
+		}
+		if _, err := w.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// close ends the writing when what waits has been written.
+func (c *conn) close() { c.closing.Do(func() { close(c.over) }) }
+
+// send queues a message.
+func (c *conn) send(message any) error {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("cannot write a message: %v", err)
+	}
+	select {
+	case c.queue <- append(b, '\n'):
+		return nil
+	default:
+		return errors.New("the program asks on and on without reading the answers")
+	}
+}
+
+// outgoing is a request or, without an id, a notification.
+type outgoing struct {
+	Version string `json:"jsonrpc"`
+	ID      *int64 `json:"id,omitempty"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+// request asks the program; the answer with the id comes in c.answers.
+func (c *conn) request(method string, params any) (id int64, err error) {
+	c.next++
+	id = c.next
+	err = c.send(outgoing{Version: "2.0", ID: &id, Method: method, Params: params})
+	return id, err
+}
+
+func (c *conn) notify(method string, params any) error {
+	return c.send(outgoing{Version: "2.0", Method: method, Params: params})
+}
+
+// reply answers a request of the program, whose id may be of any type.
+func (c *conn) reply(id []byte, result any, failed *rpcError) error {
+	if failed != nil {
+		return c.send(struct {
+			Version string          `json:"jsonrpc"`
+			ID      json.RawMessage `json:"id"`
+			Error   *rpcError       `json:"error"`
+		}{"2.0", id, failed})
+	}
+	return c.send(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  any             `json:"result"`
+	}{"2.0", id, result})
+}
+
+// read takes the program's messages until its stdout ends, which is no error.
+func (c *conn) read(r io.Reader) error {
+	var wrong error
+	lines := agent.NewLines(maxLine, func(b []byte, cut bool) {
+		if wrong == nil {
+			wrong = c.take(b, cut)
+		}
+	})
+	buf := make([]byte, 64<<10)
+	for wrong == nil {
+		n, err := r.Read(buf)
+		_, _ = lines.Write(buf[:n])
+		if err != nil {
+			lines.Flush()
+			return wrong
+		}
+	}
+	return wrong
+}
+
+// take handles one line.
+func (c *conn) take(b []byte, cut bool) error {
+	var method, id, params, result, failed []byte
+	whole := jsonline.Object(b, func(key, v []byte) bool {
+		switch string(key) {
+		case "method":
+			method = v
+		case "id":
+			id = v
+		case "params":
+			params = v
+		case "result":
+			result = v
+		case "error":
+			failed = v
+		}
+		return true
+	})
+	name := jsonline.Short(method, 200)
+	switch {
+	case cut && name == updateMethod:
+		return nil // the content of a tool, most likely: nobody reads it
+	case cut:
+		return fmt.Errorf("the program wrote a message of more than %d bytes", maxLine)
+	case !whole || name == "" && id == nil:
+		return c.noise(b)
+	case name != "" && jsonline.Null(id):
+		c.heard(name, params)
+		return nil
+	case name != "":
+		if !json.Valid(id) {
+			return c.noise(b)
+		}
+		out, refused := c.asked(name, params)
+		return c.reply(id, out, refused)
+	}
+	return c.answered(jsonline.Int(id), result, failed)
+}
+
+// noise is a line that is no message: programs print banners.
+func (c *conn) noise(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if c.garbage.Add(1) == 1 {
+		s := fmt.Sprintf("%.80q", b[:min(len(b), 80)])
+		c.first.Store(&s)
+	}
+	if c.garbage.Load() > maxGarbage {
+		return errors.New("the program prints lines that are no messages")
+	}
+	return nil
+}
+
+// said is what a silent program printed instead of messages; "" is nothing.
+func (c *conn) said() string {
+	first := c.first.Load()
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("; it printed %d lines that are none of the protocol, the first %s", c.garbage.Load(), *first)
+}
+
+// answered passes a response on. Only one is waited for at a time, so those
+// that find no room are ones that nobody asked for.
+func (c *conn) answered(id int64, result, failed []byte) error {
+	a := answer{id: id, result: append([]byte(nil), result...)}
+	if !jsonline.Null(failed) {
+		a.failed = &rpcError{
+			Code: jsonline.Int(jsonline.Get(failed, "code")), Message: jsonline.Short(jsonline.Get(failed, "message"), maxText),
+			Data: append([]byte(nil), jsonline.Get(failed, "data")...),
+		}
+	}
+	select {
+	case c.answers <- a:
+	default:
+	}
+	return nil
+}
