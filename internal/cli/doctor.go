@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -64,11 +65,13 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 	}
 	dir := config.StateDir(root, a.env)
 	var conf, environment string
+	var own []finding
 	if c, err := a.load(nil); err != nil {
 		environment = "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
 		conf, environment = configFound(c), a.environmentFound(c)
+		own = a.acpFound(ctx, c)
 	}
 	found := []finding{
 		{"pawl", fmt.Sprintf("%s, %s/%s", version(), runtime.GOOS, runtime.GOARCH)},
@@ -80,7 +83,7 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		{"processes", processFound()},
 		{"environment", environment},
 	}
-	return append(found, sandboxFound(ctx)...), nil
+	return slices.Concat(found, sandboxFound(ctx), own), nil
 }
 
 func (a *app) gitFound(ctx context.Context) string {

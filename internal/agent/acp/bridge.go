@@ -99,6 +99,7 @@ type options struct {
 	readOnly bool
 	model    string
 	program  []string
+	dir      string // "" is the bridge's own
 }
 
 func parseOptions(args []string) (options, error) {
@@ -175,7 +176,7 @@ func (b *bridge) start(o options, env []string) error {
 	}
 	defer func() { _, _ = theirIn.Close(), theirOut.Close() }()
 	b.cmd = exec.CommandContext(context.Background(), o.program[0], o.program[1:]...) // it is ended in steps, by finish
-	b.cmd.Env, b.cmd.Stdin, b.cmd.Stdout, b.cmd.Stderr = env, theirIn, theirOut, b.stderr
+	b.cmd.Dir, b.cmd.Env, b.cmd.Stdin, b.cmd.Stdout, b.cmd.Stderr = o.dir, env, theirIn, theirOut, b.stderr
 	if err := b.cmd.Start(); err != nil {
 		_, _ = in.Close(), out.Close()
 		p := failed("", "cannot start %s: %v", o.program[0], err)
@@ -293,19 +294,20 @@ func (b *bridge) last(id int64, method string, err error) (answer, error) {
 // work opens a session and has the prompt done. It returns the program's
 // reason to stop.
 func (b *bridge) work(o options, prompt string) (stop string, err error) {
-	methods, err := b.initialize()
+	info, err := b.initialize()
 	if err != nil {
 		return "", err
 	}
-	id, err := b.open(o, methods)
+	b.out.put(line{Type: lineSession, Agent: info.Name, Version: info.Version})
+	id, err := b.open(o, info.Login)
 	if err != nil {
 		return "", err
 	}
 	return b.prompt(id, prompt)
 }
 
-// initialize agrees on the protocol, and returns the ways to log in.
-func (b *bridge) initialize() (methods []string, err error) {
+// initialize agrees on the protocol.
+func (b *bridge) initialize() (info Info, err error) {
 	a, err := b.ask("initialize", map[string]any{
 		"protocolVersion": protocol,
 		"clientInfo":      map[string]string{"name": "pawl", "title": "pawl", "version": "1"},
@@ -314,23 +316,23 @@ func (b *bridge) initialize() (methods []string, err error) {
 		},
 	})
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	if a.failed != nil {
-		return nil, typed(a.failed)
+		return info, typed(a.failed)
 	}
 	if v := jsonline.Int(jsonline.Get(a.result, "protocolVersion")); v != protocol {
-		return nil, failed("invalid_protocol", "the program speaks version %d of ACP and pawl version %d: use a release of the program that has it", v, protocol)
+		return info, failed("invalid_protocol", "the program speaks version %d of ACP and pawl version %d: use a release of the program that has it", v, protocol)
 	}
-	info := jsonline.Get(a.result, "agentInfo")
-	b.out.put(line{Type: lineSession, Agent: jsonline.Short(jsonline.Get(info, "name"), maxName), Version: jsonline.Short(jsonline.Get(info, "version"), maxName)})
+	info.Name = jsonline.Short(jsonline.Get(a.result, "agentInfo", "name"), maxName)
+	info.Version = jsonline.Short(jsonline.Get(a.result, "agentInfo", "version"), maxName)
 	jsonline.Array(jsonline.Get(a.result, "authMethods"), func(one []byte) bool {
 		if name := jsonline.Short(jsonline.Get(one, "name"), maxName); name != "" {
-			methods = append(methods, name)
+			info.Login = append(info.Login, name)
 		}
-		return len(methods) < 10
+		return len(info.Login) < 10
 	})
-	return methods, nil
+	return info, nil
 }
 
 // open opens the session and chooses the model.
