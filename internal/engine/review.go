@@ -210,7 +210,6 @@ func (d *Driver) unchanged(ctx context.Context, b begun, v *loop.Review) {
 	if b.Guarded != nil {
 		if now, err := d.o.Tree.ConfigFingerprint(ctx); err != nil || len(b.Guarded.Differs(now)) > 0 {
 			d.warn(fmt.Sprintf("%s, which reviews, changed git's hooks or configuration; look at .git before you go on", v.Agent))
-			v.Reverted = append(v.Reverted, ".git")
 			withdraw(v, v.Agent+" changed git's hooks or configuration")
 		}
 	}
@@ -233,9 +232,6 @@ const maxReverted = 100
 
 // putBack makes the tree, which is now, what it was before the review.
 func (d *Driver) putBack(ctx context.Context, b begun, v *loop.Review, changes []gate.Change, now string) {
-	for _, c := range changes[:min(len(changes), maxReverted)] {
-		v.Reverted = append(v.Reverted, c.Path)
-	}
 	what := fmt.Sprintf("%s, which reviews and may change nothing, changed %d file(s)", v.Agent, len(changes))
 	if len(changes) == 0 {
 		what = fmt.Sprintf("%s, which reviews and may change nothing, moved HEAD", v.Agent)
@@ -251,6 +247,10 @@ func (d *Driver) putBack(ctx context.Context, b begun, v *loop.Review, changes [
 	}
 	if tree, head, err := d.o.Tree.Look(ctx, d.id); err != nil || tree != b.TreeBefore || head != b.HeadBefore {
 		withdraw(v, v.Agent+" changed files that could not be put back")
+		return
+	}
+	for _, c := range changes[:min(len(changes), maxReverted)] {
+		v.Reverted = append(v.Reverted, c.Path)
 	}
 }
 
