@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/control"
@@ -18,10 +19,12 @@ const (
 )
 
 var (
-	bullet = regexp.MustCompile(`^([ \t]*)(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$`)
+	bullet = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([ \t]*)(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$`) })
 	// place is a file with a line, as reviewers and compilers write it.
-	place = regexp.MustCompile("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
-		"(?::|#L|, lines? | lines? |\\(|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
+	place = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
+			"(?::|#L|, lines? | lines? |\\(|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
+	})
 )
 
 // Findings reads what a review's text lists: its bullets outside of code
@@ -41,7 +44,7 @@ func Findings(text string) []Finding {
 		if fenced {
 			continue
 		}
-		m := bullet.FindStringSubmatch(line)
+		m := bullet().FindStringSubmatch(line)
 		switch {
 		case m == nil && len(all) > 0 && line != "" && (line[0] == ' ' || line[0] == '\t'):
 			all[len(all)-1].more(line)
@@ -64,7 +67,7 @@ type found struct {
 
 func read(text string) found {
 	f := found{}
-	if m := place.FindStringSubmatchIndex(text); m != nil {
+	if m := place().FindStringSubmatchIndex(text); m != nil {
 		f.File, f.marked = strings.TrimPrefix(text[m[2]:m[3]], "./"), true
 		f.Line, _ = strconv.Atoi(text[m[4]:m[5]])
 		if m[6] >= 0 {
@@ -83,7 +86,7 @@ func read(text string) found {
 	if said := graded[0].Message; !strings.HasPrefix(text, strings.TrimSuffix(said, "…")) { // without its label
 		f.marked = true
 		text = text[max(0, strings.Index(text, strings.TrimSuffix(said, "…"))):]
-		if m := place.FindStringIndex(text); f.File != "" && m != nil && m[0] == 0 {
+		if m := place().FindStringIndex(text); f.File != "" && m != nil && m[0] == 0 {
 			text = leading(text[m[1]:])
 		}
 	}

@@ -3,9 +3,10 @@ package loop
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
-var flagged = regexp.MustCompile(`(?i)\bfile:\s*([^\s,]+)`)
+var flagged = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\bfile:\s*([^\s,]+)`) })
 
 // maxFlagged bounds what one text can flag.
 const maxFlagged = 100
@@ -14,7 +15,7 @@ const maxFlagged = 100
 // in their order.
 func FlaggedFiles(text string) []string {
 	var files []string
-	for _, m := range flagged.FindAllStringSubmatch(text, 10*maxFlagged) {
+	for _, m := range flagged().FindAllStringSubmatch(text, 10*maxFlagged) {
 		path := strings.TrimRight(m[1], `.;:)]}"'`)
 		if path != "" && len(files) < maxFlagged && !contains(files, path) {
 			files = append(files, path)

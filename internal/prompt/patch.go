@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/signal"
 )
@@ -84,9 +85,13 @@ var locks = []string{
 }
 
 var (
-	generatedName = regexp.MustCompile(`(?:\.pb\.go|_pb2(?:_grpc)?\.pyi?|\.pb\.(?:cc|h)|\.min\.(?:js|css)|\.(?:js|css)\.map|\.generated\.[a-z]+|\.g\.dart|\.snap)$`)
+	generatedName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:\.pb\.go|_pb2(?:_grpc)?\.pyi?|\.pb\.(?:cc|h)|\.min\.(?:js|css)|\.(?:js|css)\.map|\.generated\.[a-z]+|\.g\.dart|\.snap)$`)
+	})
 	// generatedMark is what generators write on top of a file.
-	generatedMark = regexp.MustCompile(`(?m)^[+ ](?://|#|/\*|--|;|<!--)?[ *]*(?:Code generated .* DO NOT EDIT\.?|@generated\b)`)
+	generatedMark = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^[+ ](?://|#|/\*|--|;|<!--)?[ *]*(?:Code generated .* DO NOT EDIT\.?|@generated\b)`)
+	})
 )
 
 // folded says why a file's patch is not shown.
@@ -96,7 +101,7 @@ func folded(name, text string) string {
 		return "lock file"
 	case strings.HasPrefix(name, "vendor/"), strings.HasPrefix(name, "node_modules/"), strings.Contains(name, "/node_modules/"):
 		return "dependencies"
-	case generatedName.MatchString(name), generatedMark.MatchString(text[:min(len(text), 4096)]):
+	case generatedName().MatchString(name), generatedMark().MatchString(text[:min(len(text), 4096)]):
 		return "generated"
 	}
 	return ""

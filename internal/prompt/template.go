@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"text/template"
 	"text/template/parse"
 )
@@ -142,12 +143,12 @@ func execute(t *template.Template, name string, d *data) (string, error) {
 }
 
 // wordsOfTemplate is how package text/template begins its errors.
-var wordsOfTemplate = regexp.MustCompile(`^template: `)
+const wordsOfTemplate = "template: "
 
 // templateError keeps the place that text/template names and drops its own
 // type names.
 func templateError(name string, err error) error {
-	why := wordsOfTemplate.ReplaceAllString(err.Error(), "")
+	why := strings.TrimPrefix(err.Error(), wordsOfTemplate)
 	if rest, ok := strings.CutPrefix(why, name+":"); ok {
 		why = name + ":" + rest
 	}
@@ -176,7 +177,7 @@ func functions() template.FuncMap {
 		"print":   func(args ...any) (string, error) { return printed(fmt.Sprint, args) },
 		"println": func(args ...any) (string, error) { return printed(fmt.Sprintln, args) },
 		"printf": func(format string, args ...any) (string, error) {
-			if wideVerb.MatchString(format) || len(format) > maxLine {
+			if wideVerb().MatchString(format) || len(format) > maxLine {
 				return "", errors.New("the format of printf is too wide")
 			}
 			return printed(func(a ...any) string { return fmt.Sprintf(format, a...) }, args)
@@ -189,7 +190,7 @@ func functions() template.FuncMap {
 }
 
 // wideVerb finds a width in a printf format that pads to more than a line.
-var wideVerb = regexp.MustCompile(`[0-9]{3}|\*`)
+var wideVerb = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]{3}|\*`) })
 
 // printed refuses to make a long text out of long ones.
 func printed(format func(...any) string, args []any) (string, error) {

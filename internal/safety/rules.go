@@ -312,7 +312,7 @@ func (m *matcher) words(c *command, words []word, depth int) {
 		} else if strings.HasPrefix(name, "mkfs.") {
 			formats(m, one)
 		}
-		if of, ok := patterns[name]; ok && m.found == nil {
+		if of, ok := patterns()[name]; ok && m.found == nil {
 			m.services(one, of)
 		}
 		rest, ok := unwrap(m, name, words, c, depth)
