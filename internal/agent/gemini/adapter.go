@@ -25,6 +25,7 @@ package gemini
 import (
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -112,13 +113,13 @@ func (a Adapter) keep(start *agent.Start, in agent.Invocation) {
 // ExitError reads the exit status of a failure: the program's own below 128,
 // else an HTTP status modulo 256, of those that the API answers with.
 func (Adapter) ExitError(code int) *failure.APIError {
-	if e, ok := exits[code]; ok {
+	if e, ok := exits()[code]; ok {
 		return &e
 	}
 	return nil
 }
 
-var exits = func() map[int]failure.APIError {
+var exits = sync.OnceValue(func() map[int]failure.APIError {
 	m := map[int]failure.APIError{
 		41: {Type: "authentication_missing", Message: "no way to authenticate is set"},
 		42: {Type: "invalid_input", Message: "the program did not accept its input"},
@@ -136,7 +137,7 @@ var exits = func() map[int]failure.APIError {
 		m[status%256] = failure.APIError{Status: status, Type: kind, Message: fmt.Sprintf("the program's exit status stands for HTTP %d", status)}
 	}
 	return m
-}()
+})
 
 // Facts are what was measured.
 func (Adapter) Facts() agent.Facts {
