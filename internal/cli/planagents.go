@@ -112,7 +112,8 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 
 // endpoints is what the agent may reach at the level paranoid: what the user
 // says, else what is known of the program whose stream it speaks. A base URL
-// that only the program understands is none of the run's business.
+// that only the program understands is none of the run's business. Who speaks
+// ACP may be any program: there the name tells.
 func (pl planner) endpoints(name string, own config.Agent, env []string) ([]string, error) {
 	for _, text := range own.Endpoints {
 		if _, err := egress.ParseEndpoint(text); err != nil {
@@ -123,7 +124,10 @@ func (pl planner) endpoints(name string, own config.Agent, env []string) ([]stri
 		return own.Endpoints, nil
 	}
 	in := agent.Invocation{Env: slices.Concat(pl.a.env, env)}
-	known := agents.Endpoints(cmp.Or(own.Output, name), func(variable string) string { return in.Value(nil, variable) })
+	if own.Output != "" && own.Output != "acp" {
+		name = own.Output
+	}
+	known := agents.Endpoints(name, func(variable string) string { return in.Value(nil, variable) })
 	return slices.DeleteFunc(known, func(text string) bool { _, err := egress.ParseEndpoint(text); return err != nil }), nil
 }
 
