@@ -41,9 +41,6 @@ func (s *State) decide(e *Event) {
 func (s *State) settle(e *Event, r *Record) {
 	learned := s.credit(r, e.At)
 	s.remember(r)
-	if s.StopAsked != NoCause {
-		s.Recent[len(s.Recent)-1].Cut = true
-	}
 	s.follow(e, r)
 	s.Command.Learned = learned
 }
@@ -232,7 +229,7 @@ func (s *State) remember(r *Record) {
 	if r.Valid() {
 		sight.Progress = r.Progress
 	}
-	past := Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score, Cut: r.cut()}
+	past := &Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score, Cut: r.cut() || s.StopAsked != NoCause}
 	if f := r.Failure; f != nil && r.Outcome == Failed {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
@@ -243,9 +240,12 @@ func (s *State) remember(r *Record) {
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"
 	}
+	if past.Outcome == Failed {
+		past.said = past.line()
+	}
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
-	s.Recent = append(append(make([]Past, 0, maxRecent), s.Recent[from:]...), past)
+	s.Recent = append(append(make([]*Past, 0, maxRecent), s.Recent[from:]...), past)
 	if len(r.Gates) > 0 {
 		s.Red = r.RedGate()
 	}

@@ -74,9 +74,10 @@ const maxTried = 5
 
 // tried has a line for each failed iteration before number, oldest first.
 func (s *State) tried(number int) []string {
-	var failed []*Past
-	for i := range s.Recent {
-		if p := &s.Recent[i]; p.Outcome == Failed && p.Number < number {
+	var room [maxRecent]*Past // on the stack
+	failed := room[:0]
+	for _, p := range s.Recent {
+		if p.Outcome == Failed && p.Number < number {
 			failed = append(failed, p)
 		}
 	}
@@ -91,7 +92,12 @@ func (s *State) tried(number int) []string {
 	return lines
 }
 
+// line is made once for a failed iteration, which the feedback of the next ten
+// may name.
 func (p *Past) line() string {
+	if p.said != "" {
+		return p.said
+	}
 	what := p.Summary
 	if what == "" {
 		what = string(p.Outcome)
@@ -107,8 +113,7 @@ func (s *State) question(text string, choices []control.Choice) *Question {
 		q.Options = append(q.Options, c.Text)
 	}
 	var history []control.Past
-	for i := range s.Recent {
-		p := &s.Recent[i]
+	for _, p := range s.Recent {
 		q.Attempts = append(q.Attempts, p.line())
 		if p.Outcome == Failed {
 			history = append(history, control.Past{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary, Where: p.Where})

@@ -131,7 +131,8 @@ type State struct {
 
 	Guards Guards `json:"guards"`
 	Best   Best   `json:"best"`
-	Recent []Past `json:"recent,omitempty"` // the last 10 iterations
+	// Recent are the last 10 iterations. States share them: they never change.
+	Recent []*Past `json:"recent,omitempty"`
 	// Red is true when the last iteration that ran gates had a red one.
 	Red bool `json:"red,omitempty"`
 
@@ -185,6 +186,8 @@ type Past struct {
 	Where       string  `json:"where,omitempty"` // the file or test that failed
 	Score       int     `json:"score"`
 	Cut         bool    `json:"cut,omitempty"` // interrupted
+
+	said string // what line returns, of a failed one; "" after a restart
 }
 
 // Question is an escalation: what was tried, what was found, what to decide.

@@ -50,7 +50,8 @@ type Choice struct {
 // turn. Where there is none, the strategy stays.
 func Next(s *Situation) Choice {
 	var room, more [12]ranked // on the stack
-	made, others, not := s.candidates(room[:0], more[:0])
+	var without [12]passed
+	made, others, not := s.candidates(room[:0], more[:0], without[:0])
 	s.sort(made)
 	for i := range made {
 		if c := &made[i]; !s.used(c.Name) {
@@ -95,9 +96,9 @@ type passed struct {
 }
 
 // candidates are the strategies made for the class, the others for failures of
-// its kind, and those made for it that have no effect here. The first two lists
-// are appended to.
-func (s *Situation) candidates(made, others []ranked) (first, second []ranked, not []passed) {
+// its kind, and those made for it that have no effect here. The three lists are
+// appended to.
+func (s *Situation) candidates(made, others []ranked, not []passed) (_, _ []ranked, _ []passed) {
 	for i := 1; i < len(builtin)+len(s.Own); i++ {
 		c := s.at(i)
 		fits := s.madeFor(c)
