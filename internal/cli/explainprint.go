@@ -78,9 +78,12 @@ func (p *page) facts(x explained, now time.Time) {
 	p.WriteByte('\n')
 	p.fact("class", string(x.Class))
 	p.fact("kind", string(x.Kind)+": "+kindWords[x.Kind])
-	retry := "no, not within minutes"
+	retry := "no: the same again ends the same"
 	if x.Transient {
-		retry = "yes, it is transient"
+		retry = "yes: the same again may work"
+	}
+	if !x.Transient && x.WaitUntil != nil {
+		retry = "not before the wait is over"
 	}
 	p.fact("try again", retry)
 	p.fact("severity", string(x.Severity))
