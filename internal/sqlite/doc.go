@@ -1,6 +1,7 @@
 // Package sqlite is pawl's memory: one database file per repository, with
-// runs, their iterations, the journal of events and the control rows by which
-// other processes reach a run. All SQL of pawl is here, one file per noun.
+// runs, their iterations, the journal of events, the control rows by which
+// other processes reach a run, and the cases of the board. All SQL of pawl is
+// here, one file per noun.
 //
 // The package stores and finds; it never decides what a run does next, never
 // asks whether a process is alive (callers pass that in), and never deletes
@@ -27,6 +28,10 @@
 // that returned is there. After a power loss the last ones may be missing,
 // never a part of one, and never one made by [Store.CommitDurable] or an
 // answer in [Store.AddControl]: those are on disk when they return.
+//
+// The counters of cases, and whether a task is ready, are kept in the
+// transaction that changes what they count. The next task is then found by an
+// index. New cases, landings and what a person does survive a power loss.
 //
 // Events of a run are numbered without gaps. A commit that is repeated, after
 // an error that left its fate open, finds its own event stored and does

@@ -15,6 +15,8 @@ import (
 var (
 	// ErrNotFound: no such run.
 	ErrNotFound = errors.New("no such run")
+	// ErrNoCase: no such case on the board.
+	ErrNoCase = errors.New("no such case")
 	// ErrAmbiguous: the shortened id fits several runs; see [AmbiguousError].
 	ErrAmbiguous = errors.New("several runs fit")
 	// ErrRunning: a live process drives the run already; see [RunningError].
@@ -89,7 +91,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 
 // isOurs is true for what the store itself found out.
 func isOurs(err error) bool {
-	for _, known := range []error{ErrNotFound, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder} {
+	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder} {
 		if errors.Is(err, known) {
 			return true
 		}

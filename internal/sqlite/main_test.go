@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -42,6 +43,10 @@ func child(job []string) int {
 	switch job[0] {
 	case "create":
 		err = s.Create(ctx, run(job[2], "same"), event(job[2], 1, "created"), func(Owner) bool { return true })
+	case "cases":
+		for i := 0; i < 30 && err == nil; i++ {
+			_, err = s.AddCases(ctx, []board.Draft{draft(fmt.Sprint(job[2], i))}, board.Person, noon)
+		}
 	case "write":
 		err = writeForEver(ctx, s, job[2])
 	}

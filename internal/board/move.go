@@ -1,0 +1,197 @@
+package board
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Actor is who changes a case.
+type Actor string
+
+// The actors.
+const (
+	Person Actor = "person" // at a terminal or in a browser
+	Pawl   Actor = "pawl"   // the autopilot, the merge queue, the board itself
+)
+
+// Action is what is done with a case.
+type Action string
+
+// The actions. Add, Edit and Remove change no status; they are in the history
+// only.
+const (
+	Add      Action = "add"
+	Edit     Action = "edit"
+	Remove   Action = "remove"
+	Start    Action = "start"
+	Stop     Action = "stop"
+	Crash    Action = "crash"
+	Block    Action = "block"
+	Unblock  Action = "unblock"
+	Defer    Action = "defer"
+	Undefer  Action = "undefer"
+	Verify   Action = "verify"
+	Land     Action = "land"
+	Redo     Action = "redo"
+	Reject   Action = "reject"
+	Fail     Action = "fail"
+	Expire   Action = "expire"
+	Retry    Action = "retry"
+	Rollback Action = "rollback"
+	Finish   Action = "finish"
+	Reopen   Action = "reopen"
+)
+
+// Rule is one line of the transition table.
+type Rule struct {
+	Action Action
+	Type   Type // "" is both
+	By     []Actor
+	From   []Status
+	To     Status
+	Retry  bool   // counts as a retry
+	Ready  bool   // only for a ready task
+	When   string // what has happened, in words
+}
+
+var (
+	anyone = []Actor{Person, Pawl}
+	person = []Actor{Person}
+	pawl   = []Actor{Pawl}
+)
+
+// Rules is the transition table: what is not here is refused. Of two lines for
+// one action, the first that fits holds.
+var Rules = []Rule{
+	{Start, Task, anyone, []Status{Pending}, Active, false, true, "a loop begins to work on it"},
+	{Stop, Task, anyone, []Status{Active}, Pending, false, false, "its loop was stopped; the work is kept"},
+	{Crash, Task, pawl, []Status{Active}, Pending, true, false, "its loop is gone; the workspace is kept"},
+	{Verify, Task, pawl, []Status{Active}, Review, false, false, "COMPLETE, and all required gates passed"},
+	{Land, Task, pawl, []Status{Active, Review}, Done, false, false, "its change is on the target branch"},
+	{Block, Task, pawl, []Status{Active, Review}, Blocked, false, false, "BLOCKED, a guard, or a conflict that needs a person"},
+	{Block, "", person, []Status{Pending, Review, Failed, Timeout, Deferred}, Blocked, false, false, "a person holds it back"},
+	{Fail, Task, pawl, []Status{Active}, Failed, false, false, "its loop failed"},
+	{Expire, Task, pawl, []Status{Active}, Timeout, false, false, "its loop reached its maximum of iterations or time"},
+	{Redo, Task, person, []Status{Review}, Pending, false, false, "the review asks for more"},
+	{Reject, Task, person, []Status{Review}, Blocked, false, false, "the review refuses it"},
+	{Unblock, "", person, []Status{Blocked}, Pending, false, false, "what was in its way is gone"},
+	{Defer, "", person, []Status{Pending, Blocked}, Deferred, false, false, "it is put off"},
+	{Undefer, "", person, []Status{Deferred}, Pending, false, false, "it is wanted again"},
+	{Retry, Task, person, []Status{Failed, Timeout, Blocked}, Pending, true, false, "it is to be tried again"},
+	{Rollback, Task, person, []Status{Failed, Timeout, Blocked}, Pending, false, false, "its work was taken back"},
+	{Finish, Operation, pawl, []Status{Pending, Blocked, Deferred}, Done, false, false, "all that it holds is done"},
+	{Reopen, Operation, pawl, []Status{Done}, Pending, false, false, "it holds something that is not done"},
+}
+
+// Change asks for an action. Time comes in with it.
+type Change struct {
+	Action Action    `json:"action"`
+	By     Actor     `json:"by"`
+	Why    string    `json:"why,omitempty"` // in words; cut at MaxWhy bytes
+	At     time.Time `json:"at"`
+}
+
+// Entry is one line of a case's history.
+type Entry struct {
+	At     time.Time `json:"at"`
+	Action Action    `json:"action"`
+	By     Actor     `json:"by"`
+	From   Status    `json:"from,omitempty"` // "" for an added case
+	To     Status    `json:"to,omitempty"`   // "" for a removed one
+	Why    string    `json:"why,omitempty"`
+}
+
+// Refusal says why a change is not made, and what to do instead.
+type Refusal struct {
+	ID      string
+	Why     string
+	Instead string // "" when there is nothing to do
+}
+
+func (r *Refusal) Error() string { return r.Why }
+
+// Move carries out a change: the case after it, and the line of its history.
+// The error is a [*Refusal], and then the case is as it was. The counters are
+// not touched: what a move means for other cases is for who stores them.
+func Move(c Case, ch Change) (Case, Entry, error) {
+	rule, refused := find(&c, ch)
+	if refused != nil {
+		return c, Entry{}, refused
+	}
+	why := cut(ch.Why)
+	if why == "" {
+		why = rule.When
+	}
+	e := Entry{At: ch.At, Action: ch.Action, By: ch.By, From: c.Status, To: rule.To, Why: why}
+	c.Status, c.Why, c.UpdatedAt = rule.To, why, ch.At
+	if rule.Retry {
+		c.Retries++
+	}
+	return c, e, nil
+}
+
+// cut is a reason as it is stored: bounded, UTF-8, without NUL.
+func cut(why string) string {
+	why = strings.ReplaceAll(strings.ToValidUTF8(why, "\uFFFD"), "\x00", "")
+	if len(why) > MaxWhy {
+		why = strings.ToValidUTF8(why[:MaxWhy], "")
+	}
+	return strings.TrimSpace(why)
+}
+
+// find is the rule that allows a change, or why there is none.
+func find(c *Case, ch Change) (Rule, *Refusal) {
+	var typed, known bool
+	for _, r := range Rules {
+		if r.Action != ch.Action {
+			continue
+		}
+		known = true
+		if r.Type != "" && r.Type != c.Type {
+			continue
+		}
+		typed = true
+		if !slices.Contains(r.From, c.Status) || !slices.Contains(r.By, ch.By) {
+			continue
+		}
+		if r.Ready && !c.IsReady() {
+			return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: %s", ch.Action, c.ID, c.NotReady()), "See what it waits for: pawl case show " + c.ID}
+		}
+		return r, nil
+	}
+	switch {
+	case !known:
+		return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: there is no such action", ch.Action, c.ID), ""}
+	case !typed && c.Type == Operation:
+		return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: it is an operation, which only groups", ch.Action, c.ID), "Name one of its tasks: pawl case list --parent " + c.ID}
+	case !typed:
+		return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: it is a task", ch.Action, c.ID), ""}
+	}
+	return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: it is %s", ch.Action, c.ID, c.Status), instead(c, ch)}
+}
+
+// instead is what a person can do with a case whose status is in the way.
+func instead(c *Case, ch Change) string {
+	switch c.Status {
+	case Active:
+		return "A loop works on it: stop that one first"
+	case Done:
+		return "It has landed; for more work add a new case that needs it"
+	case Blocked:
+		if ch.Action == Block {
+			return "It is blocked already; to open it: pawl case unblock " + c.ID
+		}
+		return "To open it: pawl case unblock " + c.ID
+	case Deferred:
+		return "To open it: pawl case undefer " + c.ID
+	case Failed, Timeout:
+		return "To try it again: pawl case retry " + c.ID
+	case Review:
+		return "Its work waits for a review or to be landed; to hold it back: pawl case block " + c.ID
+	case Pending:
+		return "It is open already"
+	}
+	return ""
+}

@@ -1,0 +1,139 @@
+package board
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What counts for a score. Priority is no part of it: it goes before.
+const (
+	ScoreUnblocks     = 10  // for each case that waits for this one
+	ScoreCritical     = 50  // tag critical
+	ScoreQuickWin     = 30  // tag quick-win
+	ScoreNearComplete = 20  // more than half of its operation is done
+	ScoreRetry        = -15 // for each retry
+)
+
+// Part is one reason of a score.
+type Part struct {
+	Points int    `json:"points"`
+	Why    string `json:"why"`
+}
+
+// Score is how much a task should go before others, and why. Parts that give
+// nothing are left out.
+func Score(c *Case) (score int, parts []Part) {
+	add := func(points int, format string, args ...any) {
+		score += points
+		parts = append(parts, Part{points, fmt.Sprintf(format, args...)})
+	}
+	if c.Unblocks > 0 {
+		add(ScoreUnblocks*c.Unblocks, "%s for it", waiting(c.Unblocks))
+	}
+	if c.HasTag("critical") {
+		add(ScoreCritical, "tag critical")
+	}
+	if c.HasTag("quick-win") {
+		add(ScoreQuickWin, "tag quick-win")
+	}
+	if NearComplete(c.Siblings, c.SiblingsDone) {
+		add(ScoreNearComplete, "%d of %d in %s are done", c.SiblingsDone, c.Siblings, c.Parent)
+	}
+	if c.Retries > 0 {
+		add(ScoreRetry*c.Retries, "tried again %s", times(c.Retries))
+	}
+	return score, parts
+}
+
+// NearComplete is true when more than half of an operation is done.
+func NearComplete(children, done int) bool { return 2*done > children }
+
+func waiting(n int) string {
+	if n == 1 {
+		return "1 case waits"
+	}
+	return fmt.Sprintf("%d cases wait", n)
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Compare orders tasks as they are started: higher priority, higher score,
+// older, lower id. It is total: it is 0 for one and the same case only.
+func Compare(a, b *Case) int {
+	x, _ := Score(a)
+	y, _ := Score(b)
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(y, x), before(a, b))
+}
+
+// Choice is the task to start next.
+type Choice struct {
+	Case  Case   `json:"case"`
+	Score int    `json:"score"`
+	Parts []Part `json:"parts,omitempty"`
+	Why   string `json:"why"`
+}
+
+// Next chooses among cases the ready task that goes first; ids in exclude are
+// passed over. ok is false when there is none; Why then says so.
+func Next(cases []Case, exclude []string) (next Choice, ok bool) {
+	var best, second *Case
+	for i := range cases {
+		c := &cases[i]
+		if !c.IsReady() || slices.Contains(exclude, c.ID) {
+			continue
+		}
+		switch {
+		case best == nil || Compare(c, best) < 0:
+			best, second = c, best
+		case second == nil || Compare(c, second) < 0:
+			second = c
+		}
+	}
+	if best == nil {
+		return Choice{Why: "no task is ready"}, false
+	}
+	next.Case = *best
+	next.Score, next.Parts = Score(best)
+	next.Why = reason(best, second, next)
+	return next, true
+}
+
+// reason says what put the best before the second.
+func reason(best, second *Case, next Choice) string {
+	if second == nil {
+		return "the only ready task"
+	}
+	score, _ := Score(second)
+	switch {
+	case best.Priority != second.Priority:
+		return fmt.Sprintf("priority %d, before %d of %s", best.Priority, second.Priority, second.ID)
+	case next.Score != score:
+		return fmt.Sprintf("score %d%s, before %d of %s", next.Score, Because(next.Parts), score, second.ID)
+	case !best.CreatedAt.Equal(second.CreatedAt):
+		return fmt.Sprintf("score %d like %s, but older", next.Score, second.ID)
+	}
+	return fmt.Sprintf("score %d like %s, as old, and the lower id", next.Score, second.ID)
+}
+
+// Because is the parts of a score as an aside: " (2 cases wait for it +20)";
+// "" without parts.
+func Because(parts []Part) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	words := make([]string, len(parts))
+	for i, p := range parts {
+		words[i] = fmt.Sprintf("%s %+d", p.Why, p.Points)
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}
