@@ -12,6 +12,7 @@ import (
 // is pending, done, blocked or deferred; empty is pending.
 type Draft struct {
 	Line int // where it stands in a file, from 1; 0 when it is in none
+	In   int // the draft, counted from 1, that holds this one, whatever its ref; 0 is none
 	Case Case
 }
 
@@ -110,6 +111,7 @@ func Resolve(drafts []Draft, known Known) (Added, error) {
 	}
 	r.count()
 	a := Added{Cases: r.cases}
+	// order does not show: the list is sorted below
 	for _, t := range r.touched {
 		a.Touched = append(a.Touched, *t)
 	}
@@ -190,7 +192,9 @@ func (r *resolver) name() error {
 func (r *resolver) connect() error {
 	for i := range r.cases {
 		c, line := &r.cases[i], r.drafts[i].Line
-		if c.Parent != "" {
+		if in := r.drafts[i].In; in > 0 {
+			c.Parent = r.cases[in-1].ID
+		} else if c.Parent != "" {
 			parent, typ, err := r.lookup(c.Parent)
 			if err != nil {
 				return err

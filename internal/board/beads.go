@@ -1,0 +1,161 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// issue is what is read of one line of beads' export.
+type issue struct {
+	ID           string   `json:"id"`
+	Title        string   `json:"title"`
+	Description  string   `json:"description"`
+	Design       string   `json:"design"`
+	Acceptance   string   `json:"acceptance_criteria"`
+	Notes        string   `json:"notes"`
+	Status       string   `json:"status"`
+	Priority     *int     `json:"priority"`
+	Type         string   `json:"issue_type"`
+	Labels       []string `json:"labels"`
+	CloseReason  string   `json:"close_reason"`
+	Dependencies []struct {
+		On   string `json:"depends_on_id"`
+		Type string `json:"type"`
+	} `json:"dependencies"`
+	line int
+}
+
+// beads collects issues: what they mean is known when all are read.
+type beads struct{ issues []issue }
+
+func (b *beads) read(n int, text []byte, problems *ProblemsError) {
+	var i issue
+	if err := json.Unmarshal(text, &i); err != nil {
+		problems.add(n, "%s", jsonError(err))
+		return
+	}
+	if i.ID == "" {
+		problems.add(n, "the issue has no id")
+		return
+	}
+	i.line = n
+	b.issues = append(b.issues, i)
+}
+
+// notWork are types of issues that nobody works on.
+var notWork = []string{"message", "merge-request", "gate", "event", "molecule", "agent", "role", "convoy"}
+
+// drafts makes cases of issues. What is deleted or no work is left out, with
+// the links to it.
+func (b *beads) drafts() ([]Draft, []string) {
+	left := map[string]bool{}
+	why := map[string]int{}
+	parents := map[string]bool{}
+	for _, i := range b.issues {
+		switch {
+		case i.Status == "tombstone":
+			left[i.ID] = true
+			why["deleted"]++
+		case i.Status == "pinned" || slices.Contains(notWork, i.Type):
+			left[i.ID] = true
+			why["no work ("+short(strings.ToValidUTF8(max(i.Type, "pinned"), ""))+")"]++
+		default:
+			parents[i.parent()] = true
+		}
+	}
+	list := make([]Draft, 0, len(b.issues))
+	for _, i := range b.issues {
+		if left[i.ID] {
+			continue
+		}
+		d := i.draft(left)
+		if parents[i.ID] || i.Type == "epic" {
+			d.Case.Type = Operation
+		}
+		list = append(list, d)
+	}
+	var notes []string
+	// order does not show: the list is sorted below
+	for reason, n := range why {
+		notes = append(notes, fmt.Sprintf("%d left out: %s", n, reason))
+	}
+	slices.Sort(notes)
+	return list, notes
+}
+
+// parent is the first that the issue is a child of; "" for none. An id such
+// as bd-1.2 says nothing by itself: the export has the link too.
+func (i *issue) parent() string {
+	for _, d := range i.Dependencies {
+		if d.Type == "parent-child" {
+			return d.On
+		}
+	}
+	return ""
+}
+
+func (i *issue) draft(left map[string]bool) Draft {
+	c := Case{Ref: i.ID, Type: Task, Title: i.Title, Tags: words(i.Labels), Acceptance: criteria(i.Acceptance)}
+	for _, part := range []struct{ head, text string }{{"", i.Description}, {"Design:\n\n", i.Design}, {"Notes:\n\n", i.Notes}} {
+		if text := strings.TrimSpace(part.text); text != "" {
+			c.Description = strings.TrimLeft(c.Description+"\n\n"+part.head+text, "\n")
+		}
+	}
+	if i.Priority != nil {
+		c.Priority = 2 - *i.Priority // 0 is the highest there, and 2 the usual one
+	}
+	if parent := i.parent(); !left[parent] {
+		c.Parent = parent
+	}
+	for _, d := range i.Dependencies {
+		switch d.Type {
+		case "blocks", "conditional-blocks", "waits-for", "":
+			if !left[d.On] {
+				c.Needs = append(c.Needs, d.On)
+			}
+		}
+	}
+	switch i.Status {
+	case "closed":
+		c.Status, c.Why = Done, "closed in beads"
+		if reason := cut(i.CloseReason); reason != "" {
+			c.Why += ": " + reason
+		}
+	case "blocked":
+		c.Status, c.Why = Blocked, "blocked in beads"
+	case "deferred":
+		c.Status, c.Why = Deferred, "deferred in beads"
+	}
+	return Draft{Line: i.line, Case: c}
+}
+
+// words are labels as tags: without blanks and commas.
+func words(labels []string) []string {
+	tags := make([]string, len(labels))
+	for i, l := range labels {
+		tags[i] = strings.Join(strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }), "-")
+	}
+	return tags
+}
+
+// criteria are the lines of a list, or a text as a whole.
+func criteria(text string) []string {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil
+	}
+	var list []string
+	for _, l := range strings.Split(text, "\n") {
+		item, ok := bullet(strings.TrimSpace(l))
+		if !ok {
+			return []string{text}
+		}
+		if _, title, box := checkbox(item); box {
+			item = title
+		}
+		list = append(list, item)
+	}
+	return list
+}

@@ -1,0 +1,189 @@
+package board
+
+import (
+	"strconv"
+	"strings"
+)
+
+// parseMarkdown reads a task list. An item with items below it is an
+// operation that holds them; other text below an item is its description,
+// and lines such as "needs: a, b" directly below it are its fields. Headings
+// and text that is in no item are passed over, code blocks too.
+func parseMarkdown(text string, problems *ProblemsError) []Draft {
+	m := &markdown{problems: problems}
+	for i, l := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		m.line(i+1, l)
+	}
+	m.close(-1)
+	return m.drafts
+}
+
+type markdown struct {
+	problems *ProblemsError
+	drafts   []Draft
+	open     []item // the item that is being read, with those that it is in
+	fence    string // of the code block that is being read
+}
+
+// item is an open list item.
+type item struct {
+	draft  int
+	indent int      // of its marker, in columns
+	fields bool     // fields may still follow
+	text   []string // description, with its indent
+	holds  bool     // items were below it
+}
+
+func (m *markdown) line(n int, l string) {
+	indent, rest := indented(l)
+	if m.fence != "" {
+		if strings.HasPrefix(rest, m.fence) && strings.Trim(rest, m.fence[:1]+" \t") == "" {
+			m.fence = ""
+		}
+		m.body(l, indent)
+		return
+	}
+	if mark, ok := bullet(rest); ok {
+		if done, title, ok := checkbox(mark); ok {
+			m.begin(n, indent, done, title)
+			return
+		}
+	}
+	if rest != "" && len(m.open) > 0 {
+		m.close(indent)
+	}
+	for _, f := range []string{"```", "~~~"} {
+		if strings.HasPrefix(rest, f) {
+			m.fence = f
+		}
+	}
+	if len(m.open) > 0 && m.field(n, rest) {
+		return
+	}
+	m.body(l, indent)
+}
+
+// body is a line of the description of the item that is open, if any.
+func (m *markdown) body(l string, indent int) {
+	if len(m.open) == 0 {
+		return
+	}
+	top := &m.open[len(m.open)-1]
+	if strings.TrimSpace(l) == "" {
+		if len(top.text) > 0 {
+			top.text = append(top.text, "")
+		}
+		return
+	}
+	top.fields = false
+	top.text = append(top.text, outdent(l, min(indent, top.indent+2)))
+}
+
+// begin opens an item.
+func (m *markdown) begin(n, indent int, done bool, title string) {
+	m.close(indent)
+	d := Draft{Line: n, Case: Case{Title: title, Type: Task}}
+	if done {
+		d.Case.Status, d.Case.Why = Done, "done in the list"
+	}
+	if len(m.open) > 0 {
+		top := &m.open[len(m.open)-1]
+		top.holds = true
+		m.drafts[top.draft].Case.Type = Operation
+		d.In = top.draft + 1
+	}
+	m.drafts = append(m.drafts, d)
+	m.open = append(m.open, item{draft: len(m.drafts) - 1, indent: indent, fields: true})
+}
+
+// close ends the items that a line with an indent is not in; with -1 all.
+func (m *markdown) close(indent int) {
+	for len(m.open) > 0 && m.open[len(m.open)-1].indent >= indent {
+		top := m.open[len(m.open)-1]
+		m.drafts[top.draft].Case.Description = strings.TrimRight(strings.Join(top.text, "\n"), " \t\n")
+		m.open = m.open[:len(m.open)-1]
+	}
+}
+
+// field reads a field of the item that is open; false when the line is none.
+func (m *markdown) field(n int, l string) bool {
+	top := &m.open[len(m.open)-1]
+	key, value, found := strings.Cut(l, ":")
+	if !found || !top.fields || top.holds {
+		return false
+	}
+	c := &m.drafts[top.draft].Case
+	value = strings.TrimSpace(value)
+	switch key {
+	case "ref":
+		c.Ref = value
+	case "needs":
+		c.Needs = append(c.Needs, commas(value)...)
+	case "tags":
+		c.Tags = append(c.Tags, commas(value)...)
+	case "acceptance":
+		c.Acceptance = append(c.Acceptance, value)
+	case "parent":
+		c.Parent = value
+	case "priority":
+		p, err := strconv.Atoi(value)
+		if err != nil {
+			m.problems.add(n, "the priority %q is no whole number", short(value))
+		}
+		c.Priority = p
+	default:
+		return false
+	}
+	return true
+}
+
+func commas(s string) []string { return strings.Split(s, ",") }
+
+// indented is the columns of blanks before a line, and the rest of it.
+func indented(l string) (columns int, rest string) {
+	for i, r := range l {
+		switch r {
+		case ' ':
+			columns++
+		case '\t':
+			columns += 4 - columns%4
+		default:
+			return columns, strings.TrimRight(l[i:], " \t\r")
+		}
+	}
+	return columns, ""
+}
+
+// outdent takes up to so many columns of blanks away.
+func outdent(l string, columns int) string {
+	for at := 0; at < columns && l != "" && (l[0] == ' ' || l[0] == '\t'); l = l[1:] {
+		if l[0] == '\t' {
+			at += 4 - at%4
+		} else {
+			at++
+		}
+	}
+	return strings.TrimRight(l, " \t\r")
+}
+
+// bullet is the text of a list item.
+func bullet(l string) (text string, ok bool) {
+	mark, text, found := strings.Cut(l, " ")
+	if !found || mark == "" {
+		return "", false
+	}
+	if mark == "-" || mark == "*" || mark == "+" {
+		return strings.TrimSpace(text), true
+	}
+	digits := strings.TrimRight(mark, ".)")
+	ordered := len(digits) == len(mark)-1 && digits != "" && len(digits) < 10 && strings.Trim(digits, "0123456789") == ""
+	return strings.TrimSpace(text), ordered
+}
+
+// checkbox is a list item with a box before its text.
+func checkbox(item string) (done bool, text string, ok bool) {
+	if len(item) < 3 || item[0] != '[' || item[2] != ']' || len(item) > 3 && item[3] != ' ' && item[3] != '\t' {
+		return false, "", false
+	}
+	return item[1] == 'x' || item[1] == 'X', strings.TrimSpace(item[3:]), strings.ContainsRune(" xX", rune(item[1]))
+}
