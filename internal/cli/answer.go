@@ -167,7 +167,7 @@ func (a *app) settle(ctx context.Context, st *sqlite.Store, r sqlite.Run, rep re
 	logger, closeLog := openLog(r.Root)
 	defer closeLog()
 	_, err = engine.Resume(ctx, engine.Options{
-		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: r.Root}, StateDir: dir, Store: st, Tree: tree, Log: logger,
+		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: r.Root, Copy: workedOnCopy(r)}, StateDir: dir, Store: st, Tree: tree, Log: logger,
 		Notify: func(n engine.Notice) {
 			if n.Kind == engine.Warning {
 				a.say("Warning: %s", clean(n.Text, 500))
@@ -182,6 +182,9 @@ func (a *app) settle(ctx context.Context, st *sqlite.Store, r sqlite.Run, rep re
 		a.say("Run %s is completed: you accepted its work as it is.", r.ID)
 	case control.TakeOver:
 		a.say("Run %s is stopped, and the work is yours: the files are as the last iteration left them.", r.ID)
+		if workedOnCopy(r) {
+			a.say("  Get it from its copy:  pawl apply %s", r.ID)
+		}
 		a.say("  What happened:         pawl show %s, pawl show %s --diff", r.ID, r.ID)
 		a.say("  Give it back to pawl:  pawl resume %s --max-iterations %d", r.ID, r.Iteration+3)
 	case control.GiveUp:
@@ -196,6 +199,9 @@ func (a *app) undoAll(ctx context.Context, st *sqlite.Store, r sqlite.Run, tree 
 	if tree == nil {
 		a.say("There are no snapshots here: the files stay as they are.")
 		return nil
+	}
+	if workedOnCopy(r) {
+		return a.discard(ctx, tree, r)
 	}
 	run, err := st.Run(ctx, r.ID)
 	if err == nil {

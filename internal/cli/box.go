@@ -37,6 +37,11 @@ func (s *session) box(ctx context.Context, unsandboxed bool) error {
 	}
 	if v.Boxed {
 		s.plan.Box = s.policies(v)
+		s.plan.Copy = s.plan.Safety == sandbox.Paranoid
+	}
+	if s.plan.Copy && s.tree == nil {
+		return usage("cannot run at the level paranoid outside of git: the agent works on a copy, and only git can tell what it changed").
+			hint("Make a repository: git init").hint("Or run with --safety normal")
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	a.result("\nWhat the run changed (pawl show repair --diff):\n\n")
-	derr := demo.withRun(ctx, "repair", func(_ *sqlite.Store, r sqlite.Run) error { return demo.showDiff(ctx, r) })
+	derr := demo.withRun(ctx, "repair", func(_ *sqlite.Store, r sqlite.Run) error { return demo.showDiff(ctx, nil, r) })
 	if derr != nil {
 		return derr
 	}

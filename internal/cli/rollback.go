@@ -51,6 +51,13 @@ func (a *app) rollback(ctx context.Context, st *sqlite.Store, r sqlite.Run, to b
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
 		return usage("run %s is running; a rollback under a working agent helps nobody", r.ID).hint("Stop it first: pawl stop %s", r.ID)
 	}
+	if workedOnCopy(r) {
+		if to.n >= 0 {
+			return usage("run %s works on a copy: your files have no snapshots of its iterations", r.ID).
+				hint("Undo an 'apply': pawl rollback %s --undo", r.ID)
+		}
+		to.undo = true
+	}
 	tree, err := a.tree(ctx, r.Root)
 	if err != nil {
 		return err

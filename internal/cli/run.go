@@ -388,6 +388,7 @@ func (s *session) driveError(err error) error {
 // terminal a question can be answered at once, and the run goes on.
 func (s *session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
+	s.sayCopy(ctx, d.ID())
 	code := exitCode(st.Status, cause)
 	if s.a.json {
 		if line, err := json.Marshal(endEvent{"end", d.ID(), string(st.Status), st.Why, code}); err == nil {

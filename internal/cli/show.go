@@ -39,7 +39,7 @@ func (a *app) showCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
 				if diff {
-					return a.showDiff(cmd.Context(), r)
+					return a.showDiff(cmd.Context(), st, r)
 				}
 				return a.show(cmd.Context(), st, r)
 			})
@@ -74,6 +74,9 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	}
 	if box := sandboxOf(r); box != "" {
 		a.result("\nSandbox %s", box)
+	}
+	if workedOnCopy(r) {
+		a.result("\nIt works on a copy: 'pawl show %s --diff' shows its result, 'pawl apply %s' brings it into your files", r.ID, r.ID)
 	}
 	a.result("\n\n")
 	a.showIterations(records)
@@ -191,10 +194,15 @@ func (a *app) document(v any) error {
 // maxDiff bounds what show --diff prints.
 const maxDiff = 10 << 20
 
-func (a *app) showDiff(ctx context.Context, r sqlite.Run) error {
+func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	tree, err := a.tree(ctx, r.Root)
 	if err != nil {
 		return err
+	}
+	if workedOnCopy(r) {
+		if err := a.gather(ctx, st, tree, r); err != nil {
+			return err
+		}
 	}
 	snaps, err := tree.Snapshots(ctx, r.ID)
 	if err != nil {

@@ -31,6 +31,10 @@ func (d *Driver) agentBox(name, state string, call agentCall) *sandbox.Policy {
 	if call.readOnly {
 		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == d.plan.Root })
 		p.Keep = append(slices.Clone(p.Keep), d.plan.Root)
+		p.Binds = slices.Clone(p.Binds)
+		for i := range p.Binds {
+			p.Binds[i].ReadOnly = true
+		}
 	}
 	return &p
 }

@@ -64,6 +64,9 @@ type Driver struct {
 	clientMu sync.Mutex
 	client   *supervisor.Client
 
+	copied   *workspace.Copy     // what the run works on, if it is a copy
+	original *workspace.Checkout // then: the user's own
+
 	trees   trees           // of who carries out the command
 	missing bool            // likewise: the run's folder was gone when the run was taken up
 	elapsed []time.Duration // of each iteration, for the state file
@@ -345,6 +348,7 @@ func rest(s loop.Status) (kind string, over bool) {
 
 // finish stores how the run came to rest and gives it up.
 func (d *Driver) finish(ctx context.Context) error {
+	d.harvest(ctx)
 	d.lookAtRest(ctx)
 	now := time.Now()
 	kind, over := rest(d.state.Status)

@@ -26,6 +26,9 @@ type Plan struct {
 	Safety  string
 	// Box is what agents and gates are held to; nil is nothing.
 	Box *Box
+	// Copy: agents and gates work on a copy of the work tree, which the box shows
+	// them in its place.
+	Copy bool
 	// Sandbox says for reports what is enforced.
 	Sandbox string
 	// Prices let a cost limit work for programs that report tokens only.

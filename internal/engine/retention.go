@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 const (
@@ -23,7 +24,8 @@ func (d *Driver) dropOld(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dropWithin)
 	defer cancel()
-	runs, err := d.o.Tree.Kept(ctx)
+	tree := d.users()
+	runs, err := tree.Kept(ctx)
 	dropped := 0
 	for i := 0; i < len(runs) && dropped < dropAtOnce && err == nil; i++ {
 		var run sqlite.Run
@@ -32,11 +34,28 @@ func (d *Driver) dropOld(ctx context.Context) {
 		case errors.Is(err, sqlite.ErrNotFound):
 			err = nil
 		case err == nil && run.ID == runs[i] && run.ID != d.id && !run.EndedAt.IsZero() && time.Since(run.EndedAt) > d.plan.SnapshotKeep:
-			_, err = d.o.Tree.Forget(ctx, runs[i])
+			err = d.forget(ctx, tree, runs[i])
 			dropped++
 		}
 	}
 	if err != nil && ctx.Err() == nil {
 		d.warn(fmt.Sprintf("old snapshots could not be dropped: %v", err))
 	}
+}
+
+// forget drops what is kept of a run, unless its copy holds work that was
+// neither applied nor given up.
+func (d *Driver) forget(ctx context.Context, tree *workspace.Checkout, run string) error {
+	dir := CopyDir(d.o.StateDir, run)
+	if workspace.HasCopy(dir) {
+		applied, err := tree.Applied(ctx, run)
+		if err != nil || !applied {
+			return err
+		}
+	}
+	if err := workspace.RemoveCopy(dir); err != nil {
+		return err
+	}
+	_, err := tree.Forget(ctx, run)
+	return err
 }

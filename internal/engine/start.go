@@ -32,10 +32,15 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 	if err := d.makeRunDir(); err != nil {
 		return nil, err
 	}
+	if err := d.startCopy(ctx); err != nil {
+		_ = os.Remove(d.runDir)
+		return nil, err
+	}
 	e := d.event(loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx)})
 	s, c := loop.Step(loop.State{}, e)
 	d.become(s)
 	if err := d.create(ctx, d.journalled(e, c, nil)); err != nil {
+		d.dropCopy(ctx)
 		_ = os.Remove(d.runDir) // empty, and of no run
 		return nil, err
 	}

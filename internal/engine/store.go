@@ -20,6 +20,8 @@ type setup struct {
 	Flags json.RawMessage `json:"flags,omitempty"`
 	// Sandbox says what is enforced by the operating system.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Copy: the run works on a copy of the work tree.
+	Copy bool `json:"copy,omitempty"`
 	// Base is the tree and Guarded git's hooks and configuration that
 	// tampering is measured against.
 	Base    string                 `json:"base,omitempty"`

@@ -31,6 +31,9 @@ func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) err
 	if err := d.makeRunDir(); err != nil {
 		return err
 	}
+	if err := d.findCopy(ctx); err != nil {
+		return err
+	}
 	adopted, err := d.takeUp(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot take up run %s: %v", run.ID, err)

@@ -45,6 +45,7 @@ const (
 	Recovered         = "recovered"      // Recovery
 	Finished          = "finished"       // End
 	RolledBack        = "rolled-back"    // Rollback
+	Applied           = "applied"        // Application
 	Warning           = "warning"        // Notice
 )
 
@@ -135,6 +136,13 @@ type Recovery struct {
 type Rollback struct {
 	To       int    `json:"to"`                 // iteration; 0 is before the run
 	Snapshot string `json:"snapshot,omitempty"` // what the tree is now
+	Recovery string `json:"recovery,omitempty"` // the snapshot taken before, to undo it
+}
+
+// Application is a run's result that was brought from its copy into the files.
+type Application struct {
+	Written  int    `json:"written"` // files
+	Removed  int    `json:"removed"`
 	Recovery string `json:"recovery,omitempty"` // the snapshot taken before, to undo it
 }
 

@@ -91,26 +91,41 @@ func enter(o order) error {
 
 // resolve follows symbolic links and leaves out what is not there.
 func resolve(p Policy) Policy {
+	var binds []Bind
+	for _, b := range p.Binds {
+		if _, err := os.Lstat(b.From); err != nil && b.ReadOnly {
+			continue
+		}
+		if to, err := filepath.EvalSymlinks(b.To); err == nil {
+			binds = append(binds, Bind{From: b.From, To: to, ReadOnly: b.ReadOnly})
+		}
+	}
+	p.Binds = binds
 	for _, list := range []*[]string{&p.Write, &p.Keep, &p.Hide, &p.Show} {
 		var out []string
 		for _, path := range *list {
-			if found, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(found) {
+			if found, ok := follow(binds, path); ok {
 				out = append(out, found)
 			}
 		}
 		*list = out
 	}
-	var binds []Bind
-	for _, b := range p.Binds {
-		if to, err := filepath.EvalSymlinks(b.To); err == nil {
-			binds = append(binds, Bind{From: b.From, To: to})
-		}
-	}
-	p.Binds = binds
 	if p.Means.Mounts && os.Geteuid() == 0 {
 		p.Hide = append(p.Hide, disks()...)
 	}
 	return p
+}
+
+// follow is where path leads to, if anything is there. What a bind shows is
+// looked for where it is shown from: what the machine has at path does not count.
+func follow(binds []Bind, path string) (string, bool) {
+	if b, ok := shownBy(binds, filepath.Clean(path)); ok {
+		path = filepath.Clean(path)
+		_, err := os.Lstat(b.From + path[len(b.To):])
+		return path, err == nil
+	}
+	found, err := filepath.EvalSymlinks(path)
+	return found, err == nil && filepath.IsAbs(found)
 }
 
 // disks are the devices by which root could read and write what is kept from

@@ -96,7 +96,9 @@ func hideable(p Policy) []string {
 func targets(binds []Bind) []string {
 	var out []string
 	for _, b := range binds {
-		out = append(out, b.To)
+		if !b.ReadOnly {
+			out = append(out, b.To)
+		}
 	}
 	return out
 }

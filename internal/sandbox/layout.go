@@ -21,8 +21,9 @@ const (
 type placement struct {
 	path string
 	sort sort
-	from string // of bound
+	from string // where the original is, if not at path
 	made bool   // the mount point has to be made: it lies in a hidden folder
+	lax  bool   // left out where there is no place for it
 }
 
 // layout is the placements of a policy in the order in which they are mounted,
@@ -40,7 +41,11 @@ func layout(p Policy) []placement {
 	add(readable, p.Keep...)
 	add(readable, p.Show...)
 	for _, b := range p.Binds {
-		byPath[b.To] = placement{path: b.To, sort: bound, from: b.From}
+		one := placement{path: b.To, sort: bound, from: b.From}
+		if b.ReadOnly {
+			one.sort, one.lax = readable, true
+		}
+		byPath[b.To] = one
 	}
 	// A folder between a writable one and what is kept in it becomes a mount
 	// of its own, so that it cannot be renamed together with what is kept.
@@ -55,7 +60,11 @@ func layout(p Policy) []placement {
 		}
 	}
 	all := make([]placement, 0, len(byPath))
-	for _, one := range byPath {
+	for path, one := range byPath {
+		if b, ok := shownBy(p.Binds, path); ok && one.from == "" {
+			one.from = b.From + strings.TrimPrefix(path, b.To)
+			byPath[path] = one
+		}
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b placement) int {
@@ -80,13 +89,24 @@ func needed(all []placement, byPath map[string]placement, keep []string) []place
 				continue
 			}
 		case readable:
-			if !inside || over.sort == readable {
+			if one.from == "" && (!inside || over.sort == readable) {
 				continue
 			}
 		}
 		out = append(out, one)
 	}
 	return out
+}
+
+// shownBy is the innermost bind that path lies in: what is seen at path is not
+// what the machine has there.
+func shownBy(binds []Bind, path string) (in Bind, ok bool) {
+	for _, b := range binds {
+		if within(b.To, path) && len(b.To) >= len(in.To) {
+			in, ok = b, true
+		}
+	}
+	return in, ok
 }
 
 // around is the nearest placement that path lies in.

@@ -36,7 +36,11 @@ func mountAll(all []placement) error {
 			}
 		}
 		if one.sort != hidden {
-			if err := attach(trees[one.path], one.path); err != nil {
+			err := attach(trees[one.path], one.path)
+			if one.lax && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)) {
+				err = nil
+			}
+			if err != nil {
 				return err
 			}
 			continue
@@ -65,7 +69,7 @@ func cloneAll(all []placement) (map[string]int, error) {
 			continue
 		}
 		from := one.path
-		if one.sort == bound {
+		if one.from != "" {
 			from = one.from
 		}
 		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)

@@ -17,7 +17,8 @@ type Policy struct {
 	Hide []string `json:"hide,omitempty"`
 	// Show are paths below Hide that may be read.
 	Show []string `json:"show,omitempty"`
-	// Binds show one folder in the place of another, writable. They need mounts.
+	// Binds show one folder or file in the place of another; what Write and Keep
+	// say of paths in it counts for what is shown. They need mounts.
 	Binds []Bind `json:"binds,omitempty"`
 	// Spare are processes that may not be signalled, where the kernel does not
 	// keep all signals inside.
@@ -33,10 +34,12 @@ type Policy struct {
 	Means  Means    `json:"means"`
 }
 
-// Bind shows From at To.
+// Bind shows From at To, writable or not. One that is read-only is left out
+// where From or the place for it is gone.
 type Bind struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
 // Limits bound what a box may use of the machine. Zero is no limit.

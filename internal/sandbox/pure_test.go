@@ -22,7 +22,12 @@ func TestLayout(t *testing.T) {
 			Policy{Write: []string{"/tmp", "/tmp/state/own"}, Hide: []string{"/tmp/state"}, Show: []string{"/tmp/state/prompt"}},
 			"write /tmp, hide /tmp/state, write /tmp/state/own made, read /tmp/state/prompt made"},
 		{"hidden in hidden is hidden", Policy{Hide: []string{"/h", "/h/x"}}, "hide /h"},
-		{"a bind is writable", Policy{Binds: []Bind{{"/copy", "/w"}}, Keep: []string{"/w/.git/config"}}, "bind /w, write /w/.git, read /w/.git/config"},
+		{"a bind is writable, and what is in it is its own", Policy{Binds: []Bind{{From: "/copy", To: "/w"}}, Keep: []string{"/w/.git/config"}},
+			"bind /w from /copy, write /w/.git from /copy/.git, read /w/.git/config from /copy/.git/config"},
+		{"a bind in a bind shows the machine's", Policy{Binds: []Bind{{From: "/copy", To: "/w"}, {From: "/w/lib", To: "/w/lib", ReadOnly: true}}, Write: []string{"/w", "/w/lib/x"}},
+			"bind /w from /copy, read /w/lib from /w/lib, write /w/lib/x from /w/lib/x"},
+		{"a bind is shown in hidden", Policy{Binds: []Bind{{From: "/o", To: "/h/o", ReadOnly: true}}, Hide: []string{"/h"}}, "hide /h, read /h/o made from /o"},
+		{"a read-only bind stands alone", Policy{Binds: []Bind{{From: "/a", To: "/b", ReadOnly: true}}}, "read /b from /a"},
 		{"nothing is shown that is not hidden", Policy{Show: []string{"/etc/passwd"}}, ""},
 	} {
 		var got []string
@@ -30,6 +35,9 @@ func TestLayout(t *testing.T) {
 			line := words[one.sort] + " " + one.path
 			if one.made {
 				line += " made"
+			}
+			if one.from != "" {
+				line += " from " + one.from
 			}
 			got = append(got, line)
 		}

@@ -213,7 +213,11 @@ func (r *session) restore(ctx context.Context, now state, want Snapshot, b *Roll
 	}
 	defer w.close()
 	w.sweep(now.strays)
-	changes = r.touchable(changes, now, want, b)
+	return r.carryOut(ctx, w, r.touchable(changes, now, want, b), b)
+}
+
+// carryOut removes, then writes; what could not be done is noted.
+func (r *session) carryOut(ctx context.Context, w *restorer, changes []git.Change, b *Rollback) error {
 	var writes []git.Change
 	var blobs []string
 	for _, ch := range slices.Backward(changes) {

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// CopyDir is where the copy of a run is that works on one.
+func CopyDir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run, "copy") }
+
+// Result is the last tree that records tell of: what the agent left, and the
+// gates judged. False when there is none.
+func Result(records []loop.Record) (n int, tree string, ok bool) {
+	for _, r := range slices.Backward(records) {
+		if r.TreeAfter != "" && r.Outcome != loop.Waited {
+			return r.Number, r.TreeAfter, true
+		}
+	}
+	return 0, "", false
+}
+
+// startCopy makes the copy of a new run that works on one.
+func (d *Driver) startCopy(ctx context.Context) error {
+	if !d.plan.Copy {
+		return nil
+	}
+	if d.o.Tree == nil {
+		return errors.New("cannot work on a copy of the work tree: there is no git repository")
+	}
+	k, err := d.o.Tree.MakeCopy(ctx, d.id, filepath.Join(d.runDir, "copy"))
+	if err != nil {
+		_, _ = d.o.Tree.Forget(context.WithoutCancel(ctx), d.id) // the first error is the one to tell
+		return err
+	}
+	d.setup.Copy = true
+	d.useCopy(k)
+	if left := k.Left(); len(left) > 0 {
+		d.warn(fmt.Sprintf("the run's copy has %d ignored or large path(s) less than the workspace, first: %s", len(left), left[0]))
+	}
+	return nil
+}
+
+// findCopy finds the copy of a run again. A run stays where it began.
+func (d *Driver) findCopy(ctx context.Context) error {
+	switch {
+	case d.plan.Copy && !d.setup.Copy:
+		return errors.New("the run began in the workspace itself, not in a copy; go on at the level it began with, or start anew")
+	case !d.setup.Copy:
+		return nil
+	case !d.plan.Copy:
+		return errors.New("the run works on a disposable copy, which only the sandbox of the level paranoid shows; go on with --safety paranoid")
+	case d.o.Tree == nil:
+		return errors.New("the run works on a copy of the work tree, and there is no git repository")
+	}
+	k, err := d.o.Tree.OpenCopy(ctx, d.id, filepath.Join(d.runDir, "copy"))
+	if errors.Is(err, workspace.ErrNoCopy) {
+		return fmt.Errorf("%v, so the run cannot go on; what was kept of its result is shown by pawl show %s --diff", err, d.id)
+	}
+	if err != nil {
+		return err
+	}
+	d.useCopy(k)
+	return nil
+}
+
+// useCopy makes the copy the tree of the run, and what its processes see in
+// the place of the workspace.
+func (d *Driver) useCopy(k *workspace.Copy) {
+	repo := d.o.Tree.Repo
+	d.copied, d.original, d.o.Tree = k, d.o.Tree, k.Checkout
+	if d.plan.Box == nil {
+		return
+	}
+	box := *d.plan.Box
+	box.Gates = throughCopy(box.Gates, k, repo.Top, repo.Dir, repo.Common)
+	box.Agents = maps.Clone(box.Agents)
+	for name, p := range box.Agents {
+		box.Agents[name] = throughCopy(p, k, repo.Top, repo.Dir, repo.Common)
+	}
+	d.plan.Box = &box
+}
+
+// throughCopy shows the copy in the place of the work tree top, and keeps the
+// user's repository, whose git folders are given, from being written.
+func throughCopy(p sandbox.Policy, k *workspace.Copy, top string, folders ...string) sandbox.Policy {
+	p.Write = slices.DeleteFunc(slices.Clone(p.Write), func(path string) bool { return slices.Contains(folders, path) })
+	p.Keep = slices.Clone(p.Keep)
+	for _, dir := range folders {
+		if dir != top && !strings.HasPrefix(dir, top+"/") {
+			p.Keep = append(p.Keep, dir)
+		}
+	}
+	p.Binds = slices.Clone(p.Binds)
+	for _, v := range k.Views() {
+		p.Binds = append(p.Binds, sandbox.Bind{From: v.From, To: v.To, ReadOnly: v.ReadOnly})
+	}
+	return p
+}
+
+// watched is where the agent's changes are seen.
+func (d *Driver) watched() string {
+	if d.copied != nil {
+		return d.copied.Root
+	}
+	return d.plan.Root
+}
+
+// harvest brings what the run has come to into the user's repository, as data.
+// The copy of a run that is over and changed nothing goes.
+func (d *Driver) harvest(ctx context.Context) {
+	if d.copied == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	defer cancel()
+	n, tree, ok := d.trees.head.N, d.trees.head.Tree, d.trees.head.N > 0
+	if d.o.Store != nil {
+		if records, err := d.o.Store.Iterations(ctx, d.id); err == nil {
+			n, tree, ok = Result(records)
+		}
+	}
+	if !ok {
+		return
+	}
+	if err := d.copied.Harvest(ctx, n, tree); err != nil {
+		d.warn(fmt.Sprintf("the result stays in the run's copy only: %v. pawl apply %s tries again", err, d.id))
+		return
+	}
+	if d.state.Status == loop.Completed && tree == d.trees.base {
+		if err := workspace.RemoveCopy(filepath.Join(d.runDir, "copy")); err != nil {
+			d.warn(fmt.Sprintf("the run's copy, which holds no change, could not be removed: %v", err))
+		}
+	}
+}
+
+// users is the user's own checkout; nil outside of git.
+func (d *Driver) users() *workspace.Checkout {
+	if d.original != nil {
+		return d.original
+	}
+	return d.o.Tree
+}
+
+// dropCopy removes the copy of a run that did not come to be.
+func (d *Driver) dropCopy(ctx context.Context) {
+	if d.copied == nil {
+		return
+	}
+	err := workspace.RemoveCopy(filepath.Join(d.runDir, "copy"))
+	if _, ferr := d.original.Forget(context.WithoutCancel(ctx), d.id); err == nil {
+		err = ferr
+	}
+	if err != nil {
+		d.warn(fmt.Sprintf("the run's copy could not be removed: %v", err))
+	}
+}

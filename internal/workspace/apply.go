@@ -1,0 +1,278 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// Applied is what came of applying a run's result.
+type Applied struct {
+	// Changed is the number of paths that the run changed; those of them that
+	// are already as the run left them are neither written nor removed.
+	Changed int `json:"changed"`
+	// Written and Removed are the paths that were changed, or with Check that would be.
+	Written []string `json:"written,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	// Conflicts are why nothing was changed.
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+	// Recovery is the ref with everything as it was before; see [Checkout.RollbackTo].
+	Recovery string `json:"recovery,omitempty"`
+}
+
+// Conflict is a path that the run changed and that cannot be written.
+type Conflict struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// Apply makes the paths that a run changed in its copy what they are there, in
+// the work tree of now: from the run's snapshot 0 to its last one. A path
+// that is neither what the run began with nor what it left is a conflict, and
+// then nothing is changed. Index, branches and all other paths stay as they
+// are. With check nothing is changed either way.
+//
+// When a file changes while it is worked on, or cannot be written, what was
+// done is undone, and that is an error. After a kill it can be run again.
+func (c *Checkout) Apply(ctx context.Context, run string, check bool) (Applied, error) {
+	snaps, err := c.Snapshots(ctx, run)
+	if err != nil {
+		return Applied{}, err
+	}
+	if len(snaps) == 0 || snaps[0].N != 0 {
+		return Applied{}, fmt.Errorf("cannot apply run %s: its first snapshot is gone", run)
+	}
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return Applied{}, err
+	}
+	defer r.close()
+	now, err := r.scan(ctx)
+	if err != nil {
+		return Applied{}, fmt.Errorf("cannot apply run %s: %w", run, err)
+	}
+	want := snaps[len(snaps)-1]
+	a, todo, err := r.compare(ctx, snaps[0], now, want)
+	if err != nil || check || len(a.Conflicts) > 0 || len(todo) == 0 {
+		return a, err
+	}
+	return r.applyAll(ctx, a, todo, now, want)
+}
+
+// compare decides about every path that the run changed.
+func (r *session) compare(ctx context.Context, base Snapshot, now state, want Snapshot) (a Applied, todo []git.Change, err error) {
+	theirs, _, err := r.c.shadow.Changes(ctx, base.Tree, want.Tree, false, 0)
+	if err != nil {
+		return a, nil, err
+	}
+	mine, err := r.touched(ctx, base.Tree, now.tree)
+	if err != nil {
+		return a, nil, err
+	}
+	open, err := r.changesByPath(ctx, now.tree, want.Tree)
+	if err != nil {
+		return a, nil, err
+	}
+	a.Changed = len(theirs)
+	for _, ch := range theirs {
+		next, differs := open[ch.Path]
+		if !differs {
+			continue
+		}
+		var left Rollback
+		switch {
+		case mine[ch.Path]:
+			a.conflict(ch.Path, "it was changed here too since the run began")
+		case len(r.touchable([]git.Change{next}, now, want, &left)) == 0:
+			a.conflict(ch.Path, strings.TrimPrefix(left.Notes[0], fmt.Sprintf("%q was left alone: ", ch.Path)))
+		default:
+			todo = append(todo, next)
+		}
+	}
+	return a, todo, r.check(&a, todo)
+}
+
+func (a *Applied) conflict(p, why string) { a.Conflicts = append(a.Conflicts, Conflict{p, why}) }
+
+// touched are the paths that a person changed: those that are neither as they
+// were before the run nor as an earlier result of it that was applied.
+func (r *session) touched(ctx context.Context, base, now string) (map[string]bool, error) {
+	changes, err := r.changesByPath(ctx, base, now)
+	if err != nil {
+		return nil, err
+	}
+	before, known := changes, false
+	if tree, rerr := os.ReadFile(r.appliedFile()); rerr == nil {
+		if m, cerr := r.changesByPath(ctx, string(tree), now); cerr == nil {
+			before, known = m, true
+		}
+	}
+	mine := map[string]bool{}
+	for p := range changes {
+		if _, since := before[p]; since || !known {
+			mine[p] = true
+		}
+	}
+	return mine, nil
+}
+
+func (r *session) appliedFile() string { return filepath.Join(r.dir, "applied") }
+
+func (r *session) changesByPath(ctx context.Context, from, to string) (map[string]git.Change, error) {
+	all, _, err := r.c.shadow.Changes(ctx, from, to, false, 0)
+	m := make(map[string]git.Change, len(all))
+	for _, ch := range all {
+		m[ch.Path] = ch
+	}
+	return m, err
+}
+
+// check looks at the disk: ignored files are in no snapshot, and must not be
+// in the way. It fills in what would be done.
+func (r *session) check(a *Applied, todo []git.Change) error {
+	w, err := newRestorer(r.c.Repo)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	gone := map[string]bool{}
+	for _, ch := range todo {
+		if ch.NewObject == "" {
+			gone[ch.Path] = true
+		}
+	}
+	for _, ch := range todo {
+		if why := w.hinders(ch, gone); why != nil {
+			a.conflict(ch.Path, why.Error())
+		}
+		if ch.NewObject == "" {
+			a.Removed = append(a.Removed, ch.Path)
+		} else {
+			a.Written = append(a.Written, ch.Path)
+		}
+	}
+	return nil
+}
+
+// hinders is why ch could not be carried out now, when the paths in gone are
+// taken away before; nil when it could.
+func (w *restorer) hinders(ch git.Change, gone map[string]bool) error {
+	for dir := path.Dir(ch.Path); dir != "."; dir = path.Dir(dir) {
+		if gone[dir] {
+			return nil // a file makes room for the folder
+		}
+	}
+	at, base, err := w.parent(ch.Path, false)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(at) }()
+	here, err := w.find(at, base)
+	switch {
+	case err != nil:
+		return err
+	case here.mode == "", here.is(ch.NewMode, ch.NewObject):
+		return nil
+	case here.dir:
+		return w.emptied(ch.Path, gone)
+	case ch.OldObject == "":
+		return errors.New("a file that git ignores is there")
+	case !here.is(ch.OldMode, ch.OldObject):
+		return errors.New("it is being changed")
+	}
+	return nil
+}
+
+// emptied is an error unless all files in a folder are gone.
+func (w *restorer) emptied(dir string, gone map[string]bool) error {
+	return filepath.WalkDir(filepath.Join(w.repo.Top, dir), func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(w.repo.Top, p)
+		if err == nil && !d.IsDir() && !gone[filepath.ToSlash(rel)] {
+			return errFolder
+		}
+		return err
+	})
+}
+
+// applyAll changes the files, all or none.
+func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, now state, want Snapshot) (Applied, error) {
+	var err error
+	a.Written, a.Removed = nil, nil
+	if a.Recovery, err = r.recovery(ctx, now); err != nil {
+		return a, fmt.Errorf("cannot keep the state before, so nothing was changed: %w", err)
+	}
+	var b Rollback
+	w, err := newRestorer(r.c.Repo, r.c.inside())
+	if err != nil {
+		return a, err
+	}
+	defer w.close()
+	w.sweep(now.strays)
+	err = r.carryOut(ctx, w, todo, &b)
+	if err == nil && len(b.Notes) > 0 {
+		err = errors.New(b.Notes[0])
+	}
+	if err != nil {
+		return a, r.takeBack(context.WithoutCancel(ctx), w, todo, b, a.Recovery, err)
+	}
+	a.Written, a.Removed = b.Restored, b.Removed
+	if err := replaceFile(r.appliedFile(), []byte(want.Tree), 0o600); err != nil {
+		return a, fmt.Errorf("the files are applied, but that could not be noted: %w", err)
+	}
+	return a, nil
+}
+
+// takeBack undoes the part of todo that was done.
+func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, done Rollback, recovery string, why error) error {
+	var back []git.Change
+	for _, ch := range todo {
+		if slices.Contains(done.Restored, ch.Path) || slices.Contains(done.Removed, ch.Path) {
+			ch.OldMode, ch.NewMode, ch.OldObject, ch.NewObject = ch.NewMode, ch.OldMode, ch.NewObject, ch.OldObject
+			back = append(back, ch)
+		}
+	}
+	var b Rollback
+	err := r.carryOut(ctx, w, back, &b)
+	if err == nil && len(b.Notes) > 0 {
+		err = errors.New(b.Notes[0])
+	}
+	if err != nil {
+		return fmt.Errorf("cannot apply the run (%w), and not all of it could be taken back (%v): what was there before is kept at %s", why, err, recovery)
+	}
+	return fmt.Errorf("cannot apply the run, and nothing was changed: %w", why)
+}
+
+// Applied reports whether the run's last result, as it was harvested, was
+// applied at some time.
+func (c *Checkout) Applied(ctx context.Context, run string) (bool, error) {
+	snaps, err := c.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 {
+		return false, err
+	}
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	defer r.close()
+	tree, err := os.ReadFile(r.appliedFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && string(tree) == snaps[len(snaps)-1].Tree, err
+}
