@@ -99,7 +99,8 @@ func (r *session) compare(ctx context.Context, base Snapshot, now state, want Sn
 			todo = append(todo, next)
 		}
 	}
-	return a, todo, r.check(&a, todo)
+	err = r.check(&a, todo)
+	return a, todo, err
 }
 
 func (a *Applied) conflict(p, why string) { a.Conflicts = append(a.Conflicts, Conflict{p, why}) }

@@ -66,6 +66,9 @@ func (c *Checkout) MakeCopy(ctx context.Context, run, dir string) (*Copy, error)
 }
 
 func (c *Checkout) makeCopy(ctx context.Context, run, dir string) (*Copy, error) {
+	if c.holds(dir) {
+		return nil, fmt.Errorf("pawl's folder %s is inside of the repository; set XDG_STATE_HOME to a folder outside of it", c.stateDir)
+	}
 	if err := RemoveCopy(dir); err != nil {
 		return nil, err
 	}
@@ -146,6 +149,15 @@ func (c *Checkout) inventory(ctx context.Context, run string) (files []git.Entry
 	}
 	ignored, err = r.index.IgnoredFolded(ctx)
 	return files, ignored, err
+}
+
+// holds reports whether dir, whose parent exists, lies in the work tree.
+func (c *Checkout) holds(dir string) bool {
+	if found, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		dir = found
+	}
+	rel, err := filepath.Rel(c.Repo.Top, dir)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // fill writes the files of a snapshot, byte for byte, below top.
