@@ -175,6 +175,7 @@ func portIn(l string) string {
 }
 
 func resourceOf(l string) string {
+	l = smallLetters(l)
 	switch {
 	case holdsAny(l, []string{"space", "enospc", "disk", "edquot", "quota", "speicherplatz", "磁盘"}) && !holdsAny(l, []string{"heap space", "watchers"}):
 		return "disk"

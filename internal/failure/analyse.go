@@ -116,10 +116,10 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		if !asked(r.class) || r.flags&loading != 0 || r.flags&closing != 0 && int(one.line) < closingFrom {
 			continue
 		}
-		if r.flags&loud == 0 && warns(h.t.line(int(one.line))) {
+		if r.flags&loud == 0 && h.warns(int(one.line)) {
 			w -= warningMalus
 		}
-		if goesOn(h.t.line(int(one.line))) {
+		if h.goesOn(int(one.line)) {
 			w -= retryMalus
 		}
 		if loads && (r.class == Dependency || r.class == CompileError) {
@@ -173,7 +173,7 @@ const suiteWeight = 84
 // tests failed, or -1.
 func (h *hits) testVerdict() int {
 	for i := len(h.all) - 1; i >= 0; i-- {
-		if r := h.all[i].rule; r.class == TestFailure && r.weight >= suiteWeight && h.holds(i) && !warns(h.t.line(int(h.all[i].line))) {
+		if r := h.all[i].rule; r.class == TestFailure && r.weight >= suiteWeight && h.holds(i) && !h.warns(int(h.all[i].line)) {
 			return i
 		}
 	}
@@ -215,9 +215,11 @@ func fetches(line string) bool {
 // warns tells whether line is a warning or less.
 func warns(line string) bool {
 	l := strings.TrimLeft(line, " \t[(*-!#>")
-	for _, p := range []string{"warn", "npm warn", "info", "debug", "note:", "hint:", "trace:", "deprecat", "notice"} {
-		if len(l) >= len(p) && strings.EqualFold(l[:len(p)], p) {
-			return true
+	if l != "" && strings.IndexByte("wnidht", lower(l[0])) >= 0 {
+		for _, p := range []string{"warn", "npm warn", "info", "debug", "note:", "hint:", "trace:", "deprecat", "notice"} {
+			if len(l) >= len(p) && strings.EqualFold(l[:len(p)], p) {
+				return true
+			}
 		}
 	}
 	if i := strings.IndexByte(line, '['); i >= 0 && i < 40 { // "… [WARN] …"
@@ -231,12 +233,13 @@ func warns(line string) bool {
 			}
 		}
 	}
-	return strings.Contains(line, ": warning:") || strings.Contains(line, ": warning ") || strings.Contains(line, "Warning: ")
+	return strings.Contains(line, "arning") && has(line, ": warning:", ": warning ", "Warning: ")
 }
 
-// goesOn tells whether line says that something is tried again.
+// goesOn tells whether line, in small letters, says that something is tried
+// again.
 func goesOn(line string) bool {
-	return indexFold(line, "retrying") >= 0 && !holdsAny(line, []string{"after retrying", "max retries", "stopped retrying", "giving up"})
+	return strings.Contains(line, "retrying") && !holdsAny(line, []string{"after retrying", "max retries", "stopped retrying", "giving up"})
 }
 
 // closingLines returns the number of the first of the last eight lines that

@@ -11,8 +11,8 @@ import (
 // class, step, failing tests in any order, and the key lines, in which
 // everything that changes from run to run is left out (see [steady]).
 func fingerprint(a Analysis, key []string) string {
-	h := sha256.New()
-	part := func(s string) { _, _ = h.Write(append([]byte(s), 0)) }
+	all := make([]byte, 0, 512)
+	part := func(s string) { all = append(append(all, s...), 0) }
 	part(string(a.Class))
 	part(a.Step)
 	var tests []string
@@ -29,7 +29,8 @@ func fingerprint(a Analysis, key []string) string {
 	for _, s := range key {
 		part(steady(s))
 	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:8])
 }
 
 // steady leaves out of a line what differs between two runs of the same
@@ -50,9 +51,9 @@ func steady(s string) string {
 			space = true
 			i++
 			continue
-		case wordByte(c) || c == '/' || c == '\\' || c == '.' || c == '~' || c == '-' || c == '@':
+		case inToken[c] && c != '+' && c != ':':
 			n := i
-			for n < len(s) && (wordByte(s[n]) || strings.IndexByte(`/\.~-@+:`, s[n]) >= 0) {
+			for n < len(s) && inToken[s[n]] {
 				n++
 			}
 			token(&b, s[i:n])
@@ -66,9 +67,17 @@ func steady(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
+// inToken are the bytes of which a run of path and word characters is made.
+var inToken = func() (t [256]bool) {
+	for i := range t {
+		t[i] = wordByte(byte(i)) || strings.IndexByte(`/\.~-@+:`, byte(i)) >= 0
+	}
+	return t
+}()
+
 // token writes one run of path and word characters in its steady form.
 func token(b *strings.Builder, s string) {
-	if i := strings.LastIndexAny(s, `/\`); i >= 0 && i < len(s)-1 {
+	if i := max(strings.LastIndexByte(s, '/'), strings.LastIndexByte(s, '\\')); i >= 0 && i < len(s)-1 {
 		s = s[i+1:]
 	}
 	for i := 0; i < len(s); {

@@ -99,9 +99,9 @@ func speaking(items []Item) bool {
 	return placed
 }
 
-// fit bounds items and drops those that say the same again.
+// fit bounds items and drops those that say the same again, in their place.
 func fit(items []Item) []Item {
-	var out []Item
+	out := items[:0]
 	for _, i := range items {
 		i.File = cut(i.File, 300)
 		i.Test = ellipsis(i.Test, 300)
@@ -115,6 +115,9 @@ func fit(items []Item) []Item {
 			break
 		}
 	}
+	if len(out) == 0 {
+		return nil
+	}
 	return out
 }
 
@@ -122,7 +125,8 @@ func fit(items []Item) []Item {
 // stack trace leads to, and the end of the output.
 func notes(h *hits, v verdict) []Item {
 	t := h.t
-	var lines []int
+	var room [maxNotes]int // on the stack
+	lines := room[:0]
 	add := func(i int) {
 		if i < 0 || i >= t.len() || len(lines) >= maxNotes || strings.TrimSpace(t.line(i)) == "" {
 			return
@@ -144,20 +148,21 @@ func notes(h *hits, v verdict) []Item {
 	switch v.class {
 	case Crash, Timeout, Dependency, Validation, TestFailure:
 		for i := len(h.all) - 1; i >= 0 && len(lines) < maxNotes; i-- {
-			if h.all[i].rule.class == Crash && h.holds(i) && !warns(t.line(int(h.all[i].line))) {
+			if h.all[i].rule.class == Crash && h.holds(i) && !h.warns(int(h.all[i].line)) {
 				add(int(h.all[i].line))
 			}
 		}
 	default:
 	}
-	var items []Item
+	telling := tellingLines(h, 6)
+	items := make([]Item, 0, len(lines)+1+len(telling))
 	for _, i := range lines {
 		items = append(items, note(t, i))
 	}
 	if p, ok := frame(t, 0, t.len()); ok && !foreign(p.file) {
 		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: frameText(t, p)})
 	}
-	for _, l := range tellingLines(h, 6) {
+	for _, l := range telling {
 		items = append(items, Item{Message: strings.TrimSpace(l)})
 	}
 	return distinct(items)
@@ -189,9 +194,9 @@ func note(t text, i int) Item {
 	return it
 }
 
-// distinct drops items whose message an earlier one holds.
+// distinct drops items whose message an earlier one holds, in their place.
 func distinct(items []Item) []Item {
-	var out []Item
+	out := items[:0]
 next:
 	for _, i := range items {
 		for n := range out {

@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -51,12 +50,13 @@ const (
 // compiled is a rule that is ready for use.
 type compiled struct {
 	rule
-	re, not func() *regexp.Regexp // nil: none
+	re, not func() *expression // nil: none
 }
 
 type ruleSet struct {
-	rules []compiled
-	words *scanner
+	rules  []compiled
+	inside []bool // which rules have the flag
+	words  *scanner
 }
 
 // alarmed is the owner of the words that make a line worth showing, see
@@ -81,6 +81,7 @@ var rules = sync.OnceValue(func() *ruleSet {
 				words, owners = append(words, w), append(owners, int32(len(set.rules)))
 			}
 			set.rules = append(set.rules, compiled{rule: r, re: lazily(r.re), not: lazily(r.not)})
+			set.inside = append(set.inside, r.flags&inside != 0)
 		}
 	}
 	for w := range strings.SplitSeq(alarmWords, "|") {
@@ -90,19 +91,13 @@ var rules = sync.OnceValue(func() *ruleSet {
 	return set
 })
 
-func lazily(expression string) func() *regexp.Regexp {
-	if expression == "" {
-		return nil
-	}
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
-}
-
 // spot is a place where a phrase of a rule stands.
 type spot struct {
-	l    string // the line, or what is examined of a long one
-	at   int    // where in l the phrase begins
-	t    text
-	line int // of t
+	l     string // the line, or what is examined of a long one
+	small string // l in small letters
+	at    int    // where in l the phrase begins
+	h     *hits
+	line  int // of the text
 }
 
 // before and after are the line without the phrase's own bytes being known:
@@ -113,7 +108,7 @@ func (p spot) after() string  { return p.l[min(p.at, len(p.l)):] }
 // previous is the line above that is not blank, "" at the start.
 func (p spot) previous() string {
 	for i := p.line - 1; i >= 0 && i > p.line-4; i-- {
-		if l := p.t.line(i); strings.TrimSpace(l) != "" {
+		if l := p.h.t.line(i); strings.TrimSpace(l) != "" {
 			return l
 		}
 	}
@@ -121,8 +116,8 @@ func (p spot) previous() string {
 }
 
 func (c *compiled) matches(p spot) bool {
-	return (c.flags&stated == 0 || !quotes(p.l) && !strings.HasSuffix(p.before(), "::")) && (c.when == nil || c.when(p)) &&
-		(c.re == nil || c.re().MatchString(p.l)) && (c.not == nil || !c.not().MatchString(p.l))
+	return (c.flags&stated == 0 || !p.quotes() && !strings.HasSuffix(p.before(), "::")) && (c.when == nil || c.when(p)) &&
+		(c.re == nil || c.re().matches(p)) && (c.not == nil || !c.not().matches(p))
 }
 
 // hit is a place at which a word of a rule stands. Whether the rule holds there
@@ -146,23 +141,30 @@ const (
 // hits are the places at which words of rules stand in a text.
 type hits struct {
 	t      text
+	small  string // t.s in small letters
 	all    []hit
 	heavy  []int64 // places in all, the heaviest rule first, of equals the later place
 	alarms []int32 // the lines that speak of an error, in order
 	tries  []uint8
-	mixed  bool // all is not in the order of the text yet
+	facts  []fact // of the lines, those that were asked for
+	again  bool   // the text says somewhere that something is tried again
+	mixed  bool   // all is not in the order of the text yet
 }
 
 // find returns where words of rules stand in t, at most one for a rule and a
 // line.
 func (set *ruleSet) find(t text) *hits {
-	h := &hits{t: t, tries: make([]uint8, len(set.rules)), all: make([]hit, 0, 32)}
+	small := smallLetters(t.s)
+	h := &hits{
+		t: t, small: small, again: strings.Contains(small, "retrying"), all: make([]hit, 0, 32),
+		tries: make([]uint8, len(set.rules)), facts: make([]fact, t.len()),
+	}
 	seen := make([]places, len(set.rules))
 	var over map[int32][]int32 // where the places of rules with many are
 	line, end := int32(0), 0
-	set.words.each(t.s, func(n int32, from, to int) {
+	set.words.each(t.s, h.small, func(n int32, from, to int) {
 		known := n != alarmed
-		if (!known || set.rules[n].flags&inside == 0) && !closed(t.s, to) {
+		if (!known || !set.inside[n]) && !closed(t.s, to) {
 			return
 		}
 		if from >= end || end == 0 {
@@ -210,9 +212,9 @@ func (h *hits) sort() {
 			return int(a.at - b.at)
 		})
 	}
-	h.heavy = make([]int64, len(h.all))
-	for i := range h.heavy {
-		h.heavy[i] = int64(h.all[i].rule.weight)<<32 | int64(i)
+	h.heavy = make([]int64, 0, len(h.all))
+	for i := range h.all {
+		h.heavy = append(h.heavy, int64(h.all[i].rule.weight)<<32|int64(i))
 	}
 	slices.Sort(h.heavy)
 	slices.Reverse(h.heavy)
@@ -237,22 +239,24 @@ func (h *hits) holds(i int) bool {
 		return false
 	}
 	h.tries[one.number]++
-	l, at := h.t.around(int(one.line), int(one.at))
-	one.is = c.matches(spot{l: l, at: at, t: h.t, line: int(one.line)})
+	from, to, at := h.t.around(int(one.line), int(one.at))
+	one.is = c.matches(spot{l: h.t.s[from:to], small: h.small[from:to], at: at, h: h, line: int(one.line)})
 	return one.is
 }
 
 // windowMax is what a condition is shown of a long line.
 const windowMax = 600
 
-// around returns line i without the prefixes of CI systems, cut around the
-// offset at if it is long, and where the offset is in that.
-func (t text) around(i, at int) (string, int) {
-	l := t.raw(i)[t.ownAt(i):]
-	at -= int(t.ownAt(i))
-	if len(l) <= windowMax {
-		return l, max(0, at)
+// around returns the range of line i without the prefixes of CI systems, cut
+// around the offset at if it is long, and where the offset is in that.
+func (t text) around(i, at int) (from, to, in int) {
+	own := int(t.ownAt(i))
+	from = int(t.starts[i]) + own
+	to = from + len(t.raw(i)) - own
+	at -= own
+	if to-from <= windowMax {
+		return from, to, max(0, at)
 	}
-	from := min(max(0, at-windowMax/3), len(l)-windowMax)
-	return l[from : from+windowMax], max(0, at-from)
+	skip := min(max(0, at-windowMax/3), to-from-windowMax)
+	return from + skip, from + skip + windowMax, max(0, at-skip)
 }

@@ -11,18 +11,18 @@ func starts(p spot) bool { return strings.TrimLeft(p.before(), " \t") == "" }
 // with makes a condition: one of the words, in small letters, is in the line,
 // without regard to case.
 func with(words ...string) func(spot) bool {
-	return func(p spot) bool { return holdsAny(p.l, words) }
+	return func(p spot) bool { return holdsAny(p.small, words) }
 }
 
 // without is the opposite of with.
 func without(words ...string) func(spot) bool {
-	return func(p spot) bool { return !holdsAny(p.l, words) }
+	return func(p spot) bool { return !holdsAny(p.small, words) }
 }
 
 // then makes a condition: one of the words stands behind the phrase's
 // beginning.
 func then(words ...string) func(spot) bool {
-	return func(p spot) bool { return holdsAny(p.after(), words) }
+	return func(p spot) bool { return holdsAny(p.small[min(p.at, len(p.small)):], words) }
 }
 
 // both makes a condition of two.
@@ -33,16 +33,6 @@ func both(a, b func(spot) bool) func(spot) bool {
 // either makes a condition of two, one of which is enough.
 func either(a, b func(spot) bool) func(spot) bool {
 	return func(p spot) bool { return a(p) || b(p) }
-}
-
-// holdsAny tells whether one of words, in small letters, is in s.
-func holdsAny(s string, words []string) bool {
-	for _, w := range words {
-		if indexFold(s, w) >= 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // indexFold is strings.Index for a word in small ASCII letters.
@@ -65,7 +55,8 @@ func indexFold(s, word string) int {
 
 // quotes tells whether a line is source code, a frame of a stack or the name
 // of a test, or says what was expected: what it holds was not reported there.
-func quotes(l string) bool {
+// small is l in small letters.
+func quotes(l, small string) bool {
 	s := strings.TrimLeft(l, " \t")
 	for _, p := range []string{
 		"at ", "raise ", "except ", "import ", "from ", "catch ", "catch(", "throw ", "def ", "class ", "func ", "File \"", "//", "| ",
@@ -80,11 +71,17 @@ func quotes(l string) bool {
 			return true // 12 | code, 001+ a line of a difference
 		}
 	}
-	return holdsAny(l, []string{"expect(", "expected:", "expected status", "as expected", "expected to ", "assert", "should be ", "should re", "should th", "should fa", "should ha", ", want ", "simulat"}) || strings.Contains(l, "_test.go:") || served(l)
+	return holdsAny(small, []string{"assert", ", want ", "simulat"}) ||
+		strings.Contains(small, "expect") && holdsAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
+		strings.Contains(small, "should ") && holdsAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
+		strings.Contains(l, "_test.go:") || served(l)
 }
 
 // served tells whether l is a server's note of a request that it answered.
 func served(l string) bool {
+	if !strings.Contains(l, " /") {
+		return false
+	}
 	for _, m := range []string{"GET /", "POST /", "PUT /", "HEAD /", "DELETE /", "PATCH /"} {
 		if strings.Contains(l, m) {
 			return true
@@ -180,7 +177,7 @@ func namesException(p spot) bool {
 		return false
 	}
 	if name == "Error" { // also what programs put before a message
-		return p.line+1 < p.t.len() && frameLine(p.t.line(p.line+1))
+		return p.line+1 < p.h.t.len() && frameLine(p.h.t.line(p.line+1))
 	}
 	return n == len(s) || s[n] == ':' || strings.HasPrefix(s[n:], " [") || strings.HasPrefix(s[n:], " (")
 }
@@ -221,7 +218,7 @@ func goProblem(words ...string) func(spot) bool {
 		if !ok || extension(at.file) != "go" || at.from > 0 && p.l[:at.from] != "vet: " {
 			return false
 		}
-		return !lintName(at.rest) && holdsAny(at.rest, words)
+		return !lintName(at.rest) && holdsAny(smallLetters(at.rest), words)
 	}
 }
 
@@ -283,5 +280,5 @@ func located(p spot) bool {
 // that something would be.
 func reportsError(p spot) bool {
 	s := strings.TrimLeft(p.l, " \t>*-│")
-	return holdsAny(s, []string{"error", "fatal", "failed", "exception", "problem"}) || len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
+	return holdsAny(p.small[len(p.l)-len(s):], []string{"error", "fatal", "failed", "exception", "problem"}) || len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
 }

@@ -87,5 +87,5 @@ func reason(p spot) bool {
 	if n := len(b); n >= 3 && isDigit(b[n-1]) && isDigit(b[n-2]) && isDigit(b[n-3]) && (n == 3 || !wordByte(b[n-4])) {
 		return true
 	}
-	return holdsAny(p.l, []string{"error", "fail", "fatal", "denied", "http", "status", "exception", "code ="})
+	return holdsAny(p.small, []string{"error", "fail", "fatal", "denied", "http", "status", "exception", "code ="})
 }

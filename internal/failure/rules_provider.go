@@ -41,13 +41,13 @@ var providerRules = []rule{
 // longQuota holds where a quota is used up for longer than minutes: by the day
 // or the month, or for good.
 func longQuota(p spot) bool {
-	if holdsAny(p.l, []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota"}) {
+	if holdsAny(p.small, []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota"}) {
 		return true
 	}
 	if shortQuota(p) {
 		return false
 	}
-	if holdsAny(p.l, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
+	if holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
 		return true
 	}
 	d, known := waitIn(p.l)
@@ -57,25 +57,25 @@ func longQuota(p spot) bool {
 // shortQuota holds where a quota is one by the minute, or comes back within
 // minutes: providers use the same words for both.
 func shortQuota(p spot) bool {
-	if holdsAny(p.l, []string{"perday", "per day", "per_day", "daily", "permonth", "monthly", "insufficient_quota"}) {
+	if holdsAny(p.small, []string{"perday", "per day", "per_day", "daily", "permonth", "monthly", "insufficient_quota"}) {
 		return false
 	}
-	if holdsAny(p.l, []string{"perminute", "per minute", "per_minute", "permin", "per min", "persecond", "per second"}) {
+	if holdsAny(p.small, []string{"perminute", "per minute", "per_minute", "permin", "per min", "persecond", "per second"}) {
 		return true
 	}
 	d, known := waitIn(nearby(p))
 	if known {
 		return d <= longestRate
 	}
-	return !holdsAny(p.l, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset"})
+	return !holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset"})
 }
 
 // nearby is the line and the few below it: a body of JSON may be printed over
 // several.
 func nearby(p spot) string {
 	s := p.l
-	for i := p.line + 1; i < p.t.len() && i < p.line+40 && len(s) < 2000; i++ {
-		s += "\n" + p.t.line(i)
+	for i := p.line + 1; i < p.h.t.len() && i < p.line+40 && len(s) < 2000; i++ {
+		s += "\n" + p.h.t.line(i)
 	}
 	return s
 }

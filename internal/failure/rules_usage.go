@@ -23,5 +23,5 @@ var usageRules = []rule{
 // reportsCode holds where the phrase is an error of an API: in the form of a
 // code, or in a line that says so.
 func reportsCode(p spot) bool {
-	return reportsError(p) || holdsAny(p.l, []string{"code", "status", "type", "invalid"})
+	return reportsError(p) || holdsAny(p.small, []string{"code", "status", "type", "invalid"})
 }

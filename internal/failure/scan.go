@@ -10,16 +10,24 @@ import "strings"
 // scanner is a set of words. It is immutable once built.
 type scanner struct {
 	enters [256]bool                  // bytes that begin a word of the set without being a letter or a digit
-	fold   [256]uint8                 // small letters for capitals
 	slots  []slot                     // a table by the first four bytes
 	filter [1 << slotBits / 64]uint64 // which slots are looked for, small enough to stay near
 	short  [256][]phrase              // words of less than four bytes by their first
 	list   []phrase                   // words of four bytes or more, those with the same beginning together
+	nexts  []next                     // of list, apart from it so that what is compared first stays near
 }
 
 type phrase struct {
 	rest  string // behind the first four bytes; of a short one, all of it
 	owner int32
+}
+
+// next is the four bytes of a word behind its first four, those that it has.
+type next struct{ bytes, mask uint32 }
+
+func nextOf(rest string) next {
+	n := min(len(rest), 4)
+	return next{upToFour(rest), uint32(1<<(8*n) - 1)}
 }
 
 // slot holds the words that begin with the four bytes of key: list[from:to].
@@ -37,9 +45,6 @@ func slotOf(key uint32) uint32 { return key * 0x9e3779b1 >> (32 - slotBits) }
 // may be the same.
 func newScanner(words []string, owners []int32) *scanner {
 	s := &scanner{slots: make([]slot, 1<<slotBits)}
-	for i := range s.fold {
-		s.fold[i] = lower(byte(i))
-	}
 	byStart := map[uint32][]phrase{}
 	var keys []uint32
 	for i, w := range words {
@@ -48,19 +53,14 @@ func newScanner(words []string, owners []int32) *scanner {
 			s.enters[c] = true
 		}
 		if len(w) < 4 {
-			for _, c := range []byte{w[0], upper(w[0])} {
-				s.short[c] = append(s.short[c], phrase{w, owners[i]})
-				if c == upper(c) && !isUpper(c) {
-					break
-				}
-			}
+			s.short[w[0]] = append(s.short[w[0]], phrase{rest: w, owner: owners[i]})
 			continue
 		}
-		k := s.key(w)
+		k := four(w)
 		if byStart[k] == nil {
 			keys = append(keys, k)
 		}
-		byStart[k] = append(byStart[k], phrase{w[4:], owners[i]})
+		byStart[k] = append(byStart[k], phrase{rest: w[4:], owner: owners[i]})
 	}
 	for _, k := range keys {
 		n := slotOf(k)
@@ -69,14 +69,29 @@ func newScanner(words []string, owners []int32) *scanner {
 			n = (n + 1) % (1 << slotBits)
 		}
 		from := int32(len(s.list))
-		s.list = append(s.list, byStart[k]...)
+		for _, p := range byStart[k] {
+			s.list, s.nexts = append(s.list, p), append(s.nexts, nextOf(p.rest))
+		}
 		s.slots[n] = slot{key: k, from: from, to: int32(len(s.list))}
 	}
 	return s
 }
 
-func (s *scanner) key(w string) uint32 {
-	return uint32(s.fold[w[0]]) | uint32(s.fold[w[1]])<<8 | uint32(s.fold[w[2]])<<16 | uint32(s.fold[w[3]])<<24
+// four is the first four bytes of s as a number.
+func four(s string) uint32 {
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+}
+
+// upToFour is the same of a text that may be shorter; what is missing is zero.
+func upToFour(s string) uint32 {
+	if len(s) >= 4 {
+		return four(s)
+	}
+	var n uint32
+	for i := range len(s) {
+		n |= uint32(s[i]) << (8 * i)
+	}
+	return n
 }
 
 // The sorts of bytes, as far as the edges of words go.
@@ -99,8 +114,9 @@ var sortOf = func() (t [256]uint8) {
 }()
 
 // each calls f for every place where a word of the set stands and begins where
-// a word of the text does: the word's owner and the half-open range.
-func (s *scanner) each(text string, f func(owner int32, from, to int)) {
+// a word of the text does: the word's owner and the half-open range. small is
+// the text in small letters.
+func (s *scanner) each(text, small string, f func(owner int32, from, to int)) {
 	before := uint8(otherByte)
 	for i := range len(text) {
 		c := text[i]
@@ -118,22 +134,22 @@ func (s *scanner) each(text string, f func(owner int32, from, to int)) {
 		}
 		before = sort
 		if begins {
-			s.at(text, i, f)
+			s.at(small, i, f)
 		}
 	}
 }
 
-// at calls f for the words that text[from:] begins with.
+// at calls f for the words that text[from:], in small letters, begins with.
 func (s *scanner) at(text string, from int, f func(owner int32, from, to int)) {
 	for _, p := range s.short[text[from]] {
-		if s.begins(text[from:], p.rest) {
+		if strings.HasPrefix(text[from:], p.rest) {
 			f(p.owner, from, from+len(p.rest))
 		}
 	}
 	if len(text)-from < 4 {
 		return
 	}
-	key := s.key(text[from:])
+	key := four(text[from:])
 	n := slotOf(key)
 	if s.filter[n/64]&(1<<(n%64)) == 0 {
 		return
@@ -142,8 +158,14 @@ func (s *scanner) at(text string, from int, f func(owner int32, from, to int)) {
 		if s.slots[n].key != key {
 			continue
 		}
-		for _, p := range s.list[s.slots[n].from:s.slots[n].to] {
-			if s.begins(text[from+4:], p.rest) {
+		rest := text[from+4:]
+		bytes := upToFour(rest)
+		from4 := int(s.slots[n].from)
+		for i, next := range s.nexts[from4:s.slots[n].to] {
+			if (bytes^next.bytes)&next.mask != 0 {
+				continue
+			}
+			if p := &s.list[from4+i]; strings.HasPrefix(rest, p.rest) {
 				f(p.owner, from, from+4+len(p.rest))
 			}
 		}
@@ -151,25 +173,36 @@ func (s *scanner) at(text string, from int, f func(owner int32, from, to int)) {
 	}
 }
 
-// begins tells whether text begins with word, which is in small letters.
-func (s *scanner) begins(text, word string) bool {
-	if len(text) < len(word) {
-		return false
+// smallLetters are the ASCII capitals of s as small letters; its offsets stay.
+func smallLetters(s string) string {
+	i := 0
+	for i < len(s) && !isUpper(s[i]) {
+		i++
 	}
-	for i := range len(word) {
-		if s.fold[text[i]] != word[i] {
-			return false
+	if i == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	b.WriteString(s[:i])
+	var piece [256]byte
+	for s = s[i:]; s != ""; {
+		n := copy(piece[:], s)
+		for i, c := range piece[:n] {
+			piece[i] = smallOf[c]
 		}
+		b.Write(piece[:n])
+		s = s[n:]
 	}
-	return true
+	return b.String()
 }
 
-func upper(c byte) byte {
-	if isLower(c) {
-		return c - 'a' + 'A'
+var smallOf = func() (t [256]byte) {
+	for i := range t {
+		t[i] = lower(byte(i))
 	}
-	return c
-}
+	return t
+}()
 
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {

@@ -73,7 +73,7 @@ func join(t text, keep []bool, limit int) string {
 func (h *hits) errorLines() []int {
 	var out []int
 	for i := len(h.alarms) - 1; i >= 0 && len(out) < 40; i-- {
-		if n := int(h.alarms[i]); !warns(h.t.line(n)) {
+		if n := int(h.alarms[i]); !h.warns(n) {
 			out = append(out, n)
 		}
 	}

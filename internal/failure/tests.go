@@ -3,6 +3,7 @@ package failure
 import (
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ParseTests reads what a test runner says in output: its counts and its
@@ -26,7 +27,7 @@ type runner struct {
 }
 
 // The order decides where one runner's summary contains another's.
-func runners() []runner {
+var runners = sync.OnceValue(func() []runner {
 	return []runner{
 		{[]string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"}, goTests},
 		{[]string{"Test Suites:", "Tests:  "}, jest},
@@ -44,7 +45,7 @@ func runners() []runner {
 		{[]string{"Failed:  ", "Passed!  - "}, dotnet},
 		{[]string{"ok 1", "1..0", "not ok"}, tap},
 	}
-}
+})
 
 func parseTests(t text) (Tests, bool) {
 	for _, r := range runners() {
@@ -164,6 +165,9 @@ func expectation(l string) (want, got string) {
 			return "", strings.TrimSpace(rest)
 		}
 	}
+	if !has(l, "want", "expected") { // the other forms have one of them
+		return inequality(l)
+	}
 	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"expected ", ", got "}, {"expected ", " but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}} {
 		i := strings.Index(l, p[0])
 		if i < 0 {
@@ -193,6 +197,11 @@ func expectation(l string) (want, got string) {
 		}
 		return bare(l[i+len(sep):]), bare(head)
 	}
+	return inequality(l)
+}
+
+// inequality reads Python's "AssertionError: 1 != 2".
+func inequality(l string) (want, got string) {
 	if rest, ok := strings.CutPrefix(l, "AssertionError: "); ok {
 		if a, b, ok := strings.Cut(rest, " != "); ok {
 			return strings.TrimSpace(b), strings.TrimSpace(a)
