@@ -36,7 +36,7 @@ func (s *session) box(ctx context.Context, unsandboxed bool) error {
 		s.a.say("Note: safety level %s: %s.", s.plan.Safety, gap)
 	}
 	if v.Boxed {
-		s.plan.Box = s.policies(v)
+		s.plan.Box = s.policies(ctx, v)
 		s.plan.Copy = s.plan.Safety == sandbox.Paranoid
 	}
 	if s.plan.Copy && s.tree == nil {
@@ -47,7 +47,7 @@ func (s *session) box(ctx context.Context, unsandboxed bool) error {
 }
 
 // policies are the boxes of the run's agents and gates.
-func (s *session) policies(v sandbox.Verdict) *engine.Box {
+func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	home, limits, level := s.a.getenv("HOME"), sandbox.DefaultLimits(), s.plan.Safety
 	place := sandbox.Place{
 		Root: s.plan.Root, Home: home, Runtime: s.a.getenv("XDG_RUNTIME_DIR"), State: s.stateDir, Cache: filepath.Join(s.stateDir, "cache"),
@@ -61,12 +61,18 @@ func (s *session) policies(v sandbox.Verdict) *engine.Box {
 	}
 	secret := socketPaths(s.a.getenv("DOCKER_HOST"), s.a.getenv("SSH_AUTH_SOCK"), s.a.getenv("CONTAINER_HOST"))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(s.plan.Environ, home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
+	box.Caches = append(box.Caches, pnpmStore(s.plan.Root, place.Cache)...)
+	box.Caches = append(box.Caches, s.unsigned(ctx, place.Write)...)
+	sums, path := s.goSums(home, place.Cache, v.Means.Mounts)
+	box.Caches = append(box.Caches, path...)
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, s.a.getenv))
 	box.Gates = place.Policy(level, v, limits, nil, nil)
+	box.Gates.Binds = sums
 	for name, ag := range s.plan.Agents {
 		program, own := s.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, s.a.getenv))
 		policy := place.Policy(level, v, limits, own, nil)
+		policy.Binds = sums
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
 		box.Agents[name] = policy
 	}

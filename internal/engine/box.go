@@ -78,14 +78,27 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 	if f == nil || p == nil {
 		return
 	}
-	lines := append(sandbox.Refused(*p, output), connections[:min(len(connections), maxNamed)]...)
+	connections = connections[:min(len(connections), maxNamed)]
+	lines := append(sandbox.Refused(*p, output), connections...)
 	if len(lines) == 0 {
 		return
 	}
-	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s)", p.Level)
+	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, allowance(lines, connections))
 	f.Items = append(slices.Clone(f.Items), failure.Item{
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
 	f.Actions = append(slices.Clone(f.Actions),
-		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with safety.write, and places in the network with agents.NAME.endpoints.")
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest, and .git/config and .git/hooks. A person can add folders with safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
+}
+
+// allowance is what a person can set so that it is not refused any more. No
+// setting but the sandbox as a whole frees what is busy: git's configuration.
+func allowance(lines, connections []string) string {
+	switch {
+	case len(connections) == len(lines):
+		return "agents.NAME.endpoints allows it"
+	case slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, ".git/config") || strings.Contains(l, ".git/hooks") }):
+		return "only --unsandboxed allows it"
+	}
+	return "safety.write or --unsandboxed allows it"
 }

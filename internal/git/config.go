@@ -53,3 +53,16 @@ func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
 	}
 	return strings.TrimSuffix(string(out), "\x00"), nil
 }
+
+// ConfigBool is the value of a key that is true or false; a key that is not
+// set is false.
+func (r *Repo) ConfigBool(ctx context.Context, key string) (bool, error) {
+	out, err := run(ctx, r.call("config", "--type=bool", "--get", key))
+	if exitCode(err) == 1 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read %s of the git configuration: %w", key, err)
+	}
+	return strings.TrimSpace(string(out)) == "true", nil
+}

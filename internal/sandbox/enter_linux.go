@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -110,6 +111,8 @@ func resolve(p Policy) Policy {
 		}
 		*list = out
 	}
+	// What the user adds may be named through a link: /var/run/docker.sock.
+	p.Hide = slices.DeleteFunc(p.Hide, func(path string) bool { return slices.Contains(p.Write, path) })
 	if p.Means.Mounts && os.Geteuid() == 0 {
 		p.Hide = append(p.Hide, disks()...)
 	}

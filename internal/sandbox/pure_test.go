@@ -90,16 +90,22 @@ func TestJudge(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	p := Policy{Write: []string{"/here", "/tmp"}, Hide: []string{"/tmp/state"}}
+	p := Policy{Write: []string{"/here", "/tmp"}, Hide: []string{"/tmp/state", "/home/ada/.ssh", "/run/docker.sock"}, Keep: []string{"/here/.git/config"}}
 	for line, want := range map[string]bool{
-		"sh: cannot create /etc/x: Read-only file system":                      true,
-		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":         true,
-		"touch: cannot touch '/etc/x': Permission denied":                      true,
-		"cat: /tmp/state/pawl.db: Permission denied":                           true,
-		"sh: ./run.sh: Permission denied":                                      false,
-		"open /here/secret: permission denied":                                 false,
-		"see https://example.org/why for why permission denied is a 403":       false,
-		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted": true,
+		"sh: cannot create /etc/x: Read-only file system":                                    true,
+		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":                       true,
+		"touch: cannot touch '/etc/x': Permission denied":                                    true,
+		"cat: /tmp/state/pawl.db: Permission denied":                                         true,
+		"sh: ./run.sh: Permission denied":                                                    false,
+		"open /here/secret: permission denied":                                               false,
+		"see https://example.org/why for why permission denied is a 403":                     false,
+		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted":               true,
+		"error: could not write config file .git/config: Device or resource busy":            true,
+		"mv: cannot move '.git' to 'git2': Device or resource busy":                          true,
+		"umount: /mnt: target is busy, Device or resource busy":                              false,
+		"cat: /home/ada/.ssh/id_rsa: No such file or directory":                              true,
+		"cat: /here/x: No such file or directory":                                            false,
+		"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?": true,
 		"all is well": false,
 	} {
 		if got := len(Refused(p, "before\n"+line+"\nafter")) == 1; got != want {
@@ -113,7 +119,7 @@ func TestRefused(t *testing.T) {
 
 func TestCaches(t *testing.T) {
 	env := []string{"GOPROXY=off", "GOCACHE=/tmp/mine", "PIP_CACHE_DIR=/home/ada/pip"}
-	got := Caches(env, "/home/ada", "/state/cache", []string{"/tmp"})
+	got := Caches(env, "/home/ada", "/state/cache", []string{"/tmp", ""}) // no TMPDIR is set
 	for _, want := range []string{
 		"PIP_CACHE_DIR=/state/cache/pip", "CARGO_HOME=/state/cache/cargo", "npm_config_cache=/state/cache/npm", "GOMODCACHE=/state/cache/go-mod",
 		"GOPROXY=file:///home/ada/go/pkg/mod/cache/download,off",

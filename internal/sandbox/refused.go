@@ -13,7 +13,8 @@ const (
 
 // Refused are the lines of output, at most three, that tell of something that
 // a box with this policy refused: "Read-only file system" is said nowhere
-// else, and "Permission denied" counts with a path that is out of bounds.
+// else, "Permission denied" counts with a path that is out of bounds, "busy"
+// with one that is kept, and "No such file" with one that is hidden.
 func Refused(p Policy, output string) []string {
 	var out []string
 	for line := range strings.Lines(output) {
@@ -33,19 +34,47 @@ func Refused(p Policy, output string) []string {
 
 func tellsRefusal(p Policy, line string) bool {
 	low := strings.ToLower(line)
-	if strings.Contains(low, "read-only file system") || strings.Contains(line, "EROFS") {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(low, w) })
+	}
+	switch {
+	case has("read-only file system", "erofs"):
 		return true
+	case has("permission denied", "operation not permitted", "eacces", "eperm"):
+		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
+	case has("resource busy", "ebusy"):
+		return names(line, func(path string) bool { return isKept(p, path) })
+	case has("connect to the docker daemon"):
+		return slices.ContainsFunc(p.Hide, func(h string) bool { return filepath.Base(h) == "docker.sock" })
+	case has("no such file", "enoent"):
+		return names(line, func(path string) bool {
+			return filepath.IsAbs(path) && slices.ContainsFunc(p.Hide, func(h string) bool { return within(h, path) })
+		})
 	}
-	if !strings.Contains(low, "permission denied") && !strings.Contains(low, "operation not permitted") &&
-		!strings.Contains(line, "EACCES") && !strings.Contains(line, "EPERM") {
-		return false
-	}
+	return false
+}
+
+// names is whether a word of the line is a path that is so.
+func names(line string, so func(path string) bool) bool {
 	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t'\"`‘’“”:,;()[]", r) }) {
-		if filepath.IsAbs(word) && len(word) > 1 && !strings.HasPrefix(word, "//") && outOfBounds(p, filepath.Clean(word)) {
+		if len(word) > 1 && !strings.HasPrefix(word, "//") && so(filepath.Clean(word)) {
 			return true
 		}
 	}
 	return false
+}
+
+// isKept is whether path, which may be relative to anything, is kept or holds
+// what is: to replace or to move it fails as a mount that is in use.
+func isKept(p Policy, path string) bool {
+	return slices.ContainsFunc(p.Keep, func(k string) bool {
+		for dir := k; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+			if dir == path || strings.HasSuffix(dir, "/"+path) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func outOfBounds(p Policy, path string) bool {
