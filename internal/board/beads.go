@@ -58,9 +58,12 @@ func (b *beads) drafts() ([]Draft, []string) {
 		case i.Status == "tombstone":
 			left[i.ID] = true
 			why["deleted"]++
-		case i.Status == "pinned" || slices.Contains(notWork, i.Type):
+		case slices.Contains(notWork, i.Type):
 			left[i.ID] = true
-			why["no work ("+short(strings.ToValidUTF8(max(i.Type, "pinned"), ""))+")"]++
+			why["no work ("+i.Type+")"]++
+		case i.Status == "pinned":
+			left[i.ID] = true
+			why["no work (pinned)"]++
 		default:
 			parents[i.parent()] = true
 		}

@@ -235,7 +235,7 @@ func (r *resolver) lookup(name string) (string, Type, error) {
 		return "", "", nil
 	}
 	c, ok, err := r.known.Find(Normal(name))
-	if err == nil && !ok {
+	if err == nil && !ok && Normal(name) != name {
 		c, ok, err = r.known.Find(name)
 	}
 	if err != nil || !ok {

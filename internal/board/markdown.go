@@ -29,6 +29,7 @@ type markdown struct {
 type item struct {
 	draft  int
 	indent int      // of its marker, in columns
+	lead   int      // of the first line of its description
 	fields bool     // fields may still follow
 	text   []string // description, with its indent
 	holds  bool     // items were below it
@@ -75,8 +76,11 @@ func (m *markdown) body(l string, indent int) {
 		}
 		return
 	}
+	if len(top.text) == 0 {
+		top.lead = indent
+	}
 	top.fields = false
-	top.text = append(top.text, outdent(l, min(indent, top.indent+2)))
+	top.text = append(top.text, outdent(l, top.lead))
 }
 
 // begin opens an item.

@@ -17,7 +17,7 @@ import (
 // [*board.ProblemsError] when something is wrong with a draft.
 func (s *Store) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case, err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		added, err = (&cases{w, by, now}).add(ctx, drafts)
+		added, err = (&cases{w: w, by: by, now: now}).add(ctx, drafts)
 		return err
 	})
 	return added, s.explainCase(ctx, "add to the board", err)
@@ -32,7 +32,7 @@ func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c boa
 		d = powerSafe
 	}
 	err = s.transact(ctx, d, func(ctx context.Context, w *statements) error {
-		b := &cases{w, ch.By, ch.At}
+		b := &cases{w: w, by: ch.By, now: ch.At}
 		if c, err = b.require(ctx, id); err != nil {
 			return err
 		}
@@ -50,9 +50,16 @@ func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c boa
 // again, and its error ends the call. Other errors are [*board.ProblemsError],
 // [*board.CycleError], [*board.Refusal] and [ErrNoCase].
 func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now time.Time, edit func(*board.Case) error) (c board.Case, err error) {
+	var refused error // by edit: not ours to explain
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		return (&cases{w, by, now}).edit(ctx, id, edit)
+		return (&cases{w: w, by: by, now: now}).edit(ctx, id, func(c *board.Case) error {
+			refused = edit(c)
+			return refused
+		})
 	})
+	if refused != nil {
+		return c, refused
+	}
 	if err != nil {
 		return c, s.explainCase(ctx, "edit "+id, err)
 	}
@@ -64,7 +71,7 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 // [*board.Refusal].
 func (s *Store) RemoveCase(ctx context.Context, id string, by board.Actor, now time.Time) error {
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		return (&cases{w, by, now}).remove(ctx, id)
+		return (&cases{w: w, by: by, now: now}).remove(ctx, id)
 	})
 	return s.explainCase(ctx, "remove "+id, err)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -15,6 +16,8 @@ type cases struct {
 	w   *statements
 	by  board.Actor
 	now time.Time
+
+	numbers map[board.Type]int64 // the last ones, once a new id was needed
 }
 
 func (b *cases) require(ctx context.Context, id string) (board.Case, error) {
@@ -32,13 +35,25 @@ func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, er
 		Awaited: func(id string) (bool, error) { return b.awaited(ctx, id) },
 		NewID:   func(t board.Type) (string, error) { return b.newID(ctx, t) },
 	})
+	if err == nil {
+		err = b.keepNumbers(ctx)
+	}
 	if err != nil {
+		return nil, err
+	}
+	var last int64
+	if _, err := b.w.one(ctx, `SELECT coalesce(max(seq), 0) FROM cases`, nil, &last); err != nil {
 		return nil, err
 	}
 	for i := range a.Cases {
 		if err := b.insert(ctx, &a.Cases[i]); err != nil {
 			return nil, err
 		}
+	}
+	_, err = b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
+		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add), string(b.by), last)
+	if err != nil {
+		return nil, err
 	}
 	for i := range a.Cases { // each need has its row by now
 		for _, need := range a.Cases[i].Needs {
@@ -59,7 +74,8 @@ func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, er
 func (b *cases) settleNew(ctx context.Context, a board.Added) error {
 	for i := range a.Cases {
 		c := &a.Cases[i]
-		if c.Parent == "" || !slices.ContainsFunc(a.Touched, func(t board.Touch) bool { return t.ID == c.Parent }) {
+		_, old := slices.BinarySearchFunc(a.Touched, c.Parent, func(t board.Touch, id string) int { return strings.Compare(t.ID, id) })
+		if !old {
 			continue
 		}
 		now, err := b.require(ctx, c.ID)
@@ -110,10 +126,30 @@ func (b *cases) awaited(ctx context.Context, id string) (yes bool, err error) {
 }
 
 func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
-	var n int64
-	_, err := b.w.one(ctx, `INSERT INTO case_numbers (type, last) VALUES ($1, 1)
-		ON CONFLICT (type) DO UPDATE SET last = last + 1 RETURNING last`, []any{string(t)}, &n)
-	return board.ID(t, n), err
+	if _, known := b.numbers[t]; !known {
+		var last int64
+		if _, err := b.w.one(ctx, `SELECT last FROM case_numbers WHERE type = $1`, []any{string(t)}, &last); err != nil {
+			return "", err
+		}
+		if b.numbers == nil {
+			b.numbers = map[board.Type]int64{}
+		}
+		b.numbers[t] = last
+	}
+	b.numbers[t]++
+	return board.ID(t, b.numbers[t]), nil
+}
+
+// keepNumbers stores the last numbers, when all ids are given.
+func (b *cases) keepNumbers(ctx context.Context) error {
+	for t, last := range b.numbers {
+		_, err := b.w.exec(ctx, `INSERT INTO case_numbers (type, last) VALUES ($1, $2)
+			ON CONFLICT (type) DO UPDATE SET last = excluded.last`, string(t), last)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // insert stores a new case, all but its needs.
@@ -126,13 +162,10 @@ func (b *cases) insert(ctx context.Context, c *board.Case) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
 		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why, c.Retries,
 		ms(c.CreatedAt), ms(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
-	if err == nil {
-		err = b.texts(ctx, c)
-	}
-	if err != nil {
+	if err != nil || c.Description == "" && len(c.Acceptance) == 0 {
 		return err
 	}
-	return b.note(ctx, c.ID, board.Entry{At: c.CreatedAt, Action: board.Add, By: b.by, To: c.Status, Why: c.Why})
+	return b.texts(ctx, c)
 }
 
 func (b *cases) texts(ctx context.Context, c *board.Case) error {
@@ -295,7 +328,9 @@ func (b *cases) family(ctx context.Context, id string, children, done int) error
 // touch is what added cases mean for one that was there.
 func (b *cases) touch(ctx context.Context, t board.Touch) error {
 	if t.Unblocks > 0 {
-		if err := b.adjust(ctx, t.ID, func(c *board.Case) { c.Unblocks += t.Unblocks }); err != nil {
+		_, err := b.w.exec(ctx, `UPDATE cases SET unblocks = unblocks + $1, score = CASE ready WHEN 1 THEN score + $2 ELSE 0 END WHERE id = $3`,
+			t.Unblocks, board.ScoreUnblocks*t.Unblocks, t.ID)
+		if err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,103 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// The board of the figures.
+const (
+	boardTasks  = 100_000
+	boardImport = 10_000
+	boardNeeds  = 2 // of each task
+)
+
+// manyDrafts are tasks that need two earlier ones each, also of the board
+// before them; first is the number of the first one.
+func manyDrafts(first, n int) []board.Draft {
+	r := rand.New(rand.NewPCG(uint64(first), 7)) //nolint:gosec // the same board each time
+	drafts := make([]board.Draft, n)
+	for i := range drafts {
+		c := board.Case{Title: fmt.Sprintf("Task %d of a large board", first+i), Ref: fmt.Sprintf("r%d", first+i)}
+		for range min(boardNeeds, first+i) {
+			c.Needs = append(c.Needs, fmt.Sprintf("r%d", r.IntN(first+i)))
+		}
+		drafts[i] = board.Draft{Line: i + 1, Case: c}
+	}
+	return drafts
+}
+
+// BenchmarkBoard is the board with 100,000 tasks and 200,000 dependencies, on
+// disk: the next task, one more task, the start and landing of one.
+func BenchmarkBoard(b *testing.B) {
+	folder, err := newFolder(*diskFlag)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, filepath.Join(folder, "pawl.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	now := time.Now()
+	var imports []float64
+	for first := 0; first < boardTasks; first += boardImport {
+		began := time.Now()
+		if _, err := store.AddCases(ctx, manyDrafts(first, boardImport), board.Person, now); err != nil {
+			b.Fatal(err)
+		}
+		imports = append(imports, time.Since(began).Seconds())
+	}
+	n := boardTasks
+	for b.Loop() {
+		report(b, "board: import of 10,000 tasks", median(imports), "s", atMost(2))
+		report(b, "board: next of 100,000 tasks", millis(b, 200, func() error {
+			_, ok, err := store.NextCase(ctx, nil)
+			if err == nil && !ok {
+				err = fmt.Errorf("no task is ready")
+			}
+			return err
+		}), "ms", atMost(1))
+		report(b, "board: adding one to 100,000", millis(b, 200, func() error {
+			n++
+			_, err := store.AddCases(ctx, manyDrafts(n-1, 1), board.Person, now)
+			return err
+		}), "ms", atMost(1))
+		report(b, "board: next, start and landing of one", millis(b, 200, func() error { return landNext(ctx, store, now) }), "ms", nil)
+	}
+}
+
+func landNext(ctx context.Context, store *sqlite.Store, now time.Time) error {
+	next, ok, err := store.NextCase(ctx, nil)
+	if err != nil || !ok {
+		return fmt.Errorf("no next task: %v", err)
+	}
+	for _, action := range []board.Action{board.Start, board.Land} {
+		if _, err := store.MoveCase(ctx, next.Case.ID, board.Change{Action: action, By: board.Pawl, At: now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// millis is the median of n calls in milliseconds.
+func millis(b *testing.B, n int, do func() error) float64 {
+	b.Helper()
+	times := make([]float64, n)
+	for i := range times {
+		began := time.Now()
+		if err := do(); err != nil {
+			b.Fatal(err)
+		}
+		times[i] = float64(time.Since(began).Microseconds()) / 1e3
+	}
+	return median(times)
+}

@@ -1,0 +1,238 @@
+package board
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// told is a list in short: one line a draft.
+func told(list List) string {
+	var b strings.Builder
+	for i, d := range list.Drafts {
+		c := d.Case
+		fmt.Fprintf(&b, "%d@%d", i+1, d.Line)
+		for _, f := range []struct{ name, value string }{
+			{"", string(c.Type)}, {"ref=", c.Ref}, {"", fmt.Sprintf("%q", c.Title)}, {"in=", strings.TrimPrefix(fmt.Sprint(d.In), "0")},
+			{"parent=", c.Parent}, {"needs=", strings.Join(c.Needs, "+")}, {"tags=", strings.Join(c.Tags, "+")},
+			{"p=", strings.TrimPrefix(fmt.Sprint(c.Priority), "0")}, {"", string(c.Status)}, {"accept=", strings.Join(c.Acceptance, "+")},
+			{"text=", strings.ReplaceAll(c.Description, "\n", "|")},
+		} {
+			if f.value != "" {
+				b.WriteString(" " + f.name + f.value)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestParseMarkdown(t *testing.T) {
+	t.Parallel()
+	text := `# Plan
+
+Words that belong to nothing.
+
+- [ ] Parser
+  - [ ] Tokenizer
+    ref: tok
+    tags: critical, quick-win
+    Reads the bytes.
+
+      more, indented
+
+    ` + "```" + `
+    - [ ] no case
+    ` + "```" + `
+  * [X] Grammar
+	  - plain
+1. [ ] Docs
+   needs: tok, task-007
+   priority: -2
+   acceptance: one
+   acceptance: two
+   needs that are words
+` + "```" + `
+- [ ] no case either
+` + "```" + `
+- no box
+`
+	list, err := Parse([]byte("\uFEFF" + strings.ReplaceAll(text, "\n", "\r\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `1@5 operation "Parser"
+2@6 task ref=tok "Tokenizer" in=1 tags=critical+ quick-win text=Reads the bytes.||  more, indented||` + "```|- [ ] no case|```" + `
+3@16 task "Grammar" in=1 done text=- plain
+4@18 task "Docs" needs=tok+ task-007 p=-2 accept=one+two text=needs that are words
+`
+	if got := told(list); got != want || list.Format != Markdown {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestParseLines(t *testing.T) {
+	t.Parallel()
+	list, err := Parse([]byte(`
+{"ref":"a","title":"A","description":"x","acceptance":["1","2"],"tags":["t"],"priority":3,"type":"operation"}
+
+{"title":"B","needs":"a","parent":"a","acceptance":"only"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "1@2 operation ref=a \"A\" tags=t p=3 accept=1+2 text=x\n2@4 \"B\" parent=a needs=a accept=only\n"
+	if got := told(list); got != want || list.Format != Lines {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestParseBeads(t *testing.T) {
+	t.Parallel()
+	list, err := Parse([]byte(`{"id":"bd-1","title":"Epic","issue_type":"epic","status":"open","priority":0,"created_at":"2026-01-01T00:00:00Z"}
+{"id":"bd-1.1","title":"Child","issue_type":"task","status":"in_progress","priority":2,"labels":["a b"],"acceptance_criteria":"- [ ] one\n- two","design":"D","notes":"N","description":"X","dependencies":[{"issue_id":"bd-1.1","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-1.1","depends_on_id":"bd-2","type":"blocks"},{"issue_id":"bd-1.1","depends_on_id":"bd-9","type":"related"},{"issue_id":"bd-1.1","depends_on_id":"bd-3","type":"blocks"}]}
+{"id":"bd-2","title":"Closed","status":"closed","priority":4,"close_reason":"ok"}
+{"id":"bd-3","title":"Gone","status":"tombstone"}
+{"id":"bd-4","title":"Mail","status":"open","issue_type":"message"}
+{"id":"bd-5","title":"Stuck","status":"blocked","acceptance_criteria":"all\nof it"}
+{"id":"bd-6","title":"Later","status":"deferred","some_new_field":{"x":1}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `1@1 operation ref=bd-1 "Epic" p=2
+2@2 task ref=bd-1.1 "Child" parent=bd-1 needs=bd-2 tags=a-b accept=one+two text=X||Design:||D||Notes:||N
+3@3 task ref=bd-2 "Closed" p=-2 done
+4@6 task ref=bd-5 "Stuck" blocked accept=all
+of it
+5@7 task ref=bd-6 "Later" deferred
+`
+	if got := told(list); got != want || list.Format != Beads {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if notes := []string{"1 left out: deleted", "1 left out: no work (message)"}; !slices.Equal(list.Notes, notes) {
+		t.Errorf("notes %q", list.Notes)
+	}
+}
+
+// What cannot be understood is said with its line.
+func TestParseTrouble(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                "the list is empty",
+		" \n\t\n":                         "the list is empty",
+		"some words\n":                    "no tasks are in it",
+		"- no box\n":                      "no tasks are in it",
+		"a\nb\xff\n":                      "line 2: the text is not UTF-8",
+		"[{\"title\":\"x\"}]":             "this is a JSON list",
+		"{\"title\":\"x\"}\n{bad\n":       "line 2: no JSON object",
+		"{\"title\":\"x\"}\n[1]\n":        "line 2: no JSON object",
+		"{\"titel\":\"x\"}\n":             `line 1: unknown field "titel"`,
+		"{\"title\":1}\n":                 "line 1: number into Go",
+		"{\"title\":\"x\",\"needs\":{}}":  "line 1: write a text or a list of texts",
+		"{\"id\":\"b\"}\n{\"ref\":\"r\"}": "line 2: an object of another kind",
+		"{\"id\":\"\"}":                   "line 1: the issue has no id",
+		"- [ ] a\n  priority: high\n":     `line 2: the priority "high" is no whole number`,
+	} {
+		_, err := Parse([]byte(text))
+		var problems *ProblemsError
+		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	_, err := Parse([]byte(strings.Repeat("{bad\n", 1000)))
+	if got := strings.Split(err.Error(), "\n"); len(got) != maxProblems+1 || got[maxProblems] != "and 980 more" {
+		t.Errorf("a thousand problems are told in %d lines: %s", len(got), got[len(got)-1])
+	}
+}
+
+// empty is a board with nothing on it.
+func empty() Known {
+	var last int64
+	return Known{
+		Find:    func(string) (Case, bool, error) { return Case{}, false, nil },
+		Waits:   func(string) ([]string, error) { return nil, nil },
+		Awaited: func(string) (bool, error) { return false, nil },
+		NewID:   func(t Type) (string, error) { last++; return ID(t, last), nil },
+	}
+}
+
+func TestResolveTrouble(t *testing.T) {
+	t.Parallel()
+	deep := ""
+	for i := range MaxDepth + 2 {
+		deep += strings.Repeat("  ", i) + "- [ ] x\n"
+	}
+	for text, want := range map[string]string{
+		`{"ref":"a","title":"x"}` + "\n" + `{"ref":"a","title":"y"}`:                          `line 2: the ref "a" is there already, in line 1`,
+		`{"ref":"a","title":"x","needs":"b"}`:                                                 `line 1: it needs "b", which is neither in the list nor on the board`,
+		`{"title":"x","parent":"b"}`:                                                          `line 1: the parent "b" is neither`,
+		`{"ref":"a","title":"x","type":"task"}` + "\n" + `{"title":"y","parent":"a"}`:         "line 2: the parent a is a task",
+		`{"ref":"a","title":"x","needs":"a"}`:                                                 "line 1: a would wait for itself",
+		`{"ref":"a","title":"x","needs":"b"}` + "\n" + `{"ref":"b","title":"y","needs":"a"}`:  "a → b → a",
+		`{"ref":"o","title":"x"}` + "\n" + `{"ref":"c","title":"y","parent":"o","needs":"o"}`: "o → c → o",
+		`{"ref":"o","title":"x","parent":"o"}`:                                                "it is nested in itself",
+		`{"title":"x","status":"active"}`:                                                     "a new case cannot be active",
+		`{"title":"x","type":"epic"}`:                                                         `the type "epic" is unknown`,
+		`{"title":""}`:                                                                        "the title is empty",
+		"- [ ] " + strings.Repeat("x", 1<<20):                                                 "the title has 1048576 bytes",
+		deep:                                                                                  "nested in itself, or in more than 16",
+	} {
+		list, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		added, err := Resolve(list.Drafts, empty())
+		var problems *ProblemsError
+		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) || added.Cases != nil {
+			t.Errorf("%q: %v, want %q", short(text), err, want)
+		}
+	}
+}
+
+// Whatever is in a file: nothing panics, and what is accepted is sound.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("- [ ] a\n  - [x] b\n    needs: c\n"))
+	f.Add([]byte(`{"ref":"a","title":"x","needs":["b"]}` + "\n" + `{"ref":"b","title":"y","parent":"a"}`))
+	f.Add([]byte(`{"id":"a","title":"x","dependencies":[{"depends_on_id":"a","type":"blocks"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := Parse(text)
+		if err != nil {
+			return
+		}
+		added, err := Resolve(list.Drafts, empty())
+		if err != nil {
+			return
+		}
+		if len(added.Cases) != len(list.Drafts) {
+			t.Fatalf("%d cases of %d drafts", len(added.Cases), len(list.Drafts))
+		}
+		by := map[string]Case{}
+		for _, c := range added.Cases {
+			by[c.ID] = c
+		}
+		for _, c := range added.Cases {
+			if wrong := Check(c); len(wrong) > 0 {
+				t.Fatalf("%+v: %q", c, wrong)
+			}
+			if c.Parent != "" && by[c.Parent].Type != Operation {
+				t.Fatalf("%s is in %q", c.ID, c.Parent)
+			}
+			unmet := 0
+			for _, n := range c.Needs {
+				need, ok := by[n]
+				if !ok {
+					t.Fatalf("%s needs %s, which is nothing", c.ID, n)
+				}
+				if need.Status != Done {
+					unmet++
+				}
+			}
+			if unmet != c.Unmet {
+				t.Fatalf("%s has %d unmet needs, and says %d", c.ID, unmet, c.Unmet)
+			}
+		}
+	})
+}

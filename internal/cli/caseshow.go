@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func (a *app) caseShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Show a case: what it says, what it waits for, its history",
+		Args: exactlyOne("the id of a case"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := caseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error { return a.showCase(cmd.Context(), store, id) })
+		},
+	}
+}
+
+// shownCase is `case show --json`.
+type shownCase struct {
+	caseDocument
+	Dependents []string      `json:"dependents"`
+	History    []board.Entry `json:"history"`
+}
+
+func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) error {
+	history, err := store.CaseHistory(ctx, id)
+	if err != nil {
+		return err
+	}
+	c, err := store.Case(ctx, id)
+	if n := len(history); errors.Is(err, sqlite.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
+		last := history[n-1]
+		return usage("%s was removed on %s: %s", id, minute(last.At), clean(last.Why, 200)).hint("List the board: pawl case list --all")
+	}
+	if err != nil {
+		return err
+	}
+	dependents, err := store.Dependents(ctx, id)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		d := shownCase{caseJSON(&c), append([]string{}, dependents...), history}
+		text, err := json.MarshalIndent(d, "", "  ")
+		if err != nil {
+			return err
+		}
+		a.result("%s\n", text)
+		return nil
+	}
+	needs := make([]string, len(c.Needs))
+	for i, need := range c.Needs {
+		n, err := store.Case(ctx, need)
+		if err != nil {
+			return err
+		}
+		needs[i] = fmt.Sprintf("%s (%s)", need, n.Status)
+	}
+	a.printCase(&c, needs, dependents)
+	a.printHistory(history)
+	return nil
+}
+
+func (a *app) printCase(c *board.Case, needs, dependents []string) {
+	a.result("%s  %s\n", c.ID, clean(c.Title, board.MaxTitle))
+	a.result("  status      %s", state(c))
+	if c.Why != "" {
+		a.result(" (%s)", clean(c.Why, 300))
+	}
+	a.result("\n")
+	row := func(name, value string) {
+		if value != "" {
+			a.result("  %-10s  %s\n", name, value)
+		}
+	}
+	if c.Status == board.Pending && c.Type == board.Task {
+		row("waits", c.NotReady())
+	}
+	if c.Type == board.Operation {
+		row("holds", fmt.Sprintf("%s, %d done", count(c.Children, "case"), c.ChildrenDone))
+	} else {
+		score, parts := board.Score(c)
+		row("score", fmt.Sprintf("%d%s", score, board.Because(parts)))
+	}
+	row("priority", fmt.Sprint(c.Priority))
+	row("parent", c.Parent)
+	row("needs", someOf(needs))
+	row("needed by", someOf(dependents))
+	row("tags", clean(strings.Join(c.Tags, ", "), 1000))
+	row("ref", clean(c.Ref, board.MaxRef))
+	if c.Retries > 0 {
+		row("retries", fmt.Sprint(c.Retries))
+	}
+	row("added", minute(c.CreatedAt))
+	if c.Description != "" {
+		a.result("\n%s\n", indent(cleanText(c.Description)))
+	}
+	if len(c.Acceptance) > 0 {
+		a.result("\n  Done when\n")
+	}
+	for _, item := range c.Acceptance {
+		a.result("  - %s\n", clean(item, 2000))
+	}
+}
+
+// someOf lists ids, of many the first.
+func someOf(ids []string) string {
+	const most = 8
+	if len(ids) <= most {
+		return strings.Join(ids, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
+}
+
+// cleanText is a text of several lines that cannot harm a terminal; blanks at
+// the start of lines stay.
+func cleanText(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		rest := strings.TrimLeft(l, " \t")
+		lines[i] = strings.ReplaceAll(l[:len(l)-len(rest)], "\t", "    ") + clean(rest, 4000)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
+}
+
+func (a *app) printHistory(history []board.Entry) {
+	a.result("\n  History\n")
+	for _, e := range history {
+		what := string(e.Action)
+		if e.To != "" && e.To != e.From {
+			what += " → " + string(e.To)
+		}
+		a.result("  %s  %-18s  %-6s  %s\n", minute(e.At), what, e.By, clean(e.Why, 300))
+	}
+}
