@@ -51,8 +51,9 @@ var rooms = map[string]room{
 
 	// doing
 	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"agent", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"engine":         {Doing, []string{"account", "agent", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow":       {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "a workflow file: parse, plan, run its steps"},
+	"account":        {Doing, []string{"process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: fields that may be missing or odd"},
 	"agent/reading":  {Testing, nil, "plays streams to parsers in tests"},

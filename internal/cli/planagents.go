@@ -61,6 +61,7 @@ func (pl planner) fromCommand() (engine.Agent, error) {
 		return engine.Agent{}, usage("--agent-cmd: %v", err)
 	}
 	own := engine.Agent{Adapter: adapter}
+	own.Account = pl.account(name, argv, own)
 	return own, pl.installed(name, own)
 }
 
@@ -89,6 +90,7 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 		ag.Env = append(ag.Env, k+"="+v)
 	}
 	sort.Strings(ag.Env)
+	ag.Account = pl.account(name, own.Command, ag)
 	if own.IdleTimeout != nil {
 		ag.Idle = own.IdleTimeout.Std()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -338,6 +339,7 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
 		Plan: s.plan, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
+		Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
 	})
 	s.screen.done()
 	sent()

@@ -44,6 +44,19 @@ func FindRoot(dir string) (string, error) {
 // of K=V. Without both variables it is below the system's temporary folder.
 // The folder is not made.
 func StateDir(root string, env []string) string {
+	name := filepath.Base(root)
+	if name == string(filepath.Separator) || name == "." {
+		name = "root"
+	}
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(stateBase(env), name+"-"+hex.EncodeToString(sum[:4]))
+}
+
+// LimitsDir is the folder in which all repositories of a user share what is
+// known of providers' limits. Its name is no root's: those end in a hash.
+func LimitsDir(env []string) string { return filepath.Join(stateBase(env), "limits") }
+
+func stateBase(env []string) string {
 	vars := variables(env)
 	base := filepath.Join(os.TempDir(), "pawl-state")
 	switch {
@@ -52,12 +65,7 @@ func StateDir(root string, env []string) string {
 	case filepath.IsAbs(vars["HOME"]):
 		base = filepath.Join(vars["HOME"], ".local", "state")
 	}
-	name := filepath.Base(root)
-	if name == string(filepath.Separator) || name == "." {
-		name = "root"
-	}
-	sum := sha256.Sum256([]byte(root))
-	return filepath.Join(base, "pawl", name+"-"+hex.EncodeToString(sum[:4]))
+	return filepath.Join(base, "pawl")
 }
 
 // userFile is the user-wide file; "" if the environment names no place for it.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -31,6 +32,9 @@ type Options struct {
 	Store *sqlite.Store
 	// Tree is nil outside of git: no snapshots.
 	Tree *workspace.Checkout
+	// Accounts is where limits of providers are shared with other runs; nil
+	// shares none.
+	Accounts *account.Shelf
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)
@@ -67,6 +71,7 @@ type Driver struct {
 	copied   *workspace.Copy     // what the run works on, if it is a copy
 	original *workspace.Checkout // then: the user's own
 
+	probe   probe           // of who carries out the command
 	trees   trees           // of who carries out the command
 	missing bool            // likewise: the run's folder was gone when the run was taken up
 	elapsed []time.Duration // of each iteration, for the state file
@@ -273,19 +278,10 @@ func (d *Driver) perform(ctx, hard context.Context, s loop.State) done {
 	return d.iterate(ctx, hard, s)
 }
 
-func (d *Driver) wait(ctx context.Context, c loop.Command) loop.Event {
-	timer := time.NewTimer(time.Until(c.Until))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return d.event(loop.Event{Kind: loop.WaitOver, For: c.Seq})
-}
-
-// event gives e its time and seed.
+// event gives e its time, its seed and what is known of providers' limits.
 func (d *Driver) event(e loop.Event) loop.Event {
 	e.At, e.Seed = time.Now(), rand.Uint64()
+	e.Limited = d.limited(e.At)
 	return e
 }
 
@@ -310,6 +306,7 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 		e.Record = record
 	}
 	d.become(after)
+	d.report(ctx, e, c)
 	d.credits = c.Learned
 	d.store(ctx, d.journalled(e, c, record), record, nil)
 	if d.lost != nil {
@@ -349,6 +346,7 @@ func rest(s loop.Status) (kind string, over bool) {
 // finish stores how the run came to rest and gives it up.
 func (d *Driver) finish(ctx context.Context) error {
 	d.harvest(ctx)
+	d.giveUp(ctx)
 	d.lookAtRest(ctx)
 	now := time.Now()
 	kind, over := rest(d.state.Status)

@@ -29,6 +29,9 @@ func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
 	if begun || d.missing {
 		return d.takenUp(ctx, hard, s, p, b, begun)
 	}
+	if !d.enter(ctx, c) {
+		return d.barred(c)
+	}
 	b, err := d.begin(ctx, s, p)
 	if unwritable(err) && d.moveRunDir(err) == nil {
 		p = d.place(c.Iteration, c.Attempt)
@@ -37,7 +40,7 @@ func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
 	if err != nil {
 		return d.over(c, d.cannotStart(c, err))
 	}
-	res, err := d.runJob(ctx, b.Job, d.agentEvent)
+	res, err := d.runJob(ctx, b.Job, func(e agent.Event) { d.watchAlive(ctx, e); d.agentEvent(e) })
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
 		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}

@@ -64,6 +64,9 @@ type Agent struct {
 	Command []string
 	Env     []string
 	Model   string
+	// Account names whose limits the program shares with that of other runs; ""
+	// shares none.
+	Account string
 	Isolate bool
 	// Endpoints is what the program may reach at the level paranoid, in the
 	// words of egress.ParseEndpoint.

@@ -39,6 +39,8 @@ func (d *Driver) review(ctx, hard context.Context, s loop.State) done {
 	case known && !d.missing:
 		d.knowBase(b)
 		res, _, err = d.adopt(ctx, b)
+	case !d.enter(ctx, c):
+		return d.barred(c)
 	default:
 		d.missing = false
 		b, err = d.beginReview(ctx, s, p)
@@ -47,7 +49,7 @@ func (d *Driver) review(ctx, hard context.Context, s loop.State) done {
 			b, err = d.beginReview(ctx, s, p)
 		}
 		if err == nil {
-			res, err = d.runJob(ctx, b.Job, d.agentEvent)
+			res, err = d.runJob(ctx, b.Job, func(e agent.Event) { d.watchAlive(ctx, e); d.agentEvent(e) })
 		}
 	}
 	if errors.Is(err, supervisor.ErrTaken) {

@@ -152,6 +152,9 @@ func (d *Driver) row(at time.Time) sqlite.Run {
 		if len(d.plan.Gates) == 0 {
 			why = "No verification configured"
 		}
+		if c := s.Command; c.Kind == loop.Wait {
+			why = "until " + untilText(c.Until, at) + " (" + c.Why + ")"
+		}
 	}
 	return sqlite.Run{
 		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Status: string(s.Status), Why: why,
@@ -159,4 +162,13 @@ func (d *Driver) row(at time.Time) sqlite.Run {
 		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
 		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,
 	}
+}
+
+// untilText is a time of day, with its date when that is another day's.
+func untilText(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		return t.Format("2006-01-02 15:04")
+	}
+	return t.Format("15:04")
 }

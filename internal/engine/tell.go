@@ -112,6 +112,8 @@ func (d *Driver) journalled(e loop.Event, c loop.Command, record *loop.Record) j
 		}
 	case loop.WaitOver:
 		kind, data = journal.WaitOver, journal.Wait{}
+	case loop.Barred:
+		kind, data = journal.WaitStarted, journal.Wait{Until: c.Until, Why: c.Why}
 	case loop.Answered:
 		kind, data = journal.Answered, journal.Answer{Text: e.Text, Choice: e.Choice, Option: d.option}
 	case loop.PauseAsked:

@@ -58,7 +58,7 @@ func (s *State) choose(r *Record) (why string, rewind int) {
 // a quota of the provider that nobody knows to come back.
 func (s *State) elsewhere(f *failure.Analysis) bool {
 	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider &&
-		s.Policy.Strategy == "" && s.Fallback < len(s.Policy.Fallback)
+		(s.Policy.Strategy == "" || strategy.At(s.Policy.Strategy, s.Policy.Strategies).Fallback) && s.Fallback < len(s.Policy.Fallback)
 }
 
 const maxUsed = 100
@@ -95,7 +95,7 @@ func (s *State) canRewind(r *Record) bool {
 func (s *State) adopt(name string) {
 	s.Strategy = name
 	if n := len(s.Policy.Fallback); n > 0 && strategy.At(name, s.Policy.Strategies).Fallback {
-		s.Fallback = (s.Fallback + 1) % (n + 1)
+		s.Fallback, s.Left = (s.Fallback+1)%(n+1), nil
 	}
 }
 

@@ -26,6 +26,7 @@ func (s *State) decide(e *Event) {
 	if r.Outcome != Waited {
 		s.Iteration++
 		s.Waits, s.Attempts = 0, 0
+		s.worked(r.Agent)
 	} else {
 		s.Attempts++
 	}

@@ -18,6 +18,7 @@ const (
 	PauseAsked     EventKind = "pause asked"
 	StopAsked      EventKind = "stop asked" // Cause
 	Resumed        EventKind = "resumed"    // Policy: limits as they are now
+	Barred         EventKind = "barred"     // For, Limited: the command was not begun
 	Reviewed       EventKind = "reviewed"   // For, Review of one try
 	Recovered      EventKind = "recovered"  // For, Record of what is known: the iteration in flight was lost
 )
@@ -37,6 +38,9 @@ type Event struct {
 	// the text alone is the answer.
 	Choice int   `json:"choice,omitempty"`
 	Cause  Cause `json:"cause,omitempty"`
+	// Limited are the limits of the providers of the run's agents that are known,
+	// one an agent at most, whoever met them; those that are just over, too.
+	Limited []Limited `json:"limited,omitempty"`
 	// Learned is what the runs before learned of strategies.
 	Learned []strategy.Tally `json:"learned,omitempty"`
 }
@@ -78,6 +82,8 @@ type Command struct {
 	Parallelism int `json:"parallelism,omitempty"`
 
 	Until time.Time `json:"until,omitzero"`
+	// Insist starts the agent although a limit of its provider is known.
+	Insist bool `json:"insist,omitempty"`
 
 	Status   Status    `json:"status,omitempty"`
 	Guard    string    `json:"guard,omitempty"`   // the guard that ended the run

@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/signal"
-	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // This file is the review of green work. The rules are:
@@ -170,28 +169,28 @@ func (s *State) silentReview(e *Event, v *Review) {
 // answers one of the author's, but no other program takes the review over.
 func (s *State) waitForReview(e *Event, v *Review) {
 	s.Waits++
-	r := &Record{Agent: v.Agent, Failure: v.Failure}
 	if s.PauseAsked {
 		s.finish(&Command{Status: Paused, Why: "paused while the review waits"})
 		return
 	}
+	l := s.met(e, &Record{Agent: v.Agent, Failure: v.Failure})
+	s.holdReview(e, &l)
+}
+
+// holdReview lets a review wait for the end of a limit.
+func (s *State) holdReview(e *Event, l *Limited) {
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
-		s.askReview(fmt.Sprintf("there is no review: %s, and %d waits in a row did not help", waitReason(r), s.Policy.MaxWaits))
+		s.askReview(fmt.Sprintf("there is no review: %s, and %d waits in a row did not help", l.reason(), s.Policy.MaxWaits))
 		return
 	}
-	until := v.Failure.WaitUntil
-	if s.Policy.MaxWait > 0 && until.Sub(e.At) > s.Policy.MaxWait {
-		s.askReview(fmt.Sprintf("there is no review: %s until %s, which is longer than max_wait (%s)",
-			waitReason(r), until.Format("2006-01-02 15:04"), Duration(s.Policy.MaxWait)))
+	if s.Policy.MaxWait > 0 && l.Until.Sub(e.At) > s.Policy.MaxWait {
+		s.askReview("there is no review: " + s.tooLong(l))
 		return
-	}
-	if !until.After(e.At) {
-		until = e.At.Add(backoff(strategy.Exponential, s.Waits, e.Seed))
 	}
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, until.Sub(e.At)), Why: waitReason(r) + ", which reviews", Iteration: c.Iteration, Attempt: c.Attempt,
+		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.reason() + ", which reviews", Iteration: c.Iteration, Attempt: c.Attempt,
 		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
 	})
 }

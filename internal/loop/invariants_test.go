@@ -43,7 +43,11 @@ func FuzzStep(f *testing.F) {
 		w := &world{t: t, at: time.Unix(1_700_000_000, 0).UTC()}
 		w.step(loop.Event{Kind: loop.Started, Policy: &p})
 		for _, b := range script {
-			w.step(w.event(b, p))
+			e := w.event(b, p)
+			if b&16 != 0 {
+				e.Limited = w.limited(b)
+			}
+			w.step(e)
 		}
 	})
 }
@@ -100,6 +104,10 @@ func (w *world) event(b byte, p loop.Policy) loop.Event {
 		return loop.Event{Kind: loop.Answered, Text: answers[(b>>4+b&1)&3]}
 	case 11, 12:
 		return loop.Event{Kind: loop.Resumed, Policy: &p}
+	case 14:
+		if w.s.Status == loop.Running {
+			return loop.Event{Kind: loop.Barred, For: w.s.Command.Seq}
+		}
 	case 13:
 		return loop.Event{Kind: loop.Recovered, For: w.s.Command.Seq, Record: w.record(b, loop.Exit{Code: -1, Ended: loop.EndedLost})}
 	}
@@ -111,6 +119,21 @@ func (w *world) event(b byte, p loop.Policy) loop.Event {
 		return loop.Event{Kind: loop.Reviewed, For: w.s.Command.Seq, Review: w.review(b)}
 	}
 	return loop.Event{Kind: loop.IterationEnded, For: w.s.Command.Seq, Record: w.record(b, loop.Exit{Code: int(b & 1)})}
+}
+
+// limited is what another run may have met.
+func (w *world) limited(b byte) []loop.Limited {
+	classes := []failure.Class{failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable}
+	one := loop.Limited{Agent: "claude", Class: classes[int(b)%3], Until: w.at.Add(time.Duration(b&15-2) * time.Second), Named: b&32 != 0, Times: int(b & 7), Run: "other"}
+	if b&64 != 0 {
+		one.Probe = "other"
+	}
+	if b&128 == 0 {
+		return []loop.Limited{one}
+	}
+	two := one
+	two.Agent, two.Until = "codex", w.at.Add(time.Hour)
+	return []loop.Limited{two, one}
 }
 
 func (w *world) review(b byte) *loop.Review {

@@ -139,6 +139,9 @@ type State struct {
 	Strategy string         `json:"strategy"`
 	Used     []strategy.Use `json:"used,omitempty"`     // each once
 	Fallback int            `json:"fallback,omitempty"` // which of Policy.Fallback works, 1-based; 0: Policy.Agent
+	// Left are the agents that limits of their providers made the run leave; the
+	// first is the one to go back to.
+	Left []Left `json:"left,omitempty"`
 	// Trial is the use of a strategy that the iteration under way will judge.
 	Trial Trial `json:"trial,omitzero"`
 	// Passing counts failed iterations in a row that were transient.

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ func Step(s State, e Event) (State, Command) {
 	if s.Seq == before {
 		return s, Command{}
 	}
+	s.share(&e)
 	return s, s.Command
 }
 
@@ -33,6 +35,8 @@ func (s *State) take(e *Event) {
 		s.reviewed(e)
 	case WaitOver:
 		s.waitOver(e)
+	case Barred:
+		s.barred(e)
 	case Answered:
 		s.answered(e)
 	case Resumed:
@@ -268,6 +272,9 @@ func (s *State) raise(p *Policy) {
 	if p.MaxIterations != s.Policy.MaxIterations {
 		s.Limit = p.MaxIterations
 	}
+	if !slices.Equal(p.Fallback, s.Policy.Fallback) {
+		s.Left = nil // they are known by their place
+	}
 	s.Policy = *p
 	if s.Limit > 0 {
 		s.Limit = max(s.Limit, s.Iteration)
@@ -313,10 +320,7 @@ func (s *State) agent() string {
 	case st.Stronger && s.Policy.Stronger != "":
 		return s.Policy.Stronger
 	}
-	if s.Fallback > 0 && s.Fallback <= len(s.Policy.Fallback) {
-		return s.Policy.Fallback[s.Fallback-1]
-	}
-	return s.Policy.Agent
+	return s.Policy.at(s.Fallback)
 }
 
 // bounds are the limits of one iteration: its own, and what is left of the run's.

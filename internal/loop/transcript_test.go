@@ -31,7 +31,8 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 //	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
 //	    … [review=approve|reject:why|pending:why] [expected=V received=V]
 //	review approve|reject:why|silent [failed=CLASS] [resets=D] [ended=E] [usd=C] [after=D]
-//	wait-over · answer TEXT · choose N [TEXT] · pause · stop [CAUSE] · resume [max=N] [cost=USD] · lost · again (the last event once more)
+//	wait-over · answer TEXT · choose N [TEXT] · pause · stop [CAUSE] · resume [max=N] [cost=USD] · lost · again (the last event once more) · barred
+//	… limited=AGENT/CLASS/FOR[/RUN[/PROBE]],…: what is known of limits when the event comes
 //
 // A gate with "?" is optional. Times pass with after=D (default 10s an iteration).
 func TestTranscripts(t *testing.T) {
@@ -111,6 +112,9 @@ func (p *player) event(line string) string {
 		p.t.Fatalf("unknown event %q", line)
 	}
 	e.At = p.at
+	if words[0] != "again" {
+		e.Limited = p.limited(args["limited"])
+	}
 	before := p.s
 	kept, _ := json.Marshal(before)
 	after, c := loop.Step(before, e)
@@ -145,8 +149,11 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 			p.at = p.s.Command.Until
 		}
 		return loop.Event{Kind: loop.WaitOver, For: p.s.Command.Seq}, true
+	case "barred":
+		return loop.Event{Kind: loop.Barred, For: p.s.Command.Seq}, true
 	case "answer":
-		return loop.Event{Kind: loop.Answered, Text: strings.TrimPrefix(line, "answer ")}, true
+		answer, _, _ := strings.Cut(line, " limited=")
+		return loop.Event{Kind: loop.Answered, Text: strings.TrimPrefix(answer, "answer ")}, true
 	case "choose":
 		n, text, _ := strings.Cut(strings.TrimPrefix(line, "choose "), " ")
 		choice, err := strconv.Atoi(n)
@@ -169,6 +176,25 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 		return p.last, true
 	}
 	return loop.Event{}, false
+}
+
+// limited reads AGENT/CLASS/FOR[/RUN[/PROBE]], several with commas. A limit is
+// named unless FOR starts with "~"; a negative one is over.
+func (p *player) limited(text string) []loop.Limited {
+	var list []loop.Limited
+	for one := range strings.SplitSeq(text, ",") {
+		w := append(strings.Split(one, "/"), "", "")
+		if len(w) < 5 {
+			continue
+		}
+		span, unnamed := strings.CutPrefix(w[2], "~")
+		d, err := time.ParseDuration(span)
+		if err != nil {
+			p.t.Fatalf("%s: %v", one, err)
+		}
+		list = append(list, loop.Limited{Agent: w[0], Class: failure.Class(w[1]), Until: p.at.Add(d), Named: !unnamed, Times: 1, Run: w[3], Probe: w[4]})
+	}
+	return list
 }
 
 func defaults(k loop.Kind) loop.Policy {
@@ -456,6 +482,9 @@ func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) st
 			fmt.Fprintf(&b, " attempt %d", c.Attempt)
 		}
 		fmt.Fprintf(&b, " (%s, %s)", c.Agent, c.Strategy)
+		if c.Insist {
+			b.WriteString(" whatever is known of its limit")
+		}
 		if c.Rewind != 0 {
 			fmt.Fprintf(&b, " rewind to snapshot %d", c.Rewind)
 		}

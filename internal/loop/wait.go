@@ -1,11 +1,8 @@
 package loop
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/control"
-	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -15,59 +12,30 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// wait answers a limit of the model provider: wait until the named time, else
-// back off; a named time over max_wait takes the next fallback agent at once,
-// or asks. Waits in a row that nobody named take the next agent too, and where
-// there is none too many of them ask.
+// wait answers a limit of the model provider that the run met: wait until the
+// named time, else back off; see [State.limit] for when the next agent takes over.
 func (s *State) wait(e *Event, r *Record) {
 	s.Waits++
 	if s.PauseAsked {
 		s.finish(&Command{Status: Paused, Why: "paused at the end of the attempt"})
 		return
 	}
-	until := r.Failure.WaitUntil
-	tooMany := s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits
-	if s.moveOn(r, until.After(e.At), tooMany) {
-		return
-	}
-	if tooMany {
-		why := fmt.Sprintf("%s, and %d waits in a row did not help", waitReason(r), s.Policy.MaxWaits)
-		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
-		return
-	}
-	if until.Sub(e.At) > s.Policy.MaxWait && s.Policy.MaxWait > 0 {
-		s.longWait(r, until)
-		return
-	}
-	if !until.After(e.At) {
-		until = e.At.Add(backoff(strategy.Exponential, s.Waits, e.Seed))
-	}
-	s.Status = Waiting
-	c := &s.Command
-	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, until.Sub(e.At)), Why: waitReason(r), Iteration: c.Iteration, Attempt: c.Attempt,
-		Feedback: c.Feedback, Agent: c.Agent, Strategy: c.Strategy, SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
-	})
+	l := s.met(e, r)
+	s.limit(e, &l)
 }
 
-// moveOn leaves the provider for the next agent of agents.fallback when waiting
-// did not help, and reports whether it did.
-func (s *State) moveOn(r *Record, named, tooMany bool) bool {
-	p := &s.Policy
-	if p.Strategy != "" || s.Fallback >= len(p.Fallback) {
-		return false
+// met is the limit that an attempt met. How long one is waited for of which
+// nobody said when it is over depends on how often all runs met it in a row.
+func (s *State) met(e *Event, r *Record) Limited {
+	l := Limited{Agent: r.Agent, Class: r.Failure.Class, Until: r.Failure.WaitUntil, Times: s.Waits}
+	if known, ok := e.known(r.Agent); ok {
+		l.Times = max(l.Times, known.Times+1)
 	}
-	if !tooMany && (named || s.Waits < strategy.Patience(p.Mode, r.Failure.Class, s.Learned)) {
-		return false
+	l.Named = l.Until.After(e.At)
+	if !l.Named {
+		l.Until = e.At.Add(backoff(strategy.Exponential, l.Times, e.Seed))
 	}
-	why := fmt.Sprintf("%s, and %d wait(s) in a row did not help", waitReason(r), s.Waits-1)
-	if s.Waits == 1 {
-		why = waitReason(r) + ", and the next agent was right before"
-	}
-	s.Waits = 0
-	s.Trial = Trial{Use: strategy.Use{Class: r.Failure.Class, Strategy: strategy.FallbackProviders}, Transient: true}
-	s.nextAgent(why)
-	return true
+	return l
 }
 
 // until is the end of a wait of d, at the latest the end of the run's time.
@@ -75,34 +43,14 @@ func (s *State) until(e *Event, d time.Duration) time.Time {
 	return e.At.Add(least(d, remaining(s.Policy.Timeout, s.Spent.Wall)))
 }
 
-func (s *State) longWait(r *Record, until time.Time) {
-	why := fmt.Sprintf("%s until %s, which is longer than max_wait (%s)", waitReason(r), until.Format("2006-01-02 15:04"), Duration(s.Policy.MaxWait))
-	if s.Fallback >= len(s.Policy.Fallback) {
-		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
-		return
-	}
-	s.nextAgent(why)
-}
-
-// nextAgent gives the iteration that was cut off to the next fallback agent.
+// nextAgent gives the iteration to the agent whose turn it is now.
 func (s *State) nextAgent(why string) {
-	s.Fallback++
 	c := &s.Command
 	s.issue(&Command{
 		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
 		StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback, Limits: s.bounds(),
 		SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 	})
-}
-
-func waitReason(r *Record) string {
-	switch r.Failure.Class {
-	case failure.QuotaExhausted:
-		return "usage limit of " + r.Agent
-	case failure.RateLimit:
-		return "rate limit of " + r.Agent
-	}
-	return "outage of " + r.Agent + "'s provider"
 }
 
 // backoff is the n-th wait, from one second to five minutes; the seed shortens
