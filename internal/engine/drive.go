@@ -71,10 +71,11 @@ type Driver struct {
 	copied   *workspace.Copy     // what the run works on, if it is a copy
 	original *workspace.Checkout // then: the user's own
 
-	probe   probe           // of who carries out the command
-	trees   trees           // of who carries out the command
-	missing bool            // likewise: the run's folder was gone when the run was taken up
-	elapsed []time.Duration // of each iteration, for the state file
+	known   map[string]account.Limit // by agent, as the kernel heard of them last; of who carries out the command
+	probe   probe                    // likewise
+	trees   trees                    // likewise
+	missing bool                     // likewise: the run's folder was gone when the run was taken up
+	elapsed []time.Duration          // of each iteration, for the state file
 
 	unsaved []unsaved
 	checks  chan chan struct{} // asks listenTo to read the control rows now

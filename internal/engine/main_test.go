@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
@@ -72,6 +73,7 @@ type order struct {
 	Protect         gate.Protect
 	Lease           int64 // milliseconds
 	Flags           json.RawMessage
+	Accounts        string // the folder of shared limits
 	// Hold is a line of the output. Pawl prints it and stops right there, for ever.
 	Hold string
 }
@@ -84,7 +86,7 @@ func (o order) plan() Plan {
 	p.Prompt.Procedure, p.Prompt.Budget = "build", 100000
 	p.Review.Fragment.Name, p.Review.Fragment.Text, p.Review.Purpose = "review.md", "Look at it, {{.Agent}}.", "Make it work"
 	for name, file := range o.Scenarios {
-		p.Agents[name] = Agent{Adapter: script.Adapter{Executable: os.Executable}, Command: []string{file}}
+		p.Agents[name] = Agent{Adapter: script.Adapter{Executable: os.Executable}, Command: []string{file}, Account: name}
 	}
 	return p
 }
@@ -96,6 +98,9 @@ func (o order) options(ctx context.Context) (Options, error) {
 		return Options{}, err
 	}
 	opts := Options{Plan: o.plan(), StateDir: o.State, Store: store}
+	if o.Accounts != "" {
+		opts.Accounts = account.NewShelf(o.Accounts)
+	}
 	if !o.NoGit {
 		opts.Tree, err = workspace.Open(ctx, o.Root, workspace.Options{StateDir: o.State})
 		if err == nil {
@@ -156,6 +161,8 @@ func noticeLine(n Notice) string {
 		line += fmt.Sprintf(" %d.%d %s %s", n.Record.Number, n.Record.Attempt, n.Record.Outcome, n.Record.Exit.Ended)
 	case AgentEvent:
 		line += " " + string(n.Event.Kind) + " " + n.Event.Text
+	case WaitStarted:
+		line += " " + n.Command.Why
 	case ReviewStarted:
 		line += fmt.Sprintf(" %d %s %d", n.Command.Iteration, n.Command.Agent, n.Command.Review)
 	case ReviewEnded:

@@ -33,11 +33,13 @@ func (d *Driver) limited(now time.Time) []loop.Limited {
 		return nil
 	}
 	var list []loop.Limited
+	d.known = map[string]account.Limit{}
 	for name, a := range d.plan.Agents {
 		l, ok := d.o.Accounts.Look(a.Account, now)
 		if !ok {
 			continue
 		}
+		d.known[name] = l
 		one := loop.Limited{Agent: name, Class: l.Class, Until: l.Until, Named: l.Named, Times: l.Times}
 		if l.Run != d.id {
 			one.Run = l.Run
@@ -89,7 +91,11 @@ func (d *Driver) wait(ctx context.Context, c loop.Command) loop.Event {
 	timer := time.NewTimer(time.Until(c.Until))
 	defer timer.Stop()
 	key := d.account(c.Agent)
-	began, shared := d.o.Accounts.Look(key, time.Now())
+	// What the kernel saw, not what is there by now, is what a change is told from.
+	began, shared := d.known[c.Agent]
+	if !shared {
+		began, shared = d.o.Accounts.Look(key, time.Now())
+	}
 	var look <-chan time.Time
 	if shared {
 		tick := time.NewTicker(lookEvery)
@@ -138,7 +144,13 @@ func (d *Driver) report(ctx context.Context, e loop.Event, c loop.Command) {
 		return
 	}
 	key := d.account(name)
-	defer func() { d.probe = probe{} }()
+	defer func() {
+		d.probe = probe{}
+		delete(d.known, name)
+		if l, ok := d.o.Accounts.Look(key, time.Now()); ok {
+			d.known[name] = l
+		}
+	}()
 	switch {
 	case f != nil && f.Provider && f.Kind == failure.Transient && shareable(f.Class):
 		m.Run, m.Class, m.Until = d.id, f.Class, f.WaitUntil
