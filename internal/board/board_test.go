@@ -146,7 +146,7 @@ func TestMoveIsTheTable(t *testing.T) {
 					if allowed := allows(rule.Action, typ, from, by); allowed == (err != nil) {
 						t.Errorf("%s of a %s %s by %s: %v", rule.Action, from, typ, by, err)
 					}
-					var refusal *Refusal
+					var refusal *RefusalError
 					if err == nil {
 						continue
 					}
@@ -286,7 +286,7 @@ func FuzzCycle(f *testing.F) {
 				t.Fatalf("%v: nothing leads from %s to %s", path, path[i-1], path[i])
 			}
 		}
-		if path != nil && (len(path) < 2 || path[0] != path[len(path)-1]) {
+		if n := len(path); n == 1 || n > 1 && path[0] != path[n-1] {
 			t.Fatalf("%v is no cycle", path)
 		}
 		if cyclic(ids, next) != (path != nil) {

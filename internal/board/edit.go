@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// CanEdit refuses to change what has landed. The error is a [*Refusal].
+// CanEdit refuses to change what has landed. The error is a [*RefusalError].
 func CanEdit(c *Case) error {
 	if c.Status == Done {
-		return &Refusal{c.ID, fmt.Sprintf("cannot edit %s: it is done", c.ID), instead(c, Change{Action: Edit})}
+		return &RefusalError{c.ID, fmt.Sprintf("cannot edit %s: it is done", c.ID), instead(c, Change{Action: Edit})}
 	}
 	return nil
 }
 
 // CanRemove refuses to remove what a loop works on, what others need, and
-// what holds others. The error is a [*Refusal].
+// what holds others. The error is a [*RefusalError].
 func CanRemove(c *Case, dependents []string) error {
 	switch {
 	case c.Status == Active || c.Status == Review:
-		return &Refusal{c.ID, fmt.Sprintf("cannot remove %s: it is %s", c.ID, c.Status), instead(c, Change{Action: Remove})}
+		return &RefusalError{c.ID, fmt.Sprintf("cannot remove %s: it is %s", c.ID, c.Status), instead(c, Change{Action: Remove})}
 	case c.Children > 0:
-		return &Refusal{
+		return &RefusalError{
 			c.ID, fmt.Sprintf("cannot remove %s: it holds %d cases", c.ID, c.Children),
 			"Remove those first, or move them: pawl case edit ID --parent ''",
 		}
@@ -31,7 +31,7 @@ func CanRemove(c *Case, dependents []string) error {
 		if len(dependents) > most {
 			list += fmt.Sprintf(" and %d more", len(dependents)-most)
 		}
-		return &Refusal{
+		return &RefusalError{
 			c.ID, fmt.Sprintf("cannot remove %s: %s would lose what they need", c.ID, list),
 			"Take the need away first: pawl case edit " + dependents[0] + " --unneed " + c.ID,
 		}

@@ -103,17 +103,17 @@ type Entry struct {
 	Why    string    `json:"why,omitempty"`
 }
 
-// Refusal says why a change is not made, and what to do instead.
-type Refusal struct {
+// RefusalError says why a change is not made, and what to do instead.
+type RefusalError struct {
 	ID      string
 	Why     string
 	Instead string // "" when there is nothing to do
 }
 
-func (r *Refusal) Error() string { return r.Why }
+func (r *RefusalError) Error() string { return r.Why }
 
 // Move carries out a change: the case after it, and the line of its history.
-// The error is a [*Refusal], and then the case is as it was. The counters are
+// The error is a [*RefusalError], and then the case is as it was. The counters are
 // not touched: what a move means for other cases is for who stores them.
 func Move(c Case, ch Change) (Case, Entry, error) {
 	rule, refused := find(&c, ch)
@@ -142,7 +142,7 @@ func cut(why string) string {
 }
 
 // find is the rule that allows a change, or why there is none.
-func find(c *Case, ch Change) (Rule, *Refusal) {
+func find(c *Case, ch Change) (Rule, *RefusalError) {
 	var typed, known bool
 	for _, r := range Rules {
 		if r.Action != ch.Action {
@@ -157,19 +157,19 @@ func find(c *Case, ch Change) (Rule, *Refusal) {
 			continue
 		}
 		if r.Ready && !c.IsReady() {
-			return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: %s", ch.Action, c.ID, c.NotReady()), "See what it waits for: pawl case show " + c.ID}
+			return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: %s", ch.Action, c.ID, c.NotReady()), "See what it waits for: pawl case show " + c.ID}
 		}
 		return r, nil
 	}
 	switch {
 	case !known:
-		return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: there is no such action", ch.Action, c.ID), ""}
+		return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: there is no such action", ch.Action, c.ID), ""}
 	case !typed && c.Type == Operation:
-		return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: it is an operation, which only groups", ch.Action, c.ID), "Name one of its tasks: pawl case list --parent " + c.ID}
+		return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: it is an operation, which only groups", ch.Action, c.ID), "Name one of its tasks: pawl case list --parent " + c.ID}
 	case !typed:
-		return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: it is a task", ch.Action, c.ID), ""}
+		return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: it is a task", ch.Action, c.ID), ""}
 	}
-	return Rule{}, &Refusal{c.ID, fmt.Sprintf("cannot %s %s: it is %s", ch.Action, c.ID, c.Status), instead(c, ch)}
+	return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: it is %s", ch.Action, c.ID, c.Status), instead(c, ch)}
 }
 
 // instead is what a person can do with a case whose status is in the way.

@@ -55,7 +55,7 @@ func (a *app) withBoard(ctx context.Context, do func(*sqlite.Store) error) (err 
 // caseError adds the exit status and what to do next.
 func caseError(err error) error {
 	var known *exitError
-	var refusal *board.Refusal
+	var refusal *board.RefusalError
 	var problems *board.ProblemsError
 	var cycle *board.CycleError
 	switch {

@@ -142,7 +142,7 @@ func (a *app) addList(ctx context.Context, name string) error {
 			}
 			a.result("%s\n", c.ID)
 		}
-		a.say("Added %d tasks and %d operations; %d of them are ready.", len(added)-operations, operations, ready)
+		a.say("Added %s and %s; %d can be started now.", count(len(added)-operations, "task"), count(operations, "operation"), ready)
 		return nil
 	})
 }

@@ -25,7 +25,7 @@ func (s *Store) AddCases(ctx context.Context, drafts []board.Draft, by board.Act
 
 // MoveCase carries out a change of a case's status, with all that it means
 // for other cases. A person's change and a landing are on disk when it
-// returns. The error is a [*board.Refusal], or [ErrNoCase].
+// returns. The error is a [*board.RefusalError], or [ErrNoCase].
 func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c board.Case, err error) {
 	d := crashSafe
 	if ch.By == board.Person || ch.Action == board.Land {
@@ -48,7 +48,7 @@ func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c boa
 // EditCase changes what a case says: title, texts, tags, priority, parent,
 // needs. What edit does to other fields is not stored. Edit may be called
 // again, and its error ends the call. Other errors are [*board.ProblemsError],
-// [*board.CycleError], [*board.Refusal] and [ErrNoCase].
+// [*board.CycleError], [*board.RefusalError] and [ErrNoCase].
 func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now time.Time, edit func(*board.Case) error) (c board.Case, err error) {
 	var refused error // by edit: not ours to explain
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
@@ -68,7 +68,7 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 
 // RemoveCase takes a case off the board; its history stays. One that others
 // need, that holds others, or that a loop works on is refused with a
-// [*board.Refusal].
+// [*board.RefusalError].
 func (s *Store) RemoveCase(ctx context.Context, id string, by board.Actor, now time.Time) error {
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 		return (&cases{w: w, by: by, now: now}).remove(ctx, id)
@@ -210,7 +210,7 @@ func (s *Store) CaseCounts(ctx context.Context) (counts map[board.Status]int, re
 
 // explainCase leaves alone what the board itself says to a person.
 func (s *Store) explainCase(ctx context.Context, what string, err error) error {
-	var refusal *board.Refusal
+	var refusal *board.RefusalError
 	var problems *board.ProblemsError
 	var cycle *board.CycleError
 	if errors.As(err, &refusal) || errors.As(err, &problems) || errors.As(err, &cycle) {

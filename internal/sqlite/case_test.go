@@ -163,7 +163,7 @@ func TestRemove(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	addAll(t, s, draft("a"), draft("b", "a"))
-	var refusal *board.Refusal
+	var refusal *board.RefusalError
 	if err := s.RemoveCase(t.Context(), "task-001", board.Person, noon); !errors.As(err, &refusal) || !strings.Contains(err.Error(), "task-002") {
 		t.Errorf("a needed one: %v", err)
 	}
@@ -352,7 +352,7 @@ func shake(t *testing.T, s *Store, r *rand.Rand, ids *[]string, step int) {
 		}
 		_, err = s.MoveCase(t.Context(), some(), board.Change{Action: rule.Action, By: rule.By[0], At: now})
 	}
-	var refusal *board.Refusal
+	var refusal *board.RefusalError
 	var problems *board.ProblemsError
 	var cycle *board.CycleError
 	if err != nil && !errors.As(err, &refusal) && !errors.As(err, &problems) && !errors.As(err, &cycle) && !errors.Is(err, ErrNoCase) {

@@ -177,7 +177,7 @@ func (b *cases) fits(ctx context.Context, id, parent string) error {
 	}
 	below, err := b.height(ctx, id)
 	if err == nil && deep+below > board.MaxDepth {
-		err = &board.Refusal{ID: id, Why: fmt.Sprintf("cannot edit %s: it would be nested in more than %d operations", id, board.MaxDepth)}
+		err = &board.RefusalError{ID: id, Why: fmt.Sprintf("cannot edit %s: it would be nested in more than %d operations", id, board.MaxDepth)}
 	}
 	return err
 }
