@@ -106,7 +106,7 @@ func (s *Shelf) Look(key string, now time.Time) (Limit, bool) {
 	if err != nil {
 		return Limit{}, false
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	data := make([]byte, maxFile)
 	n, _ := f.Read(data)
 	var l Limit
