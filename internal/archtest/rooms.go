@@ -47,12 +47,13 @@ var rooms = map[string]room{
 	"strategy": {Deciding, nil, "what to try next"},
 	"safety":   {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
 	"prompt":   {Deciding, nil, "what the agent is told this time"},
+	"workflow": {Deciding, nil, "what a workflow means: checks, expressions, matrices, order, hashes"},
 	"signal":   {Deciding, nil, "what an agent says about its own work"},
 
 	// doing
 	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace"}, "keeps the free slots busy"},
 	"engine":         {Doing, []string{"account", "agent", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
-	"workflow":       {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "a workflow file: parse, plan, run its steps"},
+	"workflow/run":   {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "runs the steps of a workflow's plan"},
 	"account":        {Doing, []string{"process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: fields that may be missing or odd"},
@@ -111,7 +112,8 @@ var modules = map[string]struct {
 }{
 	"github.com/spf13/cobra":          {[]string{"cli"}, "flags and completion belong to the command line"},
 	"github.com/spf13/pflag":          {[]string{"cli"}, "cobra's flags"},
-	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "workflow", "agent/script"}, "only what reads a user's file reads YAML"},
+	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
+	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
 	"golang.org/x/sys":                {[]string{"agent", "attempt", "cli", "engine", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},

@@ -61,9 +61,17 @@ func (a *app) printConfig(c *config.Config, prefix string) error {
 
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON Schema of pawl.yaml", Args: atMost(0),
-		RunE: func(*cobra.Command, []string) error {
-			a.result("%s\n", strings.TrimSuffix(string(config.Schema()), "\n"))
+		Use: "schema [workflow]", Short: "Print the JSON Schema of pawl.yaml, or of workflow files", Args: atMost(1),
+		ValidArgs: []string{"workflow"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			schema := config.Schema()
+			if len(args) > 0 {
+				if args[0] != "workflow" {
+					return usage("unknown schema %q: write 'pawl schema' or 'pawl schema workflow'", args[0])
+				}
+				schema = config.WorkflowSchema()
+			}
+			a.result("%s\n", strings.TrimSuffix(string(schema), "\n"))
 			return nil
 		},
 	}

@@ -28,11 +28,12 @@ func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	var dry, fresh, iterate bool
 	cmd := &cobra.Command{
-		Use:   "run NAME",
-		Short: "Run a procedure",
+		Use:   "run NAME|FILE.yaml",
+		Short: "Run a procedure, or plan a workflow",
 		Long: "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
-			"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.",
-		Example: "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run",
+			"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
+			"A workflow file is checked and planned with --dry-run.",
+		Example: "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n  pawl run audit.yaml --dry-run",
 		Args:    cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			c, err := a.load(nil)
@@ -42,6 +43,9 @@ func (a *app) runCommand() *cobra.Command {
 			return procedureNames(c), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && isFile(args[0]) {
+				return a.runWorkflow(args[0], dry)
+			}
 			name, err := a.oneProcedure(args)
 			if err != nil {
 				return err
@@ -55,7 +59,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
 	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
 	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
-	fl.BoolVar(&dry, "dry-run", false, "print the prompt and run nothing")
+	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
 	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
 	fl.BoolVar(&iterate, "iterate", false, "iterate until done (procedures always do)")
 	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
@@ -74,12 +78,8 @@ func (a *app) limitFlags(cmd *cobra.Command, f *runFlags) {
 
 // oneProcedure checks the arguments of run.
 func (a *app) oneProcedure(args []string) (string, error) {
-	if len(args) == 1 && !isFile(args[0]) {
-		return args[0], nil
-	}
 	if len(args) == 1 {
-		return "", usage("%s is a workflow file: this pawl runs procedures", args[0]).
-			hint("Describe the work as a procedure in pawl.yaml: 'pawl init' writes one")
+		return args[0], nil
 	}
 	if len(args) > 1 {
 		return "", usage("one procedure at a time: got %s", strings.Join(args, " ")).hint("Each 'pawl run' drives one; start another in a second terminal")

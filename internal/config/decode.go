@@ -18,6 +18,8 @@ type decoder struct {
 	from map[string]position
 	// top is where a key of a wrong section is looked for; nil is the schema.
 	top *spec
+	// places are noted of sections too, and of keys.
+	places bool
 	// listed are the sections whose keys an error has shown.
 	listed map[*spec]bool
 }
@@ -69,6 +71,9 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != mapNode {
 		d.fail(n.at, "", "%s must be %s, not %s", orKey(path), sp.expected(), n.describe())
 		return
+	}
+	if d.places {
+		d.from[path] = n.at
 	}
 	if f, ok := v.Addr().Interface().(*Fragment); ok {
 		f.at = n.at
@@ -318,6 +323,8 @@ func setDuration(sp *spec, n *node, v reflect.Value) error {
 	var err error
 	switch {
 	case sp.flagMS && n.at.src.layer == flags:
+		value, err = flagDuration(n.text)
+	case sp.bare == "milliseconds":
 		value, err = flagDuration(n.text)
 	case sp.bare != "":
 		value, err = bareDuration(n.text, bareUnits[sp.bare])

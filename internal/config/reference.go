@@ -114,6 +114,8 @@ func (sp *spec) typeName() string {
 		return "true, false"
 	case pathShape:
 		return "path"
+	case anyShape:
+		return "anything"
 	case sectionShape:
 		return "map"
 	case textShape:

@@ -107,7 +107,13 @@ func (sp *spec) jsonType() object {
 	case tableShape:
 		return object{{"type", "object"}, {"additionalProperties", sp.elem.jsonSchema()}}
 	case listShape:
-		return object{{"type", "array"}, {"items", sp.elem.jsonSchema()}}
+		list := object{{"type", "array"}, {"items", sp.elem.jsonSchema()}}
+		if sp.single {
+			return object{{"anyOf", []object{text, list}}}
+		}
+		return list
+	case anyShape:
+		return object{}
 	case argvShape:
 		list := object{{"type", "array"}, {"items", text}, {"minItems", 1}}
 		return object{{"anyOf", []object{text, list}}}

@@ -44,6 +44,7 @@ type spec struct {
 	loose    bool
 	whole    bool
 	optional bool // the field is a pointer
+	single   bool // a text stands for a list of one
 	inline   bool // a table that takes the keys of its section that no field has
 
 	fields []*spec // of a section, in the order of the struct
@@ -70,6 +71,9 @@ var shortForms = map[reflect.Type]struct {
 	reflect.TypeFor[Hook]():         {"command", textShape},
 	reflect.TypeFor[Fragment]():     {"path", textShape},
 	reflect.TypeFor[CheckAttempt](): {"summary", textShape},
+
+	reflect.TypeFor[workflowRetry](): {"max", wholeShape},
+	reflect.TypeFor[workflowWork]():  {"run", textShape},
 }
 
 var shapes = map[reflect.Type]shape{
@@ -84,7 +88,7 @@ var shapes = map[reflect.Type]shape{
 func newSpec(t reflect.Type, f reflect.StructField) *spec {
 	sp := &spec{doc: f.Tag.Get("doc"), def: f.Tag.Get("default"), min: f.Tag.Get("min"), bare: f.Tag.Get("bare"),
 		flagMS: f.Tag.Get("flagms") != "", names: f.Tag.Get("names") != "", loose: f.Tag.Get("loose") != "",
-		whole: f.Tag.Get("whole") != ""}
+		whole: f.Tag.Get("whole") != "", single: f.Tag.Get("single") != ""}
 	if level, ok := strings.CutPrefix(sp.def, "level "); ok {
 		sp.def = levelDefault(safety.Level(level))
 	}
@@ -113,6 +117,9 @@ func newSpec(t reflect.Type, f reflect.StructField) *spec {
 		sp.shape, sp.elem = tableShape, newSpec(t.Elem(), reflect.StructField{})
 		sp.elem.doc = sp.doc
 		sp.elem.loose = sp.elem.shape == textShape
+		if sp.loose && sp.elem.shape == listShape {
+			sp.elem.elem.loose = true
+		}
 	case reflect.Struct:
 		sp.section(t)
 	default:
@@ -210,6 +217,9 @@ func (sp *spec) defaultNode() *node {
 func (sp *spec) expand(n *node) *node {
 	if n == nil || n.kind == nullNode {
 		return n
+	}
+	if sp.single && n.kind == textNode {
+		return &node{kind: listNode, at: n.at, size: n.size + 1, items: []*node{n}}
 	}
 	if sp.short != "" && n.kind != mapNode && (n.kind == listNode) == (sp.shortShape == listShape) {
 		below := sp.field(sp.short).expand(n)

@@ -92,7 +92,7 @@ func withUnits(s string, def Duration) string {
 }
 
 // bareUnits are the units of the places that take a number without one.
-var bareUnits = map[string]time.Duration{"seconds": time.Second, "hours": time.Hour}
+var bareUnits = map[string]time.Duration{"seconds": time.Second, "hours": time.Hour, "ms": time.Millisecond}
 
 // bareDuration reads a number of the unit, or a duration with a unit.
 func bareDuration(s string, unit time.Duration) (Duration, error) {

@@ -1,0 +1,222 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/workflow"
+)
+
+// Workflow is a workflow file that was read and planned.
+type Workflow struct {
+	// Path is absolute.
+	Path string
+	Plan *workflow.Plan
+	// Notes are what a person should know: keys that are read and not acted on.
+	Notes []string
+	// Nested are the workflows of steps, by the step's id. Steps that run the
+	// same file share it. A file whose name has a placeholder is not there.
+	Nested map[string]*Workflow
+}
+
+// Limits of workflows in workflows.
+const (
+	maxNesting = 8
+	maxNested  = 64
+)
+
+// LoadWorkflow reads a workflow file and those that its steps run, and plans
+// them. name is how the person named it, relative to dir. What is wrong with a
+// file is an [*Error] or [Errors] with its place.
+func LoadWorkflow(dir, name string) (*Workflow, error) {
+	l := workflowLoader{read: map[string]*Workflow{}}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return l.load(path, name, nil)
+}
+
+type workflowLoader struct {
+	read map[string]*Workflow
+}
+
+func (l *workflowLoader) load(path, name string, above []string) (*Workflow, error) {
+	if w := l.read[path]; w != nil {
+		return w, nil
+	}
+	data, err := readBounded(path)
+	if err != nil {
+		return nil, &Error{File: name, Message: fmt.Sprintf("cannot read the workflow: %v", err)}
+	}
+	r, err := readWorkflow(name, data)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workflow{Path: path, Notes: r.notes, Nested: map[string]*Workflow{}}
+	above = append(above, path)
+	for i := range r.file.Steps {
+		s := &r.file.Steps[i]
+		if s.Kind != workflow.Nested || strings.Contains(s.Content, "{{") {
+			continue
+		}
+		below, err := l.nested(r, s, above, name)
+		if err != nil {
+			return nil, err
+		}
+		w.Nested[s.ID], s.Digest = below, below.Plan.Hash
+	}
+	if w.Plan, err = r.plan(); err != nil {
+		return nil, err
+	}
+	l.read[path] = w
+	return w, nil
+}
+
+// nested loads the workflow of a step; above are the files that led to it.
+func (l *workflowLoader) nested(r *workflowReader, s *workflow.Step, above []string, name string) (*Workflow, error) {
+	at := r.place(s.Where + ".workflow")
+	path := s.Content
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(above[len(above)-1]), path)
+	}
+	shown := s.Content
+	if !filepath.IsAbs(shown) {
+		shown = filepath.Join(filepath.Dir(name), shown)
+	}
+	for i, p := range above {
+		if p == path {
+			var names []string
+			for _, file := range append(above[i:len(above):len(above)], path) {
+				names = append(names, filepath.Base(file))
+			}
+			return nil, errorAt(at, "", "Dependency cycle detected: %s", strings.Join(names, " → "))
+		}
+	}
+	if len(above) >= maxNesting {
+		return nil, errorAt(at, "", "workflows are nested too deeply (over %d levels)", maxNesting)
+	}
+	if len(l.read) >= maxNested {
+		return nil, errorAt(at, "", "too many workflows are nested (over %d files)", maxNested)
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return nil, errorAt(at, "", "there is no workflow file %s", shown)
+	}
+	return l.load(path, shown, above)
+}
+
+// ParseWorkflow reads and plans a workflow without looking at other files, as
+// [LoadWorkflow] does. name is what errors call it.
+func ParseWorkflow(name string, data []byte) (*workflow.Plan, error) {
+	r, err := readWorkflow(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return r.plan()
+}
+
+// workflowReader turns the file's keys into a workflow, and knows where they
+// stand.
+type workflowReader struct {
+	decoder
+	src   *source
+	raw   workflowFile
+	file  workflow.File
+	as    map[string]string // key as the workflow package calls it: as it was written
+	notes []string
+}
+
+func readWorkflow(name string, data []byte) (*workflowReader, error) {
+	r := &workflowReader{src: &source{layer: project, name: name}, as: map[string]string{}}
+	var root *node
+	var err error
+	if json.Valid(data) {
+		root, err = parseJSON(r.src, data)
+	} else {
+		root, err = parse(r.src, data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if root == nil || root.kind == nullNode {
+		return nil, &Error{File: name, Message: "the workflow is empty: it needs steps"}
+	}
+	sp := workflowSpec()
+	root = sp.expand(root)
+	r.decoder = decoder{from: map[string]position{}, top: sp, places: true}
+	r.value(sp, root, reflect.ValueOf(&r.raw).Elem(), "")
+	if err := r.errs.asError(); err != nil {
+		return nil, err
+	}
+	r.ignored(root)
+	r.settle(strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
+	return r, r.errs.asError()
+}
+
+// plan plans the workflow, and gives its faults their places.
+func (r *workflowReader) plan() (*workflow.Plan, error) {
+	p, faults := workflow.New(r.file)
+	if len(faults) == 0 {
+		return p, nil
+	}
+	for _, f := range faults {
+		at := r.place(f.Path)
+		if f.Find != "" {
+			at = r.find(at, f.Find, f.Offset)
+		}
+		if f.First != "" {
+			f.Message += fmt.Sprintf("; the first is in line %d", r.place(f.First).line)
+		}
+		r.errs = append(r.errs, errorAt(at, nearest(f.Word, f.Among), "%s", f.Message))
+	}
+	return nil, r.errs.asError()
+}
+
+// place is where the key at path stands, or the nearest one above it.
+func (r *workflowReader) place(path string) position {
+	for path != "" {
+		written := path
+		for canonical, as := range r.as {
+			if rest, ok := strings.CutPrefix(path, canonical); ok && (rest == "" || rest[0] == '[' || rest[0] == '.') {
+				written = as + rest
+			}
+		}
+		if at, ok := r.from[written]; ok && at.line > 0 {
+			return at
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return position{src: r.src, line: 1, column: 1}
+}
+
+// find looks for a text from a place on: a value in quotes or of several lines
+// begins later than its place says.
+func (r *workflowReader) find(at position, text string, offset int) position {
+	for line := at.line; line >= 1 && line <= len(r.src.lines) && line < at.line+1000; line++ {
+		runes := []rune(r.src.lines[line-1])
+		from := 0
+		if line == at.line {
+			from = min(at.column-1, len(runes))
+		}
+		if i := strings.Index(string(runes[from:]), text); i >= 0 {
+			column := from + len([]rune(string(runes[from:])[:i])) + offset + 1
+			return position{at.src, line, min(column, len(runes)+1)}
+		}
+	}
+	return at
+}
+
+// workflowIgnored are keys of dialects that a person may count on.
+var workflowIgnored = []string{"monitoring", "rollback"}
+
+func (r *workflowReader) ignored(root *node) {
+	for _, key := range workflowIgnored {
+		if p, ok := root.get(key); ok {
+			r.notes = append(r.notes, fmt.Sprintf("%s:%d: %s is read and not acted on", r.src.name, p.at.line, key))
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// DefaultParallelism is how many steps run at once where nothing says so.
+const DefaultParallelism = 5
+
+// Plan is a checked workflow: what runs, in which order, and with what.
+type Plan struct {
+	Name, Description string
+	Parallelism       int
+	Timeout           time.Duration // of the whole workflow; 0 is none
+	ContinueOnError   bool
+	Agents            []string // instead of the configuration's, the first one first
+	Steps             []*Planned
+	// Instances are in topological order: by layer, then as in the file.
+	Instances []Instance
+	// Layers are the numbers of the instances that may run side by side. A step
+	// starts when what it needs is done, so layers need not wait for each other.
+	Layers [][]int
+	// Context are the names that --context must give.
+	Context []string
+	// Hash is that of all instances.
+	Hash string
+}
+
+// Planned is a step with its texts compiled.
+type Planned struct {
+	Step
+	Number           int // in the file, from 0
+	Condition        Condition
+	Content          Text
+	Title            Text
+	WorkingDirectory Text
+	Environment      []Named // the workflow's and the step's
+	Outputs          []Named
+	Verify           []Text
+	Alternatives     []Text
+	Timeout          time.Duration
+	Retry            Retry
+}
+
+// Named is a name and its text.
+type Named struct {
+	Name string
+	Text Text
+}
+
+// Instance is a step once, or with one combination of its matrix.
+type Instance struct {
+	ID     string // unique: "build", or "build (linux, 1.26)"
+	Step   *Planned
+	Matrix []Pair // nil without a matrix
+	Needs  []int  // numbers of instances, ascending
+	Layer  int    // from 0
+	Hash   string // see hash
+}
+
+// New checks a workflow and plans it. With faults there is no plan.
+func New(f File) (*Plan, []Fault) {
+	c := newChecker(f)
+	c.names()
+	if !c.graph() {
+		return nil, c.faults
+	}
+	c.before = c.g.before()
+	for i := range f.Steps {
+		c.steps = append(c.steps, c.step(i))
+	}
+	c.size()
+	if len(c.faults) > 0 {
+		return nil, c.faults
+	}
+	p := &Plan{
+		Name: f.Name, Description: f.Description, Parallelism: f.Config.Parallelism, Timeout: f.Config.Timeout,
+		ContinueOnError: f.Config.ContinueOnError, Agents: f.Config.Agents, Steps: c.steps, Context: c.context,
+	}
+	if p.Parallelism == 0 {
+		p.Parallelism = DefaultParallelism
+	}
+	slices.Sort(p.Context)
+	p.expand(c.g)
+	p.hash(f.Env)
+	return p, nil
+}
+
+// expand makes the instances of all steps, layer by layer.
+func (p *Plan) expand(g *graph) {
+	layer := g.layers()
+	order := make([]int, len(p.Steps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return layer[a] - layer[b] })
+	of := make([][]int, len(p.Steps)) // the instances of each step
+	for _, s := range order {
+		step := p.Steps[s]
+		combinations := [][]Pair{nil}
+		if step.Matrix != nil {
+			combinations = step.Matrix.combinations()
+		}
+		var needs []int
+		for _, n := range g.needs[s] {
+			needs = append(needs, of[n]...)
+		}
+		slices.Sort(needs)
+		for len(p.Layers) <= layer[s] {
+			p.Layers = append(p.Layers, nil)
+		}
+		for _, with := range combinations {
+			number := len(p.Instances)
+			of[s] = append(of[s], number)
+			p.Layers[layer[s]] = append(p.Layers[layer[s]], number)
+			p.Instances = append(p.Instances, Instance{ID: instanceID(step.ID, with), Step: step, Matrix: with, Needs: needs, Layer: layer[s]})
+		}
+	}
+	taken := map[string]int{}
+	for i := range p.Instances { // values that look alike are numbered
+		id := p.Instances[i].ID
+		if taken[id]++; taken[id] > 1 {
+			p.Instances[i].ID = fmt.Sprintf("%s #%d", id, taken[id])
+		}
+	}
+}
+
+// Width is the most instances that one layer has.
+func (p *Plan) Width() int {
+	width := 0
+	for _, l := range p.Layers {
+		width = max(width, len(l))
+	}
+	return width
+}
+
+// Multiplier is what the wait is multiplied with after each attempt, per mille.
+func (r Retry) Multiplier() int {
+	switch {
+	case r.Factor > 0:
+		return r.Factor
+	case r.Backoff == "exponential":
+		return 2000
+	}
+	return 1000
+}

@@ -1,0 +1,227 @@
+package workflow
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// rewriter turns an expression as GitHub Actions has it into one of the
+// library: names with dashes, texts in single quotes with ” inside, null, and
+// functions whose names are operators there. It collects the names on the way.
+type rewriter struct {
+	in     []rune
+	at     int
+	out    []rune
+	from   []int // for each character of out, where it was in in
+	known  map[string]bool
+	refs   []reference
+	status bool
+}
+
+func (r *rewriter) emit(text string, at int) {
+	for _, c := range text {
+		r.out = append(r.out, c)
+		r.from = append(r.from, at)
+	}
+}
+
+func (r *rewriter) peek(ahead int) rune {
+	if r.at+ahead < len(r.in) {
+		return r.in[r.at+ahead]
+	}
+	return 0
+}
+
+func (r *rewriter) all() error {
+	for r.at < len(r.in) {
+		c := r.in[r.at]
+		var err error
+		switch {
+		case wordStart(c) && (len(r.out) == 0 || r.out[len(r.out)-1] != '.'):
+			err = r.name()
+		case c == '\'' || c == '"':
+			var text string
+			start := r.at
+			if text, err = r.text(); err == nil {
+				r.emit(strconv.Quote(text), start)
+			}
+		case unicode.IsDigit(c):
+			r.number()
+		default:
+			r.emit(string(c), r.at)
+			r.at++
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+func wordStart(c rune) bool { return c == '_' || c < 0x80 && unicode.IsLetter(c) }
+func wordPart(c rune) bool  { return wordStart(c) || c == '-' || c >= '0' && c <= '9' }
+
+// number copies a number with what sticks to it, so that 1e5 is no name.
+func (r *rewriter) number() {
+	for r.at < len(r.in) && (r.in[r.at] == '.' && unicode.IsDigit(r.peek(1)) || r.in[r.at] == '_' || unicode.IsDigit(r.in[r.at]) || unicode.IsLetter(r.in[r.at])) {
+		r.emit(string(r.in[r.at]), r.at)
+		r.at++
+	}
+}
+
+func (r *rewriter) word() string {
+	start := r.at
+	for r.at < len(r.in) && wordPart(r.in[r.at]) {
+		r.at++
+	}
+	return string(r.in[start:r.at])
+}
+
+// text reads a text in quotes. In single ones ” is a quote, in double ones a
+// backslash protects.
+func (r *rewriter) text() (string, error) {
+	quote, start := r.in[r.at], r.at
+	var b strings.Builder
+	for r.at++; r.at < len(r.in); r.at++ {
+		c := r.in[r.at]
+		switch {
+		case c == quote && quote == '\'' && r.peek(1) == quote:
+			r.at++
+			b.WriteRune(quote)
+		case c == quote:
+			r.at++
+			return b.String(), nil
+		case c == '\\' && quote == '"' && r.at+1 < len(r.in):
+			r.at++
+			switch r.in[r.at] {
+			case 'n':
+				b.WriteByte('\n')
+			case 't':
+				b.WriteByte('\t')
+			default:
+				b.WriteRune(r.in[r.at])
+			}
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return "", &expressionError{offset: start, message: "a quote is not closed"}
+}
+
+// plain are words of the language itself.
+var plain = []string{"true", "false", "nil", "in", "not", "and", "or", "matches", "let", "if", "else", "contains", "startsWith", "endsWith"}
+
+// elsewhere are contexts of GitHub Actions that a workflow of pawl has not.
+var elsewhere = map[string]string{
+	"github": "env", "secrets": "env", "vars": "env", "inputs": "context", "runner": "env", "job": "steps", "jobs": "steps", "strategy": "matrix",
+}
+
+// name reads a name with all that follows it after dots and in brackets.
+func (r *rewriter) name() error {
+	start := r.at
+	first := r.word()
+	if next := r.blank(); next == '(' {
+		return r.function(first, start)
+	}
+	if first == "null" {
+		first = "nil"
+	}
+	if slices.Contains(plain, first) && !r.known[first] {
+		r.emit(first, start)
+		return nil
+	}
+	path, ends := []string{first}, []int{start}
+	for {
+		at, word, ok, err := r.member()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		path, ends = append(path, word), append(ends, at)
+	}
+	if !slices.Contains(roots, first) {
+		switch {
+		case r.known[first] && len(path) > 1:
+			path, ends = append([]string{"steps"}, path...), append([]int{start}, ends...)
+		case elsewhere[first] != "":
+			return &expressionError{offset: start, message: first + " is not known in a workflow of pawl; use " + elsewhere[first]}
+		default:
+			return &expressionError{offset: start, message: "unknown name " + strconv.Quote(first), word: first, among: append(r.ids(), roots...)}
+		}
+	}
+	r.refs = append(r.refs, reference{path, start})
+	r.emit(path[0], ends[0])
+	for i, p := range path[1:] {
+		if field := i == 1 && (path[0] == "steps" || path[0] == "needs") && strings.Trim(p, letters) == ""; field {
+			r.emit("."+p, ends[i+1])
+			continue
+		}
+		r.emit("["+strconv.Quote(p)+"]", ends[i+1])
+	}
+	return nil
+}
+
+func (r *rewriter) ids() []string {
+	ids := make([]string, 0, len(r.known))
+	for id := range r.known { // order does not show: sorted below
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// blank looks at the next character that is none.
+func (r *rewriter) blank() rune {
+	i := 0
+	for r.peek(i) == ' ' || r.peek(i) == '\t' || r.peek(i) == '\n' {
+		i++
+	}
+	return r.peek(i)
+}
+
+// member reads .word or ['word'], if one of them comes next.
+func (r *rewriter) member() (at int, word string, ok bool, err error) {
+	switch {
+	case r.peek(0) == '.' && wordStart(r.peek(1)):
+		r.at++
+		at = r.at
+		return at, r.word(), true, nil
+	case r.peek(0) == '[' && (r.peek(1) == '\'' || r.peek(1) == '"'):
+		at = r.at
+		r.at++
+		if word, err = r.text(); err != nil {
+			return at, "", false, err
+		}
+		if r.peek(0) != ']' {
+			return at, "", false, &expressionError{offset: r.at, message: "] is missing"}
+		}
+		r.at++
+		return at, word, true, nil
+	}
+	return 0, "", false, nil
+}
+
+func (r *rewriter) function(name string, start int) error {
+	if slices.Contains(statuses, strings.ToLower(name)) {
+		r.status = true
+		r.emit(strings.ToLower(name), start)
+		return nil
+	}
+	for _, f := range functions {
+		if f.word != "" && strings.EqualFold(f.word, name) {
+			r.emit(f.name, start)
+			return nil
+		}
+	}
+	if strings.EqualFold(name, "hashFiles") {
+		return &expressionError{offset: start, message: "hashFiles is not known: a workflow is planned without looking at files"}
+	}
+	r.emit(name, start)
+	return nil
+}
