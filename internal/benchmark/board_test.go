@@ -37,12 +37,8 @@ func manyDrafts(first, n int) []board.Draft {
 // BenchmarkBoard is the board with 100,000 tasks and 200,000 dependencies, on
 // disk: the next task, one more task, the start and landing of one.
 func BenchmarkBoard(b *testing.B) {
-	folder, err := newFolder(*diskFlag)
-	if err != nil {
-		b.Fatal(err)
-	}
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, filepath.Join(folder, "pawl.db"))
+	store, err := sqlite.Open(ctx, filepath.Join(diskDir(b), "pawl.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
