@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func try(ctx context.Context, m Means) string {
 	defer e.Close()
 	child, err := process.StartDetached(c)
 	if err != nil {
-		return strings.TrimPrefix(err.Error(), "cannot start "+c.Args[0]+": ")
+		return explainStart(c.Args[0], err)
 	}
 	err = e.Wait()
 	for _, l := range e.Listeners {
@@ -62,6 +63,15 @@ func try(ctx context.Context, m Means) string {
 		return strings.TrimPrefix(err.Error(), "cannot start probe: no sandbox: ")
 	}
 	return ""
+}
+
+// explainStart says why a box could not be started. That pawl itself may not
+// be executed means that the kernel refuses namespaces: it runs already.
+func explainStart(name string, err error) string {
+	if s, ok := errors.AsType[*process.StartError](err); ok && s.Code == 126 {
+		return "the kernel does not permit them here"
+	}
+	return strings.TrimPrefix(err.Error(), "cannot start "+name+": ")
 }
 
 // frozen is whether the root file system is mounted read-only.
