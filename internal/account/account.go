@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -234,7 +235,7 @@ func (s *Shelf) change(ctx context.Context, key string, fn func(*Limit, time.Tim
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWithin)
 	defer cancel()
-	lock, err := process.Lock(ctx, filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return fmt.Errorf("cannot keep a provider's limit: %v", err)
 	}

@@ -52,9 +52,9 @@ var rooms = map[string]room{
 
 	// doing
 	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"account", "agent", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"engine":         {Doing, []string{"account", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "runs the steps of a workflow's plan"},
-	"account":        {Doing, []string{"process"}, "limits of providers, shared by all runs of a user"},
+	"account":        {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: fields that may be missing or odd"},
 	"agent/reading":  {Testing, nil, "plays streams to parsers in tests"},
@@ -81,14 +81,15 @@ var rooms = map[string]room{
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
 	"supervisor":     {Doing, []string{"agent", "agent/agents", "egress", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
-	"workspace":      {Doing, []string{"git", "process"}, "snapshots, rollback, private clones"},
+	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
 	"merge":          {Doing, []string{"gate", "git", "journal", "workspace"}, "the queue that lands verified work"},
 	"git":            {Doing, []string{"process"}, "the git command, typed"},
 
 	// remembering
 	"sqlite":  {Remembering, []string{"journal"}, "the database: open, migrate, all the SQL there is"},
-	"attempt": {Remembering, nil, "the attempts that pawl check was asked about, one file a task"},
+	"files":   {Remembering, nil, "files that several processes share: replaced whole, and locked"},
+	"attempt": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
 	"journal": {Remembering, nil, "events of every run in order: append, read, follow"},
 
 	// starting
@@ -115,7 +116,7 @@ var modules = map[string]struct {
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
-	"golang.org/x/sys":                {[]string{"agent", "attempt", "cli", "engine", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
+	"golang.org/x/sys":                {[]string{"agent", "cli", "engine", "files", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // Attempt is one that was checked. What is stored outlives the code: fields
@@ -73,7 +75,7 @@ func Open(ctx context.Context, root string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot record attempts: %v", err)
 	}
-	lock, err := lockFile(ctx, filepath.Join(dir, ".lock"))
+	lock, err := files.Lock(ctx, filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot record attempts: %w", err)
 	}
@@ -116,7 +118,7 @@ func (s *Store) Save(l Log) error {
 	if err != nil {
 		return fmt.Errorf("cannot record the attempt: %v", err)
 	}
-	if err := replace(s.path(l.Task), append(data, '\n')); err != nil {
+	if err := files.Replace(s.path(l.Task), append(data, '\n'), 0o600, true); err != nil {
 		return fmt.Errorf("cannot record the attempt: %v", err)
 	}
 	return nil
@@ -145,27 +147,4 @@ func (s *Store) path(task string) string {
 		return '_'
 	}, task)
 	return filepath.Join(s.dir, name[:min(len(name), 60)]+"-"+hex.EncodeToString(sum[:4])+".json")
-}
-
-func replace(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -126,7 +127,7 @@ func (d *Driver) writeStateFile(path string) error {
 	}
 	// While the run goes on, the next iteration writes it again, and the
 	// database rules; only what stays must outlive a power loss.
-	return replaceFile(path, append(data, '\n'), !d.state.Status.Active())
+	return files.Replace(path, append(data, '\n'), 0o600, !d.state.Status.Active())
 }
 
 // image is the state file for the current state.
@@ -148,30 +149,6 @@ func (d *Driver) stateFile() StateFile {
 		f.Owner = &d.self
 	}
 	return f
-}
-
-// replaceFile replaces a file in one step, which survives a power loss when
-// synced.
-func replaceFile(path string, data []byte, synced bool) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(tmp.Name())
-		}
-	}()
-	if _, err = tmp.Write(data); err == nil && synced {
-		err = tmp.Sync()
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
 }
 
 // OwnerOf is a process as the database knows it.

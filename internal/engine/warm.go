@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -27,7 +27,7 @@ func (d *Driver) warm(ctx context.Context, c loop.Command, job supervisor.Job, a
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()
-	lock, err := process.Lock(ctx, filepath.Join(filepath.Dir(d.o.StateDir), "warm-"+c.Agent+".lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(d.o.StateDir), "warm-"+c.Agent+".lock"), os.O_CREATE|os.O_RDWR)
 	if err == nil {
 		err = errors.Join(d.warmAlone(ctx, job, args), lock.Close())
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -233,7 +234,7 @@ func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, no
 		return a, r.takeBack(context.WithoutCancel(ctx), w, todo, b, a.Recovery, err)
 	}
 	a.Written, a.Removed = b.Restored, b.Removed
-	if err := replaceFile(r.appliedFile(), []byte(want.Tree), 0o600); err != nil {
+	if err := files.Replace(r.appliedFile(), []byte(want.Tree), 0o600, true); err != nil {
 		return a, fmt.Errorf("the files are applied, but that could not be noted: %w", err)
 	}
 	return a, nil

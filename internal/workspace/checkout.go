@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // DefaultMaxFile is the size in bytes over which a file is left out.
@@ -115,7 +115,7 @@ func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // git's own mode for this folder
 		return err
 	}
-	lock, err := process.Lock(ctx, dir, os.O_RDONLY)
+	lock, err := files.Lock(ctx, dir, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -139,22 +139,5 @@ func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	if len(old) > 0 && old[len(old)-1] != '\n' {
 		old = append(old, '\n')
 	}
-	return replaceFile(path, append(old, rule+"\n"...), mode)
-}
-
-// replaceFile writes a file whole or not at all.
-func replaceFile(path string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(data); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	err = errors.Join(f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return files.Replace(path, append(old, rule+"\n"...), mode, true)
 }

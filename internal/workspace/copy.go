@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -76,7 +77,7 @@ func (c *Checkout) makeCopy(ctx context.Context, run, dir string) (*Copy, error)
 	if err != nil {
 		return nil, err
 	}
-	files, ignored, err := c.inventory(ctx, run)
+	entries, ignored, err := c.inventory(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (c *Checkout) makeCopy(ctx context.Context, run, dir string) (*Copy, error)
 	if err := c.Repo.Borrow(ctx, top, copyObjects(dir)); err != nil {
 		return nil, err
 	}
-	if err := c.fill(ctx, top, files); err != nil {
+	if err := c.fill(ctx, top, entries); err != nil {
 		return nil, err
 	}
 	plan, err := c.carry(ctx, top, slices.Concat(ignored, base.Skipped))
@@ -105,7 +106,7 @@ func (c *Checkout) makeCopy(ctx context.Context, run, dir string) (*Copy, error)
 	if err != nil {
 		return nil, err
 	}
-	return k, replaceFile(copyPlan(dir), data, 0o600)
+	return k, files.Replace(copyPlan(dir), data, 0o600, true)
 }
 
 // OpenCopy finds the copy of a run again; [ErrNoCopy] when it is not there.
@@ -138,17 +139,17 @@ func (c *Checkout) enter(ctx context.Context, run, dir string, plan copied) (*Co
 
 // inventory is what the snapshot that was just taken has, and what is on disk
 // and ignored.
-func (c *Checkout) inventory(ctx context.Context, run string) (files []git.Entry, ignored []string, err error) {
+func (c *Checkout) inventory(ctx context.Context, run string) (entries []git.Entry, ignored []string, err error) {
 	r, err := c.open(ctx, run)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer r.close()
-	if files, err = r.index.Entries(ctx); err != nil {
+	if entries, err = r.index.Entries(ctx); err != nil {
 		return nil, nil, err
 	}
 	ignored, err = r.index.IgnoredFolded(ctx)
-	return files, ignored, err
+	return entries, ignored, err
 }
 
 // holds reports whether dir, whose parent exists, lies in the work tree.
@@ -161,7 +162,7 @@ func (c *Checkout) holds(dir string) bool {
 }
 
 // fill writes the files of a snapshot, byte for byte, below top.
-func (c *Checkout) fill(ctx context.Context, top string, files []git.Entry) error {
+func (c *Checkout) fill(ctx context.Context, top string, entries []git.Entry) error {
 	to := *c.Repo
 	to.Top = top
 	w, err := newRestorer(&to)
@@ -169,13 +170,13 @@ func (c *Checkout) fill(ctx context.Context, top string, files []git.Entry) erro
 		return err
 	}
 	defer w.close()
-	files = slices.DeleteFunc(files, func(e git.Entry) bool { return e.Mode == git.ModeNested })
-	blobs := make([]string, len(files))
-	for i, e := range files {
+	entries = slices.DeleteFunc(entries, func(e git.Entry) bool { return e.Mode == git.ModeNested })
+	blobs := make([]string, len(entries))
+	for i, e := range entries {
 		blobs[i] = e.Object
 	}
 	return c.shadow.Blobs(ctx, blobs, func(i int, size int64, body io.Reader) error {
-		e := files[i]
+		e := entries[i]
 		if _, err := w.write(git.Change{Path: e.Path, NewMode: e.Mode, NewObject: e.Object}, size, body); err != nil {
 			return fmt.Errorf("cannot write %q: %w", e.Path, err)
 		}

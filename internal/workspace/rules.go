@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -135,7 +136,7 @@ func (r *session) captureStart(ctx context.Context) error {
 	}{
 		{"ignored", relist(ignored)}, {"pinned", relist(pinned)}, {"sums", relist(sums)}, {"rules", rules},
 	} {
-		if err := replaceFile(filepath.Join(r.dir, f.name), f.data, 0o600); err != nil {
+		if err := files.Replace(filepath.Join(r.dir, f.name), f.data, 0o600, true); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -117,7 +118,7 @@ func copyIndex(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(to, data, 0o600); err != nil {
+	if err := files.Replace(to, data, 0o600, true); err != nil {
 		return err
 	}
 	return os.Chtimes(to, info.ModTime(), info.ModTime())

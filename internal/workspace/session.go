@@ -10,8 +10,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // memory is what a checkout remembers of a run between two calls. Losing it
@@ -72,7 +72,7 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot keep the state of run %s: %w", run, err)
 	}
-	lock, err := process.Lock(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
+	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
