@@ -57,7 +57,7 @@ func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 		s.a.say("Warning: cannot make the folder of the tools' caches: %v", err)
 	}
 	if s.tree != nil {
-		place.Git = []string{s.tree.Repo.Dir, s.tree.Repo.Common}
+		place.Git = append([]string{s.tree.Repo.Dir, s.tree.Repo.Common}, s.tree.Modules()...)
 	}
 	secret := socketPaths(s.a.getenv("DOCKER_HOST"), s.a.getenv("SSH_AUTH_SOCK"), s.a.getenv("CONTAINER_HOST"))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(s.plan.Environ, home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
