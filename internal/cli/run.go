@@ -50,6 +50,9 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.notInside(dry); err != nil {
+				return err
+			}
 			return a.run(cmd.Context(), name, f, dry, fresh)
 		},
 	}
@@ -67,6 +70,16 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 // limitFlags are those that run and resume share.
+// notInside refuses a run that an agent or a gate of a run starts: it could
+// start itself again and again, and its records are out of its sandbox's reach.
+func (a *app) notInside(dry bool) error {
+	if run := a.getenv("PAWL_RUN"); run != "" && !dry {
+		return usage("cannot start a run inside of run %s: an agent or a check of it called pawl run", run).
+			hint("An agent asks what to do next with: pawl check").hint("To start it all the same, take PAWL_RUN out of its environment: env -u PAWL_RUN pawl run …")
+	}
+	return nil
+}
+
 func (a *app) limitFlags(cmd *cobra.Command, f *runFlags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
