@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -68,6 +69,9 @@ func stateOf(run sqlite.Run) (loop.State, error) {
 	var s loop.State
 	if err := json.Unmarshal(run.State, &s); err != nil {
 		return s, fmt.Errorf("cannot read the state of run %s: %v", run.ID, err)
+	}
+	if slices.Contains(s.Recent, nil) {
+		return s, fmt.Errorf("cannot read the state of run %s: an iteration in it is null; start anew with --fresh", run.ID)
 	}
 	return s, nil
 }
