@@ -60,7 +60,7 @@ func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 		place.Git = append([]string{s.tree.Repo.Dir, s.tree.Repo.Common}, s.tree.Modules()...)
 	}
 	secret := socketPaths(s.a.getenv("DOCKER_HOST"), s.a.getenv("SSH_AUTH_SOCK"), s.a.getenv("CONTAINER_HOST"))
-	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(s.plan.Environ, home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
+	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(s.withGoProxy(ctx, s.plan.Environ), home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
 	box.Caches = append(box.Caches, pnpmStore(s.plan.Root, place.Cache)...)
 	box.Caches = append(box.Caches, s.unsigned(ctx, place.Write)...)
 	sums, path := s.goSums(home, place.Cache, v.Means.Mounts)

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
@@ -42,6 +44,27 @@ func (s *session) goSums(home, cache string, mounts bool) (binds []sandbox.Bind,
 		}
 	}
 	return []sandbox.Bind{{From: from, To: to}}, nil
+}
+
+// goSettingsWithin bounds how long go may take to tell a setting.
+const goSettingsWithin = 5 * time.Second
+
+// withGoProxy is the environment with the place that modules come from, which
+// may be set in files of Go's own; as it is where go is not installed.
+func (s *session) withGoProxy(ctx context.Context, environ []string) []string {
+	path, err := s.a.lookPath("go")
+	if err != nil || s.a.getenv("GOPROXY") != "" {
+		return environ
+	}
+	ctx, cancel := context.WithTimeout(ctx, goSettingsWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "env", "GOPROXY")
+	cmd.Dir, cmd.Env, cmd.WaitDelay = s.plan.Root, s.a.env, time.Second
+	out, err := cmd.Output()
+	if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" {
+		return append(slices.Clone(environ), "GOPROXY="+proxy)
+	}
+	return environ
 }
 
 // unsigned switches the signing of commits and tags off where the user's

@@ -32,7 +32,7 @@ func Caches(environ []string, home, cache string, write []string) []string {
 }
 
 // moduleProxy puts the user's module cache, which is laid out like a proxy,
-// before where modules come from otherwise.
+// before where modules come from otherwise; "" when environ does not say where.
 func moduleProxy(environ []string, home string) string {
 	dir := lookup(environ, "GOMODCACHE")
 	if dir == "" {
@@ -47,7 +47,7 @@ func moduleProxy(environ []string, home string) string {
 	}
 	next := lookup(environ, "GOPROXY")
 	if next == "" {
-		next = "https://proxy.golang.org,direct"
+		return "" // not known: Go's own setting stays in force
 	}
 	return "file://" + filepath.ToSlash(filepath.Join(dir, "cache", "download")) + "," + next
 }
