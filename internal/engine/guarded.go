@@ -11,6 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
+// leastRoom must stay free on the disk of the workspace, in bytes.
+const leastRoom = 100 << 20
+
 // guarded is the failure of an agent that a guard on its stream ended; nil for
 // any other end. What the provider said decides what is to be done about
 // calls that lead nowhere; the rest is for the agent to do otherwise.
@@ -25,6 +28,9 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 	}
 	switch x.Ended {
 	case loop.EndedRepeats, loop.EndedOutput:
+		return &a
+	case loop.EndedDisk: // the next agent would begin with no room
+		a.Class, a.Kind, a.Severity = failure.ResourceExhausted, failure.Permanent, failure.Critical
 		return &a
 	case loop.EndedRequests, loop.EndedRetries:
 	default:

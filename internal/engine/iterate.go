@@ -167,7 +167,7 @@ func (d *Driver) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: d.plan.Root,
 		Env: append(d.environ(a.inherits(d.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.watched(), Prices: d.plan.Prices, Model: a.Model,
-		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Tools: a.toolsCount()},
+		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Room: leastRoom, Tools: a.toolsCount()},
 		Guards: a.guards(d.plan.Guards), Box: box, Safety: d.rules(),
 	}
 	return job, start.Warm, nil

@@ -59,6 +59,7 @@ const (
 	EndedRequests Ended = "requests" // model calls that bring nothing new
 	EndedRetries  Ended = "retries"  // the program's own retries do not end
 	EndedOutput   Ended = "output"   // output, or one message, without end
+	EndedDisk     Ended = "disk"     // the disk of the workspace is nearly full
 
 	EndedDestructive Ended = "destructive" // a tool call that the safety level forbids
 )

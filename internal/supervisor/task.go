@@ -236,6 +236,8 @@ func (t *task) watch(child *process.Child, m *meter) verdict {
 	defer idle.stop()
 	guards := newGuardian(dog)
 	defer guards.stop()
+	disk := newDiskGuard(t.job)
+	defer disk.stop()
 	wall := make(<-chan time.Time)
 	if t.job.Limits.Wall > 0 {
 		timer := time.NewTimer(t.job.Limits.Wall)
@@ -256,6 +258,10 @@ func (t *task) watch(child *process.Child, m *meter) verdict {
 			guards.ask()
 		case <-wall:
 			return t.terminate(child, verdict{reason: loop.EndedTimeout})
+		case <-disk.tick():
+			if why := disk.look(); why != "" {
+				return t.terminate(child, verdict{reason: loop.EndedDisk, why: why})
+			}
 		case <-idle.timer.C:
 			idle.look()
 		case silent := <-idle.looked:

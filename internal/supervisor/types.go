@@ -20,6 +20,9 @@ type Limits struct {
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
 	Output int64         `json:"output,omitempty"` // bytes kept per stream, head and tail; 0 is 64 MiB
+	// Room is how many bytes must stay free on the disk of the job\'s folder, or
+	// a tenth of what was free at its start where that is less; 0 looks at nothing.
+	Room int64 `json:"room,omitempty"`
 	// Printed is the most bytes of output, kept or not; a quarter of it is the
 	// most for one message.
 	Printed int64 `json:"printed,omitempty"`
