@@ -234,7 +234,12 @@ type left struct{ pid, ready string }
 
 func newLeft(t *testing.T) left {
 	t.Helper()
-	dir := t.TempDir()
+	// Where the sandbox lets an agent write, and the tests' own folder is not.
+	dir, err := os.MkdirTemp("/tmp", "pawl-left-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := left{pid: filepath.Join(dir, "pid"), ready: filepath.Join(dir, "ready")}
 	if err := syscall.Mkfifo(l.ready, 0o600); err != nil {
 		t.Fatal(err)
