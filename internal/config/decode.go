@@ -102,7 +102,9 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 		case below == nil && f.shape == sectionShape && !f.optional:
 			below = &node{kind: mapNode, at: position{src: builtInSource}}
 		}
-		d.value(f, below, v.Field(f.index), joinPath(path, f.name))
+		if below != nil {
+			d.value(f, below, v.Field(f.index), joinPath(path, f.name))
+		}
 	}
 }
 
@@ -174,7 +176,7 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", path, i)
+		at := path + "[" + strconv.Itoa(i) + "]"
 		if item.kind == nullNode {
 			d.fail(item.at, "", "%s is empty", at)
 			continue

@@ -225,6 +225,9 @@ func (sp *spec) expand(n *node) *node {
 		below := sp.field(sp.short).expand(n)
 		return &node{kind: mapNode, at: n.at, size: n.size + 1, pairs: []pair{{sp.short, n.at, below}}}
 	}
+	if n.kind != listNode && n.kind != mapNode {
+		return n // nodes are never changed, so one may stand in two trees
+	}
 	c := *n
 	switch {
 	case n.kind == listNode && sp.shape == listShape:

@@ -128,14 +128,18 @@ func merge(sp *spec, low, high *node) *node {
 // joinPath appends a key to a dotted path; a key with other characters than
 // letters, digits, - and _ is quoted.
 func joinPath(path, key string) string {
-	plain := key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-	if !plain {
+	if key == "" || strings.ContainsFunc(key, unplain) {
 		key = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 	}
 	if path == "" {
 		return key
 	}
 	return path + "." + key
+}
+
+// unplain is true for a character that must stand in quotes in a path.
+func unplain(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-'
 }
 
 // splitPath is the inverse of joinPath. ok is false if a quote is not closed

@@ -147,7 +147,7 @@ func readWorkflow(name string, data []byte) (*workflowReader, error) {
 	}
 	sp := workflowSpec()
 	root = sp.expand(root)
-	r.decoder = decoder{from: map[string]position{}, top: sp, places: true}
+	r.decoder = decoder{from: make(map[string]position, root.size), top: sp, places: true}
 	r.value(sp, root, reflect.ValueOf(&r.raw).Elem(), "")
 	if err := r.errs.asError(); err != nil {
 		return nil, err

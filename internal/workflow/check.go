@@ -8,19 +8,19 @@ import (
 
 // checker finds the faults of a workflow and compiles what its steps say.
 type checker struct {
-	file    File
-	number  map[string]int  // of each step's id, the first where two have one
-	known   map[string]bool // all ids
-	ids     []string
-	g       *graph
-	before  []set
-	steps   []*Planned
-	context []string
-	faults  faults
+	file        File
+	number      map[string]int // of each step's id, the first where two have one
+	ids         []string
+	g           *graph
+	before      []set
+	steps       []*Planned
+	context     []string
+	faults      faults
+	compilation compilation
 }
 
 func newChecker(f File) *checker {
-	return &checker{file: f, number: map[string]int{}, known: map[string]bool{}}
+	return &checker{file: f, number: map[string]int{}, compilation: compilation{known: map[string]bool{}}}
 }
 
 func (c *checker) fail(path, format string, args ...any) {
@@ -48,7 +48,7 @@ func (c *checker) names() {
 			c.fail(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: not %q", s.ID)
 			continue
 		}
-		c.number[s.ID], c.known[s.ID] = i, true
+		c.number[s.ID], c.compilation.known[s.ID] = i, true
 		c.ids = append(c.ids, s.ID)
 	}
 }
@@ -187,7 +187,7 @@ func (c *checker) text(at where, text string) Text {
 	if !strings.Contains(text, "{{") {
 		return Text{parts: []part{{text: text}}}
 	}
-	t, errs := parseText(text, at.prompt, c.known)
+	t, errs := c.compilation.parseText(text, at.prompt)
 	for _, e := range errs {
 		c.expression(at.path, e.find, e.err)
 	}
@@ -214,7 +214,7 @@ func (c *checker) condition(at where, text string) Condition {
 		source, lead = inner[:len(inner)-2], 3
 	}
 	at.path, at.status = at.path+".if", true
-	e, err := compile(source, c.known)
+	e, err := c.compilation.compile(source)
 	if err != nil {
 		c.expression(at.path, firstLine(trimmed), shifted(err, lead))
 		return Condition{}

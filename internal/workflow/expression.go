@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -22,7 +21,8 @@ const (
 // expression is one compiled expression.
 type expression struct {
 	source  string
-	program *vm.Program
+	simple  *simple     // nil for what needs a program
+	program *vm.Program // of others
 	refs    []reference
 	// status is true if the expression asks success, failure, always or cancelled.
 	status bool
@@ -32,6 +32,8 @@ type expression struct {
 type reference struct {
 	path   []string
 	offset int // of the first word, in characters
+	// Where it stands in the rewritten text, in characters.
+	at, end int
 }
 
 // Names that an expression may use, as their types: the compiler checks them.
@@ -90,37 +92,6 @@ var options = sync.OnceValue(func() []expr.Option {
 	return o
 })
 
-// compile reads an expression in the words of GitHub Actions, or of the
-// library beyond them. known are the ids of steps. Its error is an
-// *expressionError.
-func compile(source string, known map[string]bool) (*expression, error) {
-	if utf8.RuneCountInString(source) > maxExpression {
-		return nil, &expressionError{message: fmt.Sprintf("the expression is too long (over %d characters)", maxExpression)}
-	}
-	r := rewriter{in: []rune(source), known: known}
-	if err := r.all(); err != nil {
-		return nil, err
-	}
-	if strings.TrimSpace(string(r.out)) == "" {
-		return nil, &expressionError{message: "the expression is empty"}
-	}
-	program, err := guarded(string(r.out))
-	if err != nil {
-		return nil, r.located(err)
-	}
-	return &expression{source: source, program: program, refs: r.refs, status: r.status}, nil
-}
-
-// guarded turns a panic of the library into an error of the expression.
-func guarded(text string) (program *vm.Program, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			program, err = nil, fmt.Errorf("cannot be understood (%v)", p)
-		}
-	}()
-	return expr.Compile(text, options()...)
-}
-
 // located puts the library's error back to where the person wrote it.
 func (r *rewriter) located(err error) error {
 	var at *file.Error
@@ -166,14 +137,17 @@ func (loose) Visit(n *ast.Node) {
 	}
 }
 
-// eval runs the expression. It touches nothing.
-func (e *expression) eval(s scope) (out any, err error) {
+// eval gives the expression its value. It touches nothing.
+func (e *expression) eval(v *asked) (out any, err error) {
+	if e.simple != nil {
+		return e.simple.eval(&v.Values), nil
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("cannot evaluate %q: %v", e.source, p)
 		}
 	}()
-	out, err = expr.Run(e.program, s)
+	out, err = expr.Run(e.program, v.scope())
 	if err != nil {
 		return nil, fmt.Errorf("cannot evaluate %q: %s", e.source, firstLine(err.Error()))
 	}

@@ -22,9 +22,13 @@ type rewriter struct {
 
 func (r *rewriter) emit(text string, at int) {
 	for _, c := range text {
-		r.out = append(r.out, c)
-		r.from = append(r.from, at)
+		r.put(c, at)
 	}
+}
+
+func (r *rewriter) put(c rune, at int) {
+	r.out = append(r.out, c)
+	r.from = append(r.from, at)
 }
 
 func (r *rewriter) peek(ahead int) rune {
@@ -50,7 +54,7 @@ func (r *rewriter) all() error {
 		case unicode.IsDigit(c):
 			r.number()
 		default:
-			r.emit(string(c), r.at)
+			r.put(c, r.at)
 			r.at++
 		}
 		if err != nil {
@@ -60,15 +64,14 @@ func (r *rewriter) all() error {
 	return nil
 }
 
-const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-func wordStart(c rune) bool { return c == '_' || c < 0x80 && unicode.IsLetter(c) }
+func notLetter(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }
+func wordStart(c rune) bool { return c == '_' || !notLetter(c) }
 func wordPart(c rune) bool  { return wordStart(c) || c == '-' || c >= '0' && c <= '9' }
 
 // number copies a number with what sticks to it, so that 1e5 is no name.
 func (r *rewriter) number() {
 	for r.at < len(r.in) && (r.in[r.at] == '.' && unicode.IsDigit(r.peek(1)) || r.in[r.at] == '_' || unicode.IsDigit(r.in[r.at]) || unicode.IsLetter(r.in[r.at])) {
-		r.emit(string(r.in[r.at]), r.at)
+		r.put(r.in[r.at], r.at)
 		r.at++
 	}
 }
@@ -155,15 +158,17 @@ func (r *rewriter) name() error {
 			return &expressionError{offset: start, message: "unknown name " + strconv.Quote(first), word: first, among: append(r.ids(), roots...)}
 		}
 	}
-	r.refs = append(r.refs, reference{path, start})
+	at := len(r.out)
 	r.emit(path[0], ends[0])
 	for i, p := range path[1:] {
-		if field := i == 1 && (path[0] == "steps" || path[0] == "needs") && strings.Trim(p, letters) == ""; field {
-			r.emit("."+p, ends[i+1])
+		if field := i == 1 && (path[0] == "steps" || path[0] == "needs") && !strings.ContainsFunc(p, notLetter); field {
+			r.put('.', ends[i+1])
+			r.emit(p, ends[i+1])
 			continue
 		}
 		r.emit("["+strconv.Quote(p)+"]", ends[i+1])
 	}
+	r.refs = append(r.refs, reference{path: path, offset: start, at: at, end: len(r.out)})
 	return nil
 }
 

@@ -47,18 +47,28 @@ type Result struct {
 	Outputs    map[string]string
 }
 
-func (v Values) scope() scope {
-	s := scope{
+// asked are values with what the library is given of them, made when first
+// asked for: the names of a workflow may be many.
+type asked struct {
+	Values
+	full *scope
+}
+
+func (v *asked) scope() scope {
+	if v.full != nil {
+		return *v.full
+	}
+	v.full = &scope{
 		Steps: make(map[string]stepView, len(v.Steps)), Needs: make(map[string]needView, len(v.Steps)),
 		Env: v.Env, Matrix: v.Matrix, Context: v.Context, Output: v.Output,
-		Success: func() bool { return !v.Failed && !v.Cancelled }, Failure: func() bool { return v.Failed && !v.Cancelled },
-		Always: func() bool { return true }, Cancelled: func() bool { return v.Cancelled },
+		Success: func() bool { return v.status("success") }, Failure: func() bool { return v.status("failure") },
+		Always: func() bool { return v.status("always") }, Cancelled: func() bool { return v.status("cancelled") },
 	}
 	for id, r := range v.Steps { // order does not show: a map becomes a map
-		s.Steps[id] = stepView{r.Output, r.Output, r.Outputs, r.Outcome, r.Conclusion}
-		s.Needs[id] = needView{r.Output, r.Outputs, r.Conclusion}
+		v.full.Steps[id] = stepView{r.Output, r.Output, r.Outputs, r.Outcome, r.Conclusion}
+		v.full.Needs[id] = needView{r.Output, r.Outputs, r.Conclusion}
 	}
-	return s
+	return *v.full
 }
 
 // Fill puts values for placeholders. Its error says which expression cannot be
@@ -67,12 +77,12 @@ func (t Text) Fill(v Values) (string, error) {
 	if len(t.parts) == 1 && t.parts[0].expr == nil {
 		return t.parts[0].text, nil
 	}
-	s := v.scope()
+	a := asked{Values: v}
 	var b strings.Builder
 	for _, p := range t.parts {
 		text := p.text
 		if p.expr != nil {
-			value, err := p.expr.eval(s)
+			value, err := p.expr.eval(&a)
 			if err != nil {
 				return "", err
 			}
@@ -88,16 +98,13 @@ func (t Text) Fill(v Values) (string, error) {
 
 // Holds is true if the step is to run.
 func (c Condition) Holds(v Values) (bool, error) {
-	s := v.scope()
-	if c.expr == nil || !c.expr.status {
-		if !s.Success() {
-			return false, nil
-		}
+	if (c.expr == nil || !c.expr.status) && (v.Failed || v.Cancelled) {
+		return false, nil
 	}
 	if c.expr == nil {
 		return true, nil
 	}
-	value, err := c.expr.eval(s)
+	value, err := c.expr.eval(&asked{Values: v})
 	return truthy(value), err
 }
 
@@ -109,7 +116,7 @@ type textError struct {
 }
 
 // parseText reads a text. prompt allows {{ word }}.
-func parseText(text string, prompt bool, known map[string]bool) (Text, []textError) {
+func (c *compilation) parseText(text string, prompt bool) (Text, []textError) {
 	var t Text
 	var errs []textError
 	rest, from := text, 0
@@ -133,12 +140,12 @@ func parseText(text string, prompt bool, known map[string]bool) (Text, []textErr
 		inner, whole := rest[i+2:i+2+end], rest[start:i+2+end+2]
 		source, lead := inner, utf8.RuneCountInString(rest[start:i+2])
 		if !full {
-			if source = bareName(inner, prompt, known); source == "" {
+			if source = bareName(inner, prompt, c.known); source == "" {
 				from = i + 2
 				continue
 			}
 		}
-		e, err := compile(source, known)
+		e, err := c.compile(source)
 		if err != nil {
 			errs = append(errs, textError{firstLine(whole), shifted(err, lead)})
 		} else {
