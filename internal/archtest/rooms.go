@@ -42,6 +42,7 @@ var rooms = map[string]room{
 	// deciding
 	"board":    {Deciding, nil, "which ready task is next, and why"},
 	"loop":     {Deciding, nil, "the kernel: state and event in, state and command out"},
+	"queue":    {Deciding, nil, "which verified change lands next, and what becomes of conflicts and red gates"},
 	"control":  {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
 	"failure":  {Deciding, nil, "what went wrong: class, fingerprint, items"},
 	"strategy": {Deciding, nil, "what to try next"},

@@ -1,0 +1,143 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// touch reports whether an entry may be changed now: while its batch lands it
+// may not. A batch that it is in is given up.
+func (s *State) touch(id string) bool {
+	if s.Batch == nil || !slices.Contains(s.Batch.IDs, id) {
+		return true
+	}
+	if s.landing() {
+		return false
+	}
+	s.drop()
+	s.Suspects = nil
+	s.Command = Command{}
+	return true
+}
+
+// settle issues the next command if none is open, or one that only waits.
+func (s *State) settle(now time.Time) {
+	if s.Command.Kind == "" || s.Command.Kind == DoWait {
+		s.next(now)
+	}
+}
+
+// added takes a task's change in. A second one for the same task replaces the
+// first, and begins anew; the very same one changes nothing.
+func (s *State) added(ev *Event) {
+	if ev.Entry == nil || ev.Entry.ID == "" || ev.Entry.Commit == "" {
+		return
+	}
+	e := *ev.Entry
+	if old := s.at(e.ID); old != nil {
+		if old.Commit == e.Commit {
+			return
+		}
+		if !s.touch(e.ID) {
+			s.note(NoteRefused, e.ID, "it is being landed; a later change is a new landing")
+			return
+		}
+		s.remove(e.ID)
+	}
+	s.Arrived++
+	e.Order, e.Status, e.Why, e.AddedAt = s.Arrived, Waiting, "", ev.At
+	e.Until, e.Waits, e.Passed, e.Attempts, e.Plain, e.Problem, e.Ahead, e.Request = time.Time{}, 0, 0, 0, false, nil, nil, ""
+	e.Needs = slices.Clone(e.Needs)
+	s.Entries = append(s.Entries, e)
+	s.move(e.ID, MoveQueued, "it waits to be landed on "+short(s.Target))
+	s.settle(ev.At)
+}
+
+func (s *State) move(id string, m Movement, why string) {
+	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: id, Move: m, Why: why})
+}
+
+// asked carries out what a person wants.
+func (s *State) asked(ev *Event) {
+	a := ev.Ask
+	if a == nil {
+		return
+	}
+	switch a.Wish {
+	case WishPause:
+		s.paused(a, ev.At)
+	case WishResume:
+		if s.Stop != nil {
+			s.goOn(reason(a.Why, "a person resumed it"))
+			s.Green, s.Fresh = "", true
+		}
+		s.Rest, s.Stumbles = time.Time{}, 0
+	default:
+		s.askedOf(a)
+	}
+	s.settle(ev.At)
+}
+
+func (s *State) paused(a *Ask, now time.Time) {
+	s.stop(ByPerson, reason(a.Why, "a person paused it"), "", now)
+	if !s.landing() {
+		s.drop()
+		s.Command = Command{}
+	}
+}
+
+func (s *State) askedOf(a *Ask) {
+	e := s.at(a.ID)
+	if e == nil {
+		s.note(NoteRefused, a.ID, "it is not in the queue")
+		return
+	}
+	if !s.touch(a.ID) {
+		s.note(NoteRefused, a.ID, "it is being landed")
+		return
+	}
+	switch a.Wish {
+	case WishHold:
+		if e.Status == Waiting {
+			e.Status, e.Why, e.Until = Held, reason(a.Why, "a person holds it"), time.Time{}
+			return
+		}
+		s.note(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only what waits can be held", e.Status))
+	case WishRelease:
+		if e.Status == Held {
+			e.Status, e.Why = Waiting, ""
+			return
+		}
+		s.note(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
+	case WishRetry:
+		s.again(e, reason(a.Why, "a person asked for another try"))
+	case WishDrop:
+		s.dropEntry(e, reason(a.Why, "a person took it out of the queue"))
+		s.remove(e.ID)
+	default:
+		s.note(NoteRefused, a.ID, "unknown wish "+string(a.Wish))
+	}
+}
+
+// again tries an entry anew, with all its attempts.
+func (s *State) again(e *Entry, why string) {
+	if e.Status == Parked {
+		s.move(e.ID, MoveQueued, why)
+	}
+	s.Fresh = true
+	e.Status, e.Why, e.Until, e.Waits, e.Attempts, e.Plain, e.Problem, e.Request = Waiting, "", time.Time{}, 0, 0, false, nil, ""
+}
+
+// dropEntry says that an entry leaves; its work stays where it is.
+func (s *State) dropEntry(e *Entry, why string) {
+	s.note(NoteDropped, e.ID, why)
+	s.move(e.ID, MoveBlocked, "not landed: "+why)
+}
+
+func reason(why, otherwise string) string {
+	if why == "" {
+		return otherwise
+	}
+	return why
+}

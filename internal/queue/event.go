@@ -1,0 +1,190 @@
+package queue
+
+import "time"
+
+// EventKind is what happened.
+type EventKind string
+
+// The events. Those that answer a command carry its number in For; one that
+// does not fit changes nothing.
+const (
+	Opened    EventKind = "opened"    // a worker begins: Policy, Facts
+	Added     EventKind = "added"     // Entry; a task that is in the queue is replaced
+	Asked     EventKind = "asked"     // Ask
+	Prepared  EventKind = "prepared"  // Prepared
+	Verified  EventKind = "verified"  // Verdict
+	Landed    EventKind = "landed"    // the target is at the batch's head
+	Refused   EventKind = "refused"   // Refusal: it could not be landed
+	Foreseen  EventKind = "foreseen"  // Ahead
+	Pushed    EventKind = "pushed"    // Push
+	Resolved  EventKind = "resolved"  // Resolution: an agent's run at an entry is over
+	WaitOver  EventKind = "wait over" // the time has come
+	Stumbled  EventKind = "stumbled"  // Why: pawl could not do its part
+	Looked    EventKind = "looked"    // Facts
+	Proposals EventKind = "proposals" // Requests: what became of pull requests
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Kind EventKind `json:"kind"`
+	At   time.Time `json:"at"`
+	For  int64     `json:"for,omitempty"`
+
+	Policy     *Policy     `json:"policy,omitempty"`
+	Facts      *Facts      `json:"facts,omitempty"`
+	Entry      *Entry      `json:"entry,omitempty"`
+	Ask        *Ask        `json:"ask,omitempty"`
+	Prepared   *Prepare    `json:"prepared,omitempty"`
+	Verdict    *Verdict    `json:"verdict,omitempty"`
+	Refusal    *Refusal    `json:"refusal,omitempty"`
+	Ahead      []Ahead     `json:"ahead,omitempty"`
+	Push       *Push       `json:"push,omitempty"`
+	Resolution *Resolution `json:"resolution,omitempty"`
+	Requests   []Request   `json:"requests,omitempty"`
+	Why        string      `json:"why,omitempty"`
+	// Warnings are passed on to people.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Facts is what is known of the target.
+type Facts struct {
+	Tip  string `json:"tip"`  // empty when there is no such branch
+	Tree string `json:"tree"` // of Tip
+	// Past is true when Tip is the commit that was seen last, or a descendant.
+	Past bool `json:"past"`
+	// Diverged is said by the remote: each side has commits of its own.
+	Diverged string `json:"diverged,omitempty"`
+	// Lost are done tasks whose landing is no ancestor of Tip, at most 100.
+	Lost []string `json:"lost,omitempty"`
+}
+
+// Wish is what a person can ask.
+type Wish string
+
+// The wishes. Those without an id are about the whole queue.
+const (
+	WishHold    Wish = "hold"
+	WishRelease Wish = "release"
+	WishRetry   Wish = "retry"
+	WishDrop    Wish = "drop"
+	WishPause   Wish = "pause"
+	WishResume  Wish = "resume"
+)
+
+// Ask is one wish.
+type Ask struct {
+	Wish Wish   `json:"wish"`
+	ID   string `json:"id,omitempty"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Prepare is how the entries of a batch merge, one onto the other.
+type Prepare struct {
+	Facts
+	Steps  []Merged `json:"steps"`
+	Head   string   `json:"head"`   // Tip, when nothing is to be moved
+	Result string   `json:"result"` // the tree of Head
+}
+
+// Merged is one entry of a batch after the merge: a commit, or why not.
+type Merged struct {
+	ID     string `json:"id"`
+	Commit string `json:"commit,omitempty"`
+	Empty  bool   `json:"empty,omitempty"` // nothing is left of its change: Commit is what it was merged onto
+	// Settled are the paths whose simple conflict was settled by rule.
+	Settled []string `json:"settled,omitempty"`
+	// Kept are protected paths that stay as the target has them.
+	Kept []string `json:"kept,omitempty"`
+	// Conflict is with the target itself.
+	Conflict *Conflict `json:"conflict,omitempty"`
+	// Later: it conflicts with the entries before it in this batch only.
+	Later bool `json:"later,omitempty"`
+	// Lost says why it can never be merged, such as that its commit is gone.
+	Lost string `json:"lost,omitempty"`
+}
+
+func (m *Merged) lands() bool {
+	return m.Commit != "" && m.Conflict == nil && !m.Later && m.Lost == ""
+}
+
+// Verdict is the gate record of a tree.
+type Verdict struct {
+	Tree    string `json:"tree"`
+	Green   bool   `json:"green"`
+	Cached  bool   `json:"cached,omitempty"`  // from an earlier run; a red one had its second try
+	Empty   bool   `json:"empty,omitempty"`   // there are no gates
+	Summary string `json:"summary,omitempty"` // why red, in one line
+	// Retried: red at first, and this is the second try.
+	Retried  bool     `json:"retried,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Refusal is why a batch could not be landed.
+type Refusal struct {
+	Moved bool     `json:"moved,omitempty"` // the target is not where it was
+	Why   string   `json:"why,omitempty"`
+	IDs   []string `json:"ids,omitempty"` // the entries that have to wait; none is all
+}
+
+// Ahead is a conflict to come.
+type Ahead struct {
+	ID    string   `json:"id"`
+	Paths []string `json:"paths,omitempty"` // none: no conflict
+}
+
+// Push is what came of a push.
+type Push struct {
+	Diverged string `json:"diverged,omitempty"` // the remote has commits that are not here
+	Failed   string `json:"failed,omitempty"`   // it could not be reached, or refused
+}
+
+// Resolution is how an agent's run at an entry ended.
+type Resolution struct {
+	ID      string `json:"id"`
+	Attempt int    `json:"attempt"` // the entry's Attempts when it began
+	Commit  string `json:"commit,omitempty"`
+	Why     string `json:"why,omitempty"` // without a commit
+}
+
+// Request is what is known of an entry's pull request.
+type Request struct {
+	ID     string `json:"id"`
+	URL    string `json:"url,omitempty"`
+	Merged string `json:"merged,omitempty"` // the commit on the target
+	Closed string `json:"closed,omitempty"` // why it will not be merged
+}
+
+// CommandKind is what is to be done.
+type CommandKind string
+
+// The commands.
+const (
+	DoWait    CommandKind = "wait"    // until Until, or until something is asked
+	DoLook    CommandKind = "look"    // where the target is
+	DoPrepare CommandKind = "prepare" // merge IDs onto the target, in order
+	DoVerify  CommandKind = "verify"  // run the gates on Tree, the tree of Commit
+	DoLand    CommandKind = "land"    // move the target From, To; safe to repeat
+	DoForesee CommandKind = "foresee" // look at IDs for conflicts with the target
+	DoPush    CommandKind = "push"    // the target to its remote
+	DoPropose CommandKind = "propose" // open a pull request for IDs
+	DoReview  CommandKind = "review"  // ask what became of the pull requests of IDs
+)
+
+// Command is the one thing that is to be done now. A newer one replaces it,
+// unless it lands.
+type Command struct {
+	Seq    int64       `json:"seq"`
+	Kind   CommandKind `json:"kind,omitempty"`
+	Why    string      `json:"why,omitempty"`
+	IDs    []string    `json:"ids,omitempty"`
+	Batch  int64       `json:"batch,omitempty"`
+	From   string      `json:"from,omitempty"`
+	To     string      `json:"to,omitempty"`
+	Commit string      `json:"commit,omitempty"`
+	Tree   string      `json:"tree,omitempty"`
+	// Again: a red gate gets its second try.
+	Again bool `json:"again,omitempty"`
+	// Fresh: what was red before is tried again.
+	Fresh bool      `json:"fresh,omitempty"`
+	Until time.Time `json:"until,omitzero"` // zero: no time
+}

@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+)
+
+// conflict gives a conflict that no rule settles to an agent or a person.
+func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
+	class, why := Classify(*c)
+	if class == Simple {
+		class = Medium // what a rule settled was red, or could not be settled after all
+	}
+	why = fmt.Sprintf("it conflicts with %s: %s", short(s.Target), why)
+	s.note(NoteConflict, e.ID, why)
+	s.resolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
+}
+
+// resolve hands an entry to an agent while it has attempts, and else to a person.
+func (s *State) resolve(e *Entry, why string, p *Problem, now time.Time) {
+	if p.Class == Complex || !s.Policy.Resolve || e.Attempts >= s.Policy.Retries {
+		if p.Class != Complex && e.Attempts > 0 {
+			why = fmt.Sprintf("%s (after %d attempts of an agent)", why, e.Attempts)
+		}
+		s.park(e, why, p, now)
+		return
+	}
+	e.Attempts++
+	e.Status, e.Why, e.Problem, e.Until = Resolving, why, p, time.Time{}
+	s.note(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", e.Attempts, s.Policy.Retries, why))
+}
+
+// park puts an entry aside until a person acts, or the time for that is over.
+func (s *State) park(e *Entry, why string, p *Problem, now time.Time) {
+	e.Status, e.Why, e.Problem, e.Until = Parked, why, p, time.Time{}
+	if s.Policy.Timeout > 0 {
+		e.Until = now.Add(s.Policy.Timeout)
+	}
+	s.note(NoteEscalated, e.ID, why)
+	s.move(e.ID, MoveBlocked, why)
+}
+
+// overdue is for a parked entry about which nobody answered. One that leaves
+// loses its status.
+func (s *State) overdue(e *Entry, now time.Time) {
+	switch s.Policy.Action {
+	case Skip:
+		s.dropEntry(e, "nobody answered in time: "+e.Why)
+		e.Status = ""
+	case Retry:
+		s.again(e, "nobody answered in time; it is tried again")
+	case Notify:
+		s.note(NoteEscalated, e.ID, "still: "+e.Why)
+		e.Until = now.Add(s.Policy.Timeout)
+	default:
+		s.note(NoteEscalated, e.ID, "nobody answered in time; it stays aside until: pawl queue retry "+e.ID)
+		e.Until = time.Time{}
+	}
+}
+
+// resolved takes in the end of an agent's run at an entry. What it made is new
+// work: it is merged and verified like any other.
+func (s *State) resolved(ev *Event) {
+	r := ev.Resolution
+	if r == nil {
+		return
+	}
+	e := s.at(r.ID)
+	if e == nil || e.Status != Resolving || e.Attempts != r.Attempt {
+		return
+	}
+	if r.Commit == "" {
+		s.resolve(e, reason(r.Why, "the agent made no commit"), e.Problem, ev.At)
+	} else {
+		e.Commit, e.Status, e.Why, e.Problem, e.Plain = r.Commit, Waiting, "", nil, false
+	}
+	s.settle(ev.At)
+}
+
+// proposed are the entries with an open pull request.
+func (s *State) proposed() []string {
+	var list []string
+	for i := range s.Entries {
+		if s.Entries[i].Status == Proposed {
+			list = append(list, s.Entries[i].ID)
+		}
+	}
+	return list
+}
+
+// proposals takes in what became of pull requests. Merged is done, with the
+// host's commit.
+func (s *State) proposals(ev *Event) {
+	b := s.Batch
+	s.drop()
+	for _, r := range ev.Requests {
+		e := s.at(r.ID)
+		switch {
+		case e == nil:
+		case r.Merged != "":
+			l := Landing{Commit: r.Merged, To: r.Merged, At: ev.At}
+			if b != nil {
+				l.Batch = b.N
+			}
+			s.done(*e, l)
+		case r.Closed != "":
+			s.park(e, r.Closed, nil, ev.At)
+		case r.URL != "":
+			e.Status, e.Why, e.Request = Proposed, "its pull request is open: "+r.URL, r.URL
+		}
+	}
+	s.next(ev.At)
+}

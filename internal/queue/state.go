@@ -1,0 +1,253 @@
+package queue
+
+import (
+	"slices"
+	"time"
+)
+
+// The limits of a queue.
+const (
+	// AgeLimit is how often later entries may go before one that is ready.
+	AgeLimit = 8
+	// MaxBatch is the most entries that are verified as one, whatever is asked for.
+	MaxBatch = 500
+	// MaxForeseen is how many entries are looked at for conflicts after a landing.
+	MaxForeseen = 32
+)
+
+// Status is where an entry stands.
+type Status string
+
+// The statuses. A landed or dropped entry is in the queue no more.
+const (
+	Waiting   Status = "waiting"   // for its turn, for what it needs, or for a file in the user's checkout
+	Held      Status = "held"      // by a person
+	Resolving Status = "resolving" // an agent works on its conflict, or on why it is red on the target
+	Parked    Status = "parked"    // a person has to act
+	Proposed  Status = "proposed"  // its pull request is open
+)
+
+// Policy is what a person chose for a queue.
+type Policy struct {
+	Batch   int           `json:"batch"`   // most entries that are verified as one; 0 lands nothing
+	Retries int           `json:"retries"` // runs of an agent at one entry's conflict; 0 is none
+	Timeout time.Duration `json:"timeout"` // for a person to answer about a parked entry; 0 is no limit
+	Action  Action        `json:"action"`  // what follows after Timeout
+	Resolve bool          `json:"resolve"` // there is an agent for conflicts
+	Push    bool          `json:"push"`    // push the target after a landing
+	Propose bool          `json:"propose"` // land by pull requests
+}
+
+// Action is what becomes of a parked entry when nobody answered in time.
+type Action string
+
+// The actions.
+const (
+	Defer  Action = "defer"  // it stays parked, without a limit
+	Skip   Action = "skip"   // it leaves the queue; its work is kept
+	Retry  Action = "retry"  // it is tried again
+	Notify Action = "notify" // the person is told again
+)
+
+// Entry is one task's verified change that waits to land. What is stored
+// outlives the code: fields are added, never renamed.
+type Entry struct {
+	ID       string    `json:"id"` // of the task
+	Run      string    `json:"run,omitempty"`
+	Commit   string    `json:"commit"` // what is to land
+	Base     string    `json:"base,omitempty"`
+	Title    string    `json:"title"`
+	Priority int       `json:"priority,omitempty"` // higher first
+	Needs    []string  `json:"needs,omitempty"`    // tasks that have not landed; in no order
+	Allow    []string  `json:"allow,omitempty"`    // patterns of protected files that it may change
+	AddedAt  time.Time `json:"added_at"`
+
+	Order  int64     `json:"order"` // of arrival; lower is older
+	Status Status    `json:"status"`
+	Why    string    `json:"why,omitempty"`
+	Until  time.Time `json:"until,omitzero"` // Waiting: not before; Parked: the action comes then
+	// Waits is how often in a row a file of the user's stood in its way.
+	Waits int `json:"waits,omitempty"`
+	// Passed counts batches of later entries that landed while it was ready.
+	Passed int `json:"passed,omitempty"`
+	// Attempts counts the runs of an agent at its conflict.
+	Attempts int `json:"attempts,omitempty"`
+	// Plain: what was settled by rule was red, so a conflict goes to an agent.
+	Plain bool `json:"plain,omitempty"`
+	// Problem is what an agent or a person has to solve.
+	Problem *Problem `json:"problem,omitempty"`
+	// Ahead are paths in which it will conflict once it is its turn.
+	Ahead []string `json:"ahead,omitempty"`
+	// Request is its open pull request.
+	Request string `json:"request,omitempty"`
+}
+
+// Problem is why an entry cannot land as it is.
+type Problem struct {
+	Class    Class     `json:"class"`
+	Tip      string    `json:"tip"` // the target's commit at which it was found
+	Conflict *Conflict `json:"conflict,omitempty"`
+	Red      string    `json:"red,omitempty"` // the gates' summary, when it merges but is red on the target
+}
+
+// Cause is why a whole queue stands still.
+type Cause string
+
+// The causes.
+const (
+	ByPerson  Cause = "person"     // somebody paused it
+	RedTarget Cause = "red target" // the target fails its own gates
+	Rewritten Cause = "rewritten"  // the target is not a descendant of what was landed
+	Missing   Cause = "missing"    // there is no such branch
+	Diverged  Cause = "diverged"   // the target here and at the remote each have commits of their own
+)
+
+// Stop is a queue that stands still until somebody resumes it. A red target
+// that moves is tried again by itself.
+type Stop struct {
+	Cause Cause     `json:"cause"`
+	Why   string    `json:"why"`
+	Tip   string    `json:"tip,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// Batch is what is being landed. Steps are those entries that merge, in order.
+type Batch struct {
+	N       int64    `json:"n"`
+	IDs     []string `json:"ids"` // as they were chosen
+	Tip     string   `json:"tip,omitempty"`
+	Tree    string   `json:"tree,omitempty"` // of Tip
+	Steps   []Merged `json:"steps,omitempty"`
+	Head    string   `json:"head,omitempty"`      // what the target is to be
+	Result  string   `json:"head_tree,omitempty"` // its tree: the one that is verified
+	Retried bool     `json:"retried,omitempty"`   // the red gate has had its second try
+	Target  bool     `json:"target,omitempty"`    // Tip itself is being verified
+	Red     string   `json:"red,omitempty"`       // why Result is red
+	Landing bool     `json:"landing,omitempty"`   // it is green, and the target is being moved
+}
+
+// State is one queue. It goes through JSON.
+type State struct {
+	Seq     int64  `json:"seq"` // of the last command
+	Target  string `json:"target"`
+	Policy  Policy `json:"policy"`
+	Tip     string `json:"tip,omitempty"`   // the target's commit when it was seen last
+	Green   string `json:"green,omitempty"` // the last tree of the target that is known to be green
+	Window  int    `json:"window"`          // entries of the next batch; 1 <= Window <= Policy.Batch
+	Batches int64  `json:"batches"`         // numbered so far
+	Arrived int64  `json:"arrived"`         // the last Order
+	// Entries are in no order that counts; [State.InOrder] has it.
+	Entries []Entry `json:"entries,omitempty"`
+	// Suspects landed together would be red: they are tried by halves.
+	Suspects []string `json:"suspects,omitempty"`
+	// Fresh: red records do not count, since somebody asked for another try.
+	Fresh    bool          `json:"fresh,omitempty"`
+	Batch    *Batch        `json:"batch,omitempty"`
+	Stop     *Stop         `json:"stop,omitempty"`
+	Stumbles int           `json:"stumbles,omitempty"` // in a row: pawl could not do its part
+	Rest     time.Time     `json:"rest,omitzero"`      // nothing is begun before, after a stumble
+	Due      []CommandKind `json:"due,omitempty"`      // what follows a landing, in order
+	Command  Command       `json:"command"`
+	Out      Out           `json:"out,omitzero"`
+}
+
+// Out is what the last step means beside its command. It is stored and told in
+// the transaction of the step.
+type Out struct {
+	Landings []Landing  `json:"landings,omitempty"`
+	Cases    []CaseMove `json:"cases,omitempty"`
+	Notes    []Note     `json:"notes,omitempty"`
+}
+
+// Landing is one task on the target.
+type Landing struct {
+	Task   string    `json:"task"`
+	Run    string    `json:"run,omitempty"`
+	Commit string    `json:"commit"` // an ancestor of To, or To
+	Tree   string    `json:"tree"`   // of To: what was verified
+	Batch  int64     `json:"batch"`
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	Empty  bool      `json:"empty,omitempty"` // its change was on the target already
+	At     time.Time `json:"at"`
+}
+
+// CaseMove is what a step means for the task on the board.
+type CaseMove struct {
+	ID   string   `json:"id"`
+	Move Movement `json:"move"`
+	Why  string   `json:"why"`
+}
+
+// Movement is a kind of [CaseMove].
+type Movement string
+
+// The movements.
+const (
+	MoveQueued  Movement = "queued"  // to review: it waits to be landed
+	MoveLanded  Movement = "landed"  // to done
+	MoveBlocked Movement = "blocked" // a person has to act
+)
+
+// Note is something that people, hooks or the agents are told.
+type Note struct {
+	Kind  NoteKind `json:"kind"`
+	ID    string   `json:"id,omitempty"` // the entry
+	Text  string   `json:"text"`
+	Paths []string `json:"paths,omitempty"`
+}
+
+// NoteKind is what a note is about.
+type NoteKind string
+
+// The kinds of notes.
+const (
+	NoteLanded    NoteKind = "landed"
+	NoteConflict  NoteKind = "conflict"       // an entry does not merge
+	NoteAhead     NoteKind = "conflict_ahead" // it will not, once it is its turn
+	NoteSettled   NoteKind = "settled"        // a simple conflict was settled by rule
+	NoteKept      NoteKind = "protected"      // protected files stay as the target has them
+	NoteRed       NoteKind = "red"            // an entry is red on the target
+	NoteFlaky     NoteKind = "flaky"          // a red gate was green when it ran again
+	NoteEmpty     NoteKind = "unverified"     // there are no gates
+	NoteWaiting   NoteKind = "waiting"        // a file of the user's is in the way
+	NoteResolving NoteKind = "resolving"
+	NoteEscalated NoteKind = "escalated" // a person is asked
+	NoteDropped   NoteKind = "dropped"
+	NoteStopped   NoteKind = "stopped" // the whole queue
+	NoteResumed   NoteKind = "resumed"
+	NoteMoved     NoteKind = "moved" // somebody else moved the target
+	NoteTrouble   NoteKind = "trouble"
+	NoteRefused   NoteKind = "refused" // what was asked cannot be done
+	NoteWarning   NoteKind = "warning"
+)
+
+// Find is the entry of a task, and whether there is one.
+func (s *State) Find(id string) (Entry, bool) {
+	if i := s.index(id); i >= 0 {
+		return s.Entries[i], true
+	}
+	return Entry{}, false
+}
+
+func (s *State) index(id string) int {
+	return slices.IndexFunc(s.Entries, func(e Entry) bool { return e.ID == id })
+}
+
+// at is the entry of a task for a change; nil when there is none.
+func (s *State) at(id string) *Entry {
+	if i := s.index(id); i >= 0 {
+		return &s.Entries[i]
+	}
+	return nil
+}
+
+func (s *State) remove(id string) {
+	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return e.ID == id })
+	s.Suspects = without(s.Suspects, id)
+}
+
+// without is a list less one value, in a list of its own.
+func without(list []string, id string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == id })
+}

@@ -1,0 +1,302 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Step returns the state after e and the command that follows from it; the
+// command is the open one when e changed nothing about it, and none when e did
+// not fit. An event that is delivered twice does no harm. What the step means
+// beside the command is in [State.Out].
+//
+// s is the caller's copy, and what it shares with the state before is not changed.
+func Step(s State, e Event) (State, Command) {
+	s.Out = Out{}
+	if !s.fits(&e) {
+		return s, Command{}
+	}
+	s.Entries = slices.Clone(s.Entries)
+	if s.Batch != nil {
+		b := *s.Batch
+		s.Batch = &b
+	}
+	for _, w := range e.Warnings {
+		s.note(NoteWarning, "", w)
+	}
+	s.take(&e)
+	return s, s.Command
+}
+
+// fits is false for an answer to another command than the open one.
+func (s *State) fits(e *Event) bool {
+	switch e.Kind {
+	case Opened:
+		return e.Policy != nil && e.Facts != nil
+	case Added, Asked, Resolved:
+		return s.Command.Seq > 0
+	case Prepared:
+		return s.answers(e, DoPrepare) && e.Prepared != nil
+	case Verified:
+		return s.answers(e, DoVerify) && e.Verdict != nil && s.Batch != nil
+	case Landed:
+		return s.answers(e, DoLand) && s.Batch != nil
+	case Refused:
+		return s.answers(e, DoLand) && e.Refusal != nil
+	case Foreseen:
+		return s.answers(e, DoForesee)
+	case Pushed:
+		return s.answers(e, DoPush) && e.Push != nil
+	case WaitOver:
+		return s.answers(e, DoWait)
+	case Looked:
+		return s.answers(e, DoLook) && e.Facts != nil
+	case Proposals:
+		return (s.answers(e, DoPropose) || s.answers(e, DoReview))
+	case Stumbled:
+		return e.For == s.Command.Seq && s.Command.Kind != DoWait && s.Command.Kind != ""
+	}
+	return false
+}
+
+func (s *State) answers(e *Event, kind CommandKind) bool {
+	return e.For == s.Command.Seq && s.Command.Kind == kind
+}
+
+// take changes s. Each event either leaves the open command as it is, or ends
+// with another one.
+func (s *State) take(e *Event) {
+	if e.For == s.Command.Seq && e.For > 0 {
+		s.Command = Command{} // it is answered
+		if e.Kind != Stumbled && e.Kind != WaitOver {
+			s.Stumbles, s.Rest = 0, time.Time{}
+		}
+	}
+	switch e.Kind {
+	case Opened:
+		s.opened(e)
+	case Added:
+		s.added(e)
+	case Asked:
+		s.asked(e)
+	case Prepared:
+		s.prepared(e)
+	case Verified:
+		s.verified(e)
+	case Landed:
+		s.landed(e)
+	case Refused:
+		s.refused(e)
+	case Foreseen:
+		s.foreseen(e)
+		s.next(e.At)
+	case Pushed:
+		s.pushed(e)
+	case Resolved:
+		s.resolved(e)
+	case WaitOver:
+		s.due(e.At)
+		s.next(e.At)
+	case Looked:
+		s.looked(e)
+	case Proposals:
+		s.proposals(e)
+	case Stumbled:
+		s.stumbled(e)
+	}
+}
+
+// opened begins the work of a process. A landing that was under way is carried
+// out again; anything else is decided anew.
+func (s *State) opened(e *Event) {
+	s.Policy = *e.Policy
+	s.Policy.Batch = min(max(s.Policy.Batch, 0), MaxBatch)
+	if s.Window == 0 {
+		s.Window = s.Policy.Batch
+	}
+	s.Window = min(s.Window, s.Policy.Batch)
+	s.Stumbles, s.Rest = 0, time.Time{}
+	if s.landing() {
+		s.land("finish what was begun")
+		return
+	}
+	s.drop()
+	if s.see(e.Facts, e.At) {
+		s.lost(e.Facts.Lost)
+	}
+	s.next(e.At)
+}
+
+// see takes in where the target is. It is false when the queue stops.
+func (s *State) see(f *Facts, now time.Time) bool {
+	before := s.Tip
+	switch {
+	case f.Tip == "":
+		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, then: pawl queue resume", "", now)
+		return false
+	case f.Diverged != "":
+		s.stop(Diverged, f.Diverged, f.Tip, now)
+		return false
+	case before == "" || f.Tip == before:
+	case !f.Past && (s.Stop == nil || s.Stop.Cause != Rewritten):
+		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
+		s.stop(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at it, then: pawl queue resume",
+			short(s.Target), abbreviated(f.Tip), abbreviated(before)), f.Tip, now)
+		s.lost(f.Lost)
+		return false
+	default:
+		s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", short(s.Target), abbreviated(before), abbreviated(f.Tip)))
+		s.Green, s.Suspects = "", nil
+	}
+	s.Tip = f.Tip
+	if s.Stop != nil && (s.Stop.Cause == Missing || s.Stop.Cause == RedTarget && s.Stop.Tip != f.Tip) {
+		s.goOn("the target has changed")
+	}
+	return true
+}
+
+func (s *State) lost(list []string) {
+	if len(list) > 0 {
+		s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteWarning, Text: fmt.Sprintf("%d done tasks are not on %s any more", len(list), short(s.Target)), Paths: list})
+	}
+}
+
+// next issues what is to be done now.
+func (s *State) next(now time.Time) {
+	if now.Before(s.Rest) {
+		s.wait(now)
+		return
+	}
+	if s.landing() {
+		s.land("finish what was begun")
+		return
+	}
+	for len(s.Due) > 0 {
+		kind := s.Due[0]
+		s.Due = s.Due[1:]
+		if (s.Stop == nil || kind == DoLook) && s.follow(kind) {
+			return
+		}
+	}
+	s.Due = nil
+	if s.Stop != nil {
+		s.wait(now)
+		return
+	}
+	if list, why := s.choose(now); len(list) > 0 {
+		s.Batches++
+		s.Batch = &Batch{N: s.Batches, IDs: list}
+		s.do(Command{Kind: DoPrepare, Why: why, IDs: list, Batch: s.Batches})
+		return
+	}
+	s.wait(now)
+}
+
+// Times at which a queue that has nothing to do looks around.
+const (
+	reviewEvery = time.Minute      // open pull requests
+	lookEvery   = 10 * time.Second // a red or missing target
+)
+
+// wait issues a wait until the next time that counts.
+func (s *State) wait(now time.Time) {
+	until, why := s.Rest, "nothing is ready to land"
+	soon := func(t time.Time) {
+		if !t.IsZero() && (until.IsZero() || t.Before(until)) {
+			until = t
+		}
+	}
+	if now.Before(s.Rest) {
+		why = "pawl could not do its part; it tries again"
+	}
+	for i := range s.Entries {
+		if e := &s.Entries[i]; e.Status == Waiting && s.Stop == nil || e.Status == Parked {
+			soon(e.Until)
+		}
+		if s.Entries[i].Status == Proposed {
+			soon(now.Add(reviewEvery))
+		}
+	}
+	if s.Stop != nil {
+		why = s.Stop.Why
+		if s.Stop.Cause == RedTarget || s.Stop.Cause == Missing {
+			soon(now.Add(lookEvery))
+		}
+	}
+	s.do(Command{Kind: DoWait, Why: why, Until: until})
+}
+
+// do makes c the open command. The same wait again is no new command.
+func (s *State) do(c Command) {
+	if o := s.Command; c.Kind == DoWait && o.Kind == DoWait && o.Why == c.Why && o.Until.Equal(c.Until) {
+		return
+	}
+	s.Seq++
+	c.Seq = s.Seq
+	s.Command = c
+}
+
+// due does what has its time at a wait's end.
+func (s *State) due(now time.Time) {
+	for i := range s.Entries {
+		if e := &s.Entries[i]; e.Status == Parked && !e.Until.IsZero() && !now.Before(e.Until) {
+			s.overdue(e, now)
+		}
+	}
+	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return e.Status == "" })
+	switch {
+	case s.Stop != nil && (s.Stop.Cause == RedTarget || s.Stop.Cause == Missing):
+		s.Due = []CommandKind{DoLook}
+	case slices.ContainsFunc(s.Entries, func(e Entry) bool { return e.Status == Proposed }):
+		s.Due = []CommandKind{DoReview}
+	}
+}
+
+// stumbled is pawl's own failure: disk, database, git. It blames no entry.
+func (s *State) stumbled(e *Event) {
+	s.Stumbles++
+	rest := min(time.Second<<min(s.Stumbles-1, 9), 5*time.Minute)
+	s.Rest = e.At.Add(rest)
+	if s.Stumbles == 1 || s.Stumbles == 4 {
+		s.note(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
+	}
+	if !s.landing() {
+		s.drop()
+	}
+	s.wait(e.At)
+}
+
+// drop gives the batch up. Its entries are where they were.
+func (s *State) drop() { s.Batch, s.Due = nil, nil }
+
+// stop makes the queue stand still, with one alarm.
+func (s *State) stop(cause Cause, why, tip string, now time.Time) {
+	if s.Stop == nil || s.Stop.Cause != cause || s.Stop.Tip != tip {
+		s.note(NoteStopped, "", why)
+	}
+	s.Stop = &Stop{Cause: cause, Why: why, Tip: tip, Since: now}
+}
+
+func (s *State) goOn(why string) {
+	s.Stop = nil
+	s.note(NoteResumed, "", "the queue goes on: "+why)
+}
+
+func (s *State) note(kind NoteKind, id, text string) {
+	s.Out.Notes = append(s.Out.Notes, Note{Kind: kind, ID: id, Text: text})
+}
+
+// looked is the answer to a look at a target that stopped the queue.
+func (s *State) looked(e *Event) {
+	s.see(e.Facts, e.At)
+	s.next(e.At)
+}
+
+func ids(steps []Merged) []string {
+	list := make([]string, len(steps))
+	for i := range steps {
+		list[i] = steps[i].ID
+	}
+	return list
+}
