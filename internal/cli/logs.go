@@ -108,7 +108,7 @@ func eventText(e journal.Event) string {
 		if json.Unmarshal(e.Data, &r) != nil {
 			return ""
 		}
-		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Elapsed))
+		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Took()))
 		if what := whatHappened(r); what != "" {
 			text += ": " + clean(what, 200)
 		}

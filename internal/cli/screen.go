@@ -125,7 +125,7 @@ func (s *screen) resumed(n engine.Notice) {
 		limit = fmt.Sprintf(" (max %d)", st.Limit)
 	}
 	s.line(n.At, "Resuming procedure: %s from iteration %d%s", s.name, st.Iteration, limit)
-	s.line(n.At, "Previous session: %s in %s", completedCount(st.Iteration), total(st.Spent.Active))
+	s.line(n.At, "Previous session: %s in %s", completedCount(st.Iteration), allTime(st.Spent))
 	if n.Text != "" {
 		s.note("%s", n.Text)
 	}
@@ -230,7 +230,7 @@ func (s *screen) iterationEnded(n engine.Notice) {
 	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it
 	}
-	s.line(n.At, "Iteration %s completed in %s", of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
+	s.line(n.At, "Iteration %s completed in %s", of(r.Number, n.State.Limit), loop.Duration(r.Took()))
 }
 
 // why says in document 3's words what made an iteration fail.
@@ -266,11 +266,11 @@ func why(r *loop.Record) string {
 func (s *screen) runEnded(n engine.Notice) {
 	st, c := n.State, n.Command
 	resume := "Resume with: pawl resume " + s.name
-	all := fmt.Sprintf("(%s, total: %s)", completedCount(st.Iteration), total(st.Spent.Active))
+	all := fmt.Sprintf("(%s, total: %s)", completedCount(st.Iteration), allTime(st.Spent))
 	switch st.Status {
 	case loop.Completed:
 		if st.Limit > 0 && st.Iteration >= st.Limit && strings.HasPrefix(c.Why, "Reached max") {
-			s.line(n.At, "Reached max iterations: %d (total: %s)", st.Limit, total(st.Spent.Active))
+			s.line(n.At, "Reached max iterations: %d (total: %s)", st.Limit, allTime(st.Spent))
 			return
 		}
 		s.line(n.At, "Completed: %s %s", c.Why, all)
@@ -407,6 +407,10 @@ func of(n, limit int) string {
 	}
 	return fmt.Sprintf("%d/%d", n, limit)
 }
+
+// allTime is how long a person waited for the run: agents, gates, reviews,
+// waits and what is between them, without the time between sessions.
+func allTime(s loop.Spent) string { return loop.Duration(max(s.Wall, s.Active)) }
 
 // total shows whole seconds: 2m16s.
 func total(d time.Duration) string { return d.Round(time.Second).String() }

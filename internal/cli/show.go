@@ -107,7 +107,7 @@ func (a *app) showIterations(records []loop.Record) {
 		if r.Attempt > 1 || r.Outcome == loop.Waited {
 			number += fmt.Sprintf(".%d", r.Attempt)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Elapsed),
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Took()),
 			exitWord(r.Exit), gateWords(r), len(r.Files), clean(whatHappened(r), 80))
 	}
 	_ = w.Flush()

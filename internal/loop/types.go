@@ -143,6 +143,19 @@ type Record struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
+// Took is the time that the iteration took a person: its agent's, and its
+// gates', which run one after the other. Its review is not in it.
+func (r *Record) Took() time.Duration { return r.Elapsed + r.Verifying() }
+
+// Verifying is the time of its gates.
+func (r *Record) Verifying() time.Duration {
+	var sum time.Duration
+	for i := range r.Gates {
+		sum += max(0, r.Gates[i].Elapsed)
+	}
+	return sum
+}
+
 // Outcome is what an iteration was for the loop.
 type Outcome string
 
