@@ -52,7 +52,7 @@ var rooms = map[string]room{
 	"signal":   {Deciding, nil, "what an agent says about its own work"},
 
 	// doing
-	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace"}, "keeps the free slots busy"},
+	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace", "workspace/pool"}, "keeps the free slots busy"},
 	"engine":         {Doing, []string{"account", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "runs the steps of a workflow's plan"},
 	"account":        {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
@@ -83,8 +83,9 @@ var rooms = map[string]room{
 	"supervisor":     {Doing, []string{"agent", "agent/agents", "egress", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
+	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
-	"merge":          {Doing, []string{"gate", "git", "journal", "workspace"}, "the queue that lands verified work"},
+	"merge":          {Doing, []string{"gate", "git", "journal", "workspace", "workspace/pool"}, "the queue that lands verified work"},
 	"git":            {Doing, []string{"process"}, "the git command, typed"},
 
 	// remembering
@@ -117,7 +118,7 @@ var modules = map[string]struct {
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
-	"golang.org/x/sys":                {[]string{"agent", "cli", "engine", "files", "journal", "process", "sandbox", "supervisor", "workspace"}, "system calls belong to doing"},
+	"golang.org/x/sys":                {[]string{"agent", "cli", "engine", "files", "journal", "process", "sandbox", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing"},
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }

@@ -301,3 +301,24 @@ func (r *Repo) emptyTree(ctx context.Context) (string, error) {
 	}
 	return strings.TrimSpace(string(out)), nil
 }
+
+// Untracked lists the files that git does not track and that fit one of the
+// patterns, which are relative to dir, a folder of the work tree: those that are
+// ignored, and the others. A pattern without signs (* ? [) names a file or a
+// folder; ** stands for any folders. Paths are relative to the top level.
+func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ignored, other []string, err error) {
+	specs := make([]string, 0, len(patterns))
+	for _, p := range patterns {
+		specs = append(specs, ":(glob)"+strings.TrimPrefix(p, "./"))
+	}
+	ask := func(args ...string) call {
+		c := r.call(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...), append([]string{"--"}, specs...)...)...)
+		c.dir = dir
+		return c
+	}
+	outs, err := runAll(ctx, ask("-i"), ask())
+	if err != nil {
+		return nil, nil, err
+	}
+	return records(outs[0]), records(outs[1]), nil
+}

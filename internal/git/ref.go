@@ -133,3 +133,18 @@ func (r *Repo) Foreign(ctx context.Context, keep, to string, since time.Time) (s
 	}
 	return "", nil
 }
+
+// Resolve is the id of the commit that a name or an id stands for.
+func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
+	if strings.HasPrefix(name, "-") || name == "" {
+		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
+	}
+	out, err := run(ctx, r.call("rev-parse", "--verify", "-q", name+"^{commit}"))
+	if exitCode(err) != 0 {
+		if head, herr := r.Head(ctx); herr == nil && head.Commit == "" {
+			return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make a first one", name)
+		}
+		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
+	}
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,336 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrBroken says that an agent left its clone's .git so that what is checked
+// out cannot be told.
+var ErrBroken = errors.New("the clone's repository is broken")
+
+// unpackLimit is the number of objects from which on they stay a pack.
+const unpackLimit = 100
+
+// Head reads what is checked out in the clone, from its files. A .git that is
+// not as git makes it is [ErrBroken].
+func (c *Clone) Head() (Head, error) {
+	dir := filepath.Join(c.Top, ".git")
+	for _, d := range []string{dir, filepath.Join(dir, "refs"), filepath.Join(dir, "objects")} {
+		if info, err := os.Lstat(d); err != nil || !info.IsDir() {
+			return Head{}, fmt.Errorf("%w: %s is no folder", ErrBroken, d)
+		}
+	}
+	agents := Repo{Top: c.Top, Dir: dir, Common: dir, Format: c.Of.Format}
+	head, ok := agents.readHeadFiles()
+	if !ok {
+		return Head{}, fmt.Errorf("%w: its HEAD cannot be read", ErrBroken)
+	}
+	return head, nil
+}
+
+// Tips are the commits that the clone's branches, tags and stash are at, as
+// its files say, without repetition and at most limit of them. Files that
+// cannot be read have none.
+func (c *Clone) Tips(limit int) []string {
+	dir := filepath.Join(c.Top, ".git")
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	agents := Repo{Format: c.Of.Format}
+	var tips []string
+	seen := map[string]bool{}
+	add := func(id string) {
+		if agents.isID(id) && !seen[id] && len(tips) < limit {
+			seen[id] = true
+			tips = append(tips, id)
+		}
+	}
+	if info, err := root.Lstat("packed-refs"); err == nil && info.Mode().IsRegular() && info.Size() < packedLimit {
+		data, _ := root.ReadFile("packed-refs")
+		for line := range strings.Lines(string(data)) {
+			id, name, _ := strings.Cut(line, " ")
+			if strings.HasPrefix(name, "refs/") {
+				add(id)
+			}
+		}
+	}
+	looked := 0
+	_ = fs.WalkDir(root.FS(), "refs", func(name string, d fs.DirEntry, err error) error {
+		if looked++; looked > 10*limit {
+			return fs.SkipAll
+		}
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil && info.Size() < 4096 {
+				data, _ := root.ReadFile(name)
+				add(strings.TrimSpace(string(data)))
+			}
+		}
+		return nil
+	})
+	return tips
+}
+
+// Stage makes pawl's index of the clone start from a commit, so that a file
+// that was committed although it is ignored counts as tracked; what is known of
+// files that did not change is kept.
+func (c *Clone) Stage(ctx context.Context, commit string) error {
+	if _, err := run(ctx, c.call("read-tree", "-m", commit)); err != nil {
+		if _, err := run(ctx, c.call("read-tree", "--reset", commit)); err != nil {
+			return fmt.Errorf("cannot read commit %s: %w", commit, err)
+		}
+	}
+	return nil
+}
+
+// Scan compares the work tree with what was staged. Head is not filled in.
+func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx, true) }
+
+// Enter stages paths as they are on disk; one where nothing is goes.
+func (c *Clone) Enter(ctx context.Context, paths []string) error {
+	if err := c.index.Add(ctx, paths); err != nil {
+		return fmt.Errorf("cannot read the work tree: %w", err)
+	}
+	return nil
+}
+
+// Tree stores what is staged.
+func (c *Clone) Tree(ctx context.Context) (string, error) { return c.index.WriteTree(ctx) }
+
+// TreeOf is the tree of a commit that the clone or its lender has.
+func (c *Clone) TreeOf(ctx context.Context, commit string) (string, error) {
+	out, err := run(ctx, c.call("rev-parse", "--verify", "-q", commit+"^{tree}"))
+	if err != nil {
+		return "", fmt.Errorf("%w: commit %s cannot be read: %v", ErrBroken, commit, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Changes lists how tree to differs from tree from.
+func (c *Clone) Changes(ctx context.Context, from, to string) ([]Change, error) {
+	all, _, err := c.shadow.Changes(ctx, from, to, false, 0)
+	return all, err
+}
+
+// Commits returns those of the ids that are commits which can be read, in order.
+func (c *Clone) Commits(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	k := c.call("cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer")
+	k.stdin = strings.NewReader(strings.Join(ids, "^{commit}\n") + "^{commit}\n")
+	out, err := run(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the commits of the clone: %w", err)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if id, ok := strings.CutSuffix(strings.TrimSpace(line), " commit"); ok {
+			found = append(found, id)
+		}
+	}
+	return found, nil
+}
+
+// Filtered returns those paths that .gitattributes gives to a program which
+// filters content.
+func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	k := c.call("check-attr", "-z", "--stdin", "filter")
+	k.stdin = list(paths)
+	out, err := run(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the attributes of files: %w", err)
+	}
+	f := records(out)
+	var found []string
+	for i := 0; i+2 < len(f); i += 3 {
+		if v := f[i+2]; v != "unspecified" && v != "unset" && v != "set" {
+			found = append(found, f[i])
+		}
+	}
+	return found, nil
+}
+
+// Commit stores a commit of a tree by the person whom git's configuration
+// names, else by pawl. It is on no branch.
+func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
+	who, err := c.Of.Identity(ctx)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", tree}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	k := c.call(args...)
+	k.env = append(k.env, "GIT_AUTHOR_NAME="+who.Name, "GIT_AUTHOR_EMAIL="+who.Email, "GIT_COMMITTER_NAME="+who.Name, "GIT_COMMITTER_EMAIL="+who.Email)
+	k.stdin = strings.NewReader(message)
+	out, err := run(ctx, k)
+	if err != nil {
+		return "", fmt.Errorf("cannot store a commit: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// BasedOn reports whether commit has base in its history, as the clone and its
+// lender have it.
+func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) {
+	_, err := run(ctx, c.call("merge-base", "--is-ancestor", base, commit))
+	if exitCode(err) == 1 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w: the history of %s cannot be read: %v", ErrBroken, commit, err)
+	}
+	return true, nil
+}
+
+// Deliver brings the commits want, with all that have does not have, into the
+// lender. Each object is checked as for a fetch with transfer.fsckObjects, names of
+// paths too; with a broken one nothing is stored. No ref is made.
+func (c *Clone) Deliver(ctx context.Context, have string, want ...string) error {
+	f, err := os.CreateTemp(c.Own, "pack-*")
+	if err != nil {
+		return fmt.Errorf("cannot bring the work into the repository: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	pack := c.call("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset")
+	revs := strings.Join(want, "\n") + "\n"
+	if have != "" {
+		revs += "^" + have + "\n"
+	}
+	pack.stdin = strings.NewReader(revs)
+	if err := runInto(ctx, pack, f); err != nil {
+		return fmt.Errorf("cannot read the work in the clone: %w", err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return c.Of.store(ctx, f)
+}
+
+// store keeps the objects of a pack: few ones each in a file, many as the pack.
+func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) error {
+	head := make([]byte, 12)
+	if _, err := io.ReadFull(bufio.NewReaderSize(pack, len(head)), head); err != nil || string(head[:4]) != "PACK" {
+		return fmt.Errorf("cannot read the work in the clone: it is no pack: %v", err)
+	}
+	n := binary.BigEndian.Uint32(head[8:])
+	if n == 0 {
+		return nil
+	}
+	if _, err := pack.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	keep := r.call("index-pack", "--stdin", "--strict", "--fix-thin")
+	if n < unpackLimit {
+		keep = r.call("unpack-objects", "-q", "--strict")
+	}
+	keep.stdin = pack
+	if _, err := run(ctx, keep); err != nil {
+		return fmt.Errorf("cannot store the work in the repository: %w", err)
+	}
+	return nil
+}
+
+// runInto runs a command with its output in a file.
+func runInto(ctx context.Context, c call, f *os.File) error {
+	p := prepare(ctx, c)
+	defer p.cancel()
+	p.cmd.Stdout = f
+	if err := p.cmd.Start(); err != nil {
+		return startError(p.name, err)
+	}
+	return p.failure(ctx, p.cmd.Wait())
+}
+
+// Advance moves what is checked out in the clone to a commit that the lender
+// has, and its index to what was staged last, so that the agent sees what was
+// committed for it. The files stay as they are.
+func (c *Clone) Advance(head Head, commit string) error {
+	err := c.within(func(root *os.Root) error {
+		name := "HEAD"
+		if head.Branch != "" {
+			name = head.Branch
+		}
+		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+			return err
+		}
+		if err := root.WriteFile(name+".lock", []byte(commit+"\n"), 0o666); err != nil { //nolint:gosec // as above
+			return err
+		}
+		return root.Rename(name+".lock", name)
+	})
+	if err != nil {
+		return err
+	}
+	return c.giveIndex()
+}
+
+// headsLimit is the number of commits of a clone that are looked at.
+const headsLimit = 100_000
+
+// Heads are those of the commits, in order, that can be reached neither from
+// another of them nor from one of not. Empty ids do not count.
+func (c *Clone) Heads(ctx context.Context, commits []string, not ...string) ([]string, error) {
+	args := []string{"rev-list", "--parents", "--max-count=" + strconv.Itoa(headsLimit), "--stdin"}
+	var in strings.Builder
+	for _, id := range commits {
+		in.WriteString(id + "\n")
+	}
+	for _, id := range not {
+		if id != "" {
+			in.WriteString("^" + id + "\n")
+		}
+	}
+	k := c.call(args...)
+	k.stdin = strings.NewReader(in.String())
+	out, err := run(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its history cannot be read: %v", ErrBroken, err)
+	}
+	fresh, parents := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		fresh[f[0]] = true
+		for _, id := range f[1:] {
+			parents[id] = true
+		}
+	}
+	var heads []string
+	for _, id := range commits {
+		if fresh[id] && !parents[id] && !slices.Contains(heads, id) {
+			heads = append(heads, id)
+		}
+	}
+	return heads, nil
+}
+
+// Ignored lists what is in the work tree and ignored; a folder of which all is
+// ignored is one entry, which ends with a slash.
+func (c *Clone) Ignored(ctx context.Context) ([]string, error) { return c.index.IgnoredFolded(ctx) }
+
+// Trim removes the objects that were made for commits of the clone; what was
+// delivered is the lender's.
+func (c *Clone) Trim() error {
+	if err := os.RemoveAll(c.shadow.Repo.Objects); err != nil {
+		return fmt.Errorf("cannot remove the objects of a clone: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Clone is a work tree with a repository of its own that borrows the objects
+// of another. Its .git is made for an agent, who may do with it what it likes,
+// so no call here obeys it: pawl's own calls on the clone use a git directory
+// and an index beside it. Of the agent's .git they read HEAD, refs and objects,
+// as data; objects are checked when they are taken over.
+//
+// There is no remote in the clone: an agent cannot push into the lender.
+// Content is converted as .gitattributes asks (line ends, encodings), but
+// programs that filter content (LFS and the like) are never run: such files are
+// as git stores them.
+type Clone struct {
+	Of  *Repo  // the lender
+	Top string // the work tree; an agent's
+	Own string // pawl's folder for it, outside of Top: git directory, index, packs
+
+	shadow *Shadow
+	index  *Index
+}
+
+// CloneRefs is what a new .git has.
+type CloneRefs struct {
+	Branch string // the branch that is checked out, without refs/heads/
+	Commit string // where it is
+	Beside string // full name of a branch that is there as well, at the same commit; "" is none
+	Remote []Ref  // refs that are there under their names
+}
+
+// OpenClone makes or refreshes pawl's own git directory of a clone; the clone
+// itself need not be there. Paths with a newline are refused. Git inherits lock,
+// under which one process at a time uses the clone, so that it is held until git
+// has ended too.
+func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*Clone, error) {
+	if strings.Contains(top+own+of.Objects, "\n") {
+		return nil, errors.New("cannot make a clone: there is a newline in a path")
+	}
+	dir := filepath.Join(own, "git")
+	c := &Clone{Of: of, Top: top, Own: own}
+	c.shadow = &Shadow{Dir: dir, Repo: &Repo{
+		Top: top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"),
+		Index: filepath.Join(own, "index"), Objects: filepath.Join(dir, "objects"), Format: of.Format,
+	}}
+	c.index = c.shadow.Index(c.shadow.Repo.Index, lock)
+	settings, err := of.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conversions, err := of.conversions(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tattributesFile = /dev/null\n\tlogAllRefUpdates = false\n\tuntrackedCache = false\n" +
+		conversions + "[extensions]\n\tobjectFormat = " + of.Format + "\n"
+	for _, d := range []string{"objects/info", "objects/pack", "refs", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+		}
+	}
+	for _, f := range []struct{ name, text string }{
+		{"HEAD", "ref: refs/heads/none\n"}, {"config", config},
+		{"objects/info/alternates", filepath.Join(top, ".git", "objects") + "\n" + of.Objects + "\n"},
+	} {
+		if err := keepFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
+			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+		}
+	}
+	_ = os.Remove(c.shadow.Repo.Index + ".lock") // of a git that was killed: whoever has the lock is alone
+	if err := c.takeOver(dir); err != nil {
+		return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+	}
+	return c, nil
+}
+
+// takeOver copies what the lender says about ignored files and missing history.
+func (c *Clone) takeOver(dir string) error {
+	for from, to := range map[string]string{
+		c.Of.Exclude: filepath.Join(dir, "info", "exclude"), filepath.Join(c.Of.Common, "shallow"): filepath.Join(dir, "shallow"),
+	} {
+		data, err := os.ReadFile(from)
+		if errors.Is(err, os.ErrNotExist) {
+			_ = os.Remove(to) // mostly not there
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(to, "exclude") {
+			data = append(data, "\n/.pawl/\n"...)
+		}
+		if err := keepFile(to, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conversions are the settings by which content is converted and files are
+// compared, for a configuration file.
+func (r *Repo) conversions(ctx context.Context, settings []Setting) (string, error) {
+	var b strings.Builder
+	last := latest(settings)
+	for _, key := range []string{
+		"core.ignorecase", "core.precomposeunicode", "core.autocrlf", "core.eol", "core.filemode", "core.symlinks", "core.sharedrepository",
+	} {
+		if v, ok := last[key]; ok {
+			fmt.Fprintf(&b, "\t%s = %s\n", strings.TrimPrefix(key, "core."), quoteValue(v))
+		}
+	}
+	if _, ok := last["core.excludesfile"]; !ok {
+		return b.String(), nil
+	}
+	ignore, err := r.ConfigPath(ctx, "core.excludesFile")
+	if err != nil {
+		return "", err
+	}
+	if ignore != "" && !filepath.IsAbs(ignore) {
+		ignore = filepath.Join(r.Top, ignore)
+	}
+	fmt.Fprintf(&b, "\texcludesFile = %s\n", quoteValue(ignore))
+	return b.String(), nil
+}
+
+// latest is the value that holds of each key.
+func latest(settings []Setting) map[string]string {
+	last := make(map[string]string, len(settings))
+	for _, s := range settings {
+		last[s.Key] = s.Value
+	}
+	return last
+}
+
+// call makes a call on the clone, in pawl's own git directory.
+func (c *Clone) call(args ...string) call {
+	return c.index.call(args...)
+}
+
+// Checkout makes the files those of a commit: a new folder is filled, of one
+// that was cleaned only what differs is written. The agent's .git is not used
+// and not touched.
+func (c *Clone) Checkout(ctx context.Context, commit string) error {
+	k := c.call("read-tree", "--reset", "-u", commit)
+	if _, err := run(ctx, k); err != nil {
+		return fmt.Errorf("cannot check out %s: %w", commit, err)
+	}
+	return nil
+}
+
+// Clean removes all that the last [Clone.Checkout] did not write, ignored
+// files and nested repositories too, and puts back what was changed. It leaves
+// .git alone.
+func (c *Clone) Clean(ctx context.Context, commit string) error {
+	if _, err := run(ctx, c.call("clean", "-ffdxq")); err != nil {
+		return fmt.Errorf("cannot clean the work tree: %w", err)
+	}
+	return c.Checkout(ctx, commit)
+}
+
+// Furnish makes a new .git with these refs and the index of the last checkout.
+// One that is there is an error: the caller removes it.
+func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
+	if !plainRef("refs/heads/" + refs.Branch) {
+		return fmt.Errorf("cannot make a clone: %q cannot be the name of a branch", refs.Branch)
+	}
+	config, err := c.agentConfig(ctx)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(c.Top, ".git")
+	if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+		return fmt.Errorf("cannot make the clone's repository: %w", err)
+	}
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o777); err != nil { //nolint:gosec // as above
+			return fmt.Errorf("cannot make the clone's repository: %w", err)
+		}
+	}
+	for _, f := range []struct{ name, text string }{
+		{"config", config}, {"packed-refs", c.packedRefs(refs)}, {"objects/info/alternates", c.Of.Objects + "\n"},
+		{"HEAD", "ref: refs/heads/" + refs.Branch + "\n"}, // last: without it this is no repository
+	} {
+		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil { //nolint:gosec // as above
+			return fmt.Errorf("cannot make the clone's repository: %w", err)
+		}
+	}
+	for _, name := range []string{"info/exclude", "shallow"} {
+		data, err := os.ReadFile(filepath.Join(c.shadow.Dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o666) //nolint:gosec // as above
+		}
+		if err != nil {
+			return fmt.Errorf("cannot make the clone's repository: %w", err)
+		}
+	}
+	return c.giveIndex()
+}
+
+// Relink makes the clone borrow from its lender again, and reports whether it
+// did not: an agent wrote something else, or the lender was moved.
+func (c *Clone) Relink() (bool, error) {
+	const name = "objects/info/alternates"
+	want := c.Of.Objects + "\n"
+	changed := false
+	err := c.within(func(root *os.Root) error {
+		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
+			if data, err := root.ReadFile(name); err == nil && string(data) == want {
+				return nil
+			}
+		}
+		changed = true
+		_ = root.RemoveAll(name)                                     // a folder, a link: whatever is in the way
+		if err := root.MkdirAll("objects/info", 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+			return err
+		}
+		return root.WriteFile(name, []byte(want), 0o666)
+	})
+	return changed, err
+}
+
+// giveIndex makes the agent's index that of the last checkout, with its time,
+// by which git knows which files may have changed right after it. The folder
+// is opened as it is: a link that an agent put there leads nowhere.
+func (c *Clone) giveIndex() error {
+	info, err := os.Stat(c.shadow.Repo.Index)
+	if err != nil {
+		return fmt.Errorf("cannot make the clone's index: %w", err)
+	}
+	data, err := os.ReadFile(c.shadow.Repo.Index)
+	if err != nil {
+		return fmt.Errorf("cannot make the clone's index: %w", err)
+	}
+	return c.within(func(root *os.Root) error {
+		if err := root.WriteFile("index.pawl", data, 0o666); err != nil {
+			return err
+		}
+		if err := root.Chtimes("index.pawl", info.ModTime(), info.ModTime()); err != nil {
+			return err
+		}
+		return root.Rename("index.pawl", "index")
+	})
+}
+
+// within works in the agent's .git and nowhere else.
+func (c *Clone) within(do func(*os.Root) error) error {
+	dir := filepath.Join(c.Top, ".git")
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("cannot use the clone's repository: %s is no folder any more", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("cannot use the clone's repository: %w", err)
+	}
+	defer root.Close()
+	if err := do(root); err != nil {
+		return fmt.Errorf("cannot write the clone's repository: %w", err)
+	}
+	return nil
+}
+
+// agentConfig is the configuration of the agent's .git: what the lender says
+// about files, and who commits. Nothing is signed, since a key is nothing for
+// an agent, and nothing is collected behind its back.
+func (c *Clone) agentConfig(ctx context.Context) (string, error) {
+	settings, err := c.Of.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	conversions, err := c.Of.conversions(ctx, settings)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	version := 0
+	if c.Of.Format != "sha1" {
+		version = 1
+	}
+	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n\tlogallrefupdates = true\n%s", version, conversions)
+	if version > 0 {
+		fmt.Fprintf(&b, "[extensions]\n\tobjectformat = %s\n", c.Of.Format)
+	}
+	who := identity(settings)
+	fmt.Fprintf(&b, "[user]\n\tname = %s\n\temail = %s\n", quoteValue(who.Name), quoteValue(who.Email))
+	b.WriteString("[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n")
+	return b.String(), nil
+}
+
+// packedRefs is the file with all refs of a new .git.
+func (c *Clone) packedRefs(refs CloneRefs) string {
+	all := slices.Clone(refs.Remote)
+	all = append(all, Ref{Name: "refs/heads/" + refs.Branch, Commit: refs.Commit})
+	if refs.Beside != "" && refs.Beside != "refs/heads/"+refs.Branch && plainRef(refs.Beside) {
+		all = append(all, Ref{Name: refs.Beside, Commit: refs.Commit})
+	}
+	slices.SortFunc(all, func(a, b Ref) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	b.WriteString("# pack-refs with: sorted \n")
+	for _, r := range all {
+		fmt.Fprintf(&b, "%s %s\n", r.Commit, r.Name)
+	}
+	return b.String()
+}
+
+// Person is who a commit is by.
+type Person struct{ Name, Email string }
+
+// identity is who commits: what git's configuration says, else pawl.
+func identity(settings []Setting) Person {
+	last := latest(settings)
+	p := Person{last["user.name"], last["user.email"]}
+	if p.Name == "" || p.Email == "" {
+		return Person{"pawl", "pawl@localhost"}
+	}
+	return p
+}
+
+// Identity is who commits in the repository: what git's configuration says,
+// else pawl.
+func (r *Repo) Identity(ctx context.Context) (Person, error) {
+	settings, err := r.Config(ctx)
+	return identity(settings), err
+}
+
+// Forget drops what pawl knows of the files of the clone: the next checkout
+// writes all of them.
+func (c *Clone) Forget() error {
+	if err := os.Remove(c.shadow.Repo.Index); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot drop the index of a clone: %w", err)
+	}
+	return nil
+}
+
+// Distrust makes pawl's own git directory read no object of the clone, so that
+// files which are entered after it are stored anew. It lasts until the clone
+// is opened again.
+func (c *Clone) Distrust() error {
+	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(c.Of.Objects+"\n")); err != nil {
+		return fmt.Errorf("cannot leave out the objects of the clone: %w", err)
+	}
+	return c.Forget()
+}

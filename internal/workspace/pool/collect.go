@@ -1,0 +1,215 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// listed is how many paths a refusal names.
+const listed = 5
+
+// Collect takes over the work of a task: what is uncommitted and not ignored is
+// committed with the message, on what is checked out in the clone, and all of it
+// comes into the user's repository as refs/pawl/tasks/<id>. It returns that
+// commit; without any change it is the one that the work began at. The clone is
+// moved to the commit too.
+//
+// [ErrRefused] says that the work cannot be taken over as it is: its history
+// does not begin at the base, an object is broken, a path is none that git
+// allows, a file is too large, a submodule was moved, or content has a filter
+// program that pawl does not run. Nothing is changed then.
+func (p *Pool) Collect(ctx context.Context, w Workspace, message string) (string, error) {
+	commit, err := p.collect(ctx, w.ID, message)
+	if err != nil {
+		return "", fmt.Errorf("cannot collect the work of %s: %w", w.ID, err)
+	}
+	return commit, nil
+}
+
+func (p *Pool) collect(ctx context.Context, id, message string) (string, error) {
+	row, err := p.edit(ctx, id, func(*sqlite.Workspace) {})
+	if err != nil {
+		return "", err
+	}
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if _, err := c.Relink(); err != nil {
+		return "", refuse("%v", err)
+	}
+	head, err := c.Head()
+	if err != nil {
+		return "", refuse("%v", err)
+	}
+	if err := p.based(ctx, c, head, row.Base); err != nil {
+		return "", err
+	}
+	commit, err := p.commit(ctx, c, head, row.Base, message)
+	if err != nil {
+		return "", err
+	}
+	p.step("committed")
+	if commit != row.Base {
+		if err := c.Deliver(ctx, row.Base, commit); err != nil {
+			return "", broken(ctx, err)
+		}
+	}
+	p.step("delivered")
+	if err := p.pin(ctx, id, "head", commit); err != nil {
+		return "", err
+	}
+	if err := p.repo.UpdateRef(ctx, taskPrefix+id, commit, "", "pawl"); err != nil {
+		return "", err
+	}
+	p.step("collected")
+	if _, err := p.edit(ctx, id, func(r *sqlite.Workspace) { r.Head = commit }); err != nil {
+		return "", err
+	}
+	if commit != head.Commit {
+		if err := c.Advance(head, commit); err != nil {
+			return "", err
+		}
+	}
+	return commit, nil
+}
+
+// refuse makes an error for the agent or the person who can cure it.
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// broken makes a refusal of an error by git about the clone's objects.
+func broken(ctx context.Context, err error) error {
+	var said *git.Error
+	if ctx.Err() == nil && (errors.As(err, &said) || errors.Is(err, git.ErrBroken)) && !full(err) {
+		return refuse("%v", err)
+	}
+	return err
+}
+
+// full reports whether git failed because there is no room.
+func full(err error) bool {
+	return strings.Contains(err.Error(), "No space left on device") || strings.Contains(err.Error(), "Disk quota exceeded")
+}
+
+// based refuses work whose history is another than that of the base.
+func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base string) error {
+	if head.Commit == "" {
+		return refuse("the branch that is checked out has no commit; check out one that begins at %s", base)
+	}
+	if head.Commit == base {
+		return nil
+	}
+	ok, err := c.BasedOn(ctx, head.Commit, base)
+	if err != nil {
+		return broken(ctx, err)
+	}
+	if !ok {
+		return refuse("its history does not begin at %s, where the work began; rebase it onto that commit", base)
+	}
+	return nil
+}
+
+// commit commits what is uncommitted and not ignored, and returns the commit
+// that has all of the work.
+func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, message string) (string, error) {
+	if err := c.Stage(ctx, head.Commit); err != nil {
+		return "", broken(ctx, err)
+	}
+	scan, err := c.Scan(ctx)
+	if err != nil {
+		return "", broken(ctx, err)
+	}
+	paths := slices.Concat(scan.Changed, scan.Gone)
+	for _, name := range scan.Untracked {
+		if !strings.HasSuffix(name, "/") { // a repository in the clone, which git cannot hold
+			paths = append(paths, name)
+		}
+	}
+	if large := p.tooLarge(c, paths); len(large) > 0 {
+		return "", refuse("%s over %d MB; remove or ignore it, or raise snapshot.max_file", some(large, "is a file", "are files"), p.o.MaxFile>>20)
+	}
+	if err := c.Enter(ctx, paths); err != nil {
+		return "", broken(ctx, err)
+	}
+	tree, err := c.Tree(ctx)
+	if err != nil {
+		return "", broken(ctx, err)
+	}
+	if err := p.acceptable(ctx, c, base, tree); err != nil {
+		return "", err
+	}
+	was, err := c.TreeOf(ctx, head.Commit)
+	if err != nil {
+		return "", broken(ctx, err)
+	}
+	if was == tree {
+		return head.Commit, nil
+	}
+	return c.Commit(ctx, tree, message, head.Commit)
+}
+
+// tooLarge are those of the paths whose files are over the limit.
+func (p *Pool) tooLarge(c *git.Clone, paths []string) []string {
+	var large []string
+	for _, name := range paths {
+		if info, err := os.Lstat(filepath.Join(c.Top, filepath.FromSlash(name))); err == nil && info.Mode().IsRegular() && info.Size() > p.o.MaxFile {
+			large = append(large, name)
+		}
+	}
+	return large
+}
+
+// acceptable refuses changes that the user's repository cannot hold whole.
+func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) error {
+	changes, err := c.Changes(ctx, base, tree)
+	if err != nil {
+		return broken(ctx, err)
+	}
+	var modules, written []string
+	for _, ch := range changes {
+		switch {
+		case ch.NewMode == git.ModeNested:
+			modules = append(modules, ch.Path)
+		case ch.NewObject != "":
+			written = append(written, ch.Path)
+		}
+	}
+	if len(modules) > 0 {
+		return refuse("%s: the commit of a submodule is in no repository but the workspace's; put it back with git checkout %s -- PATH", some(modules, "is a submodule that was moved", "are submodules that were moved"), base)
+	}
+	filtered, err := c.Filtered(ctx, written)
+	if err != nil {
+		return broken(ctx, err)
+	}
+	if len(filtered) > 0 {
+		return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it outside of a task", some(filtered, "is filtered", "are filtered"))
+	}
+	return nil
+}
+
+// some names paths, of many the first, with the verb that fits their number.
+func some(paths []string, one, many string) string {
+	quoted := make([]string, 0, listed)
+	for _, name := range paths[:min(len(paths), listed)] {
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	text := strings.Join(quoted, ", ")
+	if n := len(paths) - listed; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	if len(paths) == 1 {
+		return text + " " + one
+	}
+	return text + " " + many
+}

@@ -1,0 +1,129 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// Bounds of what is copied into a workspace.
+const (
+	maxCopied = 50_000
+	copyBytes = 1 << 30
+)
+
+// copyFiles copies the ignored files that the patterns name from the user's
+// checkout. A file that git does not ignore is refused: it would be committed with
+// the task's work. So is a link that leads out of the checkout.
+func (p *Pool) copyFiles(ctx context.Context, c *git.Clone) error {
+	if len(p.o.Copy) == 0 {
+		return nil
+	}
+	ignored, other, err := p.repo.Untracked(ctx, p.o.Root, p.o.Copy)
+	if err != nil {
+		return fmt.Errorf("cannot find the files of workspace.copy: %w", err)
+	}
+	if len(other) > 0 {
+		return fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it to .gitignore", some(other, "is not ignored by git", "are not ignored by git"))
+	}
+	if len(ignored) > maxCopied {
+		return fmt.Errorf("cannot copy the files of workspace.copy: they are %d, and %d are the most", len(ignored), maxCopied)
+	}
+	if len(ignored) == 0 {
+		return nil
+	}
+	if err := p.copyAll(ctx, c.Top, ignored); err != nil {
+		return fmt.Errorf("cannot copy the files of workspace.copy: %w", err)
+	}
+	scan, err := c.Scan(ctx)
+	if err != nil {
+		return err
+	}
+	if len(scan.Untracked) > 0 {
+		return fmt.Errorf("cannot copy the files of workspace.copy: %s at the commit that the task begins at; add it to .gitignore there", some(scan.Untracked, "is not ignored", "are not ignored"))
+	}
+	return nil
+}
+
+func (p *Pool) copyAll(ctx context.Context, top string, names []string) error {
+	from, err := os.OpenRoot(p.repo.Top)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	room := int64(copyBytes)
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if dir := path.Dir(name); dir != "." {
+			if err := to.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
+				return err
+			}
+		}
+		n, err := copyOne(from, to, filepath.FromSlash(name), room)
+		if err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		room -= n
+	}
+	return nil
+}
+
+// copyOne copies a file or a link, and returns the file's size.
+func copyOne(from, to *os.Root, name string, room int64) (int64, error) {
+	info, err := from.Lstat(name)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case info.Mode()&os.ModeSymlink != 0:
+		return 0, copyLink(from, to, name)
+	case !info.Mode().IsRegular():
+		return 0, errors.New("it is neither a file nor a link")
+	case info.Size() > room:
+		return 0, fmt.Errorf("the files have more than %d MB", copyBytes>>20)
+	}
+	src, err := from.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer src.Close()
+	dst, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(dst, io.LimitReader(src, room+1))
+	if err = errors.Join(err, dst.Close()); err == nil && n > room {
+		err = fmt.Errorf("the files have more than %d MB", copyBytes>>20)
+	}
+	return n, err
+}
+
+// copyLink copies a link that stays in the checkout.
+func copyLink(from, to *os.Root, name string) error {
+	target, err := from.Readlink(name)
+	if err != nil {
+		return err
+	}
+	joined := filepath.Join(filepath.Dir(name), target)
+	if filepath.IsAbs(target) || !filepath.IsLocal(joined) || strings.HasPrefix(filepath.ToSlash(joined), ".git/") {
+		return fmt.Errorf("it is a link to %s, out of the checkout", target)
+	}
+	if _, err := from.Stat(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("it is a link to %s, out of the checkout", target)
+	}
+	return to.Symlink(target, name)
+}

@@ -1,0 +1,244 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Kinds and states of a row.
+const (
+	kindTask        = "task"
+	kindIntegration = "integration"
+	kindWarm        = "warm"
+
+	making   = "making"
+	held     = "held"
+	kept     = "kept"
+	warm     = "warm"
+	removing = "removing"
+)
+
+const (
+	defaultMaxFile = 50 << 20
+	defaultWarm    = 4
+	branchPrefix   = "pawl/"
+	basePrefix     = "refs/pawl/base/"
+	taskPrefix     = "refs/pawl/tasks/"
+	recoveryPrefix = "refs/pawl/recovery/"
+)
+
+// What callers branch on, with errors.Is.
+var (
+	// ErrTaken: a live process works in the task's workspace.
+	ErrTaken = errors.New("the workspace is in use")
+	// ErrDisk: there is too little room on the disk to start anything.
+	ErrDisk = errors.New("the disk is nearly full")
+	// ErrRefused: the work cannot be taken over as it is. The message says what
+	// has to be changed in the workspace; an agent can be told.
+	ErrRefused = errors.New("the work cannot be collected")
+)
+
+// Options say whose clones, and how they are made.
+type Options struct {
+	Root     string        // folder of pawl.yaml, in the user's repository
+	StateDir string        // pawl's folder for the repository; outside of it
+	Dir      string        // where workspaces are; empty is StateDir/workspaces
+	Ports    string        // the file in which all repositories of the user share ports; empty is beside StateDir
+	Store    *sqlite.Store // of the repository
+	Copy     []string      // patterns of ignored files in Root to copy
+	Setup    []string      // commands that the caller runs in a new workspace, as jobs
+	// Retention is how long a workspace is kept that nobody works in; 0 keeps
+	// none longer than until the next sweep.
+	Retention     time.Duration
+	KeepOnSuccess bool  // a landed one stays for the retention too
+	MaxFile       int64 // bytes over which a new file is not collected; 0 is 50 MB
+	Warm          int   // clones that wait for use; 0 is 4, below 0 is none
+	// Free tells the free bytes of the disk that a folder is on; nil asks the system.
+	Free func(dir string) (uint64, error)
+}
+
+// Pool is the clones of one repository. Its methods may be called from several
+// goroutines and processes.
+type Pool struct {
+	o    Options
+	repo *git.Repo
+	me   sqlite.Owner
+	step func(name string) // tests end the process here
+}
+
+// Workspace is a private clone, ready to be worked in.
+type Workspace struct {
+	ID     string
+	Dir    string // where work is done: where pawl.yaml is, in the clone
+	Top    string // top level of the clone
+	Branch string // without refs/heads/
+	Base   string // commit that the work begins at
+	Ports  int    // first of the 20 ports that are this workspace's
+	Kept   bool   // it was there already, with what was done in it
+	// Setup are commands to run in Dir before the first work, in order; it is
+	// empty when that was done. The caller runs them as jobs in the sandbox and
+	// says so with [Pool.SetupDone].
+	Setup []string
+	Notes []string // what a person should know
+}
+
+// Env is what programs in the workspace have in their environment.
+func (w Workspace) Env() []string { return []string{"PAWL_PORT_BASE=" + strconv.Itoa(w.Ports)} }
+
+// PortsIn is how many ports a workspace has.
+const PortsIn = 20
+
+// Open makes ready to take workspaces of the repository that o.Root is in. What
+// processes that are dead left half made or half removed is removed; what they
+// held is kept. An error of [git.Open] is returned as it is.
+func Open(ctx context.Context, o Options) (*Pool, error) {
+	repo, err := git.Open(ctx, o.Root)
+	if err != nil {
+		return nil, err
+	}
+	if o.Root, err = filepath.EvalSymlinks(o.Root); err != nil {
+		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
+	}
+	o.Dir = cmp.Or(o.Dir, filepath.Join(o.StateDir, "workspaces"))
+	o.Ports = cmp.Or(o.Ports, filepath.Join(filepath.Dir(o.StateDir), "ports.json"))
+	o.MaxFile = cmp.Or(o.MaxFile, defaultMaxFile)
+	o.Warm = max(cmp.Or(o.Warm, defaultWarm), 0)
+	if o.Free == nil {
+		o.Free = freeBytes
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the folder of the workspaces: %v", err)
+	}
+	if o.Dir, err = filepath.EvalSymlinks(o.Dir); err != nil {
+		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
+	}
+	if rel, err := filepath.Rel(repo.Top, o.Dir); err == nil && filepath.IsLocal(rel) {
+		return nil, fmt.Errorf("cannot keep workspaces in %s: it is inside of the repository; set workspace.root to a folder outside of it", o.Dir)
+	}
+	me, err := self()
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
+	}
+	p := &Pool{o: o, repo: repo, me: me, step: func(string) {}}
+	if err := p.mend(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// self is this process as an owner.
+func self() (sqlite.Owner, error) {
+	id, err := process.Self()
+	if err != nil {
+		return sqlite.Owner{}, err
+	}
+	return sqlite.Owner{
+		PID: id.PID, Start: strconv.FormatUint(id.Start, 10), Boot: strings.TrimSpace(id.Boot + " " + id.Space), Host: id.Host,
+	}, nil
+}
+
+// alive reports whether an owner lives or may live.
+func alive(o sqlite.Owner) bool {
+	if o.PID == 0 {
+		return false
+	}
+	start, err := strconv.ParseUint(o.Start, 10, 64)
+	if err != nil {
+		return true
+	}
+	boot, space, _ := strings.Cut(o.Boot, " ")
+	return process.Alive(process.Identity{Host: o.Host, Boot: boot, Space: space, PID: o.PID, Start: start})
+}
+
+// setupHash stands for the commands and what was copied.
+func (p *Pool) setupHash() string {
+	h := sha256.Sum256([]byte(strings.Join(p.o.Setup, "\x00") + "\x01" + strings.Join(p.o.Copy, "\x00")))
+	return hex.EncodeToString(h[:8])
+}
+
+// SetupDone records that the setup of the workspace was run.
+func (p *Pool) SetupDone(ctx context.Context, w Workspace) error {
+	_, err := p.edit(ctx, w.ID, func(r *sqlite.Workspace) { r.Setup = p.setupHash() })
+	return err
+}
+
+// edit changes the row of a workspace that this process owns.
+func (p *Pool) edit(ctx context.Context, id string, change func(*sqlite.Workspace)) (row sqlite.Workspace, err error) {
+	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+		for _, r := range all {
+			if r.ID != id {
+				continue
+			}
+			if r.Owner != p.me {
+				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", id, ErrTaken, r.Owner.PID)
+			}
+			change(&r)
+			r.UpdatedAt = time.Now()
+			row = r
+			return sqlite.WorkspaceChange{Put: []sqlite.Workspace{r}}, nil
+		}
+		return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: there is none", id)
+	})
+	return row, err
+}
+
+// drop removes the row of a workspace whose folder is gone.
+func (p *Pool) drop(ctx context.Context, id string) error {
+	return p.o.Store.EditWorkspaces(ctx, func([]sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+		return sqlite.WorkspaceChange{Drop: []string{id}}, nil
+	})
+}
+
+// clone opens the clone of a row, alone: until the release, other processes and
+// what is left of their git wait.
+func (p *Pool) clone(ctx context.Context, r sqlite.Workspace) (*git.Clone, func(), error) {
+	if err := os.MkdirAll(r.Own, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("cannot make pawl's folder of a workspace: %w", err)
+	}
+	lock, err := files.Lock(ctx, filepath.Join(r.Own, "lock"), os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, nil, err
+	}
+	release := func() { _ = lock.Close() } // nothing was written to it
+	c, err := git.OpenClone(ctx, p.repo, r.Dir, r.Own, lock)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return c, release, nil
+}
+
+// workspace is a row as callers see it.
+func (p *Pool) workspace(r sqlite.Workspace) Workspace {
+	dir := r.Dir
+	if rel, err := filepath.Rel(p.repo.Top, p.o.Root); err == nil && filepath.IsLocal(rel) {
+		dir = filepath.Join(r.Dir, rel)
+	}
+	w := Workspace{ID: r.ID, Dir: dir, Top: r.Dir, Branch: r.Branch, Base: r.Base, Ports: r.Ports}
+	if r.Setup != p.setupHash() {
+		w.Setup = p.o.Setup
+	}
+	return w
+}
+
+// validID reports whether text can be part of a ref and the name of a folder.
+func validID(text string) bool {
+	if text == "" || len(text) > 100 || text[0] == '.' || text[0] == '-' || strings.HasSuffix(text, ".lock") || strings.HasSuffix(text, ".") || strings.Contains(text, "..") {
+		return false
+	}
+	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
+}

@@ -1,0 +1,330 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// How is what becomes of a workspace in which work has ended.
+type How struct {
+	landed bool
+	save   bool
+	gone   bool
+	why    string
+}
+
+// Landed says that the work is on its target: the clone is cleaned and waits
+// for another task. What was added after the last [Pool.Collect] goes to a recovery ref.
+var Landed = How{landed: true, why: "its work has landed"}
+
+// Keep leaves the workspace as it is for the retention; why is shown to people.
+func Keep(why string) How { return How{why: why} }
+
+// Stopped is [Keep] for a task that was stopped: its tree goes to a recovery ref too.
+func Stopped(why string) How { return How{save: true, why: why} }
+
+// GivenUp removes the workspace, since a person said so. Commits and files go to
+// a recovery ref.
+func GivenUp(why string) How { return How{gone: true, why: why} }
+
+// Release ends the use of a workspace that this process took.
+func (p *Pool) Release(ctx context.Context, w Workspace, h How) error {
+	if err := p.release(ctx, w.ID, h); err != nil {
+		return fmt.Errorf("cannot release the workspace of %s: %w", w.ID, err)
+	}
+	return nil
+}
+
+func (p *Pool) release(ctx context.Context, id string, h How) error {
+	row, err := p.edit(ctx, id, func(r *sqlite.Workspace) { r.Why, r.Landed = h.why, h.landed })
+	if err != nil {
+		return err
+	}
+	switch {
+	case row.Kind == kindIntegration:
+		return p.putBack(ctx, row)
+	case h.gone:
+		_, err := p.remove(ctx, row, true)
+		return err
+	case h.landed && !p.o.KeepOnSuccess:
+		_, err := p.save(ctx, row)
+		if err == nil {
+			return p.putBack(ctx, row)
+		}
+		return errors.Join(err, p.keep(ctx, row.ID, fmt.Sprintf("its work has landed, but what was added since cannot be saved: %v", err)))
+	case h.save:
+		_, err := p.save(ctx, row)
+		return errors.Join(err, p.keep(ctx, row.ID, h.why))
+	}
+	return p.keep(ctx, row.ID, h.why)
+}
+
+// keep makes a workspace nobody's for the retention.
+func (p *Pool) keep(ctx context.Context, id, why string) error {
+	_, err := p.edit(ctx, id, func(r *sqlite.Workspace) {
+		r.State, r.Why, r.Owner = kept, why, sqlite.Owner{}
+		r.KeepUntil = time.Now().Add(p.o.Retention)
+	})
+	return err
+}
+
+// putBack cleans a clone whose work is safe, and lets it wait for another
+// task. One that cannot be cleaned, or is one too many, is removed.
+func (p *Pool) putBack(ctx context.Context, row sqlite.Workspace) error {
+	if err := p.prove(row); err != nil {
+		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
+	}
+	row, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing })
+	if err != nil {
+		return err
+	}
+	p.step("removing")
+	if p.waiting(ctx) >= p.o.Warm || p.clean(ctx, row) != nil {
+		return p.discard(ctx, row)
+	}
+	p.step("cleaned")
+	if err := p.forget(ctx, row); err != nil {
+		return err
+	}
+	return p.o.Store.EditWorkspaces(ctx, func([]sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+		w := sqlite.Workspace{
+			ID: kindWarm + "-" + filepath.Base(row.Own), Kind: kindWarm, State: warm, Why: "waits for a task", Repo: row.Repo, Dir: p.warmDir(row.Own),
+			Own: row.Own, Folder: row.Folder, TakenAt: row.TakenAt, UpdatedAt: time.Now(),
+		}
+		return sqlite.WorkspaceChange{Drop: []string{row.ID}, Put: []sqlite.Workspace{w}}, nil
+	})
+}
+
+// waiting is how many clones wait for a task.
+func (p *Pool) waiting(ctx context.Context) int {
+	all, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return 0 // the next write says it
+	}
+	n := 0
+	for _, r := range all {
+		if r.Kind == kindWarm {
+			n++
+		}
+	}
+	return n
+}
+
+// clean leaves nothing of the task in the folder: .git goes as a whole, and
+// the files become those of the last checkout by pawl's own index, which no agent
+// could write. Then the folder moves to where it waits.
+func (p *Pool) clean(ctx context.Context, row sqlite.Workspace) error {
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := removeTree(filepath.Join(row.Dir, ".git")); err != nil {
+		return err
+	}
+	if err := c.Clean(ctx, row.Base); err != nil {
+		return err
+	}
+	if err := c.Trim(); err != nil {
+		return err
+	}
+	p.step("emptied")
+	return os.Rename(row.Dir, p.warmDir(row.Own))
+}
+
+// forget drops what belongs to the task and not to its clone.
+func (p *Pool) forget(ctx context.Context, row sqlite.Workspace) error {
+	if err := p.freePorts(ctx, row.Dir); err != nil {
+		return err
+	}
+	if err := p.unpin(ctx, row.ID); err != nil {
+		return err
+	}
+	if !row.Landed {
+		return nil
+	}
+	refs, err := p.repo.Refs(ctx, taskPrefix+row.ID)
+	if err != nil {
+		return err
+	}
+	return p.repo.DeleteRefs(ctx, refs)
+}
+
+// discard removes folder and row of a clone in which nothing is that could be
+// lost.
+func (p *Pool) discard(ctx context.Context, row sqlite.Workspace) error {
+	for _, dir := range []string{row.Dir, p.warmDir(row.Own)} {
+		if err := removeTree(dir); err != nil {
+			return fmt.Errorf("cannot remove %s: %w", dir, err)
+		}
+	}
+	p.step("removed")
+	if err := p.forget(ctx, row); err != nil {
+		return err
+	}
+	if err := removeTree(row.Own); err != nil {
+		return fmt.Errorf("cannot remove %s: %w", row.Own, err)
+	}
+	return p.drop(ctx, row.ID)
+}
+
+// prove checks that the folder of a row is the one that was made for it.
+func (p *Pool) prove(row sqlite.Workspace) error {
+	if row.Repo != p.repo.Common {
+		return fmt.Errorf("it belongs to the repository %s", row.Repo)
+	}
+	if row.Kind == kindTask && row.Branch != branchPrefix+row.ID {
+		return fmt.Errorf("its branch is %s", row.Branch)
+	}
+	if filepath.Dir(row.Dir) != p.o.Dir {
+		return fmt.Errorf("%s is not among the workspaces in %s", row.Dir, p.o.Dir)
+	}
+	id, err := folderID(row.Dir)
+	if err != nil {
+		return err
+	}
+	if id != row.Folder {
+		return fmt.Errorf("%s is another folder than the one that was made", row.Dir)
+	}
+	return nil
+}
+
+// saved is what [Pool.save] came to.
+type saved struct {
+	Ref  string   // empty when all was on a ref of the repository already
+	Left []string // paths that are on no ref: repositories in the clone, large files
+}
+
+// save keeps what a workspace has and no ref of the user's repository, under
+// the next recovery ref: the files as the tree, what is checked out as the first
+// parent, other branches of the clone as further ones.
+func (p *Pool) save(ctx context.Context, row sqlite.Workspace) (saved, error) {
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return saved{}, err
+	}
+	defer release()
+	s, err := p.saveAll(ctx, c, row)
+	if err != nil && ctx.Err() == nil && !full(err) {
+		s, err = p.saveFiles(ctx, c, row)
+	}
+	return s, err
+}
+
+// saveAll saves files and commits.
+func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace) (saved, error) {
+	if _, err := c.Relink(); err != nil {
+		return saved{}, err
+	}
+	head, err := c.Head()
+	if err != nil {
+		return saved{}, err
+	}
+	start := head.Commit
+	if start == "" {
+		start = row.Base
+	}
+	if err := c.Stage(ctx, start); err != nil {
+		return saved{}, err
+	}
+	tree, left, err := p.enterAll(ctx, c)
+	if err != nil {
+		return saved{}, err
+	}
+	tips, err := c.Commits(ctx, c.Tips(maxTips))
+	if err != nil {
+		return saved{}, err
+	}
+	parents, err := c.Heads(ctx, append([]string{start}, tips...), row.Base, row.Head)
+	if err != nil {
+		return saved{}, err
+	}
+	was, err := c.TreeOf(ctx, start)
+	if err != nil {
+		return saved{}, err
+	}
+	if was == tree && len(parents) == 0 {
+		return saved{Left: left}, nil
+	}
+	if len(parents) == 0 || parents[0] != start {
+		parents = append([]string{start}, parents...)
+	}
+	ref, err := p.recover(ctx, c, row, tree, parents)
+	return saved{ref, left}, err
+}
+
+// maxTips is how many branches of a clone are saved.
+const maxTips = 200
+
+// saveFiles saves the files of a clone whose repository is broken.
+func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row sqlite.Workspace) (saved, error) {
+	if err := c.Distrust(); err != nil {
+		return saved{}, err
+	}
+	if err := c.Stage(ctx, row.Base); err != nil {
+		return saved{}, err
+	}
+	tree, left, err := p.enterAll(ctx, c)
+	if err != nil {
+		return saved{}, err
+	}
+	ref, err := p.recover(ctx, c, row, tree, []string{row.Base})
+	return saved{ref, append(left, ".git (it is broken: its commits could not be read)")}, err
+}
+
+// enterAll stages all files that are not ignored, and returns what cannot be
+// stored.
+func (p *Pool) enterAll(ctx context.Context, c *git.Clone) (tree string, left []string, err error) {
+	scan, err := c.Scan(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	paths := slices.Concat(scan.Changed, scan.Gone)
+	for _, name := range scan.Untracked {
+		if strings.HasSuffix(name, "/") || len(p.tooLarge(c, []string{name})) > 0 {
+			left = append(left, name)
+			continue
+		}
+		paths = append(paths, name)
+	}
+	if err := c.Enter(ctx, paths); err != nil {
+		return "", nil, err
+	}
+	tree, err = c.Tree(ctx)
+	return tree, left, err
+}
+
+// recover makes the next recovery ref.
+func (p *Pool) recover(ctx context.Context, c *git.Clone, row sqlite.Workspace, tree string, parents []string) (string, error) {
+	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID, row.ID), parents...)
+	if err != nil {
+		return "", err
+	}
+	if err := c.Deliver(ctx, row.Base, commit); err != nil {
+		return "", err
+	}
+	p.step("saved")
+	before, err := p.Recoveries(ctx, row.ID)
+	if err != nil {
+		return "", err
+	}
+	next := 1
+	if n := len(before); n > 0 {
+		next = before[n-1].N + 1
+	}
+	ref := fmt.Sprintf("%s%s/%d", recoveryPrefix, row.ID, next)
+	if err := p.repo.UpdateRef(ctx, ref, commit, p.repo.Zero(), "pawl"); err != nil {
+		return "", fmt.Errorf("cannot keep the files of the workspace: %w", err)
+	}
+	p.step("kept")
+	return ref, nil
+}

@@ -1,0 +1,369 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Entry is a workspace as a person sees it.
+type Entry struct {
+	ID        string    `json:"id"`
+	Kind      string    `json:"kind"`  // task, integration or warm
+	State     string    `json:"state"` // making, held, kept, warm or removing
+	Dir       string    `json:"dir"`
+	Branch    string    `json:"branch,omitempty"`
+	Base      string    `json:"base,omitempty"`
+	Commit    string    `json:"commit,omitempty"` // what was collected last
+	Ports     int       `json:"ports,omitempty"`
+	Why       string    `json:"why,omitempty"`
+	Process   int       `json:"process,omitempty"` // the live process that works in it
+	Bytes     int64     `json:"bytes"`             // on the disk
+	TakenAt   time.Time `json:"taken_at"`
+	KeepUntil time.Time `json:"keep_until,omitzero"`
+}
+
+// List is all workspaces, in the order in which they were made.
+func (p *Pool) List(ctx context.Context) ([]Entry, error) {
+	rows, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Entry, 0, len(rows))
+	for _, r := range rows {
+		all = append(all, entry(r))
+	}
+	return all, nil
+}
+
+// Find is the workspace of a task; ok is false when it has none.
+func (p *Pool) Find(ctx context.Context, id string) (e Entry, ok bool, err error) {
+	r, ok, err := p.o.Store.Workspace(ctx, id)
+	if err != nil || !ok {
+		return Entry{}, false, err
+	}
+	return entry(r), true, nil
+}
+
+func entry(r sqlite.Workspace) Entry {
+	e := Entry{
+		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
+		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
+	}
+	if alive(r.Owner) {
+		e.Process = r.Owner.PID
+	}
+	return e
+}
+
+// Verdict is what a clean-up does with a workspace, and why.
+type Verdict struct {
+	Entry
+	Remove bool     `json:"remove"`
+	Reason string   `json:"reason"`
+	Ref    string   `json:"ref,omitempty"`  // where its work was kept
+	Lost   []string `json:"lost,omitempty"` // what went with it: ignored files, and what no ref can hold
+}
+
+// Clean removes workspaces that are of no use any more, and says of each what
+// it did and why. With ids, it looks only at those, and a person has given them
+// up. Landed tells whether the work of a task is on its target; dry only tells
+// what would be done.
+func (p *Pool) Clean(ctx context.Context, ids []string, landed func(id string) bool, dry bool) ([]Verdict, error) {
+	rows, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Verdict
+	for _, r := range rows {
+		named := slices.Contains(ids, r.ID)
+		if len(ids) > 0 && !named {
+			continue
+		}
+		all = append(all, p.cleanOne(ctx, r, question{named: named, landed: r.Landed || landed(r.ID), now: time.Now()}, dry))
+		if ctx.Err() != nil {
+			return all, ctx.Err()
+		}
+	}
+	return all, nil
+}
+
+func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry bool) Verdict {
+	v := Verdict{Entry: entry(r)}
+	q.live, q.proof = alive(r.Owner), p.proveOrGone(r)
+	v.Remove, v.Reason = judge(r, q)
+	if !v.Remove {
+		return v
+	}
+	if dry {
+		v.Lost = p.lost(ctx, r)
+		return v
+	}
+	row, err := p.seize(ctx, r)
+	if err == nil {
+		v.Lost = p.lost(ctx, row)
+		var s saved
+		if s, err = p.remove(ctx, row, q.named); err == nil {
+			v.Ref, v.Lost = s.Ref, append(v.Lost, s.Left...)
+			return v
+		}
+	}
+	v.Remove, v.Reason, v.Lost = false, err.Error(), nil
+	return v
+}
+
+// question is what is known when it is decided about a workspace.
+type question struct {
+	named  bool  // a person named it
+	landed bool  // its work is on its target
+	live   bool  // a process works in it
+	proof  error // why it cannot be proved to be the folder that was made
+	now    time.Time
+}
+
+// judge decides whether a workspace goes, with the reason.
+func judge(r sqlite.Workspace, q question) (remove bool, why string) {
+	switch {
+	case q.live:
+		return false, fmt.Sprintf("process %d works in it", r.Owner.PID)
+	case r.State == making:
+		return true, "it was never finished"
+	case r.State == removing:
+		return true, "its removal was interrupted; all of it is kept"
+	case q.proof != nil:
+		return false, "it cannot be proved to be the folder that was made: " + q.proof.Error()
+	case r.Kind == kindWarm:
+		return true, "it waits for a task; nothing is in it"
+	case r.Kind == kindIntegration:
+		return true, "what it was made for has ended"
+	case q.named:
+		return true, "you named it"
+	case q.landed:
+		return true, "its work has landed"
+	case !r.KeepUntil.IsZero() && q.now.After(r.KeepUntil):
+		return true, "it was kept for workspace.retention"
+	}
+	why = cmp.Or(r.Why, "it was left")
+	if !r.KeepUntil.IsZero() {
+		why += "; kept until " + r.KeepUntil.Local().Format("2006-01-02 15:04")
+	}
+	return false, why + "; to remove it now: pawl case clean " + r.ID
+}
+
+// proveOrGone is [Pool.prove]; a folder that somebody removed is no objection.
+func (p *Pool) proveOrGone(r sqlite.Workspace) error {
+	if _, err := os.Lstat(r.Dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return p.prove(r)
+}
+
+// lost are the ignored files of a workspace. They are in no commit.
+func (p *Pool) lost(ctx context.Context, r sqlite.Workspace) []string {
+	if r.Kind != kindTask || r.Folder == "" {
+		return nil
+	}
+	c, release, err := p.clone(ctx, r)
+	if err != nil {
+		return nil
+	}
+	defer release()
+	all, err := c.Ignored(ctx)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// seize makes this process the owner of a row whose owner is dead or nobody,
+// if it is as it was read.
+func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (row sqlite.Workspace, err error) {
+	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+		for _, r := range all {
+			if r.ID != was.ID {
+				continue
+			}
+			if alive(r.Owner) {
+				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", r.ID, ErrTaken, r.Owner.PID)
+			}
+			if r != was {
+				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: another process changed it in the meantime", r.ID)
+			}
+			r.Owner = p.me
+			row = r
+			return sqlite.WorkspaceChange{Put: []sqlite.Workspace{r}}, nil
+		}
+		return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: another process removed it", was.ID)
+	})
+	return row, err
+}
+
+// remove removes a workspace that this process owns, after it has saved it. What
+// no ref can hold keeps it, unless a person gave it up. When it stays, it is
+// as it was.
+func (p *Pool) remove(ctx context.Context, row sqlite.Workspace, givenUp bool) (saved, error) {
+	s, err := p.saveBefore(ctx, row, givenUp)
+	if err != nil {
+		return s, errors.Join(err, p.let(ctx, row, row.State))
+	}
+	if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing }); err != nil {
+		return s, err
+	}
+	p.step("removing")
+	return s, p.discard(ctx, row)
+}
+
+// saveBefore is what has to be done before a folder may go.
+func (p *Pool) saveBefore(ctx context.Context, row sqlite.Workspace, givenUp bool) (saved, error) {
+	if row.State == making || row.State == removing || row.Kind != kindTask {
+		return saved{}, nil
+	}
+	if _, err := os.Lstat(row.Dir); errors.Is(err, os.ErrNotExist) {
+		return saved{}, nil
+	}
+	if err := p.prove(row); err != nil {
+		return saved{}, err
+	}
+	s, err := p.save(ctx, row)
+	if err != nil {
+		return s, fmt.Errorf("what is in it cannot be saved: %w", err)
+	}
+	if len(s.Left) > 0 && !givenUp {
+		return s, errors.New(some(s.Left, "cannot be saved", "cannot be saved") + "; to remove it all the same: pawl case clean " + row.ID)
+	}
+	return s, nil
+}
+
+// Sweep removes workspaces that were kept for the retention. Those that must
+// stay are left, with a reason.
+func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
+	rows, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Verdict
+	for _, r := range rows {
+		if r.Kind == kindTask && r.State == kept && !r.KeepUntil.IsZero() && time.Now().After(r.KeepUntil) {
+			all = append(all, p.cleanOne(ctx, r, question{landed: r.Landed, now: time.Now()}, false))
+		}
+	}
+	return all, nil
+}
+
+// Relieve removes workspaces in which nobody works, those that wait for a task
+// first, then the oldest, until there is room again.
+func (p *Pool) Relieve(ctx context.Context) ([]Verdict, error) {
+	rows, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(rows, func(a, b sqlite.Workspace) int {
+		first := func(r sqlite.Workspace) int {
+			if r.Kind == kindWarm {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(first(a), first(b)), a.UpdatedAt.Compare(b.UpdatedAt))
+	})
+	var all []Verdict
+	for _, r := range rows {
+		if level, _ := p.Room(); level < RoomClean || ctx.Err() != nil {
+			break
+		}
+		if r.State != kept && r.State != warm {
+			continue
+		}
+		v := p.cleanOne(ctx, r, question{landed: true, now: time.Now()}, false)
+		if v.Remove && r.Kind == kindTask {
+			v.Reason = "the disk is nearly full"
+		}
+		all = append(all, v)
+	}
+	return all, ctx.Err()
+}
+
+// mend finishes what processes that are dead left behind.
+func (p *Pool) mend(ctx context.Context) error {
+	rows, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if alive(r.Owner) || r.Repo != p.repo.Common {
+			continue
+		}
+		switch {
+		case r.State == making, r.State == removing, r.State == held && r.Kind == kindIntegration:
+			err = p.finish(ctx, r)
+		case r.State == held:
+			err = p.orphan(ctx, r)
+		}
+		if err != nil && !errors.Is(err, ErrTaken) {
+			return fmt.Errorf("cannot mend the workspace of %s: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+// finish removes what holds nothing that could be lost. When it cannot be
+// removed, it stays for the next one who tries.
+func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
+	row, err := p.seize(ctx, r)
+	if err != nil {
+		return nil //nolint:nilerr // another process does it
+	}
+	if row.Kind == kindIntegration && row.State == held && p.proveOrGone(row) != nil {
+		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made")
+	}
+	if _, err := p.remove(ctx, row, false); err != nil {
+		_, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Owner = sqlite.Owner{} })
+		return err
+	}
+	return nil
+}
+
+// orphan keeps a workspace whose process is gone.
+func (p *Pool) orphan(ctx context.Context, r sqlite.Workspace) error {
+	if _, err := p.seize(ctx, r); err != nil {
+		return nil //nolint:nilerr // another process does it
+	}
+	return p.keep(ctx, r.ID, fmt.Sprintf("process %d, which worked in it, is gone", r.Owner.PID))
+}
+
+// Recovery is what was kept of a workspace before it was changed or removed.
+type Recovery struct {
+	N      int
+	Ref    string
+	Commit string
+	When   time.Time
+}
+
+// Recoveries lists what was kept of the workspace of a task, oldest first.
+func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
+	refs, err := p.repo.Refs(ctx, recoveryPrefix+id+"/")
+	if err != nil {
+		return nil, err
+	}
+	var all []Recovery
+	for _, r := range refs {
+		n, err := strconv.Atoi(strings.TrimPrefix(r.Name, recoveryPrefix+id+"/"))
+		if err == nil {
+			all = append(all, Recovery{n, r.Name, r.Commit, r.When})
+		}
+	}
+	slices.SortFunc(all, func(a, b Recovery) int { return cmp.Compare(a.N, b.N) })
+	return all, nil
+}
+
+// DirOf is where the workspace of a task is, or would be.
+func (p *Pool) DirOf(id string) string { return filepath.Join(p.o.Dir, id) }

@@ -1,0 +1,303 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Take gives the workspace of a task: a clone on the branch pawl/<id> at base,
+// a commit of the user's repository, or the one that was kept, as it was, with
+// its own base. The error is [ErrTaken] while a live process works in it, also
+// this one, and [ErrDisk] when there is no room to start anything.
+func (p *Pool) Take(ctx context.Context, id, base string) (Workspace, error) {
+	if !validID(id) || strings.HasPrefix(id, kindIntegration+"-") {
+		return Workspace{}, fmt.Errorf("cannot make a workspace for %q: it is no id of a task", id)
+	}
+	return p.take(ctx, kindTask, id, branchPrefix+id, base)
+}
+
+// Integration gives a clone of its own with a commit checked out, to run gates
+// in before a landing. Its files are those of the commit and nothing else.
+// [Pool.Release] with [Landed] gives it back, whatever came of the gates; nothing
+// of it is kept.
+func (p *Pool) Integration(ctx context.Context, commit string) (Workspace, error) {
+	id := kindIntegration + "-" + serial()
+	return p.take(ctx, kindIntegration, id, branchPrefix+id, commit)
+}
+
+// serial is a name that no other clone has.
+func serial() string { return strings.ToLower(rand.Text()[:10]) }
+
+func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspace, error) {
+	fail := func(err error) (Workspace, error) {
+		return Workspace{}, fmt.Errorf("cannot take the workspace of %s: %w", id, err)
+	}
+	if err := p.room(ctx); err != nil {
+		return fail(err)
+	}
+	commit, err := p.repo.Resolve(ctx, base)
+	if err != nil {
+		return fail(err)
+	}
+	want := sqlite.Workspace{
+		ID: id, Kind: kind, State: making, Repo: p.repo.Common, Dir: filepath.Join(p.o.Dir, id), Branch: branch,
+		Base: commit, Owner: p.me, TakenAt: time.Now(), UpdatedAt: time.Now(),
+	}
+	if _, ok, err := p.o.Store.Workspace(ctx, id); err != nil {
+		return fail(err)
+	} else if _, err := os.Lstat(want.Dir); err == nil && !ok {
+		return fail(fmt.Errorf("there is a folder %s that pawl knows nothing of; move it away", want.Dir))
+	}
+	row, was, err := p.claim(ctx, want)
+	if err != nil {
+		return fail(err)
+	}
+	p.step("claimed")
+	if was == held || was == kept {
+		w, gone, err := p.again(ctx, row)
+		if err == nil && !gone {
+			return w, nil
+		}
+		if err != nil {
+			return fail(errors.Join(err, p.let(ctx, row, was)))
+		}
+		row, was = p.renew(row, want), making
+	}
+	w, err := p.make(ctx, row, was)
+	if err != nil {
+		return fail(errors.Join(err, p.unmake(ctx, row)))
+	}
+	return w, nil
+}
+
+// claim writes the row of a workspace for this process, and returns the state
+// that it was found in: held or kept for one with work in it, making for one that
+// has to be made from nothing, warm for one whose folder waits.
+func (p *Pool) claim(ctx context.Context, want sqlite.Workspace) (row sqlite.Workspace, was string, err error) {
+	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+		var ch sqlite.WorkspaceChange
+		var refused error
+		row, was, ch, refused = decide(all, want, filepath.Join(p.o.StateDir, "pool", serial()), alive)
+		return ch, refused
+	})
+	return row, was, err
+}
+
+// decide is what becomes of the rows when want is taken: the row that the taker
+// works with, and the state that it was found in.
+func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, alive func(sqlite.Owner) bool) (sqlite.Workspace, string, sqlite.WorkspaceChange, error) {
+	for _, r := range all {
+		if r.ID != want.ID {
+			continue
+		}
+		if r.Owner.PID != 0 && alive(r.Owner) {
+			return r, "", sqlite.WorkspaceChange{}, fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
+		}
+		was := r.State
+		switch was {
+		case held, kept:
+			r.Owner, r.State, r.UpdatedAt = want.Owner, held, want.UpdatedAt
+		default: // half made, or half removed with all of it kept
+			own, ports := r.Own, r.Ports
+			r, was = want, making
+			r.Own, r.Ports = own, ports
+		}
+		return r, was, sqlite.WorkspaceChange{Put: []sqlite.Workspace{r}}, nil
+	}
+	for _, r := range all {
+		if r.Kind == kindWarm && r.State == warm && r.Repo == want.Repo && r.Owner.PID == 0 {
+			row := want
+			row.Own, row.Folder = r.Own, r.Folder
+			return row, warm, sqlite.WorkspaceChange{Drop: []string{r.ID}, Put: []sqlite.Workspace{row}}, nil
+		}
+	}
+	want.Own = own
+	return want, making, sqlite.WorkspaceChange{Put: []sqlite.Workspace{want}}, nil
+}
+
+// warmDir is where the folder of a clone waits for use.
+func (p *Pool) warmDir(own string) string {
+	return filepath.Join(p.o.Dir, ".warm-"+filepath.Base(own))
+}
+
+// again takes up a workspace that was kept. It is gone when its folder is.
+func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, gone bool, err error) {
+	if _, err := os.Lstat(row.Dir); errors.Is(err, os.ErrNotExist) {
+		return Workspace{}, true, nil
+	}
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return Workspace{}, false, err
+	}
+	defer release()
+	ports, err := p.takePorts(ctx, row.Dir, row.Ports)
+	if err != nil {
+		return Workspace{}, false, err
+	}
+	row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Ports, r.Repo = ports, p.repo.Common })
+	if err != nil {
+		return Workspace{}, false, err
+	}
+	w = p.workspace(row)
+	w.Kept = true
+	switch changed, err := c.Relink(); {
+	case err != nil:
+		w.Notes = append(w.Notes, fmt.Sprintf("its repository is broken, only files can be saved: %v", err))
+	case changed:
+		w.Notes = append(w.Notes, "it borrowed objects from somewhere else; that was put right")
+	}
+	return w, false, nil
+}
+
+// renew is the row of a workspace whose folder somebody removed.
+func (p *Pool) renew(row, want sqlite.Workspace) sqlite.Workspace {
+	want.Own, want.Ports = row.Own, row.Ports
+	return want
+}
+
+// let gives up a row that was claimed, as it was found.
+func (p *Pool) let(ctx context.Context, row sqlite.Workspace, was string) error {
+	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *sqlite.Workspace) { r.Owner, r.State = sqlite.Owner{}, was })
+	return err
+}
+
+// make makes the folder of a row in the state making.
+func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Workspace, error) {
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return Workspace{}, err
+	}
+	defer release()
+	if row.Ports, err = p.takePorts(ctx, row.Dir, row.Ports); err != nil {
+		return Workspace{}, err
+	}
+	p.step("ports")
+	if err := p.pin(ctx, row.ID, "base", row.Base); err != nil {
+		return Workspace{}, err
+	}
+	p.step("pinned")
+	if err := p.fill(ctx, c, row, was); err != nil {
+		return Workspace{}, err
+	}
+	p.step("filled")
+	if err := p.copyFiles(ctx, c); err != nil {
+		return Workspace{}, err
+	}
+	folder, err := folderID(row.Dir)
+	if err != nil {
+		return Workspace{}, err
+	}
+	done, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) {
+		*r = row
+		r.State, r.Folder, r.Setup = held, folder, ""
+	})
+	if err != nil {
+		return Workspace{}, err
+	}
+	p.step("held")
+	return p.workspace(done), nil
+}
+
+// fill makes the clone in its folder: from one that waits, else from nothing.
+func (p *Pool) fill(ctx context.Context, c *git.Clone, row sqlite.Workspace, was string) error {
+	waits := p.warmDir(row.Own)
+	if was == warm && p.reuse(ctx, c, row, waits) == nil {
+		return nil
+	}
+	for _, dir := range []string{waits, row.Dir} {
+		if err := removeTree(dir); err != nil {
+			return fmt.Errorf("cannot remove what is left of an earlier attempt: %w", err)
+		}
+	}
+	if err := c.Forget(); err != nil {
+		return err
+	}
+	if err := os.Mkdir(row.Dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make the folder of the workspace: %w", err)
+	}
+	p.step("made")
+	if err := c.Checkout(ctx, row.Base); err != nil {
+		return err
+	}
+	p.step("checked out")
+	return p.furnish(ctx, c, row)
+}
+
+// reuse takes the folder that waits. An error only means that it is of no use.
+func (p *Pool) reuse(ctx context.Context, c *git.Clone, row sqlite.Workspace, waits string) error {
+	if id, err := folderID(waits); err != nil || id != row.Folder {
+		return errors.New("it is another folder")
+	}
+	if err := os.Rename(waits, row.Dir); err != nil {
+		return err
+	}
+	p.step("renamed")
+	if err := c.Checkout(ctx, row.Base); err != nil {
+		return err
+	}
+	return p.furnish(ctx, c, row)
+}
+
+// furnish gives the clone its .git.
+func (p *Pool) furnish(ctx context.Context, c *git.Clone, row sqlite.Workspace) error {
+	head, err := p.repo.Head(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Furnish(ctx, git.CloneRefs{Branch: row.Branch, Commit: row.Base, Beside: head.Branch})
+}
+
+// unmake removes what a failed attempt to make a workspace left. No agent was in it.
+func (p *Pool) unmake(ctx context.Context, row sqlite.Workspace) error {
+	ctx = context.WithoutCancel(ctx)
+	if row.State != making {
+		return nil
+	}
+	if err := p.discard(ctx, row); err != nil {
+		return errors.Join(err, p.let(ctx, row, making))
+	}
+	return nil
+}
+
+// pin makes the user's repository keep a commit that a clone borrows.
+func (p *Pool) pin(ctx context.Context, id, name, commit string) error {
+	if err := p.repo.UpdateRef(ctx, basePrefix+id+"/"+name, commit, "", "pawl"); err != nil {
+		return fmt.Errorf("cannot keep what the workspace borrows: %w", err)
+	}
+	return nil
+}
+
+// unpin drops all pins of a workspace.
+func (p *Pool) unpin(ctx context.Context, id string) error {
+	refs, err := p.repo.Refs(ctx, basePrefix+id+"/")
+	if err != nil {
+		return err
+	}
+	return p.repo.DeleteRefs(ctx, refs)
+}
+
+// room refuses when the disk is too full to start anything, after it has
+// removed what is idle.
+func (p *Pool) room(ctx context.Context) error {
+	level, why := p.Room()
+	if level < RoomClean {
+		return nil
+	}
+	if _, err := p.Relieve(ctx); err != nil {
+		return fmt.Errorf("%w: %s: %v", ErrDisk, why, err)
+	}
+	if level, why = p.Room(); level < RoomClean {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; see what can go: pawl case clean --dry-run", ErrDisk, cmp.Or(why, "no room"))
+}
