@@ -256,7 +256,9 @@ func (a *app) readLine(in *bufio.Reader, prompt string) (string, error) {
 // makes the exit status of how it ended then.
 func (s *session) answered(ctx context.Context, run string, rep reply) error {
 	if !rep.ends() {
+		s.showing.Lock()
 		s.screen = newScreen(s.a, s.plan.Name)
+		s.showing.Unlock()
 		return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
 			return engine.Resume(ctx, o, run, rep.event(&s.plan.Policy))
 		})

@@ -64,13 +64,13 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		return nil, &exitError{code: exitUsage, err: err}
 	}
 	dir := config.StateDir(root, a.env)
-	var conf, environment string
+	var conf, environment, told string
 	var own []finding
 	if c, err := a.load(nil); err != nil {
-		environment = "not known without a configuration"
+		environment, told = "not known without a configuration", "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
-		conf, environment = configFound(c), a.environmentFound(c)
+		conf, environment, told = configFound(c), a.environmentFound(c), a.toldFound(c)
 		own = a.acpFound(ctx, c)
 	}
 	found := []finding{
@@ -82,6 +82,7 @@ func (a *app) findings(ctx context.Context) ([]finding, error) {
 		{"configuration", conf},
 		{"processes", processFound()},
 		{"environment", environment},
+		{"notifications", told},
 	}
 	return slices.Concat(found, sandboxFound(ctx), own), nil
 }

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/hook"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -181,6 +184,11 @@ type session struct {
 	store    *sqlite.Store
 	tree     *workspace.Checkout
 	screen   *screen
+
+	hooks   *hook.Runner // nil: nobody is told
+	closing []func()     // what close does, last first
+	showing sync.Mutex   // over screen and running while hooks may report
+	running string       // the run's id, once it is known
 }
 
 // open makes ready what a run works with. What is not there is said once: no
@@ -214,6 +222,9 @@ func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*se
 }
 
 func (s *session) close() {
+	for _, c := range slices.Backward(s.closing) {
+		c()
+	}
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
 			s.a.say("Warning: %v", err)
@@ -232,7 +243,6 @@ func (s *session) preamble(plan engine.Plan) {
 	if ag := plan.Agents[plan.Policy.Agent]; explicit && !ag.Adapter.LiveUsage() && !ag.Adapter.Structured() {
 		s.a.say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", plan.Policy.Agent)
 	}
-	s.warnInert()
 	s.warnFixedStrategy(&plan.Policy)
 	s.sayWithheld(plan)
 }
@@ -367,24 +377,41 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	return s.ended(ctx, d, sig.First())
 }
 
-// watched is who is told of what happens: the screen, and a collector of
-// telemetry if the environment names one. sent ends the latter.
+// watched is who is told of what happens: the screen, hooks and notifications,
+// and a collector of telemetry if the environment names one. sent ends the last.
 func (s *session) watched(ctx context.Context) (notify func(engine.Notice), sent func()) {
+	s.startHooks()
+	fire := s.hooks.Watch(ctx, hook.About{Name: s.plan.Name, Workspace: s.plan.Root, Branch: s.branch(ctx)})
 	sender, err := telemetry.Open(s.a.getenv, version())
 	if err != nil {
 		s.a.say("Warning: no telemetry is sent: %v", err)
 	}
-	if sender == nil {
-		return s.screen.notice, func() {}
-	}
 	return func(n engine.Notice) {
-			s.screen.notice(n)
-			sender.Notice(n)
+			s.heard(n)
+			fire(n)
+			if sender != nil {
+				sender.Notice(n)
+			}
 		}, func() {
+			if sender == nil {
+				return
+			}
 			if err := sender.Close(ctx); err != nil {
 				s.a.say("Warning: %v", err)
 			}
 		}
+}
+
+// branch is the one that is checked out; "" when there is none.
+func (s *session) branch(ctx context.Context) string {
+	if s.hooks == nil || s.tree == nil {
+		return ""
+	}
+	head, err := s.tree.Repo.Head(ctx)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(head.Branch, "refs/heads/")
 }
 
 func (s *session) driveError(err error) error {

@@ -172,14 +172,28 @@ func (k *checker) notifications() {
 		if set != 1 {
 			k.fail(path, "", "%s needs exactly one of command, webhook and desktop", path)
 		}
-		if n.Webhook == "" {
-			continue
-		}
-		u, err := url.Parse(n.Webhook)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		if n.Webhook != "" && !webAddress(n.Webhook) {
 			k.fail(path+".webhook", "", "%s.webhook must be an http or https address", path)
 		}
+		for _, name := range sortedKeys(n.Headers) {
+			if !headerName().MatchString(name) || strings.ContainsAny(n.Headers[name], "\r\n\x00") {
+				k.fail(joinPath(path, "headers"), "", "%q cannot be a header: a name has letters, digits and -, a value is one line", name)
+			}
+		}
 	}
+}
+
+// headerName is what servers take as the name of a header.
+var headerName = lazily(`^[A-Za-z0-9!#$%&'*+.^_|~-]+$`)
+
+// webAddress is false for what is no http or https address. One that begins
+// with a variable of the environment is judged when that is known.
+func webAddress(address string) bool {
+	if strings.HasPrefix(address, "${") {
+		return true
+	}
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 func (k *checker) server() {

@@ -187,29 +187,36 @@ type Autopilot struct {
 
 // Hooks are commands by event.
 type Hooks struct {
-	PreStart     *Hook `yaml:"pre_start" doc:"Before a run starts."`
-	PostComplete *Hook `yaml:"post_complete" doc:"After a run is complete."`
-	PreMerge     *Hook `yaml:"pre_merge" doc:"Before a landing."`
+	OnStart      *Hook `yaml:"on_start" doc:"When a run starts or goes on."`
+	OnComplete   *Hook `yaml:"on_complete" doc:"When a run is complete."`
+	PreMerge     *Hook `yaml:"pre_merge" doc:"Before a landing, which waits for it."`
 	PostMerge    *Hook `yaml:"post_merge" doc:"After a landing."`
 	OnConflict   *Hook `yaml:"on_conflict" doc:"When a landing conflicts."`
 	OnPause      *Hook `yaml:"on_pause" doc:"When a run or the autopilot pauses."`
-	OnError      *Hook `yaml:"on_error" doc:"When a run fails."`
+	OnError      *Hook `yaml:"on_error" doc:"When a run fails, is aborted or reaches a limit."`
 	OnEscalation *Hook `yaml:"on_escalation" doc:"When a person is asked."`
+	OnBudget     *Hook `yaml:"on_budget" doc:"When 80 % of the cost that a run may have is spent, and when all of it is."`
+	OnSprintEnd  *Hook `yaml:"on_sprint_end" doc:"When a sprint is over."`
+	OnEvent      *Hook `yaml:"on_event" doc:"At every one of these, after the event's own hook."`
 }
 
 // Hook is one command. A plain text is its command.
 type Hook struct {
 	Command string   `yaml:"command" doc:"Run with sh -c in the root; required."`
 	Timeout Duration `yaml:"timeout" default:"30s" min:"1ms" doc:"Time after which it is ended."`
+	Sandbox bool     `yaml:"sandbox" default:"true" doc:"Run it like a gate: in the run's sandbox, with the variables that its level lets through. false gives it your own rights and variables."`
 }
 
 // Notification is one receiver: exactly one of Command, Webhook and Desktop is set.
 type Notification struct {
-	Events  []string `yaml:"events" default:"[escalation, pause, sprint_end, budget]" enum:"escalation|pause|sprint_end|budget" names:"true" doc:"What is sent."`
-	Command string   `yaml:"command" doc:"Run with sh -c; the event comes on stdin as JSON."`
-	Webhook string   `yaml:"webhook" doc:"An http or https address that gets the event as JSON by POST."`
-	Desktop bool     `yaml:"desktop" default:"false" doc:"Show it on the desktop."`
-	Timeout Duration `yaml:"timeout" default:"10s" min:"1ms" doc:"Time after which sending is given up."`
+	Events  []string          `yaml:"events" default:"[escalation, pause, sprint_end, budget]" enum:"start|complete|pre_merge|post_merge|conflict|pause|error|escalation|budget|sprint_end" names:"true" doc:"What is sent."`
+	Command string            `yaml:"command" doc:"Run with sh -c in the root; the event comes on stdin as JSON."`
+	Sandbox bool              `yaml:"sandbox" default:"true" doc:"As of a hook, for 'command'."`
+	Webhook string            `yaml:"webhook" doc:"An http or https address that gets the event by POST. ${NAME} stands for a variable of the environment."`
+	Format  string            `yaml:"format" default:"json" enum:"json|text" doc:"What the webhook gets: JSON with 'text' for people and 'event' for programs, or the text alone."`
+	Headers map[string]string `yaml:"headers" doc:"Headers of the webhook's request by name. ${NAME} stands for a variable of the environment."`
+	Desktop bool              `yaml:"desktop" default:"false" doc:"Show it on the desktop."`
+	Timeout Duration          `yaml:"timeout" default:"10s" min:"1ms" doc:"Time after which one try is given up."`
 }
 
 // Price is in millionths of a dollar per million tokens.

@@ -27,7 +27,7 @@ var secretName = lazily(`(?i)KEY|TOKEN|SECRET|PASSWORD`)
 // Entries are all effective values in the order of the schema, entries with
 // names of the user's own sorted by name. What is not set and has no default
 // is left out below such names and in lists. Values of variables whose name
-// says that they are secret, and the paths of webhooks, are hidden.
+// says that they are secret, and the paths and headers of webhooks, are hidden.
 func (c *Config) Entries() []Entry {
 	l := lister{from: c.from}
 	l.value(schema(), reflect.ValueOf(c).Elem(), "", false)
@@ -93,7 +93,7 @@ func (l *lister) table(sp *spec, v reflect.Value, path string, free bool) {
 	}
 	for _, name := range sortedKeys(names) {
 		below := joinPath(path, name)
-		if sp.elem.leaf() && secretName().MatchString(name) {
+		if sp.elem.leaf() && (secretName().MatchString(name) || sp.name == "headers") {
 			l.add(below, hidden)
 			continue
 		}
@@ -122,7 +122,7 @@ func render(sp *spec, v reflect.Value) string {
 	case textShape, pathShape, tableShape, sectionShape:
 	}
 	if sp.name == "webhook" {
-		return hideAddress(v.String())
+		return HideAddress(v.String())
 	}
 	if v.String() == "" {
 		return `""`
@@ -130,8 +130,15 @@ func render(sp *spec, v reflect.Value) string {
 	return v.String()
 }
 
-// hideAddress keeps the host of a webhook; its path is often the secret.
-func hideAddress(address string) string {
+// HideAddress keeps the host of a webhook; its path is often the secret. The
+// name of a variable is none.
+func HideAddress(address string) string {
+	if name, rest, ok := strings.Cut(strings.TrimPrefix(address, "${"), "}"); ok && strings.HasPrefix(address, "${") {
+		if rest != "" {
+			rest = hidden
+		}
+		return "${" + name + "}" + rest
+	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return hidden

@@ -33,7 +33,7 @@ sprint: {target: {type: duration, value: 2}}
 verification:
   default_timeout: 30
   commands: [go test ./..., {name: lint, command: make lint, timeout: 60, required: false}]
-notify: [{webhook: "https://hooks.example.com/services/T0/B0"}]
+notify: [{webhook: "https://hooks.example.com/services/T0/B0", headers: {X-Auth: abc}}, {webhook: "${CHAT_URL}"}]
 iteration_control: {feedback_max_length: 900}
 procedures:
   build:

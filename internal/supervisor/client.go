@@ -48,6 +48,7 @@ type Options struct {
 	Args   []string      // what makes Exe call Serve; RunDir is appended
 	Lease  time.Duration // 0 is DefaultLease
 	Run    string        // the run's id, for the mark
+	Mark   string        // NAME=value that all processes carry; "" is that of Run
 }
 
 // Client is a run's connection to its supervisor. Run, one at a time, and
@@ -73,6 +74,9 @@ func Start(ctx context.Context, o Options) (*Client, error) {
 	o.RunDir = dir
 	if o.Lease <= 0 {
 		o.Lease = DefaultLease
+	}
+	if o.Mark == "" {
+		o.Mark = Mark(o.Run)
 	}
 	if o.Exe == "" {
 		if o.Exe, err = os.Executable(); err != nil {
@@ -171,7 +175,7 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 		return nil, err
 	}
 	child, err := process.StartDetached(process.Command{
-		Args: append(append([]string{o.Exe}, o.Args...), o.RunDir), Dir: "/", Env: environment(o.Run),
+		Args: append(append([]string{o.Exe}, o.Args...), o.RunDir), Dir: "/", Env: environment(o.Mark),
 		Stdout: log, Stderr: log, Extra: []*os.File{theirs},
 	})
 	_ = theirs.Close()
@@ -180,7 +184,7 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
 	}
 	s := newSession(conn, child)
-	if _, err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: Mark(o.Run)}); err != nil {
+	if _, err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark}); err != nil {
 		s.close()
 		endSilent(child.PID)
 		if errors.Is(err, ErrRunning) {
@@ -194,8 +198,8 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 
 // environment is the supervisor's own: the sweep finds it by the mark, and it
 // is kept small. What its jobs get comes with them.
-func environment(run string) []string {
-	return append(os.Environ(), Mark(run), "GOGC=50", "GOMAXPROCS=2")
+func environment(mark string) []string {
+	return append(os.Environ(), mark, "GOGC=50", "GOMAXPROCS=2")
 }
 
 func logPath(runDir string) string { return filepath.Join(runDir, "supervisor.log") }

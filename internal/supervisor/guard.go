@@ -204,6 +204,16 @@ func (m *meter) hear(p []byte) {
 	}
 }
 
+// countPrinted ends a job without a parser that prints more than most bytes.
+func countPrinted(most int64, pass func(loop.Ended, string)) func([]byte) {
+	var printed atomic.Int64
+	return func(p []byte) {
+		if n := printed.Add(int64(len(p))); n > most && n-int64(len(p)) <= most {
+			pass(loop.EndedOutput, "the command printed more than "+megabytes(most))
+		}
+	}
+}
+
 func tooMuch(most int64) string {
 	return fmt.Sprintf("the agent printed more than %s; see what it prints, or raise loop.max_output", megabytes(most))
 }

@@ -46,6 +46,20 @@ func TestGuardsEndTheJob(t *testing.T) {
 	}
 }
 
+// A command whose output nobody parses is held to an amount as well.
+func TestOutputWithoutAParser(t *testing.T) {
+	t.Parallel()
+	for _, merge := range []bool{true, false} {
+		r := newRun(t)
+		job := r.job("1", "yes >&2")
+		job.Parser, job.Merge, job.Limits = "", merge, Limits{Printed: 100_000}
+		got := must(t)(r.start().Run(context.Background(), job, nil))
+		if got.Exit.Ended != loop.EndedOutput || got.Exit.Why != "the command printed more than 100 kB" {
+			t.Errorf("merged %t: %+v", merge, got.Exit)
+		}
+	}
+}
+
 // The same again is no circle while files change: the agent works on.
 func TestRepeatedTurnsWithChangedFilesGoOn(t *testing.T) {
 	t.Parallel()

@@ -140,6 +140,9 @@ func (t *task) outputs() (*output, error) {
 		o.meter = newMeter(t.job, parser, t.emit, t.endFor)
 		o.out.also = o.meter.take
 		o.err.also = o.meter.hear
+	} else if most := t.job.Limits.Printed; most > 0 {
+		count := countPrinted(most, t.endFor)
+		o.out.also, o.err.also = count, count
 	}
 	return o, nil
 }

@@ -24,7 +24,7 @@ type Limits struct {
 	// a tenth of what was free at its start where that is less; 0 looks at nothing.
 	Room int64 `json:"room,omitempty"`
 	// Printed is the most bytes of output, kept or not; a quarter of it is the
-	// most for one message.
+	// most for one message of a parsed stream.
 	Printed int64 `json:"printed,omitempty"`
 	// Tools: the silence of a tool that runs does not count for Idle.
 	Tools bool `json:"tools,omitempty"`

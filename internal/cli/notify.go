@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/hook"
+	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+func (a *app) notifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "notify", Short: "Show who is told what: hooks and notifications; try them",
+		Long: "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
+			"'pawl notify hook EVENT' runs the hooks of one.",
+		Args: atMost(0),
+		RunE: func(*cobra.Command, []string) error { return a.listTold() },
+	}
+	events := make([]string, 0, len(hook.Names()))
+	for _, n := range hook.Names() {
+		events = append(events, string(n))
+	}
+	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return events, cobra.ShellCompDirectiveNoFileComp
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "test [EVENT]", Short: "Send a made-up event to every receiver of 'notify', whatever events it wants",
+		Example: "  pawl notify test\n  pawl notify test budget",
+		Args:    atMost(1), ValidArgsFunction: complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.try(cmd.Context(), cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
+		},
+	}, &cobra.Command{
+		Use: "hook EVENT", Short: "Run the hooks of an event, with a made-up one",
+		Example: "  pawl notify hook complete",
+		Args:    exactlyOne("an event"), ValidArgsFunction: complete,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.try(cmd.Context(), args[0], true) },
+	})
+	return cmd
+}
+
+// told is one line of `pawl notify`.
+type told struct {
+	Key    string   `json:"key"`
+	Kind   string   `json:"kind"` // command, webhook, desktop
+	What   string   `json:"what"`
+	Events []string `json:"events"`
+}
+
+func (a *app) listTold() error {
+	c, err := a.load(nil)
+	if err != nil {
+		return err
+	}
+	list := toldBy(c)
+	if a.json {
+		for _, t := range list {
+			line, err := json.Marshal(t)
+			if err != nil {
+				return err
+			}
+			a.result("%s\n", line)
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		a.say("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", configName(c))
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "KEY\tKIND\tEVENTS\tWHAT")
+	for _, t := range list {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Key, t.Kind, strings.Join(t.Events, ","), clean(t.What, 100))
+	}
+	return w.Flush()
+}
+
+// toldBy lists who is told what. The paths of webhooks are left out.
+func toldBy(c *config.Config) []told {
+	var list []told
+	own, general := hooksOf(c)
+	for _, n := range hook.Names() {
+		if h := own[n]; h != nil {
+			list = append(list, told{hook.Key(n), "command", h.Command, []string{string(n)}})
+		}
+	}
+	if general != nil {
+		list = append(list, told{hook.GeneralKey, "command", general.Command, []string{"all"}})
+	}
+	for i, n := range c.Notify {
+		t := told{fmt.Sprintf("notify[%d]", i), "command", n.Command, n.Events}
+		switch {
+		case n.Webhook != "":
+			t.Kind, t.What = "webhook", config.HideAddress(n.Webhook)
+		case n.Desktop:
+			t.Kind, t.What = "desktop", ""
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// try tells of a made-up event and says how it went.
+func (a *app) try(ctx context.Context, event string, hooks bool) error {
+	name := hook.Name(event)
+	if !slices.Contains(hook.Names(), name) {
+		return usage("unknown event %q", event).hint("Events: %s", strings.Join(eventNames(), ", "))
+	}
+	s, err := a.hookSession(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.startHooks()
+	results := s.hooks.Try(ctx, sample(name, s), hooks)
+	if len(results) == 0 && hooks {
+		return usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey, configName(s.c))
+	}
+	if len(results) == 0 {
+		return usage("nobody can be told: there is no notify in %s that works here", configName(s.c)).hint("See docs/hooks.md")
+	}
+	failed := false
+	for _, d := range results {
+		failed = failed || d.Problem != ""
+		a.printTried(d, hooks)
+	}
+	if failed {
+		return status(exitFailed)
+	}
+	return nil
+}
+
+func (a *app) printTried(d hook.Delivery, output bool) {
+	if a.json {
+		if line, err := json.Marshal(d); err == nil {
+			a.result("%s\n", line)
+		}
+		return
+	}
+	if output && d.Output != "" {
+		a.result("%s\n", strings.TrimRight(d.Output, "\n"))
+	}
+	if d.Problem != "" {
+		a.result("✗ %s (%s): %s\n", d.To, d.Kind, d.Problem)
+		return
+	}
+	a.result("✓ %s (%s) in %s\n", d.To, d.Kind, d.Elapsed.Round(time.Millisecond))
+}
+
+func eventNames() []string {
+	var names []string
+	for _, n := range hook.Names() {
+		names = append(names, string(n))
+	}
+	return names
+}
+
+// hookSession is a session that runs hooks and nothing else, at the level of
+// the configuration.
+func (a *app) hookSession(ctx context.Context) (*session, error) {
+	c, err := a.load(nil)
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find pawl's own program: %v", err)
+	}
+	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{superviseCommand}}
+	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.env, nil, variables(c))
+	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
+	s.screen = newScreen(a, plan.Name)
+	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir})
+	if err == nil {
+		s.tree = tree
+	} else if !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
+		a.say("Warning: %v", err)
+	}
+	err = s.box(ctx, false)
+	return s, err
+}
+
+// sample is an event that says that it is made up.
+func sample(n hook.Name, s *session) hook.Event {
+	cost := 0.42
+	e := hook.Event{
+		Name: n, At: time.Now(), Run: "00000000", Subject: "example", Workspace: s.c.Root, Agent: s.c.Agent, Status: "running", Iterations: 3,
+		Duration: 90 * time.Second, CostUSD: &cost, Why: "this is a test of pawl notify; nothing happened",
+	}
+	switch n {
+	case hook.Escalation:
+		e.Question = &hook.Question{Text: "This is a test of pawl notify; nothing happened. Does it reach you?", Options: []string{"yes", "no"}}
+	case hook.Conflict:
+		e.Conflict = &hook.Clash{Level: "medium", Files: []string{"example.txt"}}
+	case hook.Error:
+		e.Status, e.Error = "failed", &hook.Trouble{Code: "unknown", Message: e.Why, Severity: "low"}
+	}
+	return e
+}
+
+// toldFound is the doctor's line about hooks and notifications.
+func (a *app) toldFound(c *config.Config) string {
+	list := toldBy(c)
+	if len(list) == 0 {
+		return "nobody is told: no hooks, no notify"
+	}
+	var parts []string
+	for _, t := range list {
+		parts = append(parts, fmt.Sprintf("%s (%s)", t.Key, t.Kind))
+	}
+	_, left := hookOptions(c, a.getenv)
+	if slices.ContainsFunc(list, func(t told) bool { return t.Kind == "desktop" }) && hook.DesktopProgram(a.env) == "" {
+		left = append(left, hook.NoDesktop)
+	}
+	return strings.Join(append([]string{strings.Join(parts, ", ")}, left...), "; ")
+}

@@ -1,0 +1,155 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// program is one command to run about an event.
+type program struct {
+	args    []string
+	timeout time.Duration
+	env     []string
+	box     *sandbox.Policy
+}
+
+const (
+	// lease is how long a command goes on when pawl is gone.
+	lease = 10 * time.Second
+	// keptOutput and mostOutput are bytes of one stream: what is kept while it
+	// runs, and with what it is ended.
+	keptOutput = 256 << 10
+	mostOutput = 64 << 20
+	// shownOutput is how much of it goes into the log.
+	shownOutput = 2000
+	// abandoned is when a folder that a killed pawl left is taken away.
+	abandoned = time.Hour
+	// markName is the variable that finds what a command left when its
+	// supervisor was killed.
+	markName = "PAWL_HOOK"
+)
+
+// run runs p under a supervisor of its own, with the event on stdin, in the
+// environment and nothing left afterwards. output is the end of what it
+// printed.
+func (r *Runner) run(ctx context.Context, p program, e Event) (output string, err error) {
+	if ctx.Err() != nil {
+		return "", errors.New("not started: pawl ends")
+	}
+	dir, err := r.folder()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	input, err := json.Marshal(e)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "event.json"), append(input, '\n'), 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot write the event down: %v", err)
+	}
+	id := filepath.Base(dir)
+	client, err := supervisor.Start(ctx, supervisor.Options{
+		RunDir: dir, Exe: r.o.Exe, Args: r.o.Args, Lease: lease, Run: id, Mark: markName + "=" + id,
+	})
+	if err != nil {
+		return "", err
+	}
+	res, err := client.Run(ctx, supervisor.Job{
+		ID: "1", Files: filepath.Join(dir, "command"), Args: p.args, Dir: r.o.Root, Env: environ(p.env, e),
+		Stdin: filepath.Join(dir, "event.json"), Merge: true, Box: p.box,
+		Limits: supervisor.Limits{Wall: p.timeout, Grace: r.o.Grace, Output: keptOutput, Printed: mostOutput},
+	}, nil)
+	if cerr := client.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return "", err
+	}
+	output = res.Stdout.Tail
+	if output == "" {
+		output = res.Stdout.Head
+	}
+	output = printable(lastBytes(output, shownOutput), shownOutput)
+	return output, outcome(res, p.timeout, output)
+}
+
+// environ is inherited with the event's variables instead of those that pawl
+// itself may have been started with.
+func environ(inherited []string, e Event) []string {
+	var own []string
+	for _, kv := range inherited {
+		name, _, _ := strings.Cut(kv, "=")
+		if !slices.Contains(eventVariables, name) {
+			own = append(own, kv)
+		}
+	}
+	return append(own, e.variables()...)
+}
+
+// eventVariables are all that an event can set.
+var eventVariables = []string{
+	"PAWL_EVENT", "PAWL_TEXT", "PAWL_CASE", "PAWL_TITLE", "PAWL_RUN", "PAWL_NAME", "PAWL_WORKSPACE", "PAWL_BRANCH", "PAWL_TARGET", "PAWL_COMMIT",
+	"PAWL_AGENT", "PAWL_STATUS", "PAWL_WHY", "PAWL_ITERATIONS", "PAWL_ITERATION", "PAWL_DURATION_MS", "PAWL_COST_USD", "PAWL_QUESTION",
+	"PAWL_CONFLICT_LEVEL", "PAWL_CONFLICT_FILES", "PAWL_ERROR_CODE", "PAWL_ERROR_MESSAGE", "PAWL_ERROR_SEVERITY", markName,
+}
+
+// outcome is nil for a command that went well.
+func outcome(res supervisor.Result, timeout time.Duration, output string) error {
+	last := ""
+	if lines := strings.Split(strings.TrimSpace(output), "\n"); lines[len(lines)-1] != "" {
+		last = ": " + printable(lines[len(lines)-1], 200)
+	}
+	switch {
+	case res.Error != "":
+		return errors.New(res.Error)
+	case res.Exit.Ended == loop.EndedTimeout:
+		return fmt.Errorf("ended after its time limit of %s%s", timeout, last)
+	case res.Exit.Ended == loop.EndedOutput:
+		return fmt.Errorf("ended because it printed more than %d MiB", mostOutput>>20)
+	case res.Exit.Ended == loop.EndedStop:
+		return errors.New("ended because pawl ends")
+	case res.Exit.Ended != loop.NotEnded:
+		return fmt.Errorf("ended (%s)%s", res.Exit.Ended, last)
+	case res.Exit.Signal != "":
+		return fmt.Errorf("ended by %s%s", res.Exit.Signal, last)
+	case res.Exit.Code != 0:
+		return fmt.Errorf("exit status %d%s", res.Exit.Code, last)
+	}
+	return nil
+}
+
+// folder makes a folder for one command, and takes away once what pawls that
+// were killed left.
+func (r *Runner) folder() (string, error) {
+	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
+		return "", fmt.Errorf("cannot make the folder of hooks: %v", err)
+	}
+	r.tidy.Do(func() {
+		entries, _ := os.ReadDir(r.o.Dir)
+		for _, entry := range entries {
+			info, err := entry.Info()
+			if err == nil && entry.IsDir() && time.Since(info.ModTime()) > abandoned {
+				_ = os.RemoveAll(filepath.Join(r.o.Dir, entry.Name()))
+			}
+		}
+	})
+	dir, err := os.MkdirTemp(r.o.Dir, "hook-")
+	if err != nil {
+		return "", fmt.Errorf("cannot make the folder of a hook: %v", err)
+	}
+	return dir, nil
+}
+
+func lastBytes(s string, most int) string { return s[max(0, len(s)-most):] }

@@ -1,0 +1,77 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// The test binary is the supervisor of the commands.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "__supervise" {
+		noParser := func(string, supervisor.Job) (agent.Parser, error) { return nil, errors.New("nothing is parsed") }
+		if err := supervisor.Serve(context.Background(), os.Args[2], noParser); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	// Of a program that is built with -race each end takes a second, else.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// heard collects what a person was told.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *heard) say(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, text)
+}
+
+func (h *heard) all() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.lines, "\n")
+}
+
+// runner makes a runner whose commands work in a new folder.
+func runner(t *testing.T, o Options) (*Runner, *heard) {
+	t.Helper()
+	h := &heard{}
+	o.Root, o.Dir, o.Args, o.Say = t.TempDir(), filepath.Join(t.TempDir(), "hooks"), []string{"__supervise"}, h.say
+	o.Whole, o.Environ = os.Environ(), []string{"PATH=" + os.Getenv("PATH"), "BOXED=yes"}
+	if o.Grace == 0 {
+		o.Grace = 50 * time.Millisecond
+	}
+	r := New(o)
+	t.Cleanup(func() { r.Close(context.Background()) })
+	return r, h
+}
+
+// sh is a command that has all the time that a slow machine may need.
+func sh(line string) Command { return Command{Line: line, Timeout: time.Minute} }
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
