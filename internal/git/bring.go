@@ -98,8 +98,12 @@ func (c *Clone) Stage(ctx context.Context, commit string) error {
 // Scan compares the work tree with what was staged. Head is not filled in.
 func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx, true) }
 
-// Enter stages paths as they are on disk; one where nothing is goes.
-func (c *Clone) Enter(ctx context.Context, paths []string) error {
+// Enter stages paths as they are on disk, and takes off those that are gone. A
+// link in the place of a folder hides what was below it.
+func (c *Clone) Enter(ctx context.Context, paths, gone []string) error {
+	if err := c.index.Remove(ctx, gone); err != nil {
+		return fmt.Errorf("cannot read the work tree: %w", err)
+	}
 	if err := c.index.Add(ctx, paths); err != nil {
 		return fmt.Errorf("cannot read the work tree: %w", err)
 	}

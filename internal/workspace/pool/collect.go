@@ -76,9 +76,7 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 		return "", err
 	}
 	if commit != head.Commit {
-		if err := c.Advance(head, commit); err != nil {
-			return "", err
-		}
+		_ = c.Advance(head, commit) // an agent may have put something in the way; the work is collected all the same
 	}
 	return commit, nil
 }
@@ -130,7 +128,7 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 	if err != nil {
 		return "", broken(ctx, err)
 	}
-	paths := slices.Concat(scan.Changed, scan.Gone)
+	paths := slices.Clone(scan.Changed)
 	for _, name := range scan.Untracked {
 		if !strings.HasSuffix(name, "/") { // a repository in the clone, which git cannot hold
 			paths = append(paths, name)
@@ -139,7 +137,7 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 	if large := p.tooLarge(c, paths); len(large) > 0 {
 		return "", refuse("%s over %d MB; remove or ignore it, or raise snapshot.max_file", some(large, "is a file", "are files"), p.o.MaxFile>>20)
 	}
-	if err := c.Enter(ctx, paths); err != nil {
+	if err := c.Enter(ctx, paths, scan.Gone); err != nil {
 		return "", broken(ctx, err)
 	}
 	tree, err := c.Tree(ctx)

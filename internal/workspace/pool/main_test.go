@@ -14,7 +14,12 @@ import (
 
 // TestMain gives git a home of its own, so that the settings of whoever runs
 // the tests do not matter.
-func TestMain(m *testing.M) { os.Exit(isolated(m)) }
+func TestMain(m *testing.M) {
+	if top := os.Getenv("PAWL_TEST_POOL"); top != "" {
+		os.Exit(child(top))
+	}
+	os.Exit(isolated(m))
+}
 
 func isolated(m *testing.M) int {
 	home, err := os.MkdirTemp("", "pawl-pool-")

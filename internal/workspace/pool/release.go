@@ -288,7 +288,7 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone) (tree string, left []
 	if err != nil {
 		return "", nil, err
 	}
-	paths := slices.Concat(scan.Changed, scan.Gone)
+	paths := slices.Clone(scan.Changed)
 	for _, name := range scan.Untracked {
 		if strings.HasSuffix(name, "/") || len(p.tooLarge(c, []string{name})) > 0 {
 			left = append(left, name)
@@ -296,7 +296,7 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone) (tree string, left []
 		}
 		paths = append(paths, name)
 	}
-	if err := c.Enter(ctx, paths); err != nil {
+	if err := c.Enter(ctx, paths, scan.Gone); err != nil {
 		return "", nil, err
 	}
 	tree, err = c.Tree(ctx)

@@ -1,0 +1,239 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// child works with a pool as pawl does, and kills itself at the step whose
+// number it was given. What it has written into a workspace is in the file "done".
+func child(top string) int {
+	if err := work(context.Background(), top); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func work(ctx context.Context, top string) error {
+	dir := filepath.Dir(top)
+	state := filepath.Join(dir, "state", "repo")
+	store, err := sqlite.Open(ctx, filepath.Join(state, "pawl.db"))
+	if err != nil {
+		return err
+	}
+	p, err := Open(ctx, Options{Root: top, StateDir: state, Store: store, Retention: time.Hour})
+	if err != nil {
+		return err
+	}
+	left, err := strconv.Atoi(os.Getenv("PAWL_TEST_POOL_STEP"))
+	if err != nil {
+		return err
+	}
+	p.step = func(name string) {
+		if left--; left == 0 {
+			_, _ = fmt.Println("killed at", name)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	if err := first(ctx, p, dir); err != nil {
+		return err
+	}
+	if err := second(ctx, p, dir); err != nil {
+		return err
+	}
+	w, err := p.Integration(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	return p.Release(ctx, w, Landed)
+}
+
+// first lands a task, to which something was added after it was collected.
+func first(ctx context.Context, p *Pool, dir string) error {
+	w, err := p.Take(ctx, "task-001", "HEAD")
+	if err != nil {
+		return err
+	}
+	if err := leave(w, dir, "one"); err != nil {
+		return err
+	}
+	if _, err := p.Collect(ctx, w, "one"); err != nil {
+		return err
+	}
+	if err := leave(w, dir, "two"); err != nil {
+		return err
+	}
+	return p.Release(ctx, w, Landed)
+}
+
+// second gives up a task.
+func second(ctx context.Context, p *Pool, dir string) error {
+	w, err := p.Take(ctx, "task-002", "HEAD")
+	if err != nil {
+		return err
+	}
+	if err := leave(w, dir, "three"); err != nil {
+		return err
+	}
+	if err := p.Release(ctx, w, Keep("it failed")); err != nil {
+		return err
+	}
+	all, err := p.Clean(ctx, []string{w.ID}, func(string) bool { return false }, false)
+	if err == nil && (len(all) != 1 || !all[0].Remove) {
+		return fmt.Errorf("clean: %+v", all)
+	}
+	return err
+}
+
+// leave writes a file with its own name into a workspace, and notes that.
+func leave(w Workspace, dir, name string) error {
+	if err := os.WriteFile(filepath.Join(w.Dir, name), []byte(name), 0o600); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "done"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteString(w.ID + " " + name + "\n"); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Killed between any two steps, nothing of the work is lost, the next process
+// finds a pool that it can use, and in the end nothing is left over.
+func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	for n := 1; ; n++ {
+		if n > most {
+			t.Fatalf("the work has more than %d steps", most)
+		}
+		if name := killedAt(t, n); name == "" {
+			if n < 20 {
+				t.Errorf("the work has only %d steps", n)
+			}
+			return
+		}
+	}
+}
+
+// killedAt lets a process work until its n-th step, checks what it left, and
+// returns the name of the step; empty when there are fewer.
+func killedAt(t *testing.T, n int) string {
+	r := newRig(t)
+	before := r.everything()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "PAWL_TEST_POOL="+r.top, "PAWL_TEST_POOL_STEP="+strconv.Itoa(n))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	name, killed := strings.CutPrefix(strings.TrimSpace(string(out)), "killed at ")
+	if !killed && err != nil {
+		t.Fatalf("step %d: %v\n%s", n, err, out)
+	}
+	t.Logf("step %d: %s", n, name)
+	p := r.open()
+	r.nothingHalfDone(p, name)
+	r.nothingLost(p, name)
+	r.usable(p, name)
+	after := r.everything()
+	for path, sum := range before {
+		if after[path] != sum {
+			t.Errorf("killed at %s: %s changed", name, path)
+		}
+	}
+	return name
+}
+
+// nothingHalfDone checks that rows and folders agree.
+func (r *rig) nothingHalfDone(p *Pool, at string) {
+	r.t.Helper()
+	all, err := p.List(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	dirs := map[string]bool{}
+	for _, e := range all {
+		dirs[filepath.Base(e.Dir)] = true
+		if e.State != kept && e.State != warm || !exists(e.Dir) || e.Process != 0 {
+			r.t.Errorf("killed at %s: %+v", at, e)
+		}
+	}
+	there, err := os.ReadDir(p.o.Dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, d := range there {
+		if !dirs[d.Name()] {
+			r.t.Errorf("killed at %s: the folder %s has no row", at, d.Name())
+		}
+	}
+}
+
+// nothingLost checks that each file that was written is in its workspace or on
+// a ref of the user's repository.
+func (r *rig) nothingLost(p *Pool, at string) {
+	r.t.Helper()
+	done, err := os.ReadFile(filepath.Join(r.dir, "done"))
+	if err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+	refs := strings.Fields(r.git(r.top, "for-each-ref", "--format=%(refname)", "refs/pawl"))
+	for line := range strings.Lines(string(done)) {
+		id, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		found := exists(filepath.Join(p.DirOf(id), name))
+		for _, ref := range refs {
+			if _, err := tryGit(r.top, "cat-file", "-e", ref+":"+name); err == nil {
+				found = true
+			}
+		}
+		if !found {
+			r.t.Errorf("killed at %s: %s of %s is lost", at, name, id)
+		}
+	}
+}
+
+// usable checks that the tasks can be taken, and that in the end nothing is left
+// but recovery refs.
+func (r *rig) usable(p *Pool, at string) {
+	r.t.Helper()
+	for _, id := range []string{"task-001", "task-002"} {
+		w := r.take(p, id)
+		if _, err := tryGit(w.Dir, "fsck", "--strict"); err != nil {
+			r.t.Errorf("killed at %s: the clone of %s is broken: %v", at, id, err)
+		}
+		r.release(p, w, GivenUp("test"))
+	}
+	if _, err := p.Clean(r.t.Context(), nil, func(string) bool { return true }, false); err != nil {
+		r.t.Error(err)
+	}
+	if all, err := p.List(r.t.Context()); err != nil || len(all) != 0 {
+		r.t.Errorf("killed at %s: left %+v, %v", at, all, err)
+	}
+	for _, dir := range []string{p.o.Dir, filepath.Join(p.o.StateDir, "pool")} {
+		if there, err := os.ReadDir(dir); err == nil && len(there) > 0 {
+			r.t.Errorf("killed at %s: left in %s: %v", at, dir, there)
+		}
+	}
+	if ports, err := os.ReadFile(p.o.Ports); err == nil && strings.TrimSpace(string(ports)) != "[]" {
+		r.t.Errorf("killed at %s: ports %s", at, ports)
+	}
+	if refs := r.git(r.top, "for-each-ref", "refs/pawl/base"); refs != "" {
+		r.t.Errorf("killed at %s: left\n%s", at, refs)
+	}
+	if out, err := tryGit(r.top, "fsck", "--strict"); err != nil {
+		r.t.Errorf("killed at %s: %s", at, out)
+	}
+}
