@@ -78,7 +78,7 @@ func (s *State) use(class failure.Class) {
 func (s *State) situation(r *Record) strategy.Situation {
 	p, f := &s.Policy, r.Failure
 	return strategy.Situation{
-		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient, Gate: f.Step != "",
+		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient, Gate: f.Step != "" && (r.Steps == nil || !r.Steps.Agent), Steps: r.Steps != nil,
 		Failed: s.Used, Learned: s.Learned, Own: p.Strategies,
 		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "", CanRewind: s.canRewind(r), HasOptional: p.HasOptional,
 		IterationTimeout: p.IterationTimeout, Ceiling: p.IterationCeiling,
@@ -87,7 +87,7 @@ func (s *State) situation(r *Record) strategy.Situation {
 
 // canRewind is true when there is a snapshot that is better than the tree.
 func (s *State) canRewind(r *Record) bool {
-	return s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0
+	return s.Policy.Kind != Workflow && s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0
 }
 
 // adopt makes a strategy the current one. One that moves on to the next agent
@@ -176,17 +176,18 @@ func (s *State) resting() string {
 
 // settings are those of the current strategy and of the kept ones together.
 type settings struct {
-	wall                time.Duration
+	wall, timeout       time.Duration
 	factor, parallelism int
 }
 
 func (s *State) inForce() settings {
 	p := &s.Policy
 	st := strategy.At(s.Strategy, p.Strategies)
-	in := settings{wall: st.Wall(p.IterationTimeout, p.IterationCeiling), factor: st.TimeoutFactor}
+	in := settings{wall: st.Wall(p.IterationTimeout, p.IterationCeiling), factor: st.TimeoutFactor, timeout: st.Timeout}
 	for _, name := range s.Kept {
 		k := strategy.At(name, p.Strategies)
 		in.wall, in.factor = max(in.wall, k.Wall(p.IterationTimeout, p.IterationCeiling)), max(in.factor, k.TimeoutFactor)
+		in.timeout = max(in.timeout, k.Timeout)
 		if k.Parallelism > 0 && k.Parallelism < st.Parallelism {
 			in.parallelism = k.Parallelism
 		}

@@ -190,6 +190,8 @@ func (r *Record) judge() Outcome {
 		return Waited // the agent was waiting itself
 	case r.Exit.Ended != NotEnded:
 		return Failed
+	case r.Steps != nil:
+		return r.Steps.outcome(r)
 	}
 	if ok, _ := r.Completes(); ok {
 		return Success
@@ -279,6 +281,9 @@ func (s *State) said(r *Record) *Command {
 	if c := s.passes(r); c != nil {
 		return c
 	}
+	if c := s.stepped(r); c != nil {
+		return c
+	}
 	if r.Signal.Kind == signal.Pending {
 		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text, nil)}
 	}
@@ -290,7 +295,8 @@ func (s *State) said(r *Record) *Command {
 // so its review is no further iteration.
 func (s *State) limits(r *Record) *Command {
 	p := &s.Policy
-	if s.Limit > 0 && s.Iteration >= s.Limit && s.Held == nil {
+	used := s.Limit > 0 && s.Iteration >= s.Limit && s.Held == nil
+	if used && !p.Once {
 		return s.atMaximum(r)
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
@@ -307,6 +313,9 @@ func (s *State) limits(r *Record) *Command {
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
 		return &Command{Status: TimedOut, Why: fmt.Sprintf("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())}
+	}
+	if used {
+		return s.failedOnce(r)
 	}
 	return nil
 }

@@ -80,6 +80,10 @@ type Command struct {
 	GateFactor int `json:"gate_factor,omitempty"`
 	// Parallelism is how many steps run at once; 0 is the strategy's own.
 	Parallelism int `json:"parallelism,omitempty"`
+	// StepTimeout is for steps that have no time limit of their own.
+	StepTimeout time.Duration `json:"step_timeout,omitempty"`
+	// Fresh begins a failed step anew: with its own work, not with the next alternative.
+	Fresh bool `json:"fresh,omitempty"`
 
 	Until time.Time `json:"until,omitzero"`
 	// Insist starts the agent although a limit of its provider is known.

@@ -20,6 +20,8 @@ type Feedback struct {
 	// Answer is a person's, to the question in Question.
 	Question string `json:"question,omitempty"`
 	Answer   string `json:"answer,omitempty"`
+	// Asker is the step that asked; "" where it was none.
+	Asker string `json:"asker,omitempty"`
 	// Notes are pawl's own, e.g. that the iteration before was interrupted.
 	Notes []string `json:"notes,omitempty"`
 }

@@ -44,6 +44,10 @@ type Policy struct {
 	MaxIterationCost  MicroUSD      `json:"max_iteration_cost_micro_usd"`
 	MaxIterationCalls int           `json:"max_iteration_calls"`
 
+	// Once: a workflow that is not to iterate; its maximum is 1, and what fails
+	// then fails the run.
+	Once bool `json:"once,omitempty"`
+
 	// Agent is the default; Fallback and Stronger may be empty.
 	Agent    string   `json:"agent"`
 	Fallback []string `json:"fallback,omitempty"`
@@ -206,6 +210,8 @@ type Question struct {
 	// both go into the prompt after an answer.
 	Items []failure.Item `json:"items,omitempty"`
 	Step  string         `json:"step,omitempty"`
+	// Asker is the workflow's step that asks; "" for any other question.
+	Asker string `json:"asker,omitempty"`
 	// NoDiff is true when the configuration leaves the diff out of escalations.
 	NoDiff bool `json:"no_diff,omitempty"`
 }

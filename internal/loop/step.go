@@ -203,7 +203,7 @@ func (s *State) answered(e *Event) {
 	s.rearm()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	if q != nil {
-		f.Question, f.Items, f.Step = q.Text, q.Items, q.Step
+		f.Question, f.Items, f.Step, f.Asker = q.Text, q.Items, q.Step, q.Asker
 	}
 	f.Tried = s.tried(s.Iteration)
 	if n := len(s.Recent); n > 0 {
@@ -261,6 +261,7 @@ func (s *State) renew(p *Policy) {
 		s.rearm()
 	}
 	s.raise(p)
+	s.onceMore()
 }
 
 // raise takes the limits of the policy as it is now. A maximum that was named
@@ -310,6 +311,7 @@ func (s *State) next(f *Feedback) {
 		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
 		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional, GateFactor: in.factor, Parallelism: in.parallelism,
 	})
+	s.forSteps(in.timeout, st.UseCache)
 }
 
 // agent is the program for the next iteration.

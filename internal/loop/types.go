@@ -110,6 +110,9 @@ type Record struct {
 	// Review is nil when none was asked for in this iteration.
 	Review *Review `json:"review,omitempty"`
 
+	// Steps is what an iteration of a workflow came to; nil for any other.
+	Steps *Steps `json:"steps,omitempty"`
+
 	// Refused is the tool call that ended the iteration, when one did.
 	Refused *safety.Finding `json:"refused,omitempty"`
 	// Secrets are places in what the iteration added that look like secrets; at

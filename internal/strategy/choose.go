@@ -23,6 +23,8 @@ type Situation struct {
 	// Gate is true when a gate failed and not the agent: another agent or more
 	// time for it would change nothing.
 	Gate bool
+	// Steps is true when a workflow's step failed: time limits of steps can be raised.
+	Steps bool
 	// Optional is true when what failed is an optional step.
 	Optional bool
 	Failed   []Use   // uses that failed so far, the last included
@@ -217,7 +219,7 @@ func (s *Situation) Ineffective(name string) string {
 // noLonger says why a strategy gives no more time; "" when it does.
 func (s *Situation) noLonger(c *Strategy) string {
 	switch {
-	case s.Gate && c.TimeoutFactor > 1:
+	case (s.Gate || s.Steps) && c.TimeoutFactor > 1:
 		return ""
 	case s.IterationTimeout <= 0:
 		return "there is no iteration_timeout to raise"

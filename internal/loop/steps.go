@@ -1,0 +1,105 @@
+package loop
+
+import (
+	"fmt"
+	"time"
+)
+
+// Steps is what one iteration of a workflow came to: one pass over the steps
+// that were not done yet.
+type Steps struct {
+	Total   int `json:"total"`             // a matrix's instances counted one by one
+	Done    int `json:"done"`              // that succeeded, in this iteration or before
+	Skipped int `json:"skipped,omitempty"` // by their condition, or because the strategy leaves optional ones out
+	Missed  int `json:"missed,omitempty"`  // optional ones that failed
+	Ran     int `json:"ran"`               // in this iteration
+	// Complete is true when nothing is left to do.
+	Complete bool `json:"complete,omitempty"`
+	// Failed are the required steps that failed in this iteration, at most 20.
+	Failed []string `json:"failed,omitempty"`
+	// Agent is true when what failed first was an agent's work.
+	Agent bool `json:"agent,omitempty"`
+	// Held is true when a pause kept steps from starting.
+	Held bool `json:"held,omitempty"`
+	// Asks is the question that the iteration came to rest at; nil is none.
+	Asks *Asks `json:"asks,omitempty"`
+}
+
+// Asks is a step's question to a person.
+type Asks struct {
+	Step string `json:"step"`
+	Text string `json:"text"`
+}
+
+// String counts steps for people: "3 of 5 steps done, 1 skipped".
+func (t *Steps) String() string {
+	text := fmt.Sprintf("%d of %d steps done", t.Done, t.Total)
+	if t.Skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", t.Skipped)
+	}
+	if t.Missed > 0 {
+		text += fmt.Sprintf(", %d optional failed", t.Missed)
+	}
+	return text
+}
+
+// outcome is what the steps make of an iteration that ended by itself.
+func (t *Steps) outcome(r *Record) Outcome {
+	switch {
+	case r.limited():
+		return Waited
+	case r.Failure != nil:
+		return Failed
+	case t.Complete:
+		return Success
+	case t.Asks != nil || t.Held:
+		return Neutral
+	}
+	return Success
+}
+
+// stepped is the end, or the rest, that a workflow's steps bring about; nil
+// when it goes on. What failed is tried again before a person is asked.
+func (s *State) stepped(r *Record) *Command {
+	t := r.Steps
+	switch {
+	case t == nil || r.Failure != nil:
+		return nil
+	case t.Complete:
+		return &Command{Status: Completed, Why: t.String()}
+	case s.PauseAsked && t.Held:
+		return &Command{Status: Paused, Why: "paused: " + t.String()}
+	case t.Asks != nil:
+		q := s.question(t.Asks.Text, nil)
+		q.Asker = t.Asks.Step
+		return &Command{Status: Pending, Why: fmt.Sprintf("step %s asks: %s", t.Asks.Step, t.Asks.Text), Question: q}
+	}
+	return nil
+}
+
+// failedOnce is the end of a workflow that is not to iterate.
+func (s *State) failedOnce(r *Record) *Command {
+	c := &Command{Status: FailedRun, Why: "the workflow is not complete"}
+	if r == nil || r.Failure == nil {
+		return c
+	}
+	c.Why = r.Failure.Summary
+	if r.Failure.Step != "" {
+		c.Why = fmt.Sprintf("step %s failed: %s", r.Failure.Step, r.Failure.Summary)
+	}
+	return c
+}
+
+// onceMore grants a workflow that is not to iterate the pass that a person asks for.
+func (s *State) onceMore() {
+	if s.Policy.Once {
+		s.Limit = max(s.Limit, s.Iteration+1)
+	}
+}
+
+// forSteps adds to the command of a workflow's iteration what only steps know.
+func (s *State) forSteps(timeout time.Duration, cached bool) {
+	if s.Policy.Kind == Workflow {
+		s.Command.StepTimeout, s.Command.Fresh = timeout, !cached
+	}
+}
