@@ -54,7 +54,7 @@ var rooms = map[string]room{
 	// doing
 	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace", "workspace/pool"}, "keeps the free slots busy"},
 	"engine":         {Doing, []string{"account", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
-	"workflow/run":   {Doing, []string{"agent", "engine", "gate", "journal", "supervisor", "workspace"}, "runs the steps of a workflow's plan"},
+	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
 	"account":        {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: fields that may be missing or odd"},
@@ -165,15 +165,16 @@ var stdlib = map[string]struct {
 
 // starters is who may start goroutines, and what for.
 var starters = map[string]string{
-	"agent":      "reads streams",
-	"agent/acp":  "the bridge's reader, writer and wait, in a process of its own",
-	"process":    "waits for children and drains their output",
-	"supervisor": "one per job, the lease, the socket",
-	"engine":     "signals and the wait for the supervisor",
-	"hook":       "one per run and receiver that has something to be told, and the waits for them",
-	"egress":     "one per client of the proxy, and one per direction",
-	"web":        "live events",
-	"journal":    "followers",
+	"agent":        "reads streams",
+	"agent/acp":    "the bridge's reader, writer and wait, in a process of its own",
+	"process":      "waits for children and drains their output",
+	"supervisor":   "one per job, the lease, the socket",
+	"engine":       "signals and the wait for the supervisor",
+	"hook":         "one per run and receiver that has something to be told, and the waits for them",
+	"egress":       "one per client of the proxy, and one per direction",
+	"web":          "live events",
+	"journal":      "followers",
+	"workflow/run": "one per step that runs, and one that shows its output",
 }
 
 // readers is who may read the environment, and which variables they mean.

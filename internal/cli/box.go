@@ -68,13 +68,16 @@ func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, s.a.getenv))
 	box.Gates = place.Policy(level, v, limits, nil, nil)
 	box.Gates.Binds = sums
-	for name, ag := range s.plan.Agents {
+	s.agentPolicy = func(name string, ag engine.Agent) sandbox.Policy {
 		program, own := s.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, s.a.getenv))
 		policy := place.Policy(level, v, limits, own, nil)
 		policy.Binds = sums
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
-		box.Agents[name] = policy
+		return policy
+	}
+	for name, ag := range s.plan.Agents {
+		box.Agents[name] = s.agentPolicy(name, ag)
 	}
 	return box
 }

@@ -60,6 +60,7 @@ func (a *app) withRun(ctx context.Context, name string, do func(*sqlite.Store, s
 			err = fmt.Errorf("cannot close the database: %v", cerr)
 		}
 	}()
+	name = a.runName(name)
 	run, err := findRun(ctx, store, root, name)
 	if err != nil {
 		return a.lookupError(err, name)

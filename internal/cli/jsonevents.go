@@ -29,6 +29,12 @@ type event struct {
 	Command string   `json:"command,omitempty"`
 	Files   []string `json:"files,omitempty"`
 
+	Step        string  `json:"step,omitempty"`
+	StepKind    string  `json:"step_kind,omitempty"`
+	Try         int     `json:"try,omitempty"`
+	Alternative int     `json:"alternative,omitempty"`
+	Elapsed     float64 `json:"elapsed,omitempty"` // seconds
+
 	Gate   string `json:"gate,omitempty"`
 	Status string `json:"status,omitempty"`
 	Result *shown `json:"result,omitempty"`
@@ -58,6 +64,9 @@ func jsonEvent(n engine.Notice) *event {
 	case engine.AgentEvent:
 		v := n.Event
 		e.Event, e.Kind, e.Text, e.Tool, e.Command, e.Files = "agent", string(v.Kind), v.Text, v.Tool, v.Command, v.Files
+		if n.Step != nil {
+			e.Step = n.Step.Step
+		}
 	case engine.GateStarted:
 		e.Event, e.Gate = "gate_started", n.Gate.Name
 	case engine.GateEnded:
@@ -72,6 +81,8 @@ func jsonEvent(n engine.Notice) *event {
 		r := showRecord(*n.Record)
 		e.Event, e.Iteration, e.Attempt, e.Agent, e.Status = "review_ended", n.Record.Number, n.Record.Attempt, r.Review.Reviewer, r.Review.Verdict
 		e.Why, e.Result = r.Review.Summary, &r
+	case engine.StepStarted, engine.StepOutput, engine.StepWaits, engine.StepEnded:
+		return stepEvent(n, e)
 	case engine.WaitStarted:
 		until := n.Command.Until.UTC()
 		e.Event, e.Until, e.Why = "waiting", &until, n.Command.Why
@@ -79,6 +90,26 @@ func jsonEvent(n engine.Notice) *event {
 		e.Event, e.Text = "warning", n.Text
 	default:
 		return nil
+	}
+	return e
+}
+
+// stepEvent is what happened to a step of a workflow.
+func stepEvent(n engine.Notice, e *event) *event {
+	st := n.Step
+	e.Step, e.StepKind, e.Agent, e.Try, e.Alternative, e.Status, e.Why = st.Step, st.Kind, st.Agent, st.Try, st.Alternate, st.Status, st.Why
+	switch n.Kind {
+	case engine.StepStarted:
+		e.Event = "step_started"
+	case engine.StepOutput:
+		e.Event, e.Text = "step_output", st.Line
+	case engine.StepWaits:
+		e.Event, e.Elapsed = "step_waits", seconds(st.Elapsed)
+	default:
+		e.Event, e.Elapsed = "step_ended", seconds(st.Elapsed)
+		if st.Failure != nil {
+			e.Why = st.Failure.Summary
+		}
 	}
 	return e
 }

@@ -32,6 +32,9 @@ type runFlags struct {
 	Agent      string   `json:"agent,omitempty"`
 	AgentCmd   string   `json:"agent_cmd,omitempty"`
 	Context    []string `json:"context,omitempty"`
+	// File is a workflow's, absolute; Iterate goes over it until it is done.
+	File    string `json:"file,omitempty"`
+	Iterate bool   `json:"iterate,omitempty"`
 	// Unsandboxed is said anew with each start and resume, or it does not hold.
 	Unsandboxed bool `json:"-"`
 }
@@ -61,6 +64,7 @@ func (f runFlags) merge(newer runFlags) runFlags {
 		}
 	}
 	f.Unsandboxed = newer.Unsandboxed
+	f.Iterate = f.Iterate || newer.Iterate
 	if len(newer.Context) > 0 {
 		f.Context = newer.Context
 	}
@@ -302,7 +306,7 @@ func (pl planner) limits(pol *loop.Policy) error {
 	if own := pl.c.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}
-	if pl.c.IsFlag("loop.safety") {
+	if pl.c.IsFlag("loop.safety") || pol.Kind == loop.Workflow && !pol.Once {
 		pol.IterationTimeout = shorter(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
 		pol.IterationCeiling = limit.MaxDurationPerIteration.Std()
 		pol.MaxDuration = limit.MaxTotalDuration.Std()

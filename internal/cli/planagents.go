@@ -32,6 +32,12 @@ func (pl planner) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
 	} else if err := pl.add(all, pol.Agent, true); err != nil {
 		return nil, err
 	}
+	return all, pl.spareAgents(all, pol)
+}
+
+// spareAgents resolves those that stand in. One that is missing is left out
+// with a warning.
+func (pl planner) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error {
 	kept := pol.Fallback[:0:0]
 	for _, name := range pol.Fallback {
 		if err := pl.add(all, name, false); err != nil {
@@ -47,7 +53,7 @@ func (pl planner) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
 			pol.Stronger = ""
 		}
 	}
-	return all, pl.strategyAgents(all, pol)
+	return pl.strategyAgents(all, pol)
 }
 
 func (pl planner) fromCommand() (engine.Agent, error) {

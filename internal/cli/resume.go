@@ -25,6 +25,8 @@ func (a *app) resumeCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.resume(cmd.Context(), args[0], f) },
 	}
 	a.limitFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
+	cmd.Flags().StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
 	cmd.Flags().StringVar(&f.Agent, "agent", "", "go on with the agent `NAME`")
 	return cmd
 }
@@ -44,6 +46,7 @@ func (a *app) resume(ctx context.Context, name string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	name = a.runName(name)
 	run, err := findRun(ctx, store, root, name)
 	if imported, ierr := adoptFile(ctx, store, root, name, run, err); ierr == nil {
 		run, err = imported, nil
@@ -58,6 +61,9 @@ func (a *app) resume(ctx context.Context, name string, f runFlags) error {
 	}
 	if err != nil {
 		return a.lookupError(err, name)
+	}
+	if run.Kind == "workflow" {
+		return a.resumeWorkflow(ctx, run, f)
 	}
 	return a.resumeRun(ctx, run, f)
 }

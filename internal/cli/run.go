@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,8 +20,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/hook"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/telemetry"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -32,11 +31,11 @@ func (a *app) runCommand() *cobra.Command {
 	var dry, fresh, iterate bool
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE.yaml",
-		Short: "Run a procedure, or plan a workflow",
+		Short: "Run a procedure, or a workflow",
 		Long: "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
 			"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
-			"A workflow file is checked and planned with --dry-run.",
-		Example: "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n  pawl run audit.yaml --dry-run",
+			"A workflow file is run once; with --iterate until all its steps are done or a limit is reached.",
+		Example: "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n  pawl run audit.yaml --dry-run\n  pawl run audit.yaml --iterate --max-iterations 20",
 		Args:    cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			c, err := a.load(nil)
@@ -47,7 +46,11 @@ func (a *app) runCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && isFile(args[0]) {
-				return a.runWorkflow(args[0], dry)
+				if err := a.notInside(dry); err != nil {
+					return err
+				}
+				f.File, f.Iterate = args[0], iterate
+				return a.runWorkflow(cmd.Context(), f, dry, fresh)
 			}
 			name, err := a.oneProcedure(args)
 			if err != nil {
@@ -67,7 +70,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
 	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
 	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
-	fl.BoolVar(&iterate, "iterate", false, "iterate until done (procedures always do)")
+	fl.BoolVar(&iterate, "iterate", false, "go over a workflow again until all its steps are done (procedures always iterate)")
 	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
 	return cmd
 }
@@ -184,6 +187,9 @@ type session struct {
 	store    *sqlite.Store
 	tree     *workspace.Checkout
 	screen   *screen
+	work     engine.Work // of a workflow
+	// agentPolicy is the box of one more agent, where there are boxes.
+	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
 
 	hooks   *hook.Runner // nil: nobody is told
 	closing []func()     // what close does, last first
@@ -361,7 +367,7 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	defer closeLog()
 	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
-		Plan: s.plan, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
+		Plan: s.plan, Work: s.work, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
 		Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
 	})
 	s.screen.done()
@@ -431,7 +437,7 @@ func (s *session) driveError(err error) error {
 func (s *session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
 	s.sayCopy(ctx, d.ID())
-	code := exitCode(st.Status, cause)
+	code := exitCode(st, cause)
 	if s.a.json {
 		if line, err := json.Marshal(endEvent{"end", d.ID(), string(st.Status), st.Why, code}); err == nil {
 			s.a.result("%s\n", line)
@@ -449,44 +455,4 @@ func (s *session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 		return nil
 	}
 	return status(code)
-}
-
-func exitCode(st loop.Status, cause loop.Cause) int {
-	switch st {
-	case loop.Completed:
-		return exitOK
-	case loop.TimedOut:
-		return exitLimit
-	case loop.Paused, loop.Blocked, loop.Pending:
-		return exitPerson
-	case loop.Interrupted, loop.Stopped:
-		switch cause {
-		case loop.CauseTerminate:
-			return exitTerminated
-		case loop.CauseHangup:
-			return exitHangup
-		}
-		return exitInterrupted
-	}
-	return exitFailed
-}
-
-// unattended says how long the supervisor of a run without a pawl goes on.
-func unattended(ctx context.Context, stateDir, run string) (string, bool) {
-	st, err := supervisor.Probe(ctx, filepath.Join(stateDir, "runs", run))
-	if err != nil || st.Job == nil {
-		return "", false
-	}
-	// Who asks knows that the owner is dead. The supervisor may see that a
-	// moment later, so whether it calls itself attended says nothing here.
-	return st.Left.Round(1e9).String(), true
-}
-
-// interactive is true when a person can answer.
-func (a *app) interactive() bool {
-	in, ok := a.stdin.(*os.File)
-	if !ok || a.json {
-		return false
-	}
-	return isTerminal(in) && a.onTerminal()
 }

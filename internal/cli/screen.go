@@ -70,9 +70,13 @@ func (s *screen) notice(n engine.Notice) {
 		s.quietly(n)
 		return
 	}
+	if s.stepNotice(n) {
+		s.draw(n.At)
+		return
+	}
 	switch n.Kind {
 	case engine.RunStarted:
-		s.line(n.At, "Starting procedure: %s (%s)", s.name, maximum(n.State.Limit))
+		s.line(n.At, "Starting %s: %s (%s)", kindWord(n.State), s.name, maximum(n.State.Limit))
 		s.note("run %s", n.Run)
 	case engine.RunResumed:
 		s.resumed(n)
@@ -108,6 +112,14 @@ func (s *screen) quietly(n engine.Notice) {
 	}
 }
 
+// kindWord is what is run.
+func kindWord(s loop.State) string {
+	if s.Policy.Kind == loop.Workflow {
+		return "workflow"
+	}
+	return "procedure"
+}
+
 func maximum(limit int) string {
 	switch limit {
 	case 0:
@@ -124,7 +136,7 @@ func (s *screen) resumed(n engine.Notice) {
 	if st.Limit > 0 {
 		limit = fmt.Sprintf(" (max %d)", st.Limit)
 	}
-	s.line(n.At, "Resuming procedure: %s from iteration %d%s", s.name, st.Iteration, limit)
+	s.line(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
 	s.line(n.At, "Previous session: %s in %s", completedCount(st.Iteration), allTime(st.Spent))
 	if n.Text != "" {
 		s.note("%s", n.Text)
@@ -222,6 +234,10 @@ func (s *screen) gateEnded(g loop.Gate) {
 
 func (s *screen) iterationEnded(n engine.Notice) {
 	r := n.Record
+	if r.Steps != nil {
+		s.passEnded(n)
+		return
+	}
 	if r.Outcome == loop.Failed {
 		s.line(n.At, "WARNING: %s, consecutive failures: %s", why(r), failures(n.State))
 	}
@@ -269,6 +285,10 @@ func (s *screen) runEnded(n engine.Notice) {
 	all := fmt.Sprintf("(%s, total: %s)", completedCount(st.Iteration), allTime(st.Spent))
 	switch st.Status {
 	case loop.Completed:
+		if st.Policy.Kind == loop.Workflow {
+			s.workflowEnded(n)
+			return
+		}
 		if st.Limit > 0 && st.Iteration >= st.Limit && strings.HasPrefix(c.Why, "Reached max") {
 			s.line(n.At, "Reached max iterations: %d (total: %s)", st.Limit, allTime(st.Spent))
 			return

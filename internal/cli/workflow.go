@@ -10,17 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
-// runWorkflow checks and plans a workflow file. Running one is refused.
-func (a *app) runWorkflow(name string, dry bool) error {
-	w, err := config.LoadWorkflow(a.dir, name)
-	if err != nil {
-		return &exitError{code: exitUsage, err: err}
-	}
-	if !dry {
-		return usage("%s is a workflow: it is correct, but this pawl plans workflows and runs procedures", name).
-			hint("See what it would do: pawl run %s --dry-run", name).
-			hint("To work now, describe the work as a procedure in pawl.yaml: 'pawl init' writes one")
-	}
+// planWorkflow prints what a workflow would run.
+func (a *app) planWorkflow(w *config.Workflow) error {
 	for _, note := range w.Notes {
 		a.say("Warning: %s", note)
 	}

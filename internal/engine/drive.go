@@ -24,6 +24,8 @@ import (
 // Options is what a driver works with.
 type Options struct {
 	Plan Plan
+	// Work performs the iterations by steps; nil is one agent an iteration.
+	Work Work
 	// StateDir is the repository's folder for the database, runs and
 	// supervisors, outside of the work tree.
 	StateDir string
@@ -67,6 +69,7 @@ type Driver struct {
 
 	clientMu sync.Mutex
 	client   *supervisor.Client
+	lanes    *lanes // of a run by steps
 
 	copied   *workspace.Copy     // what the run works on, if it is a copy
 	original *workspace.Checkout // then: the user's own
@@ -111,6 +114,9 @@ func newDriver(o Options, id string) (*Driver, error) {
 	if d.o.Notify == nil {
 		d.o.Notify = func(Notice) {}
 	}
+	if o.Work != nil {
+		d.lanes = newLanes(d.runDir, id, supervisor.Options{Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id})
+	}
 	if d.o.Log == nil {
 		d.o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -135,6 +141,9 @@ func (d *Driver) moveRunDir(why error) error {
 	}
 	d.warn(fmt.Sprintf("%s cannot be written (%v); the run's files go to %s, where they are not found after a crash", d.runDir, why, dir))
 	d.runDir = dir
+	if d.lanes != nil {
+		d.lanes.dir = filepath.Join(dir, "lanes")
+	}
 	return nil
 }
 
@@ -153,6 +162,9 @@ func (d *Driver) drive(ctx context.Context, again *loop.Event) error {
 	asks, stopAsking := d.listen(ctx)
 	defer stopAsking()
 	defer d.dropSupervisor()
+	if d.lanes != nil {
+		defer d.lanes.close(d.warn)
+	}
 	for d.lost == nil {
 		switch {
 		case d.state.Status.Active():
@@ -275,6 +287,9 @@ func (d *Driver) perform(ctx, hard context.Context, s loop.State) done {
 		return done{event: d.wait(ctx, s.Command)}
 	case loop.RunReview:
 		return d.review(ctx, hard, s)
+	}
+	if d.o.Work != nil {
+		return d.work(ctx, hard, s)
 	}
 	return d.iterate(ctx, hard, s)
 }

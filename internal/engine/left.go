@@ -50,6 +50,9 @@ func EndUnattended(ctx context.Context, runDir, id string) error {
 	if err != nil && !errors.Is(err, supervisor.ErrGone) {
 		return err
 	}
+	if err := endLanes(ctx, runDir, id); err != nil {
+		return err
+	}
 	_, err = process.Sweep(ctx, supervisor.Mark(id), sweepGrace)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -21,6 +22,10 @@ const (
 	IterationEnded   NoticeKind = "iteration ended"   // Record, Failures
 	ReviewStarted    NoticeKind = "review started"    // Command
 	ReviewEnded      NoticeKind = "review ended"      // Record, Command
+	StepStarted      NoticeKind = "step started"      // Step
+	StepOutput       NoticeKind = "step output"       // Step.Line, of a workflow's step
+	StepWaits        NoticeKind = "step waits"        // Step.Elapsed is how long, before it is tried again
+	StepEnded        NoticeKind = "step ended"        // Step
 	WaitStarted      NoticeKind = "wait started"      // Command.Until, Command.Why
 	RunEnded         NoticeKind = "run ended"         // Command, State
 	Warning          NoticeKind = "warning"           // Text
@@ -41,6 +46,28 @@ type Notice struct {
 	Gate    loop.Gate
 	Event   agent.Event
 	Text    string
+	// Step is the workflow's step; with an agent's event, which step's agent it is.
+	Step *StepNotice
 	// Summary is one line for a red verification.
 	Summary string
+}
+
+// StepNotice is what happened to one step of a workflow.
+type StepNotice struct {
+	Step      string // with its matrix values, below its workflow
+	Title     string // "" for none
+	Kind      string // run, agent, procedure, ask or workflow
+	Agent     string // of the kind agent
+	Try       int    // 1-based, of its attempts in this iteration
+	Alternate int    // 1-based; 0 is the step's own work
+	Optional  bool
+	// Status is how it ended: success, failure, cancelled, skipped, interrupted,
+	// asking, or kept: its result is from before.
+	Status  string
+	Why     string // of a skip, a repetition or a wait, in words
+	Elapsed time.Duration
+	Failure *failure.Analysis
+	Line    string // of output, without its end
+	Done    int    // steps that are settled by now, of Total
+	Total   int
 }

@@ -11,7 +11,7 @@ import (
 
 // Plan is what a run is made of: everything resolved, nothing left to look up.
 type Plan struct {
-	Kind   string // "procedure" or "demo"
+	Kind   string // "procedure", "workflow" or "demo"
 	Name   string // the procedure's
 	Root   string // where agents and gates start
 	Policy loop.Policy
@@ -51,6 +51,9 @@ type Plan struct {
 	Args []string
 	// Flags is how the run was asked for; resume starts from it.
 	Flags []byte
+	// CheckpointInterval is how many iterations by steps share one snapshot; the
+	// last one has its own. 0 is 1.
+	CheckpointInterval int
 	// SnapshotMaxFile in bytes; larger files are left alone.
 	SnapshotMaxFile int64
 	// SnapshotKeep is how long after its end the snapshots of a run are kept;

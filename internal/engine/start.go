@@ -25,7 +25,12 @@ func NewID() string {
 // Start drives a new run to its end. A live run of the same name is refused
 // with a [sqlite.RunningError].
 func Start(ctx context.Context, o Options) (*Driver, error) {
-	d, err := newDriver(o, NewID())
+	return StartAs(ctx, o, NewID())
+}
+
+// StartAs is [Start] with the run's id, which no run may have yet.
+func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
+	d, err := newDriver(o, id)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
@@ -39,7 +40,7 @@ type StateFile struct {
 
 // StateFilePath is where the state file of a procedure is.
 func StateFilePath(root, procedure string) string {
-	return filepath.Join(root, ".pawl", "state", procedure+".json")
+	return filepath.Join(root, ".pawl", "state", strings.NewReplacer("/", "_", "\\", "_", "\x00", "_").Replace(procedure)+".json")
 }
 
 // ErrNoStateFile is that there is none.

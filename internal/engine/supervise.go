@@ -70,6 +70,9 @@ func (d *Driver) killNow() {
 	if d.client != nil {
 		d.client.Kill()
 	}
+	if d.lanes != nil {
+		d.lanes.kill()
+	}
 }
 
 // adopt finds the result of an attempt that an earlier pawl began: the agent

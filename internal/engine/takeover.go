@@ -113,6 +113,10 @@ func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
 // takeUp finds what an earlier pawl left running for this run. The agent that
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
+	if d.lanes != nil {
+		n, err := d.lanes.find(ctx, d.warn)
+		return n > 0, err
+	}
 	job := ""
 	if d.state.Status == loop.Running {
 		job = jobOf(d.state.Command)

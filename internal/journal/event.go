@@ -47,6 +47,9 @@ const (
 	RolledBack        = "rolled-back"    // Rollback
 	Applied           = "applied"        // Application
 	Warning           = "warning"        // Notice
+	// Of a workflow; beside the run's own story, so without a number.
+	StepStarted = "step.started" // Step
+	StepEnded   = "step.ended"   // Step
 )
 
 // Created is what a run started with.
@@ -144,6 +147,22 @@ type Application struct {
 	Written  int    `json:"written"` // files
 	Removed  int    `json:"removed"`
 	Recovery string `json:"recovery,omitempty"` // the snapshot taken before, to undo it
+}
+
+// Step is an execution of a workflow's step.
+type Step struct {
+	Step      string `json:"step"`
+	N         int    `json:"n"` // of its executions, 1-based
+	Iteration int    `json:"iteration"`
+	Kind      string `json:"kind"`                  // run, agent, procedure, ask, workflow
+	Agent     string `json:"agent,omitempty"`       // of the kind agent
+	Try       int    `json:"try,omitempty"`         // 1-based, of its retries in this iteration
+	Alternate int    `json:"alternative,omitempty"` // 1-based; 0 is the step's own work
+
+	// At the end only.
+	Status  string        `json:"status,omitempty"`
+	Elapsed time.Duration `json:"elapsed,omitempty"`
+	Summary string        `json:"summary,omitempty"` // why it failed
 }
 
 // Notice is a warning: nothing stopped, but a person should know.

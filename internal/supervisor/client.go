@@ -41,6 +41,9 @@ const (
 // Mark is what [process.Sweep] finds the processes of a run by.
 func Mark(run string) string { return MarkName + "=" + run }
 
+// LaneMark is the mark of one supervisor of a run that has several, numbered from 1.
+func LaneMark(run string, lane int) string { return fmt.Sprintf("PAWL_LANE=%s.%d", run, lane) }
+
 // Options say how a supervisor is started.
 type Options struct {
 	RunDir string        // the run's folder; made when missing, 0700 from then on

@@ -58,6 +58,9 @@ func claimed(job Job) bool {
 	return err == nil
 }
 
+// Begun reports whether a supervisor ever took the job on, so far as files say.
+func Begun(job Job) bool { return claimed(job) }
+
 // pending is the suffix of a result that is not there yet.
 const pending = ".result.json.tmp"
 

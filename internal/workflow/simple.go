@@ -214,7 +214,7 @@ func (s *simple) eval(v *Values) any {
 func (v *Values) status(function string) bool {
 	switch function {
 	case "success":
-		return !v.Failed && !v.Cancelled
+		return !v.Failed && !v.Skipped && !v.Cancelled
 	case "failure":
 		return v.Failed && !v.Cancelled
 	case "cancelled":

@@ -26,6 +26,10 @@ type Condition struct {
 	expr *expression
 }
 
+// AsksStatus is true for a condition that holds, or may hold, after a failure:
+// it asks success(), failure(), always() or cancelled() itself.
+func (c Condition) AsksStatus() bool { return c.expr != nil && c.expr.status }
+
 // Values are what a text or condition may ask for.
 type Values struct {
 	// Steps are the results of the steps that ended, by id. One that is not
@@ -35,8 +39,9 @@ type Values struct {
 	Matrix  map[string]string
 	Context map[string]string
 	Output  string // of this step, while its outputs are computed
-	// Failed is true if a needed step failed, Cancelled if the run is stopped.
-	Failed, Cancelled bool
+	// Failed is true if a needed step failed, Skipped if one was skipped by its
+	// condition, Cancelled if the run is stopped.
+	Failed, Skipped, Cancelled bool
 }
 
 // Result is how a step ended.
@@ -98,7 +103,7 @@ func (t Text) Fill(v Values) (string, error) {
 
 // Holds is true if the step is to run.
 func (c Condition) Holds(v Values) (bool, error) {
-	if (c.expr == nil || !c.expr.status) && (v.Failed || v.Cancelled) {
+	if (c.expr == nil || !c.expr.status) && !v.status("success") {
 		return false, nil
 	}
 	if c.expr == nil {

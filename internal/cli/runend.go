@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// exitCode is pawl's exit status for how a run came to rest.
+func exitCode(s loop.State, cause loop.Cause) int {
+	switch s.Status {
+	case loop.FailedRun:
+		if s.Question != nil { // a guard ended a workflow
+			return exitPerson
+		}
+	case loop.Completed:
+		return exitOK
+	case loop.TimedOut:
+		return exitLimit
+	case loop.Paused, loop.Blocked, loop.Pending:
+		return exitPerson
+	case loop.Interrupted, loop.Stopped:
+		switch cause {
+		case loop.CauseTerminate:
+			return exitTerminated
+		case loop.CauseHangup:
+			return exitHangup
+		}
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// unattended says how long the supervisor of a run without a pawl goes on.
+func unattended(ctx context.Context, stateDir, run string) (string, bool) {
+	st, err := supervisor.Probe(ctx, filepath.Join(stateDir, "runs", run))
+	if err != nil || st.Job == nil {
+		return "", false
+	}
+	// Who asks knows that the owner is dead. The supervisor may see that a
+	// moment later, so whether it calls itself attended says nothing here.
+	return st.Left.Round(1e9).String(), true
+}
+
+// interactive is true when a person can answer.
+func (a *app) interactive() bool {
+	in, ok := a.stdin.(*os.File)
+	if !ok || a.json {
+		return false
+	}
+	return isTerminal(in) && a.onTerminal()
+}

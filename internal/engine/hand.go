@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/signal"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// Work performs the iterations of a run that is more than one agent: the steps
+// of a workflow. It is asked by one goroutine at a time.
+type Work interface {
+	// Iterate carries out one iteration and makes its record: how it ended, what
+	// it used, what failed. The engine adds tree, snapshot and time. It is asked
+	// again for an iteration that a crash cut off, and goes on where that was.
+	// A done ctx is a stop: what runs is ended, and waited for. An error is
+	// pawl's own and ends the run; [supervisor.ErrTaken] says that another pawl has it.
+	Iterate(ctx context.Context, h *Hand, c loop.Command) (*loop.Record, error)
+}
+
+// Hand is what a [Work] works with: the engine's way to start, to tell and to
+// record. Its methods may be called from several goroutines.
+type Hand struct {
+	d *Driver
+	c loop.Command
+	p place
+}
+
+// Run is the run's id, Plan what it is made of, Dir the iteration's folder.
+func (h *Hand) Run() string { return h.d.id }
+
+// Plan is what the run is made of.
+func (h *Hand) Plan() Plan { return h.d.plan }
+
+// Dir is the folder of the iteration's files.
+func (h *Hand) Dir() string { return h.p.dir }
+
+// Options is what the run's driver works with, for a run inside of this one.
+func (h *Hand) Options() Options { return h.d.o }
+
+// Store is the database; Owner is who this process is in it.
+func (h *Hand) Store() *sqlite.Store { return h.d.o.Store }
+
+// Owner is who this process is in the database.
+func (h *Hand) Owner() sqlite.Owner { return h.d.owner }
+
+// Pausing is true when a person wants the run to pause: nothing more is to start.
+func (h *Hand) Pausing() bool {
+	h.d.telling.Lock()
+	defer h.d.telling.Unlock()
+	return h.d.shown.PauseAsked
+}
+
+// Tell shows a step's notice; Time, run and state are added.
+func (h *Hand) Tell(kind NoticeKind, s StepNotice) { h.d.notify(Notice{Kind: kind, Step: &s}) }
+
+// TellAgent shows an event of a step's agent.
+func (h *Hand) TellAgent(step string, e agent.Event) {
+	h.d.notify(Notice{Kind: AgentEvent, Event: e, Step: &StepNotice{Step: step}})
+}
+
+// Warn tells a person what went wrong and stops nothing.
+func (h *Hand) Warn(text string) { h.d.warn(text) }
+
+// Do runs a job beside others. With a done ctx nothing is started.
+func (h *Hand) Do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+	if ctx.Err() != nil {
+		return supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}, nil //nolint:nilerr // a stop is how the job ended, and no error
+	}
+	if err := os.MkdirAll(filepath.Dir(job.Files), 0o700); err != nil {
+		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the step: %v", err)
+	}
+	return h.d.lanes.do(ctx, job, onEvent)
+}
+
+// Fate is what became of a job that an earlier pawl began.
+type Fate int
+
+// The fates.
+const (
+	NotBegun Fate = iota // it never started
+	Ended                // it has a result, perhaps one that was waited for just now
+	Lost                 // it started, and nobody knows how it ended
+)
+
+// Resume finds what became of a job that an earlier pawl began, and waits for
+// its end if it still runs.
+func (h *Hand) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, Fate, error) {
+	if res, ok, err := supervisor.LoadResult(job.Files); err == nil && ok && res.ID == job.ID {
+		return res, fateOf(res), nil
+	}
+	res, ok, err := h.d.lanes.adopt(ctx, job, onEvent)
+	switch {
+	case errors.Is(err, supervisor.ErrTaken):
+		return res, Lost, err
+	case ok && err == nil:
+		return res, fateOf(res), nil
+	case !ok && !supervisor.Begun(job):
+		return res, NotBegun, nil
+	}
+	res, err = supervisor.Lost(job)
+	if err != nil {
+		h.Warn(err.Error())
+	}
+	return res, fateOf(res), nil
+}
+
+func fateOf(res supervisor.Result) Fate {
+	if gone(res) {
+		return Lost
+	}
+	return Ended
+}
+
+// Shell is the job of a command line, held as gates are.
+func (h *Hand) Shell(id, files, command, dir string, env []string, wall time.Duration) supervisor.Job {
+	box := h.d.gateBox()
+	if box != nil {
+		box.Write = append(box.Write[:len(box.Write):len(box.Write)], filepath.Dir(files)+"/out")
+	}
+	return supervisor.Job{
+		ID: id, Files: files, Args: []string{"sh", "-e", "-c", command}, Dir: dir, Box: box,
+		Env:    h.d.environ(h.d.plan.Environ, h.c.Iteration, env, nil),
+		Limits: supervisor.Limits{Wall: wall, Room: leastRoom},
+	}
+}
+
+// Forbidden says whether the safety level forbids a command line.
+func (h *Hand) Forbidden(command string) (safety.Finding, bool) { return h.d.rules().Command(command) }
+
+// AgentCall is what a step asks of an agent.
+type AgentCall struct {
+	ID, Files, Agent, Prompt string
+	Dir                      string // where it works; "" is the root
+	Env                      []string
+	Limits                   loop.CommandLimits
+}
+
+// AgentJob writes the prompt and makes the job of an agent.
+func (h *Hand) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error) {
+	path := a.Files + ".prompt.md"
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return supervisor.Job{}, fmt.Errorf("cannot make the folder of the step: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(a.Prompt), 0o600); err != nil {
+		return supervisor.Job{}, fmt.Errorf("cannot write the prompt: %v", err)
+	}
+	c := h.c
+	c.Agent, c.Limits = a.Agent, a.Limits
+	job, warm, err := h.d.agentJob(c, h.p, agentCall{id: a.ID, files: a.Files, prompt: path, size: int64(len(a.Prompt))})
+	if err != nil {
+		return job, err
+	}
+	job.Env = append(job.Env, a.Env...)
+	if a.Dir != "" {
+		job.Dir = a.Dir
+	}
+	h.d.warm(ctx, c, job, warm)
+	return job, nil
+}
+
+// AgentEnd is what an agent's job came to.
+type AgentEnd struct {
+	Record  *loop.Record // exit, signal, usage, failure; nothing of the tree
+	Message string       // the agent's last words
+}
+
+// AgentEnded reads the result of an agent's job.
+func (h *Hand) AgentEnded(ctx context.Context, name string, job supervisor.Job, res supervisor.Result) AgentEnd {
+	c := h.c
+	c.Agent = name
+	res.Agent = h.d.complete(ctx, name, begun{Job: job}, res)
+	r := h.d.told(c, res)
+	message := res.Agent.Message
+	if !h.d.structured(name) {
+		message = agentOutput(res)
+	}
+	if r.Valid() {
+		read := signal.Read(res.Agent.Message)
+		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
+	}
+	r.Failure = h.d.agentFailure(r, res)
+	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
+	return AgentEnd{r, message}
+}
+
+// ShellFailure analyses a command that did not end well; nil when it did, or
+// when it was stopped.
+func (h *Hand) ShellFailure(name string, job supervisor.Job, res supervisor.Result) *failure.Analysis {
+	x := res.Exit
+	if x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded || x.Ended == loop.EndedStop || gone(res) {
+		return nil
+	}
+	out := res.Error
+	if out == "" {
+		out = streamText(res.Stdout)
+		if e := streamText(res.Stderr); e != "" {
+			out += "\n" + e
+		}
+	}
+	a := failure.Analyse(failure.Evidence{
+		Source: "step", Name: name, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: endOf(res), Zone: zone,
+	})
+	nameRefusals(&a, job.Box, out, res.Unreached)
+	return &a
+}
+
+// work carries out a run command by steps.
+func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
+	c := s.Command
+	p := d.place(c.Iteration, c.Attempt)
+	started := time.Now()
+	b, begun := p.load()
+	if begun {
+		d.knowBase(b)
+	} else {
+		var err error
+		if c.Agent != "" && !d.enter(ctx, c) {
+			return d.barred(c)
+		}
+		if b, err = d.beginWork(ctx, c, p); err != nil {
+			return d.over(c, d.cannotStart(c, err))
+		}
+	}
+	r, err := d.o.Work.Iterate(ctx, &Hand{d: d, c: c, p: p}, c)
+	d.lanes.leave()
+	switch {
+	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, sqlite.ErrNotOwner):
+		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
+	case err != nil:
+		return d.over(c, d.cannotStart(c, err))
+	}
+	r.Number, r.Attempt, r.StartedAt, r.Strategy = c.Iteration, c.Attempt, b.At, c.Strategy
+	r.Elapsed += time.Since(started)
+	after, cancel := context.WithTimeout(hard, aftermath)
+	defer cancel()
+	if n := d.plan.CheckpointInterval; n <= 1 || c.Iteration%n == 0 || r.Steps != nil && r.Steps.Complete {
+		d.snapshot(after, s, r, b)
+		d.findSecrets(after, r)
+	}
+	return d.over(c, r)
+}
+
+// beginWork prepares an iteration by steps: folder and tree.
+func (d *Driver) beginWork(ctx context.Context, c loop.Command, p place) (begun, error) {
+	b := begun{Attempt: c.Attempt, At: time.Now()}
+	if err := p.open(); err != nil {
+		return b, err
+	}
+	d.baseSnapshot(ctx)
+	d.look(ctx, c, &b)
+	return b, p.write(b)
+}

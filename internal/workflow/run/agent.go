@@ -1,0 +1,191 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/signal"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/workflow"
+)
+
+// agentOf is the agent that does a work: the one that it names, or the run's
+// own. Where the run has moved on to a fallback, that does the work of the
+// run's own, and of one whose provider did not do it.
+func (p *pass) agentOf(n *node, w workflow.Work) string {
+	own := p.h.Plan().Policy.Agent
+	if w.Agent == "" || w.Agent == own {
+		return p.c.Agent
+	}
+	if p.c.Agent == own {
+		return w.Agent
+	}
+	past := p.past(n.id)
+	if len(past) == 0 {
+		return w.Agent
+	}
+	last := past[len(past)-1]
+	if f := last.record.Failure; f != nil && f.Provider && last.record.Agent == w.Agent {
+		return p.c.Agent
+	}
+	return w.Agent
+}
+
+// agent gives the step's prompt to an agent.
+func (d *doing) agent(ctx context.Context) error {
+	p, name := d.s.p, d.e.record.Agent
+	wall, iteration := p.wall(p.timeout(d.n.in.Step))
+	cost, calls := p.limits.left()
+	if cost == 0 || calls == 0 {
+		return d.nothingLeft(cost == 0)
+	}
+	dir := d.n.given.dir
+	job, err := p.h.AgentJob(ctx, engine.AgentCall{
+		ID: jobID(d.e, ""), Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir, Env: d.n.given.environ("PAWL_STEP=" + d.n.id),
+		Limits: loop.CommandLimits{Wall: wall, Idle: p.c.Limits.Idle, Cost: cost, Calls: calls},
+	})
+	if err != nil {
+		return d.cannotStart(err)
+	}
+	res, err := d.run(ctx, job)
+	if err != nil {
+		return err
+	}
+	end := p.h.AgentEnded(ctx, name, job, res)
+	d.e.record.Usage = usageOf(end.Record)
+	p.limits.end(d.n.id, d.e.record.Usage)
+	p.judged(d.e, end.Record.Exit, end.Record.Failure, iteration)
+	if x := end.Record.Exit.Ended; x == loop.EndedCost || x == loop.EndedCalls {
+		p.stopFor(x)
+	}
+	if d.e.Status != sqlite.StepSuccess {
+		return nil
+	}
+	d.e.Output, d.e.record.Cut = cutText(end.Message)
+	if q := end.Record.Signal; q.Kind == signal.Pending || q.Kind == signal.Blocked {
+		return d.asks(q)
+	}
+	return d.succeed(ctx, nil)
+}
+
+// prompt is what the agent is told: the step's text, and what is known of the
+// attempts before.
+func (d *doing) prompt() string {
+	var b strings.Builder
+	b.WriteString(d.content)
+	f := d.s.p.c.Feedback
+	past := d.s.p.past(d.n.id)
+	var notes []string
+	if len(past) > 0 {
+		last := past[len(past)-1]
+		if why := last.record.Failure; why != nil && last.Status == sqlite.StepFailure {
+			notes = append(notes, "This was tried before, and failed: "+oneLine(why.Summary))
+			for i, it := range why.Items {
+				if i == maxItems {
+					break
+				}
+				notes = append(notes, "- "+itemText(it))
+			}
+		}
+		if f != nil && f.Asker == d.n.id && f.Answer != "" {
+			notes = append(notes, "You asked: "+oneLine(last.record.Question), "The answer: "+f.Answer)
+		}
+	}
+	if f != nil && f.Instruction != "" && len(notes) > 0 {
+		notes = append(notes, f.Instruction)
+	}
+	if len(notes) > 0 {
+		b.WriteString("\n\n## FEEDBACK\n\n" + strings.Join(notes, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// maxItems bounds what a prompt lists of a failure.
+const maxItems = 20
+
+func itemText(it failure.Item) string {
+	var parts []string
+	if it.File != "" && it.Line > 0 {
+		parts = append(parts, fmt.Sprintf("%s:%d", it.File, it.Line))
+	} else if it.File != "" {
+		parts = append(parts, it.File)
+	}
+	for _, t := range []string{it.Test, it.Message} {
+		if t != "" {
+			parts = append(parts, oneLine(t))
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// cutText bounds what is kept of an agent's words.
+func cutText(text string) (kept string, cut bool) {
+	if len(text) <= maxOutput {
+		return strings.TrimRight(text, "\r\n"), false
+	}
+	return strings.ToValidUTF8(text[:maxOutput], ""), true
+}
+
+// asks leaves the step to a person, where its agent cannot go on alone.
+func (d *doing) asks(q signal.Signal) error {
+	text := "the agent of step " + d.n.id + " asks: " + q.Text
+	if q.Kind == signal.Blocked {
+		text = "the agent of step " + d.n.id + " is blocked: " + q.Text
+	}
+	d.e.Status, d.e.record.Question = sqlite.StepAsking, q.Text
+	d.s.p.question(d.n.id, text)
+	return nil
+}
+
+// nothingLeft fails a step for whose agent the limits leave nothing.
+func (d *doing) nothingLeft(cost bool) error {
+	p, what, ended := d.s.p, "model calls", loop.EndedCalls
+	if cost {
+		what, ended = "cost", loop.EndedCost
+	}
+	p.stopFor(ended)
+	d.e.Status = sqlite.StepFailure
+	d.e.record.Failure = &failure.Analysis{
+		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-" + string(ended),
+		Summary: "the iteration's limit on " + what + " leaves nothing for the step's agent",
+	}
+	return p.begin(d.s, d.n, d.e)
+}
+
+// cannotStart fails a step whose agent could not even be called.
+func (d *doing) cannotStart(err error) error {
+	d.e.Status = sqlite.StepFailure
+	d.e.record.Failure = &failure.Analysis{
+		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: engine.CannotStart, Summary: err.Error(),
+	}
+	return d.s.p.begin(d.s, d.n, d.e)
+}
+
+// listen is who hears the events of a step's agent: whoever watches, and the
+// budget, which ends the step when all agents together have used it up.
+func (d *doing) listen(ctx context.Context, job supervisor.Job) (context.Context, func(agent.Event), func()) {
+	if job.Parser == "" {
+		return ctx, nil, func() {}
+	}
+	p := d.s.p
+	c := agent.NewCollector()
+	c.SetPrices(job.Prices)
+	c.SetModel(job.Model)
+	p.limits.begin(d.n.id, c)
+	ctx, stop := context.WithCancel(ctx)
+	return ctx, func(e agent.Event) {
+		p.h.TellAgent(d.n.id, e)
+		if ended := p.limits.see(d.n.id, e); ended != loop.NotEnded {
+			p.stopFor(ended)
+			stop()
+		}
+	}, stop
+}

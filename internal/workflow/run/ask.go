@@ -1,0 +1,74 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// maxAsks bounds the questions of one pass; a person answers one at a time.
+const maxAsks = 100
+
+// ask takes a person's answer for the step's output, or leaves the step until
+// there is one.
+func (s *scope) ask(ctx context.Context, n *node) {
+	p := s.p
+	e, begun := s.begun(n)
+	past := p.past(n.id)
+	if len(past) > 0 && past[len(past)-1].Status == sqlite.StepAsking {
+		e, begun = past[len(past)-1], true
+	}
+	if !begun {
+		e = s.execution(n, attempt{try: 1})
+		e.record.Kind = "ask"
+	}
+	e.Hash, e.Input, e.record.Question = n.in.Hash, n.in.InputHash(n.given.input()), n.given.content
+	f := p.c.Feedback
+	if answered := f != nil && f.Asker == n.id && f.Answer != "" && f.Question == n.given.content; !answered {
+		n.phase = left
+		p.question(n.id, n.given.content)
+		if begun && e.Status == sqlite.StepAsking {
+			return
+		}
+		e.Status = sqlite.StepAsking
+		if err := p.begin(s, n, e); err != nil {
+			p.fail(err)
+		}
+		p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepAsking, Why: n.given.content}))
+		return
+	}
+	d := &doing{s: s, n: n, e: e}
+	e.Status, e.Output, e.Elapsed = sqlite.StepSuccess, f.Answer, time.Since(e.StartedAt)
+	if !begun {
+		if err := p.begin(s, n, e); err != nil {
+			p.fail(err)
+			n.phase = left
+			return
+		}
+	}
+	if err := d.succeed(ctx, nil); err != nil {
+		p.fail(err)
+	}
+	if err := p.finished(n, s, e); err != nil {
+		p.fail(err)
+		n.phase = left
+		return
+	}
+	n.result, n.phase = e.result(), settled
+	if e.Status != sqlite.StepSuccess {
+		n.result = e.result()
+		s.failed(n)
+	}
+}
+
+// question notes what a person is asked, in the order in which it comes up.
+func (p *pass) question(step, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.asks) < maxAsks {
+		p.asks = append(p.asks, loop.Asks{Step: step, Text: text})
+	}
+}

@@ -1,0 +1,402 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workflow"
+)
+
+// pass is one iteration: what all its steps share.
+type pass struct {
+	h    *engine.Hand
+	c    loop.Command
+	o    Options
+	once bool
+	// deadline is when the iteration's time is up; zero is never.
+	deadline time.Time
+	slot     chan struct{} // holds a token for each step that runs
+	limits   *budget
+
+	mu      sync.Mutex
+	history map[string][]*execution // of each step in this run, oldest first
+	used    usage
+	first   *fault   // the first real failure
+	failed  []string // required steps, at most maxFailed
+	asks    []loop.Asks
+	ran     int
+	held    bool // a pause kept a step from starting
+	halted  bool // a failure keeps the others from starting
+	ended   loop.Ended
+	err     error
+}
+
+// fault is a step's failure that fails the iteration.
+type fault struct {
+	failure *failure.Analysis
+	agent   string // whose work it was; "" for a command
+}
+
+const maxFailed = 20
+
+func newPass(ctx context.Context, h *engine.Hand, c loop.Command, o Options) (*pass, error) {
+	pol := h.Plan().Policy
+	p := &pass{h: h, c: c, o: o, once: pol.Once, slot: make(chan struct{}, slots(o.Flow.Plan, &pol, c)), history: map[string][]*execution{}}
+	if c.Limits.Wall > 0 {
+		p.deadline = time.Now().Add(c.Limits.Wall)
+	}
+	rows, err := h.Store().StepsWithOutput(ctx, h.Run())
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		e, err := executionOf(row)
+		if err != nil {
+			return nil, err
+		}
+		p.history[row.Step] = append(p.history[row.Step], e)
+		if e.Iteration == c.Iteration && e.Attempt == c.Attempt {
+			p.used.add(e.record.Usage)
+		}
+	}
+	p.limits = newBudget(c.Limits, p.used)
+	return p, nil
+}
+
+// past are the executions of a step, oldest first.
+func (p *pass) past(id string) []*execution {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.history[id])
+}
+
+// stops is true when nothing more is to start, whatever its needs.
+func (p *pass) stops(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	pausing := p.h.Pausing()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = p.held || pausing
+	return p.held || p.err != nil || p.ended != loop.NotEnded
+}
+
+// report makes a step's failure that of the iteration.
+func (p *pass) report(id string, f fault, halt bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.first == nil {
+		p.first = &f
+	}
+	if len(p.failed) < maxFailed {
+		p.failed = append(p.failed, id)
+	}
+	p.halted = p.halted || halt
+}
+
+// phase is where an instance is in this pass.
+type phase int
+
+const (
+	waits phase = iota
+	ready
+	runs
+	settled // with a result
+	left    // not started, because of a failure, a pause or a stop; or asking
+)
+
+// node is an instance in this pass.
+type node struct {
+	in     *workflow.Instance
+	id     string // with its workflow's before it
+	phase  phase
+	then   phase // what comes after runs, set by who runs it; waits: settled
+	result workflow.Result
+	values workflow.Values
+	lead   bool // a failure led to its being skipped
+	given  given
+	title  string
+	why    string // it runs again although it was done
+}
+
+// scope is one workflow in a pass: the run's own, or that of a step.
+type scope struct {
+	p      *pass
+	flow   *Flow
+	prefix string
+	above  *scope // nil for the run's own
+	// optional: what fails in here does not fail the iteration.
+	optional bool
+	halted   bool     // a failure in here keeps the others in here from starting; of p.mu
+	env      []string // of the step that runs this workflow, K=V
+	nodes    []*node
+	ready    []*node
+	ended    chan *node
+	active   int
+}
+
+func newScope(p *pass, f *Flow, prefix string, env []string) *scope {
+	s := &scope{p: p, flow: f, prefix: prefix, env: env, ended: make(chan *node)}
+	for i := range f.Plan.Instances {
+		in := &f.Plan.Instances[i]
+		s.nodes = append(s.nodes, &node{in: in, id: prefix + in.ID})
+	}
+	return s
+}
+
+// run settles what can be settled, and waits for all that it started.
+func (s *scope) run(ctx context.Context) {
+	for {
+		s.advance(ctx)
+		if s.active == 0 && len(s.ready) == 0 {
+			return
+		}
+		var slot chan<- struct{}
+		if len(s.ready) > 0 {
+			slot = s.p.slot
+		}
+		select {
+		case slot <- struct{}{}:
+			if n := s.next(ctx); n != nil {
+				s.start(ctx, n, true)
+				continue
+			}
+			<-s.p.slot
+		case n := <-s.ended:
+			s.active--
+			s.close(n)
+		}
+	}
+}
+
+// next takes the first step that is ready, and leaves all of them when nothing
+// is to start any more.
+func (s *scope) next(ctx context.Context) *node {
+	if s.p.stops(ctx) {
+		for _, n := range s.ready {
+			n.phase = left
+		}
+		s.ready = nil
+		return nil
+	}
+	halted := s.halts()
+	for len(s.ready) > 0 {
+		n := s.ready[0]
+		s.ready = s.ready[1:]
+		if !halted || n.in.Step.Condition.AsksStatus() {
+			return n
+		}
+		n.phase = left
+	}
+	return nil
+}
+
+// start runs a step; slotted when it holds one of the places.
+func (s *scope) start(ctx context.Context, n *node, slotted bool) {
+	n.phase = runs
+	s.active++
+	go func() {
+		s.perform(ctx, n)
+		if slotted {
+			<-s.p.slot
+		}
+		s.ended <- n
+	}()
+}
+
+// close takes the result of a step that ran.
+func (s *scope) close(n *node) {
+	n.phase = settled
+	if n.then != waits {
+		n.phase, n.then = n.then, waits
+	}
+}
+
+// advance moves on every instance whose needs are settled, in the order of the
+// plan, so that one pass over them is enough.
+func (s *scope) advance(ctx context.Context) {
+	for _, n := range s.nodes {
+		if n.phase != waits || !s.open(n) {
+			continue
+		}
+		s.decide(ctx, n)
+	}
+}
+
+// open is true when all that n needs is settled or left.
+func (s *scope) open(n *node) bool {
+	for _, k := range n.in.Needs {
+		if ph := s.nodes[k].phase; ph != settled && ph != left {
+			return false
+		}
+	}
+	return true
+}
+
+// decide says what becomes of an instance whose needs are done with.
+func (s *scope) decide(ctx context.Context, n *node) {
+	st := n.in.Step
+	for _, k := range n.in.Needs {
+		if s.nodes[k].phase == left && !st.Condition.AsksStatus() {
+			n.phase = left
+			return
+		}
+	}
+	v := s.values(n)
+	holds, g, err := s.fill(n, v)
+	switch {
+	case err != nil:
+		s.invalid(n, err)
+	case !holds:
+		s.skip(n, v, "its condition does not hold")
+	case st.Optional && s.p.c.SkipOptional && !s.p.done(n, &g):
+		n.result = workflow.Result{Outcome: "skipped", Conclusion: "success"}
+		s.settle(n, "skipped", "the strategy leaves optional steps out")
+	default:
+		n.given, n.values = g, v
+		s.queue(ctx, n)
+	}
+}
+
+// done is true for a step whose result is kept.
+func (p *pass) done(n *node, g *given) bool {
+	keep, _ := kept(p.past(n.id), n.in.Hash, n.in.InputHash(g.input()), n.in.Step.Optional)
+	return keep != nil
+}
+
+// queue keeps the result of a step that is done, and makes any other ready.
+func (s *scope) queue(ctx context.Context, n *node) {
+	past := s.p.past(n.id)
+	keep, why := kept(past, n.in.Hash, n.in.InputHash(n.given.input()), n.in.Step.Optional)
+	if keep != nil {
+		n.result = keep.result()
+		s.settle(n, "kept", "")
+		return
+	}
+	n.why = why
+	halted := s.halts() && !n.in.Step.Condition.AsksStatus()
+	switch kind := n.in.Step.Kind; {
+	case s.p.stops(ctx) || halted:
+		n.phase = left
+	case kind == workflow.Ask:
+		s.ask(ctx, n)
+	case kind == workflow.Nested:
+		s.start(ctx, n, false) // its own steps hold places
+	default:
+		n.phase = ready
+		s.ready = append(s.ready, n)
+	}
+}
+
+// skip settles a step whose condition does not hold.
+func (s *scope) skip(n *node, v workflow.Values, why string) {
+	n.result = workflow.Result{Outcome: "skipped", Conclusion: "skipped"}
+	if n.in.Step.Optional {
+		n.result.Conclusion = "success"
+	}
+	if n.lead = v.Failed; n.lead {
+		why = "a step that it needs failed"
+	} else if v.Skipped {
+		why = "a step that it needs was skipped"
+	}
+	s.settle(n, "skipped", why)
+}
+
+// settle gives a step a result without running it.
+func (s *scope) settle(n *node, status, why string) {
+	n.phase = settled
+	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: status, Why: why}))
+}
+
+// invalid fails a step that cannot even be said.
+func (s *scope) invalid(n *node, err error) {
+	n.result = workflow.Result{Outcome: "failure", Conclusion: "failure"}
+	f := &failure.Analysis{
+		Class: failure.Validation, Kind: failure.Permanent, Severity: failure.High, Step: n.id, Summary: err.Error(), Fingerprint: "step-invalid-" + n.in.Hash,
+		Actions: []string{"Correct the step in the workflow, and resume."},
+	}
+	s.finishFailed(n, f, "")
+	n.phase = settled
+	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepFailure, Failure: f}))
+}
+
+// finishFailed counts the failure of a step for the iteration, unless the
+// workflow succeeds without it.
+func (s *scope) finishFailed(n *node, f *failure.Analysis, agent string) {
+	if n.in.Step.Optional {
+		n.result.Conclusion = "success"
+		return
+	}
+	halt := !s.flow.Plan.ContinueOnError
+	if s.optional {
+		s.p.mu.Lock()
+		s.halted = s.halted || halt
+		s.p.mu.Unlock()
+		return
+	}
+	s.p.report(n.id, fault{f, agent}, halt)
+}
+
+// halts is true when a failure keeps steps of this scope from starting.
+func (s *scope) halts() bool {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	for at := s; at != nil; at = at.above {
+		if at.halted {
+			return true
+		}
+	}
+	return s.p.halted
+}
+
+// notice adds to what is told of a step what is always told.
+func (s *scope) notice(n *node, m engine.StepNotice) engine.StepNotice {
+	st := n.in.Step
+	m.Step, m.Title, m.Kind, m.Optional = n.id, n.title, string(st.Kind), st.Optional
+	if m.Agent == "" && st.Kind == workflow.Agent {
+		m.Agent = s.p.agentOf(n, st.Work)
+	}
+	return m
+}
+
+// count sums up the scope's steps.
+func (s *scope) count() *loop.Steps {
+	t := &loop.Steps{Total: len(s.nodes), Complete: true}
+	for _, n := range s.nodes {
+		switch {
+		case n.phase != settled:
+			t.Complete = false
+		case n.result.Outcome == "success":
+			t.Done++
+		case n.result.Outcome == "skipped":
+			t.Skipped++
+			t.Complete = t.Complete && !n.lead
+		case n.result.Conclusion == "success":
+			t.Missed++
+		default:
+			t.Complete = false
+		}
+	}
+	return t
+}
+
+// left counts the steps that are still to be done.
+func (s *scope) left() int {
+	left := 0
+	for _, n := range s.nodes {
+		if n.phase != settled || n.lead || n.result.Conclusion == "failure" || n.result.Conclusion == "cancelled" {
+			left++
+		}
+	}
+	return left
+}
+
+func (n *node) String() string { return fmt.Sprintf("step %s", n.id) }

@@ -1,0 +1,168 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// procedure drives a procedure as a run of its own, which the step waits for.
+// A crash finds it again by its id; what it asks a person, the workflow asks.
+func (d *doing) procedure(ctx context.Context) error {
+	p := d.s.p
+	plan, err := p.o.Procedure(d.content)
+	if err != nil {
+		return d.cannotStart(err)
+	}
+	cost, _ := p.limits.left()
+	if cost == 0 {
+		return d.nothingLeft(true)
+	}
+	wall, iteration := p.wall(p.timeout(d.n.in.Step))
+	d.bound(&plan, cost, wall)
+	o := p.h.Options()
+	o.Plan, o.Work, o.Notify = plan, nil, d.tellInner
+	o.Kill = nil
+	stops := make(chan loop.Cause, 1)
+	o.Stops = stops
+	release := context.AfterFunc(ctx, func() { stops <- loop.CauseStop })
+	defer release()
+	driver, err := d.drive(context.WithoutCancel(ctx), o)
+	if err != nil {
+		return err
+	}
+	d.came(driver.State(), iteration)
+	if d.e.Status != sqlite.StepSuccess {
+		return nil
+	}
+	return d.succeed(ctx, nil)
+}
+
+// bound holds the procedure to what the workflow has left.
+func (d *doing) bound(plan *engine.Plan, cost loop.MicroUSD, wall time.Duration) {
+	plan.Kind, plan.Name = "procedure", d.s.p.h.Plan().Name+"."+slug(d.n.id)
+	plan.Environ = append(plan.Environ[:len(plan.Environ):len(plan.Environ)], d.n.given.environ("PAWL_STEP="+d.n.id)...)
+	pol := &plan.Policy
+	if cost > 0 && (pol.MaxCost < 0 || cost < pol.MaxCost) {
+		pol.MaxCost = cost
+	}
+	if wall > 0 && (pol.Timeout <= 0 || wall < pol.Timeout) {
+		pol.Timeout = wall
+	}
+}
+
+// drive starts the inner run, or goes on with the one that is known.
+func (d *doing) drive(ctx context.Context, o engine.Options) (*engine.Driver, error) {
+	p := d.s.p
+	if id := d.earlier(); id != "" {
+		e := loop.Event{Kind: loop.Resumed, Policy: &o.Plan.Policy}
+		if f := p.c.Feedback; f != nil && f.Asker == d.n.id && f.Answer != "" {
+			e = loop.Event{Kind: loop.Answered, Text: f.Answer, Policy: &o.Plan.Policy}
+		}
+		d.e.record.Inner = id
+		if err := d.open(); err != nil {
+			return nil, err
+		}
+		driver, err := engine.Resume(ctx, o, id, e)
+		if err == nil || !errors.Is(err, loop.ErrFinal) && !errors.Is(err, sqlite.ErrNotFound) {
+			return driver, err
+		}
+	}
+	d.e.record.Inner = engine.NewID()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return engine.StartAs(ctx, o, d.e.record.Inner)
+}
+
+// open stores the attempt with the inner run's id, before that starts.
+func (d *doing) open() error {
+	if d.resumed {
+		return d.s.p.put(d.e, "step.started")
+	}
+	return d.s.p.begin(d.s, d.n, d.e)
+}
+
+// earlier is the inner run of the attempt before, if that came to rest without
+// an end; "" for none.
+func (d *doing) earlier() string {
+	if d.resumed {
+		return d.e.record.Inner
+	}
+	past := d.s.p.past(d.n.id)
+	if len(past) == 0 {
+		return ""
+	}
+	last := past[len(past)-1]
+	if last.Status == sqlite.StepAsking || last.Status == sqlite.StepCancelled || last.Status == sqlite.StepInterrupted {
+		return last.record.Inner
+	}
+	return ""
+}
+
+// came turns the end of the inner run into that of the step.
+func (d *doing) came(s loop.State, iteration bool) {
+	p := d.s.p
+	u := usage{Cost: s.Spent.Cost, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut, Calls: s.Spent.Calls}
+	if s.Spent.CostKnown {
+		u.Source = "reported"
+	}
+	d.e.record.Usage = u
+	p.limits.end(d.n.id, u)
+	switch s.Status {
+	case loop.Completed:
+		d.e.Status, d.e.Output = sqlite.StepSuccess, s.Why
+	case loop.Stopped, loop.Interrupted:
+		d.e.Status = sqlite.StepCancelled
+	case loop.Pending, loop.Blocked, loop.Paused:
+		d.e.Status = sqlite.StepAsking
+		text := s.Why
+		if s.Question != nil {
+			text = s.Question.Text
+		}
+		d.e.record.Question = text
+		p.question(d.n.id, text)
+	default:
+		d.e.Status = sqlite.StepFailure
+		d.e.record.Failure = &failure.Analysis{
+			Class: failure.Unknown, Kind: failure.Work, Severity: failure.High, Fingerprint: "procedure-" + string(s.Status),
+			Summary: fmt.Sprintf("procedure %s is %s: %s", d.content, s.Status, s.Why),
+		}
+		if s.Status == loop.TimedOut {
+			d.e.record.Failure.Class = failure.LimitExceeded
+			if iteration {
+				p.stopFor(loop.EndedTimeout)
+			}
+		}
+	}
+}
+
+// tellInner shows what the inner run does as the step's output.
+func (d *doing) tellInner(n engine.Notice) {
+	var line string
+	switch n.Kind {
+	case engine.AgentEvent:
+		d.s.p.h.TellAgent(d.n.id, n.Event)
+		return
+	case engine.IterationStarted:
+		line = fmt.Sprintf("iteration %d starts", n.Command.Iteration)
+	case engine.IterationEnded:
+		line = fmt.Sprintf("iteration %d: %s", n.Record.Number, n.Record.Outcome)
+		if n.Summary != "" {
+			line += ": " + n.Summary
+		}
+	case engine.Warning:
+		line = "warning: " + n.Text
+	case engine.RunEnded:
+		line = fmt.Sprintf("%s: %s", n.State.Status, n.State.Why)
+	default:
+		return
+	}
+	d.s.p.h.Tell(engine.StepOutput, d.s.notice(d.n, engine.StepNotice{Line: line}))
+}

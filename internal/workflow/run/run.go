@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/strategy"
+	"github.com/pawl-dev/pawl/internal/workflow"
+)
+
+// Flow is a workflow with those that its steps run.
+type Flow struct {
+	Path   string // of the file, absolute
+	Plan   *workflow.Plan
+	Nested map[string]*Flow // by the step's id; not there if its name has a placeholder
+}
+
+// Options is what a runner works with.
+type Options struct {
+	Flow *Flow
+	// Context are the values of --context, by name.
+	Context map[string]string
+	// Load reads the workflow of a step whose file was not known before; dir is
+	// the folder of the file that names it.
+	Load func(dir, name string) (*Flow, error)
+	// Procedure makes the plan of a procedure that a step drives.
+	Procedure func(name string) (engine.Plan, error)
+}
+
+// Runner runs a workflow. It is an [engine.Work].
+type Runner struct {
+	o Options
+}
+
+// New makes a runner of a workflow.
+func New(o Options) *Runner { return &Runner{o} }
+
+// Iterate is one pass over the steps that are not done yet.
+func (r *Runner) Iterate(ctx context.Context, h *engine.Hand, c loop.Command) (*loop.Record, error) {
+	p, err := newPass(ctx, h, c, r.o)
+	if err != nil {
+		return nil, err
+	}
+	top := newScope(p, r.o.Flow, "", nil)
+	top.run(ctx)
+	if p.err != nil {
+		return nil, p.err
+	}
+	return p.record(ctx, top), nil
+}
+
+// slots is how many steps run at once: as the workflow says, or fewer where the
+// strategy in force says so.
+func slots(plan *workflow.Plan, pol *loop.Policy, c loop.Command) int {
+	n := plan.Parallelism
+	if st := strategy.At(c.Strategy, pol.Strategies); c.Strategy != strategy.Default && st.Parallelism > 0 {
+		n = min(n, st.Parallelism)
+	}
+	if c.Parallelism > 0 {
+		n = min(n, c.Parallelism)
+	}
+	return max(1, min(n, engine.MaxLanes))
+}
+
+// record is what the pass came to.
+func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := top.count()
+	r := &loop.Record{Agent: p.c.Agent, Progress: -1, Score: -1, CostSource: "none", Steps: t}
+	if t.Total > 0 {
+		r.Score = (t.Total - top.left()) * 1000 / t.Total
+	}
+	p.used.into(r)
+	if f := p.first; f != nil {
+		r.Failure, r.Exit.Code = f.failure, 1
+		t.Agent = f.agent != ""
+		if f.agent != "" {
+			r.Agent = f.agent
+		}
+	}
+	t.Failed = p.failed
+	t.Ran = p.ran
+	switch {
+	case ctx.Err() != nil:
+		r.Exit = loop.Exit{Code: -1, Ended: loop.EndedStop}
+	case p.ended != loop.NotEnded && !t.Complete:
+		r.Exit = loop.Exit{Code: -1, Ended: p.ended}
+	}
+	if r.Failure == nil && len(p.asks) > 0 {
+		t.Asks = &p.asks[0]
+	}
+	t.Held = p.held
+	return r
+}
+
+// wall is how long a job of a step may take at most, and whether it is the
+// iteration's time that says so.
+func (p *pass) wall(own time.Duration) (wall time.Duration, iteration bool) {
+	if p.deadline.IsZero() {
+		return own, false
+	}
+	left := max(time.Until(p.deadline), time.Millisecond)
+	if own <= 0 || left < own {
+		return left, true
+	}
+	return own, false
+}
+
+// timeout is the limit of one attempt of a step: its own, or what the strategy
+// gives those that have none, while the workflow iterates.
+func (p *pass) timeout(s *workflow.Planned) time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout * time.Duration(max(p.c.GateFactor, 1))
+	}
+	if p.once {
+		return 0
+	}
+	return p.c.StepTimeout
+}
+
+func (p *pass) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+	p.halted = true
+}

@@ -1,0 +1,257 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workflow"
+)
+
+// perform runs one step to its end in this pass: its attempts, and the
+// alternatives where they follow each other.
+func (s *scope) perform(ctx context.Context, n *node) {
+	if n.in.Step.Kind == workflow.Nested {
+		s.nested(ctx, n)
+		return
+	}
+	for {
+		at, more := s.situation(n).next()
+		if !more {
+			s.failed(n)
+			return
+		}
+		if !s.pause(ctx, n, at) {
+			n.then = left
+			return
+		}
+		e, err := s.attempt(ctx, n, at)
+		if err != nil {
+			s.p.fail(err)
+			n.then = left
+			return
+		}
+		switch e.Status {
+		case sqlite.StepSuccess:
+			n.result = e.result()
+			return
+		case sqlite.StepFailure:
+			if s.p.stops(ctx) {
+				s.failed(n)
+				return
+			}
+		case sqlite.StepInterrupted:
+			s.p.h.Warn(fmt.Sprintf("step %s was interrupted, and nobody knows how it ended; it runs again", n.id))
+		default: // stopped, or waits for a person
+			n.then = left
+			return
+		}
+	}
+}
+
+func (s *scope) situation(n *node) *situation {
+	st := n.in.Step
+	return &situation{
+		past: s.p.past(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.input()), iteration: s.p.c.Iteration, cut: s.p.c.Attempt,
+		alternatives: len(st.Alternatives), retries: st.Retry.Max, inTurn: s.p.once || st.Optional, fresh: s.p.c.Fresh,
+	}
+}
+
+// failed takes the last attempt's failure for the step's.
+func (s *scope) failed(n *node) {
+	past := s.p.past(n.id)
+	last := past[len(past)-1]
+	n.result = last.result()
+	f := last.record.Failure
+	if f == nil {
+		f = &failure.Analysis{Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Summary: "it failed", Fingerprint: "step-failed"}
+	}
+	named := *f
+	named.Step = n.id
+	s.finishFailed(n, &named, last.record.Agent)
+}
+
+// pause waits before a repetition, as the step says; false when the run is to
+// stop meanwhile.
+func (s *scope) pause(ctx context.Context, n *node, at attempt) bool {
+	d := pause(n.in.Step.Retry, at.try)
+	if past := s.p.past(n.id); d > 0 && len(past) > 0 {
+		last := past[len(past)-1]
+		d -= time.Since(last.StartedAt.Add(last.Elapsed)) // it began when the try before ended
+	}
+	if limit, _ := s.p.wall(d); limit < d {
+		d = limit
+	}
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	s.p.h.Tell(engine.StepWaits, s.notice(n, engine.StepNotice{Try: at.try, Elapsed: d, Why: "its retry says so"}))
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// attempt carries out one attempt, or goes on with the one that an earlier pawl
+// began, and stores it.
+func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, error) {
+	e, resumed := s.begun(n)
+	if !resumed {
+		e = s.execution(n, at)
+	}
+	work := n.in.Step.Work
+	if at.alternative > 0 {
+		work = n.in.Step.Step.Alternatives[at.alternative-1]
+	}
+	e.record.Kind = string(work.Kind)
+	if work.Kind == workflow.Agent {
+		e.record.Agent = s.p.agentOf(n, work)
+	}
+	content := n.given.content
+	if at.alternative > 0 {
+		content = n.given.alternatives[at.alternative-1]
+	}
+	do := &doing{s: s, n: n, e: e, resumed: resumed, content: content}
+	started := time.Now()
+	if resumed {
+		started = started.Add(-e.Elapsed)
+	}
+	var err error
+	switch work.Kind {
+	case workflow.Agent:
+		err = do.agent(ctx)
+	case workflow.Procedure:
+		err = do.procedure(ctx)
+	default:
+		err = do.shell(ctx)
+	}
+	if err != nil {
+		return e, err
+	}
+	e.Elapsed = time.Since(started)
+	return e, s.p.finished(n, s, e)
+}
+
+// begun is the attempt that an earlier pawl did not live to see the end of.
+func (s *scope) begun(n *node) (*execution, bool) {
+	past := s.p.past(n.id)
+	if len(past) == 0 {
+		return nil, false
+	}
+	last := past[len(past)-1]
+	same := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.input()) && last.Iteration == s.p.c.Iteration && last.Attempt == s.p.c.Attempt
+	return last, same && last.Status == sqlite.StepRunning
+}
+
+// execution is a new one, not yet stored.
+func (s *scope) execution(n *node, at attempt) *execution {
+	number := 1
+	if past := s.p.past(n.id); len(past) > 0 {
+		number = past[len(past)-1].N + 1
+	}
+	return &execution{
+		StepRun: sqlite.StepRun{
+			Run: s.p.h.Run(), Step: n.id, N: number, Iteration: s.p.c.Iteration, Attempt: s.p.c.Attempt, Status: sqlite.StepRunning,
+			Hash: n.in.Hash, Input: n.in.InputHash(n.given.input()), StartedAt: time.Now(),
+		},
+		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title, Why: n.why},
+	}
+}
+
+// files is the prefix of what an execution leaves.
+func (s *scope) files(e *execution) string {
+	return filepath.Join(s.p.h.Dir(), "steps", slug(e.Step)+"."+strconv.Itoa(e.N), "step")
+}
+
+// jobID names a job of an execution in its run.
+func jobID(e *execution, part string) string {
+	return fmt.Sprintf("%d.%d/%s.%d%s", e.Iteration, e.Attempt, e.Step, e.N, part)
+}
+
+// begin stores that an execution starts, before it does.
+func (p *pass) begin(s *scope, n *node, e *execution) error {
+	if err := p.put(e, journal.StepStarted); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.ran++
+	p.history[e.Step] = append(p.history[e.Step], e)
+	p.mu.Unlock()
+	p.h.Tell(engine.StepStarted, s.notice(n, engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Why: e.record.Why}))
+	return nil
+}
+
+// finished stores how an execution ended, and tells it.
+func (p *pass) finished(n *node, s *scope, e *execution) error {
+	p.mu.Lock()
+	p.used.add(e.record.Usage)
+	p.mu.Unlock()
+	if err := p.put(e, journal.StepEnded); err != nil {
+		return err
+	}
+	p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{
+		Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Status: e.Status, Elapsed: e.Elapsed, Failure: e.record.Failure,
+	}))
+	return nil
+}
+
+// put stores an execution as it is now.
+func (p *pass) put(e *execution, kind string) error {
+	data, err := json.Marshal(e.record)
+	if err != nil {
+		return fmt.Errorf("cannot store step %s: %v", e.Step, err)
+	}
+	e.Record = data
+	told := journal.Step{Step: e.Step, N: e.N, Iteration: e.Iteration, Kind: e.record.Kind, Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative}
+	if kind == journal.StepEnded {
+		told.Status, told.Elapsed = e.Status, e.Elapsed
+		if f := e.record.Failure; f != nil {
+			told.Summary = f.Summary
+		}
+	}
+	event, err := journal.New(e.Run, 0, time.Now(), kind, told)
+	if err != nil {
+		return err
+	}
+	// What ended has ended: a stop must not keep it from being stored.
+	return p.h.Store().PutStep(context.Background(), p.h.Owner(), e.StepRun, event)
+}
+
+// judged turns the end of a job into the status of an execution.
+func (p *pass) judged(e *execution, exit loop.Exit, f *failure.Analysis, iteration bool) {
+	e.record.Exit, e.record.Failure = exit, f
+	switch {
+	case exit.Ended == loop.EndedStop:
+		e.Status = sqlite.StepCancelled
+	case exit.Ended == loop.EndedLost || exit.Ended == loop.EndedLease:
+		e.Status = sqlite.StepInterrupted
+	case f != nil:
+		e.Status = sqlite.StepFailure
+	default:
+		e.Status = sqlite.StepSuccess
+	}
+	if iteration && exit.Ended == loop.EndedTimeout {
+		p.stopFor(loop.EndedTimeout)
+	}
+}
+
+// stopFor notes the limit of the iteration that was reached.
+func (p *pass) stopFor(e loop.Ended) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended == loop.NotEnded {
+		p.ended = e
+	}
+}
