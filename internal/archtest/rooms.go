@@ -48,6 +48,7 @@ var rooms = map[string]room{
 	"strategy": {Deciding, nil, "what to try next"},
 	"safety":   {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
 	"prompt":   {Deciding, nil, "what the agent is told this time"},
+	"report":   {Deciding, nil, "a run as a person reads it afterwards, as Markdown and as a page"},
 	"workflow": {Deciding, nil, "what a workflow means: checks, expressions, matrices, order, hashes"},
 	"signal":   {Deciding, nil, "what an agent says about its own work"},
 

@@ -16,11 +16,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 type screen struct {
@@ -460,27 +460,5 @@ func short(n int64) string {
 // clean makes a program's words fit for a terminal: one line, no control
 // characters, at most limit runes.
 func clean(text string, limit int) string {
-	var b strings.Builder
-	n, space := 0, false
-	for _, r := range text {
-		if unicode.IsSpace(r) {
-			space = b.Len() > 0
-			continue
-		}
-		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r) {
-			continue
-		}
-		if n >= limit {
-			b.WriteString("…")
-			break
-		}
-		if space {
-			b.WriteByte(' ')
-			n++
-			space = false
-		}
-		b.WriteRune(r)
-		n++
-	}
-	return b.String()
+	return report.Line(text, limit)
 }

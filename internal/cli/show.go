@@ -32,20 +32,29 @@ type document struct {
 }
 
 func (a *app) showCommand() *cobra.Command {
-	var diff bool
+	var s showing
 	cmd := &cobra.Command{
-		Use: "show RUN", Short: "Show one run, iteration by iteration",
-		Args: exactlyOne("a run or a procedure"),
+		Use: "show RUN", Short: "Show one run, iteration by iteration, or a report of it",
+		Example: "  pawl show build\n  pawl show build --diff\n  pawl show build --format html -o report.html",
+		Args:    exactlyOne("a run or a procedure"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.settle(a); err != nil {
+				return err
+			}
 			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				if diff {
-					return a.showDiff(cmd.Context(), st, r)
-				}
-				return a.show(cmd.Context(), st, r)
+				return a.into(s.output, func() error {
+					switch {
+					case s.diff:
+						return a.showDiff(cmd.Context(), st, r)
+					case s.form == formMarkdown || s.form == formHTML:
+						return a.showReport(cmd.Context(), st, r, s.form)
+					}
+					return a.show(cmd.Context(), st, r)
+				})
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&diff, "diff", false, "show what the run changed, as a patch")
+	s.flags(cmd)
 	return cmd
 }
 

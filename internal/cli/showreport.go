@@ -1,0 +1,297 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// The forms that show can print a run in.
+const (
+	formText     = "text"
+	formJSON     = "json"
+	formMarkdown = "markdown"
+	formHTML     = "html"
+)
+
+var showForms = []string{formText, formJSON, formMarkdown, formHTML}
+
+// showing is what the flags of show ask for.
+type showing struct {
+	diff         bool
+	form, output string
+}
+
+func (s *showing) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&s.diff, "diff", false, "show what the run changed, as a patch")
+	f.StringVar(&s.form, "format", "", "text, json, or a report: markdown or html (one file that needs nothing else)")
+	f.StringVarP(&s.output, "output", "o", "", "write to `FILE` instead of stdout")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(showForms, cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagsMutuallyExclusive("diff", "format")
+}
+
+// settle checks the flags against each other. md is taken for markdown.
+func (s *showing) settle(a *app) error {
+	switch s.form {
+	case "":
+		s.form = formText
+		if a.json {
+			s.form = formJSON
+		}
+	case "md":
+		s.form = formMarkdown
+	case formText, formJSON, formMarkdown, formHTML:
+	default:
+		return usage("--format %s: it is text, json, markdown or html", s.form)
+	}
+	if a.json && s.form != formJSON {
+		return usage("--json and --format %s: use one of them", s.form)
+	}
+	a.json = s.form == formJSON
+	return nil
+}
+
+// into collects what do prints, and writes it to the file when all of it is there.
+func (a *app) into(file string, do func() error) error {
+	if file == "" {
+		return do()
+	}
+	path := file
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.dir, path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
+	if err != nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot write %s: %v", file, err)}
+	}
+	stdout := a.stdout
+	a.stdout = f
+	err = do()
+	a.stdout = stdout
+	if err == nil {
+		err = errors.Join(f.Chmod(0o644), f.Close(), os.Rename(f.Name(), path))
+		if err == nil {
+			a.say("Written to %s", file)
+			return nil
+		}
+		err = &exitError{code: exitFailed, err: fmt.Errorf("cannot write %s: %v", file, err)}
+	}
+	_ = f.Close()
+	_ = os.Remove(f.Name())
+	return err
+}
+
+// showReport prints a run as a report.
+func (a *app) showReport(ctx context.Context, st *sqlite.Store, r sqlite.Run, form string) error {
+	in, err := a.reportInput(ctx, st, r)
+	if err != nil {
+		return err
+	}
+	rep := report.New(in)
+	if form == formMarkdown {
+		a.result("%s", rep.Markdown())
+		return nil
+	}
+	page, err := rep.HTML()
+	if err != nil {
+		return err
+	}
+	a.result("%s", page)
+	return nil
+}
+
+func (a *app) reportInput(ctx context.Context, st *sqlite.Store, r sqlite.Run) (report.Input, error) {
+	var state loop.State
+	if err := json.Unmarshal(r.State, &state); err != nil {
+		return report.Input{}, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
+	}
+	records, err := st.Iterations(ctx, r.ID)
+	if err != nil {
+		return report.Input{}, &exitError{code: exitFailed, err: err}
+	}
+	moments, err := moments(ctx, st, r.ID)
+	if err != nil {
+		return report.Input{}, &exitError{code: exitFailed, err: err}
+	}
+	l := a.listRun(ctx, r.Root, r)
+	in := report.Input{
+		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(), Now: time.Now(),
+		State: state, Records: records, Moments: moments, Changes: a.reportChanges(ctx, r), Sandbox: sandboxOf(r), Version: version(),
+	}
+	in.Next = advice(r, in.Status, state.Question, in.Changes)
+	return in, nil
+}
+
+// reportChanges is what the run changed, nil where that cannot be seen: outside
+// of git, or when the snapshots are kept no longer.
+func (a *app) reportChanges(ctx context.Context, r sqlite.Run) *report.Changes {
+	tree, err := a.tree(ctx, r.Root)
+	if err != nil {
+		return nil
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
+	if err != nil || len(snaps) == 0 {
+		return nil
+	}
+	from, to := snaps[0].Tree, snaps[len(snaps)-1].Tree
+	all, more, err := tree.Changes(ctx, from, to)
+	if err != nil {
+		return nil
+	}
+	stat, err := tree.DiffStat(ctx, from, to)
+	if err != nil {
+		return nil
+	}
+	out := &report.Changes{More: more, Added: stat.Added, Deleted: stat.Deleted}
+	words := map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed"}
+	for _, c := range all {
+		word := words[c.Status]
+		if word == "" {
+			word = "changed"
+		}
+		out.Files = append(out.Files, report.File{Status: word, Path: c.Path})
+	}
+	return out
+}
+
+// moments reads the journal of a run for a report.
+func moments(ctx context.Context, st *sqlite.Store, run string) ([]report.Moment, error) {
+	const page = 1000
+	var out []report.Moment
+	for after := int64(0); ; {
+		events, err := st.Events(ctx, run, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			out = append(out, momentsOf(e)...)
+			after = e.Seq
+		}
+		if len(events) < page {
+			return out, nil
+		}
+	}
+}
+
+// momentKinds are those that an event is as it stands, with the field of its
+// data that is its text.
+var momentKinds = map[string]struct {
+	kind report.MomentKind
+	text string
+}{
+	journal.RunCreated:    {report.Began, ""},
+	journal.RunResumed:    {report.Resumed, "from"},
+	journal.Recovered:     {report.Recovered, "why"},
+	journal.WaitOver:      {report.WaitEnded, ""},
+	journal.QuestionAsked: {report.Asked, "text"},
+	journal.Answered:      {report.Answered, "text"},
+	journal.Paused:        {report.Rested, "status"},
+	journal.Finished:      {report.Rested, "status"},
+	journal.RolledBack:    {report.RolledBack, "to"},
+	journal.Applied:       {report.Applied, ""},
+	journal.Warning:       {report.Warned, "text"},
+}
+
+// momentsOf is what an event means for a report. An event with the command that
+// follows from it says what strategy comes next and why, or that a wait begins.
+func momentsOf(e journal.Event) []report.Moment {
+	at := e.At.Local()
+	var out []report.Moment
+	if k, ok := momentKinds[e.Kind]; ok {
+		m := report.Moment{At: at, Kind: k.kind}
+		if k.text != "" {
+			m.Text = textField(e.Data, k.text)
+		}
+		out = append(out, m)
+		if e.Kind == journal.RolledBack {
+			out[0].Text = "the snapshot after iteration " + m.Text
+		}
+	}
+	var data struct {
+		Number  int           `json:"number"`
+		Attempt int           `json:"attempt"`
+		Next    *loop.Command `json:"next"`
+		Why     string        `json:"why"`
+	}
+	switch e.Kind {
+	case journal.WaitStarted:
+		_ = json.Unmarshal(e.Data, &data)
+		return append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: data.Why})
+	case journal.IterationEnded, journal.IterationReviewed, journal.Recovered:
+		_ = json.Unmarshal(e.Data, &data)
+	default:
+		return out
+	}
+	if e.Kind != journal.Recovered {
+		out = append(out, report.Moment{At: at, Kind: report.Ended, Number: data.Number, Attempt: data.Attempt})
+	}
+	switch c := data.Next; {
+	case c == nil:
+	case c.Kind == loop.Wait:
+		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
+	case c.Kind == loop.Run && c.StrategyWhy != "":
+		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt, Text: c.StrategyWhy})
+	}
+	return out
+}
+
+// textField is one field of an event's data as text.
+func textField(data json.RawMessage, name string) string {
+	var fields map[string]any
+	if json.Unmarshal(data, &fields) != nil || fields[name] == nil {
+		return ""
+	}
+	return fmt.Sprint(fields[name])
+}
+
+// advice is what a person can do with the run.
+func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
+	var out []report.Advice
+	add := func(what, format string, args ...any) {
+		out = append(out, report.Advice{What: what, Command: fmt.Sprintf(format, args...)})
+	}
+	switch st {
+	case loop.Running, loop.Waiting:
+		add("Watch it", "pawl logs %s -f", r.ID)
+		add("Stop it", "pawl stop %s", r.ID)
+		return out
+	case loop.Pending:
+		add("Answer the question", "pawl answer %s \"…\"", r.ID)
+		add("Then go on", "pawl resume %s", r.ID)
+	case loop.Blocked, loop.Aborted, loop.FailedRun:
+		if q != nil && len(q.Choices) > 0 {
+			add("Choose an option", "pawl answer %s NUMBER", r.ID)
+		}
+		add("Go on with advice", "pawl answer %s \"what to do differently\" && pawl resume %s", r.ID, r.ID)
+		add("Go on as before", "pawl resume %s", r.ID)
+	case loop.TimedOut:
+		add("Go on with a higher limit", "pawl resume %s --max-iterations N, --max-cost USD or --timeout DURATION", r.ID)
+	case loop.Paused, loop.Interrupted, loop.Stopped:
+		add("Go on", "pawl resume %s", r.ID)
+	}
+	if c == nil || len(c.Files) == 0 {
+		if st != loop.Completed {
+			add("See what happened", "pawl logs %s", r.ID)
+		}
+		return out
+	}
+	add("See what it changed", "pawl show %s --diff", r.ID)
+	if workedOnCopy(r) {
+		add("Bring it into your files", "pawl apply %s", r.ID)
+	} else {
+		add("Undo what it changed", "pawl rollback %s --to 0", r.ID)
+	}
+	return out
+}
