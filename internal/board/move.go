@@ -33,6 +33,7 @@ const (
 	Defer    Action = "defer"
 	Undefer  Action = "undefer"
 	Verify   Action = "verify"
+	Enqueue  Action = "queue"
 	Land     Action = "land"
 	Redo     Action = "redo"
 	Reject   Action = "reject"
@@ -69,7 +70,8 @@ var Rules = []Rule{
 	{Stop, Task, anyone, []Status{Active}, Pending, false, false, "its loop was stopped; the work is kept"},
 	{Crash, Task, pawl, []Status{Active}, Pending, true, false, "its loop is gone; the workspace is kept"},
 	{Verify, Task, pawl, []Status{Active}, Review, false, false, "COMPLETE, and all required gates passed"},
-	{Land, Task, pawl, []Status{Active, Review}, Done, false, false, "its change is on the target branch"},
+	{Enqueue, Task, anyone, []Status{Pending, Active, Blocked, Failed, Timeout, Deferred}, Review, false, false, "its change waits to be landed"},
+	{Land, Task, pawl, []Status{Pending, Active, Blocked, Review, Failed, Timeout, Deferred}, Done, false, false, "its change is on the target branch"},
 	{Block, Task, pawl, []Status{Active, Review}, Blocked, false, false, "BLOCKED, a guard, or a conflict that needs a person"},
 	{Block, "", person, []Status{Pending, Review, Failed, Timeout, Deferred}, Blocked, false, false, "a person holds it back"},
 	{Fail, Task, pawl, []Status{Active}, Failed, false, false, "its loop failed"},
