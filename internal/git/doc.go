@@ -27,6 +27,6 @@
 // a reftable, links, a lock that is held, modes for a group) goes to git.
 //
 // Paths are bytes: they may hold spaces, newlines and text that is not UTF-8.
-// The package never removes or writes a file of a work tree, and never
-// touches the network.
+// The package never removes or writes a file of a work tree but in [Advance], and never
+// touches the network but in [Repo.Fetch] and [Repo.Push].
 package git

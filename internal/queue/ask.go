@@ -51,7 +51,17 @@ func (s *State) added(ev *Event) {
 	e.Needs = slices.Clone(e.Needs)
 	s.Entries = append(s.Entries, e)
 	s.move(e.ID, MoveQueued, "it waits to be landed on "+short(s.Target))
+	s.join(&e, ev.At)
 	s.settle(ev.At)
+}
+
+// join lets a new entry into the batch that is being merged, while that has room.
+func (s *State) join(e *Entry, now time.Time) {
+	if s.Command.Kind == DoPrepare && s.Batch != nil && len(s.Batch.IDs) < s.Window && len(s.Suspects) == 0 && !s.Policy.Propose && e.ready(now) {
+		s.Batches-- // it never was
+		s.drop()
+		s.Command = Command{}
+	}
 }
 
 func (s *State) move(id string, m Movement, why string) {
@@ -69,6 +79,9 @@ func (s *State) asked(ev *Event) {
 		s.paused(a, ev.At)
 	case WishResume:
 		if s.Stop != nil {
+			if s.Stop.Cause == Diverged {
+				s.Ignored = s.Stop.Why
+			}
 			s.goOn(reason(a.Why, "a person resumed it"))
 			s.Green, s.Fresh = "", true
 		}

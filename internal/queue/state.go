@@ -141,9 +141,11 @@ type State struct {
 	// Suspects landed together would be red: they are tried by halves.
 	Suspects []string `json:"suspects,omitempty"`
 	// Fresh: red records do not count, since somebody asked for another try.
-	Fresh    bool          `json:"fresh,omitempty"`
-	Batch    *Batch        `json:"batch,omitempty"`
-	Stop     *Stop         `json:"stop,omitempty"`
+	Fresh bool   `json:"fresh,omitempty"`
+	Batch *Batch `json:"batch,omitempty"`
+	Stop  *Stop  `json:"stop,omitempty"`
+	// Ignored is the divergence that a person resumed the queue over.
+	Ignored  string        `json:"ignored,omitempty"`
 	Stumbles int           `json:"stumbles,omitempty"` // in a row: pawl could not do its part
 	Rest     time.Time     `json:"rest,omitzero"`      // nothing is begun before, after a stumble
 	Due      []CommandKind `json:"due,omitempty"`      // what follows a landing, in order

@@ -135,7 +135,7 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	case f.Tip == "":
 		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, then: pawl queue resume", "", now)
 		return false
-	case f.Diverged != "":
+	case f.Diverged != "" && f.Diverged != s.Ignored:
 		s.stop(Diverged, f.Diverged, f.Tip, now)
 		return false
 	case before == "" || f.Tip == before:

@@ -1,0 +1,359 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Advance moves the files of a work tree from one commit to another, as `git
+// merge --ff-only` does: paths that do not differ between the two are not
+// looked at, and what is staged or changed there stays.
+//
+//	Begin: the index is locked, and compared: Overlap names what is in the way
+//	…      the caller moves the branch
+//	Move   files, then the index
+//	End    the lock is given back
+//
+// The index is worked on as a copy and replaced whole. The lock file has a
+// mark, so that one that a dead pawl left can be told from that of a running
+// git. Who moves must hold the lock file hold, which git inherits: two pawls
+// never move the same work tree.
+type Advance struct {
+	repo     *Repo
+	from, to string
+	hold     *os.File
+	private  string // the copy of the index
+	changes  []Change
+}
+
+// ErrIndexLocked says that a git command of somebody else has the index.
+var ErrIndexLocked = errors.New("another git command holds the index")
+
+const lockMark = "pawl moves this work tree\n"
+
+// BeginAdvance locks the index of r. The error is [ErrIndexLocked] when
+// another program has it. The caller ends it in any case.
+func (r *Repo) BeginAdvance(ctx context.Context, from, to string, hold *os.File) (*Advance, error) {
+	a := &Advance{repo: r, from: from, to: to, hold: hold, private: filepath.Join(r.Dir, "pawl-index")}
+	if err := a.lock(); err != nil {
+		return nil, err
+	}
+	changes, err := r.Changes(ctx, from, to)
+	if err == nil {
+		a.changes = changes
+		err = a.copyIndex()
+	}
+	if err == nil {
+		err = a.refresh(ctx)
+	}
+	if err != nil {
+		a.End()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *Advance) lock() error {
+	name := a.repo.Index + ".lock"
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if data, rerr := os.ReadFile(name); rerr == nil && string(data) == lockMark {
+			return nil // a dead pawl's: who is alive holds the file hold
+		}
+		return fmt.Errorf("%w of %s", ErrIndexLocked, a.repo.Top)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot lock the index of %s: %v", a.repo.Top, err)
+	}
+	_, err = f.WriteString(lockMark)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(name)
+		return fmt.Errorf("cannot lock the index of %s: %v", a.repo.Top, err)
+	}
+	return nil
+}
+
+// End gives the lock back.
+func (a *Advance) End() {
+	_ = os.Remove(a.private)
+	_ = os.Remove(a.private + ".lock")
+	name := a.repo.Index + ".lock"
+	if data, err := os.ReadFile(name); err == nil && string(data) == lockMark {
+		_ = os.Remove(name)
+	}
+}
+
+// copyIndex keeps the time of the index, by which git knows which files it has
+// to look into.
+func (a *Advance) copyIndex() error {
+	data, err := os.ReadFile(a.repo.Index)
+	if errors.Is(err, fs.ErrNotExist) {
+		_ = os.Remove(a.private)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the index of %s: %v", a.repo.Top, err)
+	}
+	info, err := os.Stat(a.repo.Index)
+	if err == nil {
+		err = os.WriteFile(a.private, data, 0o600)
+	}
+	if err == nil {
+		err = os.Chmod(a.private, info.Mode().Perm())
+	}
+	if err == nil {
+		err = os.Chtimes(a.private, info.ModTime(), info.ModTime())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot copy the index of %s: %v", a.repo.Top, err)
+	}
+	return nil
+}
+
+func (a *Advance) call(args ...string) call {
+	c := a.repo.call(args...)
+	c.env = append(c.env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
+	c.lock = a.hold
+	return c
+}
+
+// refresh looks at files whose times have changed. That some differ is no error.
+func (a *Advance) refresh(ctx context.Context) error {
+	_, err := run(ctx, a.call("update-index", "-q", "--refresh"))
+	if err != nil && exitCode(err) == 0 {
+		return err
+	}
+	return nil
+}
+
+// Overlap is what stands in the way: paths that the move changes and that have
+// staged or local changes, or a file that git does not know. Empty means that
+// the move can be made.
+func (a *Advance) Overlap(ctx context.Context) ([]string, error) {
+	dirty, err := a.dirty(ctx, a.from)
+	if err != nil {
+		return nil, err
+	}
+	known, err := a.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, c := range a.changes {
+		if dirty[c.Path] || c.Status == 'A' && !known[c.Path] && a.occupied(c.Path, known) {
+			found = append(found, c.Path)
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	_, err = run(ctx, a.call("read-tree", "-n", "-m", "-u", a.from, a.to))
+	var e *Error
+	if errors.As(err, &e) {
+		return []string{inWay(e.Stderr)}, nil
+	}
+	return nil, err
+}
+
+// inWay is the path that a refusal of git's names, or the refusal itself.
+func inWay(said string) string {
+	if _, rest, ok := strings.Cut(said, "'"); ok {
+		if path, _, ok := strings.Cut(rest, "'"); ok {
+			return path
+		}
+	}
+	return strings.TrimSpace(said)
+}
+
+// dirty are the paths whose file or index entry is not that of a commit.
+func (a *Advance) dirty(ctx context.Context, commit string) (map[string]bool, error) {
+	set := map[string]bool{}
+	for _, args := range [][]string{{"diff-files"}, {"diff-index", "--cached", commit}} {
+		c := a.call(append([]string{args[0], "--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"}, args[1:]...)...)
+		out, err := run(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("cannot look for changes in %s: %w", a.repo.Top, err)
+		}
+		for _, p := range records(out) {
+			set[p] = true
+		}
+	}
+	return set, nil
+}
+
+func (a *Advance) known(ctx context.Context) (map[string]bool, error) {
+	out, err := run(ctx, a.call("ls-files", "-z"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the index of %s: %w", a.repo.Top, err)
+	}
+	set := map[string]bool{}
+	for _, p := range records(out) {
+		set[p] = true
+	}
+	return set, nil
+}
+
+// occupied is true when a file that git does not know is at a path or above it.
+// One that git ignores counts: nobody else has it.
+func (a *Advance) occupied(path string, known map[string]bool) bool {
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		at := strings.Join(parts[:i+1], "/")
+		info, err := os.Lstat(filepath.Join(a.repo.Top, at))
+		if err != nil {
+			return false
+		}
+		if i == len(parts)-1 || !info.IsDir() {
+			return !known[at]
+		}
+	}
+	return false
+}
+
+// Move moves files and index. Files that meanwhile got in the way, or that an
+// earlier move did not come to, are seen to one by one: what is as it was
+// before is moved, what is as it is to be stays, and anything else is the
+// user's; those are returned.
+func (a *Advance) Move(ctx context.Context) (left []string, err error) {
+	_, err = run(ctx, a.call("read-tree", "-m", "-u", a.from, a.to))
+	var refused *Error
+	if errors.As(err, &refused) && ctx.Err() == nil {
+		left, err = a.finish(ctx)
+	}
+	if err != nil {
+		return left, fmt.Errorf("cannot move the files of %s: %w", a.repo.Top, err)
+	}
+	if err := a.publish(); err != nil {
+		return left, fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
+	}
+	return left, nil
+}
+
+func (a *Advance) publish() error {
+	f, err := os.OpenFile(a.private, os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(a.private, a.repo.Index)
+}
+
+// finish moves path by path.
+func (a *Advance) finish(ctx context.Context) (left []string, err error) {
+	if err := a.copyIndex(); err != nil {
+		return nil, err
+	}
+	staged, err := a.staged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before, err := a.differs(ctx, a.from, staged)
+	if err != nil {
+		return nil, err
+	}
+	after, err := a.differs(ctx, a.to, staged)
+	if err != nil {
+		return nil, err
+	}
+	var write, gone []string
+	for _, c := range a.changes {
+		switch {
+		case staged[c.Path]:
+			left = append(left, c.Path)
+		case !after[c.Path]:
+		case before[c.Path]:
+			left = append(left, c.Path)
+		case c.Status == 'D':
+			gone = append(gone, c.Path)
+		default:
+			write = append(write, c.Path)
+		}
+	}
+	if len(write) > 0 {
+		c := a.call("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
+		c.stdin = list(write)
+		if _, err := run(ctx, c); err != nil {
+			return left, err
+		}
+	}
+	for _, p := range gone {
+		if err := os.Remove(filepath.Join(a.repo.Top, p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return left, err
+		}
+	}
+	return left, a.refresh(ctx)
+}
+
+// staged are the changed paths whose index entry is neither that of before nor
+// that of after: the user's.
+func (a *Advance) staged(ctx context.Context) (map[string]bool, error) {
+	all, err := entries(ctx, a.call(lsEntries...))
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[string]Entry, len(all))
+	for _, e := range all {
+		has[e.Path] = e
+	}
+	set := map[string]bool{}
+	for _, c := range a.changes {
+		e := has[c.Path]
+		old := e.Object == c.OldObject && e.Mode == c.OldMode
+		now := e.Object == c.NewObject && e.Mode == c.NewMode
+		if !old && !now || e.Stage > 0 {
+			set[c.Path] = true
+		}
+	}
+	return set, nil
+}
+
+// differs puts the changed paths of the index to what a commit has, but for
+// staged ones, and returns those whose file is another. A file where the commit
+// has none differs.
+func (a *Advance) differs(ctx context.Context, commit string, staged map[string]bool) (map[string]bool, error) {
+	var in bytes.Buffer
+	set := map[string]bool{}
+	for _, c := range a.changes {
+		if staged[c.Path] {
+			continue
+		}
+		mode, object := c.OldMode, c.OldObject
+		if commit == a.to {
+			mode, object = c.NewMode, c.NewObject
+		}
+		if object == "" {
+			mode, object = "0", a.repo.Zero()
+			if _, err := os.Lstat(filepath.Join(a.repo.Top, c.Path)); err == nil {
+				set[c.Path] = true
+			}
+		}
+		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
+	}
+	put := a.call("update-index", "-z", "--index-info")
+	put.stdin = &in
+	if _, err := run(ctx, put); err != nil {
+		return nil, err
+	}
+	if err := a.refresh(ctx); err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, a.call("diff-files", "--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range records(out) {
+		if slices.ContainsFunc(a.changes, func(c Change) bool { return c.Path == p }) {
+			set[p] = true
+		}
+	}
+	return set, nil
+}

@@ -1,0 +1,201 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Find is the commit that a ref or another name stands for; empty when
+// there is none.
+func (r *Repo) Find(ctx context.Context, name string) (string, error) {
+	if strings.HasPrefix(name, "refs/") && plainRef(name) {
+		if id, ok := r.readRef(name); ok {
+			if kind, _, err := r.readLoose(id); id == "" || err == nil && kind == "commit" {
+				return id, nil
+			}
+		}
+	}
+	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
+	if exitCode(err) == 1 || exitCode(err) == 128 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find %s: %w", name, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// TreeOf is the tree of a commit.
+func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
+	if kind, _, err := r.readLoose(commit); err == nil && kind == "commit" {
+		if tree, err := r.treeOf(commit); err == nil {
+			return tree, nil
+		}
+	}
+	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}"))
+	if err != nil {
+		return "", fmt.Errorf("cannot find the tree of %s: %w", commit, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// IsAncestor reports whether one commit can be reached from another, or is it.
+// A commit that is not in the store is no ancestor.
+func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) {
+	if commit == of {
+		return true, nil
+	}
+	_, err := run(ctx, r.call("merge-base", "--is-ancestor", commit, of))
+	switch {
+	case err == nil:
+		return true, nil
+	case exitCode(err) == 1:
+		return false, nil
+	}
+	if found, ferr := r.Find(ctx, commit); ferr == nil && found == "" {
+		return false, nil
+	}
+	return false, fmt.Errorf("cannot compare %s with %s: %w", commit, of, err)
+}
+
+// Unreachable returns those commits of a list that cannot be reached from to;
+// one that is not in the store cannot.
+func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[string]bool, error) {
+	gone := map[string]bool{}
+	if len(list) == 0 {
+		return gone, nil
+	}
+	ask := r.call("cat-file", "--batch-check=%(objecttype)", "--buffer")
+	ask.stdin = strings.NewReader(strings.Join(list, "\n") + "\n")
+	out, err := run(ctx, ask)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for commits: %w", err)
+	}
+	var in strings.Builder
+	kinds := strings.Split(string(out), "\n")
+	for i, id := range list {
+		if i >= len(kinds) || kinds[i] != "commit" {
+			gone[id] = true
+			continue
+		}
+		in.WriteString(id + "\n")
+	}
+	in.WriteString("^" + to + "\n")
+	walk := r.call("rev-list", "--stdin")
+	walk.stdin = strings.NewReader(in.String())
+	if out, err = run(ctx, walk); err != nil {
+		return nil, fmt.Errorf("cannot look for commits: %w", err)
+	}
+	outside := strings.Fields(string(out))
+	for _, id := range list {
+		if slices.Contains(outside, id) {
+			gone[id] = true
+		}
+	}
+	return gone, nil
+}
+
+// Base is a best common ancestor of two commits; empty when they have none.
+func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
+	out, err := run(ctx, r.call("merge-base", a, b))
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find where %s and %s part: %w", a, b, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// CommitTree stores a commit with the time of now.
+func (r *Repo) CommitTree(ctx context.Context, who Person, tree, message string, parents ...string) (string, error) {
+	args := []string{"commit-tree", tree}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	c := r.call(args...)
+	c.env = append(c.env, "GIT_AUTHOR_NAME="+who.Name, "GIT_AUTHOR_EMAIL="+who.Email, "GIT_COMMITTER_NAME="+who.Name, "GIT_COMMITTER_EMAIL="+who.Email)
+	c.stdin = strings.NewReader(message)
+	out, err := run(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("cannot store a commit: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Changes lists how one tree or commit differs from another, by path, without
+// renames.
+func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
+	all, _, err := (&Shadow{Repo: r}).changesBetween(ctx, from, to)
+	return all, err
+}
+
+func (s *Shadow) changesBetween(ctx context.Context, from, to string) ([]Change, bool, error) {
+	if from == to {
+		return nil, false, nil
+	}
+	if all, err := s.Repo.diffLoose(from, to); err == nil {
+		return all, false, nil
+	}
+	out, err := run(ctx, s.Repo.call("diff-tree", "-r", "-z", "--raw", "--no-ext-diff", "--no-renames", from, to))
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
+	}
+	return s.readChanges(records(out), 0)
+}
+
+// Landing is a merge on the first-parent line of a branch.
+type Landing struct{ Commit, Message string }
+
+// Landings lists the merges on the first-parent line of to that cannot be
+// reached from from and change one of the paths, the last first, at most limit.
+func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {
+	args := []string{"log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit), "--no-show-signature", to}
+	if from != "" {
+		args = append(args, "^"+from)
+	}
+	args = append(append(args, "--"), literal(paths)...)
+	out, err := run(ctx, r.call(args...))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list what landed: %w", err)
+	}
+	var list []Landing
+	for _, one := range records(out) {
+		id, message, ok := strings.Cut(strings.TrimLeft(one, "\n"), "\n")
+		if !ok {
+			return nil, errors.New("cannot list what landed: odd answer")
+		}
+		list = append(list, Landing{Commit: id, Message: strings.TrimSpace(message)})
+	}
+	return list, nil
+}
+
+// literal makes path specifications that mean just these paths.
+func literal(paths []string) []string {
+	list := make([]string, len(paths))
+	for i, p := range paths {
+		list[i] = ":(literal)" + p
+	}
+	return list
+}
+
+// SetRef points a ref to a commit only if it is at old, in a transaction of
+// git's. Changed is true when it is not: nothing has happened then.
+func (r *Repo) SetRef(ctx context.Context, name, commit, old, reason string) (changed bool, err error) {
+	err = r.UpdateRef(ctx, name, commit, old, reason)
+	if err == nil {
+		return false, nil
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		return false, err
+	}
+	now, ferr := r.Find(ctx, name)
+	if ferr == nil && now != old {
+		return true, nil
+	}
+	return false, fmt.Errorf("cannot move %s: %w", name, err)
+}

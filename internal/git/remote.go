@@ -1,0 +1,92 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// overNetwork allows what every other call forbids: git's own transports, with
+// the user's credentials and without asking on a terminal.
+func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
+	c := r.call(args...)
+	c.env = append(c.env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
+	own, err := r.ConfigPath(ctx, "core.sshCommand")
+	if err != nil {
+		return c, err
+	}
+	if own == "" {
+		c.env = append(c.env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10")
+	}
+	return c, nil
+}
+
+// UpstreamOf is the remote that a branch follows and the name of the branch
+// there; of a branch that follows none it is origin and the branch itself, if
+// there is an origin. No remote is empty.
+func (r *Repo) UpstreamOf(ctx context.Context, branch string) (remote, ref string, err error) {
+	settings, err := r.Config(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	short := strings.TrimPrefix(branch, "refs/heads/")
+	urls := map[string]bool{}
+	for _, s := range settings {
+		switch {
+		case s.Key == "branch."+short+".remote":
+			remote = s.Value
+		case s.Key == "branch."+short+".merge":
+			ref = s.Value
+		case strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".url"):
+			urls[strings.TrimSuffix(strings.TrimPrefix(s.Key, "remote."), ".url")] = true
+		}
+	}
+	if remote == "" && urls["origin"] {
+		remote = "origin"
+	}
+	if remote == "." || remote == "" || !urls[remote] {
+		return "", "", nil
+	}
+	if ref == "" {
+		ref = branch
+	}
+	return remote, ref, nil
+}
+
+// Fetch brings one ref of a remote here as into, whatever was there. ctx
+// bounds it. Found is false when the remote has no such ref.
+func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool, err error) {
+	c, err := r.overNetwork(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance",
+		"--end-of-options", remote, "+"+ref+":"+into)
+	if err != nil {
+		return false, err
+	}
+	_, err = run(ctx, c)
+	var e *Error
+	if errors.As(err, &e) && strings.Contains(e.Stderr, "couldn't find remote ref") {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot fetch from %s: %w", remote, err)
+	}
+	return true, nil
+}
+
+// Push sends a commit to a ref of a remote, never with force. Rejected is true
+// when the remote has commits that are not here.
+func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
+	c, err := r.overNetwork(ctx, "push", "--quiet", "--no-follow-tags", "--no-recurse-submodules", "--porcelain", "--end-of-options", remote, commit+":"+ref)
+	if err != nil {
+		return false, err
+	}
+	out, err := run(ctx, c)
+	var e *Error
+	if errors.As(err, &e) && strings.Contains(string(out)+e.Stderr, "[rejected]") {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot push to %s: %w", remote, err)
+	}
+	return false, nil
+}

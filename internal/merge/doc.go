@@ -1,0 +1,31 @@
+// Package merge performs what package queue decides: it merges without a
+// checkout, runs the gates in an integration workspace, moves the target by
+// compare-and-swap, and moves the files of those who have it checked out.
+//
+// # Who may land
+//
+// A queue has one owner, a process, as a run has. Others add entries and
+// wishes as rows of the database, which the owner takes in; a process that
+// dies leaves a queue that the next one goes on with.
+//
+// # What a crash leaves
+//
+// A step of the queue is stored before its command is carried out, so the
+// command to land, with the commit before and after, is the journal of the
+// landing. Then the target is moved, then the files of work trees. Whoever
+// opens the queue next finds the command, sees how far it came, and finishes
+// it: a target that was not moved is moved if it is still where it was, one
+// that was moved is not moved again, and files follow one by one. A file that
+// is neither as it was nor as it is to be is the user's and is left alone.
+//
+// # The history that it makes
+//
+// Each task has a merge commit of its own. Those of a batch are a line beside
+// the target, joined to it by one more merge whose first parent is the target
+// before. So the first-parent line of the target is exactly what the target's
+// ref held, and each of its commits was verified, tree for tree.
+//
+// The package decides nothing about order, blame or conflicts, never checks
+// anything out in the user's work tree but the files of a landing, never pushes
+// with force, and never tries a failed gate again by itself.
+package merge

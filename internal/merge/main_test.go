@@ -1,0 +1,339 @@
+package merge
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// The test binary is also the supervisor of gates, and a pawl that lands and
+// can be killed.
+const (
+	superviseCommand = "__supervise"
+	landCommand      = "__land"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case superviseCommand:
+			none := func(string, supervisor.Job) (agent.Parser, error) { return nil, nil } //nolint:nilnil // gates have no parser
+			if err := supervisor.Serve(context.Background(), os.Args[2], none); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		case landCommand:
+			os.Exit(landAndDie(os.Args[2:]))
+		}
+	}
+	os.Exit(isolated(m))
+}
+
+// isolated gives git a home of its own.
+func isolated(m *testing.M) int {
+	home, err := os.MkdirTemp("", "pawl-merge-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(home)
+	config := filepath.Join(home, ".gitconfig")
+	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for k, v := range map[string]string{
+		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": config, "GORACE": "atexit_sleep_ms=0",
+	} {
+		if err := os.Setenv(k, v); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// rig is a repository with a queue.
+type rig struct {
+	t     testing.TB
+	dir   string // the user's checkout
+	state string
+	store *sqlite.Store
+	o     Options
+
+	mu    sync.Mutex
+	notes []queue.Note
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: folder(t), state: folder(t)}
+	r.git("init", "-q", "-b", "main")
+	r.write("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+	r.write("b.txt", "b\n")
+	r.git("add", ".")
+	r.git("commit", "-qm", "base")
+	r.open()
+	return r
+}
+
+func folder(t testing.TB) string {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// open opens database and repository, as a pawl does at its start.
+func (r *rig) open() {
+	store, err := sqlite.Open(r.t.Context(), filepath.Join(r.state, "pawl.db"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = store.Close() })
+	repo, err := git.OpenStore(r.t.Context(), r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.store = store
+	r.o = options(r.state, repo, store)
+	r.o.Notify = r.note
+}
+
+// options are those of a pawl that works in a state folder.
+func options(state string, repo *git.Repo, store *sqlite.Store) Options {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	self, err := process.Self()
+	if err != nil {
+		panic(err)
+	}
+	return Options{
+		Store: store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(),
+		Policy: queue.Policy{Batch: 8, Retries: 2, Timeout: time.Hour, Action: queue.Defer},
+		Exe:    exe, Args: []string{superviseCommand}, Lease: 2 * time.Second,
+		Owner: sqlite.Owner{PID: self.PID, Start: fmt.Sprint(self.Start), Boot: self.Boot, Host: self.Host},
+		Alive: func(o sqlite.Owner) bool {
+			id := process.Identity{PID: o.PID, Boot: o.Boot, Host: o.Host, Space: self.Space}
+			_, _ = fmt.Sscan(o.Start, &id.Start)
+			return process.Alive(id)
+		},
+	}
+}
+
+func (r *rig) note(n queue.Note) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes = append(r.notes, n)
+}
+
+// said is what the queue told of a kind.
+func (r *rig) said(kind queue.NoteKind) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []string
+	for _, n := range r.notes {
+		if n.Kind == kind {
+			list = append(list, strings.TrimSpace(n.ID+" "+n.Text))
+		}
+	}
+	return list
+}
+
+func sh(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimRight(string(out), "\n")
+}
+
+func (r *rig) git(args ...string) string { r.t.Helper(); return sh(r.t, r.dir, args...) }
+
+func (r *rig) write(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) read(name string) string {
+	r.t.Helper()
+	data, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// task makes a task in review on the board, and a commit on top of a base that
+// changes files, in a clone of its own. "-" as text deletes a file.
+func (r *rig) task(title, base string, files ...string) (id, commit string) {
+	r.t.Helper()
+	cases, err := r.store.AddCases(r.t.Context(), []board.Draft{{Case: board.Case{Type: board.Task, Title: title}}}, board.Person, time.Now())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	id = cases[0].ID
+	return id, r.commit(title, base, files...)
+}
+
+// commit makes a commit in the repository without touching its checkout.
+func (r *rig) commit(title, base string, files ...string) string {
+	r.t.Helper()
+	clone := folder(r.t)
+	sh(r.t, clone, "clone", "-q", "--shared", "--no-checkout", r.dir, ".")
+	sh(r.t, clone, "checkout", "-q", "--detach", base)
+	for i := 0; i+1 < len(files); i += 2 {
+		path := filepath.Join(clone, files[i])
+		if files[i+1] == "-" {
+			sh(r.t, clone, "rm", "-q", files[i])
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	sh(r.t, clone, "add", "-A")
+	sh(r.t, clone, "commit", "-q", "--allow-empty", "-m", title)
+	commit := sh(r.t, clone, "rev-parse", "HEAD")
+	r.git("fetch", "-q", clone, commit+":refs/heads/tmp/"+commit)
+	r.git("update-ref", "refs/keep/"+commit, commit)
+	r.git("update-ref", "-d", "refs/heads/tmp/"+commit)
+	return commit
+}
+
+func (r *rig) queue() *Queue {
+	r.t.Helper()
+	q, err := Open(r.t.Context(), r.o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return q
+}
+
+func (r *rig) add(q *Queue, id, commit, title string) {
+	r.t.Helper()
+	if err := q.Add(r.t.Context(), Entry{ID: id, Commit: commit, Title: title, Run: "r-" + id}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) drain(q *Queue) {
+	r.t.Helper()
+	if err := q.Drain(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) status(id string) board.Status {
+	r.t.Helper()
+	c, err := r.store.Case(r.t.Context(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c.Status
+}
+
+// left is the queue's entries, with their statuses.
+func (r *rig) left() []string {
+	r.t.Helper()
+	row, _, err := r.store.Queue(r.t.Context(), "refs/heads/main")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var list []string
+	for _, e := range row.State.Entries {
+		list = append(list, e.ID+" "+string(e.Status)+": "+e.Why)
+	}
+	return list
+}
+
+// audit holds the promises against the repository: every value that the target
+// held since a commit has a green record of its tree, and tasks are done if and
+// only if their landing is an ancestor.
+func (r *rig) audit(since string) {
+	r.t.Helper()
+	for _, commit := range strings.Fields(r.git("rev-list", "--first-parent", "main", "^"+since)) {
+		tree := r.git("rev-parse", commit+"^{tree}")
+		ok, err := r.store.GreenTree(r.t.Context(), tree)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if !ok {
+			r.t.Errorf("the target held %s, whose tree has no green record", commit)
+		}
+	}
+	landed, err := r.store.Landings(r.t.Context(), "refs/heads/main", "", 1000)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	done := map[string]int{}
+	for _, l := range landed {
+		done[l.Task]++
+		r.git("merge-base", "--is-ancestor", l.Commit, "main")
+		if s := r.status(l.Task); s != board.Done {
+			r.t.Errorf("%s landed and is %s", l.Task, s)
+		}
+	}
+	all, err := r.store.Cases(r.t.Context(), sqlite.CaseFilter{Status: []board.Status{board.Done}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, c := range all {
+		if done[c.ID] != 1 {
+			r.t.Errorf("%s is done and has %d landings", c.ID, done[c.ID])
+		}
+	}
+	if locks, _ := filepath.Glob(filepath.Join(r.dir, ".git", "*.lock")); len(locks) > 0 {
+		r.t.Errorf("locks are left: %v", locks)
+	}
+	if rest, _ := filepath.Glob(filepath.Join(r.dir, ".git", "pawl*")); len(rest) > 0 {
+		r.t.Errorf("files are left: %v", rest)
+	}
+}
+
+func equal(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+	}
+}
+
+func gates(commands ...string) []gate.Spec {
+	var list []gate.Spec
+	for _, c := range commands {
+		list = append(list, gate.Spec{Name: c, Command: c, Required: true, Timeout: time.Minute})
+	}
+	return list
+}

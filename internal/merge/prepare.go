@@ -1,0 +1,208 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/queue"
+)
+
+// prepare merges the entries of a batch, one onto the other, from where the
+// target is now.
+func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	facts, warnings, err := q.facts(ctx, s.Tip)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	out := &queue.Prepare{Facts: facts, Head: facts.Tip, Result: facts.Tree}
+	e := queue.Event{Kind: queue.Prepared, Prepared: out, Warnings: warnings}
+	if facts.Tip == "" || !facts.Past || facts.Diverged != "" {
+		if !facts.Past {
+			out.Lost, err = q.repair(ctx, facts.Tip)
+		}
+		return e, err
+	}
+	at := place{tip: facts.Tip, head: facts.Tip, tree: facts.Tree}
+	var landed []queue.Entry
+	for _, id := range c.IDs {
+		entry, ok := s.Find(id)
+		if !ok {
+			continue
+		}
+		m, next, err := q.mergeEntry(ctx, at, &entry, c.Batch)
+		if err != nil {
+			return e, err
+		}
+		if next != at {
+			landed = append(landed, entry)
+		}
+		at = next
+		out.Steps = append(out.Steps, m)
+	}
+	out.Head, out.Result = at.head, at.tree
+	if len(landed) > 1 {
+		out.Head, err = q.o.Repo.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), facts.Tip, at.head)
+	}
+	return e, err
+}
+
+// place is how far a batch has come.
+type place struct{ tip, head, tree string }
+
+// mergeEntry merges one entry onto what is there, and says what is there then.
+func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch int64) (queue.Merged, place, error) {
+	m := queue.Merged{ID: e.ID}
+	commit, err := q.o.Repo.Find(ctx, e.Commit)
+	if err != nil {
+		return m, at, err
+	}
+	if commit == "" {
+		m.Lost = "its commit " + e.Commit + " is not in the repository any more"
+		return m, at, nil
+	}
+	merged, err := q.mergeTrees(ctx, at.head, e)
+	var unrelated *git.Error
+	switch {
+	case errors.As(err, &unrelated) && strings.Contains(unrelated.Stderr, "unrelated histories"):
+		m.Lost = "it has no commit in common with the target"
+		return m, at, nil
+	case err != nil:
+		return m, at, err
+	case merged.conflict != nil:
+		return q.notMerged(ctx, at, e, m, merged.conflict)
+	}
+	m.Settled = merged.settled
+	tree, kept, err := q.keepProtected(ctx, at.tree, merged.tree, e.Allow)
+	if err != nil {
+		return m, at, err
+	}
+	m.Kept = kept
+	if tree == at.tree {
+		m.Empty, m.Commit = true, at.head
+		return m, at, nil
+	}
+	m.Commit, err = q.o.Repo.CommitTree(ctx, q.who, tree, message(e, batch), at.head, commit)
+	if err != nil {
+		return m, at, err
+	}
+	return m, place{tip: at.tip, head: m.Commit, tree: tree}, nil
+}
+
+// notMerged tells a conflict with the target from one with an entry before it.
+func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue.Merged, c *queue.Conflict) (queue.Merged, place, error) {
+	if at.head != at.tip {
+		alone, err := q.mergeTrees(ctx, at.tip, e)
+		if err != nil {
+			return m, at, err
+		}
+		if alone.conflict == nil {
+			m.Later = true
+			return m, at, nil
+		}
+		c = alone.conflict
+	}
+	m.Conflict = c
+	return m, at, nil
+}
+
+// keepProtected puts protected files of a merged tree back to what is there
+// before the merge, but for those that the entry may change.
+func (q *Queue) keepProtected(ctx context.Context, before, merged string, allow []string) (tree string, kept []string, err error) {
+	if before == merged {
+		return merged, nil, nil
+	}
+	changes, err := q.o.Repo.Changes(ctx, before, merged)
+	if err != nil {
+		return "", nil, err
+	}
+	rules := q.o.Protect
+	rules.Allow = slices.Concat(rules.Allow, allow)
+	list := make([]gate.Change, len(changes))
+	for i, c := range changes {
+		list[i] = gate.Change{Path: c.Path, Status: c.Status}
+	}
+	for _, v := range gate.Tampered(list, rules) {
+		kept = append(kept, v.Path)
+	}
+	if len(kept) == 0 {
+		return merged, nil, nil
+	}
+	var back []git.Entry
+	for _, c := range changes {
+		if slices.Contains(kept, c.Path) {
+			back = append(back, git.Entry{Path: c.Path, Mode: c.OldMode, Object: c.OldObject})
+		}
+	}
+	tree, err = q.rewrite(ctx, merged, back)
+	return tree, kept, err
+}
+
+// rewrite is a tree with some paths replaced; an entry without an object takes
+// its path away.
+func (q *Queue) rewrite(ctx context.Context, tree string, entries []git.Entry) (string, error) {
+	file, done, err := q.scratch("index")
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	x := q.shadow.Index(file, nil)
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return "", err
+	}
+	var gone []string
+	var put []git.Entry
+	for _, e := range entries {
+		if e.Object == "" {
+			gone = append(gone, e.Path)
+		} else {
+			put = append(put, e)
+		}
+	}
+	// What is to go comes first: a file may take the place of a folder.
+	if err := x.Remove(ctx, gone); err != nil {
+		return "", err
+	}
+	if err := x.Set(ctx, put); err != nil {
+		return "", err
+	}
+	return x.WriteTree(ctx)
+}
+
+// message is that of a landing.
+func message(e *queue.Entry, batch int64) string {
+	title := strings.Join(strings.Fields(e.Title), " ")
+	if title == "" {
+		title = "landed by pawl"
+	}
+	return fmt.Sprintf("%s: %s\n\n%s", e.ID, title, trailers([]queue.Entry{*e}, batch))
+}
+
+// batchMessage is that of the merge which brings a batch to the target.
+func batchMessage(list []queue.Entry, batch int64) string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].ID
+	}
+	subject := strings.Join(names, ", ")
+	if len(list) > 4 {
+		subject = fmt.Sprintf("%s, … %s", strings.Join(names[:3], ", "), names[len(names)-1])
+	}
+	return fmt.Sprintf("%s: %d tasks\n\n%s", subject, len(list), trailers(list, batch))
+}
+
+func trailers(list []queue.Entry, batch int64) string {
+	var b strings.Builder
+	for _, e := range list {
+		b.WriteString("Pawl-Task: " + e.ID + "\n")
+		if e.Run != "" {
+			b.WriteString("Pawl-Run: " + e.Run + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "Pawl-Batch: %d\n", batch)
+	return b.String()
+}

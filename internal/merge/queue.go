@@ -1,0 +1,186 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Options are what a queue works with.
+type Options struct {
+	Store *sqlite.Store
+	Repo  *git.Repo // see git.OpenStore; a bare one will do
+	// Dir is a folder for this repository's queues, outside of it.
+	Dir    string
+	Target string // the branch: main, or refs/heads/main
+	Policy queue.Policy
+
+	Gates   []gate.Spec
+	Protect gate.Protect // what stays as the target has it, but for an entry's Allow
+	Environ []string     // of gates
+	// Environment names what beside tree and gates a verdict depends on.
+	Environment string
+	// Exe and Args start the supervisor that gates run under, as for a run.
+	Exe   string
+	Args  []string
+	Lease time.Duration
+	// Box is what the operating system holds gates to in a folder; nil is nothing.
+	Box func(dir string) *sandbox.Policy
+	// Integration gives a folder with a commit checked out, for gates; nil is
+	// a clone below Dir that is used again.
+	Integration func(ctx context.Context, commit string) (Workspace, error)
+
+	// Resolve runs an agent at a problem, and returns the commit that it made.
+	// It may be called again for the same attempt after a crash. Nil: all
+	// problems are for people.
+	Resolve func(ctx context.Context, p Problem) (commit string, err error)
+	// Resolvers is how many of these run at once; 0 is 1.
+	Resolvers int
+
+	// Owner is this process; Alive says whether another one lives.
+	Owner sqlite.Owner
+	Alive func(sqlite.Owner) bool
+	// Notify is told what the queue has to say, in order; it must not block.
+	Notify func(queue.Note)
+	// Local: no remote is asked or pushed to.
+	Local bool
+
+	point func(name string) // called between the deeds of a landing, by tests
+}
+
+// Workspace is a folder for gates. Done gives it back.
+type Workspace struct {
+	Dir     string
+	Environ []string // variables of its own, such as a base port
+	Done    func(ctx context.Context)
+}
+
+// Problem is what an agent is to solve: make a commit that holds what both the
+// entry and the target mean, on top of the target.
+type Problem struct {
+	Entry   queue.Entry
+	Problem queue.Problem
+	// Tip is the target's commit now.
+	Tip string
+	// Landed are the changes on the target that it meets, the last first.
+	Landed []git.Landing
+}
+
+// Entry is a task's change to land. Commit is in the repository.
+type Entry = queue.Entry
+
+// Queue is one target's queue, in this process.
+type Queue struct {
+	o      Options
+	target string // full name
+	who    git.Person
+	shadow *git.Shadow
+	remote remote
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	touched map[string][]string // the paths that a commit changes against a base
+	reds    map[string]int      // by record key: the gate that was red at first
+}
+
+// Open prepares a queue. Nothing is landed before [Queue.Work] or [Queue.Drain].
+func Open(ctx context.Context, o Options) (*Queue, error) {
+	if o.Target == "" || o.Dir == "" || o.Repo == nil || o.Store == nil {
+		return nil, errors.New("cannot open the merge queue: it needs a repository, a folder, a database and a target")
+	}
+	if o.Alive == nil {
+		o.Alive = func(sqlite.Owner) bool { return true }
+	}
+	if o.point == nil {
+		o.point = func(string) {}
+	}
+	o.Resolvers = max(o.Resolvers, 1)
+	o.Policy.Resolve = o.Resolve != nil
+	q := &Queue{
+		o: o, target: Ref(o.Target), wake: make(chan struct{}, 1),
+		touched: map[string][]string{}, reds: map[string]int{},
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
+	}
+	var err error
+	if q.who, err = o.Repo.Identity(ctx); err != nil {
+		return nil, err
+	}
+	if q.shadow, err = git.OpenShadow(ctx, o.Repo, filepath.Join(o.Dir, "git")); err != nil {
+		return nil, err
+	}
+	if !o.Local {
+		if q.remote.name, q.remote.ref, err = o.Repo.UpstreamOf(ctx, q.target); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// Ref is the full name of a branch.
+func Ref(branch string) string {
+	if strings.HasPrefix(branch, "refs/") {
+		return branch
+	}
+	return "refs/heads/" + branch
+}
+
+// Target is the full name of the branch that the queue lands on.
+func (q *Queue) Target() string { return q.target }
+
+// Add queues a task's change: it is stored when Add returns, and the task is
+// in review. Any process may add; the one that works on the queue sees it. A
+// later change of a task takes the place of an earlier one. What the task
+// needs and has not landed is looked up on the board, if Needs is nil.
+func (q *Queue) Add(ctx context.Context, e Entry) error {
+	commit, err := q.o.Repo.Find(ctx, e.Commit)
+	if err != nil {
+		return err
+	}
+	if commit == "" {
+		return fmt.Errorf("cannot queue %s: there is no commit %q in the repository", e.ID, e.Commit)
+	}
+	e.Commit = commit
+	if e.Needs == nil {
+		if e.Needs, err = q.o.Store.UnmetNeeds(ctx, e.ID); err != nil {
+			return err
+		}
+	}
+	// The commit stays until it has landed, whatever else points to it.
+	if err := q.o.Repo.UpdateRef(ctx, taskRef(e.ID), commit, "", "pawl: queued"); err != nil {
+		return err
+	}
+	return q.ask(ctx, queue.Event{Kind: queue.Added, Entry: &e})
+}
+
+// taskRef is where the commit of a queued task is kept.
+func taskRef(id string) string { return "refs/pawl/tasks/" + id }
+
+// Ask asks something of the queue, for whoever works on it.
+func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {
+	return q.ask(ctx, queue.Event{Kind: queue.Asked, Ask: &a})
+}
+
+func (q *Queue) ask(ctx context.Context, e queue.Event) error {
+	_, err := q.o.Store.AskQueue(ctx, sqlite.QueueAsk{Target: q.target, Event: e, At: time.Now()})
+	if err != nil {
+		return err
+	}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package merge
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// maxIntents is how many landings an agent is told of.
+const maxIntents = 10
+
+// resolve keeps an agent's run going for each entry that needs one, as many at
+// once as allowed. How one ended is a row of the database, so that it is not
+// lost when pawl is killed before the queue has taken it in.
+func (w *worker) resolve(ctx context.Context) {
+	for i := range w.state.Entries {
+		e := w.state.Entries[i]
+		if e.Status != queue.Resolving || w.resolving[e.ID] != nil || len(w.resolving) >= w.q.o.Resolvers || w.q.o.Resolve == nil {
+			continue
+		}
+		own, cancel := context.WithCancel(ctx)
+		w.resolving[e.ID] = cancel
+		go func() {
+			defer func() { w.resolved <- e.ID }()
+			w.q.solve(own, e)
+		}()
+	}
+	for id, cancel := range w.resolving {
+		if e, ok := w.state.Find(id); !ok || e.Status != queue.Resolving {
+			cancel() // it was dropped or replaced
+		}
+	}
+}
+
+// solve runs the agent at one entry and stores what came of it.
+func (q *Queue) solve(ctx context.Context, e queue.Entry) {
+	commit, why := "", ""
+	p, err := q.problem(ctx, e)
+	if err == nil {
+		commit, err = q.o.Resolve(ctx, p)
+	}
+	if ctx.Err() != nil {
+		return // it is taken up by who works on the queue next
+	}
+	switch {
+	case err != nil:
+		why = err.Error()
+	case commit == "":
+		why = "the agent made no commit"
+	case commit == e.Commit:
+		commit, why = "", "the agent changed nothing"
+	}
+	r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Commit: commit, Why: why}
+	for try := 0; try < 10 && ctx.Err() == nil; try++ {
+		_, err := q.o.Store.AskQueue(ctx, sqlite.QueueAsk{Target: q.target, Event: queue.Event{Kind: queue.Resolved, Resolution: &r}, At: time.Now()})
+		if err == nil {
+			return
+		}
+		q.tell(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
+		rest(ctx, time.Second<<min(try, 5))
+	}
+}
+
+// problem is what the agent is told: the entry, what is wrong, and what others
+// meant with what it meets.
+func (q *Queue) problem(ctx context.Context, e queue.Entry) (Problem, error) {
+	p := Problem{Entry: e}
+	if e.Problem == nil {
+		return p, fmt.Errorf("cannot solve %s: nothing is said to be wrong", e.ID)
+	}
+	p.Problem = *e.Problem
+	var err error
+	if p.Tip, err = q.o.Repo.Find(ctx, q.target); err != nil {
+		return p, err
+	}
+	base, err := q.o.Repo.Base(ctx, p.Tip, e.Commit)
+	if err != nil {
+		return p, err
+	}
+	var paths []string
+	if c := p.Problem.Conflict; c != nil {
+		for _, f := range c.Files {
+			paths = append(paths, f.Path)
+		}
+	} else if paths, err = q.paths(ctx, base, e.Commit); err != nil {
+		return p, err
+	}
+	p.Landed, err = q.o.Repo.Landings(ctx, base, p.Tip, paths[:min(len(paths), 100)], maxIntents)
+	return p, err
+}

@@ -1,0 +1,176 @@
+package merge
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/queue"
+)
+
+// facts is where the target is, and how that is to where it was last.
+func (q *Queue) facts(ctx context.Context, last string) (queue.Facts, []string, error) {
+	var f queue.Facts
+	warnings, err := q.fetch(ctx, &f)
+	if err != nil {
+		return f, nil, err
+	}
+	if f.Tip, err = q.o.Repo.Find(ctx, q.target); err != nil || f.Tip == "" {
+		return f, warnings, err
+	}
+	if f.Tree, err = q.o.Repo.TreeOf(ctx, f.Tip); err != nil {
+		return f, nil, err
+	}
+	f.Past = true
+	if last != "" && last != f.Tip {
+		f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip)
+	}
+	return f, warnings, err
+}
+
+// remote is where the target is pushed to. An empty name is none.
+type remote struct {
+	name, ref string
+	at        time.Time // of the last try to fetch
+}
+
+const (
+	fetchLimit = 20 * time.Second
+	fetchAgain = 15 * time.Second // not more often
+	pushLimit  = 2 * time.Minute
+)
+
+// tracking is where the remote's state of the target is kept.
+func (q *Queue) tracking() string { return "refs/pawl/remote/" + short(q.target) }
+
+// fetch asks the remote for the target, and brings the target to it when the
+// remote is only ahead. A remote that does not answer is a warning: work goes
+// on with what is here.
+func (q *Queue) fetch(ctx context.Context, f *queue.Facts) ([]string, error) {
+	if q.remote.name == "" || time.Since(q.remote.at) < fetchAgain {
+		return nil, nil
+	}
+	q.remote.at = time.Now()
+	bounded, cancel := context.WithTimeout(ctx, fetchLimit)
+	found, err := q.o.Repo.Fetch(bounded, q.remote.name, q.remote.ref, q.tracking())
+	cancel()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return []string{fmt.Sprintf("%v; the queue goes on with what is here", err)}, nil
+	}
+	if !found {
+		return nil, nil
+	}
+	here, err := q.o.Repo.Find(ctx, q.target)
+	if err != nil || here == "" {
+		return nil, err
+	}
+	there, err := q.o.Repo.Find(ctx, q.tracking())
+	if err != nil || there == here {
+		return nil, err
+	}
+	behind, err := q.o.Repo.IsAncestor(ctx, here, there)
+	if err != nil {
+		return nil, err
+	}
+	if behind {
+		return q.forward(ctx, here, there)
+	}
+	ahead, err := q.o.Repo.IsAncestor(ctx, there, here)
+	if err == nil && !ahead {
+		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them together, or go on with what is here: pawl queue resume", short(q.target), here, q.remote.name, there)
+	}
+	return nil, err
+}
+
+// forward moves the target to what the remote has, as a pull would.
+func (q *Queue) forward(ctx context.Context, here, there string) ([]string, error) {
+	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = hold.Close() }()
+	trees, err := q.o.Repo.Checkouts(ctx, q.target)
+	if err != nil {
+		return nil, err
+	}
+	c := queue.Command{From: here, To: there, IDs: []string{"what " + q.remote.name + " has"}}
+	e, err := q.move(ctx, &queue.State{}, c, trees, hold)
+	if err != nil {
+		return nil, err
+	}
+	if e.Refusal != nil && !e.Refusal.Moved {
+		return nil, fmt.Errorf("cannot bring %s to what %s has: %s", short(q.target), q.remote.name, e.Refusal.Why)
+	}
+	return e.Warnings, nil
+}
+
+// push sends the target to its remote.
+func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) {
+	p := queue.Push{}
+	if q.remote.name != "" {
+		bounded, cancel := context.WithTimeout(ctx, pushLimit)
+		defer cancel()
+		rejected, err := q.o.Repo.Push(bounded, q.remote.name, c.To, q.remote.ref)
+		switch {
+		case ctx.Err() != nil:
+			return queue.Event{}, ctx.Err()
+		case rejected:
+			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced: look at both, then: pawl queue resume", q.remote.name, short(q.remote.ref))
+			q.remote.at = time.Time{}
+		case err != nil:
+			p.Failed = err.Error()
+		}
+	}
+	return queue.Event{Kind: queue.Pushed, Push: &p}, nil
+}
+
+// maxRepair is how many landings are looked at, the last ones.
+const maxRepair = 10_000
+
+// repair holds what landed against the target: a task whose landing is an
+// ancestor is done, whatever a crash left; those whose landing is none any more
+// are returned, and stay as they are.
+func (q *Queue) repair(ctx context.Context, tip string) ([]string, error) {
+	if tip == "" {
+		return nil, nil
+	}
+	landed, err := q.o.Store.Landings(ctx, q.target, "", maxRepair)
+	if err != nil || len(landed) == 0 {
+		return nil, err
+	}
+	commits := make([]string, len(landed))
+	for i := range landed {
+		commits[i] = landed[i].Commit
+	}
+	gone, err := q.o.Repo.Unreachable(ctx, commits, tip)
+	if err != nil {
+		return nil, err
+	}
+	var there []queue.Landing
+	state := map[string]bool{} // of a task: is its change on the target
+	for _, l := range landed {
+		if !gone[l.Commit] && !state[l.Task] {
+			there = append(there, l)
+		}
+		state[l.Task] = state[l.Task] || !gone[l.Commit]
+	}
+	if _, err := q.o.Store.LandCases(ctx, there, time.Now()); err != nil {
+		return nil, err
+	}
+	var lost []string
+	for task, on := range state {
+		if !on {
+			lost = append(lost, task)
+		}
+	}
+	slices.SortFunc(lost, strings.Compare)
+	return lost[:min(len(lost), 100)], nil
+}

@@ -1,0 +1,182 @@
+package merge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+const (
+	gateTimeout = 5 * time.Minute // of a gate that says nothing of its own
+	keepRuns    = 20              // folders with outputs of gates that are kept
+)
+
+// verify is the gate record of a tree: the stored one, or a new one.
+func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error) {
+	key := q.recordKey(c.Tree)
+	if !c.Again {
+		r, ok, err := q.o.Store.GateRecord(ctx, key)
+		if err != nil {
+			return queue.Event{}, err
+		}
+		if ok && (r.Verdict.Green || !c.Fresh) {
+			v := r.Verdict
+			v.Cached, v.Retried = true, false
+			return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
+		}
+	}
+	v, gates, err := q.judge(ctx, c, key)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	if v.Green || c.Again { // a red one counts when it has had its second try
+		data, err := json.Marshal(gates)
+		if err != nil {
+			return queue.Event{}, err
+		}
+		if err := q.o.Store.PutGateRecord(ctx, sqlite.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()}); err != nil {
+			return queue.Event{}, err
+		}
+	}
+	return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
+}
+
+// recordKey is what a verdict belongs to: tree, definition of the gates, and
+// environment.
+func (q *Queue) recordKey(tree string) string {
+	h := sha256.New()
+	for _, g := range q.o.Gates {
+		fmt.Fprintf(h, "%q %q %s %t %t %q\n", g.Name, g.Command, g.Timeout, g.Required, g.AllowEmpty, g.Kind)
+	}
+	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, q.o.Environment)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// judge runs the gates on a commit. A second try begins at the gate that was red.
+func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
+	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
+	if len(q.o.Gates) == 0 {
+		v.Green, v.Empty = true, true
+		return v, nil, nil
+	}
+	first := 0
+	q.mu.Lock()
+	if c.Again {
+		first = q.reds[key]
+	}
+	delete(q.reds, key)
+	q.mu.Unlock()
+	rep, err := q.runGates(ctx, c.Commit, c.Tree, q.o.Gates[first:])
+	switch {
+	case err != nil:
+		return v, nil, err
+	case rep.Stopped:
+		return v, nil, fmt.Errorf("cannot verify %s: the gates were cut off", c.Commit)
+	}
+	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
+	if !v.Green {
+		q.mu.Lock()
+		q.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }))
+		q.mu.Unlock()
+	}
+	return v, rep.Gates, nil
+}
+
+// runGates runs gates on a commit that is checked out for them alone.
+func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.Spec) (gate.Report, error) {
+	ws, err := q.integration(ctx, commit)
+	if err != nil {
+		return gate.Report{}, err
+	}
+	defer ws.Done(context.WithoutCancel(ctx))
+	if err := holds(ctx, ws.Dir, tree); err != nil {
+		return gate.Report{}, err
+	}
+	dir := filepath.Join(q.o.Dir, "gates", time.Now().UTC().Format("20060102T150405.000000000"))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
+	}
+	defer prune(filepath.Dir(dir), keepRuns)
+	client, err := supervisor.Start(ctx, supervisor.Options{RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark()})
+	if err != nil {
+		return gate.Report{}, err
+	}
+	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
+		return q.runGate(ctx, client, ws, dir, n, s)
+	}, time.Now)
+	if cerr := client.Close(); err == nil {
+		err = cerr
+	}
+	return rep, err
+}
+
+func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec) (gate.Exec, error) {
+	if s.Timeout <= 0 {
+		s.Timeout = gateTimeout
+	}
+	job := supervisor.Job{
+		ID: fmt.Sprintf("gate/%d", n+1), Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Args: []string{"sh", "-c", s.Command},
+		Dir: ws.Dir, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout},
+	}
+	if q.o.Box != nil {
+		job.Box = q.o.Box(ws.Dir)
+	}
+	res, err := client.Run(ctx, job, nil)
+	if err != nil {
+		return gate.Exec{}, err
+	}
+	lost := res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease
+	return gate.Exec{
+		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
+		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error, Elapsed: res.Elapsed, Output: output(res.Stdout),
+	}, nil
+}
+
+// output is what is known of a gate's output: its beginning and its end.
+func output(s supervisor.Stream) string {
+	if s.Tail == "" {
+		return s.Head
+	}
+	return s.Head + "\n…\n" + s.Tail
+}
+
+// mark is the run that the queue's processes carry.
+func (q *Queue) mark() string {
+	sum := sha256.Sum256([]byte(q.o.Dir + "\n" + q.target))
+	return "queue-" + hex.EncodeToString(sum[:8])
+}
+
+// sweep ends what a pawl that was killed left: gates and their supervisor. Only
+// the owner of the queue may.
+func (q *Queue) sweep(ctx context.Context) error {
+	ended, err := process.Sweep(ctx, supervisor.Mark(q.mark()), 2*time.Second)
+	if err == nil && ended.Left > 0 {
+		err = fmt.Errorf("cannot end %d processes of gates that an earlier pawl left", ended.Left)
+	}
+	return err
+}
+
+// prune removes all but the last folders, by name.
+func prune(dir string, keep int) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list[:max(0, len(list)-keep)] {
+		_ = os.RemoveAll(filepath.Join(dir, e.Name())) // outputs only; the next one tries again
+	}
+}
