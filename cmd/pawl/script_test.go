@@ -35,6 +35,9 @@ import (
 //	until REGEXP COMMAND  run COMMAND again and again until its stdout matches
 //	outside VAR           set VAR to a folder that is in no temporary one
 //	collect VAR FILE      serve on loopback at $VAR; what is posted goes to FILE
+//	workspace take|collect|keep|land VAR ID [WHY]
+//	                      what a loop does with the workspace of a task; VAR is
+//	                      set to its folder, or to the commit
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -69,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"collect":      collect,
 			"nothing-runs": nothingRuns,
 			"outside":      outside,
+			"workspace":    workspace,
 		},
 	})
 }

@@ -28,7 +28,7 @@ func (a *app) caseCommand() *cobra.Command {
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(
-		a.caseAddCommand(), a.caseListCommand(), a.caseShowCommand(), a.caseEditCommand(), a.caseRemoveCommand(),
+		a.caseAddCommand(), a.caseListCommand(), a.caseShowCommand(), a.caseEditCommand(), a.caseRemoveCommand(), a.caseCleanCommand(), a.caseRollbackCommand(),
 		a.caseMoveCommand(board.Block, "Hold a case back; below a blocked operation nothing is started"),
 		a.caseMoveCommand(board.Unblock, "Open a blocked case again"),
 		a.caseMoveCommand(board.Defer, "Put a case off"),

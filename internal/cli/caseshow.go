@@ -31,6 +31,7 @@ func (a *app) caseShowCommand() *cobra.Command {
 type shownCase struct {
 	caseDocument
 	Dependents []string      `json:"dependents"`
+	Workspace  *shownSpace   `json:"workspace,omitempty"`
 	History    []board.Entry `json:"history"`
 }
 
@@ -51,8 +52,12 @@ func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) erro
 	if err != nil {
 		return err
 	}
+	space, err := caseSpace(ctx, store, id)
+	if err != nil {
+		return err
+	}
 	if a.json {
-		d := shownCase{caseJSON(&c), append([]string{}, dependents...), history}
+		d := shownCase{caseJSON(&c), append([]string{}, dependents...), space, history}
 		text, err := json.MarshalIndent(d, "", "  ")
 		if err != nil {
 			return err
@@ -69,6 +74,8 @@ func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) erro
 		needs[i] = fmt.Sprintf("%s (%s)", need, n.Status)
 	}
 	a.printCase(&c, needs, dependents)
+	a.printSpace(space)
+	a.printTexts(&c)
 	a.printHistory(history)
 	return nil
 }
@@ -104,6 +111,9 @@ func (a *app) printCase(c *board.Case, needs, dependents []string) {
 		row("retries", fmt.Sprint(c.Retries))
 	}
 	row("added", minute(c.CreatedAt))
+}
+
+func (a *app) printTexts(c *board.Case) {
 	if c.Description != "" {
 		a.result("\n%s\n", indent(cleanText(c.Description)))
 	}

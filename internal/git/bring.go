@@ -338,3 +338,27 @@ func (c *Clone) Trim() error {
 	}
 	return nil
 }
+
+// Attach checks out a branch at a commit in the clone, and gives it the index of
+// the last checkout. The files stay as they are.
+func (c *Clone) Attach(branch, commit string) error {
+	name := "refs/heads/" + branch
+	err := c.within(func(root *os.Root) error {
+		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+			return err
+		}
+		for _, f := range [][2]string{{name, commit}, {"HEAD", "ref: " + name}} {
+			if err := root.WriteFile(f[0]+".lock", []byte(f[1]+"\n"), 0o666); err != nil { //nolint:gosec // as above
+				return err
+			}
+			if err := root.Rename(f[0]+".lock", f[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.giveIndex()
+}

@@ -34,7 +34,6 @@ type CloneRefs struct {
 	Branch string // the branch that is checked out, without refs/heads/
 	Commit string // where it is
 	Beside string // full name of a branch that is there as well, at the same commit; "" is none
-	Remote []Ref  // refs that are there under their names
 }
 
 // OpenClone makes or refreshes pawl's own git directory of a clone; the clone
@@ -176,21 +175,28 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 	if err != nil {
 		return err
 	}
+	tags, objects, err := c.Of.Tags(ctx, refs.Commit)
+	if err != nil {
+		return err
+	}
+	if err := c.lay(config, packedRefs(refs, tags), refs.Branch); err != nil {
+		return fmt.Errorf("cannot make the clone's repository: %w", err)
+	}
+	if err := c.copyTags(ctx, objects); err != nil {
+		return err
+	}
+	return c.giveIndex()
+}
+
+// lay writes the files of a new .git.
+func (c *Clone) lay(config, packed, branch string) error {
 	dir := filepath.Join(c.Top, ".git")
 	if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
-		return fmt.Errorf("cannot make the clone's repository: %w", err)
+		return err
 	}
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o777); err != nil { //nolint:gosec // as above
-			return fmt.Errorf("cannot make the clone's repository: %w", err)
-		}
-	}
-	for _, f := range []struct{ name, text string }{
-		{"config", config}, {"packed-refs", c.packedRefs(refs)}, {"objects/info/alternates", c.Of.Objects + "\n"},
-		{"HEAD", "ref: refs/heads/" + refs.Branch + "\n"}, // last: without it this is no repository
-	} {
-		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil { //nolint:gosec // as above
-			return fmt.Errorf("cannot make the clone's repository: %w", err)
+			return err
 		}
 	}
 	for _, name := range []string{"info/exclude", "shallow"} {
@@ -202,10 +208,18 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 			err = os.WriteFile(filepath.Join(dir, name), data, 0o666) //nolint:gosec // as above
 		}
 		if err != nil {
-			return fmt.Errorf("cannot make the clone's repository: %w", err)
+			return err
 		}
 	}
-	return c.giveIndex()
+	for _, f := range []struct{ name, text string }{
+		{"config", config}, {"packed-refs", packed}, {"objects/info/alternates", c.Of.Objects + "\n"},
+		{"HEAD", "ref: refs/heads/" + branch + "\n"}, // last: without it this is no repository
+	} {
+		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil { //nolint:gosec // as above
+			return err
+		}
+	}
+	return nil
 }
 
 // Relink makes the clone borrow from its lender again, and reports whether it
@@ -298,9 +312,8 @@ func (c *Clone) agentConfig(ctx context.Context) (string, error) {
 }
 
 // packedRefs is the file with all refs of a new .git.
-func (c *Clone) packedRefs(refs CloneRefs) string {
-	all := slices.Clone(refs.Remote)
-	all = append(all, Ref{Name: "refs/heads/" + refs.Branch, Commit: refs.Commit})
+func packedRefs(refs CloneRefs, tags []Ref) string {
+	all := append(slices.Clone(tags), Ref{Name: "refs/heads/" + refs.Branch, Commit: refs.Commit})
 	if refs.Beside != "" && refs.Beside != "refs/heads/"+refs.Branch && plainRef(refs.Beside) {
 		all = append(all, Ref{Name: refs.Beside, Commit: refs.Commit})
 	}

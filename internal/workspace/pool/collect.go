@@ -128,11 +128,12 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 	if err != nil {
 		return "", broken(ctx, err)
 	}
-	paths := slices.Clone(scan.Changed)
-	for _, name := range scan.Untracked {
-		if !strings.HasSuffix(name, "/") { // a repository in the clone, which git cannot hold
-			paths = append(paths, name)
-		}
+	paths, filtered, _, err := sift(ctx, c, scan)
+	if err != nil {
+		return "", broken(ctx, err)
+	}
+	if len(filtered) > 0 {
+		return "", refuseFiltered(filtered)
 	}
 	if large := p.tooLarge(c, paths); len(large) > 0 {
 		return "", refuse("%s over %d MB; remove or ignore it, or raise snapshot.max_file", some(large, "is a file", "are files"), p.o.MaxFile>>20)
@@ -168,6 +169,35 @@ func (p *Pool) tooLarge(c *git.Clone, paths []string) []string {
 	return large
 }
 
+// sift tells the paths of a scan apart: those to enter; changed ones whose
+// content a program filters; and repositories in the clone, which git cannot hold.
+// Files of LFS that a setup filled in, and that nobody changed since, are none of
+// these: what is staged, their pointers, stays.
+func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, nested []string, err error) {
+	all := slices.Clone(scan.Changed)
+	for _, name := range scan.Untracked {
+		if strings.HasSuffix(name, "/") {
+			nested = append(nested, name)
+		} else {
+			all = append(all, name)
+		}
+	}
+	if filtered, err = c.Filtered(ctx, all); err != nil || len(filtered) == 0 {
+		return all, nil, nested, err
+	}
+	is := make(map[string]bool, len(filtered))
+	for _, name := range filtered {
+		is[name] = true
+	}
+	paths = slices.DeleteFunc(all, func(name string) bool { return is[name] })
+	filtered, err = c.Refilled(ctx, filtered)
+	return paths, filtered, nested, err
+}
+
+func refuseFiltered(paths []string) error {
+	return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it outside of a task", some(paths, "is filtered", "are filtered"))
+}
+
 // acceptable refuses changes that the user's repository cannot hold whole.
 func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) error {
 	changes, err := c.Changes(ctx, base, tree)
@@ -191,7 +221,7 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 		return broken(ctx, err)
 	}
 	if len(filtered) > 0 {
-		return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it outside of a task", some(filtered, "is filtered", "are filtered"))
+		return refuseFiltered(filtered)
 	}
 	return nil
 }

@@ -59,8 +59,8 @@ func TestCollectOfAHostileClone(t *testing.T) {
 			r.link(filepath.Join(r.top, ".git"), filepath.Join(w.Dir, ".git"))
 		}, "no folder"},
 		{"the objects are the user's", func(r *rig, w Workspace) {
-			r.remove(filepath.Join(w.Dir, ".git/objects"))
-			r.link(filepath.Join(r.top, ".git/objects"), filepath.Join(w.Dir, ".git/objects"))
+			r.remove(filepath.Join(w.Dir, ".git", "objects"))
+			r.link(filepath.Join(r.top, ".git", "objects"), filepath.Join(w.Dir, ".git", "objects"))
 		}, "clone's repository"},
 		{"HEAD leads out", func(r *rig, w Workspace) {
 			r.put(w.Dir, ".git/HEAD", "ref: refs/heads/../../../../the repository/.git/refs/heads/main\n")
@@ -73,9 +73,9 @@ func TestCollectOfAHostileClone(t *testing.T) {
 		}, ""},
 		{"the branch is a link", func(r *rig, w Workspace) {
 			r.git(w.Dir, "commit", "-q", "--allow-empty", "-m", "mine")
-			name := filepath.Join(w.Dir, ".git/refs/heads/pawl/task-001")
+			name := filepath.Join(w.Dir, ".git", "refs", "heads", "pawl", "task-001")
 			r.remove(name)
-			r.link(filepath.Join(r.top, ".git/refs/heads/main"), name)
+			r.link(filepath.Join(r.top, ".git", "refs", "heads", "main"), name)
 		}, "HEAD cannot be read"},
 		{"a path that is none", func(r *rig, w Workspace) { r.evilTree(w, ".git") }, "hasDotgit"},
 		{"a path that leads out", func(r *rig, w Workspace) { r.evilTree(w, "..") }, "hasDotdot"},

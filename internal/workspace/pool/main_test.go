@@ -153,9 +153,3 @@ func (r *rig) release(p *Pool, w Workspace, h How) {
 		r.t.Fatal(err)
 	}
 }
-
-// exists reports whether there is something at a path.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}

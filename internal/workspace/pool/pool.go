@@ -78,6 +78,8 @@ type Pool struct {
 	repo *git.Repo
 	me   sqlite.Owner
 	step func(name string) // tests end the process here
+
+	moved string
 }
 
 // Workspace is a private clone, ready to be worked in.
@@ -85,6 +87,7 @@ type Workspace struct {
 	ID     string
 	Dir    string // where work is done: where pawl.yaml is, in the clone
 	Top    string // top level of the clone
+	State  string // pawl's folder for the runs in it: private indexes, ignore rules
 	Branch string // without refs/heads/
 	Base   string // commit that the work begins at
 	Ports  int    // first of the 20 ports that are this workspace's
@@ -134,6 +137,12 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
 	}
 	p := &Pool{o: o, repo: repo, me: me, step: func(string) {}}
+	if err := p.find(); err != nil {
+		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
+	}
+	if err := p.follow(ctx); err != nil {
+		return nil, err
+	}
 	if err := p.mend(ctx); err != nil {
 		return nil, err
 	}
@@ -228,7 +237,7 @@ func (p *Pool) workspace(r sqlite.Workspace) Workspace {
 	if rel, err := filepath.Rel(p.repo.Top, p.o.Root); err == nil && filepath.IsLocal(rel) {
 		dir = filepath.Join(r.Dir, rel)
 	}
-	w := Workspace{ID: r.ID, Dir: dir, Top: r.Dir, Branch: r.Branch, Base: r.Base, Ports: r.Ports}
+	w := Workspace{ID: r.ID, Dir: dir, Top: r.Dir, State: filepath.Join(r.Own, "state"), Branch: r.Branch, Base: r.Base, Ports: r.Ports}
 	if r.Setup != p.setupHash() {
 		w.Setup = p.o.Setup
 	}

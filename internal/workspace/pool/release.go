@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/git"
@@ -288,14 +287,14 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone) (tree string, left []
 	if err != nil {
 		return "", nil, err
 	}
-	paths := slices.Clone(scan.Changed)
-	for _, name := range scan.Untracked {
-		if strings.HasSuffix(name, "/") || len(p.tooLarge(c, []string{name})) > 0 {
-			left = append(left, name)
-			continue
-		}
-		paths = append(paths, name)
+	paths, filtered, left, err := sift(ctx, c, scan)
+	if err != nil {
+		return "", nil, err
 	}
+	paths = append(paths, filtered...) // as they are on disk: nothing lands of a recovery
+	large := p.tooLarge(c, paths)
+	left = append(left, large...)
+	paths = slices.DeleteFunc(paths, func(name string) bool { return slices.Contains(large, name) })
 	if err := c.Enter(ctx, paths, scan.Gone); err != nil {
 		return "", nil, err
 	}

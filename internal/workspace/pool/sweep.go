@@ -21,6 +21,8 @@ type Entry struct {
 	Kind      string    `json:"kind"`  // task, integration or warm
 	State     string    `json:"state"` // making, held, kept, warm or removing
 	Dir       string    `json:"dir"`
+	Root      string    `json:"-"` // where work is done, in Dir
+	RunState  string    `json:"-"` // pawl's folder for the runs in it
 	Branch    string    `json:"branch,omitempty"`
 	Base      string    `json:"base,omitempty"`
 	Commit    string    `json:"commit,omitempty"` // what was collected last
@@ -40,7 +42,7 @@ func (p *Pool) List(ctx context.Context) ([]Entry, error) {
 	}
 	all := make([]Entry, 0, len(rows))
 	for _, r := range rows {
-		all = append(all, entry(r))
+		all = append(all, p.entry(r))
 	}
 	return all, nil
 }
@@ -51,12 +53,12 @@ func (p *Pool) Find(ctx context.Context, id string) (e Entry, ok bool, err error
 	if err != nil || !ok {
 		return Entry{}, false, err
 	}
-	return entry(r), true, nil
+	return p.entry(r), true, nil
 }
 
-func entry(r sqlite.Workspace) Entry {
+func (p *Pool) entry(r sqlite.Workspace) Entry {
 	e := Entry{
-		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
+		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir, RunState: filepath.Join(r.Own, "state"), Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
 	}
 	if alive(r.Owner) {
@@ -98,7 +100,7 @@ func (p *Pool) Clean(ctx context.Context, ids []string, landed func(id string) b
 }
 
 func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry bool) Verdict {
-	v := Verdict{Entry: entry(r)}
+	v := Verdict{Entry: p.entry(r)}
 	q.live, q.proof = alive(r.Owner), p.proveOrGone(r)
 	v.Remove, v.Reason = judge(r, q)
 	if !v.Remove {

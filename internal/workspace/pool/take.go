@@ -185,6 +185,9 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 	if err := p.pin(ctx, row.ID, "base", row.Base); err != nil {
 		return Workspace{}, err
 	}
+	if err := p.pinTips(ctx, row.ID); err != nil {
+		return Workspace{}, err
+	}
 	p.step("pinned")
 	if err := p.fill(ctx, c, row, was); err != nil {
 		return Workspace{}, err
@@ -275,6 +278,20 @@ func (p *Pool) pin(ctx context.Context, id, name, commit string) error {
 		return fmt.Errorf("cannot keep what the workspace borrows: %w", err)
 	}
 	return nil
+}
+
+// pinTips makes the user's repository keep what its refs are at now: what an
+// agent writes into its clone is not stored there when the user's has it already.
+func (p *Pool) pinTips(ctx context.Context, id string) error {
+	tips, err := p.repo.Tips(ctx)
+	if err != nil || len(tips) == 0 {
+		return err
+	}
+	bound, err := p.repo.Bind(tips)
+	if err != nil {
+		return err
+	}
+	return p.pin(ctx, id, "tips", bound)
 }
 
 // unpin drops all pins of a workspace.

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+func (a *app) caseCleanCommand() *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "clean [ID...]", Short: "Remove workspaces that are of no use any more; what is in them is kept on a ref",
+		Long: "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
+			"a task. With ids: the workspaces of these tasks, whatever became of them. Commits and files that are not\n" +
+			"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.",
+		Example: "  pawl case clean --dry-run\n  pawl case clean task-007",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids := make([]string, len(args))
+			for i, arg := range args {
+				id, err := caseID(arg)
+				if err != nil {
+					return err
+				}
+				ids[i] = id
+			}
+			return a.withPool(cmd.Context(), func(store *sqlite.Store, p *pool.Pool) error {
+				return a.cleanCases(cmd.Context(), store, p, ids, dry)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed, and what would stay and why")
+	return cmd
+}
+
+func (a *app) cleanCases(ctx context.Context, store *sqlite.Store, p *pool.Pool, ids []string, dry bool) error {
+	all, err := p.Clean(ctx, ids, landedCase(ctx, store), dry)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(all, func(v pool.Verdict) bool { return v.ID == id }) {
+			a.say("%s has no workspace.", id)
+		}
+	}
+	stuck := 0
+	var freed, stay int64
+	for _, v := range all {
+		if v.Remove {
+			freed += v.Bytes
+		} else {
+			stay += v.Bytes
+			if len(ids) > 0 {
+				stuck++
+			}
+		}
+		if err := a.sayVerdict(v, dry); err != nil {
+			return err
+		}
+	}
+	if len(ids) == 0 && len(all) == 0 {
+		a.say("There are no workspaces.")
+	} else if len(all) > 0 {
+		a.say("%s %s; %s stay.", map[bool]string{true: "Would free", false: "Freed"}[dry], megabytes(freed), megabytes(stay))
+	}
+	if stuck > 0 {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s not removed", countedStay(stuck))}
+	}
+	return nil
+}
+
+func countedStay(n int) string {
+	if n == 1 {
+		return "1 workspace was"
+	}
+	return fmt.Sprintf("%d workspaces were", n)
+}
+
+// sayVerdict prints what is done with one workspace, and why.
+func (a *app) sayVerdict(v pool.Verdict, dry bool) error {
+	if a.json {
+		return a.jsonLine(v)
+	}
+	what := "stays"
+	switch {
+	case v.Remove && dry:
+		what = "would go"
+	case v.Remove:
+		what = "removed"
+	}
+	a.result("%-16s  %-8s  %8s  %s\n", v.ID, what, megabytes(v.Bytes), clean(v.Reason, 400))
+	if v.Ref != "" {
+		a.result("  its work is kept: %s\n", v.Ref)
+	}
+	if len(v.Lost) > 0 {
+		verb := "went with it"
+		if dry {
+			verb = "would go with it"
+		}
+		shown := make([]string, 0, 8)
+		for _, name := range v.Lost {
+			shown = append(shown, clean(name, 100))
+		}
+		a.result("  %s, being ignored by git or too large: %s\n", verb, someOf(shown))
+	}
+	return nil
+}
+
+// megabytes is a size for a person.
+func megabytes(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
+	case n > 0:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", max(float64(n)/1e6, 0.1)), ".0") + " MB"
+	}
+	return "0 MB"
+}

@@ -1,0 +1,151 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// ErrNone says that the task has no workspace.
+var ErrNone = errors.New("there is no workspace")
+
+// Point is a state of a workspace: what is checked out, and the files. The zero
+// Point is the base.
+type Point struct {
+	Head string // commit
+	Tree string // of the files
+}
+
+// Rollback puts the workspace of a task, in which nobody works, back to a point,
+// and returns the recovery ref that has what was there before. Ignored files stay
+// as they are. It is [ErrTaken] while a process works in it, [ErrNone] without one.
+func (p *Pool) Rollback(ctx context.Context, id string, to Point) (ref string, err error) {
+	ref, err = p.rollback(ctx, id, to)
+	if err != nil {
+		return ref, fmt.Errorf("cannot roll back the workspace of %s: %w", id, err)
+	}
+	return ref, nil
+}
+
+func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error) {
+	found, ok, err := p.o.Store.Workspace(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if !ok || found.State != kept {
+		if ok && alive(found.Owner) {
+			return "", fmt.Errorf("%w by process %d", ErrTaken, found.Owner.PID)
+		}
+		return "", ErrNone
+	}
+	if err := p.prove(found); err != nil {
+		return "", err
+	}
+	row, err := p.seize(ctx, found)
+	if err != nil {
+		return "", err
+	}
+	ref, err := p.goTo(ctx, row, to)
+	why := row.Why
+	if err == nil {
+		why = "it was rolled back"
+	}
+	return ref, errors.Join(err, p.keep(context.WithoutCancel(ctx), id, why))
+}
+
+// goTo saves what is there and restores a point. Run again, it finishes what
+// was interrupted.
+func (p *Pool) goTo(ctx context.Context, row sqlite.Workspace, to Point) (string, error) {
+	s, err := p.saveAlways(ctx, row)
+	if err != nil {
+		return "", fmt.Errorf("what is in it cannot be saved, so nothing was changed: %w", err)
+	}
+	p.step("saved before")
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return s.Ref, err
+	}
+	defer release()
+	to.Head = cmp.Or(to.Head, row.Base)
+	to.Tree = cmp.Or(to.Tree, to.Head)
+	head, broken := c.Head()
+	if _, err := c.Relink(); err != nil || broken != nil {
+		return s.Ref, p.anew(ctx, c, row, to)
+	}
+	start := cmp.Or(head.Commit, row.Base)
+	if err := c.Stage(ctx, start); err != nil {
+		return s.Ref, p.anew(ctx, c, row, to)
+	}
+	if _, _, err := p.enterAll(ctx, c); err != nil {
+		return s.Ref, p.anew(ctx, c, row, to)
+	}
+	if err := c.Checkout(ctx, to.Tree); err != nil {
+		return s.Ref, err
+	}
+	return s.Ref, c.Attach(row.Branch, to.Head)
+}
+
+// anew restores a point in a clone whose repository is broken: it gets a new one.
+func (p *Pool) anew(ctx context.Context, c *git.Clone, row sqlite.Workspace, to Point) error {
+	if err := c.Distrust(); err != nil {
+		return err
+	}
+	if err := c.Stage(ctx, row.Base); err != nil {
+		return err
+	}
+	if _, _, err := p.enterAll(ctx, c); err != nil {
+		return err
+	}
+	if err := c.Checkout(ctx, to.Tree); err != nil {
+		return err
+	}
+	if err := removeTree(filepath.Join(row.Dir, ".git")); err != nil {
+		return err
+	}
+	row.Base = to.Head
+	return p.furnish(ctx, c, row)
+}
+
+// saveAlways is [Pool.save], with a ref also when all is on another one.
+func (p *Pool) saveAlways(ctx context.Context, row sqlite.Workspace) (saved, error) {
+	s, err := p.save(ctx, row)
+	if err != nil || s.Ref != "" {
+		return s, err
+	}
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return s, err
+	}
+	defer release()
+	head, err := c.Head()
+	if err != nil {
+		return s, err
+	}
+	tree, err := c.TreeOf(ctx, head.Commit)
+	if err != nil {
+		return s, err
+	}
+	s.Ref, err = p.recover(ctx, c, row, tree, []string{head.Commit})
+	return s, err
+}
+
+// Recovered is the point that a recovery of the task keeps: the newest, or what
+// is empty when there is none.
+func (p *Pool) Recovered(ctx context.Context, id string) (Point, Recovery, error) {
+	all, err := p.Recoveries(ctx, id)
+	if err != nil || len(all) == 0 {
+		return Point{}, Recovery{}, err
+	}
+	last := all[len(all)-1]
+	refs, err := p.repo.Refs(ctx, last.Ref)
+	if err != nil || len(refs) != 1 || len(refs[0].Parents) == 0 {
+		return Point{}, last, errors.Join(err, os.ErrNotExist)
+	}
+	return Point{Head: refs[0].Parents[0], Tree: refs[0].Tree}, last, nil
+}
