@@ -1,0 +1,140 @@
+package schedule
+
+import (
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Outcome is what a task's run came to, or why there was none.
+type Outcome struct {
+	Status loop.Status `json:"status,omitempty"` // "" when no run came to be
+	Why    string      `json:"why,omitempty"`
+	// Question is true when the run rests with one.
+	Question bool `json:"question,omitempty"`
+	// Empty is true when the work changes nothing on the target.
+	Empty bool `json:"empty,omitempty"`
+	// Secrets is where the change looks as if it held a secret; "" nowhere.
+	Secrets string `json:"secrets,omitempty"`
+	// Hold asks for a person's review whatever the settings say, and why.
+	Hold string `json:"hold,omitempty"`
+	// NotStarted is true when the run could not be begun or taken up.
+	NotStarted bool `json:"not_started,omitempty"`
+	// Machine: any task would have met that now, so it is not the task's.
+	Machine bool `json:"machine,omitempty"`
+	// Taken is true when another process drives the run now.
+	Taken bool `json:"taken,omitempty"`
+}
+
+// Manner is how the autopilot stands to the task when its run ends.
+type Manner struct {
+	Mode   Mode
+	Review bool // green work waits for a person's review
+	Ending bool // the autopilot itself asked the run to stop
+	Tries  int  // to start it, with this one
+	Starts int  // tries that are allowed
+}
+
+// Settlement is what becomes of a task. Its slot is free after it.
+type Settlement struct {
+	// Action moves the case; "" leaves it.
+	Action board.Action `json:"action,omitempty"`
+	Why    string       `json:"why,omitempty"`
+	// Queue: the work goes to the merge queue. Review: a person decides first.
+	Queue  bool `json:"queue,omitempty"`
+	Review bool `json:"review,omitempty"`
+	// Keep: the workspace stays as it is. Recover: its tree is kept under a
+	// recovery ref too.
+	Keep    bool `json:"keep,omitempty"`
+	Recover bool `json:"recover,omitempty"`
+	// Alert is what a person is told; "" nothing.
+	Alert string `json:"alert,omitempty"`
+	// Failed counts for the errors in a row, Worked ends them.
+	Failed bool `json:"failed,omitempty"`
+	Worked bool `json:"worked,omitempty"`
+	// Bench keeps the task out of the slots until a person says otherwise.
+	Bench bool `json:"bench,omitempty"`
+}
+
+// Judge is the table of what becomes of a task: document 5's tables of
+// completion, exits and signals, as far as they are about tasks.
+func Judge(o Outcome, m Manner) Settlement {
+	switch {
+	case o.Taken:
+		return Settlement{Why: o.Why, Keep: true, Bench: true, Alert: o.Why}
+	case o.NotStarted:
+		return notStarted(o, m)
+	}
+	switch o.Status {
+	case loop.Completed:
+		return completed(o, m)
+	case loop.Blocked:
+		return blocked(o.Why, m)
+	case loop.Pending:
+		return blocked(o.Why, m)
+	case loop.Paused:
+		if m.Ending {
+			return stopped(o, m)
+		}
+		return blocked(o.Why, m)
+	case loop.TimedOut:
+		return Settlement{Action: board.Expire, Why: o.Why, Keep: true, Alert: "it ran out of time or iterations: " + o.Why}
+	case loop.Interrupted, loop.Stopped:
+		return stopped(o, m)
+	case loop.Running, loop.Waiting: // its pawl died
+		return Settlement{Action: board.Crash, Why: "its loop is gone", Keep: true}
+	}
+	return Settlement{Action: board.Fail, Why: o.Why, Keep: true, Failed: true, Alert: "it failed: " + o.Why}
+}
+
+func completed(o Outcome, m Manner) Settlement {
+	s := Settlement{Action: board.Verify, Why: o.Why, Keep: true, Worked: true}
+	switch {
+	case o.Secrets != "":
+		return Settlement{
+			Action: board.Block, Why: "the change may hold a secret: " + o.Secrets, Keep: true, Worked: true,
+			Alert: "it is verified, but the change may hold a secret: " + o.Secrets,
+		}
+	case o.Hold != "":
+		s.Review, s.Alert = true, "it waits for your review: "+o.Hold
+	case m.Review:
+		s.Review = true
+	case o.Empty:
+		return Settlement{Action: board.Land, Why: o.Why + "; it changes nothing", Worked: true}
+	default:
+		s.Queue = true
+	}
+	return s
+}
+
+// blocked frees the slot: work that waits for a person waits on the board.
+func blocked(why string, m Manner) Settlement {
+	alert := why
+	if m.Mode == SemiAuto {
+		alert += "; say how it goes on"
+	}
+	return Settlement{Action: board.Block, Why: why, Keep: true, Alert: alert}
+}
+
+// stopped gives the task back. One that a person stopped by itself is not
+// started again at once.
+func stopped(o Outcome, m Manner) Settlement {
+	why := o.Why
+	if m.Ending {
+		why = "the autopilot was stopped"
+	}
+	return Settlement{Action: board.Stop, Why: why, Keep: true, Recover: true, Bench: !m.Ending}
+}
+
+func notStarted(o Outcome, m Manner) Settlement {
+	why := "it could not be started: " + o.Why
+	if m.Ending {
+		return Settlement{Action: board.Stop, Why: "the autopilot was stopped", Keep: true}
+	}
+	if o.Machine {
+		return Settlement{Action: board.Stop, Why: why, Keep: true}
+	}
+	if m.Tries < m.Starts {
+		return Settlement{Action: board.Stop, Why: why, Keep: true, Failed: true}
+	}
+	return Settlement{Action: board.Fail, Why: why, Keep: true, Failed: true, Alert: why}
+}

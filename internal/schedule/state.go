@@ -1,0 +1,190 @@
+package schedule
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Mode says who chooses tasks.
+type Mode string
+
+// The modes.
+const (
+	Auto     Mode = "auto"      // the best ready task goes into a free slot
+	SemiAuto Mode = "semi-auto" // only what a person assigns is started
+)
+
+// Phase is what the autopilot is doing as a whole.
+type Phase string
+
+// The phases.
+const (
+	Running  Phase = "running"
+	Paused   Phase = "paused"   // nothing new; runs rest at the end of their iteration
+	Stopping Phase = "stopping" // runs are being ended
+	Finished Phase = "ended"
+)
+
+// Settings are what the autopilot is started with.
+type Settings struct {
+	MaxParallel    int  `json:"max_parallel"`         // slots; below 1 nothing starts
+	WIPLimit       int  `json:"wip_limit"`            // tasks that wait for a person's review; 0 is no limit
+	ErrorThreshold int  `json:"error_threshold"`      // failed tasks in a row; 0 is off
+	Mode           Mode `json:"mode"`                 // at the start
+	Keep           bool `json:"keep,omitempty"`       // stay when nothing is left to do
+	PauseOnError   bool `json:"pause_on_error"`       // any failed task pauses
+	Count          int  `json:"count,omitempty"`      // sprint: completed tasks after which nothing starts; 0 is no such target
+	Batch          bool `json:"batch,omitempty"`      // green work waits for the review after the sprint
+	Review         bool `json:"review,omitempty"`     // green work waits for a person's review
+	MaxStarts      int  `json:"max_starts,omitempty"` // tries to start a task before it has failed; 0 is [DefaultStarts]
+	Until          Time `json:"until,omitzero"`       // sprint: from then on nothing starts; zero is no such target
+}
+
+// Time is a moment that may be none.
+type Time = time.Time
+
+// DefaultStarts is how often a task is tried to be started.
+const DefaultStarts = 3
+
+// SlotPhase is what happens in a slot.
+type SlotPhase string
+
+// The phases of a slot.
+const (
+	Working SlotPhase = "working" // from the command to start on
+	Pausing SlotPhase = "pausing" // asked to rest at the end of its iteration
+	Resting SlotPhase = "resting" // at rest, to go on when the autopilot does
+	Ending  SlotPhase = "ending"  // asked to stop
+)
+
+// Slot is one that is taken. Free ones are not kept.
+type Slot struct {
+	Case  string    `json:"case"`
+	Phase SlotPhase `json:"phase"`
+	Since time.Time `json:"since"`
+	Why   string    `json:"why,omitempty"` // it was chosen
+	// End is what its run came to, until that is settled.
+	End *Outcome `json:"end,omitempty"`
+}
+
+// Bench keeps a task out that could not be started, or that a person took out.
+type Bench struct {
+	Case  string    `json:"case"`
+	Tries int       `json:"tries"`          // that failed
+	Until time.Time `json:"until,omitzero"` // zero: until a person says otherwise
+	Seen  bool      `json:"seen,omitempty"` // Until is over, and the board was looked at since
+	Why   string    `json:"why"`
+}
+
+// Counts is what the board and the queue hold, as far as it matters here.
+type Counts struct {
+	Ready   int `json:"ready"`   // tasks, those of the filters only
+	Review  int `json:"review"`  // wait for a person's review
+	Waiting int `json:"waiting"` // wait for a person at all: blocked, to be reviewed
+	Queued  int `json:"queued"`  // verified, and on their way to the target
+	// QueueHeld says why the queue does not go on without a person; "" it does.
+	QueueHeld string `json:"queue_held,omitempty"`
+}
+
+// Tally counts what the tasks of this session came to.
+type Tally struct {
+	Started   int `json:"started"`
+	Completed int `json:"completed"` // verified
+	Landed    int `json:"landed"`
+	Failed    int `json:"failed"`
+	TimedOut  int `json:"timed_out"`
+	Blocked   int `json:"blocked"` // questions included
+	Stopped   int `json:"stopped"`
+}
+
+// State is all that a decision is made from. It goes through JSON; fields can
+// be added, but names must not change.
+type State struct {
+	Settings Settings `json:"settings"`
+	Mode     Mode     `json:"mode"`
+	Phase    Phase    `json:"phase"`
+	// Why is the reason of the phase, in words.
+	Why string `json:"why,omitempty"`
+
+	// Slots are the taken ones, the oldest first.
+	// Invariant: len(Slots) <= max(0, Settings.MaxParallel).
+	Slots    []Slot   `json:"slots,omitempty"`
+	Bench    []Bench  `json:"bench,omitempty"`
+	Assigned []string `json:"assigned,omitempty"` // by a person, in order
+	Adopt    []string `json:"adopt,omitempty"`    // run already; their slots are to be taken first
+
+	// Errors counts tasks that failed in a row.
+	Errors int    `json:"errors"`
+	Tally  Tally  `json:"tally"`
+	Counts Counts `json:"counts"`
+	// Stale is true when Counts may not hold any more.
+	Stale bool `json:"stale,omitempty"`
+	// Dry says why the last look at the board brought nothing; "" when the
+	// board is to be looked at.
+	Dry string `json:"dry,omitempty"`
+	// Hold is why nothing is started or stored for now, and until when.
+	Hold  string    `json:"hold,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	Holds int       `json:"holds,omitempty"` // in a row
+
+	Cause  loop.Cause `json:"cause,omitempty"` // of the stop
+	Killed bool       `json:"killed,omitempty"`
+	Alerts []string   `json:"alerts,omitempty"` // to be told
+	At     time.Time  `json:"at"`
+}
+
+// clone is a copy whose lists may be changed.
+func (s State) clone() State {
+	s.Slots, s.Bench = slices.Clone(s.Slots), slices.Clone(s.Bench)
+	s.Assigned, s.Adopt, s.Alerts = slices.Clone(s.Assigned), slices.Clone(s.Adopt), slices.Clone(s.Alerts)
+	return s
+}
+
+// slot is the one of a task; nil when it has none.
+func (s *State) slot(id string) *Slot {
+	for i := range s.Slots {
+		if s.Slots[i].Case == id {
+			return &s.Slots[i]
+		}
+	}
+	return nil
+}
+
+func (s *State) free(id string) {
+	s.Slots = slices.DeleteFunc(s.Slots, func(l Slot) bool { return l.Case == id })
+	s.look()
+}
+
+// look has the board looked at again.
+func (s *State) look() { s.Dry, s.Stale = "", true }
+
+// benched is the entry of a task; nil when it is not kept out.
+func (s *State) benched(id string) *Bench {
+	for i := range s.Bench {
+		if s.Bench[i].Case == id {
+			return &s.Bench[i]
+		}
+	}
+	return nil
+}
+
+func (s *State) unbench(id string) {
+	s.Bench = slices.DeleteFunc(s.Bench, func(b Bench) bool { return b.Case == id })
+}
+
+// Excluded are the tasks that a look at the board is to pass over: those in
+// slots and those that are kept out for now.
+func (s *State) Excluded() []string {
+	var ids []string
+	for _, l := range s.Slots {
+		ids = append(ids, l.Case)
+	}
+	for _, b := range s.Bench {
+		if b.Until.IsZero() || b.Until.After(s.At) {
+			ids = append(ids, b.Case)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,341 @@
+package schedule_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit only changes that you understand and want")
+
+// TestTranscripts plays the files in testdata. Each line is something that
+// happens; below the line of dashes stands what is done about it, until the
+// autopilot rests. The notation:
+//
+//	begin [slots=N] [threshold=N] [wip=N] [mode=M] [count=N] [for=D] [keep] [review] [batch] [pause-on-error] [running=a,b]
+//	ready a b · gone a · end TASK STATUS [why] [empty] [hold] [secret] · cannot-start TASK [task|machine]
+//	pause · resume · stop [CAUSE] · kill · mode M · assign TASK · approve TASK · land TASK · hold-queue WHY
+//	unwritable · writable: whether the database takes what is settled
+//	after D: time passes
+//
+// Tasks are ready in the order in which they were named.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(data))
+			if got == string(data) {
+				return
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Errorf("%s is not what is decided; run with -rewrite and look at the difference. Decided:\n%s", file, got)
+		})
+	}
+}
+
+func play(t *testing.T, text string) string {
+	var out strings.Builder
+	w := &world{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC), fails: map[string]schedule.Fault{}}
+	skip := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			skip = false
+			out.WriteString(line + "\n")
+		case line == "----":
+			skip = true
+		case !skip:
+			out.WriteString(line + "\n----\n" + w.line(line))
+		}
+	}
+	return out.String()
+}
+
+// world is a board and a queue that answer commands.
+type world struct {
+	t                       *testing.T
+	s                       schedule.State
+	at                      time.Time
+	ready                   []string
+	waiting, review, queued int
+	held                    string
+	fails                   map[string]schedule.Fault // tasks whose start fails
+	unwritable              bool
+	out                     strings.Builder
+}
+
+func (w *world) line(line string) string {
+	w.out.Reset()
+	words := strings.Fields(line)
+	e, told := w.read(words)
+	if told {
+		w.feed(e)
+	}
+	if w.out.Len() == 0 {
+		return "nothing\n"
+	}
+	return w.out.String()
+}
+
+// feed takes an event and all that follows from it.
+func (w *world) feed(e schedule.Event) {
+	for range 1000 {
+		e.At = w.at
+		kept, _ := json.Marshal(w.s)
+		after, c := schedule.Step(w.s, e)
+		if now, _ := json.Marshal(w.s); !bytes.Equal(now, kept) {
+			w.t.Fatalf("%s changed the state before it", e.Kind)
+		}
+		if len(after.Slots) > max(0, after.Settings.MaxParallel) {
+			w.t.Fatalf("%d slots are taken of %d", len(after.Slots), after.Settings.MaxParallel)
+		}
+		w.s = after
+		var over bool
+		if e, over = w.perform(c); over {
+			return
+		}
+	}
+	w.t.Fatal("it never rests")
+}
+
+func (w *world) read(words []string) (e schedule.Event, told bool) {
+	first := ""
+	if len(words) > 1 {
+		first = words[1]
+	}
+	ask := func(a schedule.Ask) (schedule.Event, bool) {
+		return schedule.Event{Kind: schedule.Asked, Ask: a, Case: first, Mode: schedule.Mode(first)}, true
+	}
+	changed := schedule.Event{Kind: schedule.Changed}
+	switch words[0] {
+	case "begin":
+		e = schedule.Event{Kind: schedule.Began, Settings: w.settings(words[1:])}
+		for _, word := range words[1:] {
+			if list, ok := strings.CutPrefix(word, "running="); ok {
+				e.Cases = strings.Split(list, ",")
+			}
+		}
+		return e, true
+	case "ready":
+		w.ready = append(w.ready, words[1:]...)
+		return changed, w.s.Phase != ""
+	case "gone":
+		w.ready = slices.DeleteFunc(w.ready, func(id string) bool { return id == first })
+		return changed, true
+	case "end":
+		return schedule.Event{Kind: schedule.Ended, Case: first, Outcome: outcome(words[2:])}, true
+	case "cannot-start":
+		w.fails[first] = schedule.OfTask
+		if len(words) > 2 {
+			w.fails[first] = schedule.Fault(words[2])
+		}
+		return e, false
+	case "can-start":
+		delete(w.fails, first)
+		return e, false
+	case "unwritable", "writable":
+		w.unwritable = words[0] == "unwritable"
+		return e, false
+	case "pause":
+		return ask(schedule.AskPause)
+	case "resume":
+		return ask(schedule.AskResume)
+	case "mode":
+		return ask(schedule.AskMode)
+	case "assign":
+		return ask(schedule.AskStart)
+	case "stop", "kill":
+		cause := loop.CauseInterrupt
+		if first != "" {
+			cause = loop.Cause(first)
+		}
+		return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: cause, Kill: words[0] == "kill"}, true
+	case "approve":
+		w.review--
+		w.waiting--
+		w.queued++
+		return changed, true
+	case "land":
+		w.queued--
+		return schedule.Event{Kind: schedule.Landed, Case: first}, true
+	case "hold-queue":
+		w.held = strings.Join(words[1:], " ")
+		return changed, true
+	case "after":
+		d, err := time.ParseDuration(first)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.at = w.at.Add(d)
+		return schedule.Event{Kind: schedule.Woken}, true
+	}
+	w.t.Fatalf("unknown event %q", words[0])
+	return e, false
+}
+
+func (w *world) settings(words []string) schedule.Settings {
+	s := schedule.Settings{MaxParallel: 2, ErrorThreshold: 3}
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		n, _ := strconv.Atoi(value)
+		switch name {
+		case "slots":
+			s.MaxParallel = n
+		case "threshold":
+			s.ErrorThreshold = n
+		case "wip":
+			s.WIPLimit = n
+		case "mode":
+			s.Mode = schedule.Mode(value)
+		case "count":
+			s.Count = n
+		case "for":
+			d, _ := time.ParseDuration(value)
+			s.Until = w.at.Add(d)
+		case "keep":
+			s.Keep = true
+		case "review":
+			s.Review = true
+		case "batch":
+			s.Batch = true
+		case "pause-on-error":
+			s.PauseOnError = true
+		case "running":
+		default:
+			w.t.Fatalf("unknown setting %q", name)
+		}
+	}
+	return s
+}
+
+func outcome(words []string) schedule.Outcome {
+	o := schedule.Outcome{Status: loop.Status(words[0])}
+	var why []string
+	for _, word := range words[1:] {
+		switch word {
+		case "empty":
+			o.Empty = true
+		case "question":
+			o.Question = true
+		case "hold":
+			o.Hold = "the level is paranoid"
+		case "secret":
+			o.Secrets = "a.go:3"
+		default:
+			why = append(why, word)
+		}
+	}
+	o.Why = strings.Join(why, " ")
+	if o.Why == "" {
+		o.Why = "it is " + words[0]
+	}
+	return o
+}
+
+func (w *world) counts() schedule.Counts {
+	return schedule.Counts{Ready: len(w.ready), Review: w.review, Waiting: w.waiting, Queued: w.queued, QueueHeld: w.held}
+}
+
+// perform shows a command and gives the event that answers it; over is true
+// when it rests.
+func (w *world) perform(c schedule.Command) (e schedule.Event, over bool) {
+	show := func(format string, args ...any) { fmt.Fprintf(&w.out, format+"\n", args...) }
+	switch c.Kind {
+	case schedule.Pick:
+		return w.pick(c), false
+	case schedule.Count:
+		return schedule.Event{Kind: schedule.Counted, Counts: w.counts()}, false
+	case schedule.Start:
+		show("start %s: %s", c.Case, c.Why)
+		w.ready = slices.DeleteFunc(w.ready, func(id string) bool { return id == c.Case })
+		if fault, fails := w.fails[c.Case]; fails {
+			if fault != schedule.OfTask {
+				w.ready = append(w.ready, c.Case)
+			}
+			return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Fault: fault, Why: "no room"}, false
+		}
+		return schedule.Event{Kind: schedule.Started, Case: c.Case}, false
+	case schedule.Settle:
+		return w.settle(c), false
+	case schedule.Pause, schedule.Resume:
+		show("%s %s: %s", c.Kind, c.Case, c.Why)
+	case schedule.Stop:
+		show("stop %s%s: %s", c.Case, map[bool]string{true: " at once"}[c.Kill], c.Why)
+	case schedule.Alert:
+		show("alert: %s", c.Why)
+	case schedule.Rest:
+		until := ""
+		if !c.Until.IsZero() {
+			until = " for " + c.Until.Sub(w.at).String()
+		}
+		show("rest%s: %s", until, c.Why)
+		return e, true
+	case schedule.Finish:
+		show("finish %d: %s", c.Exit, c.Why)
+		return e, true
+	}
+	return schedule.Event{Kind: schedule.Did}, false
+}
+
+func (w *world) pick(c schedule.Command) schedule.Event {
+	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Counts: w.counts()}
+	for _, id := range w.ready {
+		if c.Case == id || c.Case == "" && !slices.Contains(c.Exclude, id) {
+			e.Case = id
+			return e
+		}
+	}
+	if c.Case != "" {
+		e.Why = "it is not ready"
+	}
+	return e
+}
+
+func (w *world) settle(c schedule.Command) schedule.Event {
+	e := schedule.Event{Kind: schedule.Settled, Case: c.Case}
+	v := c.Settlement
+	if w.unwritable {
+		e.Fault, e.Why = schedule.OfMachine, "the database cannot be written"
+		fmt.Fprintf(&w.out, "settle %s: not stored\n", c.Case)
+		return e
+	}
+	to := map[bool]string{true: " queue"}[v.Queue] + map[bool]string{true: " review"}[v.Review] +
+		map[bool]string{true: " keep"}[v.Keep] + map[bool]string{true: " recover"}[v.Recover]
+	fmt.Fprintf(&w.out, "settle %s: %s%s (%s)\n", c.Case, v.Action, to, v.Why)
+	switch {
+	case v.Queue:
+		w.queued++
+	case v.Review:
+		w.review++
+		w.waiting++
+	case v.Action == "block":
+		w.waiting++
+	case v.Action == "stop":
+		w.ready = append(w.ready, c.Case)
+	}
+	return e
+}
