@@ -50,7 +50,25 @@ const (
 	// Of a workflow; beside the run's own story, so without a number.
 	StepStarted = "step.started" // Step
 	StepEnded   = "step.ended"   // Step
+
+	// What the autopilot does; Run is [Autopilot].
+	TaskStarted = "task.started" // Task
+	TaskSettled = "task.settled" // Task
+	TaskLanded  = "task.landed"  // Task
+	Alerted     = "alert"        // Notice
 )
+
+// Autopilot is the Run of events that are of no run.
+const Autopilot = "autopilot"
+
+// Task is what the autopilot did with a task.
+type Task struct {
+	Case   string `json:"case"`
+	Title  string `json:"title"`
+	Run    string `json:"run,omitempty"`
+	Action string `json:"action,omitempty"` // what happened to the case
+	Why    string `json:"why,omitempty"`
+}
 
 // Created is what a run started with.
 type Created struct {

@@ -113,7 +113,10 @@ type CaseFilter struct {
 	Type   board.Type
 	Tag    string
 	Parent string
-	Limit  int // 0 is no limit
+	// Within is cases with these ids, and all below them; Tags is one of these,
+	// NotTags none of these.
+	Within, Tags, NotTags []string
+	Limit                 int // 0 is no limit
 }
 
 // Cases lists cases without their descriptions and criteria, as they were
@@ -173,18 +176,51 @@ func (f CaseFilter) where() (string, []any) {
 	if f.Parent != "" {
 		add(`c.parent = ?`, f.Parent)
 	}
+	f.narrow(add)
 	if len(conds) == 0 {
 		return "", nil
 	}
 	return ` WHERE ` + strings.Join(conds, ` AND `), args
 }
 
+// narrow adds the conditions of a sprint.
+func (f CaseFilter) narrow(add func(cond string, values ...any)) {
+	anyOf := func(cond, glue string, values []string) {
+		args := make([]any, len(values))
+		for i, v := range values {
+			args[i] = "\n" + strings.ToLower(v) + "\n"
+		}
+		add(`(`+cond+strings.Repeat(glue+cond, len(values)-1)+`)`, args...)
+	}
+	if len(f.Within) > 0 {
+		args := make([]any, len(f.Within))
+		for i, v := range f.Within {
+			args[i] = v
+		}
+		add(`c.id IN (WITH RECURSIVE below (id) AS (
+			SELECT id FROM cases WHERE id IN (?`+strings.Repeat(`, ?`, len(args)-1)+`)
+			UNION SELECT k.id FROM below b JOIN cases k ON k.parent = b.id AND k.parent <> '') SELECT id FROM below)`, args...)
+	}
+	if len(f.Tags) > 0 {
+		anyOf(`instr(lower(c.tags), ?) > 0`, ` OR `, f.Tags)
+	}
+	if len(f.NotTags) > 0 {
+		anyOf(`instr(lower(c.tags), ?) = 0`, ` AND `, f.NotTags)
+	}
+}
+
 // NextCase chooses the task to start next; ids in exclude are passed over. It
 // is an index look-up, however large the board is. ok is false when no task
 // is ready.
 func (s *Store) NextCase(ctx context.Context, exclude []string) (next board.Choice, ok bool, err error) {
+	return s.NextCaseOf(ctx, CaseFilter{}, exclude)
+}
+
+// NextCaseOf is [Store.NextCase] among the cases of a filter.
+func (s *Store) NextCaseOf(ctx context.Context, f CaseFilter, exclude []string) (next board.Choice, ok bool, err error) {
 	// Two more than are passed over: the best, and the one it is compared with.
-	list, err := s.Cases(ctx, CaseFilter{Ready: true, Limit: len(exclude) + 2})
+	f.Ready, f.Limit = true, len(exclude)+2
+	list, err := s.Cases(ctx, f)
 	if err != nil {
 		return next, false, err
 	}

@@ -68,6 +68,18 @@ func (s *Store) Events(ctx context.Context, run string, after int64, limit int) 
 	return events, s.explain(ctx, "read the events of run "+run, err)
 }
 
+// LastEvents returns the last events of a run, the latest first, at most limit
+// and at most 1,000.
+func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
+	var events []journal.Event
+	err := s.reads.each(ctx, func(row scanner) error {
+		e, err := scanEvent(row)
+		events = append(events, e)
+		return err
+	}, `SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`, run, min(max(limit, 0), maxEvents))
+	return events, s.explain(ctx, "read the last events of "+run, err)
+}
+
 // LastEvent returns the last numbered event of a run; ok is false when there
 // is none.
 func (s *Store) LastEvent(ctx context.Context, run string) (e journal.Event, ok bool, err error) {

@@ -1,0 +1,238 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Autopilot is the one of a repository: what it is, and while a process drives
+// it, whose.
+type Autopilot struct {
+	Session     string // its id, and that of its events in the journal
+	Phase       string
+	Mode        string
+	Why         string
+	MaxParallel int
+	Exit        int    // pawl's exit status, once it has ended
+	Sprint      string // "" is none
+	Owner       Owner  // the zero Owner: it has ended
+	StartedAt   time.Time
+	UpdatedAt   time.Time
+	EndedAt     time.Time // zero until it has ended
+	// State is what it decides from.
+	State json.RawMessage
+}
+
+// TakeAutopilot makes a the autopilot of the repository. While the process of
+// another lives it refuses with a [RunningError]; alive is asked inside the
+// transaction, must be quick and must not call the store. What was asked of
+// the one before is dropped.
+func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (before Autopilot, err error) {
+	if a.Owner.PID == 0 {
+		return before, fmt.Errorf("cannot start the autopilot: it needs an owner")
+	}
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		old, ok, err := readAutopilot(ctx, w)
+		if err != nil {
+			return err
+		}
+		if ok && old.Owner.PID != 0 && alive(old.Owner) {
+			return &RunningError{Run: old.Session, Name: "the autopilot", Owner: old.Owner}
+		}
+		before = old
+		if _, err := w.exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
+			return err
+		}
+		_, err = w.exec(ctx, `INSERT OR REPLACE INTO autopilot (one, session, phase, mode, why, max_parallel, exit, sprint,
+				owner_pid, owner_start, owner_boot, owner_host, started_at, updated_at, ended_at, state)
+			VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+			a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint, a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
+			ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State))
+		return err
+	})
+	return before, s.explain(ctx, "start the autopilot", err)
+}
+
+// SaveAutopilot stores what the autopilot is now. It returns [ErrNotOwner]
+// when another process has it. With EndedAt set nobody owns it after.
+func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		after := a.Owner
+		if !a.EndedAt.IsZero() {
+			after = Owner{}
+		}
+		rows, err := w.exec(ctx, `UPDATE autopilot SET phase = $1, mode = $2, why = $3, max_parallel = $4, exit = $5, sprint = $6,
+				owner_pid = $7, owner_start = $8, owner_boot = $9, owner_host = $10, updated_at = $11, ended_at = $12, state = $13
+			WHERE one = 1 AND session = $14 AND owner_pid = $15 AND owner_start = $16 AND owner_boot = $17 AND owner_host = $18`,
+			a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint, after.PID, after.Start, after.Boot, after.Host,
+			ms(a.UpdatedAt), ms(a.EndedAt), string(a.State), a.Session, a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host)
+		if err == nil && rows == 0 {
+			err = ErrNotOwner
+		}
+		return err
+	})
+	return s.explain(ctx, "store what the autopilot does", err)
+}
+
+// Autopilot is the last one of the repository; ok is false when there never
+// was one.
+func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error) {
+	a, ok, err = readAutopilot(ctx, &s.reads)
+	return a, ok, s.explain(ctx, "read what the autopilot does", err)
+}
+
+func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {
+	err = from.each(ctx, func(row scanner) error {
+		var started, updated, ended int64
+		var state []byte
+		ok = true
+		err := row.Scan(&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint, &a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
+			&started, &updated, &ended, &state)
+		a.StartedAt, a.UpdatedAt, a.EndedAt, a.State = at(started), at(updated), at(ended), raw(state)
+		return err
+	}, `SELECT session, phase, mode, why, max_parallel, exit, sprint, owner_pid, owner_start, owner_boot, owner_host,
+			started_at, updated_at, ended_at, state FROM autopilot`)
+	return a, ok, err
+}
+
+// Slot is what happens in one slot of the autopilot.
+type Slot struct {
+	Case       string
+	Run        string // "" until there is one
+	Since      time.Time
+	Activity   string // what its agent or its gates did last
+	ActivityAt time.Time
+}
+
+// SaveSlot stores what happens in a slot.
+func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		_, err := w.exec(ctx, `INSERT OR REPLACE INTO slots (id, run, since, activity, activity_at) VALUES ($1, $2, $3, $4, $5)`,
+			l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
+		return err
+	})
+	return s.explain(ctx, "store what is done for "+l.Case, err)
+}
+
+// DropSlot forgets the slot of a task; "" is all.
+func (s *Store) DropSlot(ctx context.Context, id string) error {
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		_, err := w.exec(ctx, `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
+		return err
+	})
+	return s.explain(ctx, "give the slot of "+id+" back", err)
+}
+
+// Slots are those that are taken, the oldest first.
+func (s *Store) Slots(ctx context.Context) ([]Slot, error) {
+	var list []Slot
+	err := s.reads.each(ctx, func(row scanner) error {
+		var l Slot
+		var since, activity int64
+		err := row.Scan(&l.Case, &l.Run, &since, &l.Activity, &activity)
+		l.Since, l.ActivityAt = at(since), at(activity)
+		list = append(list, l)
+		return err
+	}, `SELECT id, run, since, activity, activity_at FROM slots ORDER BY since, id`)
+	return list, s.explain(ctx, "read the slots", err)
+}
+
+// What other processes ask of the autopilot.
+const (
+	AutopilotPause  = "pause"
+	AutopilotResume = "resume"
+	AutopilotStop   = "stop"
+	AutopilotMode   = "mode"  // Text: the mode
+	AutopilotStart  = "start" // Text: the task
+)
+
+// AutopilotControl is one wish.
+type AutopilotControl struct {
+	ID   int64
+	Kind string
+	Text string
+	At   time.Time
+}
+
+// AskAutopilot stores a wish for the autopilot that runs.
+func (s *Store) AskAutopilot(ctx context.Context, c AutopilotControl) (id int64, err error) {
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		_, err := w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`, []any{c.Kind, c.Text, ms(c.At)}, &id)
+		return err
+	})
+	return id, s.explain(ctx, "ask the autopilot to "+c.Kind, err)
+}
+
+// TakeAutopilotControls returns what is asked of the autopilot, oldest first:
+// each wish once. When there is none it only reads.
+func (s *Store) TakeAutopilotControls(ctx context.Context) (list []AutopilotControl, err error) {
+	open := 0
+	if _, err = s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
+		return nil, s.explain(ctx, "read what is asked of the autopilot", err)
+	}
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		list = nil
+		if err := w.each(ctx, func(row scanner) error {
+			var c AutopilotControl
+			var when int64
+			err := row.Scan(&c.ID, &c.Kind, &c.Text, &when)
+			c.At = at(when)
+			list = append(list, c)
+			return err
+		}, `SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`); err != nil {
+			return err
+		}
+		_, err := w.exec(ctx, `DELETE FROM autopilot_controls`)
+		return err
+	})
+	if err != nil {
+		return nil, s.explain(ctx, "take what is asked of the autopilot", err)
+	}
+	return list, nil
+}
+
+// Sprint is one with its statistics, as JSON.
+type Sprint struct {
+	ID        string
+	StartedAt time.Time
+	EndedAt   time.Time // zero while it runs
+	Stats     json.RawMessage
+}
+
+// NewSprintID is the id of the next sprint of a day: YYYY-MM-DD-NNN.
+func (s *Store) NewSprintID(ctx context.Context, day string) (string, error) {
+	var last int
+	_, err := s.reads.one(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`, []any{day + "-%"}, &last)
+	return fmt.Sprintf("%s-%03d", day, last+1), s.explain(ctx, "number a sprint", err)
+}
+
+// SaveSprint stores a sprint; it survives a power loss once it has ended.
+func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
+	d := crashSafe
+	if !p.EndedAt.IsZero() {
+		d = powerSafe
+	}
+	err := s.transact(ctx, d, func(ctx context.Context, w *statements) error {
+		_, err := w.exec(ctx, `INSERT OR REPLACE INTO sprints (id, started_at, ended_at, stats) VALUES ($1, $2, $3, $4)`,
+			p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
+		return err
+	})
+	return s.explain(ctx, "store sprint "+p.ID, err)
+}
+
+// Sprints are the last ones, the latest first.
+func (s *Store) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
+	var list []Sprint
+	err := s.reads.each(ctx, func(row scanner) error {
+		var p Sprint
+		var started, ended int64
+		var stats []byte
+		err := row.Scan(&p.ID, &started, &ended, &stats)
+		p.StartedAt, p.EndedAt, p.Stats = at(started), at(ended), raw(stats)
+		list = append(list, p)
+		return err
+	}, `SELECT id, started_at, ended_at, stats FROM sprints ORDER BY started_at DESC, id DESC LIMIT $1`, limit)
+	return list, s.explain(ctx, "list the sprints", err)
+}
