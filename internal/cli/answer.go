@@ -111,16 +111,6 @@ func (r reply) row() (kind, text string) {
 	return sqlite.ControlChoice, strings.TrimSpace(fmt.Sprintf("%d %s", r.number, r.text))
 }
 
-// waitingReply reads a row back.
-func waitingReply(c sqlite.Control) reply {
-	if c.Kind == sqlite.ControlAnswer {
-		return reply{text: c.Text}
-	}
-	number, text, _ := strings.Cut(c.Text, " ")
-	n, _ := strconv.Atoi(number)
-	return reply{number: n, text: text}
-}
-
 func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words []string) error {
 	switch loop.Status(r.Status) {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:

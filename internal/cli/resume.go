@@ -143,8 +143,8 @@ func (s *session) resumeEvent(ctx context.Context, run sqlite.Run) (loop.Event, 
 	}
 	e := loop.Event{Kind: loop.Resumed, Policy: &s.plan.Policy}
 	for _, r := range rows {
-		if r.Kind == sqlite.ControlAnswer || r.Kind == sqlite.ControlChoice {
-			e = waitingReply(r).event(&s.plan.Policy)
+		if answer, ok := engine.Reply(r, &s.plan.Policy); ok {
+			e = answer
 		}
 	}
 	return e, nil

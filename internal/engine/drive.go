@@ -46,6 +46,8 @@ type Options struct {
 	// with grace; Kill, when closed, ends it at once.
 	Stops <-chan loop.Cause
 	Kill  <-chan struct{}
+	// Pauses ask for a rest at the end of the iteration, like pawl pause.
+	Pauses <-chan struct{}
 }
 
 // Driver drives one run. One goroutine owns it, that of Start or Resume; while

@@ -198,7 +198,7 @@ func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.A
 
 // environ is what a child inherits, with pawl's marks.
 func (d *Driver) environ(inherited []string, iteration int, add, unset []string) []string {
-	env := make([]string, 0, len(inherited)+len(add)+len(d.caches())+2)
+	env := make([]string, 0, len(inherited)+len(add)+len(d.caches())+len(d.plan.Marks)+2)
 	for _, kv := range inherited {
 		if !named(kv, unset) {
 			env = append(env, kv)
@@ -206,6 +206,7 @@ func (d *Driver) environ(inherited []string, iteration int, add, unset []string)
 	}
 	env = append(env, d.caches()...)
 	env = append(env, add...)
+	env = append(env, d.plan.Marks...)
 	return append(env, "PAWL_RUN="+d.id, "PAWL_ITERATION="+strconv.Itoa(iteration))
 }
 

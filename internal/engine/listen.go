@@ -34,7 +34,7 @@ const pollEvery = 150 * time.Millisecond
 func (d *Driver) listenTo(ctx context.Context, store *sqlite.Store, asks chan<- ask) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	kill, stops := d.o.Kill, d.o.Stops
+	kill, stops, pauses := d.o.Kill, d.o.Stops, d.o.Pauses
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,6 +49,12 @@ func (d *Driver) listenTo(ctx context.Context, store *sqlite.Store, asks chan<- 
 				continue
 			}
 			send(ctx, asks, ask{event: loop.Event{Kind: loop.StopAsked, Cause: cause}})
+		case _, open := <-pauses:
+			if !open {
+				pauses = nil
+				continue
+			}
+			send(ctx, asks, ask{event: loop.Event{Kind: loop.PauseAsked}})
 		case checked := <-d.checks:
 			for _, a := range d.controls(ctx, store) {
 				send(ctx, asks, a)

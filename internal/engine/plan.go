@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -11,10 +12,13 @@ import (
 
 // Plan is what a run is made of: everything resolved, nothing left to look up.
 type Plan struct {
-	Kind   string // "procedure", "workflow" or "demo"
-	Name   string // the procedure's
-	Root   string // where agents and gates start
-	Policy loop.Policy
+	Kind string // "procedure", "task", "workflow" or "demo"
+	Name string // the procedure's
+	Root string // where agents and gates start
+	// Project is the root that the run belongs to, where agents work elsewhere: in
+	// the workspace of a task. "" is Root.
+	Project string
+	Policy  loop.Policy
 	// Prompt has all but what differs from iteration to iteration.
 	Prompt prompt.Input
 	// Agents by name: the default one, the fallbacks and the stronger one.
@@ -42,6 +46,8 @@ type Plan struct {
 	Lease time.Duration
 	// Environ is what gates inherit, and agents that have none of their own, K=V.
 	Environ []string
+	// Marks are added to the environment of all that the run starts, K=V.
+	Marks []string
 	// Withheld are the names of variables that are not in Environ.
 	Withheld []string
 	// Home is the user's, for judging paths; "" is not known.
@@ -60,6 +66,9 @@ type Plan struct {
 	// 0 is for ever.
 	SnapshotKeep time.Duration
 }
+
+// project is the root that the run belongs to.
+func (p *Plan) project() string { return cmp.Or(p.Project, p.Root) }
 
 // Agent is one program that may work on the run.
 type Agent struct {

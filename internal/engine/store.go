@@ -22,6 +22,8 @@ type setup struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Copy: the run works on a copy of the work tree.
 	Copy bool `json:"copy,omitempty"`
+	// Place is where the agents worked, when that is not the run's root.
+	Place string `json:"place,omitempty"`
 	// Base is the tree and Guarded git's hooks and configuration that
 	// tampering is measured against.
 	Base    string                 `json:"base,omitempty"`
@@ -44,6 +46,9 @@ type unsaved struct {
 func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
 	d.setup.Flags, d.setup.Sandbox = d.plan.Flags, d.plan.Sandbox
+	if d.plan.Project != "" && d.plan.Project != d.plan.Root {
+		d.setup.Place = d.plan.Root
+	}
 	if d.o.Store == nil {
 		return nil
 	}
@@ -157,7 +162,7 @@ func (d *Driver) row(at time.Time) sqlite.Run {
 		}
 	}
 	return sqlite.Run{
-		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Status: string(s.Status), Why: why,
+		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Status: string(s.Status), Why: why,
 		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: s.Command.Agent,
 		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
 		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,

@@ -101,7 +101,7 @@ func (d *Driver) journalled(e loop.Event, c loop.Command, record *loop.Record) j
 	switch e.Kind {
 	case loop.Started:
 		kind = journal.RunCreated
-		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.Root, Agent: d.plan.Policy.Agent, MaxIterations: d.plan.Policy.MaxIterations}
+		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Agent: d.plan.Policy.Agent, MaxIterations: d.plan.Policy.MaxIterations}
 	case loop.IterationEnded:
 		kind, data = journal.IterationEnded, iterationEnd{e.Record, &c}
 	case loop.Recovered:
