@@ -43,6 +43,7 @@ var rooms = map[string]room{
 	"board":    {Deciding, nil, "which ready task is next, and why"},
 	"loop":     {Deciding, nil, "the kernel: state and event in, state and command out"},
 	"queue":    {Deciding, nil, "which verified change lands next, and what becomes of conflicts and red gates"},
+	"schedule": {Deciding, nil, "slots, pauses, errors in a row, targets, and what becomes of a task whose run ended"},
 	"control":  {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
 	"failure":  {Deciding, nil, "what went wrong: class, fingerprint, items"},
 	"strategy": {Deciding, nil, "what to try next"},
@@ -53,7 +54,7 @@ var rooms = map[string]room{
 	"signal":   {Deciding, nil, "what an agent says about its own work"},
 
 	// doing
-	"autopilot":      {Doing, []string{"engine", "git", "journal", "merge", "sqlite", "workspace", "workspace/pool"}, "keeps the free slots busy"},
+	"autopilot":      {Doing, []string{"account", "agent", "engine", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
 	"engine":         {Doing, []string{"account", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
 	"account":        {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
@@ -166,6 +167,7 @@ var stdlib = map[string]struct {
 
 // starters is who may start goroutines, and what for.
 var starters = map[string]string{
+	"autopilot":    "one per slot, and the merge queue's",
 	"agent":        "reads streams",
 	"agent/acp":    "the bridge's reader, writer and wait, in a process of its own",
 	"process":      "waits for children and drains their output",

@@ -24,9 +24,7 @@ func (s *session) box(ctx context.Context, unsandboxed bool) error {
 	}
 	v := sandbox.Judge(s.plan.Safety, offer, unsandboxed)
 	if v.Refused != "" {
-		return usage("cannot run at the level %s: %s", s.plan.Safety, v.Refused).
-			hint("See what this machine can enforce: pawl doctor").
-			hint("Run without a sandbox, which every report then says: --unsandboxed")
+		return refusedLevel(s.plan.Safety, v)
 	}
 	s.plan.Sandbox = s.plan.Safety + ": " + v.Enforced
 	if unsandboxed {
@@ -44,6 +42,12 @@ func (s *session) box(ctx context.Context, unsandboxed bool) error {
 			hint("Make a repository: git init").hint("Or run with --safety normal")
 	}
 	return nil
+}
+
+func refusedLevel(level string, v sandbox.Verdict) error {
+	return usage("cannot run at the level %s: %s", level, v.Refused).
+		hint("See what this machine can enforce: pawl doctor").
+		hint("Run without a sandbox, which every report then says: --unsandboxed")
 }
 
 // policies are the boxes of the run's agents and gates.

@@ -1,0 +1,285 @@
+package autopilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Result is how an autopilot ended.
+type Result struct {
+	Exit  int // pawl's exit status
+	Why   string
+	Tally schedule.Tally
+	// Sprint has the statistics, when it was one.
+	Sprint *schedule.SprintStats
+}
+
+// pilot is one autopilot. The goroutine of [Run] owns it; a slot's has only
+// its slot.
+type pilot struct {
+	o     Options
+	row   sqlite.Autopilot
+	state schedule.State
+	saved string // the stored state, to tell whether it changed
+	slots map[string]*slot
+	// inbox has what slots and queue tell.
+	inbox chan schedule.Event
+	// pending are events that came together with another.
+	pending []schedule.Event
+	version int64  // of the database, as last seen
+	rested  string // why nothing was done, as last told
+	sprint  *schedule.SprintStats
+
+	telling sync.Mutex // over Notify
+	working sync.WaitGroup
+}
+
+// lookEvery is how soon the autopilot notices what other processes did.
+const lookEvery = 100 * time.Millisecond
+
+// Run works the board until nothing is left to do, or a person stops it. While
+// another autopilot of the repository lives it refuses with a
+// [sqlite.RunningError]. What a crash left is put in order first.
+func Run(ctx context.Context, o Options) (Result, error) {
+	p, err := begin(ctx, o)
+	if err != nil {
+		return Result{}, err
+	}
+	adopt, err := p.recover(ctx)
+	if err == nil {
+		err = p.startSprint(ctx)
+	}
+	if err != nil {
+		p.leave(ctx, schedule.Command{Why: err.Error(), Exit: 1})
+		return Result{}, err
+	}
+	hard := context.WithoutCancel(ctx)
+	landing, stopLanding := context.WithCancel(hard)
+	p.working.Go(func() { p.land(landing) })
+	p.tell(Notice{Kind: Began, Text: p.state.Why})
+	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
+	stopLanding()
+	p.working.Wait()
+	return p.finish(ctx, c), nil
+}
+
+// begin makes this process the autopilot of the repository.
+func begin(ctx context.Context, o Options) (*pilot, error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell who drives the autopilot: %v", err)
+	}
+	if o.Notify == nil {
+		o.Notify = func(Notice) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	now := time.Now()
+	p := &pilot{
+		o: o, slots: map[string]*slot{}, inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
+		row: sqlite.Autopilot{
+			Session: engine.NewID(), Phase: string(schedule.Running), Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
+			Owner: engine.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),
+		},
+	}
+	_, err = o.Store.TakeAutopilot(ctx, p.row, engine.Alive)
+	return p, err
+}
+
+// drive steps until the end, which is the command that it returns.
+func (p *pilot) drive(ctx context.Context, e schedule.Event) schedule.Command {
+	hard := context.WithoutCancel(ctx) // what is to be stored is stored also at the end
+	for {
+		e.At = time.Now()
+		s, c := schedule.Step(p.state, e)
+		p.state = s
+		switch c.Kind {
+		case schedule.Finish:
+			return c
+		case schedule.Rest:
+			p.save(hard)
+			p.rest(c)
+			e = p.wait(ctx, c.Until)
+		default:
+			e = p.perform(hard, c)
+		}
+	}
+}
+
+// save stores the state, if it is another than the stored one.
+func (p *pilot) save(ctx context.Context) {
+	s := p.state
+	s.At = time.Time{}
+	data, err := json.Marshal(s)
+	if err != nil { // our own structs always encode
+		panic(err)
+	}
+	if string(data) == p.saved {
+		return
+	}
+	p.row.Phase, p.row.Mode, p.row.Why, p.row.UpdatedAt, p.row.State = string(s.Phase), string(s.Mode), s.Why, time.Now(), data
+	err = p.o.Store.SaveAutopilot(ctx, p.row)
+	switch {
+	case err == nil:
+		p.saved = string(data)
+	case errors.Is(err, sqlite.ErrNotOwner):
+		p.pending = append(p.pending, schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseStop, Kill: true})
+	default:
+		p.o.Log.Warn(err.Error())
+	}
+}
+
+// rest says why nothing is to be done, when the reason is another.
+func (p *pilot) rest(c schedule.Command) {
+	if c.Why == p.rested {
+		return
+	}
+	p.rested = c.Why
+	p.tell(Notice{Kind: Rested, Text: c.Why})
+}
+
+// wait is for the next event.
+func (p *pilot) wait(ctx context.Context, until time.Time) schedule.Event {
+	if len(p.pending) > 0 {
+		e := p.pending[0]
+		p.pending = p.pending[1:]
+		return e
+	}
+	var over <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		over = timer.C
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	hard, ended := context.WithoutCancel(ctx), ctx.Done()
+	if p.state.Phase == schedule.Stopping {
+		ended = nil
+	}
+	for {
+		select {
+		case e := <-p.inbox:
+			if e.Kind == schedule.Landed {
+				p.landed(hard, e.Case)
+			}
+			return e
+		case <-over:
+			return schedule.Event{Kind: schedule.Woken}
+		case cause, open := <-p.o.Stops:
+			if !open {
+				p.o.Stops = nil
+				continue
+			}
+			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: cause}
+		case <-p.o.Kill:
+			p.o.Kill = nil
+			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseInterrupt, Kill: true}
+		case <-ended:
+			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseInterrupt}
+		case <-tick.C:
+			if e, ok := p.look(hard); ok {
+				return e
+			}
+		}
+	}
+}
+
+// look takes what other processes stored.
+func (p *pilot) look(ctx context.Context) (schedule.Event, bool) {
+	v, err := p.o.Store.DataVersion(ctx)
+	if err != nil || v == p.version {
+		return schedule.Event{}, false
+	}
+	p.version = v
+	rows, err := p.o.Store.TakeAutopilotControls(ctx)
+	if err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	for _, r := range rows {
+		p.pending = append(p.pending, asked(r))
+	}
+	if len(p.pending) == 0 {
+		return schedule.Event{Kind: schedule.Changed}, p.state.Dry != "" || p.state.Stale
+	}
+	e := p.pending[0]
+	p.pending = p.pending[1:]
+	return e, true
+}
+
+// asked is a wish as an event.
+func asked(r sqlite.AutopilotControl) schedule.Event {
+	e := schedule.Event{Kind: schedule.Asked}
+	switch r.Kind {
+	case sqlite.AutopilotPause:
+		e.Ask = schedule.AskPause
+	case sqlite.AutopilotResume:
+		e.Ask = schedule.AskResume
+	case sqlite.AutopilotStop:
+		e.Ask, e.Cause = schedule.AskStop, loop.CauseStop
+	case sqlite.AutopilotMode:
+		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
+	case sqlite.AutopilotStart:
+		e.Ask, e.Case = schedule.AskStart, r.Text
+	}
+	return e
+}
+
+// land works the merge queue until ctx ends.
+func (p *pilot) land(ctx context.Context) {
+	err := p.o.Queue.Work(ctx, func(id string) { p.send(ctx, schedule.Event{Kind: schedule.Landed, Case: id}) })
+	if err != nil && ctx.Err() == nil {
+		p.tell(Notice{Kind: Warning, Text: fmt.Sprintf("the merge queue ended: %v", err)})
+	}
+}
+
+// send gives an event to the owner, who takes all until the slots are empty.
+func (p *pilot) send(ctx context.Context, e schedule.Event) {
+	select {
+	case p.inbox <- e:
+	case <-ctx.Done():
+	}
+}
+
+// tell may be called by the owner and by slots.
+func (p *pilot) tell(n Notice) {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	n.At = time.Now()
+	p.o.Notify(n)
+}
+
+// finish gives the autopilot up, and says what it came to.
+func (p *pilot) finish(ctx context.Context, c schedule.Command) Result {
+	p.endSprint(ctx)
+	p.leave(ctx, c)
+	p.tell(Notice{Kind: Over, Text: c.Why, Exit: c.Exit})
+	return Result{Exit: c.Exit, Why: c.Why, Tally: p.state.Tally, Sprint: p.sprint}
+}
+
+func (p *pilot) leave(ctx context.Context, c schedule.Command) {
+	ctx = context.WithoutCancel(ctx)
+	now := time.Now()
+	p.row.Phase, p.row.Why, p.row.Exit, p.row.UpdatedAt, p.row.EndedAt = string(schedule.Finished), c.Why, c.Exit, now, now
+	if data, err := json.Marshal(p.state); err == nil {
+		p.row.State = data
+	}
+	if err := p.o.Store.SaveAutopilot(ctx, p.row); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	if err := p.o.Store.DropSlot(ctx, ""); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+}

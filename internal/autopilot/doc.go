@@ -1,0 +1,16 @@
+// Package autopilot keeps slots busy: it takes the next ready task of the
+// board, drives a run for it in a workspace of its own, and hands what is
+// verified to the merge queue, until nothing is left or a person says so.
+//
+//	board ─▶ slot ─▶ workspace ─▶ engine ─▶ settled: on the board, to the queue
+//	  ▲                                         │
+//	  └──────────── landed: dependents ready ◀──┘
+//
+// One goroutine owns the state and asks schedule.Step what to do; each slot has
+// one more, which drives its run and sends back how that ended. Whoever wants
+// something of an autopilot in another process stores it in the database.
+//
+// A task's status is stored before its run begins and after its work is kept,
+// so that whatever a crash leaves is found again: [Run] begins with that. The
+// package decides nothing itself, keeps no workspace and lands nothing.
+package autopilot

@@ -1,0 +1,252 @@
+package autopilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// perform carries out a command, and gives the event that answers it. It never
+// waits for a run.
+func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event {
+	switch c.Kind {
+	case schedule.Pick:
+		return p.pick(ctx, c)
+	case schedule.Count:
+		return schedule.Event{Kind: schedule.Counted, Counts: p.counts(ctx)}
+	case schedule.Start:
+		return p.start(ctx, c)
+	case schedule.Settle:
+		return p.settle(ctx, c)
+	case schedule.Pause:
+		p.slots[c.Case].pause()
+	case schedule.Resume:
+		l := p.slots[c.Case]
+		l.drain()
+		p.spawn(ctx, l)
+	case schedule.Stop:
+		p.stop(c)
+	case schedule.Alert:
+		p.alert(ctx, c.Why)
+	}
+	return schedule.Event{Kind: schedule.Did}
+}
+
+// counts are what the board and the queue hold; what cannot be read counts as
+// it did.
+func (p *pilot) counts(ctx context.Context) schedule.Counts {
+	n := p.state.Counts
+	reviews, waiting, err := p.o.Store.Attention(ctx)
+	if err == nil {
+		n.Review, n.Waiting = reviews, waiting
+	}
+	queued, held, qerr := p.o.Queue.Left(ctx)
+	if qerr == nil {
+		n.Queued, n.QueueHeld = queued, held
+	}
+	if err = errors.Join(err, qerr); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	return n
+}
+
+// pick looks for the task to start next.
+func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
+	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Counts: p.counts(ctx)}
+	if c.Case != "" {
+		one, err := p.o.Store.Case(ctx, c.Case)
+		switch {
+		case err != nil:
+			e.Why = err.Error()
+		case !one.IsReady():
+			e.Why = notReady(one)
+		default:
+			e.Case = one.ID
+		}
+		return e
+	}
+	next, ok, err := p.o.Store.NextCaseOf(ctx, p.o.Filter, c.Exclude)
+	switch {
+	case err != nil:
+		e.Why = err.Error()
+	case ok:
+		e.Case, e.Why = next.Case.ID, next.Why
+	}
+	return e
+}
+
+func notReady(c board.Case) string {
+	if c.Status != board.Pending {
+		return "it is " + string(c.Status)
+	}
+	return c.NotReady()
+}
+
+// start makes the task active, and lets its slot work.
+func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
+	one, err := p.o.Store.Case(ctx, c.Case)
+	if err == nil && !c.Adopt {
+		one, err = p.o.Store.MoveCase(ctx, c.Case, board.Change{Action: board.Start, By: board.Pawl, Why: c.Why, At: time.Now()})
+	}
+	if err != nil {
+		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: faultOf(err)}
+	}
+	l := newSlot(one, c.Adopt)
+	p.slots[c.Case] = l
+	if p.sprint != nil {
+		p.sprint.Begun(one.ID, l.since)
+		p.saveSprint(ctx)
+	}
+	p.journal(ctx, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
+	p.saveSlot(ctx, l, "starting")
+	p.tell(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why, Slots: len(p.state.Slots)})
+	p.spawn(ctx, l)
+	return schedule.Event{Kind: schedule.Started, Case: c.Case}
+}
+
+// spawn lets a slot work. What asks it to stop comes through the slot.
+func (p *pilot) spawn(ctx context.Context, l *slot) {
+	if l.cancel != nil { // of the session before a pause
+		l.cancel()
+	}
+	ready, cancel := context.WithCancel(ctx)
+	l.cancel = cancel
+	p.working.Go(func() {
+		o := p.work(ctx, ready, l)
+		if o.NotStarted {
+			fault := schedule.OfTask
+			if o.Machine {
+				fault = schedule.OfMachine
+			}
+			p.send(ctx, schedule.Event{Kind: schedule.NotStarted, Case: l.task.ID, Why: o.Why, Fault: fault})
+			return
+		}
+		p.send(ctx, schedule.Event{Kind: schedule.Ended, Case: l.task.ID, Outcome: o})
+	})
+}
+
+// faultOf is whose fault an error is.
+func faultOf(err error) schedule.Fault {
+	var refused *board.RefusalError
+	switch {
+	case errors.As(err, &refused), errors.Is(err, sqlite.ErrNoCase):
+		return schedule.OfBoard
+	case errors.Is(err, pool.ErrDisk), errors.Is(err, sqlite.ErrUnwritable), errors.Is(err, sqlite.ErrBusy), errors.Is(err, sqlite.ErrDamaged):
+		return schedule.OfMachine
+	}
+	return schedule.OfTask
+}
+
+func (p *pilot) stop(c schedule.Command) {
+	l := p.slots[c.Case]
+	cause := c.Cause
+	if cause == loop.NoCause {
+		cause = loop.CauseStop
+	}
+	l.stop(cause, c.Kill)
+}
+
+// settle stores what becomes of a task whose run ended. The order counts: what
+// is to land is in the queue before the board says that it is verified.
+func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
+	e := schedule.Event{Kind: schedule.Settled, Case: c.Case, Counts: p.state.Counts}
+	l, v := p.slots[c.Case], c.Settlement
+	if err := p.store(ctx, l, v); err != nil {
+		e.Fault, e.Why = schedule.OfMachine, err.Error()
+		return e
+	}
+	if p.sprint != nil {
+		p.sprint.Settled(c.Case, v, l.iterations(), time.Now())
+		p.saveSprint(ctx)
+	}
+	l.cancel()
+	delete(p.slots, c.Case)
+	if err := p.o.Store.DropSlot(ctx, c.Case); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	p.journal(ctx, journal.TaskSettled, journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
+	p.tell(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
+	return e
+}
+
+// store is the part of a settlement that has to be stored. It may be done
+// again. What the board refuses has been settled by somebody else.
+func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error {
+	change := board.Change{Action: v.Action, By: board.Pawl, Why: v.Why, At: time.Now()}
+	var err error
+	switch {
+	case v.Review:
+		r := sqlite.CaseReview{Case: l.task.ID, Run: l.runID(), Work: encode(l.result), Why: v.Why, AskedAt: change.At}
+		err = p.o.Store.AskReview(ctx, r, change)
+	case v.Queue:
+		if err = p.o.Queue.Add(ctx, l.result); err == nil {
+			_, err = p.o.Store.MoveCase(ctx, l.task.ID, change)
+		}
+	case v.Action != "":
+		_, err = p.o.Store.MoveCase(ctx, l.task.ID, change)
+	}
+	if err == nil && v.Action == board.Land {
+		err = p.free(ctx, l.task.ID)
+	}
+	if faultOf(err) == schedule.OfBoard {
+		p.o.Log.Warn(err.Error())
+		return nil
+	}
+	return err
+}
+
+// landed takes note of a task whose work is on its target.
+func (p *pilot) landed(ctx context.Context, id string) {
+	c, err := p.o.Store.Case(ctx, id)
+	if err == nil {
+		err = p.free(ctx, id)
+	}
+	if err != nil {
+		p.tell(Notice{Kind: Warning, Case: id, Text: err.Error()})
+	}
+	p.journal(ctx, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
+	p.tell(Notice{Kind: Landed, Case: id, Title: c.Title})
+}
+
+func (p *pilot) alert(ctx context.Context, text string) {
+	p.journal(ctx, journal.Alerted, journal.Notice{Text: text})
+	p.o.Log.Warn(text)
+	p.tell(Notice{Kind: Alert, Text: text})
+}
+
+// journal stores an event beside those of the runs.
+func (p *pilot) journal(ctx context.Context, kind string, data any) {
+	e, err := journal.New(journal.Autopilot, 0, time.Now(), kind, data)
+	if err == nil {
+		_, err = p.o.Store.Append(ctx, e)
+	}
+	if err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+}
+
+// saveSlot stores what happens in a slot. It may be called by the slot too.
+func (p *pilot) saveSlot(ctx context.Context, l *slot, activity string) {
+	row := sqlite.Slot{Case: l.task.ID, Run: l.runID(), Since: l.since, Activity: activity, ActivityAt: time.Now()}
+	if err := p.o.Store.SaveSlot(ctx, row); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+}
+
+// encode is for our own structs, which always encode.
+func encode(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("cannot encode: %v", err))
+	}
+	return data
+}

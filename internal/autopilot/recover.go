@@ -1,0 +1,86 @@
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// recover puts in order what a crash left: tasks that are active although
+// nobody drives them. It returns those whose runs go on in slots.
+func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
+	if err := p.o.Store.DropSlot(ctx, ""); err != nil {
+		return nil, err
+	}
+	active, err := p.o.Store.Cases(ctx, sqlite.CaseFilter{Status: []board.Status{board.Active}, Type: board.Task})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]schedule.Found, 0, len(active))
+	runs := map[string]string{}
+	for _, c := range active {
+		f, run, err := p.find(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if run.Owner.PID != 0 && engine.Alive(run.Owner) {
+			continue // somebody drives it by hand
+		}
+		found, runs[c.ID] = append(found, f), run.ID
+	}
+	for _, r := range schedule.Recover(found, p.o.Settings.MaxParallel) {
+		if r.Adopt {
+			adopt = append(adopt, r.Case)
+		} else if err := p.giveBack(ctx, r, runs[r.Case]); err != nil {
+			return nil, err
+		}
+		p.tell(Notice{Kind: Recovered, Case: r.Case, Text: r.Why})
+	}
+	return adopt, nil
+}
+
+// find looks at the last run of an active task.
+func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, sqlite.Run, error) {
+	f := schedule.Found{Case: c.ID, ActiveAt: c.UpdatedAt}
+	run, err := p.o.Store.Latest(ctx, p.o.Root, c.ID)
+	if errors.Is(err, sqlite.ErrNotFound) {
+		return f, run, nil
+	}
+	if err != nil {
+		return f, run, err
+	}
+	s, err := stateOf(run)
+	if err != nil {
+		return f, run, err
+	}
+	f.Run, f.TouchedAt = &s, run.UpdatedAt
+	if s.Status.Active() {
+		st, err := supervisor.Probe(ctx, p.runDir(run.ID))
+		f.Alive = err == nil && st.Job != nil
+	}
+	return f, run, nil
+}
+
+func (p *pilot) runDir(run string) string { return filepath.Join(p.o.StateDir, "runs", run) }
+
+// giveBack ends what is left of a task's run, and puts the task back.
+func (p *pilot) giveBack(ctx context.Context, r schedule.Recovery, run string) error {
+	if run != "" {
+		if err := engine.EndUnattended(ctx, p.runDir(run), run); err != nil {
+			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)
+		}
+	}
+	_, err := p.o.Store.MoveCase(ctx, r.Case, board.Change{Action: r.Action, By: board.Pawl, Why: r.Why, At: time.Now()})
+	if faultOf(err) == schedule.OfBoard {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package autopilot
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// setupWithin bounds each command that sets a workspace up.
+const setupWithin = 30 * time.Minute
+
+// setUp runs the commands that a new workspace needs, in the sandbox of gates,
+// under a supervisor of their own.
+func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) error {
+	for _, note := range w.Notes {
+		p.tell(Notice{Kind: Warning, Case: w.ID, Text: note})
+	}
+	if len(w.Setup) == 0 {
+		return nil
+	}
+	dir := filepath.Join(p.o.StateDir, "setup", w.ID)
+	mark := "setup-" + w.ID
+	client, err := supervisor.Start(ctx, supervisor.Options{RunDir: dir, Exe: plan.Exe, Args: plan.Args, Lease: plan.Lease, Run: mark})
+	if err != nil {
+		return fmt.Errorf("cannot set the workspace up: %v", err)
+	}
+	for i, line := range w.Setup {
+		if err = setupCommand(ctx, client, dir, i, line, w, plan); err != nil {
+			break
+		}
+	}
+	if cerr := client.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return p.o.Pool.SetupDone(ctx, w)
+}
+
+func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i int, line string, w pool.Workspace, plan engine.Plan) error {
+	env, box := slices.Concat(plan.Environ, plan.Marks), (*sandbox.Policy)(nil)
+	if plan.Box != nil {
+		env, box = slices.Concat(plan.Environ, plan.Box.Caches, plan.Marks), &plan.Box.Gates
+	}
+	// The id is new each time: a set-up that failed is tried again.
+	id := strconv.Itoa(i+1) + "-" + engine.NewID()
+	res, err := client.Run(ctx, supervisor.Job{
+		ID: id, Files: filepath.Join(dir, strconv.Itoa(i+1)), Args: []string{"sh", "-c", line}, Dir: w.Dir, Env: env, Merge: true, Box: box,
+		Limits: supervisor.Limits{Wall: setupWithin},
+	}, nil)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot set the workspace up with %q: %v", line, err)
+	case res.Error != "":
+		return fmt.Errorf("cannot set the workspace up with %q: %s", line, res.Error)
+	case res.Exit.Code != 0 || res.Exit.Ended != loop.NotEnded:
+		return fmt.Errorf("setting the workspace up with %q failed with status %d: %s", line, res.Exit.Code, lastLines(res.Stdout.Tail+res.Stdout.Head))
+	}
+	return nil
+}
+
+// lastLines is the end of an output, for a message.
+func lastLines(text string) string {
+	const most = 3
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "; ")
+}

@@ -1,0 +1,334 @@
+package autopilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// slot works on one task. What the owner wants of it comes through channels;
+// what it tells is guarded.
+type slot struct {
+	task  board.Case
+	adopt bool // its run goes on, or has ended, since before this autopilot
+	since time.Time
+
+	stops  chan loop.Cause
+	kill   chan struct{}
+	killed sync.Once
+	pauses chan struct{}
+	cancel context.CancelFunc // ends what comes before the run
+
+	// result is what is to land, once the run is complete. The owner reads it
+	// after the slot has ended.
+	result Work
+
+	mu    sync.Mutex
+	run   string
+	count int       // iterations that are used up
+	told  time.Time // when its activity was stored last
+}
+
+func newSlot(c board.Case, adopt bool) *slot {
+	return &slot{
+		task: c, adopt: adopt, since: time.Now(), stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
+	}
+}
+
+// pause asks the run to rest at the end of its iteration.
+func (l *slot) pause() {
+	select {
+	case l.pauses <- struct{}{}:
+	default: // it is asked already
+	}
+}
+
+// drain forgets what was asked of the run before.
+func (l *slot) drain() {
+	for {
+		select {
+		case <-l.pauses:
+		case <-l.stops:
+		default:
+			return
+		}
+	}
+}
+
+// stop asks the run to end, at once with kill.
+func (l *slot) stop(cause loop.Cause, kill bool) {
+	select {
+	case l.stops <- cause:
+	default:
+	}
+	l.cancel()
+	if kill {
+		l.killed.Do(func() { close(l.kill) })
+	}
+}
+
+func (l *slot) runID() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.run
+}
+
+func (l *slot) iterations() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}
+
+func (l *slot) note(s loop.State, run string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.run, l.count = run, s.Iteration
+}
+
+// work drives the task's run until it rests, and keeps what it came to. A done
+// ready ends what comes before the run.
+func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
+	w, err := p.take(ctx, l.task.ID)
+	if err != nil {
+		return notBegun(err)
+	}
+	state, err := p.run(ctx, ready, l, w)
+	switch {
+	case errors.Is(err, engine.ErrTaken):
+		p.release(ctx, w, pool.Keep("another process works in it"))
+		return schedule.Outcome{Taken: true, Why: err.Error()}
+	case err != nil:
+		p.release(ctx, w, pool.Keep("its run could not be started"))
+		return notBegun(err)
+	}
+	l.adopt = false
+	o := schedule.Outcome{Status: state.Status, Why: state.Why, Question: state.Question != nil}
+	how := pool.Keep(fmt.Sprintf("its run is %s", state.Status))
+	switch state.Status {
+	case loop.Completed:
+		p.collect(ctx, l, w, state, &o)
+		how = pool.Keep("its work waits to land")
+	case loop.Interrupted, loop.Stopped:
+		how = pool.Stopped(fmt.Sprintf("its run is %s", state.Status))
+	}
+	p.release(ctx, w, how)
+	return o
+}
+
+func notBegun(err error) schedule.Outcome {
+	return schedule.Outcome{NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Why: err.Error()}
+}
+
+// take gives the workspace of a task.
+func (p *pilot) take(ctx context.Context, id string) (pool.Workspace, error) {
+	base, err := p.o.Base(ctx)
+	if err != nil {
+		return pool.Workspace{}, err
+	}
+	return p.o.Pool.Take(ctx, id, base)
+}
+
+// release gives a workspace back. One that cannot be is kept by the next
+// process that looks.
+func (p *pilot) release(ctx context.Context, w pool.Workspace, how pool.How) {
+	if err := p.o.Pool.Release(ctx, w, how); err != nil {
+		p.tell(Notice{Kind: Warning, Text: err.Error()})
+	}
+}
+
+// free gives back the workspace of a task that has landed.
+func (p *pilot) free(ctx context.Context, id string) error {
+	if _, ok, err := p.o.Pool.Find(ctx, id); err != nil || !ok {
+		return err
+	}
+	w, err := p.take(ctx, id)
+	if err != nil {
+		return err
+	}
+	return p.o.Pool.Release(ctx, w, pool.Landed)
+}
+
+// collect makes of a complete run what can land.
+func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.State, o *schedule.Outcome) {
+	run := l.runID()
+	commit, err := p.o.Pool.Collect(ctx, w, message(l.task, run))
+	if err == nil {
+		o.Secrets, err = p.secrets(ctx, run)
+	}
+	if err != nil {
+		*o = schedule.Outcome{Status: loop.Blocked, Why: "it is complete, but " + err.Error()}
+		return
+	}
+	o.Empty = commit == w.Base
+	l.result = Work{
+		Case: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base, Priority: l.task.Priority, Needs: l.task.Needs, At: s.LastAt,
+	}
+}
+
+// message is that of the commit of what was not committed.
+func message(c board.Case, run string) string {
+	return fmt.Sprintf("%s: %s\n\nPawl-Task: %s\nPawl-Run: %s\n", c.ID, c.Title, c.ID, run)
+}
+
+// secrets says where the work may hold a secret that it still has: what the
+// last iteration found.
+func (p *pilot) secrets(ctx context.Context, run string) (string, error) {
+	list, err := p.o.Store.LastIterations(ctx, run, 1)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	found := list[len(list)-1].Secrets
+	if len(found) == 0 {
+		return "", nil
+	}
+	where := fmt.Sprintf("%s:%d (%s)", found[0].File, found[0].Line, found[0].Kind)
+	if len(found) > 1 {
+		where += fmt.Sprintf(" and %d more", len(found)-1)
+	}
+	return where, nil
+}
+
+// run starts the task's run, or goes on with it, and returns its state when it
+// rests.
+func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
+	task, past, last, err := p.prepare(ctx, l, w)
+	if err != nil {
+		return loop.State{}, err
+	}
+	if l.adopt && past.Run != nil && !past.Run.Status.Active() {
+		l.note(*past.Run, last.ID)
+		return *past.Run, nil
+	}
+	plan, tree, err := p.o.Plan(ctx, task)
+	if err != nil {
+		return loop.State{}, err
+	}
+	err = p.setUp(ready, w, plan)
+	switch {
+	case ready.Err() != nil:
+		return loop.State{Status: loop.Interrupted, Why: "it was stopped before its run began"}, nil //nolint:nilerr // what was cut off by that is no error
+	case err != nil:
+		return loop.State{}, err
+	}
+	o := engine.Options{
+		Plan: plan, StateDir: p.o.StateDir, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts, Log: p.o.Log,
+		Notify: func(n engine.Notice) { p.notice(ctx, l, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
+	}
+	way, why := schedule.Approach(past, &plan.Policy)
+	if l.adopt {
+		way = schedule.GoOn
+	}
+	var d *engine.Driver
+	switch way {
+	case schedule.GoOn, schedule.Answer:
+		var e loop.Event
+		if e, err = p.goOn(ctx, last.ID, way, &plan.Policy); err == nil {
+			d, err = engine.Resume(ctx, o, last.ID, e)
+		}
+	default:
+		d, err = engine.Start(ctx, o)
+	}
+	if err != nil {
+		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, way, why)
+	}
+	l.note(d.State(), d.ID())
+	return d.State(), nil
+}
+
+// prepare gathers what is known of the task.
+func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, sqlite.Run, error) {
+	t, past := Task{Workspace: w}, schedule.Past{}
+	var last sqlite.Run
+	var err error
+	if t.Case, err = p.o.Store.Case(ctx, l.task.ID); err != nil {
+		return t, past, last, err
+	}
+	if t.Limits, err = p.o.Store.CaseLimits(ctx, l.task.ID); err != nil {
+		return t, past, last, err
+	}
+	if past.History, err = p.o.Store.CaseHistory(ctx, l.task.ID); err != nil {
+		return t, past, last, err
+	}
+	past.RaisedAt = t.Limits.At
+	last, err = p.o.Store.Latest(ctx, p.o.Root, l.task.ID)
+	switch {
+	case errors.Is(err, sqlite.ErrNotFound):
+		err = nil
+	case err == nil:
+		err = p.pastRun(ctx, last, &past)
+	}
+	if err == nil {
+		t.Told, err = p.told(ctx, t, past, last)
+	}
+	return t, past, last, err
+}
+
+// pastRun is what the task's last run came to, and whether a person answered.
+func (p *pilot) pastRun(ctx context.Context, last sqlite.Run, past *schedule.Past) error {
+	s, err := stateOf(last)
+	if err != nil {
+		return err
+	}
+	past.Run = &s
+	if !s.Status.Active() {
+		past.RestedAt = last.UpdatedAt
+	}
+	rows, err := p.o.Store.Controls(ctx, last.ID)
+	for _, r := range rows {
+		past.Answered = past.Answered || r.Kind == sqlite.ControlAnswer || r.Kind == sqlite.ControlChoice
+	}
+	return err
+}
+
+// goOn is the event by which a run goes on.
+func (p *pilot) goOn(ctx context.Context, run string, way schedule.Way, pol *loop.Policy) (loop.Event, error) {
+	e := loop.Event{Kind: loop.Resumed, Policy: pol}
+	if way != schedule.Answer {
+		return e, nil
+	}
+	rows, err := p.o.Store.Controls(ctx, run)
+	for _, r := range rows {
+		if a, ok := engine.Reply(r, pol); ok {
+			e = a
+		}
+	}
+	return e, err
+}
+
+// tellEvery is how often the activity of a slot is stored.
+const tellEvery = time.Second
+
+// notice passes on what the engine tells, and stores what the slot does.
+func (p *pilot) notice(ctx context.Context, l *slot, n engine.Notice) {
+	l.note(n.State, n.Run)
+	if text := activity(n); text != "" {
+		l.mu.Lock()
+		due := n.Kind != engine.AgentEvent || n.At.Sub(l.told) >= tellEvery
+		if due {
+			l.told = n.At
+		}
+		l.mu.Unlock()
+		if due {
+			p.saveSlot(context.WithoutCancel(ctx), l, text)
+		}
+	}
+	p.tell(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n})
+}
+
+func stateOf(r sqlite.Run) (loop.State, error) {
+	var s loop.State
+	if err := json.Unmarshal(r.State, &s); err != nil {
+		return s, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
+	}
+	return s, nil
+}

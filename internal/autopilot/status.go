@@ -1,0 +1,195 @@
+package autopilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// View is what the autopilot of a repository does, as anybody can read it from
+// the database. Fields are added, never renamed.
+type View struct {
+	// Running: a live process drives it. Without one the rest is how the last
+	// autopilot ended, or what a crash left.
+	Running     bool      `json:"running"`
+	Session     string    `json:"session,omitempty"`
+	PID         int       `json:"pid,omitempty"`
+	Host        string    `json:"host,omitempty"`
+	Phase       string    `json:"phase,omitempty"` // running, paused, stopping or ended
+	Mode        string    `json:"mode,omitempty"`  // auto or semi-auto
+	Why         string    `json:"why,omitempty"`
+	Exit        int       `json:"exit"` // of one that has ended
+	Sprint      string    `json:"sprint,omitempty"`
+	StartedAt   time.Time `json:"started_at,omitzero"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+	MaxParallel int       `json:"max_parallel"`
+
+	Tally schedule.Tally `json:"tally"`
+	Slots []SlotView     `json:"slots"`
+	// Board counts cases by status, Ready the tasks that could start.
+	Board map[board.Status]int `json:"board"`
+	Ready int                  `json:"ready"`
+	// Queued is how many verified tasks are on their way, QueueHeld why they do
+	// not go on without a person.
+	Queued    int     `json:"queued"`
+	QueueHeld string  `json:"queue_held,omitempty"`
+	NeedsYou  []Need  `json:"needs_you"` // at most 50
+	Events    []Event `json:"events"`    // the last ones, the latest first
+}
+
+// SlotView is one slot that is taken.
+type SlotView struct {
+	Case          string        `json:"case"`
+	Title         string        `json:"title"`
+	Run           string        `json:"run,omitempty"`
+	Phase         string        `json:"phase"` // working, pausing, resting or ending
+	Status        string        `json:"status,omitempty"`
+	Agent         string        `json:"agent,omitempty"`
+	Iteration     int           `json:"iteration"`
+	MaxIterations int           `json:"max_iterations"` // 0 is unlimited
+	Since         time.Time     `json:"since"`
+	Elapsed       time.Duration `json:"-"` // since then
+	Cost          loop.MicroUSD `json:"cost_micro_usd"`
+	CostKnown     bool          `json:"cost_known"`
+	TokensIn      int64         `json:"tokens_in"`
+	TokensOut     int64         `json:"tokens_out"`
+	Activity      string        `json:"activity,omitempty"`
+	ActivityAt    time.Time     `json:"activity_at,omitzero"`
+}
+
+// Need is a task that waits for a person.
+type Need struct {
+	Case  string       `json:"case"`
+	Title string       `json:"title"`
+	What  board.Status `json:"what"` // blocked, review, failed or timeout
+	Why   string       `json:"why,omitempty"`
+	Run   string       `json:"run,omitempty"`
+}
+
+// Event is something that the autopilot did.
+type Event struct {
+	At   time.Time    `json:"at"`
+	Kind string       `json:"kind"`
+	Task journal.Task `json:"task,omitzero"`
+	Text string       `json:"text,omitempty"`
+}
+
+// Limits of a view.
+const (
+	mostNeeds  = 50
+	mostEvents = 20
+)
+
+// Status reads what the autopilot does. queue tells of the merge queue; nil
+// leaves it out.
+func Status(ctx context.Context, store *sqlite.Store, root string, queue Queue) (View, error) {
+	v := View{Slots: []SlotView{}, NeedsYou: []Need{}, Events: []Event{}}
+	a, ok, err := store.Autopilot(ctx)
+	if err != nil {
+		return v, err
+	}
+	var state schedule.State
+	if ok {
+		if err := json.Unmarshal(a.State, &state); err != nil {
+			return v, err
+		}
+		v.Session, v.PID, v.Host, v.Phase, v.Mode, v.Why, v.Exit = a.Session, a.Owner.PID, a.Owner.Host, a.Phase, a.Mode, a.Why, a.Exit
+		v.Sprint, v.StartedAt, v.EndedAt, v.MaxParallel, v.Tally = a.Sprint, a.StartedAt, a.EndedAt, a.MaxParallel, state.Tally
+		v.Running = engine.Alive(a.Owner)
+	}
+	if queue != nil {
+		if v.Queued, v.QueueHeld, err = queue.Left(ctx); err != nil {
+			return v, err
+		}
+	}
+	if v.Board, v.Ready, err = store.CaseCounts(ctx); err != nil {
+		return v, err
+	}
+	return v, errors.Join(v.readSlots(ctx, store, state), v.readNeeds(ctx, store, root), v.readEvents(ctx, store))
+}
+
+func (v *View) readSlots(ctx context.Context, store *sqlite.Store, state schedule.State) error {
+	rows, err := store.Slots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		l := SlotView{Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since, Elapsed: time.Since(row.Since), Activity: row.Activity, ActivityAt: row.ActivityAt}
+		for _, s := range state.Slots {
+			if s.Case == row.Case && s.Phase != "" {
+				l.Phase = string(s.Phase)
+			}
+		}
+		c, err := store.Case(ctx, row.Case)
+		if err != nil {
+			return err
+		}
+		l.Title = c.Title
+		if row.Run != "" {
+			r, err := store.Run(ctx, row.Run)
+			if err != nil {
+				return err
+			}
+			l.Status, l.Agent, l.Iteration, l.MaxIterations = r.Status, r.Agent, r.Iteration, r.MaxIterations
+			l.Cost, l.CostKnown, l.TokensIn, l.TokensOut = loop.MicroUSD(r.Cost), r.CostKnown, r.TokensIn, r.TokensOut
+		}
+		v.Slots = append(v.Slots, l)
+	}
+	return nil
+}
+
+func (v *View) readNeeds(ctx context.Context, store *sqlite.Store, root string) error {
+	open, err := store.OpenReviews(ctx, mostNeeds)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		c, err := store.Case(ctx, r.Case)
+		if err != nil {
+			return err
+		}
+		v.NeedsYou = append(v.NeedsYou, Need{Case: c.ID, Title: c.Title, What: c.Status, Why: r.Why, Run: r.Run})
+	}
+	list, err := store.Cases(ctx, sqlite.CaseFilter{Status: []board.Status{board.Blocked, board.Failed, board.Timeout}, Type: board.Task, Limit: mostNeeds})
+	if err != nil {
+		return err
+	}
+	for _, c := range list[:min(len(list), mostNeeds-len(v.NeedsYou))] {
+		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why}
+		if r, err := store.Latest(ctx, root, c.ID); err == nil {
+			n.Run = r.ID
+		}
+		v.NeedsYou = append(v.NeedsYou, n)
+	}
+	return nil
+}
+
+func (v *View) readEvents(ctx context.Context, store *sqlite.Store) error {
+	list, err := store.LastEvents(ctx, journal.Autopilot, mostEvents)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		out := Event{At: e.At, Kind: e.Kind}
+		if e.Kind == journal.Alerted {
+			var n journal.Notice
+			err = json.Unmarshal(e.Data, &n)
+			out.Text = n.Text
+		} else {
+			err = json.Unmarshal(e.Data, &out.Task)
+		}
+		if err != nil {
+			return err
+		}
+		v.Events = append(v.Events, out)
+	}
+	return nil
+}

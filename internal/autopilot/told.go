@@ -1,0 +1,134 @@
+package autopilot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// told is what an agent should know of earlier attempts at its task.
+func (p *pilot) told(ctx context.Context, t Task, past schedule.Past, last sqlite.Run) ([]prompt.Item, error) {
+	var items []prompt.Item
+	reviews, err := p.o.Store.CaseReviews(ctx, t.Case.ID)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range reviews {
+		if r.Decision == sqlite.Redo && r.Feedback != "" {
+			items = append(items, prompt.Item{Source: fmt.Sprintf("Previous Review Feedback (%d)", i+1), Text: r.Feedback})
+		}
+	}
+	if past.Run == nil {
+		return items, nil
+	}
+	records, err := p.o.Store.LastIterations(ctx, last.ID, 1)
+	if err != nil {
+		return nil, err
+	}
+	return append(items, prompt.Item{Source: "What an earlier attempt left", Text: left(t, past, records)}), nil
+}
+
+// left tells what an earlier attempt came to, and what it left behind.
+func left(t Task, past schedule.Past, records []loop.Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "This task was worked on before, in %d iteration(s). ", past.Run.Iteration)
+	b.WriteString(ending(past))
+	if t.Workspace.Kept {
+		b.WriteString(" The files are as it left them: look at `git status` and `git log` before you begin.")
+	} else {
+		b.WriteString(" Its files are gone: you start from the target branch.")
+	}
+	if len(records) > 0 {
+		r := records[len(records)-1]
+		fmt.Fprintf(&b, "\nIteration %d was the last", r.Number)
+		if n := len(r.Files); n > 0 {
+			fmt.Fprintf(&b, "; it changed %s", some(r.Files))
+		}
+		if r.Failure != nil {
+			fmt.Fprintf(&b, "; it failed: %s", r.Failure.Summary)
+		}
+		b.WriteString(".")
+	}
+	if t.Case.Retries > 0 {
+		fmt.Fprintf(&b, "\nThis is attempt %d.", t.Case.Retries+1)
+	}
+	return b.String()
+}
+
+// ending says how the earlier attempt ended.
+func ending(past schedule.Past) string {
+	for i := len(past.History) - 1; i >= 0; i-- {
+		switch e := past.History[i]; e.Action {
+		case board.Crash:
+			return "It was cut off: pawl was gone."
+		case board.Stop:
+			return "It was stopped: " + e.Why + "."
+		case board.Redo:
+			return "It was complete, and the review asked for more."
+		case board.Fail, board.Expire, board.Block:
+			return fmt.Sprintf("It ended %s: %s.", e.To, strings.TrimSuffix(e.Why, "."))
+		}
+	}
+	return fmt.Sprintf("It is %s.", past.Run.Status)
+}
+
+// some names files, of many the first.
+func some(files []string) string {
+	const most = 8
+	if len(files) <= most {
+		return strings.Join(files, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(files[:most], ", "), len(files)-most)
+}
+
+// activity is what a notice says of a slot, in a few words; "" nothing.
+func activity(n engine.Notice) string {
+	switch n.Kind {
+	case engine.IterationStarted:
+		return fmt.Sprintf("iteration %d starts", n.Command.Iteration)
+	case engine.GateStarted:
+		return "check " + n.Gate.Name
+	case engine.ReviewStarted:
+		return "review"
+	case engine.WaitStarted:
+		return "waits: " + n.Command.Why
+	case engine.AgentEvent:
+		return agentActivity(n.Event)
+	}
+	return ""
+}
+
+func agentActivity(e agent.Event) string {
+	switch {
+	case e.Kind == agent.ToolStart && e.Command != "":
+		return oneLine(e.Tool + ": " + e.Command)
+	case e.Kind == agent.ToolStart && len(e.Files) > 0:
+		return oneLine(e.Tool + ": " + strings.Join(e.Files, ", "))
+	case e.Kind == agent.ToolStart:
+		return oneLine(e.Tool)
+	case e.Kind == agent.Text:
+		return oneLine(e.Text)
+	}
+	return ""
+}
+
+// oneLine is the last line of a text, cut.
+func oneLine(text string) string {
+	const most = 200
+	text = strings.TrimSpace(text)
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/account"
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// pilotFlags are those that autopilot and sprint share.
+type pilotFlags struct {
+	run      runFlags
+	parallel string
+	semiAuto bool
+	keep     bool
+}
+
+func (a *app) autopilotCommand() *cobra.Command {
+	var f pilotFlags
+	cmd := &cobra.Command{
+		Use: "autopilot", Short: "Work the board: ready tasks, several at once, verified and landed",
+		Long: "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
+			"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs.",
+		Example: "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n  pawl autopilot pause     # from any terminal",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return a.autopilot(cmd.Context(), f)
+		},
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	a.pilotFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
+	cmd.AddCommand(
+		a.askAutopilotCommand(sqlite.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
+		a.askAutopilotCommand(sqlite.AutopilotResume, "Go on after a pause"),
+		a.askAutopilotCommand(sqlite.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
+		a.autopilotModeCommand(), a.autopilotStatusCommand(),
+	)
+	return cmd
+}
+
+func (a *app) pilotFlags(cmd *cobra.Command, f *pilotFlags) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.parallel, "max-parallel", "p", "", "work on `N` tasks at once")
+	fl.StringVar(&f.run.Max, "max-iterations", "", "stop a task after `N` iterations")
+	fl.StringVar(&f.run.MaxCost, "max-cost", "", "stop a task at `USD`")
+	fl.StringVar(&f.run.Agent, "agent", "", "use the agent `NAME`")
+	fl.StringVar(&f.run.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
+	fl.BoolVar(&f.run.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
+}
+
+// paths are the configuration keys that the flags set.
+func (f pilotFlags) paths() map[string]string {
+	m := f.run.paths()
+	if f.parallel != "" {
+		m["autopilot.max_parallel"] = f.parallel
+	}
+	if f.semiAuto {
+		m["autopilot.mode"] = string(schedule.SemiAuto)
+	}
+	return m
+}
+
+// autopilot works the board until its end.
+func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
+	if err := a.notInside(false); err != nil {
+		return err
+	}
+	c, err := a.load(f.paths())
+	if err != nil {
+		return err
+	}
+	s := &session{a: a, c: c, stateDir: config.StateDir(c.Root, a.env)}
+	if s.store, err = sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db")); err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	defer s.close()
+	t, plan, err := a.newTaskPlanner(ctx, c, s.stateDir, f.run)
+	if err != nil {
+		return err
+	}
+	s.plan = plan
+	o, err := s.pilotOptions(ctx, f)
+	if err != nil {
+		return err
+	}
+	o.Plan = t.plan
+	if len(plan.Gates) == 0 {
+		a.say("Warning: No verification commands configured")
+		a.say("  Tasks complete on COMPLETE without validation. Suggestion: add to pawl.yaml:")
+		a.say("    verification: [%q]", "go test ./...")
+	}
+	return s.pilot(ctx, o)
+}
+
+// pilotOptions are what the configuration and the flags come to.
+func (s *session) pilotOptions(ctx context.Context, f pilotFlags) (o autopilot.Options, err error) {
+	c := s.c
+	repo, err := git.Open(ctx, c.Root)
+	if err != nil {
+		return o, usage("the autopilot works in clones: %v", err).hint("Make a repository: git init")
+	}
+	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir, MaxFile: s.plan.SnapshotMaxFile})
+	if err == nil {
+		err = tree.Exclude(ctx)
+	}
+	if err != nil {
+		s.a.say("Warning: %v", err)
+	}
+	p := c.Autopilot
+	o = autopilot.Options{
+		Root: c.Root, StateDir: s.stateDir, Store: s.store, Accounts: account.NewShelf(config.LimitsDir(s.a.env)), Queue: &heldQueue{},
+		Settings: schedule.Settings{
+			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode), Keep: f.keep,
+			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
+		},
+		Base: func(ctx context.Context) (string, error) {
+			head, err := repo.Head(ctx)
+			return head.Commit, err
+		},
+	}
+	w := c.Workspace
+	o.Pool, err = pool.Open(ctx, pool.Options{
+		Root: c.Root, StateDir: s.stateDir, Dir: string(w.Root), Store: s.store, Copy: w.Copy, Setup: w.Setup,
+		Retention: w.Retention.Std(), KeepOnSuccess: w.KeepOnSuccess, MaxFile: s.plan.SnapshotMaxFile, Warm: p.MaxParallel,
+	})
+	return o, err
+}
+
+// pilot runs the autopilot with signals and screen attached.
+func (s *session) pilot(ctx context.Context, o autopilot.Options) error {
+	sig := engine.CatchSignals()
+	defer sig.Stop()
+	logger, closeLog := openLog(s.c.Root)
+	defer closeLog()
+	screen := &pilotScreen{a: s.a}
+	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, logger, screen.notice
+	res, err := autopilot.Run(ctx, o)
+	var running *sqlite.RunningError
+	if errors.As(err, &running) {
+		return usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).
+			hint("See what it does: pawl autopilot status").hint("Stop it:          pawl autopilot stop")
+	}
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	if s.a.json {
+		if line, err := json.Marshal(pilotEnd{"end", res.Exit, res.Why, res.Tally}); err == nil {
+			s.a.result("%s\n", line)
+		}
+	}
+	if res.Exit == exitOK {
+		return nil
+	}
+	return status(res.Exit)
+}
+
+// pilotEnd is the last line of `autopilot --json`.
+type pilotEnd struct {
+	Event string         `json:"event"`
+	Exit  int            `json:"exit"`
+	Why   string         `json:"why"`
+	Tally schedule.Tally `json:"tally"`
+}
+
+// heldQueue keeps what is verified for a person.
+type heldQueue struct{ added int }
+
+func (q *heldQueue) Add(context.Context, autopilot.Work) error { q.added++; return nil }
+
+func (q *heldQueue) Work(ctx context.Context, _ func(string)) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (q *heldQueue) Left(context.Context) (int, string, error) {
+	if q.added == 0 {
+		return 0, "", nil
+	}
+	return q.added, strings.Join([]string{strconv.Itoa(q.added), "verified; there is no merge queue yet"}, " "), nil
+}

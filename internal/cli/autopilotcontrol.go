@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func (a *app) askAutopilotCommand(kind, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: kind, Short: short, Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.askAutopilot(cmd.Context(), kind, "") },
+	}
+}
+
+func (a *app) autopilotModeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "mode auto|semi-auto", Short: "Switch who chooses tasks: the autopilot, or you with 'pawl case start'",
+		Args: exactlyOne("a mode"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if m := schedule.Mode(args[0]); m != schedule.Auto && m != schedule.SemiAuto {
+				return usage("unknown mode %q: write auto or semi-auto", args[0])
+			}
+			return a.askAutopilot(cmd.Context(), sqlite.AutopilotMode, args[0])
+		},
+	}
+}
+
+// stopAutopilotWait is how long stop waits for the autopilot to have ended:
+// agents have their grace, one after the other's end.
+const stopAutopilotWait = 60 * time.Second
+
+// askAutopilot asks the one that runs. A stop waits for its end.
+func (a *app) askAutopilot(ctx context.Context, kind, text string) error {
+	return a.withBoard(ctx, func(store *sqlite.Store) error {
+		p, err := running(ctx, store)
+		if err != nil {
+			return err
+		}
+		if p.Phase != string(schedule.Paused) && kind == sqlite.AutopilotResume {
+			return usage("the autopilot is not paused: it is %s", p.Phase)
+		}
+		if _, err := store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: kind, Text: text, At: time.Now()}); err != nil {
+			return err
+		}
+		switch kind {
+		case sqlite.AutopilotPause:
+			a.say("The autopilot starts nothing new; runs rest at the end of their iteration. Go on with: pawl autopilot resume")
+		case sqlite.AutopilotResume:
+			a.say("The autopilot goes on.")
+		case sqlite.AutopilotMode:
+			a.say("The autopilot's mode is %s.", text)
+		case sqlite.AutopilotStop:
+			return a.awaitAutopilot(ctx, store, p)
+		}
+		return nil
+	})
+}
+
+// running is the autopilot that a live process drives.
+func running(ctx context.Context, store *sqlite.Store) (sqlite.Autopilot, error) {
+	p, ok, err := store.Autopilot(ctx)
+	if err != nil {
+		return p, err
+	}
+	if !ok || !engine.Alive(p.Owner) {
+		return p, usage("no autopilot runs here").hint("Start it: pawl autopilot")
+	}
+	return p, nil
+}
+
+func (a *app) awaitAutopilot(ctx context.Context, store *sqlite.Store, p sqlite.Autopilot) error {
+	deadline := time.NewTimer(stopAutopilotWait)
+	defer deadline.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, _, err := store.Autopilot(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Session != p.Session || now.Owner.PID == 0 || !engine.Alive(now.Owner) {
+			a.say("The autopilot has ended.")
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return usage("the autopilot was asked to stop %s ago and has not ended; process %d drives it", stopAutopilotWait, p.Owner.PID).
+				hint("See what it does: pawl autopilot status")
+		}
+	}
+}
+
+func (a *app) autopilotStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Show what the autopilot does: slots, board, what needs you", Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, root, err := a.store(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			v, err := autopilot.Status(cmd.Context(), store, root, nil)
+			if err != nil {
+				return &exitError{code: exitFailed, err: err}
+			}
+			if a.json {
+				data, err := json.MarshalIndent(v, "", "  ")
+				if err != nil {
+					return err
+				}
+				a.result("%s\n", data)
+				return nil
+			}
+			return a.printAutopilot(v)
+		},
+	}
+}
+
+func (a *app) printAutopilot(v autopilot.View) error {
+	switch {
+	case v.Session == "":
+		a.result("No autopilot has run here.\n")
+	case v.Running:
+		a.result("The autopilot is %s (%s), process %d, since %s%s\n", v.Phase, v.Mode, v.PID, minute(v.StartedAt), aside(v.Why))
+	case v.Phase == string(schedule.Finished):
+		a.result("The autopilot has ended, %s%s\n", minute(v.EndedAt), aside(v.Why))
+	default:
+		a.result("The autopilot is gone; 'pawl autopilot' puts in order what it left.\n")
+	}
+	if err := a.slotTable(v); err != nil {
+		return err
+	}
+	a.result("Board:  ")
+	for _, s := range board.Statuses {
+		if n := v.Board[s]; n > 0 {
+			a.result("%d %s  ", n, s)
+		}
+	}
+	a.result("(%d ready)\n", v.Ready)
+	t := v.Tally
+	a.result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked)
+	for i, n := range v.NeedsYou {
+		if i == 0 {
+			a.result("Needs you:\n")
+		}
+		a.result("  %s %s: %s%s\n", n.Case, n.What, clean(n.Title, 80), aside(n.Why))
+	}
+	return nil
+}
+
+func (a *app) slotTable(v autopilot.View) error {
+	if len(v.Slots) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "TASK\tRUN\tSLOT\tITERATION\tELAPSED\tCOST\tDOES\tTITLE")
+	for _, l := range v.Slots {
+		cost := "unknown"
+		if l.CostKnown {
+			cost = fmt.Sprint(l.Cost)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Case, l.Run, l.Phase, of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
+			clean(l.Activity, 40), clean(l.Title, 60))
+	}
+	return w.Flush()
+}

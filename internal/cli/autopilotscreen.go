@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// pilotScreen is what a person sees of the autopilot: one line for each thing
+// that happens, with the task that it happens to.
+type pilotScreen struct {
+	a  *app
+	mu sync.Mutex
+}
+
+// notice takes one notice of the autopilot.
+func (s *pilotScreen) notice(n autopilot.Notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.a.json {
+		s.printJSON(n)
+	}
+	if s.a.quiet && n.Kind != autopilot.Alert {
+		return
+	}
+	switch n.Kind {
+	case autopilot.Began:
+		s.line(n.At, "Autopilot starts")
+	case autopilot.Recovered:
+		s.line(n.At, "%s: %s", n.Case, clean(n.Text, 300))
+	case autopilot.TaskBegan:
+		s.line(n.At, "%s starts: %s%s", n.Case, clean(n.Title, 100), aside(n.Text))
+	case autopilot.RunNotice:
+		s.run(n)
+	case autopilot.TaskEnded:
+		s.settled(n)
+	case autopilot.Landed:
+		s.line(n.At, "%s landed: %s", n.Case, clean(n.Title, 100))
+	case autopilot.Alert:
+		s.line(n.At, "ATTENTION: %s", clean(n.Text, 500))
+	case autopilot.Warning:
+		s.print("Warning: %s", clean(of2(n.Case, n.Text), 500))
+	case autopilot.Rested:
+		if s.a.verbose {
+			s.line(n.At, "Waits: %s", clean(n.Text, 300))
+		}
+	case autopilot.Over:
+		s.line(n.At, "Autopilot ends: %s", clean(n.Text, 300))
+	}
+}
+
+func of2(id, text string) string {
+	if id == "" {
+		return text
+	}
+	return id + ": " + text
+}
+
+func aside(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + clean(text, 200) + ")"
+}
+
+// run shows what a person should see of a task's run.
+func (s *pilotScreen) run(n autopilot.Notice) {
+	e := n.Engine
+	switch e.Kind {
+	case engine.RunResumed:
+		s.line(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
+	case engine.IterationStarted:
+		s.line(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
+	case engine.IterationEnded:
+		r := e.Record
+		what := string(r.Outcome)
+		if e.Summary != "" {
+			what += ": " + e.Summary
+		}
+		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed), clean(what, 300))
+	case engine.WaitStarted:
+		s.line(n.At, "%s: waiting until %s (%s)", n.Case, clock(e.Command.Until, e.At), clean(e.Command.Why, 200))
+	case engine.Warning:
+		s.print("Warning: %s: %s", n.Case, clean(e.Text, 500))
+	}
+}
+
+func (s *pilotScreen) settled(n autopilot.Notice) {
+	v := n.Settlement
+	what := map[board.Action]string{
+		board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "goes back to pending",
+		board.Crash: "goes back to pending", board.Land: "is done",
+	}[v.Action]
+	switch {
+	case v.Queue:
+		what = "is verified and goes to the merge queue"
+	case v.Review:
+		what = "is verified and waits for your review"
+	case what == "":
+		what = "is left as it is"
+	}
+	s.line(n.At, "%s %s: %s", n.Case, what, clean(v.Why, 300))
+}
+
+func (s *pilotScreen) line(at time.Time, format string, args ...any) {
+	s.print("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
+}
+
+func (s *pilotScreen) print(format string, args ...any) {
+	if !s.a.json {
+		_, _ = fmt.Fprintf(s.a.stderr, format+"\n", args...)
+	}
+}
+
+// pilotEvent is a line of `autopilot --json`.
+type pilotEvent struct {
+	Event  string    `json:"event"`
+	At     time.Time `json:"at"`
+	Case   string    `json:"case,omitempty"`
+	Title  string    `json:"title,omitempty"`
+	Run    string    `json:"run,omitempty"`
+	Status string    `json:"status,omitempty"` // of the case, after it
+	Why    string    `json:"why,omitempty"`
+}
+
+// printJSON writes what the lines tell; of runs only their beginning and end.
+func (s *pilotScreen) printJSON(n autopilot.Notice) {
+	e := pilotEvent{Event: string(n.Kind), At: n.At.UTC(), Case: n.Case, Title: n.Title, Run: n.Run, Why: n.Text}
+	switch n.Kind {
+	case autopilot.Over, autopilot.Rested:
+		return
+	case autopilot.RunNotice:
+		if n.Engine.Kind != engine.IterationStarted && n.Engine.Kind != engine.IterationEnded {
+			return
+		}
+		e.Event, e.Why = string(n.Engine.Kind), n.Engine.Command.Why
+	case autopilot.TaskEnded:
+		e.Why = n.Settlement.Why
+		for _, r := range board.Rules {
+			if r.Action == n.Settlement.Action {
+				e.Status = string(r.To)
+				break
+			}
+		}
+	}
+	if line, err := json.Marshal(e); err == nil {
+		s.a.result("%s\n", line)
+	}
+}
