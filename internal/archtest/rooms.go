@@ -118,6 +118,7 @@ var modules = map[string]struct {
 }{
 	"github.com/spf13/cobra":          {[]string{"cli"}, "flags and completion belong to the command line"},
 	"github.com/spf13/pflag":          {[]string{"cli"}, "cobra's flags"},
+	"github.com/danielgtaylor/huma":   {[]string{"web"}, "the API and its description are made of the same Go types"},
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},

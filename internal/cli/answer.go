@@ -112,28 +112,38 @@ func (r reply) row() (kind, text string) {
 }
 
 func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words []string) error {
+	kept, err := a.keepAnswer(ctx, st, r, words)
+	if kept {
+		a.say("Go on with: pawl resume %s", r.ID)
+	}
+	return err
+}
+
+// keepAnswer stores an answer, or carries out an option that ends the run. kept
+// is true when the run is to go on with it.
+func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words []string) (kept bool, err error) {
 	switch loop.Status(r.Status) {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
 	default:
-		return usage("run %s asks nothing: it is %s", r.ID, r.Status)
+		return false, usage("run %s asks nothing: it is %s", r.ID, r.Status)
 	}
 	var s loop.State
 	if err := json.Unmarshal(r.State, &s); err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)}
+		return false, &exitError{code: exitFailed, err: fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)}
 	}
 	rep, err := readReply(&s, words)
 	if err == nil {
 		err = rep.complete()
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if rep.ends() {
-		return a.settle(ctx, st, r, rep)
+		return false, a.settle(ctx, st, r, rep)
 	}
 	kind, text := rep.row()
 	if err := ask(ctx, st, r, kind, text); err != nil {
-		return err
+		return false, err
 	}
 	if rep.number != 0 {
 		a.say("Option %d it is: %s", rep.number, clean(rep.choice.Text, 200))
@@ -142,8 +152,8 @@ func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words 
 	if rep.choice.Do == control.ReviewAgain {
 		where = "The answer is kept."
 	}
-	a.say("%s Go on with: pawl resume %s", where, r.ID)
-	return nil
+	a.say("%s", where)
+	return true, nil
 }
 
 // settle carries out an option that ends a run. It needs no agent and no

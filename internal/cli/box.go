@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/web"
 )
 
 // box decides what the operating system holds the run to, and says what it
@@ -63,7 +64,7 @@ func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	if s.tree != nil {
 		place.Git = append([]string{s.tree.Repo.Dir, s.tree.Repo.Common}, s.tree.Modules()...)
 	}
-	secret := socketPaths(s.a.getenv("DOCKER_HOST"), s.a.getenv("SSH_AUTH_SOCK"), s.a.getenv("CONTAINER_HOST"))
+	secret := append(socketPaths(s.a.getenv("DOCKER_HOST"), s.a.getenv("SSH_AUTH_SOCK"), s.a.getenv("CONTAINER_HOST")), s.serverFolder())
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(s.withGoProxy(ctx, s.plan.Environ), home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
 	box.Caches = append(box.Caches, pnpmStore(s.plan.Root, place.Cache)...)
 	box.Caches = append(box.Caches, s.unsigned(ctx, place.Write)...)
@@ -84,6 +85,14 @@ func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 		box.Agents[name] = s.agentPolicy(name, ag)
 	}
 	return box
+}
+
+// serverFolder is where the token of 'pawl serve' is: who reads it can answer
+// for the person. It is made, since only what is there can be hidden.
+func (s *session) serverFolder() string {
+	dir := web.SessionDir(s.stateDir)
+	_ = os.MkdirAll(dir, 0o700) // the server says so itself
+	return dir
 }
 
 // ownFolders are the agent's program and where it keeps what is the user's;

@@ -28,18 +28,20 @@ func (a *app) pauseCommand() *cobra.Command {
 		Use: "pause RUN", Short: "Pause a run at the end of its iteration",
 		Args: exactlyOne("a run or a procedure"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
-					return usage("run %s does not run: it is %s", r.ID, r.Status)
-				}
-				if err := ask(cmd.Context(), st, r, sqlite.ControlPause, ""); err != nil {
-					return err
-				}
-				a.say("Run %s pauses at the end of iteration %d. Resume with: pawl resume %s", r.ID, r.Iteration, r.Name)
-				return nil
-			})
+			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error { return a.pause(cmd.Context(), st, r) })
 		},
 	}
+}
+
+func (a *app) pause(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
+	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+		return usage("run %s does not run: it is %s", r.ID, r.Status)
+	}
+	if err := ask(ctx, st, r, sqlite.ControlPause, ""); err != nil {
+		return err
+	}
+	a.say("Run %s pauses at the end of iteration %d. Resume with: pawl resume %s", r.ID, r.Iteration, r.Name)
+	return nil
 }
 
 func ask(ctx context.Context, st *sqlite.Store, r sqlite.Run, kind, text string) error {

@@ -79,7 +79,7 @@ func (a *app) root() *cobra.Command {
 		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(), a.statsCommand(),
 		a.workflowCommand(), a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.rollbackCommand(), a.applyCommand(), a.caseCommand(), a.notifyCommand(), a.configCommand(), a.schemaCommand(),
 		a.autopilotCommand(),
-		a.checkCommand(), a.skillCommand(), a.explainCommand(), a.doctorCommand(), a.versionCommand(),
+		a.checkCommand(), a.serveCommand(), a.skillCommand(), a.explainCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage("%v%s", err, suggestFlag(cmd, err)) })
 	root.SuggestionsMinimumDistance = 2

@@ -41,6 +41,7 @@ const (
 	Answered          = "answered"       // Answer
 	PauseAsked        = "pause.asked"    // Asked
 	StopAsked         = "stop.asked"     // Asked
+	MessageLeft       = "message.left"   // Asked: for the next prompt, beside the run's own story
 	Paused            = "paused"         // End
 	Recovered         = "recovered"      // Recovery
 	Finished          = "finished"       // End

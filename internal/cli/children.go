@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/web"
+)
+
+// maxChildren is how many runs one server drives at once.
+const maxChildren = 20
+
+// childrenEnd is how long all children may take to end their agents.
+const childrenEnd = 25 * time.Second
+
+// children are the runs that were started from a browser: each is a pawl of its
+// own in the background, as if it had been started in a terminal. They end with
+// the server, as runs in a terminal end with it.
+type children struct {
+	a    *app
+	root string
+
+	mu   sync.Mutex
+	list []*child
+}
+
+// child is one of them.
+type child struct {
+	*process.Detached
+	id   process.Identity
+	errs string // the file of its messages
+}
+
+func newChildren(a *app, root string) *children { return &children{a: a, root: root} }
+
+// start starts pawl with these arguments.
+func (c *children) start(args []string) (*child, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tidy()
+	if len(c.list) >= maxChildren {
+		return nil, &web.RefusalError{Message: fmt.Sprintf("%d runs work for this server already", maxChildren), Hints: []string{"Wait until one has ended, or start the run in a terminal"}}
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start pawl: %v", err)
+	}
+	dir := web.SessionDir(stateDir(c.root, c.a.env))
+	errs, err := os.CreateTemp(dir, "run-*.err")
+	if err != nil {
+		return nil, fmt.Errorf("cannot start pawl: %v", err)
+	}
+	defer func() { _ = errs.Close() }()
+	line := []string{exe, "-C", c.root, "--quiet", "--color=never"}
+	if c.a.file != "" {
+		file, err := filepath.Abs(filepath.Join(c.a.dir, c.a.file))
+		if err == nil {
+			line = append(line, "--config="+file)
+		}
+	}
+	d, err := process.StartDetached(process.Command{Path: exe, Args: append(line, args...), Dir: c.root, Env: c.a.env, Stderr: errs})
+	if err != nil {
+		_ = os.Remove(errs.Name())
+		return nil, err
+	}
+	one := &child{Detached: d, errs: errs.Name()}
+	one.id, _ = process.Identify(d.PID) // of one that has ended at once there is none, and nothing to end
+	c.list = append(c.list, one)
+	return one, nil
+}
+
+// tidy forgets those that have ended.
+func (c *children) tidy() {
+	var kept []*child
+	for _, one := range c.list {
+		select {
+		case <-one.Done():
+			_ = os.Remove(one.errs)
+		default:
+			kept = append(kept, one)
+		}
+	}
+	c.list = kept
+}
+
+// said is what the child said last; it is an error when it has ended at once.
+func (c *child) said() string {
+	data, err := os.ReadFile(c.errs)
+	if err != nil {
+		return ""
+	}
+	const enough = 2000
+	text := strings.TrimSpace(string(data[max(0, len(data)-enough):]))
+	return strings.TrimPrefix(text, "pawl: ")
+}
+
+// end ends all that still run and returns how many there were. They end their
+// agents first; who takes too long is killed, and its supervisor ends the agent.
+func (c *children) end() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tidy()
+	for _, one := range c.list {
+		_ = one.id.Signal(syscall.SIGTERM) // gone already
+	}
+	late := time.NewTimer(childrenEnd)
+	defer late.Stop()
+	over := false
+	for _, one := range c.list {
+		if !over {
+			select {
+			case <-one.Done():
+			case <-late.C:
+				over = true
+			}
+		}
+		if over {
+			_ = one.id.Signal(syscall.SIGKILL)
+			<-one.Done()
+		}
+		_ = os.Remove(one.errs)
+	}
+	return len(c.list)
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/web"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// defaultAddress is where the server listens when nobody says anything else
+// and the configuration cannot be read.
+const defaultAddress = "127.0.0.1:7295"
+
+// serveFlags are those of serve.
+type serveFlags struct {
+	address  string
+	hosts    []string
+	insecure bool
+	url      bool
+	newToken bool
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve the web UI and the API on this machine",
+		Long: "Serve the web UI and the API. The address that is printed holds the session's token: open it in a\n" +
+			"browser once. Only this machine can reach it, unless --address says otherwise.",
+		Example: "  pawl serve\n  pawl serve --url\n  pawl serve --address 127.0.0.1:9000",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.url {
+				return a.serveURL()
+			}
+			return a.serve(cmd.Context(), f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.address, "address", "", "listen on `HOST:PORT`; default: server.address")
+	fl.StringArrayVar(&f.hosts, "host", nil, "also answer to the name `NAME`; may be repeated")
+	fl.BoolVar(&f.insecure, "insecure", false, "allow other machines to connect without TLS")
+	fl.BoolVar(&f.url, "url", false, "print the address of the server that runs here, with its token")
+	fl.BoolVar(&f.newToken, "new-token", false, "make a new token: browsers that know the old one are out")
+	return cmd
+}
+
+// serveURL prints how the server that runs here is reached.
+func (a *app) serveURL() error {
+	root, err := config.FindRoot(a.dir)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	s, err := web.LoadSession(stateDir(root, a.env))
+	if err != nil && !errors.Is(err, web.ErrNoSession) {
+		return &exitError{code: exitFailed, err: err}
+	}
+	if !s.Alive() {
+		return (&exitError{code: exitFailed, err: errors.New("no server runs for this repository")}).hint("Start one: pawl serve")
+	}
+	return a.printAddress(s)
+}
+
+func (a *app) printAddress(s web.Session) error {
+	if a.json {
+		return a.jsonLine(map[string]any{"url": s.Link(), "address": s.URL, "token": s.Token, "pid": s.Owner.PID})
+	}
+	a.result("%s\n", s.Link())
+	return nil
+}
+
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	if err := a.notServedInside(); err != nil {
+		return err
+	}
+	store, root, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	s, err := a.openServer(ctx, store, root, f)
+	if err != nil {
+		return err
+	}
+	if err := a.printAddress(s.session); err != nil {
+		return err
+	}
+	a.say("pawl serves %s. Ctrl+C ends it; 'pawl serve --url' prints the address again.", root)
+	err = s.server.Serve(ctx)
+	stop() // from here on a second Ctrl+C ends pawl at once
+	s.hands.end()
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	return nil
+}
+
+// notServedInside refuses a server that an agent or a gate starts: it would
+// have the person's rights.
+func (a *app) notServedInside() error {
+	if run := a.getenv("PAWL_RUN"); run != "" {
+		return usage("cannot serve inside of run %s: an agent or a check of it called pawl serve", run)
+	}
+	return nil
+}
+
+// untilSignal is done when a person ends pawl. A signal that was ignored when
+// pawl started stays ignored, so that nohup works.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	var caught []os.Signal
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			caught = append(caught, sig)
+		}
+	}
+	return signal.NotifyContext(ctx, caught...)
+}
+
+// opened is a server that is ready to serve.
+type opened struct {
+	server  *web.Server
+	session web.Session
+	hands   *hands
+}
+
+// openServer listens, and keeps how the server is reached.
+func (a *app) openServer(ctx context.Context, store *sqlite.Store, root string, f serveFlags) (*opened, error) {
+	dir := stateDir(root, a.env)
+	before, err := web.LoadSession(dir)
+	if err != nil && !errors.Is(err, web.ErrNoSession) {
+		a.say("Warning: %v; a new token is made", err)
+	}
+	if before.Alive() {
+		return nil, usage("pawl serves this repository already, as process %d", before.Owner.PID).hint("Open it: pawl serve --url")
+	}
+	door, err := web.Open(ctx, a.listenOn(f))
+	if err != nil {
+		return nil, listenError(err)
+	}
+	session := web.Session{URL: door.URL(), Token: before.Token}
+	if f.newToken || !web.ValidToken(session.Token) {
+		session.Token = web.NewToken()
+	}
+	if session.Owner, err = process.Self(); err == nil {
+		err = session.Save(dir)
+	}
+	if err != nil {
+		_ = door.Close() // the error that matters is the one at hand
+		return nil, &exitError{code: exitFailed, err: err}
+	}
+	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: dir})
+	if err != nil {
+		a.say("Note: %v; there are no diffs and no rollbacks.", err)
+		tree = nil
+	}
+	logger, _ := openLog(root) // it opens its file for each record
+	h := newHands(a, store, root)
+	server := web.New(door, web.Options{
+		Root: root, StateDir: dir, Version: version(), Token: session.Token, Store: store, Tree: tree, Deeds: h, Log: logger,
+		Config: func() (*config.Config, error) {
+			b, _ := h.muted()
+			return b.load(nil)
+		},
+	})
+	return &opened{server, session, h}, nil
+}
+
+// listenOn is the address by flag or configuration.
+func (a *app) listenOn(f serveFlags) web.Address {
+	out := web.Address{Address: f.address, Named: f.address != "", Insecure: f.insecure, Hosts: f.hosts}
+	c, err := a.load(nil)
+	if err != nil {
+		a.say("Warning: the configuration cannot be read: %v", err)
+		out.Address = cmp.Or(out.Address, defaultAddress)
+		return out
+	}
+	if out.Address == "" {
+		out.Address, out.Named = c.Server.Address, c.IsSet("server.address")
+	}
+	out.Cert, out.Key = string(c.Server.TLSCert), string(c.Server.TLSKey)
+	return out
+}
+
+// listenError says what to do about an address that cannot be used.
+func listenError(err error) error {
+	e := &exitError{code: exitUsage, err: err}
+	switch {
+	case errors.Is(err, web.ErrExposed):
+		return e.hint("Set server.tls_cert and server.tls_key, so that nobody on the way can read along").
+			hint("Or say --insecure, if you trust everybody on that network").
+			hint("From another machine without either: ssh -L 7295:127.0.0.1:7295 HOST")
+	case errors.Is(err, web.ErrPortInUse):
+		return e.hint("Choose another port: pawl serve --address 127.0.0.1:PORT").hint("Or leave --address out: then the next free port is taken")
+	}
+	return e
+}

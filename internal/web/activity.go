@@ -1,0 +1,261 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Activity is what a run does just now, between two events of its journal. It
+// is not stored, and has no id: a reader that comes back gets the next one.
+type Activity struct {
+	Run       string      `json:"run"`
+	Iteration int         `json:"iteration"`
+	Attempt   int         `json:"attempt"`
+	Phase     string      `json:"phase" enum:"agent,gates,review,waiting" doc:"Who works."`
+	Since     time.Time   `json:"since" doc:"When this attempt began."`
+	Last      *AgentEvent `json:"last,omitempty" doc:"The last thing that the agent did."`
+	TokensIn  int64       `json:"tokens_in" doc:"Of this attempt so far."`
+	TokensOut int64       `json:"tokens_out"`
+	CostUSD   *float64    `json:"cost_usd" nullable:"true"`
+	Calls     int         `json:"api_calls"`
+	Gates     []Gate      `json:"gates" nullable:"false" doc:"The checks of this attempt, while they run."`
+	Progress  *int        `json:"progress" nullable:"true"`
+}
+
+// glanceEvery is how often running agents are looked at while somebody watches.
+const glanceEvery = 250 * time.Millisecond
+
+// maxGlances bounds how many runs are looked at.
+const maxGlances = 100
+
+// glances looks at what runs do, for all readers at once.
+type glances struct {
+	s    *Server
+	runs map[string]*glance
+}
+
+// glance is what is known of one running attempt.
+type glance struct {
+	root   *os.Root
+	dir    string // runs/<run>/<n>
+	tail   tailing
+	totals *agent.Collector
+	now    Activity
+	sent   string // the last one, as it was sent
+}
+
+// watch looks at runs until ctx is done.
+func (g *glances) watch(ctx context.Context) {
+	tick := time.NewTicker(glanceEvery)
+	defer tick.Stop()
+	defer g.forget(nil)
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if !g.s.hub.watched() {
+			g.forget(nil)
+			continue
+		}
+		g.look(ctx)
+	}
+}
+
+// look sends what changed of every active run.
+func (g *glances) look(ctx context.Context) {
+	runs, err := g.s.active(ctx)
+	if err != nil {
+		return // the hub says so
+	}
+	kept := map[string]bool{}
+	for _, r := range runs[:min(len(runs), maxGlances)] {
+		one := g.find(ctx, r)
+		if one == nil {
+			continue
+		}
+		kept[r.ID] = true
+		one.look(g.s.gateSpecs)
+		if text, err := json.Marshal(one.now); err == nil && string(text) != one.sent {
+			one.sent = string(text)
+			f := newFrame("", "activity", one.now)
+			f.run = r.ID
+			g.s.hub.tell(f)
+		}
+	}
+	g.forget(kept)
+}
+
+// find is the glance at a run's attempt under way; nil when there is none.
+func (g *glances) find(ctx context.Context, r sqlite.Run) *glance {
+	one := g.runs[r.ID]
+	if one != nil && one.now.Iteration == r.Iteration && one.same() && one.now.Phase != "waiting" && r.Status == string(loop.Running) {
+		return one
+	}
+	if one != nil {
+		one.close()
+		delete(g.runs, r.ID)
+	}
+	if len(g.runs) >= maxGlances || ctx.Err() != nil {
+		return nil
+	}
+	dir := filepath.Join(g.s.o.StateDir, "runs", r.ID, strconv.Itoa(r.Iteration))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil // it has not begun
+	}
+	one = &glance{root: root, dir: dir, tail: tailing{root: root}, totals: agent.NewCollector()}
+	one.now = Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
+	if r.Status == string(loop.Waiting) {
+		one.now.Phase = "waiting"
+	}
+	one.begin()
+	g.runs[r.ID] = one
+	return one
+}
+
+// forget lets go of runs that are not among kept.
+func (g *glances) forget(kept map[string]bool) {
+	for id, one := range g.runs {
+		if !kept[id] {
+			one.close()
+			delete(g.runs, id)
+		}
+	}
+}
+
+func (o *glance) close() {
+	o.tail.close()
+	_ = o.root.Close()
+}
+
+// begin reads when the attempt began.
+func (o *glance) begin() {
+	data, err := o.root.ReadFile("begun.json")
+	var b struct {
+		Attempt int       `json:"attempt"`
+		At      time.Time `json:"at"`
+	}
+	if err == nil && json.Unmarshal(data, &b) == nil {
+		o.now.Attempt, o.now.Since = b.Attempt, b.At.UTC()
+	}
+}
+
+// same is false when the files are another attempt's by now.
+func (o *glance) same() bool {
+	before := o.now.Attempt
+	o.begin()
+	return o.now.Attempt == before
+}
+
+// look reads what is new.
+func (o *glance) look(specs func() []GateSpec) {
+	o.read()
+	out := o.totals.Outcome()
+	o.now.TokensIn, o.now.TokensOut, o.now.Calls = out.Usage.Input+out.Usage.CacheRead+out.Usage.CacheWrite, out.Usage.Output, o.totals.Calls()
+	cost, known := o.totals.Cost()
+	o.now.CostUSD = dollars(int64(cost), known)
+	if o.now.Phase == "waiting" || !exists(o.root, "agent.result.json") {
+		return
+	}
+	o.now.Phase = "gates"
+	if exists(o.root, "review.begun.json") {
+		o.now.Phase = "review"
+	}
+	o.now.Gates = o.gates(specs())
+}
+
+// read folds new events of the agent in.
+func (o *glance) read() {
+	if o.tail.file == nil && o.tail.open() != nil {
+		return
+	}
+	for range 10 * batch { // more comes with the next look
+		if !o.tail.lines.next() {
+			return
+		}
+		var e agent.Event
+		if json.Unmarshal(o.tail.lines.line, &e) != nil {
+			continue
+		}
+		o.totals.Add(e)
+		switch e.Kind {
+		case agent.Text, agent.ToolStart, agent.Thinking, agent.Retry, agent.RateLimit, agent.Error:
+			if shown, ok := readEvent(o.tail.lines.line, o.tail.lines.at); ok {
+				shown.Text, shown.Command = clip(shown.Text, 500), clip(shown.Command, 500)
+				o.now.Last = &shown
+			}
+		case agent.Session, agent.ToolEnd, agent.UsageSeen, agent.CostSeen, agent.End, agent.Unknown:
+		}
+	}
+}
+
+// gates says how far the checks are, by what they have left so far.
+func (o *glance) gates(specs []GateSpec) []Gate {
+	out := []Gate{}
+	stopped := false
+	for i, spec := range specs {
+		g := Gate{Name: spec.Name, Required: spec.Required, Timeout: spec.Timeout, Status: "waiting", ExitCode: -1}
+		file := fmt.Sprintf("gate-%d", i+1)
+		switch {
+		case exists(o.root, file+".result.json"):
+			o.gateResult(&g, file)
+			stopped = stopped || g.Required && g.Status != string(loop.GatePassed)
+		case exists(o.root, file+".result.json.tmp"):
+			g.Status = "running"
+			if info, err := o.root.Stat(file + ".result.json.tmp"); err == nil {
+				g.Elapsed = float64(int(time.Since(info.ModTime()).Seconds()))
+			}
+		case stopped:
+			g.Status = string(loop.GateNotRun)
+		}
+		if exists(o.root, file+".out") {
+			g.File = file + ".out"
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// gateResult reads how a check's process ended; what its output means is said
+// when the iteration has ended.
+func (o *glance) gateResult(g *Gate, file string) {
+	data, err := o.root.ReadFile(file + ".result.json")
+	var r struct {
+		Elapsed time.Duration `json:"elapsed"`
+		Exit    loop.Exit     `json:"exit"`
+	}
+	if err != nil || json.Unmarshal(data, &r) != nil {
+		return
+	}
+	g.Elapsed, g.ExitCode, g.Status = seconds(r.Elapsed), r.Exit.Code, string(loop.GateFailed)
+	switch {
+	case r.Exit.Ended == loop.EndedTimeout:
+		g.Status = string(loop.GateTimedOut)
+	case r.Exit.Code == 0:
+		g.Status = string(loop.GatePassed)
+	}
+}
+
+func exists(root *os.Root, name string) bool {
+	_, err := root.Stat(path.Clean(name))
+	return err == nil
+}
+
+// gateSpecs are the checks as configured now.
+func (s *Server) gateSpecs() []GateSpec {
+	out := Overview{Gates: []GateSpec{}}
+	s.verification(&out)
+	return out.Gates
+}

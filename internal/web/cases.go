@@ -1,0 +1,311 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Case is an operation or a task of the board.
+type Case struct {
+	ID          string    `json:"id"`
+	Type        string    `json:"type" enum:"operation,task"`
+	Title       string    `json:"title"`
+	Tags        []string  `json:"tags" nullable:"false"`
+	Priority    int       `json:"priority" doc:"Higher first."`
+	Parent      string    `json:"parent" doc:"The operation that it is in."`
+	Needs       []string  `json:"needs" nullable:"false" doc:"Cases that must be done first."`
+	Ref         string    `json:"ref" doc:"Its name where it was imported from."`
+	Status      string    `json:"status" enum:"pending,active,blocked,review,done,failed,timeout,deferred"`
+	Why         string    `json:"why"`
+	Ready       bool      `json:"ready" doc:"A task that can be started now."`
+	NotReady    string    `json:"not_ready" doc:"Why a pending case is not ready."`
+	Score       int       `json:"score"`
+	Retries     int       `json:"retry_count"`
+	Unblocks    int       `json:"unblocks" doc:"Cases that wait for this one."`
+	Children    int       `json:"children" doc:"Of an operation."`
+	Finished    int       `json:"children_done"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
+	Actions     []string  `json:"actions" nullable:"false" doc:"What a person may do with it as it is."`
+	Description string    `json:"description,omitempty" doc:"Only where one case is asked for."`
+	Acceptance  []string  `json:"acceptance,omitempty" doc:"Likewise."`
+}
+
+// CasePage is one page of the board.
+type CasePage struct {
+	Cases      []Case `json:"cases" nullable:"false"`
+	Total      int    `json:"total" doc:"How many the filter finds in all."`
+	NextCursor string `json:"next_cursor"`
+}
+
+// CaseDetail is a case with all that belongs to it.
+type CaseDetail struct {
+	Case
+	ScoreParts []ScorePart  `json:"score_parts" nullable:"false"`
+	Dependents []string     `json:"dependents" nullable:"false" doc:"Cases that need it."`
+	History    []CaseChange `json:"history" nullable:"false" doc:"What was done with it, oldest first."`
+}
+
+// ScorePart is one reason of a score.
+type ScorePart struct {
+	Points int    `json:"points"`
+	Why    string `json:"why"`
+}
+
+// CaseChange is one line of a case's history.
+type CaseChange struct {
+	At     time.Time `json:"at"`
+	Action string    `json:"action"`
+	By     string    `json:"by" enum:"person,pawl"`
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	Why    string    `json:"why"`
+}
+
+func (s *Server) caseRoutes(api huma.API) {
+	get(api, "/cases", "list-cases", "cases", "The board, in the order in which cases were added", s.listCases)
+	get(api, "/cases/{id}", "get-case", "cases", "One case with its texts and its history", s.getCase)
+	post(api, "/cases", "add-case", "cases", "Add a case", s.addCase)
+	post(api, "/cases/import", "import-cases", "cases", "Add the cases of a list: Markdown, JSON lines, or an export of beads; all or none", s.importCases)
+	register(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}", Summary: "Change what a case says", Tags: []string{"cases"}}, s.editCase)
+	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}", Summary: "Take a case off the board; its history stays", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.removeCase)
+	post(api, "/cases/{id}/actions", "move-case", "cases", "Block, unblock, defer, undefer, retry; and for work in review: redo or reject", s.moveCase)
+}
+
+// CasePath names a case in an address.
+type CasePath struct {
+	ID string `path:"id" maxLength:"40" pattern:"^[0-9A-Za-z-]+$" doc:"task-042, op-005, or 42 for task-042."`
+}
+
+func (p CasePath) id() (string, error) {
+	if _, _, ok := board.ParseID(p.ID); !ok {
+		return "", problem(http.StatusNotFound, "CASE_NOT_FOUND", "%q is no id of a case", p.ID)
+	}
+	return board.Normal(p.ID), nil
+}
+
+type caseQuery struct {
+	Paging
+	Status []string `query:"status" maxItems:"8" enum:"pending,active,blocked,review,done,failed,timeout,deferred"`
+	Open   bool     `query:"open" doc:"Not done."`
+	Ready  bool     `query:"ready" doc:"Only tasks that can be started now."`
+	Type   string   `query:"type" enum:"operation,task"`
+	Tag    string   `query:"tag" maxLength:"64"`
+	Parent string   `query:"parent" maxLength:"40"`
+	Text   string   `query:"q" maxLength:"200" doc:"In the title, the id or the tags."`
+}
+
+func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage], error) {
+	f := sqlite.CaseFilter{Open: in.Open, Ready: in.Ready, Type: board.Type(in.Type), Tag: in.Tag, Parent: board.Normal(in.Parent)}
+	for _, st := range in.Status {
+		f.Status = append(f.Status, board.Status(st))
+	}
+	after, _ := strconv.ParseInt(in.Cursor, 10, 64) // an odd one is the first page's
+	cases, next, err := s.o.Store.CasePage(ctx, f, in.Text, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := CasePage{Cases: make([]Case, len(cases))}
+	for i := range cases {
+		out.Cases[i] = showCase(&cases[i])
+	}
+	if next > 0 {
+		out.NextCursor = strconv.FormatInt(next, 10)
+	}
+	out.Total, err = s.o.Store.CaseTotal(ctx, f, in.Text)
+	return answer(out), err
+}
+
+func showCase(c *board.Case) Case {
+	score, _ := board.Score(c)
+	return Case{
+		ID: c.ID, Type: string(c.Type), Title: c.Title, Tags: list(c.Tags), Priority: c.Priority, Parent: c.Parent, Needs: list(c.Needs), Ref: c.Ref,
+		Status: string(c.Status), Why: c.Why, Ready: c.IsReady(), NotReady: c.NotReady(), Score: score, Retries: c.Retries, Unblocks: c.Unblocks,
+		Children: c.Children, Finished: c.ChildrenDone, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, Actions: caseActions(c),
+		Description: c.Description, Acceptance: c.Acceptance,
+	}
+}
+
+// personal are the actions that a person has, in the order of a menu. Landing,
+// failing and the like are pawl's.
+var personal = []board.Action{board.Retry, board.Unblock, board.Block, board.Defer, board.Undefer, board.Redo, board.Reject}
+
+// caseActions tries what is allowed: a move that is not stored changes nothing.
+func caseActions(c *board.Case) []string {
+	out := []string{}
+	for _, a := range personal {
+		if _, _, err := board.Move(*c, board.Change{Action: a, By: board.Person, Why: "?", At: c.UpdatedAt}); err == nil {
+			out = append(out, string(a))
+		}
+	}
+	if board.CanEdit(c) == nil {
+		out = append(out, string(board.Edit))
+	}
+	return out
+}
+
+func (s *Server) getCase(ctx context.Context, in *CasePath) (*body[CaseDetail], error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	return s.caseDetail(ctx, id)
+}
+
+func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], error) {
+	c, err := s.o.Store.Case(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := CaseDetail{Case: showCase(&c), ScoreParts: []ScorePart{}, History: []CaseChange{}}
+	_, parts := board.Score(&c)
+	for _, p := range parts {
+		out.ScoreParts = append(out.ScoreParts, ScorePart{Points: p.Points, Why: p.Why})
+	}
+	needed, err := s.o.Store.Dependents(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out.Dependents = list(needed)
+	history, err := s.o.Store.CaseHistory(ctx, id)
+	for _, e := range history {
+		out.History = append(out.History, showEntry(e))
+	}
+	return answer(out), err
+}
+
+func showEntry(e board.Entry) CaseChange {
+	return CaseChange{At: e.At, Action: string(e.Action), By: string(e.By), From: string(e.From), To: string(e.To), Why: e.Why}
+}
+
+// CaseText is what a case says. What is left out of an edit stays as it is.
+type CaseText struct {
+	Title       *string   `json:"title,omitempty" maxLength:"500"`
+	Description *string   `json:"description,omitempty" maxLength:"262144"`
+	Acceptance  *[]string `json:"acceptance,omitempty" maxItems:"100"`
+	Tags        *[]string `json:"tags,omitempty" maxItems:"50"`
+	Priority    *int      `json:"priority,omitempty" minimum:"-1000000" maximum:"1000000"`
+	Parent      *string   `json:"parent,omitempty" maxLength:"200" doc:"An operation's id or ref; empty for none."`
+	Needs       *[]string `json:"needs,omitempty" maxItems:"1000" doc:"Ids or refs."`
+}
+
+func (t CaseText) edit(c *board.Case) error {
+	set(&c.Title, t.Title)
+	set(&c.Description, t.Description)
+	set(&c.Acceptance, t.Acceptance)
+	set(&c.Tags, t.Tags)
+	set(&c.Priority, t.Priority)
+	set(&c.Parent, t.Parent)
+	set(&c.Needs, t.Needs)
+	return nil
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func (s *Server) addCase(ctx context.Context, in *struct {
+	Body struct {
+		CaseText
+		Type string `json:"type,omitempty" enum:"operation,task" doc:"A task when left out."`
+		Ref  string `json:"ref,omitempty" maxLength:"200"`
+	}
+}) (*body[CaseDetail], error) {
+	d := board.Draft{Case: board.Case{Type: board.Type(in.Body.Type), Ref: in.Body.Ref}}
+	_ = in.Body.edit(&d.Case) // it refuses nothing
+	added, err := s.o.Store.AddCases(ctx, []board.Draft{d}, board.Person, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return s.caseDetail(ctx, added[0].ID)
+}
+
+// Imported are the cases of a list.
+type Imported struct {
+	Format string   `json:"format" enum:"markdown,jsonl,beads"`
+	IDs    []string `json:"ids" nullable:"false"`
+	Notes  []string `json:"notes" nullable:"false" doc:"What was left out, and why."`
+}
+
+func (s *Server) importCases(ctx context.Context, in *struct {
+	Body struct {
+		Text string `json:"text" minLength:"1" doc:"The list."`
+	}
+}) (*body[Imported], error) {
+	l, err := board.Parse([]byte(in.Body.Text))
+	if err != nil {
+		if p := explainCase(err); p != nil {
+			return nil, p
+		}
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_LIST", "%v", err)
+	}
+	added, err := s.o.Store.AddCases(ctx, l.Drafts, board.Person, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	out := Imported{Format: string(l.Format), IDs: []string{}, Notes: list(l.Notes)}
+	for _, c := range added {
+		out.IDs = append(out.IDs, c.ID)
+	}
+	return answer(out), nil
+}
+
+func (s *Server) editCase(ctx context.Context, in *struct {
+	CasePath
+	Body CaseText
+}) (*body[CaseDetail], error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.o.Store.EditCase(ctx, id, board.Person, time.Now(), in.Body.edit); err != nil {
+		return nil, err
+	}
+	return s.caseDetail(ctx, id)
+}
+
+// Removed names a case that is gone.
+type Removed struct {
+	Removed string `json:"removed"`
+}
+
+func (s *Server) removeCase(ctx context.Context, in *CasePath) (*body[Removed], error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	return answer(Removed{id}), s.o.Store.RemoveCase(ctx, id, board.Person, time.Now())
+}
+
+func (s *Server) moveCase(ctx context.Context, in *struct {
+	CasePath
+	Body struct {
+		Action string `json:"action" enum:"retry,unblock,block,defer,undefer,redo,reject"`
+		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Kept in the history."`
+	}
+}) (*body[CaseDetail], error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	action := board.Action(in.Body.Action)
+	if !slices.Contains(personal, action) {
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "%q is nothing that a person does with a case", in.Body.Action)
+	}
+	change := board.Change{Action: action, By: board.Person, Why: strings.TrimSpace(in.Body.Why), At: time.Now()}
+	if _, err := s.o.Store.MoveCase(ctx, id, change); err != nil {
+		return nil, err
+	}
+	return s.caseDetail(ctx, id)
+}

@@ -1,0 +1,189 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Done is what came of a wish.
+type Done struct {
+	Message string   `json:"message" doc:"What was done, in a sentence or two."`
+	Lines   []string `json:"lines" nullable:"false" doc:"The same, line by line, as the command line says it."`
+	Run     *Run     `json:"run,omitempty" doc:"The run after it."`
+}
+
+func (s *Server) deedRoutes(api huma.API) {
+	post(api, "/runs", "start-run", "deeds", "Start a procedure", s.startRun)
+	post(api, "/runs/{run}/pause", "pause-run", "deeds", "Pause a run at the end of its iteration", s.pauseRun)
+	post(api, "/runs/{run}/stop", "stop-run", "deeds", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
+	post(api, "/runs/{run}/resume", "resume-run", "deeds", "Go on with a run, with higher limits if wanted", s.resumeRun)
+	post(api, "/runs/{run}/answer", "answer-run", "deeds", "Answer a run's question, and go on", s.answerRun)
+	post(api, "/runs/{run}/review", "review-run", "deeds", "Decide about work that waits for a person's review", s.reviewRun)
+	post(api, "/runs/{run}/message", "message-run", "deeds", "Tell the agent something; it goes into the next prompt", s.messageRun)
+	post(api, "/runs/{run}/rollback", "rollback-run", "deeds", "Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
+	post(api, "/runs/{run}/apply", "apply-run", "deeds", "Bring the result of a run that worked on a copy into the files", s.applyRun)
+}
+
+// done makes the answer to a deed that was carried out.
+func (s *Server) done(ctx context.Context, run string, said Said, err error) (*body[Done], error) {
+	if err != nil {
+		return nil, err
+	}
+	out := Done{Message: strings.Join(said.Lines, " "), Lines: list(said.Lines)}
+	if r, err := s.o.Store.Run(ctx, run); err == nil {
+		v := s.view(ctx, r)
+		out.Run = &v
+	}
+	return answer(out), nil
+}
+
+// known finds a run before anything is done about it.
+func (s *Server) known(ctx context.Context, in RunPath) (string, error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	return r.ID, err
+}
+
+// plain does what needs nothing but the run.
+func (s *Server) plain(ctx context.Context, in *RunPath, do func(context.Context, string) (Said, error)) (*body[Done], error) {
+	run, err := s.known(ctx, *in)
+	if err != nil {
+		return nil, err
+	}
+	said, err := do(ctx, run)
+	return s.done(ctx, run, said, err)
+}
+
+func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+	return s.plain(ctx, in, s.o.Deeds.Pause)
+}
+
+func (s *Server) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+	return s.plain(ctx, in, s.o.Deeds.Stop)
+}
+
+func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+	return s.plain(ctx, in, s.o.Deeds.Apply)
+}
+
+func (s *Server) startRun(ctx context.Context, in *struct {
+	Body struct {
+		Procedure string `json:"procedure" minLength:"1" maxLength:"200" doc:"Its name, as in GET /procedures."`
+		Fresh     bool   `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
+		Raise
+	}
+}) (*body[Done], error) {
+	run, said, err := s.o.Deeds.Start(ctx, in.Body.Procedure, in.Body.Fresh, in.Body.Raise)
+	return s.done(ctx, run, said, err)
+}
+
+func (s *Server) resumeRun(ctx context.Context, in *struct {
+	RunPath
+	Body Raise
+}) (*body[Done], error) {
+	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Resume(ctx, run, in.Body) })
+}
+
+// Reply is an answer to a question.
+type Reply struct {
+	Choice int    `json:"choice,omitempty" minimum:"0" maximum:"100" doc:"The number of an option; 0 for words alone."`
+	Text   string `json:"text,omitempty" maxLength:"20000" doc:"Words, for the next prompt."`
+	Resume *bool  `json:"resume,omitempty" doc:"Go on with the run at once; true when left out."`
+	Raise
+}
+
+func (s *Server) answerRun(ctx context.Context, in *struct {
+	RunPath
+	Body Reply
+}) (*body[Done], error) {
+	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.reply(ctx, run, in.Body) })
+}
+
+// reply answers, and goes on where the answer asks for work.
+func (s *Server) reply(ctx context.Context, run string, a Reply) (Said, error) {
+	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
+		return Said{}, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "An answer needs the number of an option, or words")
+	}
+	said, goesOn, err := s.o.Deeds.Answer(ctx, run, a.Choice, a.Text)
+	if err != nil || !goesOn || a.Resume != nil && !*a.Resume {
+		return said, err
+	}
+	more, err := s.o.Deeds.Resume(ctx, run, a.Raise)
+	if err != nil { // the answer is kept: whoever asks must know
+		said.Lines = append(said.Lines, fmt.Sprintf("The run does not go on yet: %v", err))
+		return said, nil
+	}
+	return Said{Lines: append(said.Lines, more.Lines...)}, nil
+}
+
+func (s *Server) reviewRun(ctx context.Context, in *struct {
+	RunPath
+	Body struct {
+		Decision string `json:"decision" enum:"approve,reject"`
+		Text     string `json:"text,omitempty" maxLength:"20000" doc:"What must change; needed to reject."`
+	}
+}) (*body[Done], error) {
+	words := "approve"
+	if in.Body.Decision == "reject" {
+		if strings.TrimSpace(in.Body.Text) == "" {
+			return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "Say what must change: the next iteration is told")
+		}
+		words = "reject: " + in.Body.Text
+	}
+	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.reply(ctx, run, Reply{Text: words}) })
+}
+
+func (s *Server) messageRun(ctx context.Context, in *struct {
+	RunPath
+	Body struct {
+		Text string `json:"text" minLength:"1" maxLength:"20000"`
+	}
+}) (*body[Done], error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	message := strings.TrimSpace(in.Body.Text)
+	if loop.Status(r.Status) == loop.Completed {
+		return nil, &RefusalError{Message: fmt.Sprintf("Run %s is completed: no agent of it reads anything any more", r.ID)}
+	}
+	if message == "" {
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty")
+	}
+	now := time.Now()
+	if _, err := s.o.Store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: sqlite.ControlMessage, Text: message, At: now}); err != nil {
+		return nil, err
+	}
+	if _, err := journal.Append(ctx, s.o.Store, r.ID, now, journal.MessageLeft, journal.Asked{Text: message, By: "web"}); err != nil {
+		s.o.Log.Warn("a message is not in the journal", "run", r.ID, "error", err)
+	}
+	said := Said{Lines: []string{"The message is kept and goes into the next iteration's prompt."}}
+	return s.done(ctx, r.ID, said, nil)
+}
+
+func (s *Server) rollbackRun(ctx context.Context, in *struct {
+	RunPath
+	Body struct {
+		To   *int `json:"to,omitempty" minimum:"0" maximum:"1000000" doc:"The iteration whose snapshot to go back to; 0 is before the run; left out: the one before the last."`
+		Undo bool `json:"undo,omitempty" doc:"Instead: get back what was there before the last rollback."`
+	}
+}) (*body[Done], error) {
+	to := -1
+	if in.Body.To != nil {
+		to = *in.Body.To
+	}
+	if in.Body.Undo && to >= 0 {
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other")
+	}
+	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) {
+		return s.o.Deeds.Rollback(ctx, run, to, in.Body.Undo)
+	})
+}

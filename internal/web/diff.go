@@ -1,0 +1,327 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// Bounds of a diff.
+const (
+	maxDiffFiles = 5000
+	maxPatch     = 4 << 20 // bytes of one file's patch
+)
+
+// Diff is which files differ between two states of a run, and by how much.
+// What differs in a file is asked for file by file.
+type Diff struct {
+	From    string     `json:"from" doc:"The tree before."`
+	To      string     `json:"to" doc:"The tree after."`
+	Files   []DiffFile `json:"files" nullable:"false"`
+	Added   int        `json:"added" doc:"Lines, of the listed files."`
+	Deleted int        `json:"deleted"`
+	More    bool       `json:"more" doc:"There are more files than are listed."`
+}
+
+// DiffFile is one file that differs.
+type DiffFile struct {
+	Path    string `json:"path"`
+	From    string `json:"from" doc:"The old path of a renamed file; else empty."`
+	Status  string `json:"status" enum:"added,modified,deleted,renamed,type"`
+	Added   int    `json:"added"`
+	Deleted int    `json:"deleted"`
+	Binary  bool   `json:"binary"`
+}
+
+// FileDiff is what differs in one file.
+type FileDiff struct {
+	Path      string `json:"path"`
+	Binary    bool   `json:"binary" doc:"There is no text to show."`
+	Truncated bool   `json:"truncated" doc:"The diff is too large: only its beginning is here."`
+	OldMode   string `json:"old_mode" doc:"When the mode differs, e.g. 100644."`
+	NewMode   string `json:"new_mode"`
+	Hunks     []Hunk `json:"hunks" nullable:"false"`
+}
+
+// Hunk is a place that differs. The first character of a line says what it is:
+// a blank for both, + for new, - for old, \ for a remark of git's.
+type Hunk struct {
+	OldStart int      `json:"old_start"`
+	OldLines int      `json:"old_lines"`
+	NewStart int      `json:"new_start"`
+	NewLines int      `json:"new_lines"`
+	Heading  string   `json:"heading" doc:"The function that it is in, as git sees it."`
+	Lines    []string `json:"lines" nullable:"false"`
+}
+
+// Snapshots are the states that a run can go back to.
+type Snapshots struct {
+	Snapshots []Snapshot `json:"snapshots" nullable:"false"`
+	// Undo is true when a rollback can be taken back.
+	Undo bool `json:"undo" doc:"The last rollback can be undone."`
+}
+
+// Snapshot is the files after an iteration.
+type Snapshot struct {
+	Number  int       `json:"number" doc:"The iteration; 0 is before the run."`
+	Attempt string    `json:"attempt" doc:"Of an attempt that was cut off."`
+	Commit  string    `json:"commit"`
+	Branch  string    `json:"branch"`
+	At      time.Time `json:"at"`
+	Skipped []string  `json:"skipped" nullable:"false" doc:"Paths that are in no snapshot, e.g. for their size."`
+}
+
+func (s *Server) diffRoutes(api huma.API) {
+	get(api, "/runs/{run}/snapshots", "list-snapshots", "diffs", "The states that a run can go back to", s.listSnapshots)
+	get(api, "/runs/{run}/diff", "diff-run", "diffs", "Which files a run changed, or two of its states differ in", s.diffRun)
+	get(api, "/runs/{run}/diff/file", "diff-run-file", "diffs", "What differs in one file", s.diffRunFile)
+	get(api, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "diffs", "Which files an iteration changed", s.diffIteration)
+	get(api, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file", "diffs", "What an iteration changed in one file", s.diffIterationFile)
+}
+
+// tree is the work tree's history, or why there is none.
+func (s *Server) tree() (*workspace.Checkout, error) {
+	if s.o.Tree == nil {
+		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository", s.o.Root)
+	}
+	return s.o.Tree, nil
+}
+
+func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	out := Snapshots{Snapshots: []Snapshot{}}
+	if s.o.Tree == nil {
+		return answer(out), nil
+	}
+	snaps, err := s.o.Tree.Snapshots(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range snaps {
+		out.Snapshots = append(out.Snapshots, Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: strings.TrimPrefix(n.Branch, "refs/heads/"), At: n.When.UTC(), Skipped: list(n.Skipped)})
+	}
+	kept, err := s.o.Tree.Recoveries(ctx, r.ID)
+	out.Undo = len(kept) > 0
+	return answer(out), err
+}
+
+// Span is two states of a run.
+type Span struct {
+	From int `query:"from" minimum:"0" maximum:"1000000" default:"0" doc:"The state after this iteration; 0 is before the run."`
+	To   int `query:"to" minimum:"-1" maximum:"1000000" default:"-1" doc:"The state after this iteration; -1 is the last one."`
+}
+
+// FilePath names a file in a diff.
+type FilePath struct {
+	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096"`
+	Old  string `query:"old" maxLength:"4096" doc:"The old path of a renamed file."`
+}
+
+func (s *Server) diffRun(ctx context.Context, in *struct {
+	RunPath
+	Span
+}) (*body[Diff], error) {
+	from, to, err := s.trees(ctx, in.Run, in.Span)
+	if err != nil {
+		return nil, err
+	}
+	return s.diff(ctx, from, to)
+}
+
+func (s *Server) diffRunFile(ctx context.Context, in *struct {
+	RunPath
+	Span
+	FilePath
+}) (*body[FileDiff], error) {
+	from, to, err := s.trees(ctx, in.Run, in.Span)
+	if err != nil {
+		return nil, err
+	}
+	return s.diffFile(ctx, from, to, in.FilePath)
+}
+
+func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
+	_, rec, err := s.record(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.diff(ctx, rec.TreeBefore, rec.TreeAfter)
+}
+
+func (s *Server) diffIterationFile(ctx context.Context, in *struct {
+	IterationPath
+	FilePath
+}) (*body[FileDiff], error) {
+	_, rec, err := s.record(ctx, &in.IterationPath)
+	if err != nil {
+		return nil, err
+	}
+	return s.diffFile(ctx, rec.TreeBefore, rec.TreeAfter, in.FilePath)
+}
+
+// trees finds the two states.
+func (s *Server) trees(ctx context.Context, run string, of Span) (from, to string, err error) {
+	r, err := s.o.Store.Run(ctx, run)
+	if err != nil {
+		return "", "", err
+	}
+	tree, err := s.tree()
+	if err != nil {
+		return "", "", err
+	}
+	if err := s.gather(ctx, r); err != nil {
+		return "", "", err
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
+	if err != nil {
+		return "", "", err
+	}
+	if len(snaps) == 0 {
+		return "", "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots", r.ID)
+	}
+	if of.To < 0 {
+		to = snaps[len(snaps)-1].Tree
+	} else if to, err = treeOf(snaps, of.To); err != nil {
+		return "", "", err
+	}
+	from, err = treeOf(snaps, of.From)
+	return from, to, err
+}
+
+// gather makes the result of a run that works on a copy readable here.
+func (s *Server) gather(ctx context.Context, r sqlite.Run) error {
+	if !strings.Contains(string(r.Setup), `"copy":true`) {
+		return nil
+	}
+	return s.o.Deeds.Gather(ctx, r.ID)
+}
+
+func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
+	for _, s := range snaps {
+		if s.N == n && s.Attempt == "" {
+			return s.Tree, nil
+		}
+	}
+	return "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none", n).
+		suggest("List them: GET /api/v1/runs/{run}/snapshots")
+}
+
+func (s *Server) diff(ctx context.Context, from, to string) (*body[Diff], error) {
+	tree, err := s.tree()
+	if err != nil {
+		return nil, err
+	}
+	if from == "" || to == "" {
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "What this iteration changed is not known")
+	}
+	files, more, err := tree.FileChanges(ctx, from, to, maxDiffFiles)
+	if err != nil {
+		return nil, gone(err)
+	}
+	out := Diff{From: from, To: to, Files: make([]DiffFile, len(files)), More: more}
+	for i, f := range files {
+		out.Files[i] = DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted, Binary: f.Binary}
+		out.Added += f.Added
+		out.Deleted += f.Deleted
+	}
+	return answer(out), nil
+}
+
+// gone explains what is most likely wrong with two trees that were recorded.
+func gone(err error) error {
+	return problem(http.StatusNotFound, "NO_DIFF", "The states cannot be compared: their snapshots may have been dropped since").detail(err.Error())
+}
+
+func statusWord(f git.FileChange) string {
+	switch f.Status {
+	case 'A':
+		return "added"
+	case 'D':
+		return "deleted"
+	case 'R':
+		return "renamed"
+	case 'T':
+		return "type"
+	}
+	return "modified"
+}
+
+func (s *Server) diffFile(ctx context.Context, from, to string, of FilePath) (*body[FileDiff], error) {
+	tree, err := s.tree()
+	if err != nil {
+		return nil, err
+	}
+	if from == "" || to == "" {
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "What this iteration changed is not known")
+	}
+	patch, cut, err := tree.DiffFile(ctx, from, to, of.Path, of.Old, maxPatch)
+	if err != nil {
+		return nil, gone(err)
+	}
+	if patch == "" {
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ", clip(of.Path, 200))
+	}
+	out := readPatch(patch)
+	out.Path, out.Truncated = of.Path, cut
+	return answer(out), nil
+}
+
+var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
+
+// readPatch reads git's patch of one file.
+func readPatch(patch string) FileDiff {
+	d := FileDiff{Hunks: []Hunk{}}
+	var h *Hunk
+	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
+		if m := hunkHead.FindStringSubmatch(line); m != nil {
+			d.Hunks = append(d.Hunks, Hunk{OldStart: number(m[1]), OldLines: count(m[2]), NewStart: number(m[3]), NewLines: count(m[4]), Heading: valid(m[5]), Lines: []string{}})
+			h = &d.Hunks[len(d.Hunks)-1]
+			continue
+		}
+		if h != nil {
+			h.Lines = append(h.Lines, valid(line))
+			continue
+		}
+		d.head(line)
+	}
+	return d
+}
+
+// head reads a line before the first hunk.
+func (d *FileDiff) head(line string) {
+	for prefix, to := range map[string]*string{"old mode ": &d.OldMode, "new mode ": &d.NewMode, "deleted file mode ": &d.OldMode, "new file mode ": &d.NewMode} {
+		if mode, ok := strings.CutPrefix(line, prefix); ok {
+			*to = mode
+		}
+	}
+	if strings.HasPrefix(line, "Binary files ") || strings.HasPrefix(line, "GIT binary patch") {
+		d.Binary = true
+	}
+}
+
+func valid(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }
+
+func number(text string) int {
+	n, _ := strconv.Atoi(text) // the pattern has digits only
+	return n
+}
+
+// count is a number of lines; git leaves a single one out.
+func count(text string) int {
+	if text == "" {
+		return 1
+	}
+	return number(text)
+}

@@ -1,0 +1,17 @@
+// Package web is pawl for browsers and scripts: a JSON API under /api/v1, live
+// events over server-sent events, and the pages, which are embedded.
+//
+//	browser ── guard: host, origin, token, type, size ── API ── store, journal, run folders
+//	                                                      └── Deeds: what the command line does
+//
+// It shows what is stored and hands over what a person asks for; it decides
+// nothing about a run, and it never says more than the command line does. A
+// request that cannot prove that it comes from the person who started the
+// server is answered with an error and nothing else: see guard.go. A GET
+// changes nothing. Texts of agents and cases go out as JSON or as plain text,
+// never as HTML.
+//
+// Who reads slowly costs a bounded queue and is then told and let go. Nothing
+// is missed by that: events have ids, and a reader that comes back says which
+// one it saw last.
+package web

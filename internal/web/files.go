@@ -1,0 +1,334 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// What is read of files at once.
+const (
+	maxPart  = 1 << 20 // bytes of a file's part
+	lookBack = 1 << 20 // bytes looked at for events before a place
+)
+
+// fileNames are the files of an iteration that a person may see. What else is
+// in its folder (environment, policies) is pawl's own.
+var fileNames = regexp.MustCompile(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
+
+// eventsFile is where the supervisor writes what the agent's parser made of
+// its stream.
+const eventsFile = "agent.events.jsonl"
+
+// FileList is what an iteration left.
+type FileList struct {
+	Files []File `json:"files" nullable:"false"`
+}
+
+// File is one of it.
+type File struct {
+	Name      string    `json:"name"`
+	Size      int64     `json:"size" doc:"Bytes."`
+	ChangedAt time.Time `json:"changed_at"`
+}
+
+// FilePart is a part of a file as text; bytes that are no text are replaced.
+type FilePart struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size" doc:"Of the whole file, in bytes, as of now."`
+	Offset int64  `json:"offset"`
+	Next   int64  `json:"next" doc:"The offset after this part."`
+	More   bool   `json:"more" doc:"There is more after this part now."`
+	Text   string `json:"text"`
+}
+
+// folder opens the folder of an attempt. Nothing outside of it can be reached
+// through what is returned, by no name and no symbolic link.
+func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, sqlite.Run, error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, r, err
+	}
+	runs, err := os.OpenRoot(filepath.Join(s.o.StateDir, "runs"))
+	if err != nil {
+		return nil, r, noFiles(r.ID, in.Number)
+	}
+	defer func() { _ = runs.Close() }()
+	dir := path.Join(r.ID, strconv.Itoa(in.Number))
+	if in.Attempt > 0 && !isAttempt(runs, dir, in.Attempt) {
+		dir = path.Join(dir, strconv.Itoa(in.Attempt)) // one that was cut off is kept aside
+	}
+	root, err := runs.OpenRoot(dir)
+	if err != nil {
+		return nil, r, noFiles(r.ID, in.Number)
+	}
+	return root, r, nil
+}
+
+// isAttempt is true when the folder's files are those of the attempt.
+func isAttempt(root *os.Root, dir string, attempt int) bool {
+	data, err := root.ReadFile(path.Join(dir, "begun.json"))
+	var begun struct {
+		Attempt int `json:"attempt"`
+	}
+	return err == nil && json.Unmarshal(data, &begun) == nil && begun.Attempt == attempt
+}
+
+func noFiles(run string, n int) *ProblemError {
+	return problem(http.StatusNotFound, "FILES_NOT_FOUND", "Run %s has no files of iteration %d", run, n)
+}
+
+func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
+	root, _, err := s.folder(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the files: %v", err)
+	}
+	out := FileList{Files: []File{}}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !fileNames.MatchString(e.Name()) {
+			continue
+		}
+		out.Files = append(out.Files, File{Name: e.Name(), Size: info.Size(), ChangedAt: info.ModTime().UTC()})
+	}
+	return answer(out), nil
+}
+
+// openFile opens one of the files that may be seen.
+func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*os.File, os.FileInfo, error) {
+	if !fileNames.MatchString(name) {
+		return nil, nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q", clip(name, 100))
+	}
+	root, r, err := s.folder(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot open %s: %v", name, err)
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "%s is no file", name)
+	}
+	return f, info, nil
+}
+
+type partQuery struct {
+	IterationPath
+	File   string `path:"file" maxLength:"40"`
+	Offset int64  `query:"offset" minimum:"-1099511627776" maximum:"1099511627776" doc:"From which byte; a negative one counts from the end."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1048576" default:"65536" doc:"The most bytes."`
+}
+
+func (s *Server) readPart(ctx context.Context, in *partQuery) (*body[FilePart], error) {
+	f, info, err := s.openFile(ctx, &in.IterationPath, in.File)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	offset := in.Offset
+	if offset < 0 {
+		offset = max(0, info.Size()+offset)
+	}
+	buf := make([]byte, min(int64(min(in.Limit, maxPart)), max(0, info.Size()-offset)))
+	n, err := f.ReadAt(buf, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("cannot read %s: %v", in.File, err)
+	}
+	buf = wholeRunes(buf[:n], offset+int64(n) >= info.Size())
+	out := FilePart{Name: in.File, Size: info.Size(), Offset: offset, Next: offset + int64(len(buf)), Text: text(buf)}
+	out.More = out.Next < out.Size
+	return answer(out), nil
+}
+
+// wholeRunes leaves out a character that is cut off at the end, unless the file
+// ends there: the next part begins with it.
+func wholeRunes(b []byte, end bool) []byte {
+	if end {
+		return b
+	}
+	for i := 1; i <= min(utf8.UTFMax-1, len(b)-1); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			return b
+		}
+	}
+	return b
+}
+
+func text(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}
+
+// serveRaw sends a whole file to be kept, or a range of it. It is never shown
+// by the browser as a page.
+func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
+	r, w := humago.Unwrap(c)
+	f, info, err := s.openFile(r.Context(), in, name)
+	if err != nil {
+		var p *ProblemError
+		if errors.As(explain(err), &p) {
+			p.write(w)
+		}
+		return
+	}
+	defer func() { _ = f.Close() }()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, safeName(in.Run), in.Number, name))
+	http.ServeContent(w, r, "", info.ModTime(), f)
+}
+
+var oddName = regexp.MustCompile(`[^0-9A-Za-z_-]`)
+
+func safeName(name string) string { return oddName.ReplaceAllString(name, "_") }
+
+// AgentEvent is one thing that an agent did, whatever its program is.
+type AgentEvent struct {
+	Offset  int64    `json:"offset" doc:"Where it begins; rises, and stays the same for an event."`
+	Kind    string   `json:"kind" enum:"session,text,thinking,tool,tool_end,usage,cost,retry,rate_limit,error,end,unknown"`
+	Text    string   `json:"text,omitempty"`
+	Tool    string   `json:"tool,omitempty"`
+	Command string   `json:"command,omitempty" doc:"What a shell tool runs."`
+	Files   []string `json:"files,omitempty" doc:"What a file tool touches."`
+	Failed  bool     `json:"failed,omitempty"`
+	Sub     bool     `json:"sub,omitempty" doc:"A sub-agent's doing."`
+	Model   string   `json:"model,omitempty"`
+
+	Input      int64    `json:"tokens_in,omitempty" doc:"Not cached."`
+	Output     int64    `json:"tokens_out,omitempty"`
+	CacheRead  int64    `json:"cache_read,omitempty"`
+	CacheWrite int64    `json:"cache_write,omitempty"`
+	Cumulative bool     `json:"cumulative,omitempty" doc:"The tokens are the run's total, not added to it."`
+	CostUSD    *float64 `json:"cost_usd,omitempty"`
+
+	Attempt int    `json:"attempt,omitempty" doc:"Of a model call that the program tries again."`
+	Error   string `json:"error,omitempty"`
+}
+
+// Conversation is a part of what the agent did.
+type Conversation struct {
+	Events []AgentEvent `json:"events" nullable:"false"`
+	Before int64        `json:"before" doc:"Ask for what came before this offset; 0 at the beginning."`
+	Next   int64        `json:"next" doc:"Ask for, or follow, what comes after from this offset."`
+	Size   int64        `json:"size"`
+}
+
+type conversationQuery struct {
+	IterationPath
+	From   int64 `query:"from" minimum:"0" maximum:"1099511627776" doc:"Events from this offset on."`
+	Before int64 `query:"before" minimum:"0" maximum:"1099511627776" doc:"Instead: the last events before this offset."`
+	Tail   bool  `query:"tail" doc:"Instead: the last events of all."`
+	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
+}
+
+func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
+	root, r, err := s.folder(ctx, &in.IterationPath)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	out := Conversation{Events: []AgentEvent{}}
+	f, err := root.Open(eventsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return answer(out), nil // it has said nothing yet
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the events of run %s: %v", r.ID, err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the events of run %s: %v", r.ID, err)
+	}
+	out.Size = info.Size()
+	if in.Tail {
+		in.Before = info.Size()
+	}
+	if in.Before > 0 {
+		return answer(eventsBefore(f, min(in.Before, info.Size()), in.Limit, out)), nil
+	}
+	lines := newLineReader(f, in.From)
+	out.Before, out.Next = in.From, in.From
+	for len(out.Events) < in.Limit && lines.next() {
+		out.Next = lines.end
+		if e, ok := readEvent(lines.line, lines.at); ok {
+			out.Events = append(out.Events, e)
+		}
+	}
+	return answer(out), nil
+}
+
+// eventsBefore reads the last events that end at or before a place.
+func eventsBefore(f *os.File, end int64, limit int, out Conversation) Conversation {
+	from := max(0, end-lookBack)
+	lines := newLineReader(f, from)
+	if from > 0 {
+		lines.next() // most likely cut
+	}
+	out.Before, out.Next = end, end
+	var all []AgentEvent
+	for lines.next() && lines.end <= end {
+		out.Next = lines.end
+		if e, ok := readEvent(lines.line, lines.at); ok {
+			all = append(all, e)
+		}
+	}
+	out.Events = append(out.Events, all[max(0, len(all)-limit):]...)
+	if len(out.Events) > 0 {
+		out.Before = out.Events[0].Offset
+	}
+	return out
+}
+
+// readEvent reads a line of the events' file; false for the line that says what
+// was left out, and for one that is not whole.
+func readEvent(line []byte, at int64) (AgentEvent, bool) {
+	var e agent.Event
+	if json.Unmarshal(line, &e) != nil || e.Kind == "" {
+		return AgentEvent{}, false
+	}
+	out := AgentEvent{
+		Offset: at, Kind: string(e.Kind), Text: e.Text, Tool: e.Tool, Command: e.Command, Files: slices.Clone(e.Files), Failed: e.Failed, Sub: e.Sub, Model: e.Model,
+		Input: e.Usage.Input, Output: e.Usage.Output, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Cumulative: e.Cumulative,
+		CostUSD: dollars(int64(e.Cost), e.Cost > 0), Attempt: e.Attempt,
+	}
+	if e.Error != nil {
+		out.Error = e.Error.Message
+	}
+	return out, true
+}

@@ -1,0 +1,181 @@
+package web
+
+import (
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// This file says who may ask. Its rules, in the order in which they are held:
+//
+//  1. The Host header names this server, so a name of somebody else's that was
+//     made to point at 127.0.0.1 is no way in (DNS rebinding).
+//  2. An Origin header is that of our own pages. Fetches from other sites are
+//     refused also where a browser sends no Origin.
+//  3. Only GET, HEAD, POST, PATCH and DELETE; what is no GET or HEAD sends JSON,
+//     which no form of another site can.
+//  4. The token of this session, in the Authorization header or as its cookie.
+//     Only the entry takes it in the URL: it sets the cookie and leads on to an
+//     address without it.
+//  5. Bodies and headers have limits, here and in the server.
+//
+// Every answer, errors too, forbids scripts from elsewhere, frames, referrers
+// and guessing of types.
+
+// maxBody is the most bytes of a request's body; an imported list of tasks has
+// a limit of its own.
+const (
+	maxBody   = 1 << 20
+	maxImport = 16 << 20
+)
+
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// guard lets through what may be asked.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.headers(w.Header(), r)
+		if p := s.refuse(r); p != nil {
+			p.write(w)
+			return
+		}
+		if s.enter(w, r) {
+			return
+		}
+		if !s.knows(r) {
+			s.stranger(w, r)
+			return
+		}
+		limit := int64(maxBody)
+		if r.URL.Path == importPath {
+			limit = maxImport
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) headers(h http.Header, r *http.Request) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	if isAPI(r) {
+		h.Set("Cache-Control", "no-store")
+	}
+	if s.door.scheme == "https" {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
+
+// changes is true for methods that may have an effect.
+func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
+// refuse says why a request is not looked at any further; nil when it is.
+func (s *Server) refuse(r *http.Request) *ProblemError {
+	if !s.door.answers(r.Host) {
+		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q", clip(r.Host, 100)).
+			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !s.door.sameOrigin(origin, r.Host) || len(r.Header.Values("Origin")) > 1 {
+		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s", clip(r.Header.Get("Origin"), 100))
+	}
+	if s.foreign(r) {
+		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site")
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return nil
+	case http.MethodPost, http.MethodPatch, http.MethodDelete:
+	default:
+		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here", clip(r.Method, 20))
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON: the Content-Type must be application/json")
+	}
+	return nil
+}
+
+// foreign is what browsers say about a request in Sec-Fetch-Site. A person may
+// follow a link to a page; everything else comes from our own pages.
+func (s *Server) foreign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return changes(r) || isAPI(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
+}
+
+// cookieName has the port, since cookies are shared by all ports of a host.
+func (s *Server) cookieName() string { return "pawl_" + s.door.port }
+
+// knows is true when the request has the session's token.
+func (s *Server) knows(r *http.Request) bool {
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return same(bearer, s.o.Token)
+	}
+	c, err := r.Cookie(s.cookieName())
+	return err == nil && same(c.Value, cookieValue(s.o.Token))
+}
+
+// enter takes the token from the address of a page, once: the browser gets it
+// as a cookie and goes on to the same address without it, so that it is in no
+// history, no bookmark and no log.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet || isAPI(r) || !r.URL.Query().Has("token") {
+		return false
+	}
+	if !same(r.URL.Query().Get("token"), s.o.Token) {
+		s.stranger(w, r)
+		return true
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: s.cookieName(), Value: cookieValue(s.o.Token), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.door.scheme == "https",
+	})
+	query := r.URL.Query()
+	query.Del("token")
+	to := url.URL{Path: localPath(r.URL.Path), RawQuery: query.Encode()}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", to.String())
+	w.WriteHeader(http.StatusSeeOther)
+	return true
+}
+
+// localPath keeps a path from being read as another host's address.
+func localPath(path string) string { return "/" + strings.TrimLeft(path, "/\\") }
+
+// stranger answers who has no token.
+func (s *Server) stranger(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if isAPI(r) || changes(r) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
+		problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
+			suggest("Open the address that 'pawl serve --url' prints", "A script sends it as: Authorization: Bearer TOKEN").write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusUnauthorized)
+	_, _ = w.Write([]byte(strangerPage)) // who asked is gone
+}
+
+const strangerPage = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>pawl</title>
+<h1>This browser is not known to pawl</h1>
+<p>Open the address that <code>pawl serve --url</code> prints. If you have just done so, reload this page.</p>
+</html>
+`
+
+// clip shortens what a stranger sent, for a message.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}

@@ -1,0 +1,306 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Item is one thing to repair.
+type Item = failure.Item
+
+// Iteration is one attempt of a run that has ended.
+type Iteration struct {
+	Number      int       `json:"number"`
+	Attempt     int       `json:"attempt" doc:"From 1; a provider's limit may have cut earlier ones off."`
+	Outcome     string    `json:"outcome" enum:"success,failed,neutral,waited"`
+	Agent       string    `json:"agent"`
+	Strategy    string    `json:"strategy"`
+	StrategyWhy string    `json:"strategy_why" doc:"Why this strategy was chosen."`
+	Instruction string    `json:"instruction" doc:"What the strategy told the agent to do differently."`
+	StartedAt   time.Time `json:"started_at"`
+	Elapsed     float64   `json:"elapsed" doc:"Seconds."`
+
+	ExitCode int    `json:"exit_code" doc:"-1 when the agent did not exit by itself."`
+	Ended    string `json:"ended" doc:"Why pawl ended the agent; empty when it ended by itself."`
+	EndedWhy string `json:"ended_why"`
+
+	Signal     string   `json:"signal" doc:"COMPLETE, BLOCKED, PENDING, FAILURE or empty."`
+	SignalText string   `json:"signal_text"`
+	Progress   *int     `json:"progress" nullable:"true" doc:"0 to 100, as the agent said; null when it did not."`
+	Malformed  []string `json:"malformed" nullable:"false" doc:"What was nearly a signal and did not count."`
+	Complete   bool     `json:"complete"`
+
+	Verified bool           `json:"verified" doc:"The checks were run, or there are none."`
+	Gates    []Gate         `json:"gates" nullable:"false"`
+	Score    *float64       `json:"score" nullable:"true" doc:"0 to 1; null without checks."`
+	Tampered []string       `json:"tampered" nullable:"false" doc:"Protected files that it changed."`
+	Review   *Review        `json:"review,omitempty"`
+	Failure  *Failure       `json:"failure,omitempty"`
+	Refused  *Refused       `json:"refused,omitempty" doc:"A tool call that the safety level forbids; it ended the agent."`
+	Secrets  []SecretFound  `json:"secrets" nullable:"false" doc:"Places that look like secrets."`
+	Files    []string       `json:"files" nullable:"false" doc:"Changed; the first thousand."`
+	Commits  int            `json:"commits"`
+	Snapshot string         `json:"snapshot" doc:"Commit of the files after it; empty without one."`
+	Diff     bool           `json:"diff" doc:"There is a diff to ask for."`
+	TokensIn int64          `json:"tokens_in"`
+	TokenOut int64          `json:"tokens_out"`
+	CostUSD  *float64       `json:"cost_usd" nullable:"true"`
+	Cost     string         `json:"cost_source" enum:"reported,estimated,none" doc:"Where the cost comes from."`
+	Calls    int            `json:"api_calls"`
+	Output   int64          `json:"output_bytes"`
+	Story    []StoryElement `json:"story" nullable:"false" doc:"What happened, in order, in words."`
+}
+
+// StoryElement is one line of an iteration's story.
+type StoryElement struct {
+	What string `json:"what" enum:"strategy,agent,signal,gate,review,failure,snapshot"`
+	Mark string `json:"mark" enum:"passed,failed,not run,note"`
+	Text string `json:"text"`
+}
+
+// Gate is one check.
+type Gate struct {
+	Name     string  `json:"name"`
+	Status   string  `json:"status" enum:"passed,failed,timeout,not run,error,running,waiting"`
+	Required bool    `json:"required"`
+	Elapsed  float64 `json:"elapsed" doc:"Seconds."`
+	Timeout  float64 `json:"timeout" doc:"Seconds that it may take, as configured now; 0 when it is not configured any more."`
+	ExitCode int     `json:"exit_code"`
+	Passed   *int    `json:"passed" nullable:"true" doc:"Tests that passed; null when it is no test."`
+	Total    *int    `json:"total" nullable:"true"`
+	Note     string  `json:"note"`
+	File     string  `json:"file" doc:"Its output, among the iteration's files; not there when it printed nothing."`
+}
+
+// Review is a second look at the work.
+type Review struct {
+	Verdict  string        `json:"verdict" doc:"approved, rejected or undecided"`
+	Reviewer string        `json:"reviewer"`
+	Summary  string        `json:"summary"`
+	Items    []FindingItem `json:"items" nullable:"false"`
+	Elapsed  float64       `json:"elapsed"`
+	Tries    int           `json:"tries"`
+	CostUSD  *float64      `json:"cost_usd" nullable:"true"`
+	Reverted []string      `json:"reverted" nullable:"false" doc:"Files that the reviewer changed, and that were put back."`
+}
+
+// FindingItem is what a review asks to be changed.
+type FindingItem struct {
+	Item
+	Severity string `json:"severity"`
+}
+
+// Failure is what went wrong.
+type Failure struct {
+	Class       string   `json:"class"`
+	Kind        string   `json:"kind" doc:"transient, work or permanent"`
+	Transient   bool     `json:"transient"`
+	Severity    string   `json:"severity"`
+	Summary     string   `json:"summary"`
+	Step        string   `json:"failed_step" doc:"The check that was red; empty for the agent itself."`
+	Pattern     string   `json:"pattern" doc:"What it has in common with the failures before."`
+	Fingerprint string   `json:"fingerprint"`
+	Items       []Item   `json:"items" nullable:"false"`
+	Actions     []string `json:"actions" nullable:"false" doc:"What can be done about it."`
+}
+
+// Refused is a forbidden operation.
+type Refused struct {
+	Why     string `json:"why"`
+	Command string `json:"command"`
+	Tool    string `json:"tool"`
+	Level   string `json:"level"`
+}
+
+// SecretFound is a place that looks like a secret.
+type SecretFound = safety.Secret
+
+// IterationPage is one page of attempts, in order.
+type IterationPage struct {
+	Iterations []Iteration `json:"iterations" nullable:"false"`
+	NextCursor string      `json:"next_cursor"`
+	Current    *Current    `json:"current,omitempty" doc:"The iteration under way, on the last page."`
+}
+
+// Current is an iteration that has not ended.
+type Current struct {
+	Number      int       `json:"number"`
+	Attempt     int       `json:"attempt"`
+	Agent       string    `json:"agent"`
+	Strategy    string    `json:"strategy"`
+	StrategyWhy string    `json:"strategy_why"`
+	Instruction string    `json:"instruction"`
+	StartedAt   time.Time `json:"started_at"`
+	Reviewing   bool      `json:"reviewing" doc:"The work is done and is being reviewed."`
+}
+
+func (s *Server) iterationRoutes(api huma.API) {
+	get(api, "/runs/{run}/iterations", "list-iterations", "iterations", "The attempts of a run that ended, in order, and the one under way", s.listIterations)
+	get(api, "/runs/{run}/iterations/{number}", "get-iteration", "iterations", "One iteration", s.getIteration)
+	get(api, "/runs/{run}/iterations/{number}/files", "list-iteration-files", "iterations", "What an iteration left: prompt, output of agent, checks and review", s.listFiles)
+	get(api, "/runs/{run}/iterations/{number}/files/{file}", "read-iteration-file", "iterations", "A part of a file, as text", s.readPart)
+	get(api, "/runs/{run}/iterations/{number}/conversation", "read-conversation", "iterations", "A part of what the agent did: words, tool calls, usage", s.conversation)
+}
+
+// before is how many iterations before a page are looked at for patterns.
+const before = 20
+
+func (s *Server) listIterations(ctx context.Context, in *struct {
+	RunPath
+	Paging
+}) (*body[IterationPage], error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	a, b, _ := strings.Cut(in.Cursor, ".")
+	var mark sqlite.IterationMark
+	mark.Number, _ = strconv.Atoi(a) // an odd cursor is the first page's
+	mark.Attempt, _ = strconv.Atoi(b)
+	records, err := s.o.Store.IterationPage(ctx, r.ID, mark, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	first := mark.Number
+	if len(records) > 0 {
+		first = records[0].Number
+	}
+	t, err := s.telling(ctx, r, first)
+	if err != nil {
+		return nil, err
+	}
+	out := IterationPage{Iterations: make([]Iteration, len(records))}
+	for i := range records {
+		out.Iterations[i] = t.iteration(&records[i])
+	}
+	if len(records) == in.Limit {
+		last := records[len(records)-1]
+		out.NextCursor = fmt.Sprintf("%d.%d", last.Number, last.Attempt)
+	} else {
+		out.Current = s.current(r)
+	}
+	return answer(out), nil
+}
+
+func (s *Server) getIteration(ctx context.Context, in *IterationPath) (*body[Iteration], error) {
+	r, rec, err := s.record(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.telling(ctx, r, rec.Number)
+	if err != nil {
+		return nil, err
+	}
+	return answer(t.iteration(&rec)), nil
+}
+
+// record finds an attempt that has ended.
+func (s *Server) record(ctx context.Context, in *IterationPath) (sqlite.Run, loop.Record, error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return r, loop.Record{}, err
+	}
+	records, err := s.o.Store.IterationPage(ctx, r.ID, sqlite.IterationMark{Number: in.Number}, sqlite.MaxPage)
+	if err != nil {
+		return r, loop.Record{}, err
+	}
+	found, ok := loop.Record{}, false
+	for _, rec := range records {
+		if rec.Number == in.Number && (in.Attempt == 0 || rec.Attempt == in.Attempt) {
+			found, ok = rec, true
+		}
+	}
+	if !ok {
+		return r, found, noIteration(r.ID, in.Number)
+	}
+	return r, found, nil
+}
+
+func noIteration(run string, n int) *ProblemError {
+	return problem(http.StatusNotFound, "ITERATION_NOT_FOUND", "Run %s has no iteration %d that has ended", run, n).
+		suggest("List them: GET /api/v1/runs/" + run + "/iterations")
+}
+
+// telling is what is needed to tell of a run's iterations.
+type telling struct {
+	asked    map[[2]int]loop.Command // what the loop asked for, by number and attempt
+	past     []failure.Analysis
+	timeouts map[string]time.Duration
+}
+
+// telling reads what records do not have: why strategies were chosen, and the
+// failures before the first iteration of a page.
+func (s *Server) telling(ctx context.Context, r sqlite.Run, first int) (*telling, error) {
+	t := &telling{asked: map[[2]int]loop.Command{}, timeouts: s.gateTimeouts()}
+	events, err := s.o.Store.EventsOfKind(ctx, r.ID, journal.IterationEnded, journal.IterationReviewed)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		var after struct {
+			Next loop.Command `json:"next"`
+		}
+		if json.Unmarshal(e.Data, &after) == nil && after.Next.Kind == loop.Run {
+			t.asked[[2]int{after.Next.Iteration, after.Next.Attempt}] = after.Next
+		}
+	}
+	earlier, err := s.o.Store.IterationPage(ctx, r.ID, sqlite.IterationMark{Number: max(0, first-before)}, before)
+	for _, rec := range earlier {
+		if rec.Number < first && rec.Failure != nil {
+			t.past = append(t.past, *rec.Failure)
+		}
+	}
+	return t, err
+}
+
+// current is the iteration under way; nil when the run rests.
+func (s *Server) current(r sqlite.Run) *Current {
+	var state loop.State
+	if json.Unmarshal(r.State, &state) != nil || !state.Status.Active() {
+		return nil
+	}
+	c := state.Command
+	if c.Kind != loop.Run && c.Kind != loop.RunReview {
+		return nil
+	}
+	return &Current{
+		Number: c.Iteration, Attempt: c.Attempt, Agent: c.Agent, Strategy: c.Strategy, StrategyWhy: c.StrategyWhy, Instruction: instruction(c),
+		StartedAt: state.LastAt.UTC(), Reviewing: c.Kind == loop.RunReview,
+	}
+}
+
+func instruction(c loop.Command) string {
+	if c.Feedback == nil {
+		return ""
+	}
+	return c.Feedback.Instruction
+}
+
+// gateTimeouts are those of the configuration as it is now.
+func (s *Server) gateTimeouts() map[string]time.Duration {
+	c, err := s.o.Config()
+	if err != nil {
+		return nil
+	}
+	out := make(map[string]time.Duration, len(c.Verification.Commands))
+	for _, g := range c.Verification.Commands {
+		out[g.Name] = g.Timeout.Std()
+		if g.Timeout == 0 {
+			out[g.Name] = c.Verification.DefaultTimeout.Std()
+		}
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Limits of what connects.
+const (
+	maxConnections = 256
+	// nextPorts is how many ports after a busy default one are tried.
+	nextPorts = 20
+)
+
+// Address says where to listen.
+type Address struct {
+	Address string // host:port; no host, or 0.0.0.0, is every interface
+	// Named: a person chose the address, so a busy port is an error.
+	Named bool
+	// Insecure allows other interfaces than loopback without TLS.
+	Insecure  bool
+	Cert, Key string // PEM files
+	// Hosts are further names under which the server is reached.
+	Hosts []string
+}
+
+// ErrExposed is that an address can be reached from other machines, and nothing
+// protects what is said.
+var ErrExposed = errors.New("the address can be reached from other machines")
+
+// ErrPortInUse is that another program listens there.
+var ErrPortInUse = errors.New("the port is in use")
+
+// Door is where a server listens, and which names it answers to.
+type Door struct {
+	listener net.Listener
+	scheme   string
+	shown    string // host:port for the URL
+	hosts    []string
+	port     string
+	anyIP    bool // any literal address is ours: we listen on every interface
+}
+
+// URL is the server's address, without a slash at its end.
+func (d *Door) URL() string { return d.scheme + "://" + d.shown }
+
+// Close stops listening.
+func (d *Door) Close() error { return d.listener.Close() }
+
+// Open listens. A busy port that nobody named is passed over for the next free
+// one. ErrExposed and ErrPortInUse can be told apart.
+func Open(ctx context.Context, a Address) (*Door, error) {
+	host, port, err := net.SplitHostPort(a.Address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: write HOST:PORT, e.g. 127.0.0.1:7295", a.Address)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: %q is no port", a.Address, port)
+	}
+	if (a.Cert == "") != (a.Key == "") {
+		return nil, errors.New("cannot use TLS: server.tls_cert and server.tls_key belong together")
+	}
+	if !isLoopback(host) && a.Cert == "" && !a.Insecure {
+		return nil, fmt.Errorf("cannot listen on %s: %w", a.Address, ErrExposed)
+	}
+	certificate, err := loadTLS(a)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(ctx, host, int(number), a.Named)
+	if err != nil {
+		return nil, err
+	}
+	d := newDoor(l, host, a.Hosts)
+	d.listener = &bounded{Listener: d.listener, free: make(chan struct{}, maxConnections), closed: make(chan struct{})}
+	if certificate != nil {
+		d.scheme = "https"
+		d.listener = tls.NewListener(d.listener, certificate)
+	}
+	return d, nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func loadTLS(a Address) (*tls.Config, error) {
+	if a.Cert == "" {
+		return nil, nil //nolint:nilnil // without TLS there is no configuration of it
+	}
+	pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use TLS: %v", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
+
+func listen(ctx context.Context, host string, port int, named bool) (net.Listener, error) {
+	var lc net.ListenConfig
+	last := port
+	if !named && port != 0 {
+		last = min(port+nextPorts, 65535)
+	}
+	for p := port; ; p++ {
+		address := net.JoinHostPort(host, strconv.Itoa(p))
+		l, err := lc.Listen(ctx, "tcp", address)
+		switch {
+		case err == nil:
+			return l, nil
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return nil, fmt.Errorf("cannot listen on %s: %v", address, reason(err))
+		case p >= last:
+			return nil, fmt.Errorf("cannot listen on %s: %w", address, ErrPortInUse)
+		}
+	}
+}
+
+// reason is what the system said, without the address, which is said already.
+func reason(err error) error {
+	var op *net.OpError
+	var sys *os.SyscallError
+	if errors.As(err, &sys) {
+		return sys.Err
+	}
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+func newDoor(l net.Listener, host string, hosts []string) *Door {
+	d := &Door{listener: l, scheme: "http"}
+	_, d.port, _ = net.SplitHostPort(l.Addr().String())
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && ip.IsUnspecified():
+		d.anyIP, host = true, "127.0.0.1"
+		d.hosts = []string{"localhost"}
+		if name, err := os.Hostname(); err == nil {
+			d.hosts = append(d.hosts, strings.ToLower(name))
+		}
+	case ip.IsLoopback():
+		d.hosts = []string{host, "localhost", "127.0.0.1", "::1"}
+	default:
+		d.hosts = []string{strings.ToLower(host)}
+	}
+	for _, h := range hosts {
+		d.hosts = append(d.hosts, strings.ToLower(h))
+	}
+	d.shown = net.JoinHostPort(host, d.port)
+	return d
+}
+
+// answers is true when a Host header names this server. A name that somebody
+// else gave to our address does not: a page of theirs would else be of the same
+// origin as ours.
+func (d *Door) answers(hostHeader string) bool {
+	host, port, err := net.SplitHostPort(hostHeader)
+	if err != nil {
+		host, port = strings.Trim(hostHeader, "[]"), map[string]string{"http": "80", "https": "443"}[d.scheme]
+	}
+	if port != d.port {
+		return false
+	}
+	if slices.Contains(d.hosts, strings.ToLower(host)) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return d.anyIP && err == nil && ip.Zone() == ""
+}
+
+// sameOrigin is true when an Origin header is a page of this server under the
+// very name that the request has.
+func (d *Door) sameOrigin(origin, hostHeader string) bool {
+	return d.answers(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
+}
+
+// bounded is a listener with a limit on open connections: the next one waits
+// to be accepted until one is closed.
+type bounded struct {
+	net.Listener
+	free   chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.free <- struct{}{}:
+	case <-b.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.free
+		return nil, err
+	}
+	return &counted{Conn: c, done: func() { <-b.free }}, nil
+}
+
+func (b *bounded) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Listener.Close()
+}
+
+type counted struct {
+	net.Conn
+	once sync.Once
+	done func()
+}
+
+func (c *counted) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.done)
+	return err
+}

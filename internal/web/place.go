@@ -1,0 +1,297 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Overview is what a person wants to know first.
+type Overview struct {
+	Name     string         `json:"name" doc:"The folder's."`
+	Root     string         `json:"root"`
+	Version  string         `json:"version"`
+	Now      time.Time      `json:"now" doc:"The server's clock."`
+	Git      bool           `json:"git" doc:"There are snapshots, diffs and rollbacks."`
+	Active   []Run          `json:"active" nullable:"false" doc:"Runs that work now."`
+	NeedsYou int            `json:"needs_you" doc:"Entries of the inbox."`
+	Cases    map[string]int `json:"cases" doc:"How many have each status."`
+	Ready    int            `json:"ready" doc:"Tasks that can be started."`
+	Today    Today          `json:"today"`
+	Gates    []GateSpec     `json:"gates" nullable:"false" doc:"The verification commands; without any, work counts unverified."`
+	Problem  string         `json:"problem" doc:"What is wrong with the configuration; empty when nothing is."`
+	Warnings []string       `json:"warnings" nullable:"false" doc:"Remarks about the configuration."`
+}
+
+// Today is what was used since midnight.
+type Today struct {
+	Iterations int      `json:"iterations"`
+	CostUSD    *float64 `json:"cost_usd" nullable:"true"`
+	TokensIn   int64    `json:"tokens_in"`
+	TokensOut  int64    `json:"tokens_out"`
+	Landed     int      `json:"landed"`
+	Completed  int      `json:"completed" doc:"Runs."`
+}
+
+// GateSpec is a verification command.
+type GateSpec struct {
+	Name     string  `json:"name"`
+	Command  string  `json:"command"`
+	Required bool    `json:"required"`
+	Timeout  float64 `json:"timeout" doc:"Seconds."`
+}
+
+// Inbox is what waits for a person, the most urgent first.
+type Inbox struct {
+	Entries []Need `json:"entries" nullable:"false"`
+}
+
+// Need is one thing that waits.
+type Need struct {
+	Kind     string    `json:"kind" enum:"question,review,blocked,failed,paused,case" doc:"What is needed: an answer, a review, a decision."`
+	Title    string    `json:"title"`
+	Why      string    `json:"why"`
+	Since    time.Time `json:"since"`
+	Run      *Run      `json:"run,omitempty"`
+	Question *Question `json:"question,omitempty"`
+	Case     *Case     `json:"case,omitempty"`
+}
+
+// Settings are the configuration in force.
+type Settings struct {
+	File     string    `json:"file" doc:"The project's file; empty if there is none."`
+	Settings []Setting `json:"settings" nullable:"false"`
+	Problem  string    `json:"problem"`
+	Warnings []string  `json:"warnings" nullable:"false"`
+}
+
+// Setting is one value and where it comes from. Secrets are hidden.
+type Setting struct {
+	Path   string `json:"path"`
+	Value  string `json:"value"`
+	Source string `json:"source" doc:"built-in, a file with its line, an environment variable or a flag"`
+	Set    bool   `json:"set" doc:"Somebody set it: it is no default."`
+}
+
+// Procedures are what can be started.
+type Procedures struct {
+	Procedures []ProcedureSpec `json:"procedures" nullable:"false"`
+}
+
+// ProcedureSpec is one of them.
+type ProcedureSpec struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Agent   string `json:"agent"`
+	Max     int    `json:"max_iterations" doc:"0 is unlimited."`
+}
+
+func (s *Server) placeRoutes(api huma.API) {
+	get(api, "/overview", "get-overview", "overview", "What runs, what needs a person, what was used today", s.overview)
+	get(api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.inbox)
+	get(api, "/config", "get-config", "overview", "Every setting in force and where it comes from", s.settings)
+	get(api, "/procedures", "list-procedures", "overview", "What can be started", s.procedures)
+}
+
+func (s *Server) overview(ctx context.Context, in *struct {
+	Offset int `query:"offset" minimum:"-840" maximum:"840" default:"0" doc:"Minutes that the person's clock is ahead of UTC."`
+}) (*body[Overview], error) {
+	now := time.Now().UTC()
+	out := Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil, Active: []Run{}, Gates: []GateSpec{}, Warnings: []string{}, Cases: map[string]int{}}
+	runs, err := s.active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		if v := s.view(ctx, r); loop.Status(v.Status).Active() {
+			out.Active = append(out.Active, v)
+		}
+	}
+	needs, err := s.needs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.NeedsYou = len(needs)
+	counts, ready, err := s.o.Store.CaseCounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range board.Statuses {
+		out.Cases[string(st)] = counts[st]
+	}
+	out.Ready = ready
+	if out.Today, err = s.today(ctx, now, in.Offset); err != nil {
+		return nil, err
+	}
+	s.verification(&out)
+	return answer(out), nil
+}
+
+// active are the runs that are stored as working.
+func (s *Server) active(ctx context.Context) ([]sqlite.Run, error) {
+	q := sqlite.RunQuery{Root: s.o.Root, Active: true, Status: []string{string(loop.Running), string(loop.Waiting)}}
+	runs, _, _, err := s.o.Store.RunPage(ctx, q, sqlite.RunMark{}, sqlite.MaxPage)
+	return runs, err
+}
+
+func (s *Server) today(ctx context.Context, now time.Time, offset int) (Today, error) {
+	since, ahead := period{Days: 1, Offset: offset}.since(now)
+	var t Today
+	usage, err := s.o.Store.UsageByDay(ctx, since, ahead)
+	if err != nil {
+		return t, err
+	}
+	var cost int64
+	known := false
+	for _, u := range usage {
+		t.Iterations += u.Iterations
+		t.TokensIn += u.TokensIn
+		t.TokensOut += u.TokensOut
+		cost, known = cost+u.Cost, known || u.CostKnown > 0
+	}
+	t.CostUSD = dollars(cost, known)
+	ended, err := s.o.Store.ThroughputByDay(ctx, since, ahead)
+	for _, d := range ended {
+		t.Landed += d.Landed
+		t.Completed += d.Completed
+	}
+	return t, err
+}
+
+func (s *Server) verification(out *Overview) {
+	c, err := s.o.Config()
+	if err != nil {
+		out.Problem = err.Error()
+		return
+	}
+	out.Warnings = list(c.Warnings)
+	for _, g := range c.Verification.Commands {
+		timeout := g.Timeout.Std()
+		if timeout == 0 {
+			timeout = c.Verification.DefaultTimeout.Std()
+		}
+		out.Gates = append(out.Gates, GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(timeout)})
+	}
+}
+
+func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
+	needs, err := s.needs(ctx)
+	return answer(Inbox{Entries: needs}), err
+}
+
+// waiting are the statuses of runs that wait for a person.
+var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.Aborted), string(loop.Paused), string(loop.FailedRun)}
+
+// maxNeeds bounds the inbox.
+const maxNeeds = 500
+
+// needs are what waits for a person. Of several runs of one name only the last
+// counts: who starts anew has left the others behind.
+func (s *Server) needs(ctx context.Context) ([]Need, error) {
+	runs, _, _, err := s.o.Store.RunPage(ctx, sqlite.RunQuery{Root: s.o.Root, Status: waiting}, sqlite.RunMark{}, maxNeeds)
+	if err != nil {
+		return nil, err
+	}
+	needs, seen := []Need{}, map[string]bool{}
+	for _, r := range runs {
+		last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
+		if err != nil {
+			return nil, err
+		}
+		if last.ID != r.ID || seen[r.Name] {
+			continue
+		}
+		seen[r.Name] = true
+		needs = append(needs, s.need(ctx, last))
+	}
+	cases, _, err := s.o.Store.CasePage(ctx, sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cases {
+		c := showCase(&cases[i])
+		kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "failed"}[cases[i].Status]
+		if kind == "" {
+			kind = "case"
+		}
+		needs = append(needs, Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: c.UpdatedAt, Case: &c})
+	}
+	slices.SortStableFunc(needs, func(a, b Need) int {
+		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
+			return d
+		}
+		return a.Since.Compare(b.Since)
+	})
+	return needs, nil
+}
+
+// urgency is the order of the inbox: first what holds an agent up.
+var urgency = []string{"question", "review", "blocked", "failed", "case", "paused"}
+
+func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
+	v := s.view(ctx, r)
+	n := Need{Kind: "question", Title: r.Name, Why: r.Why, Since: r.UpdatedAt, Run: &v}
+	var state loop.State
+	if json.Unmarshal(r.State, &state) == nil {
+		n.Question = showQuestion(state.Question)
+	}
+	switch {
+	case state.Held != nil:
+		n.Kind = "review"
+	case loop.Status(r.Status) == loop.Paused && n.Question == nil:
+		n.Kind = "paused"
+	case loop.Status(r.Status) == loop.Blocked || loop.Status(r.Status) == loop.Aborted:
+		n.Kind = "blocked"
+	case loop.Status(r.Status) == loop.FailedRun:
+		n.Kind = "failed"
+	}
+	return n
+}
+
+func (s *Server) settings(_ context.Context, in *struct {
+	Key string `query:"key" maxLength:"200" doc:"Only this setting and those below it."`
+}) (*body[Settings], error) {
+	out := Settings{Settings: []Setting{}, Warnings: []string{}}
+	c, err := s.o.Config()
+	if err != nil {
+		out.Problem = err.Error()
+		return answer(out), nil //nolint:nilerr // what is wrong with the configuration is what is shown
+	}
+	out.File, out.Warnings = c.File, list(c.Warnings)
+	for _, e := range c.Entries() {
+		if in.Key != "" && e.Path != in.Key && !strings.HasPrefix(e.Path, in.Key+".") {
+			continue
+		}
+		out.Settings = append(out.Settings, Setting{Path: e.Path, Value: e.Value, Source: e.Source, Set: c.IsSet(e.Path)})
+	}
+	return answer(out), nil
+}
+
+func (s *Server) procedures(context.Context, *nothing) (*body[Procedures], error) {
+	out := Procedures{Procedures: []ProcedureSpec{}}
+	c, err := s.o.Config()
+	if err != nil {
+		return nil, problem(409, "INVALID_CONFIGURATION", "The configuration cannot be read").detail(err.Error()).suggest("Repair pawl.yaml; 'pawl config' says what is in force")
+	}
+	for name, p := range c.Procedures {
+		one := ProcedureSpec{Name: name, Summary: p.Summary, Agent: p.Agent, Max: c.Loop.MaxIterations}
+		if one.Agent == "" {
+			one.Agent = c.Agent
+		}
+		if p.MaxIterations != nil {
+			one.Max = *p.MaxIterations
+		}
+		out.Procedures = append(out.Procedures, one)
+	}
+	slices.SortFunc(out.Procedures, func(a, b ProcedureSpec) int { return strings.Compare(a.Name, b.Name) })
+	return answer(out), nil
+}

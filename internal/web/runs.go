@@ -1,0 +1,303 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// Run is one run as it is now.
+type Run struct {
+	ID     string `json:"run"`
+	Kind   string `json:"kind" doc:"procedure, task, workflow or demo"`
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,interrupted,stopped"`
+	Why    string `json:"why" doc:"Of the status, in words."`
+	// Live: a process drives the run.
+	Live          bool       `json:"live" doc:"A process drives the run now."`
+	PID           int        `json:"pid"`
+	Iteration     int        `json:"iteration" doc:"The last that started; 0 for none."`
+	MaxIterations int        `json:"max_iterations" doc:"0 is unlimited."`
+	Agent         string     `json:"agent"`
+	CostUSD       *float64   `json:"cost_usd" nullable:"true" doc:"null while no cost is known."`
+	TokensIn      int64      `json:"tokens_in"`
+	TokensOut     int64      `json:"tokens_out"`
+	StartedAt     time.Time  `json:"started_at"`
+	UpdatedAt     time.Time  `json:"updated_at"`
+	EndedAt       *time.Time `json:"ended_at" nullable:"true"`
+	Elapsed       float64    `json:"elapsed" doc:"Seconds, waits included, as of updated_at."`
+	// Actions are what may be asked of the run as it is.
+	Actions []string `json:"actions" nullable:"false" doc:"What can be asked of the run now: pause, stop, resume, answer, message, rollback, apply."`
+}
+
+// RunDetail is a run with what only its own page shows.
+type RunDetail struct {
+	Run
+	Root      string    `json:"root"`
+	Strategy  string    `json:"strategy" doc:"In force now."`
+	Limits    Limits    `json:"limits"`
+	Spent     Spent     `json:"spent"`
+	Question  *Question `json:"question,omitempty" doc:"What a person is asked."`
+	Sandbox   string    `json:"sandbox" doc:"The safety level, and what the operating system enforces of it."`
+	Copy      bool      `json:"copy" doc:"It works on a copy of the files; apply brings its result over."`
+	Asked     []Asked   `json:"asked" nullable:"false" doc:"What was asked of the run and not taken yet."`
+	Doing     string    `json:"doing" doc:"What the loop does now, e.g. run, review or wait; empty when it rests."`
+	DoingWhy  string    `json:"doing_why"`
+	Until     time.Time `json:"until,omitzero" doc:"While waiting: until when."`
+	Best      int       `json:"best_iteration" doc:"The one with the best score; 0 for none."`
+	GatesSeen bool      `json:"gates_configured" doc:"There are verification commands."`
+}
+
+// Limits are those of a run; 0 and null are none.
+type Limits struct {
+	Iterations int      `json:"iterations"`
+	CostUSD    *float64 `json:"cost_usd" nullable:"true"`
+	Timeout    float64  `json:"timeout" doc:"Seconds of wall clock, waits included."`
+	TaskTime   float64  `json:"task_timeout" doc:"Seconds of iterations, waits excluded."`
+	Iteration  float64  `json:"iteration_timeout" doc:"Seconds of one iteration."`
+}
+
+// Spent is what a run has used up.
+type Spent struct {
+	CostUSD *float64 `json:"cost_usd" nullable:"true"`
+	Calls   int      `json:"api_calls"`
+	Active  float64  `json:"active" doc:"Seconds in iterations."`
+	Wall    float64  `json:"wall" doc:"Seconds from start to end, waits included."`
+}
+
+// Asked is a wish that waits for the run to take it.
+type Asked struct {
+	Kind string    `json:"kind" doc:"stop, pause, answer, choice or message"`
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
+}
+
+// Question is what a person is asked, with the options to choose from.
+type Question struct {
+	Text     string   `json:"text"`
+	Options  []Option `json:"options" nullable:"false" doc:"Numbered from 1; none where the agent asks in its own words."`
+	Attempts []string `json:"attempts" nullable:"false" doc:"What was tried, a line each."`
+	Pattern  string   `json:"pattern" doc:"What the attempts have in common."`
+	Step     string   `json:"step" doc:"The check that is red."`
+	Items    []Item   `json:"items" nullable:"false" doc:"What is left to repair."`
+}
+
+// Option is one answer.
+type Option struct {
+	Number int    `json:"number"`
+	Text   string `json:"text"`
+	Does   string `json:"does" doc:"try_again, accept, take_over, give_up, …"`
+	Words  string `json:"words" enum:"none,welcome,needed" doc:"Whether words may, or must, go with it."`
+	Ends   bool   `json:"ends" doc:"It ends the run: nothing is to be resumed."`
+}
+
+// RunPage is one page of runs.
+type RunPage struct {
+	Runs       []Run  `json:"runs" nullable:"false"`
+	NextCursor string `json:"next_cursor" doc:"For the next page; empty at the end."`
+}
+
+func (s *Server) runRoutes(api huma.API) {
+	get(api, "/runs", "list-runs", "runs", "Runs, the last started first", s.listRuns)
+	get(api, "/runs/{run}", "get-run", "runs", "One run with its question, limits and what was asked of it", s.getRun)
+	get(api, "/runs/{run}/events", "list-run-events", "runs", "The journal of a run, oldest first", s.runEvents)
+}
+
+type runQuery struct {
+	Paging
+	Status []string `query:"status" maxItems:"11" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,interrupted,stopped" doc:"One of these, as they are stored."`
+	Active bool     `query:"active" doc:"Only runs that have not ended: those that run or wait for a person."`
+	Kind   string   `query:"kind" maxLength:"20"`
+	Name   string   `query:"name" maxLength:"500"`
+	Text   string   `query:"q" maxLength:"200" doc:"In the id, the name or the reason."`
+}
+
+func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], error) {
+	q := sqlite.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name, Text: in.Text}
+	runs, next, more, err := s.o.Store.RunPage(ctx, q, runMark(in.Cursor), in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := RunPage{Runs: make([]Run, len(runs))}
+	for i, r := range runs {
+		out.Runs[i] = s.view(ctx, r)
+	}
+	if more {
+		out.NextCursor = fmt.Sprintf("%d.%d", next.Started, next.Row)
+	}
+	return answer(out), nil
+}
+
+// runMark reads a cursor; an odd one is the first page's.
+func runMark(cursor string) sqlite.RunMark {
+	a, b, _ := strings.Cut(cursor, ".")
+	started, err := strconv.ParseInt(a, 10, 64)
+	row, err2 := strconv.ParseInt(b, 10, 64)
+	if err != nil || err2 != nil {
+		return sqlite.RunMark{}
+	}
+	return sqlite.RunMark{Started: started, Row: row}
+}
+
+// view says how a run really is: one whose pawl died runs unattended for as
+// long as its lease lasts, and is interrupted after that.
+func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
+	v := Run{
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
+		Agent: r.Agent, CostUSD: dollars(r.Cost, r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
+		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, Elapsed: seconds(r.Elapsed),
+	}
+	if !r.EndedAt.IsZero() {
+		v.EndedAt = &r.EndedAt
+	}
+	v.Live = r.Owner.PID != 0 && engine.Alive(r.Owner)
+	if v.Live {
+		v.PID = r.Owner.PID
+	} else if loop.Status(r.Status).Active() {
+		s.orphan(ctx, &v)
+	}
+	v.Actions = actions(v)
+	return v
+}
+
+// orphan is a run whose process is gone.
+func (s *Server) orphan(ctx context.Context, v *Run) {
+	st, err := supervisor.Probe(ctx, filepath.Join(s.o.StateDir, "runs", v.ID))
+	if err == nil && st.Job != nil {
+		v.Why = "unattended, ends in " + st.Left.Round(time.Second).String()
+		return
+	}
+	v.Status, v.Why = string(loop.Interrupted), "its pawl is gone; it can be resumed"
+}
+
+// actions are what a run's status allows.
+func actions(v Run) []string {
+	list := []string{}
+	status := loop.Status(v.Status)
+	switch {
+	case status.Active() && v.Live:
+		return append(list, "pause", "stop", "message")
+	case status.Active():
+		list = append(list, "resume", "stop", "message")
+	}
+	switch status {
+	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
+		list = append(list, "answer", "resume", "message")
+	case loop.Interrupted, loop.Stopped, loop.TimedOut:
+		list = append(list, "resume", "message")
+	case loop.Completed, loop.Running, loop.Waiting:
+	}
+	if !status.Active() {
+		list = append(list, "rollback")
+	}
+	return list
+}
+
+func dollars(micro int64, known bool) *float64 {
+	if !known {
+		return nil
+	}
+	usd := float64(micro) / 1e6
+	return &usd
+}
+
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	var state loop.State
+	if err := json.Unmarshal(r.State, &state); err != nil {
+		return nil, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
+	}
+	var setup struct {
+		Sandbox string `json:"sandbox"`
+		Copy    bool   `json:"copy"`
+	}
+	_ = json.Unmarshal(r.Setup, &setup) // of an older pawl: then nothing is known of it
+	rows, err := s.o.Store.Controls(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	p := state.Policy
+	out := RunDetail{
+		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy, Sandbox: setup.Sandbox, Copy: setup.Copy, Asked: []Asked{}, Best: state.Best.Number,
+		Limits: Limits{
+			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost), p.MaxCost >= 0), Timeout: seconds(p.Timeout), TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
+		},
+		Spent:     Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls, Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
+		GatesSeen: r.Why != "No verification configured",
+	}
+	for _, row := range rows {
+		out.Asked = append(out.Asked, Asked{Kind: row.Kind, Text: row.Text, At: row.At})
+	}
+	if loop.Status(out.Status).Active() {
+		out.Doing, out.DoingWhy, out.Until = string(state.Command.Kind), state.Command.Why, state.Command.Until
+	} else {
+		out.Question = showQuestion(state.Question)
+	}
+	if setup.Copy && !out.Live {
+		out.Actions = append(out.Actions, "apply")
+	}
+	return answer(out), nil
+}
+
+// showQuestion is nil when nothing is asked.
+func showQuestion(q *loop.Question) *Question {
+	if q == nil {
+		return nil
+	}
+	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern, Step: q.Step, Items: showItems(q.Items)}
+	for i, c := range q.Choices {
+		o := Option{Number: i + 1, Text: c.Text, Does: string(c.Do), Words: "none", Ends: endsRun(c.Do)}
+		if c.Needs {
+			o.Words = "needed"
+		} else if c.Advice {
+			o.Words = "welcome"
+		}
+		out.Options = append(out.Options, o)
+	}
+	return out
+}
+
+// EventPage is one page of a journal.
+type EventPage struct {
+	Events     []Event `json:"events" nullable:"false"`
+	NextCursor string  `json:"next_cursor"`
+}
+
+func (s *Server) runEvents(ctx context.Context, in *struct {
+	RunPath
+	Paging
+}) (*body[EventPage], error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	after, _ := strconv.ParseInt(in.Cursor, 10, 64) // an odd one is the first page's
+	events, err := s.o.Store.Events(ctx, r.ID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := EventPage{Events: make([]Event, len(events))}
+	for i, e := range events {
+		out.Events[i] = showEvent(e)
+	}
+	if len(events) == in.Limit {
+		out.NextCursor = strconv.FormatInt(events[len(events)-1].Seq, 10)
+	}
+	return answer(out), nil
+}

@@ -1,0 +1,191 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// StrategyStats are what was learned of strategies.
+type StrategyStats struct {
+	Strategies []StrategyStat `json:"strategies" nullable:"false"`
+}
+
+// StrategyStat is how often a strategy helped against a class of failure.
+type StrategyStat struct {
+	Class     string    `json:"class"`
+	Strategy  string    `json:"strategy"`
+	Successes int       `json:"successes"`
+	Failures  int       `json:"failures"`
+	Rate      *float64  `json:"rate" nullable:"true" doc:"What counts for a choice today, 0 to 1: older uses have faded; null when nothing is left of them."`
+	LastUsed  time.Time `json:"last_used"`
+}
+
+// FailureStats sum up failed iterations by class.
+type FailureStats struct {
+	Failures []FailureStat `json:"failures" nullable:"false"`
+}
+
+// FailureStat is one class.
+type FailureStat struct {
+	Class       string    `json:"class"`
+	Count       int       `json:"count"`
+	Transient   int       `json:"transient" doc:"Of these."`
+	Runs        int       `json:"runs"`
+	MeanCostUSD *float64  `json:"mean_cost_usd" nullable:"true" doc:"Of the iterations whose cost is known."`
+	TimeLost    float64   `json:"time_lost" doc:"Seconds in these iterations."`
+	Last        time.Time `json:"last"`
+}
+
+// GuardStats count the guards that tripped.
+type GuardStats struct {
+	Guards []GuardStat `json:"guards" nullable:"false"`
+}
+
+// GuardStat is one guard.
+type GuardStat struct {
+	Guard   string    `json:"guard"`
+	Trips   int       `json:"trips"`
+	Runs    int       `json:"runs"`
+	Last    time.Time `json:"last"`
+	LastRun string    `json:"last_run"`
+	Message string    `json:"message" doc:"Of the last trip."`
+}
+
+// UsageStats are cost, tokens and iterations by day and agent.
+type UsageStats struct {
+	Usage []UsageStat `json:"usage" nullable:"false" doc:"Oldest day first; days without iterations are left out."`
+}
+
+// UsageStat is one agent on one day.
+type UsageStat struct {
+	Day        string   `json:"day" doc:"2006-01-02"`
+	Agent      string   `json:"agent"`
+	Runs       int      `json:"runs"`
+	Iterations int      `json:"iterations"`
+	Succeeded  int      `json:"succeeded"`
+	Failed     int      `json:"failed"`
+	Elapsed    float64  `json:"elapsed" doc:"Seconds."`
+	CostUSD    *float64 `json:"cost_usd" nullable:"true" doc:"Where it is known; null when it is known of none."`
+	TokensIn   int64    `json:"tokens_in"`
+	TokensOut  int64    `json:"tokens_out"`
+}
+
+// ThroughputStats are what ended, by day.
+type ThroughputStats struct {
+	Days []ThroughputStat `json:"days" nullable:"false" doc:"Oldest first; days on which nothing ended are left out."`
+}
+
+// ThroughputStat is one day.
+type ThroughputStat struct {
+	Day        string  `json:"day" doc:"2006-01-02"`
+	Completed  int     `json:"completed" doc:"Runs."`
+	Failed     int     `json:"failed" doc:"Runs that failed or were aborted."`
+	Other      int     `json:"other" doc:"Runs that ended in another way."`
+	Landed     int     `json:"landed" doc:"Cases."`
+	Iterations int     `json:"iterations"`
+	Worked     float64 `json:"worked" doc:"Seconds in iterations."`
+	Waited     float64 `json:"waited" doc:"Seconds beside them: waits for providers and backoffs."`
+}
+
+// period says how far back statistics go, and where a day ends.
+type period struct {
+	Days   int `query:"days" minimum:"1" maximum:"3650" default:"30"`
+	Offset int `query:"offset" minimum:"-840" maximum:"840" default:"0" doc:"Minutes that the person's clock is ahead of UTC."`
+}
+
+func (p period) since(now time.Time) (time.Time, time.Duration) {
+	offset := time.Duration(p.Offset) * time.Minute
+	day := now.UTC().Add(offset).Truncate(24 * time.Hour)
+	return day.AddDate(0, 0, 1-p.Days).Add(-offset), offset
+}
+
+func (s *Server) statRoutes(api huma.API) {
+	get(api, "/stats/strategies", "strategy-stats", "statistics", "What was learned: which strategy helped against which class of failure", s.strategyStats)
+	get(api, "/stats/failures", "failure-stats", "statistics", "Failed iterations by class", s.failureStats)
+	get(api, "/stats/guards", "guard-stats", "statistics", "Safety guards that tripped", s.guardStats)
+	get(api, "/stats/usage", "usage-stats", "statistics", "Cost, tokens and iterations by day and agent", s.usageStats)
+	get(api, "/stats/throughput", "throughput-stats", "statistics", "What ended, by day", s.throughputStats)
+}
+
+type nothing struct{}
+
+func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
+	learned, err := s.o.Store.Learned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := StrategyStats{Strategies: []StrategyStat{}}
+	today := strategy.Day(time.Now())
+	for _, l := range learned {
+		one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures, LastUsed: l.UsedAt}
+		if now := strategy.Faded([]strategy.Tally{l.Tally}, today); len(now) == 1 {
+			rate := float64(now[0].Rate()) / 1000
+			one.Rate = &rate
+		}
+		out.Strategies = append(out.Strategies, one)
+	}
+	return answer(out), nil
+}
+
+func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
+	stats, err := s.o.Store.FailureStats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := FailureStats{Failures: []FailureStat{}}
+	for _, f := range stats {
+		one := FailureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: seconds(f.Elapsed), Last: f.LastAt}
+		if f.CostKnown > 0 {
+			one.MeanCostUSD = dollars(f.Cost/int64(f.CostKnown), true)
+		}
+		out.Failures = append(out.Failures, one)
+	}
+	return answer(out), nil
+}
+
+func (s *Server) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
+	stats, err := s.o.Store.GuardStats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := GuardStats{Guards: []GuardStat{}}
+	for _, g := range stats {
+		out.Guards = append(out.Guards, GuardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message})
+	}
+	return answer(out), nil
+}
+
+func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {
+	since, offset := in.since(time.Now())
+	stats, err := s.o.Store.UsageByDay(ctx, since, offset)
+	if err != nil {
+		return nil, err
+	}
+	out := UsageStats{Usage: []UsageStat{}}
+	for _, u := range stats {
+		out.Usage = append(out.Usage, UsageStat{
+			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations, Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
+			CostUSD: dollars(u.Cost, u.CostKnown > 0), TokensIn: u.TokensIn, TokensOut: u.TokensOut,
+		})
+	}
+	return answer(out), nil
+}
+
+func (s *Server) throughputStats(ctx context.Context, in *period) (*body[ThroughputStats], error) {
+	since, offset := in.since(time.Now())
+	stats, err := s.o.Store.ThroughputByDay(ctx, since, offset)
+	if err != nil {
+		return nil, err
+	}
+	out := ThroughputStats{Days: []ThroughputStat{}}
+	for _, t := range stats {
+		out.Days = append(out.Days, ThroughputStat{
+			Day: t.Day, Completed: t.Completed, Failed: t.Failed, Other: t.Other, Landed: t.Landed, Iterations: t.Iterations, Worked: seconds(t.Worked), Waited: seconds(t.Waited),
+		})
+	}
+	return answer(out), nil
+}

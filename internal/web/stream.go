@@ -1,0 +1,234 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// Bounds of one stream.
+const (
+	beatEvery = 10 * time.Second
+	// patience is how long one write may take before a reader is given up.
+	patience = 10 * time.Second
+)
+
+// Hello is the first thing of a stream of events.
+type Hello struct {
+	Cursor  string    `json:"cursor" doc:"Everything after this place follows. Who loads its data after this misses nothing."`
+	Version string    `json:"version"`
+	Now     time.Time `json:"now" doc:"The server's clock."`
+}
+
+// Beat says that the server is there.
+type Beat struct {
+	Now time.Time `json:"now"`
+}
+
+// Parting is the last thing of a stream.
+type Parting struct {
+	Why string `json:"why"`
+}
+
+func (s *Server) streamRoutes(api huma.API) {
+	events := huma.Operation{
+		OperationID: "follow-events", Method: http.MethodGet, Path: base + "/events", Tags: []string{"live"}, Summary: "What happens, as it happens",
+		Description: "Server-sent events. Those with an id are replayed to a reader that comes back and says in Last-Event-ID, or in after, which was its last. " +
+			"reset says that too much was missed: load the data anew. dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
+	}
+	events.Responses = streamOf(api, map[string]any{
+		"hello": Hello{}, "journal": Event{}, "case": CaseEvent{}, "activity": Activity{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
+	})
+	huma.Register(api, events, s.followEvents)
+	output := huma.Operation{
+		OperationID: "follow-output", Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/stream", Tags: []string{"live"}, Summary: "What an agent does, as it does it",
+		Description: "Server-sent events. The id of an event is where the next one begins, for Last-Event-ID or from. end says that the agent has ended and everything was sent.",
+	}
+	output.Responses = streamOf(api, map[string]any{"agent": AgentEvent{}, "beat": Beat{}, "end": Parting{}, "bye": Parting{}})
+	huma.Register(api, output, s.followOutput)
+	s.rawRoute(api)
+}
+
+// streamOf describes a stream: the kinds of its events, and the data of each.
+func streamOf(api huma.API, kinds map[string]any) map[string]*huma.Response {
+	var one []*huma.Schema
+	names := make([]string, 0, len(kinds))
+	for kind := range kinds {
+		names = append(names, kind)
+	}
+	slices.Sort(names)
+	for _, kind := range names {
+		one = append(one, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"}, Properties: map[string]*huma.Schema{
+			"event": {Type: huma.TypeString, Enum: []any{kind}},
+			"data":  api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(kinds[kind]), true, kind),
+			"id":    {Type: huma.TypeString},
+		}})
+	}
+	return map[string]*huma.Response{"200": {
+		Description: "Server-sent events",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{OneOf: one}}}},
+	}}
+}
+
+// wire writes frames to one reader.
+type wire struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+}
+
+// newWire begins a stream. The limits of time that hold for other requests are
+// lifted; instead each write has one.
+func newWire(c huma.Context) (*wire, *http.Request) {
+	r, w := humago.Unwrap(c)
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Time{}) // a recorder in a test has none
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not collect events
+	w.WriteHeader(http.StatusOK)
+	return &wire{w, out}, r
+}
+
+// send writes frames and flushes them; an error means that the reader is gone,
+// or does not read.
+func (v *wire) send(frames ...frame) error {
+	_ = v.out.SetWriteDeadline(time.Now().Add(patience)) // likewise
+	for _, f := range frames {
+		if _, err := v.w.Write(f.bytes); err != nil {
+			return err
+		}
+	}
+	return v.out.Flush()
+}
+
+// streams counts those that are open, of both kinds.
+type streams struct{ open atomic.Int64 }
+
+func (c *streams) enter() bool {
+	if c.open.Add(1) > maxReaders {
+		c.open.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (c *streams) leave() { c.open.Add(-1) }
+
+func tooMany() error {
+	return problem(http.StatusServiceUnavailable, "TOO_MANY_STREAMS", "%d streams are open already", maxReaders).suggest("Close pages that you do not need")
+}
+
+type eventQuery struct {
+	Last  string `header:"Last-Event-ID" maxLength:"50" doc:"The id of the last event that was seen."`
+	After string `query:"after" maxLength:"50" pattern:"^([0-9]+-[0-9]+)?$" doc:"The same, for who cannot send the header."`
+	Run   string `query:"run" maxLength:"64" pattern:"^[0-9A-Za-z_-]*$" doc:"Only events of this run."`
+}
+
+func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.StreamResponse, error) {
+	run := in.Run
+	if run != "" {
+		r, err := s.o.Store.Run(ctx, run)
+		if err != nil {
+			return nil, explain(err)
+		}
+		run = r.ID
+	}
+	if !s.streams.enter() {
+		return nil, tooMany()
+	}
+	r, at, err := s.hub.join(ctx, run)
+	if err != nil {
+		s.streams.leave()
+		return nil, explain(err)
+	}
+	last := in.Last
+	if last == "" {
+		last = in.After
+	}
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		defer s.streams.leave()
+		defer s.hub.leave(r)
+		w, req := newWire(c)
+		s.follow(req.Context(), w, r, last, at)
+	}}, nil
+}
+
+// follow sends what was missed, and then what comes. An error means that the
+// reader is gone; there is nobody to tell.
+func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at cursor) {
+	hello := newFrame("", "hello", Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
+	hello.bytes = append([]byte("retry: 1000\n"), hello.bytes...)
+	if w.send(hello) != nil || s.replay(ctx, w, r, last, at) != nil {
+		return
+	}
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case f, open := <-r.queue:
+			if !open {
+				_ = w.send(newFrame("", "dropped", Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
+				return
+			}
+			err = w.send(append([]frame{f}, waitingIn(r)...)...)
+		case <-beat.C:
+			err = w.send(newFrame("", "beat", Beat{Now: time.Now().UTC()}))
+		case <-s.closing:
+			_ = w.send(newFrame("", "bye", Parting{Why: "The server ends."}))
+			return
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// waitingIn takes what else is there, so that a burst costs one write.
+func waitingIn(r *reader) []frame {
+	var more []frame
+	for len(more) < 100 && len(r.queue) > 0 {
+		f, open := <-r.queue
+		if !open {
+			break // the next receive tells
+		}
+		more = append(more, f)
+	}
+	return more
+}
+
+// replay sends what happened between the last event that the reader saw and
+// the place from which on its queue has everything.
+func (s *Server) replay(ctx context.Context, w *wire, r *reader, last string, until cursor) error {
+	if last == "" {
+		return nil
+	}
+	from, ok := parseCursor(last)
+	missed := until.event - from.event + until.change - from.change
+	if !ok || from.event > until.event || from.change > until.change || missed > maxReplay {
+		return w.send(newFrame(until.String(), "reset", Parting{Why: "Too much was missed: load the data anew."}))
+	}
+	for from != until {
+		frames, next, err := s.hub.between(ctx, from, until, r.run)
+		if err != nil {
+			s.o.Log.Error("cannot replay events", "error", err)
+			return err
+		}
+		if err := w.send(frames...); err != nil {
+			return err
+		}
+		if next == from {
+			return nil
+		}
+		from = next
+	}
+	return nil
+}
