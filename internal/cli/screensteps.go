@@ -141,5 +141,5 @@ func (s *screen) workflowEnded(n engine.Notice) {
 	if st.Iteration == 1 {
 		count = "1 iteration"
 	}
-	s.line(n.At, "Workflow completed after %s (%s, %s): %s", count, loop.Duration(st.Spent.Active), cost, st.Why)
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", count, allTime(st.Spent), cost, st.Why)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -130,6 +131,11 @@ func (a *app) reportInput(ctx context.Context, st *sqlite.Store, r sqlite.Run) (
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(), Now: time.Now(),
 		State: state, Records: records, Moments: moments, Changes: a.reportChanges(ctx, r), Sandbox: sandboxOf(r), Version: version(),
 	}
+	if r.Kind == string(loop.Workflow) {
+		if in.Executions, err = executions(ctx, st, r.ID); err != nil {
+			return in, &exitError{code: exitFailed, err: err}
+		}
+	}
 	in.Next = advice(r, in.Status, state.Question, in.Changes)
 	return in, nil
 }
@@ -202,6 +208,44 @@ var momentKinds = map[string]struct {
 	journal.RolledBack:    {report.RolledBack, "to"},
 	journal.Applied:       {report.Applied, ""},
 	journal.Warning:       {report.Warned, "text"},
+	journal.StepStarted:   {report.Sign, ""},
+	journal.StepEnded:     {report.Sign, ""},
+}
+
+// executions are those of a workflow's steps.
+func executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Execution, error) {
+	rows, err := st.StepsWithOutput(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var out []report.Execution
+	for _, row := range rows {
+		var record struct {
+			Kind        string            `json:"kind"`
+			Agent       string            `json:"agent"`
+			Alternative int               `json:"alternative"`
+			Try         int               `json:"try"`
+			Optional    bool              `json:"optional"`
+			Title       string            `json:"title"`
+			Question    string            `json:"question"`
+			Failure     *failure.Analysis `json:"failure"`
+		}
+		if err := json.Unmarshal(row.Record, &record); err != nil {
+			return nil, fmt.Errorf("cannot read what is stored of step %s: %v", row.Step, err)
+		}
+		e := report.Execution{
+			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status, Iteration: row.Iteration, Try: record.Try,
+			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed, Output: row.Output,
+		}
+		if record.Failure != nil {
+			e.Failure = record.Failure.Summary
+		}
+		if e.Output == "" {
+			e.Output = record.Question
+		}
+		out = append(out, e)
+	}
+	return out, nil
 }
 
 // momentsOf is what an event means for a report. An event with the command that
@@ -237,12 +281,12 @@ func momentsOf(e journal.Event) []report.Moment {
 	if e.Kind != journal.Recovered {
 		out = append(out, report.Moment{At: at, Kind: report.Ended, Number: data.Number, Attempt: data.Attempt})
 	}
-	switch c := data.Next; {
-	case c == nil:
-	case c.Kind == loop.Wait:
-		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
-	case c.Kind == loop.Run && c.StrategyWhy != "":
+	c := data.Next
+	if c != nil && c.StrategyWhy != "" && (c.Kind == loop.Run || c.Kind == loop.Wait) {
 		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt, Text: c.StrategyWhy})
+	}
+	if c != nil && c.Kind == loop.Wait {
+		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
 	}
 	return out
 }

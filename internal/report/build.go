@@ -33,6 +33,8 @@ func New(in Input) *Report {
 	}
 	if in.State.Spent.CostKnown {
 		r.Cost = in.State.Spent.Cost.String()
+	} else if in.ofSteps() && in.State.Spent.Calls == 0 && len(in.State.Policy.Agent) == 0 {
+		r.Cost = "none"
 	}
 	for _, n := range in.Next {
 		r.Next = append(r.Next, Advice{Line(n.What, 200), Line(n.Command, 500)})
@@ -59,6 +61,7 @@ func New(in Input) *Report {
 	r.failures(in.Records, all)
 	r.strategies(in.Records, all)
 	r.changes(in)
+	r.steps(in)
 	r.question(in)
 	r.notes(in.Moments)
 	r.times(in)

@@ -53,6 +53,12 @@ func everywhere(text string) Input {
 	for _, k := range []MomentKind{Began, WaitBegan, Resumed, Recovered, Chosen, Asked, Answered, Warned, RolledBack, Applied, Rested} {
 		in.Moments = append(in.Moments, Moment{At: at(len(in.Moments)), Kind: k, Text: text, Number: 1, Attempt: 1})
 	}
+	for i, status := range []string{"success", "failure", "asking", "running", text} {
+		in.Executions = append(in.Executions, Execution{
+			Step: text, Title: text, Kind: text, Agent: text, Status: status, Iteration: 1 + i/3, Try: 1, Alternative: i, StartedAt: at(i), Elapsed: time.Second,
+			Failure: strings.Repeat(text, i%2), Output: text,
+		})
+	}
 	in.State.Question = &loop.Question{Text: text, Pattern: text, Attempts: []string{text}, Choices: []control.Choice{{Text: text}}}
 	return in
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,4 +95,9 @@ func (t Tick) Text() string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
+}
+
+// Stepped is true when rows are steps.
+func (t Timeline) Stepped() bool {
+	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Step })
 }

@@ -23,6 +23,7 @@ func (r *Report) Markdown() string {
 	w.next(r.Next)
 	w.times(r.Times)
 	w.timeline(r.Timeline)
+	w.work(r)
 	w.iterations(r)
 	w.failures(r)
 	w.strategies(r)
@@ -63,7 +64,10 @@ func (w *markdown) facts(r *Report) {
 	w.row("started", stamp(r.Started))
 	w.row("time", loop.Duration(r.Times.Wall))
 	w.row("iterations", r.Iterations.String())
-	w.row("cost", r.Cost)
+	if r.StepCount != "" {
+		w.row("steps", r.StepCount)
+	}
+	w.row("cost", escape(r.Cost))
 	w.row("tokens", r.tokens())
 	if r.Changes != nil {
 		w.row("changed", r.Changes.String())
@@ -131,7 +135,7 @@ func (w *markdown) timeline(t Timeline) {
 	}
 	const width = 40
 	w.head("Timeline")
-	w.line("`▓` agent or step, `▒` gates, `+` review, `·` waiting; the whole is %s.", loop.Duration(t.Total))
+	w.line("`▓` agent, `▒` gates or commands, `+` review, `·` waiting; the whole is %s.", loop.Duration(t.Total))
 	w.line("")
 	w.line("```text")
 	for i, r := range t.Rows {
@@ -148,9 +152,52 @@ func (w *markdown) timeline(t Timeline) {
 				}
 			}
 		}
-		w.line("%6s |%s| %s", r.Label, string(bar), loop.Duration(r.Took))
+		label := r.Label
+		if r.Step {
+			label = "  " + label
+		}
+		w.line("%s |%s| %s", padded(label, t.labels()), string(bar), loop.Duration(r.Took))
 	}
 	w.line("```")
+	w.line("")
+}
+
+// labels is the width of the labels, in characters.
+func (t Timeline) labels() int {
+	width := 6
+	for _, r := range t.Rows {
+		if r.Step {
+			width = max(width, min(len([]rune(r.Label))+2, 24))
+		}
+	}
+	return width
+}
+
+// padded is a label of exactly that width.
+func padded(label string, width int) string {
+	r := []rune(label)
+	if len(r) > width {
+		return string(r[:width-1]) + "…"
+	}
+	return label + strings.Repeat(" ", width-len(r))
+}
+
+func (w *markdown) work(r *Report) {
+	if len(r.Work) == 0 {
+		return
+	}
+	w.head("Steps")
+	w.table("", "step", "kind", "status", "runs", "iterations", "time", "what it said")
+	for _, s := range r.Work {
+		status := escape(s.Status)
+		if s.Alternative > 0 {
+			status += fmt.Sprintf(" (alternative %d)", s.Alternative)
+		}
+		w.row(s.Mark, code(s.ID), escape(s.Kind), status, fmt.Sprint(s.Runs), s.Iterations, loop.Duration(s.Took), code(s.Note))
+	}
+	if r.MoreWork > 0 {
+		w.row("", fmt.Sprintf("… %d more", r.MoreWork), "", "", "", "", "", "")
+	}
 	w.line("")
 }
 
@@ -265,13 +312,13 @@ func (w *markdown) strategies(r *Report) {
 		if cost == "" {
 			cost = "unknown"
 		}
-		w.row(code(s.Name), fmt.Sprint(s.Used), fmt.Sprint(s.Succeeded), fmt.Sprint(s.Failed), loop.Duration(s.Took), cost, strings.Join(s.Where, ", "))
+		w.row(code(s.Name), fmt.Sprint(s.Used), fmt.Sprint(s.Succeeded), fmt.Sprint(s.Failed), loop.Duration(s.Took), escape(cost), strings.Join(s.Where, ", "))
 	}
 	w.line("")
 }
 
 func (w *markdown) changes(c *Changes) {
-	if c == nil {
+	if c == nil || len(c.Files) == 0 {
 		return
 	}
 	w.head("What was changed")
@@ -352,8 +399,12 @@ type Share struct {
 // Shares are the parts of the time that are not nothing.
 func (t Times) Shares() []Share {
 	var out []Share
+	first := "agents"
+	if t.Stepped {
+		first = "steps"
+	}
 	for _, s := range []Share{
-		{"agents", "agent", t.Agents, 0}, {"gates", "gates", t.Gates, 0}, {"reviews", "review", t.Reviews, 0},
+		{first, "agent", t.Agents, 0}, {"gates", "gates", t.Gates, 0}, {"reviews", "review", t.Reviews, 0},
 		{"waiting", "wait", t.Waits, 0}, {"snapshots and the rest", "rest", t.Rest, 0},
 	} {
 		if s.Took <= 0 || t.Wall <= 0 {

@@ -18,6 +18,8 @@ type Input struct {
 	State   loop.State
 	Records []loop.Record
 	Moments []Moment // oldest first
+	// Executions are those of a workflow's steps, in the order of their beginning.
+	Executions []Execution
 	// Changes are what the run did to the files; nil: not known.
 	Changes *Changes
 	Next    []Advice
@@ -58,6 +60,7 @@ const (
 	WaitEnded  MomentKind = "wait over"
 	Chosen     MomentKind = "chosen" // of a strategy: Number, Attempt, Text is why
 	Ended      MomentKind = "ended"  // an iteration
+	Sign       MomentKind = "sign"   // of life: a step began or ended
 	Asked      MomentKind = "asked"
 	Answered   MomentKind = "answered"
 	Warned     MomentKind = "warned"
@@ -107,6 +110,9 @@ type Report struct {
 	Question   *Question
 	Next       []Advice
 	Timeline   Timeline
+	Work       []Step      // of a workflow
+	MoreWork   int         // steps that are not in Work
+	StepCount  string      // "3 of 5 steps done", of a workflow
 	Steps      []Iteration // in order
 	LeftOut    int         // iterations that are not in Steps
 	LeftAfter  int         // the number of Steps before those
@@ -125,6 +131,8 @@ type Count struct {
 
 // Times are where the time went. Their sum is Wall.
 type Times struct {
+	// Stepped is true for a workflow: Agents is the time of its steps.
+	Stepped                                   bool
 	Wall, Agents, Gates, Reviews, Waits, Rest time.Duration
 }
 

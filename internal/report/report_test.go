@@ -2,7 +2,6 @@ package report
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -102,31 +101,80 @@ func sample() Input {
 	return in
 }
 
-// The sample's reports are in testdata, so that a change can be looked at. Write
+// flowing is a workflow that came to its end in the third pass.
+func flowing() Input {
+	limit := &failure.Analysis{
+		Class: failure.Timeout, Transient: true, Severity: failure.Medium, Fingerprint: "f1", Step: "cves", Summary: "timeout: Connection timed out after 10 s",
+		Actions: []string{"Find what hangs or is slow."},
+	}
+	pass := func(n, start, took, done int, f *failure.Analysis, strategy string) loop.Record {
+		r := loop.Record{
+			Number: n, Attempt: 1, StartedAt: at(start), Elapsed: time.Duration(took) * time.Second, Strategy: strategy, Progress: -1, Score: -1,
+			Outcome: loop.Success, Failure: f, Steps: &loop.Steps{Total: 5, Done: done, Missed: 1, Complete: done == 4},
+		}
+		if f != nil {
+			r.Outcome, r.Exit.Code = loop.Failed, 1
+		}
+		return r
+	}
+	step := func(id, kind, status string, iteration, start, took int) Execution {
+		return Execution{Step: id, Kind: kind, Status: status, Iteration: iteration, Try: 1, StartedAt: at(start), Elapsed: time.Duration(took) * time.Second}
+	}
+	in := Input{
+		Run: "q55nbkr7", Name: "security-audit", Kind: "workflow", Status: loop.Completed, Why: "4 of 5 steps done, 1 optional failed", StartedAt: began, Now: at(300),
+		Records: []loop.Record{pass(1, 0, 30, 1, limit, "default"), pass(2, 35, 12, 1, limit, "aggressive-timeout"), pass(3, 52, 70, 4, nil, "reduced-parallelism")},
+		Moments: []Moment{
+			{At: at(0), Kind: Began}, {At: at(31), Kind: Ended, Number: 1, Attempt: 1}, {At: at(31), Kind: Chosen, Number: 2, Attempt: 1, Text: "made for timeout, not tried yet"},
+			{At: at(31), Kind: WaitBegan, Text: "backoff after timeout"}, {At: at(35), Kind: WaitEnded}, {At: at(48), Kind: Ended, Number: 2, Attempt: 1},
+			{At: at(48), Kind: WaitBegan, Text: "backoff after timeout"}, {At: at(52), Kind: WaitEnded}, {At: at(123), Kind: Ended, Number: 3, Attempt: 1}, {At: at(123), Kind: Rested},
+		},
+		Executions: []Execution{
+			step("deps", "run", "success", 1, 0, 18), step("audit licenses of all modules", "run", "failure", 1, 0, 4), step("cves", "run", "failure", 1, 18, 12),
+			step("cves", "run", "failure", 2, 35, 12), step("cves", "run", "success", 3, 52, 3), step("report", "agent", "success", 3, 55, 61), step("publish (eu)", "run", "success", 3, 116, 6),
+		},
+		Version: "v0.1.0",
+	}
+	e := in.Executions
+	e[0].Output, e[1].Optional, e[1].Failure = "resolving\n214 packages\n", true, "exit status 1: licenses: not found"
+	e[2].Failure, e[3].Failure, e[4].Alternative, e[4].Output = limit.Summary, limit.Summary, 1, "12 advisories"
+	e[5].Agent, e[5].Title, e[5].Output = "claude", "Write the report", "report.md is written"
+	in.State = loop.State{
+		Status: loop.Completed, Iteration: 3, Limit: 10,
+		Spent: loop.Spent{Cost: 310_000, CostKnown: true, TokensIn: 41_000, TokensOut: 2_300, Calls: 7, Wall: 123 * time.Second},
+	}
+	return in
+}
+
+// The samples' reports are in testdata, so that a change can be looked at. Write
 // them again with -rewrite, and read the difference.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	r := New(sample())
-	page, err := r.HTML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, got := range map[string]string{"sample.md": r.Markdown(), "sample.html": page} {
-		file := filepath.Join("testdata", name)
-		if *rewrite {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
+	for name, in := range map[string]Input{"sample": sample(), "workflow": flowing()} {
+		r := New(in)
+		page, err := r.HTML()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got != string(want) {
-			t.Errorf("%s is not what it was: go test ./internal/report -rewrite, and look at the difference", name)
+		checkPage(t, page)
+		checkMarkdown(t, r.Markdown())
+		golden(t, name+".md", r.Markdown())
+		golden(t, name+".html", page)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if *rewrite {
-		fmt.Println("rewritten")
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what it was: go test ./internal/report -rewrite, and look at the difference", name)
 	}
 }

@@ -22,7 +22,8 @@ type Row struct {
 	Label string
 	Tone  Tone
 	Took  time.Duration
-	Why   string // of a wait
+	Why   string // of a wait, or of a step
+	Step  bool   // it is a step of the iteration above it
 	Parts []Part
 }
 
@@ -124,6 +125,12 @@ func timeline(in Input, all []Iteration) Timeline {
 			rows, waits = append(rows, waits[0]), waits[1:]
 		}
 		rows = append(rows, working(rec, all[i], at))
+		if i+1 == len(in.Records) || in.Records[i+1].Number != rec.Number {
+			rows = append(rows, stepRows(in, driving, rec.Number)...)
+		}
+	}
+	if n := in.State.Iteration + 1; in.ofSteps() && in.Status.Active() { // the one that goes on
+		rows = append(rows, stepRows(in, driving, n)...)
 	}
 	rows = append(rows, waits...)
 	t := Timeline{}
@@ -228,6 +235,7 @@ func (r *Report) times(in Input) {
 	for _, w := range waiting(in, driving) {
 		r.Times.Waits += w.Took
 	}
+	r.Times.Stepped = in.ofSteps()
 	known := r.Times.Agents + r.Times.Gates + r.Times.Reviews + r.Times.Waits
 	r.Times.Wall = max(in.State.Spent.Wall, known)
 	r.Times.Rest = r.Times.Wall - known
