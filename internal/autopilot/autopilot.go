@@ -11,7 +11,9 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -33,6 +35,7 @@ type pilot struct {
 	state schedule.State
 	saved string // the stored state, to tell whether it changed
 	slots map[string]*slot
+	queue *merge.Queue
 	// inbox has what slots and queue tell.
 	inbox chan schedule.Event
 	// pending are events that came together with another.
@@ -56,22 +59,30 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	adopt, err := p.recover(ctx)
-	if err == nil {
-		err = p.startSprint(ctx)
-	}
+	landing, stopLanding := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLanding()
+	adopt, err := p.prepareAll(ctx, landing)
 	if err != nil {
 		p.leave(ctx, schedule.Command{Why: err.Error(), Exit: 1})
 		return Result{}, err
 	}
-	hard := context.WithoutCancel(ctx)
-	landing, stopLanding := context.WithCancel(hard)
 	p.working.Go(func() { p.land(landing) })
 	p.tell(Notice{Kind: Began, Text: p.state.Why})
 	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
 	stopLanding()
 	p.working.Wait()
 	return p.finish(ctx, c), nil
+}
+
+// prepareAll puts in order what a crash left, and opens the queue.
+func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err error) {
+	if p.queue, err = p.o.Queue(ctx, func(n queue.Note) { p.note(landing, n) }); err != nil {
+		return nil, err
+	}
+	if adopt, err = p.recover(ctx); err != nil {
+		return nil, err
+	}
+	return adopt, p.startSprint(ctx)
 }
 
 // begin makes this process the autopilot of the repository.
@@ -235,14 +246,6 @@ func asked(r sqlite.AutopilotControl) schedule.Event {
 		e.Ask, e.Case = schedule.AskStart, r.Text
 	}
 	return e
-}
-
-// land works the merge queue until ctx ends.
-func (p *pilot) land(ctx context.Context) {
-	err := p.o.Queue.Work(ctx, func(id string) { p.send(ctx, schedule.Event{Kind: schedule.Landed, Case: id}) })
-	if err != nil && ctx.Err() == nil {
-		p.tell(Notice{Kind: Warning, Text: fmt.Sprintf("the merge queue ended: %v", err)})
-	}
 }
 
 // send gives an event to the owner, who takes all until the slots are empty.

@@ -10,7 +10,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -30,9 +32,10 @@ type Options struct {
 	// Plan makes the plan of a task's run, and the tree that it works on.
 	Plan func(context.Context, Task) (engine.Plan, *workspace.Checkout, error)
 	// Base is the commit that a new task starts from: what its work will land on.
-	Base     func(context.Context) (string, error)
-	Pool     *pool.Pool
-	Queue    Queue
+	Base func(context.Context) (string, error)
+	Pool *pool.Pool
+	// Queue opens the merge queue, which tells what it does.
+	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
 	Accounts *account.Shelf
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
@@ -54,30 +57,6 @@ type Task struct {
 	Told []prompt.Item
 }
 
-// Work is what a task came to, ready to land.
-type Work struct {
-	Case     string    `json:"case"`
-	Title    string    `json:"title"`
-	Run      string    `json:"run"`
-	Commit   string    `json:"commit"`
-	Base     string    `json:"base"`
-	Priority int       `json:"priority"`
-	Needs    []string  `json:"needs,omitempty"`
-	Empty    bool      `json:"empty,omitempty"` // it changes nothing
-	At       time.Time `json:"at"`
-}
-
-// Queue lands what is verified.
-type Queue interface {
-	// Add stores work that is to land. To add the same again does nothing.
-	Add(ctx context.Context, w Work) error
-	// Work lands what can be landed until ctx ends, and says what it landed.
-	Work(ctx context.Context, landed func(id string)) error
-	// Left is how much is on its way, and why it does not go on without a
-	// person; "" it does.
-	Left(ctx context.Context) (n int, held string, err error)
-}
-
 // NoticeKind is the sort of a notice.
 type NoticeKind string
 
@@ -88,6 +67,7 @@ const (
 	RunNotice NoticeKind = "run"       // Case, Engine
 	TaskEnded NoticeKind = "settled"   // Case, Title, Settlement
 	Landed    NoticeKind = "landed"    // Case, Title
+	QueueNote NoticeKind = "queue"     // Case, Note
 	Alert     NoticeKind = "alert"     // Text
 	Rested    NoticeKind = "rested"    // Text: why nothing is done now; when it changed
 	Warning   NoticeKind = "warning"   // Text
@@ -107,6 +87,7 @@ type Notice struct {
 	Exit       int
 	Settlement schedule.Settlement
 	Engine     engine.Notice
+	Note       queue.Note
 }
 
 // TreeDir is where pawl keeps what it knows of the tree of a task's workspace.

@@ -49,7 +49,7 @@ func (p *pilot) counts(ctx context.Context) schedule.Counts {
 	if err == nil {
 		n.Review, n.Waiting = reviews, waiting
 	}
-	queued, held, qerr := p.o.Queue.Left(ctx)
+	queued, held, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
 	if qerr == nil {
 		n.Queued, n.QueueHeld = queued, held
 	}
@@ -188,9 +188,7 @@ func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error
 		r := sqlite.CaseReview{Case: l.task.ID, Run: l.runID(), Work: encode(l.result), Why: v.Why, AskedAt: change.At}
 		err = p.o.Store.AskReview(ctx, r, change)
 	case v.Queue:
-		if err = p.o.Queue.Add(ctx, l.result); err == nil {
-			_, err = p.o.Store.MoveCase(ctx, l.task.ID, change)
-		}
+		err = p.queue.Add(ctx, l.result) // the board follows in the same transaction
 	case v.Action != "":
 		_, err = p.o.Store.MoveCase(ctx, l.task.ID, change)
 	}
@@ -202,19 +200,6 @@ func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error
 		return nil
 	}
 	return err
-}
-
-// landed takes note of a task whose work is on its target.
-func (p *pilot) landed(ctx context.Context, id string) {
-	c, err := p.o.Store.Case(ctx, id)
-	if err == nil {
-		err = p.free(ctx, id)
-	}
-	if err != nil {
-		p.tell(Notice{Kind: Warning, Case: id, Text: err.Error()})
-	}
-	p.journal(ctx, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
-	p.tell(Notice{Kind: Landed, Case: id, Title: c.Title})
 }
 
 func (p *pilot) alert(ctx context.Context, text string) {

@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -31,7 +34,9 @@ type slot struct {
 
 	// result is what is to land, once the run is complete. The owner reads it
 	// after the slot has ended.
-	result Work
+	result queue.Entry
+
+	allow []string // patterns of protected files that it may change
 
 	mu    sync.Mutex
 	run   string
@@ -155,7 +160,29 @@ func (p *pilot) free(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	p.forget(ctx, w)
 	return p.o.Pool.Release(ctx, w, pool.Landed)
+}
+
+// forget drops the snapshots of a task that has landed: its work is on the
+// target, and whatever is in the clone besides goes to a recovery ref.
+func (p *pilot) forget(ctx context.Context, w pool.Workspace) {
+	tree, err := workspace.Open(ctx, w.Dir, workspace.Options{StateDir: TreeDir(p.o.StateDir, w.ID)})
+	var runs []string
+	if err == nil {
+		runs, err = tree.Kept(ctx)
+	}
+	for _, run := range runs {
+		if _, ferr := tree.Forget(ctx, run); ferr != nil {
+			err = ferr
+		}
+	}
+	if err == nil {
+		err = os.RemoveAll(TreeDir(p.o.StateDir, w.ID))
+	}
+	if err != nil {
+		p.o.Log.Warn(err.Error())
+	}
 }
 
 // collect makes of a complete run what can land.
@@ -170,8 +197,8 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 		return
 	}
 	o.Empty = commit == w.Base
-	l.result = Work{
-		Case: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base, Priority: l.task.Priority, Needs: l.task.Needs, At: s.LastAt,
+	l.result = queue.Entry{
+		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base, Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
 	}
 }
 
@@ -213,6 +240,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	if err != nil {
 		return loop.State{}, err
 	}
+	l.allow = plan.Protect.Allow
 	err = p.setUp(ready, w, plan)
 	switch {
 	case ready.Err() != nil:

@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,9 +89,8 @@ const (
 	mostEvents = 20
 )
 
-// Status reads what the autopilot does. queue tells of the merge queue; nil
-// leaves it out.
-func Status(ctx context.Context, store *sqlite.Store, root string, queue Queue) (View, error) {
+// Status reads what the autopilot of the repository at root does.
+func Status(ctx context.Context, store *sqlite.Store, root string) (View, error) {
 	v := View{Slots: []SlotView{}, NeedsYou: []Need{}, Events: []Event{}}
 	a, ok, err := store.Autopilot(ctx)
 	if err != nil {
@@ -105,10 +105,16 @@ func Status(ctx context.Context, store *sqlite.Store, root string, queue Queue) 
 		v.Sprint, v.StartedAt, v.EndedAt, v.MaxParallel, v.Tally = a.Sprint, a.StartedAt, a.EndedAt, a.MaxParallel, state.Tally
 		v.Running = engine.Alive(a.Owner)
 	}
-	if queue != nil {
-		if v.Queued, v.QueueHeld, err = queue.Left(ctx); err != nil {
+	targets, err := store.QueueTargets(ctx)
+	if err != nil {
+		return v, err
+	}
+	for _, target := range targets {
+		n, held, err := queueLeft(ctx, store, target, time.Now())
+		if err != nil {
 			return v, err
 		}
+		v.Queued, v.QueueHeld = v.Queued+n, cmp.Or(v.QueueHeld, held)
 	}
 	if v.Board, v.Ready, err = store.CaseCounts(ctx); err != nil {
 		return v, err

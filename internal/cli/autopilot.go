@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -98,11 +98,10 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 		return err
 	}
 	s.plan = plan
-	o, err := s.pilotOptions(ctx, f)
+	o, err := s.pilotOptions(ctx, f, t)
 	if err != nil {
 		return err
 	}
-	o.Plan = t.plan
 	if len(plan.Gates) == 0 {
 		a.say("Warning: No verification commands configured")
 		a.say("  Tasks complete on COMPLETE without validation. Suggestion: add to pawl.yaml:")
@@ -112,11 +111,15 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 }
 
 // pilotOptions are what the configuration and the flags come to.
-func (s *session) pilotOptions(ctx context.Context, f pilotFlags) (o autopilot.Options, err error) {
+func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner) (o autopilot.Options, err error) {
 	c := s.c
-	repo, err := git.Open(ctx, c.Root)
+	repo, err := git.OpenStore(ctx, c.Root)
 	if err != nil {
 		return o, usage("the autopilot works in clones: %v", err).hint("Make a repository: git init")
+	}
+	target, err := landingTarget(ctx, c, repo)
+	if err != nil {
+		return o, err
 	}
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir, MaxFile: s.plan.SnapshotMaxFile})
 	if err == nil {
@@ -127,21 +130,26 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags) (o autopilot.O
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Root: c.Root, StateDir: s.stateDir, Store: s.store, Accounts: account.NewShelf(config.LimitsDir(s.a.env)), Queue: &heldQueue{},
+		Root: c.Root, StateDir: s.stateDir, Store: s.store, Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode), Keep: f.keep,
 			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
 		},
-		Base: func(ctx context.Context) (string, error) {
-			head, err := repo.Head(ctx)
-			return head.Commit, err
-		},
+		Plan: t.plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
 	}
 	w := c.Workspace
 	o.Pool, err = pool.Open(ctx, pool.Options{
 		Root: c.Root, StateDir: s.stateDir, Dir: string(w.Root), Store: s.store, Copy: w.Copy, Setup: w.Setup,
 		Retention: w.Retention.Std(), KeepOnSuccess: w.KeepOnSuccess, MaxFile: s.plan.SnapshotMaxFile, Warm: p.MaxParallel,
 	})
+	if err != nil {
+		return o, err
+	}
+	m, err := t.merge(ctx, repo, target, s.store, s.plan, o.Pool)
+	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
+		m.Notify = tell
+		return merge.Open(ctx, m)
+	}
 	return o, err
 }
 
@@ -179,21 +187,4 @@ type pilotEnd struct {
 	Exit  int            `json:"exit"`
 	Why   string         `json:"why"`
 	Tally schedule.Tally `json:"tally"`
-}
-
-// heldQueue keeps what is verified for a person.
-type heldQueue struct{ added int }
-
-func (q *heldQueue) Add(context.Context, autopilot.Work) error { q.added++; return nil }
-
-func (q *heldQueue) Work(ctx context.Context, _ func(string)) error {
-	<-ctx.Done()
-	return nil
-}
-
-func (q *heldQueue) Left(context.Context) (int, string, error) {
-	if q.added == 0 {
-		return 0, "", nil
-	}
-	return q.added, strings.Join([]string{strconv.Itoa(q.added), "verified; there is no merge queue yet"}, " "), nil
 }

@@ -112,7 +112,7 @@ func (a *app) autopilotStatusCommand() *cobra.Command {
 				return err
 			}
 			defer store.Close()
-			v, err := autopilot.Status(cmd.Context(), store, root, nil)
+			v, err := autopilot.Status(cmd.Context(), store, root)
 			if err != nil {
 				return &exitError{code: exitFailed, err: err}
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"os"
@@ -55,7 +56,7 @@ func refusedLevel(level string, v sandbox.Verdict) error {
 func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	home, limits, level := s.a.getenv("HOME"), sandbox.DefaultLimits(), s.plan.Safety
 	place := sandbox.Place{
-		Root: s.plan.Root, Home: home, Runtime: s.a.getenv("XDG_RUNTIME_DIR"), State: s.stateDir, Cache: filepath.Join(s.stateDir, "cache"),
+		Root: s.plan.Root, Home: home, Runtime: s.a.getenv("XDG_RUNTIME_DIR"), State: s.stateDir, Cache: cmp.Or(s.cache, filepath.Join(s.stateDir, "cache")),
 		Temp: []string{"/tmp", "/var/tmp", s.a.getenv("TMPDIR")}, Write: s.writable(), UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
 	if err := os.MkdirAll(place.Cache, 0o700); err != nil {

@@ -184,6 +184,7 @@ type session struct {
 	c        *config.Config
 	plan     engine.Plan
 	stateDir string
+	cache    string // the tools' caches; "" is in stateDir
 	store    *sqlite.Store
 	tree     *workspace.Checkout
 	screen   *screen

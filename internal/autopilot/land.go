@@ -1,0 +1,83 @@
+package autopilot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// land works the merge queue until ctx ends.
+func (p *pilot) land(ctx context.Context) {
+	if err := p.queue.Work(ctx); err != nil && ctx.Err() == nil {
+		p.tell(Notice{Kind: Warning, Text: fmt.Sprintf("the merge queue ended: %v", err)})
+	}
+}
+
+// note takes what the queue tells. It is called by the queue's goroutine.
+func (p *pilot) note(ctx context.Context, n queue.Note) {
+	e := schedule.Event{Kind: schedule.Changed}
+	if n.Kind == queue.NoteLanded {
+		e = schedule.Event{Kind: schedule.Landed, Case: n.ID}
+	}
+	p.tell(Notice{Kind: QueueNote, Case: n.ID, Text: n.Text, Note: n})
+	p.send(ctx, e)
+}
+
+// landed takes note of a task whose work is on its target.
+func (p *pilot) landed(ctx context.Context, id string) {
+	c, err := p.o.Store.Case(ctx, id)
+	if err == nil {
+		err = p.free(ctx, id)
+	}
+	if err != nil {
+		p.tell(Notice{Kind: Warning, Case: id, Text: err.Error()})
+	}
+	p.journal(ctx, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
+	p.tell(Notice{Kind: Landed, Case: id, Title: c.Title})
+}
+
+// mostAsks is how many tasks that wait for the queue to see them are counted.
+const mostAsks = 1000
+
+// queueLeft is how many verified tasks the queue lands without a person, and
+// why it lands the others only with one.
+func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time.Time) (n int, held string, err error) {
+	row, _, err := store.Queue(ctx, target)
+	if err != nil {
+		return 0, "", err
+	}
+	asks, err := store.QueueAsks(ctx, target, mostAsks)
+	if err != nil {
+		return 0, "", err
+	}
+	s := row.State
+	if s.Stop != nil {
+		if len(s.Entries)+len(asks) > 0 {
+			held = "the merge queue stands still: " + s.Stop.Why
+		}
+		return 0, held, nil
+	}
+	for _, a := range asks {
+		if a.Event.Kind == queue.Added {
+			n++
+		}
+	}
+	busy := s.Command.Kind != queue.DoWait && s.Command.Kind != "" || s.Stumbles > 0
+	for i := range s.Entries {
+		switch e := &s.Entries[i]; {
+		case busy && e.Status == queue.Waiting, e.Status == queue.Resolving, e.Status == queue.Waiting && e.Waits == 0 && e.Until.After(now):
+			n++
+		case e.Status != queue.Parked && held == "": // who is parked is blocked on the board
+			held = fmt.Sprintf("%s waits in the merge queue: %s", e.ID, e.Why)
+		}
+	}
+	if n > 0 {
+		held = ""
+	}
+	return n, held, nil
+}
