@@ -2,7 +2,9 @@ package merge
 
 import (
 	"os"
+	"os/exec"
 	"testing"
+	"time"
 )
 
 func readFileErr(path string) ([]byte, error) { return os.ReadFile(path) }
@@ -16,4 +18,11 @@ func readFile(t testing.TB, path string) []byte {
 	return data
 }
 
-func landAndDie([]string) int { return 1 }
+func try(dir string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func time0() time.Time { return time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC) }

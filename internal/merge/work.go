@@ -190,10 +190,12 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	if c.Kind == "" && len(taken) == 0 {
 		return nil
 	}
+	w.q.o.point("before " + string(e.Kind))
 	row := sqlite.Queue{Target: w.q.target, N: w.n + 1, Owner: w.q.o.Owner}
 	if err := w.commit(ctx, sqlite.QueueStep{Queue: row, Before: before.Entries, State: after, Taken: taken, At: e.At}); err != nil {
 		return err
 	}
+	w.q.o.point("after " + string(e.Kind))
 	w.state, w.n = after, row.N
 	for _, n := range after.Out.Notes {
 		w.q.tell(n)
