@@ -145,7 +145,7 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 	if err != nil {
 		return o, err
 	}
-	m, err := t.merge(ctx, repo, target, s.store, s.plan, o.Pool)
+	m, err := t.merge(ctx, repo, s.store, s.plan, o.Pool)
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
 		m.Notify = tell
 		return merge.Open(ctx, m)

@@ -169,6 +169,7 @@ type Merge struct {
 	Mode              string   `yaml:"mode" default:"local" enum:"local|pull-request" doc:"Land on the branch here, or by a pull request."`
 	Target            string   `yaml:"target" doc:"The branch to land on; without it the one that is checked out."`
 	Auto              bool     `yaml:"auto" default:"true" doc:"Land verified work without asking."`
+	Push              bool     `yaml:"push" default:"false" doc:"Push the target to its remote after a landing, never with force."`
 	ConflictRetries   int      `yaml:"conflict_retries" default:"3" min:"0" doc:"Attempts of an agent at a conflict of medium size."`
 	Batch             int      `yaml:"batch" default:"8" min:"1" doc:"Most entries verified as one."`
 	EscalationTimeout Duration `yaml:"escalation_timeout" default:"1h" min:"1s" doc:"How long a person has to answer about a conflict."`

@@ -35,8 +35,6 @@ type Options struct {
 	Exe   string
 	Args  []string
 	Lease time.Duration
-	// Box is what the operating system holds gates to in a folder; nil is nothing.
-	Box func(dir string) *sandbox.Policy
 	// Integration gives a folder with a commit checked out, for gates; nil is
 	// a clone below Dir that is used again.
 	Integration func(ctx context.Context, commit string) (Workspace, error)
@@ -63,7 +61,10 @@ type Options struct {
 type Workspace struct {
 	Dir     string
 	Environ []string // variables of its own, such as a base port
-	Done    func(ctx context.Context)
+	Setup   []string // commands to run before the gates; one that fails is red
+	// Box is what the operating system holds gates to; nil is nothing.
+	Box  *sandbox.Policy
+	Done func(ctx context.Context)
 }
 
 // Problem is what an agent is to solve: make a commit that holds what both the

@@ -115,12 +115,17 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 	if err != nil {
 		return gate.Report{}, err
 	}
+	setup := len(ws.Setup)
+	for i, command := range ws.Setup {
+		specs = slices.Insert(slices.Clone(specs), i, gate.Spec{Name: "setup: " + command, Command: command, Required: true})
+	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		return q.runGate(ctx, client, ws, dir, n, s)
 	}, time.Now)
 	if cerr := client.Close(); err == nil {
 		err = cerr
 	}
+	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
 }
 
@@ -130,10 +135,7 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	}
 	job := supervisor.Job{
 		ID: fmt.Sprintf("gate/%d", n+1), Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Args: []string{"sh", "-c", s.Command},
-		Dir: ws.Dir, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout},
-	}
-	if q.o.Box != nil {
-		job.Box = q.o.Box(ws.Dir)
+		Dir: ws.Dir, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: ws.Box,
 	}
 	res, err := client.Run(ctx, job, nil)
 	if err != nil {

@@ -35,6 +35,39 @@ func (q *Queue) Work(ctx context.Context) error {
 // [*sqlite.QueueOwnedError] when another process works on the queue.
 func (q *Queue) Drain(ctx context.Context) error { return q.work(ctx, true) }
 
+// Absorb takes in what was asked of the queue, when no other process works on
+// it, without landing anything. Done is false when another one does; that one
+// takes it in.
+func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
+	row, err := q.o.Store.TakeQueue(ctx, q.target, q.o.Owner, time.Now(), q.o.Alive)
+	var owned *sqlite.QueueOwnedError
+	if errors.As(err, &owned) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	w := &worker{q: q, state: row.State, n: row.N}
+	defer w.leave(ctx)
+	facts, warnings, err := q.facts(ctx, w.state.Tip)
+	if err != nil {
+		return false, err
+	}
+	if err := w.step(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings}); err != nil {
+		return false, err
+	}
+	return true, w.takeAsks(ctx)
+}
+
+// leave gives the queue up.
+func (w *worker) leave(ctx context.Context) {
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := w.q.o.Store.LeaveQueue(after, w.q.target, w.q.o.Owner); err != nil {
+		w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+	}
+}
+
 // rest waits for d, or less when ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
@@ -73,13 +106,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 		return err
 	}
 	w := &worker{q: q, state: row.State, n: row.N, resolving: map[string]context.CancelFunc{}, resolved: make(chan string, 100)}
-	defer func() {
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if lerr := q.o.Store.LeaveQueue(after, q.target, q.o.Owner); lerr != nil {
-			q.tell(queue.Note{Kind: queue.NoteTrouble, Text: lerr.Error()})
-		}
-	}()
+	defer w.leave(ctx)
 	defer w.end()
 	if err := q.sweep(ctx); err != nil {
 		q.tell(queue.Note{Kind: queue.NoteWarning, Text: err.Error()})

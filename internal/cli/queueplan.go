@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// landing makes what a merge queue works with, for one target.
+type landing struct {
+	a     *app
+	c     *config.Config
+	store *sqlite.Store
+	repo  *git.Repo
+	plan  engine.Plan // the level, the gates, what they inherit
+	// verdict is what the machine enforces for gates, once it is known.
+	verdict sandbox.Verdict
+}
+
+// openLanding reads the repository and the configuration, and refuses what
+// cannot be landed on.
+func (a *app) openLanding(ctx context.Context, c *config.Config, store *sqlite.Store) (*landing, error) {
+	repo, err := git.OpenStore(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		return nil, usage("nothing can be landed outside of a git repository").hint("Make one: git init")
+	}
+	if err != nil {
+		return nil, &exitError{code: exitFailed, err: err}
+	}
+	l := &landing{a: a, c: c, store: store, repo: repo}
+	l.plan = engine.Plan{
+		Name: "queue", Root: c.Root, Safety: c.Loop.Safety, Home: a.getenv("HOME"),
+		Protect: gate.Protect{Patterns: c.Verification.Protect, New: c.Verification.ProtectNew},
+	}
+	for _, g := range c.Verification.Commands {
+		l.plan.Gates = append(l.plan.Gates, gate.Spec{
+			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty, Kind: g.Kind,
+		})
+	}
+	pl := planner{a: a, c: c, name: "queue"}
+	if err := pl.checkPatterns(); err != nil {
+		return nil, err
+	}
+	return l, pl.safe(&l.plan)
+}
+
+// box asks the machine what it can enforce for gates, and says what it cannot.
+func (l *landing) box(ctx context.Context, unsandboxed bool) error {
+	level := l.plan.Safety
+	if level == sandbox.Paranoid {
+		level = sandbox.Normal // the gates' folder is a disposable copy already
+	}
+	var offer sandbox.Offer
+	if level != sandbox.Permissive && !unsandboxed {
+		offer = sandbox.Probe(ctx)
+	}
+	l.plan.Safety = level
+	l.verdict = sandbox.Judge(level, offer, unsandboxed)
+	if l.verdict.Refused != "" {
+		return usage("cannot run gates at the level %s: %s", level, l.verdict.Refused).
+			hint("See what this machine can enforce: pawl doctor").
+			hint("Run them without a sandbox: --unsandboxed")
+	}
+	for _, gap := range l.verdict.Gaps {
+		l.a.say("Note: safety level %s: %s.", level, gap)
+	}
+	return nil
+}
+
+// options are those of the queue. Gates run in workspaces of the pool.
+func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.Options, error) {
+	target, err := landingTarget(ctx, l.c, l.repo)
+	if err != nil {
+		return merge.Options{}, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return merge.Options{}, fmt.Errorf("cannot find pawl's own program: %v", err)
+	}
+	self, err := process.Self()
+	if err != nil {
+		return merge.Options{}, err
+	}
+	m := l.c.Merge
+	o := merge.Options{
+		Store: l.store, Repo: l.repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.env), "queue"), Target: target,
+		Policy: queue.Policy{
+			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(), Action: queue.Action(m.EscalationAction),
+			Push: m.Push, Propose: m.Mode == "pull-request",
+		},
+		Gates: l.plan.Gates, Protect: l.plan.Protect, Environ: l.plan.Environ, Environment: l.environment(),
+		Exe: exe, Args: []string{superviseCommand}, Lease: l.c.Loop.Lease.Std(),
+		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
+	}
+	return o, nil
+}
+
+// useWorkspaces makes the pool's integration clones those of the queue.
+func (l *landing) useWorkspaces(o *merge.Options, p *pool.Pool) {
+	o.Integration = func(ctx context.Context, commit string) (merge.Workspace, error) {
+		w, err := p.Integration(ctx, commit)
+		if err != nil {
+			return merge.Workspace{}, err
+		}
+		done := func(ctx context.Context) {
+			if err := p.Release(ctx, w, pool.Landed); err != nil {
+				l.a.say("Warning: %v", err)
+			}
+		}
+		out := merge.Workspace{Dir: w.Dir, Environ: w.Env(), Setup: w.Setup, Done: done}
+		if l.verdict.Boxed {
+			box, err := l.gateBox(ctx, w.Dir)
+			if err != nil {
+				done(ctx)
+				return merge.Workspace{}, err
+			}
+			out.Box, out.Environ = &box.Gates, append(out.Environ, box.Caches...)
+		}
+		return out, nil
+	}
+}
+
+// gateBox is the box of gates in a folder. Landing gates have caches of their
+// own, so that what an agent left in its cannot make a gate green.
+func (l *landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) {
+	s := &session{a: l.a, c: l.c, plan: l.plan, stateDir: config.StateDir(l.c.Root, l.a.env)}
+	s.cache = filepath.Join(s.stateDir, "cache-landing")
+	s.plan.Root, s.plan.Agents = dir, nil
+	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: filepath.Join(s.stateDir, "queue", "box")})
+	if err != nil {
+		return nil, err
+	}
+	s.tree = tree
+	return s.policies(ctx, l.verdict), nil
+}
+
+// environment is what beside tree and gates a verdict depends on, as far as
+// pawl can know: programs found by PATH, the level, setup and copied files.
+func (l *landing) environment() string {
+	h := sha256.New()
+	for _, part := range []string{
+		l.a.getenv("PATH"), l.plan.Safety, l.verdict.Enforced, strings.Join(l.c.Workspace.Setup, "\n"), strings.Join(l.c.Workspace.Copy, "\n"),
+	} {
+		fmt.Fprintf(h, "%q\n", part)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
