@@ -149,6 +149,9 @@ func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, wo
 		a.say("Option %d it is: %s", rep.number, clean(rep.choice.Text, 200))
 	}
 	where := "The answer is kept and goes into the next prompt."
+	if s.Question != nil && s.Question.Asker != "" {
+		where = "The answer is kept."
+	}
 	if rep.choice.Do == control.ReviewAgain {
 		where = "The answer is kept."
 	}

@@ -15,6 +15,12 @@ import (
 // the answer is asked for below it.
 func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, changes string, here bool) {
 	a.result("\nA person is needed: %s\n", cleanLines(q.Text, 2000))
+	if q.Asker != "" && !here {
+		a.result("\n  Answer it:  pawl answer %s TEXT\n  Then go on: pawl resume %s\n\n", run, run)
+	}
+	if q.Asker != "" {
+		return
+	}
 	if len(q.Attempts) > 0 {
 		a.result("\nAttempts:\n")
 		for _, t := range q.Attempts {

@@ -66,6 +66,8 @@ func (s *screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 			text = ": " + clean(st.Failure.Summary, 300)
 		}
 		s.line(n.At, "Step %s failed after %s%s", st.Step, loop.Duration(st.Elapsed), text)
+	case "held":
+		s.note("step %s waits: %s", st.Step, st.Why)
 	case "kept":
 		s.note("step %s was done before", st.Step)
 	case "skipped":

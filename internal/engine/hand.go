@@ -61,6 +61,13 @@ func (h *Hand) Pausing() bool {
 	return h.d.shown.PauseAsked
 }
 
+// Last is true in the last iteration that the run's limit allows.
+func (h *Hand) Last() bool {
+	h.d.telling.Lock()
+	defer h.d.telling.Unlock()
+	return h.d.shown.Limit > 0 && h.c.Iteration >= h.d.shown.Limit
+}
+
 // Tell shows a step's notice; Time, run and state are added.
 func (h *Hand) Tell(kind NoticeKind, s StepNotice) { h.d.notify(Notice{Kind: kind, Step: &s}) }
 

@@ -62,7 +62,7 @@ type StepNotice struct {
 	Alternate int    // 1-based; 0 is the step's own work
 	Optional  bool
 	// Status is how it ended: success, failure, cancelled, skipped, interrupted,
-	// asking, or kept: its result is from before.
+	// asking; kept: its result is from before; or held: one that it needs failed.
 	Status  string
 	Why     string // of a skip, a repetition or a wait, in words
 	Elapsed time.Duration

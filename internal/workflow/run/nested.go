@@ -32,9 +32,21 @@ func (s *scope) nested(ctx context.Context, n *node) {
 		if n.in.Step.Optional {
 			n.result.Conclusion = "success"
 		}
-	default:
+	case inner.waiting():
 		n.then = left
+	default:
+		n.then = barred
 	}
+}
+
+// waiting is true when a step of the scope waits for a person, or for the run to go on.
+func (s *scope) waiting() bool {
+	for _, n := range s.nodes {
+		if n.phase == left {
+			return true
+		}
+	}
+	return false
 }
 
 // below is the workflow that a step runs.

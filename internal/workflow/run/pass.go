@@ -89,6 +89,14 @@ func (p *pass) stops(ctx context.Context) bool {
 	return p.held || p.err != nil || p.ended != loop.NotEnded
 }
 
+// givesUp is true when a failure of this pass is the workflow's last word, so
+// that steps that ask for it run: there is no further iteration.
+func (p *pass) givesUp() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.once || p.h.Last() || p.first != nil && p.first.failure.Kind == failure.Permanent
+}
+
 // report makes a step's failure that of the iteration.
 func (p *pass) report(id string, f fault, halt bool) {
 	p.mu.Lock()
@@ -110,7 +118,8 @@ const (
 	ready
 	runs
 	settled // with a result
-	left    // not started, because of a failure, a pause or a stop; or asking
+	barred  // not started, because another step failed
+	left    // not started, because of a pause or a stop; or it waits for a person
 )
 
 // node is an instance in this pass.
@@ -194,7 +203,7 @@ func (s *scope) next(ctx context.Context) *node {
 		if !halted || n.in.Step.Condition.AsksStatus() {
 			return n
 		}
-		n.phase = left
+		n.phase = barred
 	}
 	return nil
 }
@@ -231,10 +240,10 @@ func (s *scope) advance(ctx context.Context) {
 	}
 }
 
-// open is true when all that n needs is settled or left.
+// open is true when nothing that n needs goes on in this pass.
 func (s *scope) open(n *node) bool {
 	for _, k := range n.in.Needs {
-		if ph := s.nodes[k].phase; ph != settled && ph != left {
+		if ph := s.nodes[k].phase; ph == waits || ph == ready || ph == runs {
 			return false
 		}
 	}
@@ -245,12 +254,22 @@ func (s *scope) open(n *node) bool {
 func (s *scope) decide(ctx context.Context, n *node) {
 	st := n.in.Step
 	for _, k := range n.in.Needs {
-		if s.nodes[k].phase == left && !st.Condition.AsksStatus() {
+		switch ph := s.nodes[k].phase; {
+		case ph == left:
 			n.phase = left
 			return
+		case ph == barred && !st.Condition.AsksStatus():
+			n.phase = barred
 		}
 	}
+	if n.phase == barred {
+		return
+	}
 	v := s.values(n)
+	if v.Failed && st.Condition.AsksStatus() && !s.p.givesUp() {
+		n.phase = left
+		return
+	}
 	holds, g, err := s.fill(n, v)
 	switch {
 	case err != nil:
@@ -284,8 +303,10 @@ func (s *scope) queue(ctx context.Context, n *node) {
 	n.why = why
 	halted := s.halts() && !n.in.Step.Condition.AsksStatus()
 	switch kind := n.in.Step.Kind; {
-	case s.p.stops(ctx) || halted:
+	case s.p.stops(ctx):
 		n.phase = left
+	case halted:
+		n.phase = barred
 	case kind == workflow.Ask:
 		s.ask(ctx, n)
 	case kind == workflow.Nested:
@@ -303,8 +324,11 @@ func (s *scope) skip(n *node, v workflow.Values, why string) {
 		n.result.Conclusion = "success"
 	}
 	if n.lead = v.Failed; n.lead {
-		why = "a step that it needs failed"
-	} else if v.Skipped {
+		n.phase = settled
+		s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: "held", Why: "a step that it needs failed"}))
+		return
+	}
+	if v.Skipped {
 		why = "a step that it needs was skipped"
 	}
 	s.settle(n, "skipped", why)

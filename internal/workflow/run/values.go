@@ -23,23 +23,13 @@ func (s *scope) values(n *node) workflow.Values {
 	for _, k := range n.in.Needs {
 		m := s.nodes[k]
 		switch {
-		case m.phase == left:
-			v.Cancelled = false // it waits; only steps that ask for the status come here
-			v.Failed = v.Failed || s.p.faulty()
-		case m.result.Conclusion == "failure" || m.lead:
+		case m.phase == barred, m.lead, m.result.Conclusion == "failure":
 			v.Failed = true
 		case m.result.Conclusion == "skipped":
 			v.Skipped = true
 		}
 	}
 	return v
-}
-
-// faulty is true when a step of this pass failed.
-func (p *pass) faulty() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.first != nil
 }
 
 // before are the numbers of all instances that n builds on, ascending.
