@@ -23,13 +23,16 @@ import (
 
 func (a *app) logsCommand() *cobra.Command {
 	var follow, reviewed bool
-	iteration := 0
+	iteration, step := 0, ""
 	cmd := &cobra.Command{
 		Use: "logs RUN", Short: "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
 		Example: "  pawl logs build -f\n  pawl logs 7k3f -i 3",
 		Args:    exactlyOne("a run or a procedure"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
+				if r.Kind == "workflow" && (iteration > 0 || step != "") {
+					return a.stepOutput(cmd.Context(), st, r, step, iteration)
+				}
 				if iteration > 0 {
 					return a.iterationOutput(r, iteration, reviewed)
 				}
@@ -40,6 +43,7 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
 	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
+	cmd.Flags().StringVar(&step, "step", "", "print the raw output of the step `ID` of a workflow")
 	return cmd
 }
 
@@ -125,6 +129,9 @@ func eventText(e journal.Event) string {
 			return ""
 		}
 		return fmt.Sprintf(" %s: %s", end.Status, clean(end.Why, 200))
+	}
+	if e.Kind == journal.StepStarted || e.Kind == journal.StepEnded {
+		return stepText(e)
 	}
 	var data struct {
 		Text, Why, Name, Option string

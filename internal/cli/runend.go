@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
@@ -36,7 +37,15 @@ func exitCode(s loop.State, cause loop.Cause) int {
 
 // unattended says how long the supervisor of a run without a pawl goes on.
 func unattended(ctx context.Context, stateDir, run string) (string, bool) {
-	st, err := supervisor.Probe(ctx, filepath.Join(stateDir, "runs", run))
+	dir := filepath.Join(stateDir, "runs", run)
+	st, err := supervisor.Probe(ctx, dir)
+	for i := 1; (err != nil || st.Job == nil) && i <= engine.MaxLanes; i++ {
+		lane := engine.LaneDir(dir, i)
+		if _, serr := os.Stat(lane); serr != nil {
+			break
+		}
+		st, err = supervisor.Probe(ctx, lane)
+	}
 	if err != nil || st.Job == nil {
 		return "", false
 	}

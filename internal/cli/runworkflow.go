@@ -143,7 +143,7 @@ func (pl planner) buildWorkflow(w *config.Workflow) (engine.Plan, error) {
 		Prices: pl.prices(), CheckpointInterval: pl.c.Loop.CheckpointInterval,
 	}
 	named, unnamed, optional := agentsNamed(w)
-	if plan.Policy, err = pl.workflowPolicy(w, unnamed, optional); err != nil {
+	if plan.Policy, err = pl.workflowPolicy(w, named, unnamed, optional); err != nil {
 		return plan, err
 	}
 	if plan.Agents, err = pl.workflowAgents(&plan.Policy, named); err != nil {
@@ -188,7 +188,7 @@ func agentsNamed(w *config.Workflow) (named []string, unnamed, optional bool) {
 const iterations = 10
 
 // workflowPolicy resolves what a workflow's run may do.
-func (pl planner) workflowPolicy(w *config.Workflow, unnamed, optional bool) (loop.Policy, error) {
+func (pl planner) workflowPolicy(w *config.Workflow, named []string, unnamed, optional bool) (loop.Policy, error) {
 	c, l := pl.c, pl.c.Loop
 	pol := loop.Policy{
 		Kind: loop.Workflow, Once: !pl.flags.Iterate, MaxIterations: 1, Stuck: l.StuckThreshold, PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold,
@@ -218,8 +218,11 @@ func (pl planner) workflowPolicy(w *config.Workflow, unnamed, optional bool) (lo
 			pol.Agent = list[0]
 		}
 	}
-	if unnamed && (pol.Agent == "" || c.IsFlag("agent")) {
+	switch {
+	case unnamed && (pol.Agent == "" || c.IsFlag("agent")):
 		pol.Agent = c.Agent
+	case !unnamed && len(named) > 0: // limits of a provider need somebody to be met by
+		pol.Agent = named[0]
 	}
 	pl.strategies(&pol)
 	err := pl.limits(&pol)
@@ -229,7 +232,7 @@ func (pl planner) workflowPolicy(w *config.Workflow, unnamed, optional bool) (lo
 // workflowAgents resolves the agents of all steps, which must be installed.
 func (pl planner) workflowAgents(pol *loop.Policy, named []string) (map[string]engine.Agent, error) {
 	all := map[string]engine.Agent{}
-	if pol.Agent == "" && len(named) == 0 {
+	if pol.Agent == "" {
 		pol.Fallback, pol.Stronger = nil, ""
 		return all, nil
 	}
@@ -237,9 +240,6 @@ func (pl planner) workflowAgents(pol *loop.Policy, named []string) (map[string]e
 		if err := pl.add(all, name, true); err != nil {
 			return nil, err
 		}
-	}
-	if pol.Agent == "" {
-		return all, pl.spareAgents(all, pol)
 	}
 	more, err := pl.agents(pol)
 	for name, ag := range all {

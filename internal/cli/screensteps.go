@@ -35,6 +35,10 @@ func (s *screen) stepNotice(n engine.Notice) bool {
 }
 
 func (s *screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
+	if s.doing = "step " + st.Step; st.Status == "adopted" {
+		s.line(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
+		return
+	}
 	var how []string
 	if st.Agent != "" {
 		how = append(how, st.Agent)
@@ -53,7 +57,6 @@ func (s *screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 		text = " (" + strings.Join(how, ", ") + ")"
 	}
 	s.line(n.At, "Step %s starts%s", st.Step, text)
-	s.doing = "step " + st.Step
 }
 
 func (s *screen) stepEnded(n engine.Notice, st *engine.StepNotice) {

@@ -226,10 +226,14 @@ func (h *Hand) ShellFailure(name string, job supervisor.Job, res supervisor.Resu
 func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 	c := s.Command
 	p := d.place(c.Iteration, c.Attempt)
-	started := time.Now()
 	b, begun := p.load()
 	if begun {
 		d.knowBase(b)
+		b.Worked += max(0, p.newest().Sub(b.Since))
+		b.Since = time.Now()
+		if err := p.write(b); err != nil {
+			d.warn(err.Error())
+		}
 	} else {
 		var err error
 		if c.Agent != "" && !d.enter(ctx, c) {
@@ -248,7 +252,7 @@ func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 		return d.over(c, d.cannotStart(c, err))
 	}
 	r.Number, r.Attempt, r.StartedAt, r.Strategy = c.Iteration, c.Attempt, b.At, c.Strategy
-	r.Elapsed += time.Since(started)
+	r.Elapsed = b.Worked + time.Since(b.Since)
 	after, cancel := context.WithTimeout(hard, aftermath)
 	defer cancel()
 	if n := d.plan.CheckpointInterval; n <= 1 || c.Iteration%n == 0 || r.Steps != nil && r.Steps.Complete {
@@ -260,7 +264,7 @@ func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 
 // beginWork prepares an iteration by steps: folder and tree.
 func (d *Driver) beginWork(ctx context.Context, c loop.Command, p place) (begun, error) {
-	b := begun{Attempt: c.Attempt, At: time.Now()}
+	b := begun{Attempt: c.Attempt, At: time.Now(), Since: time.Now()}
 	if err := p.open(); err != nil {
 		return b, err
 	}

@@ -38,6 +38,11 @@ type lane struct {
 	client *supervisor.Client
 }
 
+// LaneDir is the folder of one of a run's lanes, numbered from 1 without gaps.
+func LaneDir(runDir string, number int) string {
+	return filepath.Join(runDir, "lanes", strconv.Itoa(number))
+}
+
 func newLanes(runDir, run string, o supervisor.Options) *lanes {
 	return &lanes{dir: filepath.Join(runDir, "lanes"), run: run, options: o, busy: map[*lane]bool{}, adopts: map[string]*lane{}}
 }

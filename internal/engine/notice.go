@@ -61,7 +61,8 @@ type StepNotice struct {
 	Try       int    // 1-based, of its attempts in this iteration
 	Alternate int    // 1-based; 0 is the step's own work
 	Optional  bool
-	// Status is how it ended: success, failure, cancelled, skipped, interrupted,
+	// Status of a step that starts is "adopted" where an earlier pawl began it, else
+	// "". At its end it is how it ended: success, failure, cancelled, skipped, interrupted,
 	// asking; kept: its result is from before; or held: one that it needs failed.
 	Status  string
 	Why     string // of a skip, a repetition or a wait, in words

@@ -45,8 +45,12 @@ func (p place) gate(n int) string {
 // begun is what must be known to go on with an attempt after a crash: it is
 // written before the agent is started.
 type begun struct {
-	Attempt    int            `json:"attempt"`
-	At         time.Time      `json:"at"`
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
+	// Since is when the session began that works on it, and Worked how long those
+	// before did; of iterations by steps.
+	Since      time.Time      `json:"since,omitzero"`
+	Worked     time.Duration  `json:"worked,omitempty"`
 	Job        supervisor.Job `json:"job"`
 	TreeBefore string         `json:"tree_before,omitempty"`
 	HeadBefore string         `json:"head_before,omitempty"`
@@ -125,12 +129,15 @@ func (p place) keepAside() error {
 // newest is the latest change of any of the attempt's files.
 func (p place) newest() time.Time {
 	var last time.Time
-	entries, _ := os.ReadDir(p.dir)
-	for _, e := range entries {
+	_ = filepath.WalkDir(p.dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil //nolint:nilerr // what cannot be read tells nothing
+		}
 		if info, err := e.Info(); err == nil && info.ModTime().After(last) {
 			last = info.ModTime()
 		}
-	}
+		return nil
+	})
 	return last
 }
 

@@ -136,9 +136,9 @@ func cutText(text string) (kept string, cut bool) {
 
 // asks leaves the step to a person, where its agent cannot go on alone.
 func (d *doing) asks(q signal.Signal) error {
-	text := "the agent of step " + d.n.id + " asks: " + q.Text
+	text := q.Text
 	if q.Kind == signal.Blocked {
-		text = "the agent of step " + d.n.id + " is blocked: " + q.Text
+		text = "it is blocked: " + q.Text
 	}
 	d.e.Status, d.e.record.Question = sqlite.StepAsking, q.Text
 	d.s.p.question(d.n.id, text)

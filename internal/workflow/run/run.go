@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -77,8 +78,8 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 	if f := p.first; f != nil {
 		r.Failure, r.Exit.Code = f.failure, 1
 		t.Agent = f.agent != ""
-		if f.agent != "" {
-			r.Agent = f.agent
+		if pol := p.h.Plan().Policy; f.agent == pol.Agent || slices.Contains(pol.Fallback, f.agent) {
+			r.Agent = f.agent // who met the limit, if it is one of a provider
 		}
 	}
 	t.Failed = p.failed

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -21,6 +22,7 @@ type doing struct {
 	e       *execution
 	resumed bool
 	content string
+	took    time.Duration // of a job that an earlier pawl began; 0 is not known
 }
 
 // outputVariables name the file that a command may write outputs to.
@@ -95,7 +97,11 @@ func (d *doing) run(ctx context.Context, job supervisor.Job) (supervisor.Result,
 		if d.e.record.Job != nil {
 			known = *d.e.record.Job
 		}
+		p.h.Tell(engine.StepStarted, d.s.notice(d.n, engine.StepNotice{
+			Agent: d.e.record.Agent, Try: d.e.record.Try, Alternate: d.e.record.Alternative, Status: "adopted",
+		}))
 		res, fate, err := p.h.Resume(ctx, known, onEvent)
+		d.took = res.Elapsed
 		if err != nil || fate != engine.NotBegun {
 			return res, err
 		}

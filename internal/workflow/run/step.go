@@ -125,9 +125,6 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 	}
 	do := &doing{s: s, n: n, e: e, resumed: resumed, content: content}
 	started := time.Now()
-	if resumed {
-		started = started.Add(-e.Elapsed)
-	}
 	var err error
 	switch work.Kind {
 	case workflow.Agent:
@@ -140,7 +137,11 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 	if err != nil {
 		return e, err
 	}
-	e.Elapsed = time.Since(started)
+	if do.took > 0 {
+		e.Elapsed = do.took
+	} else {
+		e.Elapsed = time.Since(started)
+	}
 	return e, s.p.finished(n, s, e)
 }
 
