@@ -26,7 +26,8 @@ import (
 type screen struct {
 	a    *app
 	name string
-	live bool // draw the live line
+	live bool      // draw the live line
+	tree *stepTree // of a workflow; nil for others
 
 	mu      sync.Mutex
 	drawn   bool
@@ -71,7 +72,7 @@ func (s *screen) notice(n engine.Notice) {
 		return
 	}
 	if s.stepNotice(n) {
-		s.draw(n.At)
+		s.draw(n)
 		return
 	}
 	switch n.Kind {
@@ -102,7 +103,7 @@ func (s *screen) notice(n engine.Notice) {
 	case engine.Warning:
 		s.print("Warning: %s", clean(n.Text, 500))
 	}
-	s.draw(n.At)
+	s.draw(n)
 }
 
 // quietly shows only what a person must not miss.
@@ -145,6 +146,9 @@ func (s *screen) resumed(n engine.Notice) {
 
 func (s *screen) iterationStarted(n engine.Notice) {
 	c := n.Command
+	if s.tree != nil {
+		s.tree.again()
+	}
 	attempt := ""
 	if c.Attempt > 1 {
 		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
@@ -281,6 +285,7 @@ func why(r *loop.Record) string {
 
 func (s *screen) runEnded(n engine.Notice) {
 	st, c := n.State, n.Command
+	s.settleTree(n.At)
 	resume := "Resume with: pawl resume " + s.name
 	all := fmt.Sprintf("(%s, total: %s)", completedCount(st.Iteration), allTime(st.Spent))
 	switch st.Status {
@@ -375,11 +380,15 @@ func color(text string) string {
 }
 
 // draw shows the live line; erase takes it away before a line is printed.
-func (s *screen) draw(now time.Time) {
+func (s *screen) draw(n engine.Notice) {
 	if !s.live || s.title == "" {
 		return
 	}
-	text := fmt.Sprintf("  %s · %s · %s", s.title, total(now.Sub(s.began)), s.doing)
+	if s.tree != nil {
+		s.drawTree(n)
+		return
+	}
+	text := fmt.Sprintf("  %s · %s · %s", s.title, total(n.At.Sub(s.began)), s.doing)
 	if s.tokens > 0 {
 		text += fmt.Sprintf(" · %s tokens", short(s.tokens))
 	}
@@ -395,7 +404,9 @@ func (s *screen) draw(now time.Time) {
 }
 
 func (s *screen) erase() {
-	if s.drawn {
+	if s.drawn && s.tree != nil {
+		s.eraseTree()
+	} else if s.drawn {
 		_, _ = io.WriteString(s.a.stderr, "\r\x1b[K")
 		s.drawn = false
 	}

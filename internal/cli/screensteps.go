@@ -19,6 +19,9 @@ func (s *screen) stepNotice(n engine.Notice) bool {
 	if st == nil {
 		return false
 	}
+	if s.tree != nil && s.live && s.onTree(n) {
+		return true
+	}
 	switch n.Kind {
 	case engine.StepStarted:
 		s.stepStarted(n, st)
@@ -32,6 +35,16 @@ func (s *screen) stepNotice(n engine.Notice) bool {
 		return false
 	}
 	return true
+}
+
+// onTree shows it in the live tree; true when no line is needed beside it.
+func (s *screen) onTree(n engine.Notice) bool {
+	if n.Kind == engine.AgentEvent {
+		s.tree.agentSaid(n.Step.Step, n.Event)
+		return !s.a.verbose
+	}
+	s.tree.notice(n)
+	return !s.a.verbose && n.Step.Status != sqlite.StepFailure
 }
 
 func (s *screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
@@ -72,7 +85,11 @@ func (s *screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 	case "held":
 		s.note("step %s waits: %s", st.Step, st.Why)
 	case "kept":
-		s.note("step %s was done before", st.Step)
+		if st.Why != "" {
+			s.note("step %s: %s", st.Step, st.Why)
+		} else {
+			s.note("step %s was done before", st.Step)
+		}
 	case "skipped":
 		s.line(n.At, "Step %s is skipped: %s", st.Step, st.Why)
 	case sqlite.StepAsking:

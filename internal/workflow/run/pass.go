@@ -297,7 +297,10 @@ func (s *scope) queue(ctx context.Context, n *node) {
 	keep, why := kept(past, n.in.Hash, n.in.InputHash(n.given.input()), n.in.Step.Optional)
 	if keep != nil {
 		n.result = keep.result()
-		s.settle(n, "kept", "")
+		if keep.Status == sqlite.StepFailure {
+			why = "optional, and failed before"
+		}
+		s.settle(n, "kept", why)
 		return
 	}
 	n.why = why
