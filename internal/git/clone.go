@@ -68,17 +68,33 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 	}
 	for _, f := range []struct{ name, text string }{
 		{"HEAD", "ref: refs/heads/none\n"}, {"config", config},
-		{"objects/info/alternates", filepath.Join(top, ".git", "objects") + "\n" + of.Objects + "\n"},
 	} {
 		if err := keepFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
 			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
 		}
 	}
 	_ = os.Remove(c.shadow.Repo.Index + ".lock") // of a git that was killed: whoever has the lock is alone
+	if err := c.trust(); err != nil {
+		return nil, err
+	}
 	if err := c.takeOver(dir); err != nil {
 		return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
 	}
 	return c, nil
+}
+
+// trust lets pawl's own git directory read the objects of the lender, and of the
+// clone when it has a .git.
+func (c *Clone) trust() error {
+	from := c.Of.Objects + "\n"
+	objects := filepath.Join(c.Top, ".git", "objects")
+	if info, err := os.Stat(objects); err == nil && info.IsDir() {
+		from = objects + "\n" + from
+	}
+	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(from)); err != nil {
+		return fmt.Errorf("cannot make pawl's git directory: %w", err)
+	}
+	return nil
 }
 
 // takeOver copies what the lender says about ignored files and missing history.
@@ -148,11 +164,26 @@ func (c *Clone) call(args ...string) call {
 // that was cleaned only what differs is written. The agent's .git is not used
 // and not touched.
 func (c *Clone) Checkout(ctx context.Context, commit string) error {
-	k := c.call("read-tree", "--reset", "-u", commit)
-	if _, err := run(ctx, k); err != nil {
-		return fmt.Errorf("cannot check out %s: %w", commit, err)
+	_, err := run(ctx, c.call("read-tree", "--reset", "-u", commit))
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return nil
+	if partial, cerr := c.Of.partial(ctx); cerr == nil && partial {
+		return fmt.Errorf("cannot check out %s: the repository is a partial clone, and some files of this commit were never fetched; "+
+			"fetch them by checking it out there once: git checkout %s (%w)", commit, commit, err)
+	}
+	return fmt.Errorf("cannot check out %s: %w", commit, err)
+}
+
+// partial reports whether objects may be missing, to be fetched when needed.
+func (r *Repo) partial(ctx context.Context) (bool, error) {
+	settings, err := r.Config(ctx)
+	for _, s := range settings {
+		if s.Key == "extensions.partialclone" || strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".promisor") {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // Clean removes all that the last [Clone.Checkout] did not write, ignored
@@ -183,6 +214,9 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}
 	if err := c.copyTags(ctx, objects); err != nil {
+		return err
+	}
+	if err := c.trust(); err != nil {
 		return err
 	}
 	return c.giveIndex()
