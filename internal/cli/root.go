@@ -77,7 +77,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.color, "color", "auto", "`WHEN`: auto, always or never")
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(), a.statsCommand(),
-		a.workflowCommand(), a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.rollbackCommand(), a.applyCommand(), a.caseCommand(), a.queueCommand(), a.notifyCommand(), a.configCommand(), a.schemaCommand(),
+		a.workflowCommand(), a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.messageCommand(), a.rollbackCommand(), a.applyCommand(), a.caseCommand(), a.queueCommand(), a.notifyCommand(), a.configCommand(), a.schemaCommand(),
 		a.autopilotCommand(),
 		a.checkCommand(), a.serveCommand(), a.skillCommand(), a.explainCommand(), a.doctorCommand(), a.versionCommand(),
 	)

@@ -86,6 +86,7 @@ type Driver struct {
 	checks  chan chan struct{} // asks listenTo to read the control rows now
 	seen    map[int64]bool     // control rows that were noticed; of listenTo
 	taken   []int64            // of these, not yet marked
+	heard   []int64            // messages that the attempt's prompt had
 	credits []strategy.Credit  // learned, and not yet part of a commit
 	broken  bool               // warned that the database cannot be written
 	asked   bool               // a stop or a pause came in this session
@@ -201,8 +202,15 @@ const tickEvery = time.Second
 // done is how a command was carried out: its event, or the error that another
 // pawl has the run.
 type done struct {
-	event loop.Event
-	lost  error
+	event    loop.Event
+	lost     error
+	messages []int64 // control rows that the agent was told
+}
+
+// having is the end of an attempt that was begun so.
+func (r done) having(b begun) done {
+	r.messages = b.Messages
+	return r
 }
 
 // performOne carries out the current command and takes what is asked
@@ -268,6 +276,7 @@ func (d *Driver) ended(ctx context.Context, r done, asks <-chan ask) {
 		return
 	}
 	d.keepTrees()
+	d.heard = r.messages
 	d.apply(ctx, r.event)
 }
 
@@ -322,6 +331,8 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 			record.Outcome = loop.Neutral
 		}
 		e.Record = record
+		d.delivered(d.heard, record)
+		d.heard = nil
 	}
 	d.become(after)
 	d.report(ctx, e, c)

@@ -47,7 +47,7 @@ func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
 	case err != nil:
 		return d.over(c, d.cannotStart(c, err))
 	}
-	return d.over(c, d.record(ctx, hard, s, b, res))
+	return d.over(c, d.record(ctx, hard, s, b, res)).having(b)
 }
 
 // takenUp makes the record of an attempt that an earlier pawl began. One whose
@@ -66,7 +66,7 @@ func (d *Driver) takenUp(ctx, hard context.Context, s loop.State, p place, b beg
 		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
 	}
 	if found {
-		return d.over(c, d.record(ctx, hard, s, b, res))
+		return d.over(c, d.record(ctx, hard, s, b, res)).having(b)
 	}
 	if res.StartedAt.IsZero() {
 		res.StartedAt = b.At
@@ -76,7 +76,7 @@ func (d *Driver) takenUp(ctx, hard context.Context, s loop.State, p place, b beg
 	if r.Exit.Ended == loop.EndedLost {
 		r.Failure = lostFailure()
 	}
-	return done{event: d.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}
+	return done{event: d.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.having(b)
 }
 
 func (d *Driver) agentEvent(e agent.Event) { d.notify(Notice{Kind: AgentEvent, Event: e}) }
@@ -98,7 +98,9 @@ func (d *Driver) begin(ctx context.Context, s loop.State, p place) (begun, error
 		d.rewind(ctx, c)
 	}
 	d.look(ctx, c, &b)
-	text, err := d.compose(c, s.Limit)
+	said, rows := d.messages(ctx)
+	b.Messages = rows
+	text, err := d.compose(c, s.Limit, said)
 	if err != nil {
 		return b, err
 	}
@@ -114,8 +116,9 @@ func (d *Driver) begin(ctx context.Context, s loop.State, p place) (begun, error
 }
 
 // compose assembles the prompt of an iteration.
-func (d *Driver) compose(c loop.Command, limit int) (prompt.Prompt, error) {
+func (d *Driver) compose(c loop.Command, limit int, messages []string) (prompt.Prompt, error) {
 	in := d.plan.Prompt
+	in.Messages = messages
 	in.Iteration, in.MaxIterations, in.Run, in.Agent, in.Strategy, in.Feedback = c.Iteration, limit, d.id, c.Agent, c.Strategy, c.Feedback
 	text, err := prompt.Compose(in)
 	if err != nil {

@@ -57,6 +57,8 @@ type begun struct {
 	// Guarded is git's hooks and configuration as they were before the run,
 	// which no agent may change.
 	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+	// Messages are the control rows whose texts are in the prompt.
+	Messages []int64 `json:"messages,omitempty"`
 	// Back is the ref that a review's tree is put back to.
 	Back string `json:"back,omitempty"`
 }

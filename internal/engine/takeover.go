@@ -176,7 +176,7 @@ func (d *Driver) forgetAbsence(adopted bool) {
 
 // takeOldControls marks what was asked of the session before with the first
 // commit of this one: an answer is in its event, and an old stop is no stop of
-// this session. An answer that does not count now waits on.
+// this session. An answer that does not count now waits on, and so do messages.
 func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 	rows, err := d.o.Store.Controls(ctx, d.id)
 	if err != nil {
@@ -184,6 +184,9 @@ func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 	}
 	for _, r := range rows {
 		d.seen[r.ID] = true
+		if r.Kind == sqlite.ControlMessage {
+			continue // it is for the next prompt, whenever that is
+		}
 		answer := r.Kind == sqlite.ControlAnswer || r.Kind == sqlite.ControlChoice
 		if !answer || by == loop.Answered {
 			d.taken = append(d.taken, r.ID)

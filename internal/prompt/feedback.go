@@ -25,6 +25,22 @@ func feedback(f *loop.Feedback, items int) string {
 		instruction(f), answer(f), list("Notes:", f.Notes, maxNotes),
 		list("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
 	}
+	return joined(parts...)
+}
+
+// messages are what people said, each on its own.
+func messages(texts []string) string {
+	var parts []string
+	for _, m := range texts {
+		if text := quote(m, "", maxCase); text != "" {
+			parts = append(parts, "A person left you a message:\n"+text)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// joined are the parts that say something.
+func joined(parts ...string) string {
 	var kept []string
 	for _, part := range parts {
 		if part != "" {

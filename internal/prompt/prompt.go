@@ -49,6 +49,9 @@ type Input struct {
 
 	// Feedback is nil in a first iteration.
 	Feedback *loop.Feedback
+	// Messages are what people said to the agent since the last prompt; they
+	// stay whole, like context.
+	Messages []string
 	// Gates are the names of the checks that will run, in their order. NoGates
 	// says that there are none at all; without either nothing is promised.
 	Gates   []string
@@ -117,7 +120,7 @@ func fitting(f *loop.Feedback, items, excess int) int {
 
 // compose makes the prompt with that many items of the feedback.
 func compose(in Input, items int) (Prompt, error) {
-	told := feedback(in.Feedback, items)
+	told := joined(messages(in.Messages), feedback(in.Feedback, items))
 	d := newData(in, told)
 	b := builder{}
 	b.text.WriteString(title + "\n")

@@ -2,16 +2,14 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/engine"
 )
 
 // Done is what came of a wish.
@@ -151,19 +149,15 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	message := strings.TrimSpace(in.Body.Text)
-	if loop.Status(r.Status) == loop.Completed {
-		return nil, &RefusalError{Message: fmt.Sprintf("Run %s is completed: no agent of it reads anything any more", r.ID)}
-	}
-	if message == "" {
+	if strings.TrimSpace(in.Body.Text) == "" {
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty")
 	}
-	now := time.Now()
-	if _, err := s.o.Store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: sqlite.ControlMessage, Text: message, At: now}); err != nil {
-		return nil, err
+	err = engine.LeaveMessage(ctx, s.o.Store, r, in.Body.Text, "web")
+	if errors.Is(err, engine.ErrNoReader) {
+		err = &RefusalError{Message: err.Error()}
 	}
-	if _, err := journal.Append(ctx, s.o.Store, r.ID, now, journal.MessageLeft, journal.Asked{Text: message, By: "web"}); err != nil {
-		s.o.Log.Warn("a message is not in the journal", "run", r.ID, "error", err)
+	if err != nil {
+		return nil, err
 	}
 	said := Said{Lines: []string{"The message is kept and goes into the next iteration's prompt."}}
 	return s.done(ctx, r.ID, said, nil)

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func (a *app) messageCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "message RUN TEXT", Short: "Tell the agent of a run something; it goes into the next prompt",
+		Long: "Tell the agent of a run something. An agent that works is not interrupted: the text goes into the\n" +
+			"prompt of the next iteration, also when the run rests now and goes on later.",
+		Example: "  pawl message build \"the fixture is in testdata/small\"",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
+				return usage("a message needs a run and a text: pawl message RUN TEXT")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
+				err := engine.LeaveMessage(cmd.Context(), st, r, strings.Join(args[1:], " "), "cli")
+				if errors.Is(err, engine.ErrNoReader) {
+					return usage("%v", err)
+				}
+				if err != nil {
+					return &exitError{code: exitFailed, err: err}
+				}
+				a.say("The message is kept and goes into the next prompt of run %s.", r.ID)
+				return nil
+			})
+		},
+	}
+}

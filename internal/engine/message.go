@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// This file brings what people say to a run into the next prompt. A message is
+// a control row; which ones are in a prompt is noted with the attempt before
+// its agent starts, and they count as taken when its iteration is recorded. So
+// a crash neither loses one nor tells it twice, and an attempt that a limit of
+// the provider cut off leaves them for the next one.
+
+// ErrNoReader is that no prompt of a run follows that a message could be in.
+var ErrNoReader = errors.New("nobody would read it")
+
+// LeaveMessage keeps what a person says to the agent of a run, whether it runs
+// or rests, for the next prompt. by is where it comes from, e.g. "cli".
+func LeaveMessage(ctx context.Context, store *sqlite.Store, r sqlite.Run, text, by string) error {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return errors.New("the message is empty")
+	case r.Status == string(loop.Completed):
+		return fmt.Errorf("%w: run %s is completed", ErrNoReader, r.ID)
+	case r.Kind == string(loop.Workflow):
+		return fmt.Errorf("%w: the steps of a workflow have prompts of their own", ErrNoReader)
+	}
+	now := time.Now()
+	if _, err := store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: sqlite.ControlMessage, Text: text, At: now}); err != nil {
+		return err
+	}
+	_, err := journal.Append(ctx, store, r.ID, now, journal.MessageLeft, journal.Asked{Text: text, By: by})
+	return err
+}
+
+// messages are those that wait, oldest first, and their rows. Without a
+// database nobody can have left any; one that cannot be read has them later.
+func (d *Driver) messages(ctx context.Context) (texts []string, rows []int64) {
+	if d.o.Store == nil {
+		return nil, nil
+	}
+	open, err := d.o.Store.Controls(ctx, d.id)
+	if err != nil {
+		d.warn(err.Error())
+		return nil, nil
+	}
+	for _, r := range open {
+		if r.Kind == sqlite.ControlMessage {
+			texts, rows = append(texts, r.Text), append(rows, r.ID)
+		}
+	}
+	return texts, rows
+}
+
+// delivered notes the messages of an attempt for the commit that records it.
+func (d *Driver) delivered(rows []int64, record *loop.Record) {
+	if record != nil && record.Outcome != loop.Waited {
+		d.taken = append(d.taken, rows...)
+	}
+}
