@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
 )
@@ -152,7 +153,7 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("run %s is running already, as process %d", r.ID, r.Owner.PID)}
 	}
 	args := append([]string{"resume", r.ID}, limitArgs(raise)...)
-	id, err := h.launch(ctx, args, func(now sqlite.Run) bool { return now.ID == r.ID })
+	id, err := h.launch(ctx, args, h.owned(ctx, func(now sqlite.Run) bool { return now.ID == r.ID }))
 	if err != nil {
 		return web.Said{}, err
 	}
@@ -172,11 +173,64 @@ func (h *hands) Start(ctx context.Context, procedure string, fresh bool, raise w
 	if fresh {
 		args = append(args, "--fresh")
 	}
-	id, err := h.launch(ctx, args, func(now sqlite.Run) bool { return now.Name == procedure })
+	id, err := h.launch(ctx, args, h.owned(ctx, func(now sqlite.Run) bool { return now.Name == procedure }))
 	if err != nil {
 		return "", web.Said{}, err
 	}
 	return id, web.Said{Lines: []string{fmt.Sprintf("Run %s of %s has started.", id, procedure)}}, nil
+}
+
+// AskAutopilot asks, and does not wait for the end after a stop.
+func (h *hands) AskAutopilot(ctx context.Context, wish, text string) (web.Said, error) {
+	b, said := h.muted()
+	if wish != sqlite.AutopilotStop {
+		if err := b.askAutopilot(ctx, wish, text); err != nil {
+			return web.Said{}, refusal(err)
+		}
+		return saidOf(said.String()), nil
+	}
+	if _, err := running(ctx, h.store); err != nil {
+		return web.Said{}, refusal(err)
+	}
+	_, err := h.store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: wish, At: time.Now()})
+	return web.Said{Lines: []string{"The autopilot is stopping: its runs are ended, their tasks go back to pending."}}, err
+}
+
+func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, error) {
+	if p, err := running(ctx, h.store); err == nil {
+		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("the autopilot is already running: process %d", p.Owner.PID)}
+	}
+	args := []string{"autopilot"}
+	if w.MaxParallel > 0 {
+		args = append(args, "--max-parallel="+strconv.Itoa(w.MaxParallel))
+	}
+	if w.Mode == string(schedule.SemiAuto) {
+		args = append(args, "--semi-auto")
+	}
+	if w.Keep {
+		args = append(args, "--keep")
+	}
+	_, err := h.launch(ctx, args, func(pid int) (string, bool, error) {
+		p, ok, err := h.store.Autopilot(ctx)
+		return p.Session, ok && p.Owner.PID == pid, err
+	})
+	if err != nil {
+		return web.Said{}, err
+	}
+	return web.Said{Lines: []string{"The autopilot has started."}}, nil
+}
+
+// owned finds a run that fits and that a process drives.
+func (h *hands) owned(ctx context.Context, fits func(sqlite.Run) bool) func(pid int) (string, bool, error) {
+	return func(pid int) (string, bool, error) {
+		runs, err := h.store.Runs(ctx, sqlite.Filter{Root: h.root, Limit: 200})
+		for _, r := range runs {
+			if fits(r) && r.Owner.PID == pid {
+				return r.ID, true, nil
+			}
+		}
+		return "", false, err
+	}
 }
 
 func limitArgs(r web.Raise) []string {
@@ -193,9 +247,9 @@ func limitArgs(r web.Raise) []string {
 // machine's sandbox is tried in it.
 const launchTime = 30 * time.Second
 
-// launch starts pawl in the background, and waits until it owns a run that
-// fits, or has ended.
-func (h *hands) launch(ctx context.Context, args []string, fits func(sqlite.Run) bool) (run string, err error) {
+// launch starts pawl in the background, and waits until it has begun, which
+// begun finds out by its process, or has ended.
+func (h *hands) launch(ctx context.Context, args []string, begun func(pid int) (id string, ok bool, err error)) (id string, err error) {
 	child, err := h.children.start(args)
 	if err != nil {
 		return "", err
@@ -205,14 +259,9 @@ func (h *hands) launch(ctx context.Context, args []string, fits func(sqlite.Run)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for ended := false; ; {
-		runs, err := h.store.Runs(ctx, sqlite.Filter{Root: h.root, Limit: 200})
-		if err != nil {
-			return "", err
-		}
-		for _, r := range runs {
-			if fits(r) && r.Owner.PID == child.PID {
-				return r.ID, nil
-			}
+		id, ok, err := begun(child.PID)
+		if ok || err != nil {
+			return id, err
 		}
 		if ended {
 			return "", &web.RefusalError{Message: cmp.Or(child.said(), "pawl "+args[0]+" ended at once")}

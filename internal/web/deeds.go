@@ -37,6 +37,9 @@ func (s *Server) done(ctx context.Context, run string, said Said, err error) (*b
 		return nil, err
 	}
 	out := Done{Message: strings.Join(said.Lines, " "), Lines: list(said.Lines)}
+	if run == "" {
+		return answer(out), nil
+	}
 	if r, err := s.o.Store.Run(ctx, run); err == nil {
 		v := s.view(ctx, r)
 		out.Run = &v

@@ -209,7 +209,13 @@ func (h *hands) Resume(_ context.Context, run string, r Raise) (Said, error) {
 func (h *hands) Pause(_ context.Context, run string) (Said, error) { return h.note("pause %s", run) }
 func (h *hands) Stop(_ context.Context, run string) (Said, error)  { return h.note("stop %s", run) }
 func (h *hands) Apply(_ context.Context, run string) (Said, error) { return h.note("apply %s", run) }
-func (h *hands) Gather(context.Context, string) error              { return errors.New("nothing to gather") }
+func (h *hands) StartAutopilot(_ context.Context, w PilotWish) (Said, error) {
+	return h.note("autopilot start %v", w)
+}
+func (h *hands) AskAutopilot(_ context.Context, wish, text string) (Said, error) {
+	return h.note("autopilot %s %s", wish, text)
+}
+func (h *hands) Gather(context.Context, string) error { return errors.New("nothing to gather") }
 
 func (h *hands) Answer(_ context.Context, run string, choice int, text string) (Said, bool, error) {
 	said, err := h.note("answer %s %d %q", run, choice, text)

@@ -73,6 +73,10 @@ type Deeds interface {
 	Rollback(ctx context.Context, run string, to int, undo bool) (Said, error)
 	// Apply brings the result of a run that worked on a copy into the files.
 	Apply(ctx context.Context, run string) (Said, error)
+	StartAutopilot(ctx context.Context, w PilotWish) (Said, error)
+	// AskAutopilot asks the one that runs to pause, resume, stop or mode; text
+	// is the mode.
+	AskAutopilot(ctx context.Context, wish, text string) (Said, error)
 	// Gather makes the result of a run that works on a copy readable as a diff.
 	Gather(ctx context.Context, run string) error
 }

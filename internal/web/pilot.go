@@ -1,0 +1,176 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// Autopilot is what works the board by itself.
+type Autopilot struct {
+	Running     bool       `json:"running" doc:"A process drives it now; else this is how the last one ended."`
+	PID         int        `json:"pid"`
+	Phase       string     `json:"phase" doc:"running, paused, stopping or ended; empty when there never was one"`
+	Mode        string     `json:"mode" doc:"auto or semi-auto"`
+	Why         string     `json:"why"`
+	Sprint      string     `json:"sprint" doc:"The id of the sprint that it works for; empty without one."`
+	StartedAt   *time.Time `json:"started_at" nullable:"true"`
+	EndedAt     *time.Time `json:"ended_at" nullable:"true"`
+	MaxParallel int        `json:"max_parallel"`
+	Tally       Tally      `json:"tally"`
+	Slots       []SlotView `json:"slots" nullable:"false" doc:"Those that are taken."`
+	Queued      int        `json:"queued" doc:"Verified tasks on their way to the target."`
+	QueueHeld   string     `json:"queue_held" doc:"Why they do not go on without a person; empty when they do."`
+	Events      []PilotDid `json:"events" nullable:"false" doc:"What it did last, the latest first."`
+	Actions     []string   `json:"actions" nullable:"false" doc:"What can be asked of it now: start, pause, resume, stop, mode."`
+}
+
+// Tally is what the autopilot has come to so far.
+type Tally struct {
+	Completed int `json:"completed"`
+	Landed    int `json:"landed"`
+	Failed    int `json:"failed"`
+	TimedOut  int `json:"timed_out"`
+	Blocked   int `json:"blocked"`
+}
+
+// SlotView is one agent at work: what a card shows, together with the run's
+// activity in the events.
+type SlotView struct {
+	Case          string    `json:"case"`
+	Title         string    `json:"title"`
+	Run           string    `json:"run" doc:"Empty until there is one."`
+	Phase         string    `json:"phase" doc:"working, pausing, resting or ending"`
+	Status        string    `json:"status" doc:"The run's."`
+	Agent         string    `json:"agent"`
+	Iteration     int       `json:"iteration"`
+	MaxIterations int       `json:"max_iterations"`
+	Since         time.Time `json:"since"`
+	CostUSD       *float64  `json:"cost_usd" nullable:"true"`
+	TokensIn      int64     `json:"tokens_in"`
+	TokensOut     int64     `json:"tokens_out"`
+	Activity      string    `json:"activity"`
+}
+
+// PilotDid is one thing that the autopilot did.
+type PilotDid struct {
+	At   time.Time    `json:"at"`
+	Kind string       `json:"kind"`
+	Task journal.Task `json:"task,omitzero"`
+	Text string       `json:"text"`
+}
+
+// Sprints are runs of the autopilot up to a target, the latest first.
+type Sprints struct {
+	Sprints []SprintView `json:"sprints" nullable:"false"`
+}
+
+// SprintView is one of them, with the statistics that .pawl/sprints.jsonl has.
+type SprintView struct {
+	ID        string     `json:"id"`
+	StartedAt time.Time  `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at" nullable:"true"`
+	Stats     any        `json:"stats" doc:"The line of .pawl/sprints.jsonl."`
+}
+
+func (s *Server) pilotRoutes(api huma.API) {
+	get(api, "/autopilot", "get-autopilot", "autopilot", "What the autopilot does: slots, tally, what it did last", s.autopilot)
+	get(api, "/sprints", "list-sprints", "autopilot", "Sprints with their statistics, the latest first", s.sprints)
+	post(api, "/autopilot/start", "start-autopilot", "autopilot", "Start the autopilot in the background; it ends with the server", s.startAutopilot)
+	post(api, "/autopilot/pause", "pause-autopilot", "autopilot", "Start nothing new; runs rest at the end of their iteration", s.askAutopilot("pause"))
+	post(api, "/autopilot/resume", "resume-autopilot", "autopilot", "Go on after a pause", s.askAutopilot("resume"))
+	post(api, "/autopilot/stop", "stop-autopilot", "autopilot", "End the runs and the autopilot; the tasks go back to pending", s.askAutopilot("stop"))
+	post(api, "/autopilot/mode", "switch-autopilot", "autopilot", "Who chooses tasks: the autopilot, or a person", s.switchAutopilot)
+}
+
+func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], error) {
+	v, err := autopilot.Status(ctx, s.o.Store, s.o.Root)
+	if err != nil {
+		return nil, err
+	}
+	t := v.Tally
+	out := Autopilot{
+		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why, Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt),
+		MaxParallel: v.MaxParallel, Tally: Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked}, Slots: []SlotView{}, Queued: v.Queued, QueueHeld: v.QueueHeld,
+		Events: []PilotDid{}, Actions: []string{"start"},
+	}
+	if v.Running {
+		out.Actions = []string{"pause", "stop", "mode"}
+		if v.Phase == "paused" {
+			out.Actions[0] = "resume"
+		}
+	}
+	for _, l := range v.Slots {
+		out.Slots = append(out.Slots, SlotView{
+			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status, Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
+			Since: l.Since, CostUSD: dollars(int64(l.Cost), l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity,
+		})
+	}
+	for _, e := range v.Events {
+		out.Events = append(out.Events, PilotDid{At: e.At, Kind: e.Kind, Task: e.Task, Text: e.Text})
+	}
+	return answer(out), nil
+}
+
+// when is a time, or none.
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (s *Server) sprints(ctx context.Context, in *struct {
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+}) (*body[Sprints], error) {
+	list, err := s.o.Store.Sprints(ctx, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := Sprints{Sprints: []SprintView{}}
+	for _, p := range list {
+		one := SprintView{ID: p.ID, StartedAt: p.StartedAt, EndedAt: when(p.EndedAt)}
+		if json.Valid(p.Stats) {
+			one.Stats = p.Stats
+		}
+		out.Sprints = append(out.Sprints, one)
+	}
+	return answer(out), nil
+}
+
+// PilotWish is how an autopilot is to work; what is left out is as configured.
+type PilotWish struct {
+	MaxParallel int    `json:"max_parallel,omitempty" minimum:"1" maximum:"100" doc:"Tasks at once."`
+	Mode        string `json:"mode,omitempty" enum:"auto,semi-auto"`
+	Keep        bool   `json:"keep,omitempty" doc:"Stay when nothing is left to do."`
+}
+
+func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish }) (*body[Done], error) {
+	said, err := s.o.Deeds.StartAutopilot(ctx, in.Body)
+	return s.done(ctx, "", said, err)
+}
+
+func (s *Server) askAutopilot(wish string) func(context.Context, *nothing) (*body[Done], error) {
+	return func(ctx context.Context, _ *nothing) (*body[Done], error) {
+		said, err := s.o.Deeds.AskAutopilot(ctx, wish, "")
+		return s.done(ctx, "", said, err)
+	}
+}
+
+func (s *Server) switchAutopilot(ctx context.Context, in *struct {
+	Body struct {
+		Mode string `json:"mode" enum:"auto,semi-auto"`
+	}
+}) (*body[Done], error) {
+	if in.Body.Mode == "" {
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "Say which mode: auto or semi-auto")
+	}
+	said, err := s.o.Deeds.AskAutopilot(ctx, "mode", in.Body.Mode)
+	return s.done(ctx, "", said, err)
+}
