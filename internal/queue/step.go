@@ -201,17 +201,18 @@ const (
 
 // wait issues a wait until the next time that counts.
 func (s *State) wait(now time.Time) {
-	until, why := s.Rest, "nothing is ready to land"
+	until, why := time.Time{}, "nothing is ready to land"
 	soon := func(t time.Time) {
 		if !t.IsZero() && (until.IsZero() || t.Before(until)) {
 			until = t
 		}
 	}
 	if now.Before(s.Rest) {
-		why = "pawl could not do its part; it tries again"
+		until, why = s.Rest, "pawl could not do its part; it tries again"
 	}
 	for i := range s.Entries {
-		if e := &s.Entries[i]; e.Status == Waiting && s.Stop == nil || e.Status == Parked {
+		// A time that is over would end the wait at once, again and again.
+		if e := &s.Entries[i]; e.Status == Waiting && s.Stop == nil && now.Before(e.Until) || e.Status == Parked {
 			soon(e.Until)
 		}
 		if s.Entries[i].Status == Proposed {
