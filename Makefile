@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench sim fuzz schema clean
+.PHONY: help build test check lint e2e e2e-all bench sim fuzz schema web web-check clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -47,6 +47,12 @@ schema: ## write the JSON schema of pawl.yaml
 	@mkdir -p $(dir $(SCHEMA))
 	$(GO) run ./cmd/pawl schema > $(SCHEMA).new
 	@mv $(SCHEMA).new $(SCHEMA)
+
+web: ## build the pages into internal/web/dist; needs node
+	@scripts/web build
+
+web-check: ## types of the pages, and that what is committed is what the sources make
+	@scripts/web check
 
 clean: ## remove what was built
 	rm -rf bin

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -13,7 +14,7 @@ import (
 	"time"
 )
 
-// dist is what the browser gets: built from the sources in ui, and kept beside
+// dist is what the browser gets: built from the sources in web at the top, and kept beside
 // the code so that a build of pawl needs nothing else.
 //
 //go:embed all:dist
@@ -37,7 +38,8 @@ var types = map[string]string{
 	".txt": "text/plain; charset=utf-8",
 }
 
-// assets reads what is embedded. A file NAME.gz is the compressed form of NAME.
+// assets reads what is embedded, and compresses what gets smaller by it: what a
+// compressor makes differs from version to version, so it is not kept.
 func assets() map[string]asset {
 	all := map[string]asset{}
 	root, err := fs.Sub(dist, "dist")
@@ -45,7 +47,7 @@ func assets() map[string]asset {
 		return all // there is always a folder of that name
 	}
 	_ = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(name, ".gz") || strings.HasPrefix(path.Base(name), ".") {
+		if err != nil || d.IsDir() || strings.HasPrefix(path.Base(name), ".") {
 			return err
 		}
 		data, err := fs.ReadFile(root, name)
@@ -57,13 +59,21 @@ func assets() map[string]asset {
 		if a.kind == "" {
 			a.kind = mime.TypeByExtension(path.Ext(name))
 		}
-		if packed, err := fs.ReadFile(root, name+".gz"); err == nil {
+		if packed := compress(data); len(packed) < len(data) {
 			a.packed = packed
 		}
 		all["/"+name] = a
 		return nil
 	})
 	return all
+}
+
+func compress(data []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a good one
+	_, _ = w.Write(data)                                  // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
 }
 
 // pages serves the browser's side. An address without a file of its own is a

@@ -1,0 +1,15 @@
+import { mount } from 'svelte';
+import './app.css';
+import App from './App.svelte';
+import { clock } from './lib/clock.svelte';
+import { keys } from './lib/keys.svelte';
+import { live } from './lib/live.svelte';
+import { router } from './lib/router.svelte';
+import { store } from './lib/store.svelte';
+
+router.start();
+clock.start();
+keys.start();
+store.start();
+live.start();
+mount(App, { target: document.getElementById('app')! });

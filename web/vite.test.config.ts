@@ -1,0 +1,18 @@
+import { defineConfig } from 'vite';
+
+// Builds the tests for node: one file each, beside the caches.
+export default defineConfig({
+  build: {
+    ssr: true,
+    target: 'node20',
+    outDir: 'node_modules/.cache/pawl-tests',
+    emptyOutDir: false,
+    copyPublicDir: false,
+    minify: false,
+    rolldownOptions: {
+      input: (process.env.TESTS ?? '').split(' ').filter(Boolean),
+      external: ['playwright-core', 'axe-core'],
+      output: { entryFileNames: '[name].mjs' },
+    },
+  },
+});
