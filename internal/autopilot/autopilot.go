@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // Result is how an autopilot ended.
@@ -43,6 +44,7 @@ type pilot struct {
 	version int64  // of the database, as last seen
 	rested  string // why nothing was done, as last told
 	sprint  *schedule.SprintStats
+	room    pool.Room // on the disk, as last told
 
 	telling sync.Mutex // over Notify
 	working sync.WaitGroup
@@ -82,6 +84,7 @@ func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err er
 	if adopt, err = p.recover(ctx); err != nil {
 		return nil, err
 	}
+	p.tidy(ctx)
 	return adopt, p.startSprint(ctx)
 }
 

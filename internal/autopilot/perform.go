@@ -109,6 +109,7 @@ func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 	p.journal(ctx, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
 	p.saveSlot(ctx, l, "starting")
 	p.tell(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why, Slots: len(p.state.Slots)})
+	p.warnDisk()
 	p.spawn(ctx, l)
 	return schedule.Event{Kind: schedule.Started, Case: c.Case}
 }

@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -29,8 +32,8 @@ func (a *app) caseCleanCommand() *cobra.Command {
 				}
 				ids[i] = id
 			}
-			return a.withPool(cmd.Context(), func(store *sqlite.Store, p *pool.Pool) error {
-				return a.cleanCases(cmd.Context(), store, p, ids, dry)
+			return a.withPool(cmd.Context(), func(_ *sqlite.Store, p *pool.Pool) error {
+				return a.cleanCases(cmd.Context(), p, ids, dry)
 			})
 		},
 	}
@@ -38,8 +41,8 @@ func (a *app) caseCleanCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) cleanCases(ctx context.Context, store *sqlite.Store, p *pool.Pool, ids []string, dry bool) error {
-	all, err := p.Clean(ctx, ids, landedCase(ctx, store), dry)
+func (a *app) cleanCases(ctx context.Context, p *pool.Pool, ids []string, dry bool) error {
+	all, err := p.Clean(ctx, ids, dry)
 	if err != nil {
 		return err
 	}
@@ -51,6 +54,10 @@ func (a *app) cleanCases(ctx context.Context, store *sqlite.Store, p *pool.Pool,
 	stuck := 0
 	var freed, stay int64
 	for _, v := range all {
+		if v.Remove && !dry && v.Kind == "task" {
+			// What pawl knew of its tree; without the tree it is of no use.
+			_ = os.RemoveAll(autopilot.TreeDir(config.StateDir(p.Root(), a.env), v.ID))
+		}
 		if v.Remove {
 			freed += v.Bytes
 		} else {

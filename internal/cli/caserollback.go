@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -103,18 +105,18 @@ func (a *app) pointOf(ctx context.Context, store *sqlite.Store, p *pool.Pool, id
 	if !ok {
 		return pool.Point{}, "", usage("%s has no workspace", id)
 	}
-	runs, err := store.Runs(ctx, sqlite.Filter{Root: e.Root, Limit: 1})
+	run, err := store.Latest(ctx, p.Root(), id)
+	if errors.Is(err, sqlite.ErrNotFound) {
+		return pool.Point{}, "", usage("%s has no run whose snapshots could be gone back to", id)
+	}
 	if err != nil {
 		return pool.Point{}, "", err
 	}
-	if len(runs) == 0 {
-		return pool.Point{}, "", usage("%s has no run whose snapshots could be gone back to", id)
-	}
-	tree, err := workspace.Open(ctx, e.Root, workspace.Options{StateDir: e.RunState})
+	tree, err := workspace.Open(ctx, e.Root, workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(p.Root(), a.env), id)})
 	if err != nil {
 		return pool.Point{}, "", fmt.Errorf("the snapshots of %s cannot be read: %v", id, err)
 	}
-	snaps, err := tree.Snapshots(ctx, runs[0].ID)
+	snaps, err := tree.Snapshots(ctx, run.ID)
 	if err != nil {
 		return pool.Point{}, "", err
 	}
@@ -123,5 +125,5 @@ func (a *app) pointOf(ctx context.Context, store *sqlite.Store, p *pool.Pool, id
 			return pool.Point{Head: s.Head, Tree: s.Tree}, snapshotName(to.n), nil
 		}
 	}
-	return pool.Point{}, "", usage("run %s of %s has no snapshot %d", runs[0].ID, id, to.n)
+	return pool.Point{}, "", usage("run %s of %s has no snapshot %d", run.ID, id, to.n)
 }

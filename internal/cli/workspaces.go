@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -46,14 +45,6 @@ func (a *app) withPool(ctx context.Context, do func(*sqlite.Store, *pool.Pool) e
 		}
 		return do(store, p)
 	})
-}
-
-// landedCase tells of a task whether its work is on its target.
-func landedCase(ctx context.Context, store *sqlite.Store) func(id string) bool {
-	return func(id string) bool {
-		c, err := store.Case(ctx, id)
-		return err == nil && c.Status == board.Done
-	}
 }
 
 // shownSpace is the workspace of a task in `case show --json`.

@@ -40,11 +40,11 @@ func (c *Clone) Head() (Head, error) {
 }
 
 // Tips are the commits that the clone's branches, tags and stash are at, as
-// its files say, without repetition and at most limit of them. Files that
-// cannot be read have none.
+// its files say, older entries of the stash too, without repetition and at most
+// limit of them. Refs of pawl's own do not count. Files that cannot be read have
+// none.
 func (c *Clone) Tips(limit int) []string {
-	dir := filepath.Join(c.Top, ".git")
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(filepath.Join(c.Top, ".git"))
 	if err != nil {
 		return nil
 	}
@@ -58,29 +58,43 @@ func (c *Clone) Tips(limit int) []string {
 			tips = append(tips, id)
 		}
 	}
-	if info, err := root.Lstat("packed-refs"); err == nil && info.Mode().IsRegular() && info.Size() < packedLimit {
-		data, _ := root.ReadFile("packed-refs")
-		for line := range strings.Lines(string(data)) {
-			id, name, _ := strings.Cut(line, " ")
-			if strings.HasPrefix(name, "refs/") {
-				add(id)
-			}
+	for line := range strings.Lines(smallFile(root, "packed-refs", packedLimit)) {
+		id, name, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl/") {
+			add(id)
 		}
 	}
 	looked := 0
 	_ = fs.WalkDir(root.FS(), "refs", func(name string, d fs.DirEntry, err error) error {
-		if looked++; looked > 10*limit {
+		switch looked++; {
+		case looked > 10*limit:
 			return fs.SkipAll
-		}
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil && info.Size() < 4096 {
-				data, _ := root.ReadFile(name)
-				add(strings.TrimSpace(string(data)))
-			}
+		case name == "refs/pawl":
+			return fs.SkipDir
+		case err == nil && d.Type().IsRegular():
+			add(strings.TrimSpace(smallFile(root, name, 4096)))
 		}
 		return nil
 	})
+	for line := range strings.Lines(smallFile(root, "logs/refs/stash", packedLimit)) {
+		if f := strings.Fields(line); len(f) > 1 {
+			add(f[1])
+		}
+	}
 	return tips
+}
+
+// smallFile is the text of a regular file up to a size; of any other it is empty.
+func smallFile(root *os.Root, name string, limit int64) string {
+	info, err := root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return ""
+	}
+	data, err := root.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return string(data)
 }
 
 // Stage makes pawl's index of the clone start from a commit, so that a file

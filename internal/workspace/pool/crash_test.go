@@ -90,7 +90,7 @@ func second(ctx context.Context, p *Pool, dir string) error {
 	if err := p.Release(ctx, w, Keep("it failed")); err != nil {
 		return err
 	}
-	all, err := p.Clean(ctx, []string{w.ID}, func(string) bool { return false }, false)
+	all, err := p.Clean(ctx, []string{w.ID}, false)
 	if err == nil && (len(all) != 1 || !all[0].Remove) {
 		return fmt.Errorf("clean: %+v", all)
 	}
@@ -216,7 +216,7 @@ func (r *rig) usable(p *Pool, at string) {
 		}
 		r.release(p, w, GivenUp("test"))
 	}
-	if _, err := p.Clean(r.t.Context(), nil, func(string) bool { return true }, false); err != nil {
+	if _, err := p.Clean(r.t.Context(), nil, false); err != nil {
 		r.t.Error(err)
 	}
 	if all, err := p.List(r.t.Context()); err != nil || len(all) != 0 {

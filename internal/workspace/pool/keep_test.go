@@ -3,8 +3,10 @@ package pool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,10 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
-
-func none(string) bool { return false }
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
@@ -33,8 +34,8 @@ func TestJudge(t *testing.T) {
 		remove bool
 		why    string
 	}{
-		{"live", with(func(r *sqlite.Workspace) { r.State, r.Owner.PID = held, 7 }), question{live: true, named: true, landed: true}, false, "process 7 works in it"},
-		{"half made by a live one", with(func(r *sqlite.Workspace) { r.State = making }), question{live: true}, false, "works in it"},
+		{"live", with(func(r *sqlite.Workspace) { r.State, r.Owner.PID = held, 7 }), question{busy: "process 7 works in it", named: true, landed: true}, false, "process 7 works in it"},
+		{"half made by a live one", with(func(r *sqlite.Workspace) { r.State = making }), question{busy: "process 7 works in it"}, false, "works in it"},
 		{"half made", with(func(r *sqlite.Workspace) { r.State = making }), question{proof: errors.New("no folder")}, true, "never finished"},
 		{"half removed", with(func(r *sqlite.Workspace) { r.State = removing }), question{proof: errors.New("no folder")}, true, "all of it is kept"},
 		{"not proved", task, question{named: true, landed: true, proof: errors.New("another folder")}, false, "cannot be proved to be the folder that was made: another folder"},
@@ -144,7 +145,7 @@ func TestSweepKeepsWorkAndWhatIsInUse(t *testing.T) {
 		t.Errorf("the one with a repository in it: %+v", all[1])
 	}
 	// A person may give it up all the same, and is told what went.
-	all, err = p.Clean(t.Context(), []string{"task-003"}, none, false)
+	all, err = p.Clean(t.Context(), []string{"task-003"}, false)
 	if err != nil || len(all) != 1 || !all[0].Remove || len(all[0].Lost) != 1 || exists(v.Dir) {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -164,7 +165,7 @@ func TestAnotherFolderIsNotRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.put(w.Dir, "precious", "mine\n")
-	all, err := p.Clean(t.Context(), []string{"task-001"}, none, false)
+	all, err := p.Clean(t.Context(), []string{"task-001"}, false)
 	if err != nil || len(all) != 1 || all[0].Remove || !strings.Contains(all[0].Reason, "another folder than the one that was made") {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -173,7 +174,7 @@ func TestAnotherFolderIsNotRemoved(t *testing.T) {
 	}
 	r.remove(w.Dir)
 	r.link(r.top, w.Dir)
-	if all, err := p.Clean(t.Context(), []string{"task-001"}, none, false); err != nil || all[0].Remove || !exists(r.top) {
+	if all, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil || all[0].Remove || !exists(r.top) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	// Where nobody knows what a folder is, none is made.
@@ -198,7 +199,7 @@ func TestAFolderThatIsGone(t *testing.T) {
 	}
 	r.release(p, v, Keep("again"))
 	r.remove(v.Dir)
-	if all, err := p.Clean(t.Context(), []string{"task-001"}, none, false); err != nil || len(all) != 1 || !all[0].Remove {
+	if all, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil || len(all) != 1 || !all[0].Remove {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -410,10 +411,65 @@ func TestAMovedRepository(t *testing.T) {
 		t.Errorf("collected %q", got)
 	}
 	r.release(q, v, Landed)
-	if all, err := q.Clean(t.Context(), nil, none, false); err != nil || len(all) != 2 || !all[0].Remove || !all[1].Remove {
+	if all, err := q.Clean(t.Context(), nil, false); err != nil || len(all) != 2 || !all[0].Remove || !all[1].Remove {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if there, err := os.ReadDir(q.o.Dir); err != nil || len(there) != 0 {
 		t.Errorf("left %v, %v", there, err)
+	}
+}
+
+// The folder of a process that lives, or of a task that the board calls active,
+// is not touched, whoever asks.
+func TestWhatIsInUseStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.open()
+	added, err := r.o.Store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Type: board.Task, Title: "One"}}}, board.Person, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := added[0].ID
+	w := r.take(p, id)
+	r.release(p, w, Keep("its process was killed"))
+	stays := func(why string) {
+		t.Helper()
+		all, err := p.Clean(t.Context(), []string{id}, false)
+		if err != nil || len(all) != 1 || all[0].Remove || !strings.Contains(all[0].Reason, why) || !exists(w.Dir) {
+			t.Errorf("%+v, %v; want %q", all, err, why)
+		}
+	}
+	if _, err := r.o.Store.MoveCase(t.Context(), id, board.Change{Action: board.Start, By: board.Pawl, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	stays("the task is active")
+	if _, err := r.o.Store.MoveCase(t.Context(), id, board.Change{Action: board.Stop, By: board.Pawl, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if !exists("/proc/self/cwd") {
+		t.Skip("the machine does not tell in which folders processes are")
+	}
+	cmd := exec.CommandContext(t.Context(), "cat")
+	cmd.Dir = filepath.Join(w.Dir, "d")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stays(fmt.Sprintf("process %d (", cmd.Process.Pid))
+	if _, err := p.Rollback(t.Context(), id, Point{}); !errors.Is(err, ErrTaken) {
+		t.Errorf("rolled back: %v", err)
+	}
+	r.release(p, r.take(p, id), Landed)
+	if e, ok, err := p.Find(t.Context(), id); err != nil || !ok || !strings.Contains(e.Why, "is in it") || !exists(w.Dir) {
+		t.Errorf("%+v, %v, %v", e, ok, err)
+	}
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := p.Clean(t.Context(), nil, false); err != nil || len(all) != 1 || !all[0].Remove || exists(w.Dir) {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -87,7 +87,6 @@ type Workspace struct {
 	ID     string
 	Dir    string // where work is done: where pawl.yaml is, in the clone
 	Top    string // top level of the clone
-	State  string // pawl's folder for the runs in it: private indexes, ignore rules
 	Branch string // without refs/heads/
 	Base   string // commit that the work begins at
 	Ports  int    // first of the 20 ports that are this workspace's
@@ -148,6 +147,9 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	}
 	return p, nil
 }
+
+// Root is the folder of pawl.yaml in the user's repository.
+func (p *Pool) Root() string { return p.o.Root }
 
 // self is this process as an owner.
 func self() (sqlite.Owner, error) {
@@ -237,7 +239,7 @@ func (p *Pool) workspace(r sqlite.Workspace) Workspace {
 	if rel, err := filepath.Rel(p.repo.Top, p.o.Root); err == nil && filepath.IsLocal(rel) {
 		dir = filepath.Join(r.Dir, rel)
 	}
-	w := Workspace{ID: r.ID, Dir: dir, Top: r.Dir, State: filepath.Join(r.Own, "state"), Branch: r.Branch, Base: r.Base, Ports: r.Ports}
+	w := Workspace{ID: r.ID, Dir: dir, Top: r.Dir, Branch: r.Branch, Base: r.Base, Ports: r.Ports}
 	if r.Setup != p.setupHash() {
 		w.Setup = p.o.Setup
 	}

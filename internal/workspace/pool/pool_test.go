@@ -187,7 +187,7 @@ func TestTheUsersRepositoryIsUntouched(t *testing.T) {
 	r.put(w.Dir, "a", "work\n")
 	r.collect(p, w)
 	r.release(p, w, Keep("kept"))
-	if _, err := p.Clean(t.Context(), []string{"task-001"}, func(string) bool { return false }, false); err != nil {
+	if _, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil {
 		t.Fatal(err)
 	}
 	after := r.everything()

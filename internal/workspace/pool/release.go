@@ -82,6 +82,9 @@ func (p *Pool) putBack(ctx context.Context, row sqlite.Workspace) error {
 	if err := p.prove(row); err != nil {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
 	}
+	if who := used(row.Dir); who != "" {
+		return p.keep(ctx, row.ID, row.Why+", but "+who)
+	}
 	row, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing })
 	if err != nil {
 		return err

@@ -47,6 +47,9 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 	if err := p.prove(found); err != nil {
 		return "", err
 	}
+	if who := used(found.Dir); who != "" {
+		return "", fmt.Errorf("%w: %s", ErrTaken, who)
+	}
 	row, err := p.seize(ctx, found)
 	if err != nil {
 		return "", err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -22,7 +23,6 @@ type Entry struct {
 	State     string    `json:"state"` // making, held, kept, warm or removing
 	Dir       string    `json:"dir"`
 	Root      string    `json:"-"` // where work is done, in Dir
-	RunState  string    `json:"-"` // pawl's folder for the runs in it
 	Branch    string    `json:"branch,omitempty"`
 	Base      string    `json:"base,omitempty"`
 	Commit    string    `json:"commit,omitempty"` // what was collected last
@@ -58,7 +58,7 @@ func (p *Pool) Find(ctx context.Context, id string) (e Entry, ok bool, err error
 
 func (p *Pool) entry(r sqlite.Workspace) Entry {
 	e := Entry{
-		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir, RunState: filepath.Join(r.Own, "state"), Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
+		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir, Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
 	}
 	if alive(r.Owner) {
@@ -78,9 +78,8 @@ type Verdict struct {
 
 // Clean removes workspaces that are of no use any more, and says of each what
 // it did and why. With ids, it looks only at those, and a person has given them
-// up. Landed tells whether the work of a task is on its target; dry only tells
-// what would be done.
-func (p *Pool) Clean(ctx context.Context, ids []string, landed func(id string) bool, dry bool) ([]Verdict, error) {
+// up. With dry it only tells what would be done.
+func (p *Pool) Clean(ctx context.Context, ids []string, dry bool) ([]Verdict, error) {
 	rows, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func (p *Pool) Clean(ctx context.Context, ids []string, landed func(id string) b
 		if len(ids) > 0 && !named {
 			continue
 		}
-		all = append(all, p.cleanOne(ctx, r, question{named: named, landed: r.Landed || landed(r.ID), now: time.Now()}, dry))
+		all = append(all, p.cleanOne(ctx, r, question{named: named}, dry))
 		if ctx.Err() != nil {
 			return all, ctx.Err()
 		}
@@ -101,7 +100,7 @@ func (p *Pool) Clean(ctx context.Context, ids []string, landed func(id string) b
 
 func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry bool) Verdict {
 	v := Verdict{Entry: p.entry(r)}
-	q.live, q.proof = alive(r.Owner), p.proveOrGone(r)
+	p.look(ctx, r, &q)
 	v.Remove, v.Reason = judge(r, q)
 	if !v.Remove {
 		return v
@@ -123,20 +122,36 @@ func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry
 	return v
 }
 
+// look finds out what has to be known of a workspace.
+func (p *Pool) look(ctx context.Context, r sqlite.Workspace, q *question) {
+	q.now, q.proof = time.Now(), p.proveOrGone(r)
+	q.landed = q.landed || r.Landed
+	switch c, err := p.o.Store.Case(ctx, r.ID); {
+	case alive(r.Owner):
+		q.busy = fmt.Sprintf("process %d works in it", r.Owner.PID)
+	case err != nil: // removed from the board, or no task at all
+	case c.Status == board.Active:
+		q.busy = "the task is active; stop what works on it, or start the autopilot, which puts in order what a crash left"
+	case c.Status == board.Done:
+		q.landed = true
+	}
+	q.busy = cmp.Or(q.busy, used(r.Dir))
+}
+
 // question is what is known when it is decided about a workspace.
 type question struct {
-	named  bool  // a person named it
-	landed bool  // its work is on its target
-	live   bool  // a process works in it
-	proof  error // why it cannot be proved to be the folder that was made
+	named  bool   // a person named it
+	landed bool   // its work is on its target
+	busy   string // who works in it
+	proof  error  // why it cannot be proved to be the folder that was made
 	now    time.Time
 }
 
 // judge decides whether a workspace goes, with the reason.
 func judge(r sqlite.Workspace, q question) (remove bool, why string) {
 	switch {
-	case q.live:
-		return false, fmt.Sprintf("process %d works in it", r.Owner.PID)
+	case q.busy != "":
+		return false, q.busy
 	case r.State == making:
 		return true, "it was never finished"
 	case r.State == removing:
@@ -255,7 +270,7 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	var all []Verdict
 	for _, r := range rows {
 		if r.Kind == kindTask && r.State == kept && !r.KeepUntil.IsZero() && time.Now().After(r.KeepUntil) {
-			all = append(all, p.cleanOne(ctx, r, question{landed: r.Landed, now: time.Now()}, false))
+			all = append(all, p.cleanOne(ctx, r, question{}, false))
 		}
 	}
 	return all, nil
@@ -285,7 +300,7 @@ func (p *Pool) Relieve(ctx context.Context) ([]Verdict, error) {
 		if r.State != kept && r.State != warm {
 			continue
 		}
-		v := p.cleanOne(ctx, r, question{landed: true, now: time.Now()}, false)
+		v := p.cleanOne(ctx, r, question{landed: true}, false)
 		if v.Remove && r.Kind == kindTask {
 			v.Reason = "the disk is nearly full"
 		}

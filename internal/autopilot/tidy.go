@@ -1,0 +1,37 @@
+package autopilot
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// tidy removes workspaces that were kept for their time, and says what could
+// not be removed, and when the disk fills.
+func (p *pilot) tidy(ctx context.Context) {
+	all, err := p.o.Pool.Sweep(ctx)
+	if err != nil {
+		p.tell(Notice{Kind: Warning, Text: err.Error()})
+	}
+	for _, v := range all {
+		if !v.Remove {
+			p.tell(Notice{Kind: Warning, Case: v.ID, Text: fmt.Sprintf("the workspace of %s stays: %s", v.ID, v.Reason)})
+			continue
+		}
+		if err := os.RemoveAll(TreeDir(p.o.StateDir, v.ID)); err != nil {
+			p.o.Log.Warn(err.Error())
+		}
+	}
+	p.warnDisk()
+}
+
+// warnDisk warns once each time that the room on the disk gets less.
+func (p *pilot) warnDisk() {
+	room, why := p.o.Pool.Room()
+	if room > p.room && room > pool.RoomEnough {
+		p.tell(Notice{Kind: Warning, Text: why})
+	}
+	p.room = room
+}
