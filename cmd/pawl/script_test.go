@@ -38,6 +38,7 @@ import (
 //	workspace take|collect|keep|land VAR ID [WHY]
 //	                      what a loop does with the workspace of a task; VAR is
 //	                      set to its folder, or to the commit
+//	exec fetch METHOD PATH [BODY]   ask the server of 'pawl serve'; see fetch_test.go
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -54,7 +55,7 @@ func TestMain(m *testing.M) {
 		code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 		noteExit(code, os.Args[1:])
 		os.Exit(code)
-	}})
+	}, "fetch": fetch})
 }
 
 func TestScripts(t *testing.T) {

@@ -252,3 +252,6 @@ func read(t *testing.T, from io.Reader) string {
 	}
 	return string(data)
 }
+
+// newRecorder is a recorder that can be flushed.
+func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }

@@ -97,7 +97,7 @@ type Question struct {
 type Option struct {
 	Number int    `json:"number"`
 	Text   string `json:"text"`
-	Does   string `json:"does" doc:"try_again, accept, take_over, give_up, …"`
+	Does   string `json:"does" doc:"retry, accept, take over, give up or review again"`
 	Words  string `json:"words" enum:"none,welcome,needed" doc:"Whether words may, or must, go with it."`
 	Ends   bool   `json:"ends" doc:"It ends the run: nothing is to be resumed."`
 }
