@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/prompt"
@@ -23,6 +24,7 @@ import (
 type Options struct {
 	Root     string // of the repository
 	StateDir string
+	Repo     *git.Repo
 	Store    *sqlite.Store
 	Settings schedule.Settings
 	// Filter narrows the tasks that are taken by themselves.

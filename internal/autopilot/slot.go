@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -36,11 +37,14 @@ type slot struct {
 	// after the slot has ended.
 	result queue.Entry
 
-	allow []string // patterns of protected files that it may change
+	planned time.Time // when its limits were read
+	allow   []string  // patterns of protected files that it may change
+	hold    string    // why a person has to review its work; "" the settings say
 
 	mu    sync.Mutex
 	run   string
 	count int       // iterations that are used up
+	doing string    // its activity that is not stored yet
 	told  time.Time // when its activity was stored last
 }
 
@@ -108,6 +112,9 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 		return notBegun(err)
 	}
 	state, err := p.run(ctx, ready, l, w)
+	for err == nil && state.Status == loop.TimedOut && p.raised(ctx, l) {
+		state, err = p.run(ctx, ready, l, w)
+	}
 	switch {
 	case errors.Is(err, engine.ErrTaken):
 		p.release(ctx, w, pool.Keep("another process works in it"))
@@ -132,6 +139,12 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 
 func notBegun(err error) schedule.Outcome {
 	return schedule.Outcome{NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Why: err.Error()}
+}
+
+// raised is true when a person gave the task more room while it ran.
+func (p *pilot) raised(ctx context.Context, l *slot) bool {
+	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
+	return err == nil && limits.At.After(l.planned)
 }
 
 // take gives the workspace of a task.
@@ -196,7 +209,7 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 		*o = schedule.Outcome{Status: loop.Blocked, Why: "it is complete, but " + err.Error()}
 		return
 	}
-	o.Empty = commit == w.Base
+	o.Empty, o.Hold = commit == w.Base, l.hold
 	l.result = queue.Entry{
 		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base, Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
 	}
@@ -228,6 +241,7 @@ func (p *pilot) secrets(ctx context.Context, run string) (string, error) {
 // run starts the task's run, or goes on with it, and returns its state when it
 // rests.
 func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
+	l.planned = time.Now()
 	task, past, last, err := p.prepare(ctx, l, w)
 	if err != nil {
 		return loop.State{}, err
@@ -241,6 +255,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		return loop.State{}, err
 	}
 	l.allow = plan.Protect.Allow
+	if plan.Safety == sandbox.Paranoid {
+		l.hold = "nothing lands unseen at the level paranoid"
+	}
 	err = p.setUp(ready, w, plan)
 	switch {
 	case ready.Err() != nil:
@@ -255,6 +272,10 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	way, why := schedule.Approach(past, &plan.Policy)
 	if l.adopt {
 		way = schedule.GoOn
+	}
+	if way == schedule.Accept {
+		l.note(*past.Run, last.ID)
+		return *past.Run, nil
 	}
 	var d *engine.Driver
 	switch way {
@@ -339,18 +360,30 @@ const tellEvery = time.Second
 // notice passes on what the engine tells, and stores what the slot does.
 func (p *pilot) notice(ctx context.Context, l *slot, n engine.Notice) {
 	l.note(n.State, n.Run)
-	if text := activity(n); text != "" {
-		l.mu.Lock()
-		due := n.Kind != engine.AgentEvent || n.At.Sub(l.told) >= tellEvery
-		if due {
-			l.told = n.At
-		}
-		l.mu.Unlock()
-		if due {
-			p.saveSlot(context.WithoutCancel(ctx), l, text)
-		}
+	if text := l.does(n); text != "" {
+		p.saveSlot(context.WithoutCancel(ctx), l, text)
+	}
+	if n.Kind == engine.Tick {
+		return
 	}
 	p.tell(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n})
+}
+
+// does is the activity that is to be stored with a notice; "" nothing. What an
+// agent does in quick succession is left to the next tick.
+func (l *slot) does(n engine.Notice) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if text := activity(n); text != "" {
+		l.doing = text
+	}
+	soon := n.Kind == engine.AgentEvent && n.At.Sub(l.told) < tellEvery
+	if l.doing == "" || soon {
+		return ""
+	}
+	text := l.doing
+	l.doing, l.told = "", n.At
+	return text
 }
 
 func stateOf(r sqlite.Run) (loop.State, error) {

@@ -16,7 +16,12 @@ import (
 type Sprint struct {
 	Target   schedule.SprintTarget
 	Settings schedule.SprintSettings
+	// Checkpoint keeps the target as it is before the sprint.
+	Checkpoint bool
 }
+
+// CheckpointRef is where the target of before a sprint is kept.
+func CheckpointRef(id string) string { return "refs/pawl/checkpoints/" + id }
 
 // SprintFile is where the statistics of sprints are, a line at the start and
 // one at the end; the last line of an id holds.
@@ -36,8 +41,26 @@ func (p *pilot) startSprint(ctx context.Context) error {
 		ID: id, StartedAt: p.row.StartedAt.UnixMilli(), Target: p.o.Sprint.Target, Settings: p.o.Sprint.Settings, TaskStats: []schedule.TaskStat{},
 	}
 	p.row.Sprint = id
+	if p.o.Sprint.Checkpoint {
+		if err := p.checkpoint(ctx, id); err != nil {
+			return err
+		}
+	}
 	p.saveSprint(ctx)
 	p.writeSprint(*p.sprint)
+	return nil
+}
+
+// checkpoint keeps the target under a ref of the sprint's.
+func (p *pilot) checkpoint(ctx context.Context, id string) error {
+	base, err := p.o.Base(ctx)
+	if err == nil {
+		err = p.o.Repo.UpdateRef(ctx, CheckpointRef(id), base, "", "pawl: before sprint "+id)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make the checkpoint of the sprint: %v", err)
+	}
+	p.tell(Notice{Kind: Warning, Text: fmt.Sprintf("checkpoint: %s is the target before the sprint", CheckpointRef(id))})
 	return nil
 }
 
@@ -72,8 +95,10 @@ func (p *pilot) endSprint(ctx context.Context) {
 	if p.sprint == nil {
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
+	p.decisions(ctx)
 	p.sprint.End(time.Now())
-	p.saveSprint(context.WithoutCancel(ctx))
+	p.saveSprint(ctx)
 	p.writeSprint(*p.sprint)
 }
 
@@ -113,4 +138,46 @@ func appendLine(path string, line []byte) error {
 		err = cerr
 	}
 	return err
+}
+
+// NoteDecision adds a person's decision about a task to the statistics of the
+// last sprint that it was part of. The sprint that still runs does that itself
+// at its end.
+func NoteDecision(ctx context.Context, store *sqlite.Store, root, id, decision string) error {
+	const some = 20
+	list, err := store.Sprints(ctx, some)
+	if err != nil {
+		return err
+	}
+	for _, row := range list {
+		var s schedule.SprintStats
+		if err := json.Unmarshal(row.Stats, &s); err != nil {
+			return fmt.Errorf("cannot read the statistics of sprint %s: %v", row.ID, err)
+		}
+		if row.EndedAt.IsZero() || !s.Decided(id, decision) {
+			continue
+		}
+		row.Stats = encode(s)
+		if err := store.SaveSprint(ctx, row); err != nil {
+			return err
+		}
+		return appendLine(SprintFile(root), row.Stats)
+	}
+	return nil
+}
+
+// decisions adds what people decided while the sprint ran.
+func (p *pilot) decisions(ctx context.Context) {
+	for _, t := range p.sprint.TaskStats {
+		list, err := p.o.Store.CaseReviews(ctx, t.TaskID)
+		if err != nil {
+			p.o.Log.Warn(err.Error())
+			return
+		}
+		for _, r := range list {
+			if r.Decision != "" && r.AskedAt.UnixMilli() >= p.sprint.StartedAt {
+				p.sprint.Decided(t.TaskID, r.Decision)
+			}
+		}
+	}
 }

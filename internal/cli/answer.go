@@ -148,6 +148,9 @@ func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, wo
 	if rep.number != 0 {
 		a.say("Option %d it is: %s", rep.number, clean(rep.choice.Text, 200))
 	}
+	if r.Kind == "task" {
+		return false, a.reopenTask(ctx, st, r, "a person answered")
+	}
 	where := "The answer is kept and goes into the next prompt."
 	if s.Question != nil && s.Question.Asker != "" {
 		where = "The answer is kept."
@@ -163,14 +166,14 @@ func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, wo
 // configuration.
 func (a *app) settle(ctx context.Context, st *sqlite.Store, r sqlite.Run, rep reply) error {
 	dir := config.StateDir(r.Root, a.env)
-	tree, err := workspace.Open(ctx, r.Root, workspace.Options{StateDir: dir})
+	tree, err := a.treeOf(ctx, r)
 	if err != nil {
 		tree = nil
 	}
 	logger, closeLog := openLog(r.Root)
 	defer closeLog()
 	_, err = engine.Resume(ctx, engine.Options{
-		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: r.Root, Copy: workedOnCopy(r)}, StateDir: dir, Store: st, Tree: tree, Log: logger,
+		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: placeOf(r), Project: r.Root, Copy: workedOnCopy(r)}, StateDir: dir, Store: st, Tree: tree, Log: logger,
 		Notify: func(n engine.Notice) {
 			if n.Kind == engine.Warning {
 				a.say("Warning: %s", clean(n.Text, 500))
@@ -179,6 +182,9 @@ func (a *app) settle(ctx context.Context, st *sqlite.Store, r sqlite.Run, rep re
 	}, r.ID, rep.event(nil))
 	if err != nil {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot answer run %s: %w", r.ID, err)}
+	}
+	if r.Kind == "task" {
+		return a.settledTask(ctx, st, r, rep.choice.Do)
 	}
 	switch rep.choice.Do {
 	case control.Accept:
@@ -193,6 +199,23 @@ func (a *app) settle(ctx context.Context, st *sqlite.Store, r sqlite.Run, rep re
 	case control.GiveUp:
 		a.say("Run %s is given up.", r.ID)
 		return a.undoAll(ctx, st, r, tree)
+	}
+	return nil
+}
+
+// settledTask says what an option that ended the run of a task means for it.
+func (a *app) settledTask(ctx context.Context, st *sqlite.Store, r sqlite.Run, do control.Deed) error {
+	switch do {
+	case control.Accept:
+		a.say("You accepted the work of %s as it is.", r.Name)
+		return a.reopenTask(ctx, st, r, "a person accepted its work as it is")
+	case control.TakeOver:
+		a.say("%s is yours, and stays blocked. Its workspace: %s", r.Name, placeOf(r))
+		a.say("  Give it back to pawl:  pawl case retry %s", r.Name)
+	case control.GiveUp:
+		a.say("%s is given up, and stays blocked.", r.Name)
+		a.say("  Take its work back:    pawl case rollback %s", r.Name)
+		a.say("  Free its workspace:    pawl case clean %s", r.Name)
 	}
 	return nil
 }

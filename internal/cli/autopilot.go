@@ -27,6 +27,7 @@ type pilotFlags struct {
 	parallel string
 	semiAuto bool
 	keep     bool
+	sprint   *sprintFlags // nil: the autopilot is no sprint
 }
 
 func (a *app) autopilotCommand() *cobra.Command {
@@ -102,6 +103,11 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.sprint != nil {
+		if err := s.sprint(ctx, f.sprint, &o); err != nil {
+			return err
+		}
+	}
 	if len(plan.Gates) == 0 {
 		a.say("Warning: No verification commands configured")
 		a.say("  Tasks complete on COMPLETE without validation. Suggestion: add to pawl.yaml:")
@@ -130,7 +136,7 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Root: c.Root, StateDir: s.stateDir, Store: s.store, Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
+		Root: c.Root, StateDir: s.stateDir, Repo: repo, Store: s.store, Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode), Keep: f.keep,
 			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
@@ -175,10 +181,27 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options) error {
 			s.a.result("%s\n", line)
 		}
 	}
+	s.sayReviews(ctx, res)
 	if res.Exit == exitOK {
 		return nil
 	}
 	return status(res.Exit)
+}
+
+// sayReviews tells what waits for the batch review.
+func (s *session) sayReviews(ctx context.Context, res autopilot.Result) {
+	if res.Sprint != nil {
+		s.a.say("Sprint %s: %d tasks, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, res.Sprint.TotalTasks, res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+	}
+	const most = 50
+	list, err := s.store.OpenReviews(ctx, most)
+	if err != nil || len(list) == 0 {
+		return
+	}
+	s.a.say("Waiting for your review:")
+	for _, r := range list {
+		s.a.say("  %s  look: pawl show %s --diff   then: pawl case approve|redo|reject %s", r.Case, r.Case, r.Case)
+	}
 }
 
 // pilotEnd is the last line of `autopilot --json`.

@@ -35,6 +35,8 @@ func (a *app) caseCommand() *cobra.Command {
 		a.caseMoveCommand(board.Undefer, "Take up a case that was put off"),
 		a.caseMoveCommand(board.Retry, "Try a failed, timed-out or blocked task again"),
 	)
+	cmd.AddCommand(a.caseStartCommand(), a.caseExtendCommand())
+	cmd.AddCommand(a.reviewCommands()...)
 	return cmd
 }
 

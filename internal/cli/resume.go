@@ -53,6 +53,13 @@ func (a *app) resume(ctx context.Context, name string, f runFlags) error {
 	} else if !errors.Is(ierr, engine.ErrNoStateFile) {
 		err = ierr
 	}
+	if err == nil && run.Kind == "task" {
+		err = a.reopenTask(ctx, store, run, "a person resumed it")
+		if cerr := store.Close(); err == nil {
+			err = cerr
+		}
+		return err
+	}
 	if err == nil {
 		f, err = storedFlags(run, f)
 	}

@@ -204,7 +204,7 @@ func (a *app) document(v any) error {
 const maxDiff = 10 << 20
 
 func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
-	tree, err := a.tree(ctx, r.Root)
+	tree, err := a.treeOf(ctx, r)
 	if err != nil {
 		return err
 	}

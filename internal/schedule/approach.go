@@ -17,6 +17,7 @@ const (
 	Fresh  Way = "fresh"  // a new run, with its own allowance
 	GoOn   Way = "go on"  // the run that is there is resumed
 	Answer Way = "answer" // likewise, with what a person answered
+	Accept Way = "accept" // nothing runs: a person took the work of its run as it is
 )
 
 // Past is what is known of a task that is to be taken up.
@@ -42,6 +43,9 @@ func Approach(p Past, pol *loop.Policy) (way Way, why string) {
 	if p.Answered && !p.Run.Status.Active() && p.Run.Status != loop.Completed {
 		return Answer, "a person answered"
 	}
+	if p.Run.Status == loop.Completed && p.RestedAt.After(blockedAt(p.History)) && reopened(p.History) == board.Unblock {
+		return Accept, "a person accepted its work"
+	}
 	again := reopened(p.History)
 	raised := !p.RestedAt.IsZero() && p.RaisedAt.After(p.RestedAt)
 	if slices.Contains([]board.Action{board.Retry, board.Redo, board.Rollback}, again) && !raised {
@@ -64,6 +68,16 @@ func reopened(history []board.Entry) board.Action {
 		}
 	}
 	return ""
+}
+
+// blockedAt is when a task was blocked last.
+func blockedAt(history []board.Entry) time.Time {
+	for _, e := range slices.Backward(history) {
+		if e.To == board.Blocked && e.From != board.Blocked {
+			return e.At
+		}
+	}
+	return time.Time{}
 }
 
 // Found is an active task at the start of the autopilot, whose loop nobody drives.

@@ -76,14 +76,15 @@ func (s *SprintStats) Settled(id string, v Settlement, iterations int, at time.T
 }
 
 // Decided takes note of a person's decision about a task: approved, redo or
-// rejected.
-func (s *SprintStats) Decided(id, decision string) {
+// rejected. It is false when the sprint did not ask for it.
+func (s *SprintStats) Decided(id, decision string) bool {
 	t := s.find(id)
-	if t == nil || t.ReviewDecision != "" {
-		return
+	if t == nil || t.ReviewDecision != "" || !t.VerificationPassed {
+		return false
 	}
 	t.ReviewDecision = decision
 	s.ReviewingTasks = max(0, s.ReviewingTasks-1)
+	return true
 }
 
 // End closes the statistics.

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// mostSprints is how many are listed.
+const mostSprints = 1000
+
+func (a *app) sprintListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the sprints, the last one first", Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withSprints(cmd.Context(), func(_ *sqlite.Store, _ string, list []schedule.SprintStats) error { return a.listSprints(list) })
+		},
+	}
+}
+
+// withSprints reads the sprints of the repository.
+func (a *app) withSprints(ctx context.Context, do func(*sqlite.Store, string, []schedule.SprintStats) error) error {
+	store, root, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	rows, err := store.Sprints(ctx, mostSprints)
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	list := make([]schedule.SprintStats, len(rows))
+	for i, row := range rows {
+		if err := json.Unmarshal(row.Stats, &list[i]); err != nil {
+			return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the statistics of sprint %s: %v", row.ID, err)}
+		}
+	}
+	return do(store, root, list)
+}
+
+func (a *app) listSprints(list []schedule.SprintStats) error {
+	if a.json {
+		for _, s := range list {
+			if err := a.jsonLine(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		a.say("No sprints yet. Start one with: pawl sprint --count 10")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "SPRINT\tSTARTED\tTOOK\tTARGET\tTASKS\tCOMPLETE\tFAILED\tREVIEWING")
+	for _, s := range list {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.ID, minute(time.UnixMilli(s.StartedAt)), took(s), targetWords(s.Target),
+			s.TotalTasks, s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
+	}
+	return w.Flush()
+}
+
+func took(s schedule.SprintStats) string {
+	if s.EndedAt == nil {
+		return "runs"
+	}
+	return loop.Duration(time.Duration(*s.EndedAt-s.StartedAt) * time.Millisecond)
+}
+
+func targetWords(t schedule.SprintTarget) string {
+	return strings.TrimSpace(t.Type + " " + strings.Trim(string(t.Value), `"`))
+}
+
+func (a *app) sprintShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show [ID]", Short: "Show a sprint, task by task; the last one without an id", Args: atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSprints(cmd.Context(), func(_ *sqlite.Store, _ string, list []schedule.SprintStats) error {
+				for _, s := range list {
+					if len(args) == 0 || s.ID == args[0] {
+						return a.showSprint(s)
+					}
+				}
+				return usage("there is no such sprint").hint("List them: pawl sprint list")
+			})
+		},
+	}
+}
+
+func (a *app) showSprint(s schedule.SprintStats) error {
+	if a.json {
+		return a.document(s)
+	}
+	a.result("Sprint %s, %s, took %s, target %s\n", s.ID, minute(time.UnixMilli(s.StartedAt)), took(s), targetWords(s.Target))
+	a.result("%d tasks: %d complete, %d failed, %d wait for your review\n", s.TotalTasks, s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
+	if len(s.TaskStats) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "TASK\tITERATIONS\tTOOK\tVERIFIED\tREVIEW")
+	for _, t := range s.TaskStats {
+		done, verified := "runs", "no"
+		if t.CompletedAt > 0 {
+			done = loop.Duration(time.Duration(t.CompletedAt-t.StartedAt) * time.Millisecond)
+		}
+		if t.VerificationPassed {
+			verified = "yes"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", t.TaskID, t.Iterations, done, verified, t.ReviewDecision)
+	}
+	return w.Flush()
+}
