@@ -34,7 +34,8 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":       {Asking, []string{"config", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"cli":       {Asking, []string{"config", "dashboard", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"dashboard": {Asking, nil, "the autopilot in a terminal"},
 	"web":       {Asking, []string{"config"}, "the same for browsers"},
 	"telemetry": {Asking, nil, "what a run does, for an OpenTelemetry collector"},
 	"config":    {Asking, nil, "files, environment and flags become one checked value"},
@@ -124,6 +125,9 @@ var modules = map[string]struct {
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
 	"golang.org/x/sys":                {[]string{"agent", "cli", "engine", "files", "journal", "process", "sandbox", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing"},
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
+	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},
+	"charm.land/lipgloss/v2":          {[]string{"dashboard"}, "styles, and the width of text"},
+	"github.com/charmbracelet/x/ansi": {[]string{"dashboard"}, "cuts and wraps styled text by columns"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }
 
@@ -171,6 +175,7 @@ var starters = map[string]string{
 	"autopilot":    "one per slot, and the merge queue's",
 	"agent":        "reads streams",
 	"agent/acp":    "the bridge's reader, writer and wait, in a process of its own",
+	"dashboard":    "the autopilot below it",
 	"process":      "waits for children and drains their output",
 	"supervisor":   "one per job, the lease, the socket",
 	"engine":       "signals and the wait for the supervisor",

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
@@ -167,7 +168,7 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options) error {
 	defer closeLog()
 	screen := &pilotScreen{a: s.a}
 	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, logger, screen.notice
-	res, err := autopilot.Run(ctx, o)
+	res, err := s.watchedPilot(ctx, o, screen)
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
 		return usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).
@@ -202,6 +203,30 @@ func (s *session) sayReviews(ctx context.Context, res autopilot.Result) {
 	for _, r := range list {
 		s.a.say("  %s  look: pawl show %s --diff   then: pawl case approve|redo|reject %s", r.Case, r.Case, r.Case)
 	}
+}
+
+// watchedPilot runs the autopilot below its dashboard where a person looks on,
+// else behind plain lines.
+func (s *session) watchedPilot(ctx context.Context, o autopilot.Options, screen *pilotScreen) (res autopilot.Result, err error) {
+	if !s.a.interactive() || s.a.quiet {
+		return autopilot.Run(ctx, o)
+	}
+	screen.cover()
+	err = dashboard.Own(ctx, s.a.dashboard(s.store, s.c.Root), func(err error) {
+		screen.uncover()
+		s.a.say("Warning: the dashboard cannot go on: %v", err)
+		s.a.say("  The autopilot goes on; look at it from another terminal with: pawl top")
+	}, func(wake func()) error {
+		o.Notify = func(n autopilot.Notice) {
+			screen.notice(n)
+			wake()
+		}
+		var err error
+		res, err = autopilot.Run(ctx, o)
+		return err
+	})
+	screen.uncover()
+	return res, err
 }
 
 // pilotEnd is the last line of `autopilot --json`.

@@ -17,6 +17,38 @@ import (
 type pilotScreen struct {
 	a  *app
 	mu sync.Mutex
+
+	covered bool     // by the dashboard
+	kept    []string // the last lines, for afterwards
+}
+
+// mostKept bounds what is printed when the dashboard is gone.
+const mostKept = 20
+
+// cover keeps lines back while the dashboard has the screen.
+func (s *pilotScreen) cover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.covered = true
+}
+
+// uncover prints the last lines that were kept back.
+func (s *pilotScreen) uncover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.covered = false
+	for _, line := range s.kept {
+		s.print("%s", line)
+	}
+	s.kept = nil
+}
+
+// keep keeps a line back; of many the last.
+func (s *pilotScreen) keep(line string) {
+	s.kept = append(s.kept, line)
+	if len(s.kept) > mostKept {
+		s.kept = s.kept[1:]
+	}
 }
 
 // notice takes one notice of the autopilot.
@@ -113,7 +145,11 @@ func (s *pilotScreen) line(at time.Time, format string, args ...any) {
 }
 
 func (s *pilotScreen) print(format string, args ...any) {
-	if !s.a.json {
+	switch {
+	case s.a.json:
+	case s.covered:
+		s.keep(fmt.Sprintf(format, args...))
+	default:
 		_, _ = fmt.Fprintf(s.a.stderr, format+"\n", args...)
 	}
 }

@@ -78,7 +78,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(), a.runCommand(), a.resumeCommand(), a.psCommand(), a.showCommand(), a.logsCommand(), a.statsCommand(),
 		a.workflowCommand(), a.stopCommand(), a.pauseCommand(), a.answerCommand(), a.messageCommand(), a.rollbackCommand(), a.applyCommand(), a.caseCommand(), a.queueCommand(), a.notifyCommand(), a.configCommand(), a.schemaCommand(),
-		a.autopilotCommand(), a.sprintCommand(),
+		a.autopilotCommand(), a.sprintCommand(), a.topCommand(),
 		a.checkCommand(), a.serveCommand(), a.skillCommand(), a.explainCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage("%v%s", err, suggestFlag(cmd, err)) })

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/dashboard"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func (a *app) topCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "top", Short: "Watch the autopilot in this terminal, and steer it",
+		Long: "Watch the autopilot of this repository: slots, what needs you, board, merge queue, what happened last.\n" +
+			"Keys pause, stop, answer and read along; ? lists them. Leaving changes nothing.",
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !a.interactive() {
+				return usage("pawl top draws on a terminal, and this is none").hint("Print it once: pawl autopilot status")
+			}
+			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error {
+				root, err := config.FindRoot(a.dir)
+				if err != nil {
+					return usage("%v", err)
+				}
+				if err := dashboard.Watch(cmd.Context(), a.dashboard(store, root)); err != nil {
+					return fmt.Errorf("cannot go on drawing: %v", err)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// dashboard looks at the autopilot of root, and does what the commands do.
+func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
+	o := dashboard.Options{
+		Look: func(ctx context.Context) (autopilot.View, error) { return autopilot.Status(ctx, store, root) },
+		Log: func(ctx context.Context, run string) ([]string, error) {
+			r, err := store.Run(ctx, run)
+			if err != nil {
+				return nil, err
+			}
+			return agentLines(filepath.Join(config.StateDir(r.Root, a.env), "runs", r.ID, strconv.Itoa(r.Iteration)))
+		},
+		Question: func(ctx context.Context, n autopilot.Need) (dashboard.Question, error) {
+			return needQuestion(ctx, store, n)
+		},
+		Do:        func(_ context.Context, d dashboard.Deed) (string, error) { return a.command(root, deedArgs(d)...) },
+		Interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) },
+		In:        a.stdin, Out: a.stderr, Env: a.env,
+	}
+	if a.color == "never" {
+		o.Env = append(append([]string{}, a.env...), "NO_COLOR=1")
+	}
+	return o
+}
+
+// command does what a command of pawl does, and says what it said.
+func (a *app) command(root string, args ...string) (string, error) {
+	var said bytes.Buffer
+	code := Main(append([]string{"-C", root, "--color", "never"}, args...), strings.NewReader(""), &said, &said, a.env)
+	text := strings.Join(strings.Fields(said.String()), " ")
+	if code != exitOK {
+		return "", errors.New(strings.TrimPrefix(text, "pawl: "))
+	}
+	return text, nil
+}
+
+// deedArgs are the arguments of the command that does it.
+func deedArgs(d dashboard.Deed) []string {
+	switch d.Kind {
+	case dashboard.Pause, dashboard.Resume:
+		return []string{"autopilot", string(d.Kind)}
+	case dashboard.Mode:
+		return []string{"autopilot", "mode", d.Text}
+	case dashboard.StopAll:
+		return []string{"autopilot", "stop"}
+	case dashboard.StopRun:
+		return []string{"stop", d.Run}
+	case dashboard.Retry:
+		return []string{"case", "retry", d.Need.Case}
+	}
+	if d.Need.What == board.Review {
+		return verdictArgs(d)
+	}
+	args := []string{"answer", d.Run}
+	if d.Choice > 0 {
+		args = append(args, strconv.Itoa(d.Choice))
+	}
+	if d.Text != "" {
+		args = append(args, "--", d.Text)
+	}
+	return args
+}
+
+// Choices about verified work; words alone are what must change.
+const (
+	chooseApprove = iota + 1
+	chooseRedo
+	chooseReject
+)
+
+func verdictArgs(d dashboard.Deed) []string {
+	switch d.Choice {
+	case chooseApprove:
+		return []string{"case", "approve", d.Need.Case}
+	case chooseReject:
+		return []string{"case", "reject", d.Need.Case, "--why=" + d.Text}
+	}
+	return []string{"case", "redo", d.Need.Case, "--feedback=" + d.Text}
+}
+
+// needQuestion is what a task waits for, as a question.
+func needQuestion(ctx context.Context, store *sqlite.Store, n autopilot.Need) (dashboard.Question, error) {
+	if n.What == board.Review {
+		return dashboard.Question{
+			Text:    fmt.Sprintf("%s is verified and waits for your review. See its diff with: pawl show %s --diff", n.Case, n.Run),
+			Choices: []dashboard.Choice{{Text: "Approve: let it land"}, {Text: "Redo: send it back with what must change", Words: true}, {Text: "Reject: the task is blocked", Words: true}},
+		}, nil
+	}
+	var q dashboard.Question
+	if n.Run == "" {
+		return q, fmt.Errorf("%s asks nothing: it is %s; r tries it again", n.Case, n.What)
+	}
+	r, err := store.Run(ctx, n.Run)
+	if err != nil {
+		return q, err
+	}
+	var s loop.State
+	if err := json.Unmarshal(r.State, &s); err != nil {
+		return q, fmt.Errorf("cannot read the state of run %s: %v", n.Run, err)
+	}
+	if s.Question == nil {
+		return q, fmt.Errorf("%s asks nothing: it is %s; r tries it again", n.Case, n.What)
+	}
+	q.Text = s.Question.Text
+	for _, t := range s.Question.Attempts {
+		q.Text += "\n- " + t
+	}
+	for _, c := range s.Question.Choices {
+		q.Choices = append(q.Choices, dashboard.Choice{Text: c.Text, Words: c.Advice})
+	}
+	return q, nil
+}
+
+// logRead is how much of an agent's events is read: the end of them.
+const logRead = 64 << 10
+
+// agentLines are the last things that an iteration's agent did, a line each.
+func agentLines(dir string) ([]string, error) {
+	f, err := os.Open(filepath.Join(dir, "agent.events.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, info.Size()-logRead)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, logRead))
+	if err != nil {
+		return nil, err
+	}
+	text := string(data)
+	if from > 0 { // a line that has lost its beginning
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		var e agent.Event
+		if json.Unmarshal([]byte(line), &e) == nil {
+			lines = append(lines, eventLines(e)...)
+		}
+	}
+	return lines, nil
+}
+
+// eventLines are what a person reads of an event.
+func eventLines(e agent.Event) []string {
+	switch e.Kind {
+	case agent.Text:
+		return strings.Split(strings.TrimRight(e.Text, "\n"), "\n")
+	case agent.ToolStart:
+		what := e.Command
+		if what == "" {
+			what = strings.Join(e.Files, ", ")
+		}
+		return []string{"→ " + strings.TrimSpace(e.Tool+" "+what)}
+	case agent.ToolEnd:
+		if e.Failed {
+			return []string{"  ✗ " + e.Tool + " failed"}
+		}
+	case agent.RateLimit, agent.Retry, agent.Error:
+		if e.Error != nil {
+			return []string{"! " + e.Error.Message}
+		}
+	}
+	return nil
+}
