@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench sim fuzz schema web web-check clean
+.PHONY: help build test check lint e2e e2e-all bench sim sim-board fuzz schema web web-check clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -39,6 +39,9 @@ bench: ## print what pawl reaches of its figures; BENCHTIME=1s runs all benchmar
 
 sim: ## play 100,000 loops with each selector of strategies and print what they reach
 	@$(GO) run ./scripts/sim
+
+sim-board: ## play a board of 100,000 tasks and 1,000 agents, killed and interfered with, and hold it to its laws
+	@$(GO) run ./scripts/sim -board
 
 fuzz: ## run every fuzz test for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)

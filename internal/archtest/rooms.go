@@ -103,12 +103,13 @@ var rooms = map[string]room{
 	"scripts/testsum": {Starting, nil, "sums up a test run"},
 
 	// testing
-	"archtest":    {Testing, nil, "this map"},
-	"benchmark":   {Testing, nil, "the loop measured against a bash loop"},
-	"simulate":    {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
-	"scripts/sim": {Testing, []string{"simulate"}, "prints what simulate finds"},
-	"modelserver": {Testing, nil, "a scripted model provider on loopback"},
-	"e2e":         {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
+	"archtest":       {Testing, nil, "this map"},
+	"benchmark":      {Testing, nil, "the loop measured against a bash loop"},
+	"simulate":       {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
+	"simulate/fleet": {Testing, nil, "a whole board at work, held to its laws: schedule, loop, queue and board with crashes and late people"},
+	"scripts/sim":    {Testing, []string{"simulate", "simulate/fleet"}, "prints what simulate finds"},
+	"modelserver":    {Testing, nil, "a scripted model provider on loopback"},
+	"e2e":            {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
 }
 
 // modules is who may import which other module, with the reason. In

@@ -1,0 +1,78 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/schedule"
+)
+
+// Options say what is played.
+type Options struct {
+	Seed   uint64
+	Tasks  int // on the board; operations and dependencies come with them
+	Agents int // slots, and so the agents that may run at once
+	Rules  Rules
+	// Watch are the cases whose story is told in a violation; nil is nobody's.
+	Watch []string
+}
+
+// Rules are what decides. A nil one is the real one.
+type Rules struct {
+	Schedule func(schedule.State, schedule.Event) (schedule.State, schedule.Command)
+	Recover  func([]schedule.Found, int) []schedule.Recovery
+	Loop     func(loop.State, loop.Event) (loop.State, loop.Command)
+	Queue    func(queue.State, queue.Event) (queue.State, queue.Command)
+	Move     func(board.Case, board.Change) (board.Case, board.Entry, error)
+	Ready    func(*board.Case) bool
+	// Apart stores that a task is verified before it asks the queue to land it,
+	// in two transactions instead of one.
+	Apart bool
+}
+
+func (r Rules) complete() Rules {
+	if r.Schedule == nil {
+		r.Schedule = schedule.Step
+	}
+	if r.Recover == nil {
+		r.Recover = schedule.Recover
+	}
+	if r.Loop == nil {
+		r.Loop = loop.Step
+	}
+	if r.Queue == nil {
+		r.Queue = queue.Step
+	}
+	if r.Move == nil {
+		r.Move = board.Move
+	}
+	if r.Ready == nil {
+		r.Ready = (*board.Case).IsReady
+	}
+	return r
+}
+
+// Report counts what was played.
+type Report struct {
+	Events     int           // that were handed to schedule, loop and queue
+	Board      int           // moves of cases
+	Time       time.Duration // that passed in the play
+	Sessions   int           // of the autopilot
+	Crashes    int           // of pawl
+	Adopted    int           // runs that went on after a crash
+	Lost       int           // iterations that a crash ended
+	Iterations int
+	Waits      int // for providers
+	Landings   int
+	Batches    int
+	Conflicts  int
+	Reds       int // verdicts
+	Moved      int // the target, by a person
+	Rewritten  int // likewise, to a commit that is no descendant
+	Deeds      int // of people
+	MostLive   int // agents at once
+	MostQueued int
+	MostPassed int // batches of younger entries that one had to let pass
+}
