@@ -39,6 +39,7 @@ import (
 //	                      what a loop does with the workspace of a task; VAR is
 //	                      set to its folder, or to the commit
 //	exec fetch METHOD PATH [BODY]   ask the server of 'pawl serve'; see fetch_test.go
+//	flaky VAR             serve on loopback at $VAR; /down never answers
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -71,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"signal":       signalLast,
 			"until":        until,
 			"collect":      collect,
+			"flaky":        flaky,
 			"nothing-runs": nothingRuns,
 			"outside":      outside,
 			"workspace":    workspace,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -54,11 +55,21 @@ func (h *Hand) Store() *sqlite.Store { return h.d.o.Store }
 // Owner is who this process is in the database.
 func (h *Hand) Owner() sqlite.Owner { return h.d.owner }
 
-// Pausing is true when a person wants the run to pause: nothing more is to start.
-func (h *Hand) Pausing() bool {
+// Pausing is true when a person wants the run to pause: nothing more is to
+// start. It looks at what was asked up to now, and not at what the owner of the
+// run has noticed.
+func (h *Hand) Pausing(ctx context.Context) bool {
 	h.d.telling.Lock()
-	defer h.d.telling.Unlock()
-	return h.d.shown.PauseAsked
+	asked := h.d.shown.PauseAsked
+	h.d.telling.Unlock()
+	if asked || h.d.o.Store == nil {
+		return asked
+	}
+	rows, err := h.d.o.Store.Controls(ctx, h.d.id)
+	if err != nil {
+		return false // the owner looks again
+	}
+	return slices.ContainsFunc(rows, func(r sqlite.Control) bool { return r.Kind == sqlite.ControlPause })
 }
 
 // Last is true in the last iteration that the run's limit allows.

@@ -82,7 +82,7 @@ func (p *pass) stops(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	pausing := p.h.Pausing()
+	pausing := p.h.Pausing(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = p.held || pausing
