@@ -125,6 +125,11 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PAWL", pawl)
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	if err != nil {
+		return err
+	}
+	env.Setenv("EXAMPLES", examples)
 	t := env.T()
 	env.Defer(func() {
 		processes := left(env.WorkDir)
