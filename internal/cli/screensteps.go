@@ -124,7 +124,7 @@ func (s *screen) passEnded(n engine.Notice) {
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
 		s.line(n.At, "Iteration %s completed in %s", of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
 	}
-	if c := n.Command; r.Outcome == loop.Failed && (c.Kind == loop.Run || c.Kind == loop.Wait) {
+	if c := n.Command; r.Outcome == loop.Failed && (c.Kind == loop.Run || c.Kind == loop.Wait) && (c.StrategyWhy != "" || c.Strategy != r.Strategy) {
 		why := ""
 		if c.StrategyWhy != "" {
 			why = " (" + c.StrategyWhy + ")"
