@@ -2,7 +2,9 @@ package autopilot
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -94,3 +96,12 @@ type Notice struct {
 
 // TreeDir is where pawl keeps what it knows of the tree of a task's workspace.
 func TreeDir(stateDir, id string) string { return filepath.Join(stateDir, "tasks", id) }
+
+// Forget removes what pawl keeps beside the workspace of a task, once that is
+// gone.
+func Forget(stateDir, id string) error {
+	return errors.Join(os.RemoveAll(TreeDir(stateDir, id)), os.RemoveAll(setupDir(stateDir, id)))
+}
+
+// setupDir has the outputs of the commands that set a task's workspace up.
+func setupDir(stateDir, id string) string { return filepath.Join(stateDir, "setup", id) }

@@ -28,7 +28,7 @@ func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) e
 	if len(w.Setup) == 0 {
 		return nil
 	}
-	dir := filepath.Join(p.o.StateDir, "setup", w.ID)
+	dir := setupDir(p.o.StateDir, w.ID)
 	mark := "setup-" + w.ID
 	client, err := supervisor.Start(ctx, supervisor.Options{RunDir: dir, Exe: plan.Exe, Args: plan.Args, Lease: plan.Lease, Run: mark})
 	if err != nil {

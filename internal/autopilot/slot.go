@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -191,7 +190,7 @@ func (p *pilot) forget(ctx context.Context, w pool.Workspace) {
 		}
 	}
 	if err == nil {
-		err = os.RemoveAll(TreeDir(p.o.StateDir, w.ID))
+		err = Forget(p.o.StateDir, w.ID)
 	}
 	if err != nil {
 		p.o.Log.Warn(err.Error())

@@ -3,7 +3,6 @@ package autopilot
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -20,7 +19,7 @@ func (p *pilot) tidy(ctx context.Context) {
 			p.tell(Notice{Kind: Warning, Case: v.ID, Text: fmt.Sprintf("the workspace of %s stays: %s", v.ID, v.Reason)})
 			continue
 		}
-		if err := os.RemoveAll(TreeDir(p.o.StateDir, v.ID)); err != nil {
+		if err := Forget(p.o.StateDir, v.ID); err != nil {
 			p.o.Log.Warn(err.Error())
 		}
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func (a *app) cleanCases(ctx context.Context, p *pool.Pool, ids []string, dry bo
 	for _, v := range all {
 		if v.Remove && !dry && v.Kind == "task" {
 			// What pawl knew of its tree; without the tree it is of no use.
-			_ = os.RemoveAll(autopilot.TreeDir(config.StateDir(p.Root(), a.env), v.ID))
+			_ = autopilot.Forget(config.StateDir(p.Root(), a.env), v.ID)
 		}
 		if v.Remove {
 			freed += v.Bytes

@@ -47,17 +47,7 @@ func work(ctx context.Context, top string) error {
 			select {}
 		}
 	}
-	if err := first(ctx, p, dir); err != nil {
-		return err
-	}
-	if err := second(ctx, p, dir); err != nil {
-		return err
-	}
-	w, err := p.Integration(ctx, "HEAD")
-	if err != nil {
-		return err
-	}
-	return p.Release(ctx, w, Landed)
+	return map[string]func(context.Context, *Pool, string) error{"land": first, "give up": second, "integrate": third}[os.Getenv("PAWL_TEST_POOL_PART")](ctx, p, dir)
 }
 
 // first lands a task, to which something was added after it was collected.
@@ -97,6 +87,15 @@ func second(ctx context.Context, p *Pool, dir string) error {
 	return err
 }
 
+// third runs gates before a landing.
+func third(ctx context.Context, p *Pool, _ string) error {
+	w, err := p.Integration(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	return p.Release(ctx, w, Landed)
+}
+
 // leave writes a file with its own name into a workspace, and notes that.
 func leave(w Workspace, dir, name string) error {
 	if err := os.WriteFile(filepath.Join(w.Dir, name), []byte(name), 0o600); err != nil {
@@ -116,34 +115,45 @@ func leave(w Workspace, dir, name string) error {
 // finds a pool that it can use, and in the end nothing is left over.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
-	const most = 100
-	for n := 1; ; n++ {
-		if n > most {
-			t.Fatalf("the work has more than %d steps", most)
-		}
-		if name := killedAt(t, n); name == "" {
-			if n < 20 {
-				t.Errorf("the work has only %d steps", n)
+	const most = 50
+	for part, least := range map[string]int{"land": 12, "give up": 8, "integrate": 6} {
+		t.Run(part, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				if n > most {
+					t.Fatalf("the work has more than %d steps", most)
+				}
+				if killedAt(t, part, n) != "" {
+					continue
+				}
+				if n <= least {
+					t.Errorf("the work has only %d steps", n-1)
+				}
+				return
 			}
-			return
-		}
+		})
 	}
 }
 
 // killedAt lets a process work until its n-th step, checks what it left, and
-// returns the name of the step; empty when there are fewer.
-func killedAt(t *testing.T, n int) string {
+// returns the name of the step; empty when there are fewer. A task is given up in
+// a clone that was used before.
+func killedAt(t *testing.T, part string, n int) string {
 	r := newRig(t)
+	if part == "give up" {
+		p := r.open()
+		r.release(p, r.take(p, "task-009"), Landed)
+	}
 	before := r.everything()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "PAWL_TEST_POOL="+r.top, "PAWL_TEST_POOL_STEP="+strconv.Itoa(n))
+	cmd.Env = append(os.Environ(), "PAWL_TEST_POOL="+r.top, "PAWL_TEST_POOL_STEP="+strconv.Itoa(n), "PAWL_TEST_POOL_PART="+part)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	name, killed := strings.CutPrefix(strings.TrimSpace(string(out)), "killed at ")
 	if !killed && err != nil {
-		t.Fatalf("step %d: %v\n%s", n, err, out)
+		t.Fatalf("%s, step %d: %v\n%s", part, n, err, out)
 	}
-	t.Logf("step %d: %s", n, name)
+	t.Logf("%s, step %d: %s", part, n, name)
 	p := r.open()
 	r.nothingHalfDone(p, name)
 	r.nothingLost(p, name)

@@ -52,8 +52,10 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 	case row.Kind == kindIntegration:
 		return p.putBack(ctx, row)
 	case h.gone:
-		_, err := p.remove(ctx, row, true)
-		return err
+		if _, err := p.remove(ctx, row, true); err != nil {
+			return errors.Join(err, p.letGo(ctx, id, h.why+", but "+err.Error()))
+		}
+		return nil
 	case h.landed && !p.o.KeepOnSuccess:
 		_, err := p.save(ctx, row)
 		if err == nil {

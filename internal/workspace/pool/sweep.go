@@ -117,6 +117,7 @@ func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry
 			v.Ref, v.Lost = s.Ref, append(v.Lost, s.Left...)
 			return v
 		}
+		err = errors.Join(err, p.letGo(ctx, r.ID, r.Why))
 	}
 	v.Remove, v.Reason, v.Lost = false, err.Error(), nil
 	return v
@@ -225,18 +226,30 @@ func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (row sqlite.Work
 }
 
 // remove removes a workspace that this process owns, after it has saved it. What
-// no ref can hold keeps it, unless a person gave it up. When it stays, it is
-// as it was.
+// no ref can hold keeps it, unless a person gave it up. When it fails, the caller
+// lets the row go.
 func (p *Pool) remove(ctx context.Context, row sqlite.Workspace, givenUp bool) (saved, error) {
 	s, err := p.saveBefore(ctx, row, givenUp)
 	if err != nil {
-		return s, errors.Join(err, p.let(ctx, row, row.State))
+		return s, err
 	}
 	if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing }); err != nil {
 		return s, err
 	}
 	p.step("removing")
 	return s, p.discard(ctx, row)
+}
+
+// letGo gives up a row that could not be removed: half removed, it is finished by
+// the next one; else it is kept.
+func (p *Pool) letGo(ctx context.Context, id, why string) error {
+	_, err := p.edit(context.WithoutCancel(ctx), id, func(r *sqlite.Workspace) {
+		r.Owner, r.Why = sqlite.Owner{}, why
+		if r.State == held {
+			r.State, r.KeepUntil = kept, time.Now().Add(p.o.Retention)
+		}
+	})
+	return err
 }
 
 // saveBefore is what has to be done before a folder may go.
@@ -316,8 +329,8 @@ func (p *Pool) mend(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		if alive(r.Owner) || r.Repo != p.repo.Common {
-			continue
+		if alive(r.Owner) || r.Repo != p.repo.Common || r.State == held && r.Kind == kindIntegration && used(r.Dir) != "" {
+			continue // gates outlive the process that started them, for a while
 		}
 		switch {
 		case r.State == making, r.State == removing, r.State == held && r.Kind == kindIntegration:
@@ -343,8 +356,7 @@ func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made")
 	}
 	if _, err := p.remove(ctx, row, false); err != nil {
-		_, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Owner = sqlite.Owner{} })
-		return err
+		return p.letGo(ctx, row.ID, err.Error())
 	}
 	return nil
 }

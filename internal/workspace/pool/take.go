@@ -75,6 +75,9 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 	}
 	w, err := p.make(ctx, row, was)
 	if err != nil {
+		if level, why := p.Room(); level >= RoomClean {
+			err = fmt.Errorf("%w: %s: %v", ErrDisk, why, err) // git does not always say so
+		}
 		return fail(errors.Join(err, p.unmake(ctx, row)))
 	}
 	return w, nil
