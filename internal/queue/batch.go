@@ -347,7 +347,8 @@ func (s *State) follow(kind CommandKind) bool {
 func (s *State) foresee() bool {
 	var list []string
 	for i, e := range s.InOrder(time.Time{}) {
-		if i >= s.Window && e.Problem == nil && e.Status != Proposed && len(list) < MaxForeseen {
+		next := i < s.Window && e.ready(time.Time{})
+		if !next && e.Problem == nil && e.Status != Proposed && len(list) < MaxForeseen {
 			list = append(list, e.ID)
 		}
 	}

@@ -208,14 +208,14 @@ func (s *State) wait(now time.Time) {
 		}
 	}
 	if now.Before(s.Rest) {
-		until, why = s.Rest, "pawl could not do its part; it tries again"
+		s.do(Command{Kind: DoWait, Why: "pawl could not do its part; it tries again", Until: s.Rest})
+		return
 	}
 	for i := range s.Entries {
-		// A time that is over would end the wait at once, again and again.
-		if e := &s.Entries[i]; e.Status == Waiting && s.Stop == nil && now.Before(e.Until) || e.Status == Parked {
+		switch e := &s.Entries[i]; {
+		case e.Status == Parked, e.Status == Waiting && s.Stop == nil && now.Before(e.Until):
 			soon(e.Until)
-		}
-		if s.Entries[i].Status == Proposed {
+		case e.Status == Proposed:
 			soon(now.Add(reviewEvery))
 		}
 	}

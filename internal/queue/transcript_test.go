@@ -226,7 +226,7 @@ func (p *player) event(words []string, rest string) queue.Event {
 		var list []queue.Ahead
 		for _, w := range words[1:] {
 			id, paths, _ := strings.Cut(w, "=")
-			list = append(list, queue.Ahead{ID: id, Paths: strings.Split(paths, ",")})
+			list = append(list, queue.Ahead{ID: id, Paths: strings.FieldsFunc(paths, func(r rune) bool { return r == ',' })})
 		}
 		return queue.Event{Kind: queue.Foreseen, For: open, Ahead: list}
 	case "pushed":
