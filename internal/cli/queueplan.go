@@ -105,7 +105,7 @@ func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.O
 			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(), Action: queue.Action(m.EscalationAction),
 			Push: m.Push, Propose: m.Mode == "pull-request",
 		},
-		Gates: l.plan.Gates, Protect: l.plan.Protect, Environ: l.plan.Environ, Environment: l.environment(),
+		Gates: l.plan.Gates, Protect: l.plan.Protect, Environ: l.plan.Environ, Environment: l.environment(), HostEnviron: l.a.env,
 		Exe: exe, Args: []string{superviseCommand}, Lease: l.c.Loop.Lease.Std(),
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}

@@ -90,3 +90,22 @@ func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected b
 	}
 	return false, nil
 }
+
+// PushOwn sends a commit to a branch of pawl's own at a remote, wherever
+// pawl left it: what somebody else pushed there since is not
+// overwritten.
+func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
+	own := "refs/pawl/pushed/" + strings.TrimPrefix(ref, "refs/heads/")
+	last, err := r.Find(ctx, own)
+	if err != nil || last == commit {
+		return err
+	}
+	c, err := r.overNetwork(ctx, "push", "--quiet", "--no-follow-tags", "--no-recurse-submodules", "--force-with-lease="+ref+":"+last, "--end-of-options", remote, commit+":"+ref)
+	if err != nil {
+		return err
+	}
+	if _, err := run(ctx, c); err != nil {
+		return fmt.Errorf("cannot push to %s: %w", remote, err)
+	}
+	return r.UpdateRef(ctx, own, commit, "", "pawl: pushed")
+}

@@ -175,11 +175,15 @@ func (q *Queue) rewrite(ctx context.Context, tree string, entries []git.Entry) (
 
 // message is that of a landing.
 func message(e *queue.Entry, batch int64) string {
+	return subject(e) + "\n\n" + trailers([]queue.Entry{*e}, batch)
+}
+
+func subject(e *queue.Entry) string {
 	title := strings.Join(strings.Fields(e.Title), " ")
 	if title == "" {
 		title = "landed by pawl"
 	}
-	return fmt.Sprintf("%s: %s\n\n%s", e.ID, title, trailers([]queue.Entry{*e}, batch))
+	return e.ID + ": " + title
 }
 
 // batchMessage is that of the merge which brings a batch to the target.

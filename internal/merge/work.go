@@ -14,6 +14,8 @@ const (
 	poll     = 100 * time.Millisecond // how often other processes' rows are looked for
 	takeover = time.Second            // how often a queue that another process owns is tried
 	asksMax  = 200                    // rows that are taken at once
+
+	drainTries = 4 // failures of pawl's own, in a row, after which Drain gives up
 )
 
 // Work lands what can be landed until ctx ends, whose end is no error. While
@@ -31,8 +33,9 @@ func (q *Queue) Work(ctx context.Context) error {
 }
 
 // Drain lands what can be landed now, and returns when all that is left waits
-// for a person, an agent, a pull request or another time. The error is a
-// [*sqlite.QueueOwnedError] when another process works on the queue.
+// for a person, a pull request or another time. The error is a
+// [*sqlite.QueueOwnedError] when another process works on the queue, and says
+// what is wrong when pawl could not do its part several times in a row.
 func (q *Queue) Drain(ctx context.Context) error { return q.work(ctx, true) }
 
 // Absorb takes in what was asked of the queue, when no other process works on
@@ -88,6 +91,7 @@ type worker struct {
 	job       *job // the command that is carried out
 	resolving map[string]context.CancelFunc
 	resolved  chan string // ids of entries whose agent has ended
+	trouble   error       // why pawl could not do its part
 }
 
 // job is a command under way.
@@ -152,6 +156,9 @@ func (w *worker) run(ctx context.Context, drain bool) error {
 		if drain && w.idle(c) {
 			return nil
 		}
+		if drain && w.state.Stumbles >= drainTries {
+			return w.trouble
+		}
 		if w.job == nil || w.job.seq != c.Seq {
 			w.stopJob()
 			w.start(ctx, c)
@@ -161,6 +168,9 @@ func (w *worker) run(ctx context.Context, drain bool) error {
 			w.job = nil
 			if !ok {
 				continue // given up: ctx is done
+			}
+			if e.Kind == queue.Stumbled {
+				w.trouble = errors.New(e.Why)
 			}
 			if err := w.step(ctx, e); err != nil {
 				return err
@@ -179,7 +189,7 @@ func (w *worker) run(ctx context.Context, drain bool) error {
 
 // idle is true when nothing but time, people and agents can bring the queue on.
 func (w *worker) idle(c queue.Command) bool {
-	return c.Kind == queue.DoWait && w.state.Stumbles == 0 && len(w.resolving) == 0
+	return c.Kind == queue.DoWait && w.state.Rest.IsZero() && len(w.resolving) == 0
 }
 
 // takeAsks takes in what other processes, and this one, asked.
@@ -335,6 +345,10 @@ func (q *Queue) perform(ctx context.Context, s *queue.State, c queue.Command) (q
 		return q.foresee(ctx, s, c)
 	case queue.DoPush:
 		return q.push(ctx, c)
+	case queue.DoPropose:
+		return q.propose(ctx, s, c)
+	case queue.DoReview:
+		return q.review(ctx, s, c)
 	}
 	return queue.Event{}, fmt.Errorf("cannot carry out %q", c.Kind)
 }

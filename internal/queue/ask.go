@@ -85,7 +85,7 @@ func (s *State) asked(ev *Event) {
 			s.goOn(reason(a.Why, "a person resumed it"))
 			s.Green, s.Fresh = "", true
 		}
-		s.Rest, s.Stumbles = time.Time{}, 0
+		s.Rest, s.Stumbles, s.Stumbled = time.Time{}, 0, ""
 	default:
 		s.askedOf(a)
 	}

@@ -145,10 +145,12 @@ type State struct {
 	Batch *Batch `json:"batch,omitempty"`
 	Stop  *Stop  `json:"stop,omitempty"`
 	// Ignored is the divergence that a person resumed the queue over.
-	Ignored  string        `json:"ignored,omitempty"`
-	Stumbles int           `json:"stumbles,omitempty"` // in a row: pawl could not do its part
-	Rest     time.Time     `json:"rest,omitzero"`      // nothing is begun before, after a stumble
-	Due      []CommandKind `json:"due,omitempty"`      // what follows a landing, in order
+	Ignored  string `json:"ignored,omitempty"`
+	Stumbles int    `json:"stumbles,omitempty"` // in a row: pawl could not do its part
+	// Stumbled is the command at which that was.
+	Stumbled CommandKind   `json:"stumbled,omitempty"`
+	Rest     time.Time     `json:"rest,omitzero"` // nothing is begun before, after a stumble
+	Due      []CommandKind `json:"due,omitempty"` // what follows a landing, in order
 	Command  Command       `json:"command"`
 	Out      Out           `json:"out,omitzero"`
 }

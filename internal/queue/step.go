@@ -67,11 +67,15 @@ func (s *State) answers(e *Event, kind CommandKind) bool {
 // take changes s. Each event either leaves the open command as it is, or ends
 // with another one.
 func (s *State) take(e *Event) {
+	answered := s.Command.Kind
 	if e.For == s.Command.Seq && e.For > 0 {
 		s.Command = Command{} // it is answered
-		if e.Kind != Stumbled && e.Kind != WaitOver {
-			s.Stumbles, s.Rest = 0, time.Time{}
+		if e.Kind != Stumbled && (answered == s.Stumbled || e.Kind == Landed) {
+			s.Stumbles, s.Stumbled = 0, ""
 		}
+	}
+	if e.Kind == WaitOver && !e.At.Before(s.Rest) {
+		s.Rest = time.Time{}
 	}
 	switch e.Kind {
 	case Opened:
@@ -103,7 +107,7 @@ func (s *State) take(e *Event) {
 	case Proposals:
 		s.proposals(e)
 	case Stumbled:
-		s.stumbled(e)
+		s.stumbled(e, answered)
 	}
 }
 
@@ -116,7 +120,7 @@ func (s *State) opened(e *Event) {
 		s.Window = s.Policy.Batch
 	}
 	s.Window = min(s.Window, s.Policy.Batch)
-	s.Stumbles, s.Rest = 0, time.Time{}
+	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
 	if s.landing() {
 		s.land("finish what was begun")
 		return
@@ -255,8 +259,9 @@ func (s *State) due(now time.Time) {
 }
 
 // stumbled is pawl's own failure: disk, database, git. It blames no entry.
-func (s *State) stumbled(e *Event) {
+func (s *State) stumbled(e *Event, over CommandKind) {
 	s.Stumbles++
+	s.Stumbled = over
 	rest := min(time.Second<<min(s.Stumbles-1, 9), 5*time.Minute)
 	s.Rest = e.At.Add(rest)
 	if s.Stumbles == 1 || s.Stumbles == 4 {
