@@ -40,6 +40,8 @@ import (
 //	                      set to its folder, or to the commit
 //	exec fetch METHOD PATH [BODY]   ask the server of 'pawl serve'; see fetch_test.go
 //	flaky VAR             serve on loopback at $VAR; /down never answers
+//	sources VAR           serve on loopback at $VAR: /primary hangs, /mirror answers, /count counts
+//	exec download DURATION URL      what is there, if it comes in time
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -56,7 +58,7 @@ func TestMain(m *testing.M) {
 		code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 		noteExit(code, os.Args[1:])
 		os.Exit(code)
-	}, "fetch": fetch})
+	}, "fetch": fetch, "download": download})
 }
 
 func TestScripts(t *testing.T) {
@@ -72,6 +74,7 @@ func TestScripts(t *testing.T) {
 			"signal":       signalLast,
 			"until":        until,
 			"collect":      collect,
+			"sources":      sources,
 			"flaky":        flaky,
 			"nothing-runs": nothingRuns,
 			"outside":      outside,
