@@ -121,9 +121,13 @@ func (w *markdown) next(next []Advice) {
 }
 
 func (w *markdown) times(t Times) {
+	shares := t.Shares()
+	if len(shares) == 0 {
+		return
+	}
 	w.head("Where the time went")
 	w.table("what", "time", "share")
-	for _, s := range t.Shares() {
+	for _, s := range shares {
 		w.row(s.Name, loop.Duration(s.Took), fmt.Sprintf("%d %%", (s.Share+50)/100))
 	}
 	w.line("")
@@ -399,13 +403,16 @@ type Share struct {
 // Shares are the parts of the time that are not nothing.
 func (t Times) Shares() []Share {
 	var out []Share
-	first := "agents"
+	first, last := "agents", "snapshots and the rest"
 	if t.Stepped {
 		first = "steps"
 	}
+	if t.Going {
+		last = "under way, and the rest"
+	}
 	for _, s := range []Share{
 		{first, "agent", t.Agents, 0}, {"gates", "gates", t.Gates, 0}, {"reviews", "review", t.Reviews, 0},
-		{"waiting", "wait", t.Waits, 0}, {"snapshots and the rest", "rest", t.Rest, 0},
+		{"waiting", "wait", t.Waits, 0}, {last, "rest", t.Rest, 0},
 	} {
 		if s.Took <= 0 || t.Wall <= 0 {
 			continue

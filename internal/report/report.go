@@ -132,7 +132,10 @@ type Count struct {
 // Times are where the time went. Their sum is Wall.
 type Times struct {
 	// Stepped is true for a workflow: Agents is the time of its steps.
-	Stepped                                   bool
+	Stepped bool
+	// Going is true while an iteration is under way, also of a run that was left
+	// in the middle of one: its time is part of Rest.
+	Going                                     bool
 	Wall, Agents, Gates, Reviews, Waits, Rest time.Duration
 }
 

@@ -238,5 +238,12 @@ func (r *Report) times(in Input) {
 	r.Times.Stepped = in.ofSteps()
 	known := r.Times.Agents + r.Times.Gates + r.Times.Reviews + r.Times.Waits
 	r.Times.Wall = max(in.State.Spent.Wall, known)
+	if r.Times.Going = in.State.Command.Kind == loop.Run; r.Times.Going { // what is under way is not spent yet
+		var all time.Duration
+		for _, s := range driving {
+			all += s.to.Sub(s.from)
+		}
+		r.Times.Wall = max(r.Times.Wall, all)
+	}
 	r.Times.Rest = r.Times.Wall - known
 }
