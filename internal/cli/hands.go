@@ -243,6 +243,8 @@ func limitArgs(r web.Raise) []string {
 	return args
 }
 
+func endedAtOnce(command string) string { return "pawl " + command + " ended at once" }
+
 // launchTime is how long a run may take until it says that it works: the
 // machine's sandbox is tried in it.
 const launchTime = 30 * time.Second
@@ -264,7 +266,7 @@ func (h *hands) launch(ctx context.Context, args []string, begun func(pid int) (
 			return id, err
 		}
 		if ended {
-			return "", &web.RefusalError{Message: cmp.Or(child.said(), "pawl "+args[0]+" ended at once")}
+			return "", &web.RefusalError{Message: cmp.Or(child.said(), endedAtOnce(args[0]))}
 		}
 		select {
 		case <-child.Done():

@@ -78,6 +78,8 @@ func (s *Server) caseRoutes(api huma.API) {
 	post(api, "/cases/import", "import-cases", "cases", "Add the cases of a list: Markdown, JSON lines, or an export of beads; all or none", s.importCases)
 	register(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}", Summary: "Change what a case says", Tags: []string{"cases"}}, s.editCase)
 	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}", Summary: "Take a case off the board; its history stays", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.removeCase)
+	post(api, "/cases/{id}/rollback", "rollback-case", "cases", "Take back the work of a task: its workspace as it began, or after an iteration; itself undoable", s.rollbackCase)
+	post(api, "/cases/{id}/clean", "clean-case", "cases", "Remove the workspace of a task; what is in it is kept on a ref", s.cleanCase)
 	post(api, "/cases/{id}/actions", "move-case", "cases", "Block, unblock, defer, undefer, retry; and for work in review: redo or reject", s.moveCase)
 }
 
@@ -146,6 +148,14 @@ func caseActions(c *board.Case) []string {
 		if _, _, err := board.Move(*c, board.Change{Action: a, By: board.Person, Why: "?", At: c.UpdatedAt}); err == nil {
 			out = append(out, string(a))
 		}
+	}
+	if _, _, err := board.Move(*c, board.Change{Action: board.Rollback, By: board.Person, At: c.UpdatedAt}); err == nil {
+		out = append(out, string(board.Rollback))
+	}
+	switch c.Status {
+	case board.Failed, board.Timeout, board.Blocked:
+		out = append(out, "clean")
+	case board.Pending, board.Active, board.Review, board.Done, board.Deferred:
 	}
 	if board.CanEdit(c) == nil {
 		out = append(out, string(board.Edit))
@@ -273,6 +283,38 @@ func (s *Server) editCase(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return s.caseDetail(ctx, id)
+}
+
+// CaseWish says how a deed is to be done with a task.
+type CaseWish struct {
+	To   *int `json:"to,omitempty" minimum:"0" maximum:"1000000" doc:"rollback: the iteration of its last run; left out: before the first."`
+	Undo bool `json:"undo,omitempty" doc:"rollback: get back what was there before the last one."`
+}
+
+func (s *Server) rollbackCase(ctx context.Context, in *struct {
+	CasePath
+	Body CaseWish
+}) (*body[Done], error) {
+	if in.Body.Undo && in.Body.To != nil {
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other")
+	}
+	return s.caseDeed(ctx, &in.CasePath, "rollback", in.Body)
+}
+
+func (s *Server) cleanCase(ctx context.Context, in *CasePath) (*body[Done], error) {
+	return s.caseDeed(ctx, in, "clean", CaseWish{})
+}
+
+func (s *Server) caseDeed(ctx context.Context, in *CasePath, verb string, w CaseWish) (*body[Done], error) {
+	id, err := in.id()
+	if err == nil {
+		_, err = s.o.Store.Case(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	said, err := s.o.Deeds.Case(ctx, verb, id, w)
+	return s.done(ctx, "", said, err)
 }
 
 // Removed names a case that is gone.

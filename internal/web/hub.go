@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -98,6 +99,8 @@ type hub struct {
 	mu      sync.Mutex
 	readers map[*reader]struct{}
 	at      cursor // all readers have, or are being sent, what is up to here
+
+	queue, pilot string // as they were seen last; of run
 }
 
 // reader is one stream. Its queue is closed when it is dropped.
@@ -202,7 +205,7 @@ func (h *hub) run(ctx context.Context) {
 		now, err := h.store.DataVersion(ctx)
 		if err == nil && now != version {
 			version = now
-			err = h.look(ctx)
+			err = errors.Join(h.look(ctx), h.compare(ctx))
 		}
 		if err != nil && ctx.Err() == nil && !broken {
 			h.log.Error("cannot look for events", "error", err)
@@ -226,6 +229,28 @@ func (h *hub) look(ctx context.Context) error {
 		h.send(frames, at, next)
 		at = next
 	}
+}
+
+// Changed says that something that has no events of its own is to be read again.
+type Changed struct {
+	What string `json:"what" enum:"queue,autopilot"`
+}
+
+// compare tells of what changed beside events and the board.
+func (h *hub) compare(ctx context.Context) error {
+	queue, pilot, err := h.store.Marks(ctx)
+	if err != nil {
+		return err
+	}
+	if queue != h.queue {
+		h.queue = queue
+		h.tell(newFrame("", "changed", Changed{"queue"}))
+	}
+	if pilot != h.pilot {
+		h.pilot = pilot
+		h.tell(newFrame("", "changed", Changed{"autopilot"}))
+	}
+	return nil
 }
 
 // between reads a page of what happened after a place and not after another:

@@ -215,6 +215,12 @@ func (h *hands) StartAutopilot(_ context.Context, w PilotWish) (Said, error) {
 func (h *hands) AskAutopilot(_ context.Context, wish, text string) (Said, error) {
 	return h.note("autopilot %s %s", wish, text)
 }
+func (h *hands) AskQueue(_ context.Context, wish, id, why string) (Said, error) {
+	return h.note("queue %s %s %q", wish, id, why)
+}
+func (h *hands) Case(_ context.Context, verb, id string, w CaseWish) (Said, error) {
+	return h.note("case %s %s %v", verb, id, w)
+}
 func (h *hands) Gather(context.Context, string) error { return errors.New("nothing to gather") }
 
 func (h *hands) Answer(_ context.Context, run string, choice int, text string) (Said, bool, error) {

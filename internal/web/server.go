@@ -77,6 +77,11 @@ type Deeds interface {
 	// AskAutopilot asks the one that runs to pause, resume, stop or mode; text
 	// is the mode.
 	AskAutopilot(ctx context.Context, wish, text string) (Said, error)
+	// AskQueue asks hold, release, retry or drop of an entry, or pause, resume
+	// or land of the whole queue.
+	AskQueue(ctx context.Context, wish, id, why string) (Said, error)
+	// Case does what 'pawl case VERB' does with a task.
+	Case(ctx context.Context, verb, id string, w CaseWish) (Said, error)
 	// Gather makes the result of a run that works on a copy readable as a diff.
 	Gather(ctx context.Context, run string) error
 }

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/web"
+)
+
+// command runs a command line of pawl in this process and returns what it said.
+// Words of a person stand after "--" or in their own flag, so that none of them
+// is taken for a flag.
+func (h *hands) command(ctx context.Context, args ...string) (web.Said, error) {
+	b, said := h.muted()
+	root := b.root()
+	root.SetArgs(append([]string{"-C", h.root, "--color=never"}, args...))
+	root.SetOut(said)
+	root.SetErr(said)
+	err := root.ExecuteContext(ctx)
+	var code status
+	if errors.As(err, &code) { // what is wrong is said already
+		return web.Said{}, &web.RefusalError{Message: strings.Join(saidOf(said.String()).Lines, " ")}
+	}
+	if err != nil {
+		return web.Said{}, refusal(err)
+	}
+	return saidOf(said.String()), nil
+}
+
+func (h *hands) Case(ctx context.Context, verb, id string, w web.CaseWish) (web.Said, error) {
+	args := []string{"case", verb}
+	if w.To != nil {
+		args = append(args, "--to="+strconv.Itoa(*w.To))
+	}
+	if w.Undo {
+		args = append(args, "--undo")
+	}
+	return h.command(ctx, append(args, "--", id)...)
+}
+
+// AskQueue asks something of the merge queue. To land is done in the background:
+// it runs gates.
+func (h *hands) AskQueue(ctx context.Context, wish, id, why string) (web.Said, error) {
+	if wish == "land" {
+		return h.land(ctx)
+	}
+	args := []string{"queue", wish, "--why=" + why}
+	if id != "" {
+		args = append(args, "--", id)
+	}
+	if _, err := h.command(ctx, args...); err != nil {
+		return web.Said{}, err
+	}
+	what := map[string]string{
+		"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.", "drop": "%s is out of the queue; its work is kept.",
+		"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
+	}[wish]
+	if id != "" {
+		what = fmt.Sprintf(what, id)
+	}
+	return web.Said{Lines: []string{what}}, nil
+}
+
+// land starts the landing of what waits, and waits until it works on the queue
+// or has ended.
+func (h *hands) land(ctx context.Context) (web.Said, error) {
+	_, err := h.launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
+		targets, err := h.store.QueueTargets(ctx)
+		for _, t := range targets {
+			if q, ok, err := h.store.Queue(ctx, t); err == nil && ok && q.Owner.PID == pid {
+				return t, true, nil
+			}
+		}
+		return "", false, err
+	})
+	var ended *web.RefusalError
+	if errors.As(err, &ended) && ended.Message == endedAtOnce("queue") {
+		return web.Said{Lines: []string{"What could land has landed."}}, nil
+	}
+	if err != nil {
+		return web.Said{}, err
+	}
+	return web.Said{Lines: []string{"Landing has begun."}}, nil
+}

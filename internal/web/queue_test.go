@@ -1,0 +1,83 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// A task that was queued is in the list before anybody works on the queue, and
+// whoever watches is told to look.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	s := r.open("/events", "")
+	s.until("changed")
+	s.until("changed") // the queue and the autopilot, as they are found
+	var added CaseDetail
+	r.ask(http.MethodPost, "/cases", `{"title":"<b>x</b>"}`, &added)
+	entry := queue.Entry{ID: added.ID, Title: added.Title, Commit: strings.Repeat("a", 40)}
+	if _, err := r.store.AskQueue(t.Context(), sqlite.QueueAsk{Target: "refs/heads/main", Event: queue.Event{Kind: queue.Added, At: noon, Entry: &entry}, At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.until("changed"); e.data != `{"what":"queue"}` {
+		t.Errorf("what changed is %s", e.data)
+	}
+	var q Queues
+	r.get("/queue", &q)
+	if len(q.Queues) != 1 || q.Queues[0].Target != "main" || len(q.Queues[0].Entries) != 1 {
+		t.Fatalf("the queues are %+v", q)
+	}
+	if e := q.Queues[0].Entries[0]; e.Status != "arriving" || e.Title != "<b>x</b>" || e.ID != added.ID {
+		t.Errorf("the entry is %+v", e)
+	}
+}
+
+// What is asked of queue, autopilot and workspaces is handed on.
+func TestDeedsOfTheBoard(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var added CaseDetail
+	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
+	for _, c := range []struct{ path, body, want string }{
+		{"/queue/entries/1/actions", `{"action":"hold","why":"--later"}`, `queue hold task-001 "--later"`},
+		{"/queue/actions", `{"action":"land"}`, `queue land  ""`},
+		{"/cases/1/clean", `{}`, `case clean task-001 {<nil> false}`},
+		{"/cases/1/rollback", `{"undo":true}`, `case rollback task-001 {<nil> true}`},
+		{"/autopilot/start", `{"max_parallel":2,"keep":true}`, `autopilot start {2  true}`},
+		{"/autopilot/pause", `{}`, `autopilot pause `},
+		{"/autopilot/resume", `{}`, `autopilot resume `},
+		{"/autopilot/stop", `{}`, `autopilot stop `},
+		{"/autopilot/mode", `{"mode":"semi-auto"}`, `autopilot mode semi-auto`},
+	} {
+		r.deeds.asked = nil
+		var done Done
+		r.ask(http.MethodPost, c.path, c.body, &done)
+		if got := r.deeds.all(); got != c.want || done.Message != "Done." || done.Run != nil {
+			t.Errorf("%s: did %q, said %+v", c.path, got, done)
+		}
+	}
+	r.deeds.asked = nil
+	r.refused(http.MethodPost, "/queue/entries/1/actions", `{"action":"steal"}`, http.StatusUnprocessableEntity)
+	r.refused(http.MethodPost, "/queue/entries/zzz/actions", `{"action":"hold"}`, http.StatusNotFound)
+	r.refused(http.MethodPost, "/cases/99/clean", `{}`, http.StatusNotFound)
+	r.refused(http.MethodPost, "/cases/1/rollback", `{"undo":true,"to":1}`, http.StatusUnprocessableEntity)
+	r.refused(http.MethodPost, "/autopilot/mode", `{"mode":"odd"}`, http.StatusUnprocessableEntity)
+	if r.deeds.all() != "" {
+		t.Errorf("did %s", r.deeds.all())
+	}
+	var pilot Autopilot
+	r.get("/autopilot", &pilot)
+	if pilot.Running || strings.Join(pilot.Actions, " ") != "start" {
+		t.Errorf("the autopilot is %+v", pilot)
+	}
+	var sprints Sprints
+	r.get("/sprints", &sprints)
+	if sprints.Sprints == nil {
+		t.Error("no sprints are no list")
+	}
+}
