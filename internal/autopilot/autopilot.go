@@ -143,6 +143,7 @@ func (p *pilot) save(ctx context.Context) {
 	if string(data) == p.saved {
 		return
 	}
+	p.turned(s)
 	p.row.Phase, p.row.Mode, p.row.Why, p.row.UpdatedAt, p.row.State = string(s.Phase), string(s.Mode), s.Why, time.Now(), data
 	err = p.o.Store.SaveAutopilot(ctx, p.row)
 	switch {
@@ -152,6 +153,17 @@ func (p *pilot) save(ctx context.Context) {
 		p.pending = append(p.pending, schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseStop, Kill: true})
 	default:
 		p.o.Log.Warn(err.Error())
+	}
+}
+
+// turned tells that the autopilot has paused, or goes on.
+func (p *pilot) turned(s schedule.State) {
+	was := schedule.Phase(p.row.Phase)
+	switch {
+	case s.Phase == schedule.Paused && was != schedule.Paused:
+		p.tell(Notice{Kind: Paused, Text: s.Why})
+	case s.Phase == schedule.Running && was == schedule.Paused:
+		p.tell(Notice{Kind: GoesOn})
 	}
 }
 

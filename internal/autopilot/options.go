@@ -66,13 +66,15 @@ type NoticeKind string
 
 // The notices.
 const (
-	Began     NoticeKind = "began"     // Text
-	TaskBegan NoticeKind = "task"      // Case, Title, Slots, Text: why it was chosen
-	RunNotice NoticeKind = "run"       // Case, Engine
-	TaskEnded NoticeKind = "settled"   // Case, Title, Settlement
-	Landed    NoticeKind = "landed"    // Case, Title
-	QueueNote NoticeKind = "queue"     // Case, Note
-	Alert     NoticeKind = "alert"     // Text
+	Began     NoticeKind = "began"   // Text
+	TaskBegan NoticeKind = "task"    // Case, Title, Slots, Text: why it was chosen
+	RunNotice NoticeKind = "run"     // Case, Engine
+	TaskEnded NoticeKind = "settled" // Case, Title, Settlement
+	Landed    NoticeKind = "landed"  // Case, Title
+	QueueNote NoticeKind = "queue"   // Case, Note
+	Alert     NoticeKind = "alert"   // Text
+	Paused    NoticeKind = "paused"  // Text: why
+	GoesOn    NoticeKind = "goes on"
 	Rested    NoticeKind = "rested"    // Text: why nothing is done now; when it changed
 	Warning   NoticeKind = "warning"   // Text
 	Recovered NoticeKind = "recovered" // Case, Text
@@ -91,6 +93,7 @@ type Notice struct {
 	Exit       int
 	Settlement schedule.Settlement
 	Engine     engine.Notice
+	Workspace  pool.Workspace // of a run's
 	Note       queue.Note
 }
 

@@ -266,7 +266,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	}
 	o := engine.Options{
 		Plan: plan, StateDir: p.o.StateDir, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts, Log: p.o.Log,
-		Notify: func(n engine.Notice) { p.notice(ctx, l, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
+		Notify: func(n engine.Notice) { p.notice(ctx, l, w, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
 	}
 	way, why := schedule.Approach(past, &plan.Policy)
 	if l.adopt {
@@ -357,7 +357,7 @@ func (p *pilot) goOn(ctx context.Context, run string, way schedule.Way, pol *loo
 const tellEvery = time.Second
 
 // notice passes on what the engine tells, and stores what the slot does.
-func (p *pilot) notice(ctx context.Context, l *slot, n engine.Notice) {
+func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
 	l.note(n.State, n.Run)
 	if text := l.does(n); text != "" {
 		p.saveSlot(context.WithoutCancel(ctx), l, text)
@@ -365,7 +365,7 @@ func (p *pilot) notice(ctx context.Context, l *slot, n engine.Notice) {
 	if n.Kind == engine.Tick {
 		return
 	}
-	p.tell(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n})
+	p.tell(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n, Workspace: w})
 }
 
 // does is the activity that is to be stored with a notice; "" nothing. What an

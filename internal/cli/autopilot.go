@@ -167,8 +167,15 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options) error {
 	logger, closeLog := openLog(s.c.Root)
 	defer closeLog()
 	screen := &pilotScreen{a: s.a}
-	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, logger, screen.notice
+	hooks, closeHooks := s.hooksOfPilot(screen.warn)
+	hooks.sprint = o.Sprint != nil
+	o.Stops, o.Kill, o.Log = sig.Stops, sig.Kill, logger
+	o.Notify = func(n autopilot.Notice) {
+		screen.notice(n)
+		hooks.notice(n)
+	}
 	res, err := s.watchedPilot(ctx, o, screen)
+	closeHooks()
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
 		return usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
 )
 
 // pilotScreen is what a person sees of the autopilot: one line for each thing
@@ -76,6 +77,12 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 		s.line(n.At, "%s landed: %s", n.Case, clean(n.Title, 100))
 	case autopilot.Alert:
 		s.line(n.At, "ATTENTION: %s", clean(n.Text, 500))
+	case autopilot.Paused:
+		s.line(n.At, "Autopilot pauses: %s", clean(n.Text, 300))
+	case autopilot.GoesOn:
+		s.line(n.At, "Autopilot goes on")
+	case autopilot.QueueNote:
+		s.queue(n)
 	case autopilot.Warning:
 		s.print("Warning: %s", clean(of2(n.Case, n.Text), 500))
 	case autopilot.Rested:
@@ -84,6 +91,18 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 		}
 	case autopilot.Over:
 		s.line(n.At, "Autopilot ends: %s", clean(n.Text, 300))
+	}
+}
+
+// queue shows what the merge queue says, its landings aside: those are told
+// with their titles.
+func (s *pilotScreen) queue(n autopilot.Notice) {
+	switch n.Note.Kind {
+	case queue.NoteLanded, queue.NoteEmpty:
+	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
+		s.line(n.At, "ATTENTION: %s", clean(of2(n.Case, n.Text), 500))
+	default:
+		s.line(n.At, "%s", clean(of2(n.Case, n.Text), 400))
 	}
 }
 
@@ -138,6 +157,13 @@ func (s *pilotScreen) settled(n autopilot.Notice) {
 		what = "is left as it is"
 	}
 	s.line(n.At, "%s %s: %s", n.Case, what, clean(v.Why, 300))
+}
+
+// warn tells of a hook that failed; it may be called from any goroutine.
+func (s *pilotScreen) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.print("Warning: %s", clean(text, 500))
 }
 
 func (s *pilotScreen) line(at time.Time, format string, args ...any) {
