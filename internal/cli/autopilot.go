@@ -224,8 +224,9 @@ func (s *session) watchedPilot(ctx context.Context, o autopilot.Options, screen 
 		s.a.say("Warning: the dashboard cannot go on: %v", err)
 		s.a.say("  The autopilot goes on; look at it from another terminal with: pawl top")
 	}, func(wake func()) error {
+		notify := o.Notify
 		o.Notify = func(n autopilot.Notice) {
-			screen.notice(n)
+			notify(n)
 			wake()
 		}
 		var err error
