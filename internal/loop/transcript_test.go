@@ -255,6 +255,8 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	if v, ok := args["own"]; ok {
 		pol.Strategies = []strategy.Strategy{own(v)}
 	}
+	_, once := args["once"]
+	pol.Once = pol.Once || once
 	_, optional := args["optional"]
 	pol.HasOptional = pol.HasOptional || optional
 	controlPolicy(&pol, args, number)
@@ -346,8 +348,29 @@ func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Rec
 		r.Score, _ = strconv.Atoi(v)
 	}
 	failWith(r, args, p.at)
+	stepped(r, args)
 	reviewed(r, args)
 	return r
+}
+
+// stepped reads steps=DONE/TOTAL, step=THE-ONE-THAT-FAILED, asks=STEP:TEXT, held.
+func stepped(r *loop.Record, args map[string]string) {
+	done, total, ok := strings.Cut(args["steps"], "/")
+	if !ok {
+		return
+	}
+	r.Steps = &loop.Steps{}
+	r.Steps.Done, _ = strconv.Atoi(done)
+	r.Steps.Total, _ = strconv.Atoi(total)
+	r.Steps.Complete = done == total
+	r.Score = r.Steps.Done * 1000 / r.Steps.Total
+	if r.Failure != nil {
+		r.Failure.Step = args["step"]
+	}
+	if step, text, ok := strings.Cut(args["asks"], ":"); ok {
+		r.Steps.Asks = &loop.Asks{Step: step, Text: strings.ReplaceAll(text, "_", " ")}
+	}
+	_, r.Steps.Held = args["held"]
 }
 
 // review is one try of a review: the second word of the line says how it ended.
