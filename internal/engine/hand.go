@@ -101,6 +101,9 @@ func (h *Hand) Do(ctx context.Context, job supervisor.Job, onEvent func(agent.Ev
 	return h.d.lanes.do(ctx, job, onEvent)
 }
 
+// Abandon ends a job that an earlier pawl began and nobody wants any more.
+func (h *Hand) Abandon(ctx context.Context, job supervisor.Job) { h.d.lanes.abandon(ctx, job) }
+
 // Fate is what became of a job that an earlier pawl began.
 type Fate int
 

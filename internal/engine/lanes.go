@@ -118,6 +118,13 @@ func (l *lanes) adopt(ctx context.Context, job supervisor.Job, onEvent func(agen
 	return res, true, err
 }
 
+// abandon ends a job that an earlier pawl began, and waits for its end.
+func (l *lanes) abandon(ctx context.Context, job supervisor.Job) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel() // a job that is asked for with a done context is ended
+	_, _, _ = l.adopt(ctx, job, nil)
+}
+
 // find attaches to the lanes that an earlier pawl left. What of them runs
 // nothing, or nothing that is known, is ended. It returns how many jobs go on.
 func (l *lanes) find(ctx context.Context, warn func(string)) (int, error) {

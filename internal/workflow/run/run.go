@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -45,11 +46,26 @@ func (r *Runner) Iterate(ctx context.Context, h *engine.Hand, c loop.Command) (*
 		return nil, err
 	}
 	top := newScope(p, r.o.Flow, "", nil)
+	p.abandonGone(ctx, top)
 	top.run(ctx)
 	if p.err != nil {
 		return nil, p.err
 	}
 	return p.record(ctx, top), nil
+}
+
+// abandonGone ends what an earlier pawl began of steps that are gone by now.
+func (p *pass) abandonGone(ctx context.Context, top *scope) {
+	known := map[string]bool{}
+	for _, n := range top.nodes {
+		known[n.id] = true
+	}
+	for id, list := range p.history { // order does not show: each is ended by itself
+		above, _, _ := strings.Cut(id, "/")
+		if !known[id] && !known[above] {
+			p.abandon(ctx, list[len(list)-1])
+		}
+	}
 }
 
 // slots is how many steps run at once: as the workflow says, or fewer where the

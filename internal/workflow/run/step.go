@@ -109,6 +109,7 @@ func (s *scope) pause(ctx context.Context, n *node, at attempt) bool {
 func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, error) {
 	e, resumed := s.begun(n)
 	if !resumed {
+		s.p.abandon(ctx, e)
 		e = s.execution(n, at)
 	}
 	work := n.in.Step.Work
@@ -143,6 +144,19 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 		e.Elapsed = time.Since(started)
 	}
 	return e, s.p.finished(n, s, e)
+}
+
+// abandon ends an execution that an earlier pawl began, of a step that has
+// changed since; nil is none.
+func (p *pass) abandon(ctx context.Context, e *execution) {
+	if e == nil || e.Status != sqlite.StepRunning || e.record.Job == nil {
+		return
+	}
+	p.h.Abandon(ctx, *e.record.Job)
+	e.Status = sqlite.StepCancelled
+	if err := p.put(e, journal.StepEnded); err != nil {
+		p.fail(err)
+	}
 }
 
 // begun is the attempt that an earlier pawl did not live to see the end of.
