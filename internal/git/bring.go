@@ -187,10 +187,7 @@ func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) 
 // Commit stores a commit of a tree by the person whom git's configuration
 // names, else by pawl. It is on no branch.
 func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
-	who, err := c.Of.Identity(ctx)
-	if err != nil {
-		return "", err
-	}
+	who := identity(c.settings)
 	args := []string{"commit-tree", tree}
 	for _, p := range parents {
 		args = append(args, "-p", p)

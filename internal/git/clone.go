@@ -25,8 +25,9 @@ type Clone struct {
 	Top string // the work tree; an agent's
 	Own string // pawl's folder for it, outside of Top: git directory, index, packs
 
-	shadow *Shadow
-	index  *Index
+	shadow   *Shadow
+	index    *Index
+	settings []Setting // of the lender, as they were when the clone was opened
 }
 
 // CloneRefs is what a new .git has.
@@ -55,6 +56,7 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 	if err != nil {
 		return nil, err
 	}
+	c.settings = settings
 	conversions, err := of.conversions(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -322,11 +324,7 @@ func (c *Clone) within(do func(*os.Root) error) error {
 // about files, and who commits. Nothing is signed, since a key is nothing for
 // an agent, and nothing is collected behind its back.
 func (c *Clone) agentConfig(ctx context.Context) (string, error) {
-	settings, err := c.Of.Config(ctx)
-	if err != nil {
-		return "", err
-	}
-	conversions, err := c.Of.conversions(ctx, settings)
+	conversions, err := c.Of.conversions(ctx, c.settings)
 	if err != nil {
 		return "", err
 	}
@@ -339,7 +337,7 @@ func (c *Clone) agentConfig(ctx context.Context) (string, error) {
 	if version > 0 {
 		fmt.Fprintf(&b, "[extensions]\n\tobjectformat = %s\n", c.Of.Format)
 	}
-	who := identity(settings)
+	who := identity(c.settings)
 	fmt.Fprintf(&b, "[user]\n\tname = %s\n\temail = %s\n", quoteValue(who.Name), quoteValue(who.Email))
 	b.WriteString("[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n")
 	return b.String(), nil
@@ -373,13 +371,6 @@ func identity(settings []Setting) Person {
 	return p
 }
 
-// Identity is who commits in the repository: what git's configuration says,
-// else pawl.
-func (r *Repo) Identity(ctx context.Context) (Person, error) {
-	settings, err := r.Config(ctx)
-	return identity(settings), err
-}
-
 // Forget drops what pawl knows of the files of the clone: the next checkout
 // writes all of them.
 func (c *Clone) Forget() error {
@@ -397,4 +388,11 @@ func (c *Clone) Distrust() error {
 		return fmt.Errorf("cannot leave out the objects of the clone: %w", err)
 	}
 	return c.Forget()
+}
+
+// Identity is who commits in the repository: what git's configuration says,
+// else pawl.
+func (r *Repo) Identity(ctx context.Context) (Person, error) {
+	settings, err := r.Config(ctx)
+	return identity(settings), err
 }

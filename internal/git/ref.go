@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,6 +68,19 @@ func (s *Shadow) Keep(ctx context.Context, name, commit string) error {
 		return nil
 	}
 	return s.Repo.UpdateRef(ctx, name, commit, "", "pawl")
+}
+
+// SetRefs points refs to commits in one transaction, wherever they were. Pairs
+// are names and ids in turn.
+func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
+	var in strings.Builder
+	for pair := range slices.Chunk(pairs, 2) {
+		in.WriteString("update " + pair[0] + "\x00" + pair[1] + "\x00\x00")
+	}
+	c := r.call("update-ref", "-z", "--stdin")
+	c.stdin = strings.NewReader(in.String())
+	_, err := run(ctx, c)
+	return err
 }
 
 // DeleteRef removes a ref if it is at old.

@@ -185,11 +185,8 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 		return Workspace{}, err
 	}
 	p.step("ports")
-	if err := p.pin(ctx, row.ID, "base", row.Base); err != nil {
-		return Workspace{}, err
-	}
-	if err := p.pinTips(ctx, row.ID); err != nil {
-		return Workspace{}, err
+	if err := p.pinAll(ctx, row); err != nil {
+		return Workspace{}, fmt.Errorf("cannot keep what the workspace borrows: %w", err)
 	}
 	p.step("pinned")
 	if err := p.fill(ctx, c, row, was); err != nil {
@@ -275,26 +272,19 @@ func (p *Pool) unmake(ctx context.Context, row sqlite.Workspace) error {
 	return nil
 }
 
-// pin makes the user's repository keep a commit that a clone borrows.
-func (p *Pool) pin(ctx context.Context, id, name, commit string) error {
-	if err := p.repo.UpdateRef(ctx, basePrefix+id+"/"+name, commit, "", "pawl"); err != nil {
-		return fmt.Errorf("cannot keep what the workspace borrows: %w", err)
-	}
-	return nil
-}
-
-// pinTips makes the user's repository keep what its refs are at now: what an
-// agent writes into its clone is not stored there when the user's has it already.
-func (p *Pool) pinTips(ctx context.Context, id string) error {
+// pinAll makes the user's repository keep the base, and what its refs are at now:
+// what an agent writes into its clone is not stored there when the user's has it
+// already.
+func (p *Pool) pinAll(ctx context.Context, row sqlite.Workspace) error {
 	tips, err := p.repo.Tips(ctx)
-	if err != nil || len(tips) == 0 {
-		return err
-	}
-	bound, err := p.repo.Bind(tips)
 	if err != nil {
 		return err
 	}
-	return p.pin(ctx, id, "tips", bound)
+	bound, err := p.repo.Bind(append(tips, row.Base))
+	if err != nil {
+		return err
+	}
+	return p.repo.SetRefs(ctx, basePrefix+row.ID+"/base", row.Base, basePrefix+row.ID+"/tips", bound)
 }
 
 // unpin drops all pins of a workspace.
