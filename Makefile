@@ -43,6 +43,9 @@ sim: ## play 100,000 loops with each selector of strategies and print what they 
 sim-board: ## play a board of 100,000 tasks and 1,000 agents, killed and interfered with, and hold it to its laws
 	@$(GO) run ./scripts/sim -board
 
+chaos: ## kill pawl a hundred times while agents work a board, and hold it to its promises
+	@$(GO) test ./cmd/pawl -run TestChaos -count=1 -v -timeout 30m -chaos-kills 100
+
 fuzz: ## run every fuzz test for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)
 

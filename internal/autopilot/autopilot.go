@@ -73,6 +73,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
 	stopLanding()
 	p.working.Wait()
+	p.drain(context.WithoutCancel(ctx))
 	return p.finish(ctx, c), nil
 }
 
@@ -128,6 +129,23 @@ func (p *pilot) drive(ctx context.Context, e schedule.Event) schedule.Command {
 			e = p.wait(ctx, c.Until)
 		default:
 			e = p.perform(hard, c)
+		}
+	}
+}
+
+// drain takes what landed while nobody waited for it any more: the queue tells
+// of a landing after the board has it.
+func (p *pilot) drain(ctx context.Context) {
+	for {
+		select {
+		case e := <-p.inbox:
+			if e.Kind == schedule.Landed {
+				p.landed(ctx, e.Case)
+				p.state, _ = schedule.Step(p.state, e)
+			}
+		default:
+			p.freeLanded(ctx)
+			return
 		}
 	}
 }
@@ -265,6 +283,11 @@ func asked(r sqlite.AutopilotControl) schedule.Event {
 
 // send gives an event to the owner, who takes all until the slots are empty.
 func (p *pilot) send(ctx context.Context, e schedule.Event) {
+	select {
+	case p.inbox <- e:
+		return
+	default: // it is full, or nobody waits any more
+	}
 	select {
 	case p.inbox <- e:
 	case <-ctx.Done():

@@ -2,14 +2,18 @@ package autopilot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // tidy removes workspaces that were kept for their time, and says what could
 // not be removed, and when the disk fills.
 func (p *pilot) tidy(ctx context.Context) {
+	p.freeLanded(ctx)
 	all, err := p.o.Pool.Sweep(ctx)
 	if err != nil {
 		p.tell(Notice{Kind: Warning, Text: err.Error()})
@@ -33,4 +37,28 @@ func (p *pilot) warnDisk() {
 		p.tell(Notice{Kind: Warning, Text: why})
 	}
 	p.room = room
+}
+
+// freeLanded gives back the workspaces of tasks whose work landed when nobody
+// was there to do it.
+func (p *pilot) freeLanded(ctx context.Context) {
+	all, err := p.o.Pool.List(ctx)
+	if err != nil {
+		p.tell(Notice{Kind: Warning, Text: err.Error()})
+	}
+	for _, e := range all {
+		if e.Landed || e.Process != 0 {
+			continue
+		}
+		c, err := p.o.Store.Case(ctx, e.ID)
+		if errors.Is(err, sqlite.ErrNoCase) || err == nil && c.Status != board.Done {
+			continue
+		}
+		if err == nil {
+			err = p.free(ctx, e.ID)
+		}
+		if err != nil {
+			p.tell(Notice{Kind: Warning, Case: e.ID, Text: err.Error()})
+		}
+	}
 }

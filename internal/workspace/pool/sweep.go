@@ -29,6 +29,7 @@ type Entry struct {
 	Ports     int       `json:"ports,omitempty"`
 	Why       string    `json:"why,omitempty"`
 	Process   int       `json:"process,omitempty"` // the live process that works in it
+	Landed    bool      `json:"landed,omitempty"`  // it was given back after its work had landed
 	Bytes     int64     `json:"bytes"`             // on the disk
 	TakenAt   time.Time `json:"taken_at"`
 	KeepUntil time.Time `json:"keep_until,omitzero"`
@@ -60,6 +61,7 @@ func (p *Pool) entry(r sqlite.Workspace) Entry {
 	e := Entry{
 		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir, Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
+		Landed: r.Landed,
 	}
 	if alive(r.Owner) {
 		e.Process = r.Owner.PID
