@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -44,6 +45,7 @@ func (t *taskPlanner) merge(ctx context.Context, repo *git.Repo, store *sqlite.S
 		return o, err
 	}
 	l.useWorkspaces(&o, clones)
+	o.Resolve = (&resolver{t: t, clones: clones, store: store, log: slog.New(slog.DiscardHandler)}).resolve
 	if !t.c.Merge.Auto {
 		o.Policy.Batch = 0
 	}

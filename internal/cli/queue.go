@@ -5,16 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // queueCommand is the parent of all that a person does with the merge queue.
@@ -271,6 +274,7 @@ func (a *app) landNow(ctx context.Context, tasks []string, commit string, allow 
 		}
 		if p, err := a.pool(ctx, c, store); err == nil {
 			l.useWorkspaces(&o, p)
+			o.Resolve = a.resolving(ctx, c, store, p, unsandboxed)
 		}
 		m, err := merge.Open(ctx, o)
 		if err != nil {
@@ -284,6 +288,20 @@ func (a *app) landNow(ctx context.Context, tasks []string, commit string, allow 
 		}
 		return a.drain(ctx, q)
 	})
+}
+
+// resolving is an agent for conflicts; nil where none can run.
+func (a *app) resolving(ctx context.Context, c *config.Config, store *sqlite.Store, p *pool.Pool, unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
+	if c.Merge.ConflictRetries == 0 {
+		return nil
+	}
+	quiet := *a
+	quiet.quiet = true // the gates said it already
+	t, _, err := quiet.newTaskPlanner(ctx, c, config.StateDir(c.Root, a.env), runFlags{Unsandboxed: unsandboxed})
+	if err != nil {
+		return nil
+	}
+	return (&resolver{t: t, clones: p, store: store, log: slog.New(slog.DiscardHandler)}).resolve
 }
 
 func (a *app) drain(ctx context.Context, q *openQueue) error {

@@ -168,8 +168,8 @@ func (q *Queue) Add(ctx context.Context, e Entry) error {
 	return q.ask(ctx, queue.Event{Kind: queue.Added, Entry: &e})
 }
 
-// taskRef is where the commit of a queued task is kept.
-func taskRef(id string) string { return "refs/pawl/tasks/" + id }
+// taskRef is where the commit of a queued task is kept until it has landed.
+func taskRef(id string) string { return "refs/pawl/queue/" + id }
 
 // Ask asks something of the queue, for whoever works on it.
 func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {

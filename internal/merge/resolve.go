@@ -42,12 +42,15 @@ func (q *Queue) solve(ctx context.Context, e queue.Entry) {
 	if err == nil {
 		commit, err = q.o.Resolve(ctx, p)
 	}
+	if err == nil && commit != "" && commit != e.Commit {
+		err = q.keepSolved(ctx, p, commit)
+	}
 	if ctx.Err() != nil {
 		return // it is taken up by who works on the queue next
 	}
 	switch {
 	case err != nil:
-		why = err.Error()
+		commit, why = "", err.Error()
 	case commit == "":
 		why = "the agent made no commit"
 	case commit == e.Commit:
@@ -62,6 +65,23 @@ func (q *Queue) solve(ctx context.Context, e queue.Entry) {
 		q.tell(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
 		rest(ctx, time.Second<<min(try, 5))
 	}
+}
+
+// keepSolved makes sure that an agent's commit stays, and that it is more than
+// the target: a change of which nothing is left would count as done.
+func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error {
+	tree, err := q.o.Repo.TreeOf(ctx, commit)
+	if err != nil {
+		return err
+	}
+	tip, err := q.o.Repo.TreeOf(ctx, p.Tip)
+	if err != nil {
+		return err
+	}
+	if tree == tip {
+		return fmt.Errorf("the agent left nothing of the change: its commit %.10s is the target as it was", commit)
+	}
+	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
 }
 
 // problem is what the agent is told: the entry, what is wrong, and what others

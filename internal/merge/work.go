@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -234,6 +235,7 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	}
 	w.q.o.point("after " + string(e.Kind))
 	w.state, w.n = after, row.N
+	w.q.unpin(ctx, after.Out.Landings)
 	for _, n := range after.Out.Notes {
 		w.q.tell(n)
 	}
@@ -258,6 +260,17 @@ func (w *worker) commit(ctx context.Context, step sqlite.QueueStep) error {
 			return err
 		}
 	}
+}
+
+// unpin lets go of the commits of what has landed. A ref that stays does no harm.
+func (q *Queue) unpin(ctx context.Context, landed []queue.Landing) {
+	var refs []git.Ref
+	for _, l := range landed {
+		if at, err := q.o.Repo.Find(ctx, taskRef(l.Task)); err == nil && at != "" {
+			refs = append(refs, git.Ref{Name: taskRef(l.Task), Commit: at})
+		}
+	}
+	_ = q.o.Repo.DeleteRefs(ctx, refs)
 }
 
 func (q *Queue) tell(n queue.Note) {

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/account"
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// resolver has an agent bring together what a rule cannot: a run like that of a
+// task, in a workspace of its own that begins at the target.
+type resolver struct {
+	t      *taskPlanner
+	clones *pool.Pool
+	store  *sqlite.Store
+	log    *slog.Logger
+}
+
+// resolveIterations is how many iterations one attempt has.
+const resolveIterations = 5
+
+// resolve runs the agent and returns the commit that it made, on top of the target.
+func (r *resolver) resolve(ctx context.Context, p merge.Problem) (string, error) {
+	w, err := r.take(ctx, p.Entry.ID+"-merge", p.Tip)
+	if err != nil {
+		return "", err
+	}
+	commit, err := r.work(ctx, w, p)
+	how := pool.GivenUp("the attempt to merge it is over")
+	if ctx.Err() != nil {
+		how = pool.Stopped("pawl stopped")
+	}
+	if rerr := r.clones.Release(context.WithoutCancel(ctx), w, how); err == nil && rerr != nil {
+		err = rerr
+	}
+	return commit, err
+}
+
+// take gives a workspace at the target. One that an earlier attempt left is
+// given up: it began elsewhere.
+func (r *resolver) take(ctx context.Context, id, tip string) (pool.Workspace, error) {
+	w, err := r.clones.Take(ctx, id, tip)
+	if err != nil || !w.Kept {
+		return w, err
+	}
+	if err := r.clones.Release(ctx, w, pool.GivenUp("a new attempt begins at the target as it is now")); err != nil {
+		return w, err
+	}
+	return r.clones.Take(ctx, id, tip)
+}
+
+func (r *resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) (string, error) {
+	c, err := r.store.Case(ctx, p.Entry.ID)
+	if errors.Is(err, sqlite.ErrNoCase) {
+		c.ID = p.Entry.ID
+	} else if err != nil {
+		return "", err
+	}
+	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, task(p, w, c.Description)
+	plan, tree, err := r.t.plan(ctx, autopilot.Task{Case: c, Workspace: w, Limits: sqlite.CaseLimits{MaxIterations: resolveIterations}})
+	if err != nil {
+		return "", err
+	}
+	plan.Name = w.ID
+	plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
+	plan.Protect.Allow = append(plan.Protect.Allow, p.Entry.Allow...)
+	d, err := engine.Start(ctx, engine.Options{
+		Plan: plan, StateDir: r.t.stateDir, Store: r.store, Tree: tree, Accounts: account.NewShelf(config.LimitsDir(r.t.a.env)), Log: r.log,
+	})
+	if err != nil {
+		return "", err
+	}
+	if s := d.State(); s.Status != loop.Completed {
+		return "", fmt.Errorf("the agent did not bring it together: run %s is %s: %s", d.ID(), s.Status, s.Why)
+	}
+	return r.clones.Collect(ctx, w, fmt.Sprintf("Merge %s\n\nPawl-Task: %s\nPawl-Run: %s\n", p.Entry.ID, p.Entry.ID, d.ID()))
+}
+
+// mostText is how many bytes of a conflict an agent is told; the files have all.
+const mostText = 16 << 10
+
+// task is what the agent is to do: what is wrong, what the others meant, and
+// what the change was for.
+func task(p merge.Problem, w pool.Workspace, was string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "This workspace is at the target as it is now. The change of %s is the commit %s.\n", p.Entry.ID, p.Entry.Commit)
+	fmt.Fprintf(&b, "Merge it with: git merge %s\n", p.Entry.Commit)
+	b.WriteString("Settle each conflict so that what both sides mean holds. Take neither side whole, and drop nothing of either. Then commit the merge.\n")
+	if len(w.Setup) > 0 {
+		fmt.Fprintf(&b, "Before the checks can pass, run: %s\n", strings.Join(w.Setup, " && "))
+	}
+	if p.Problem.Red != "" {
+		fmt.Fprintf(&b, "\nIt merges, but the checks fail with what landed meanwhile: %s\nFind what the two changes disagree about, and repair it.\n", p.Problem.Red)
+	}
+	if c := p.Problem.Conflict; c != nil {
+		b.WriteString("\nIn conflict:\n")
+		conflictText(&b, c)
+	}
+	if len(p.Landed) > 0 {
+		b.WriteString("\nWhat landed meanwhile in the same files:\n")
+		for _, l := range p.Landed {
+			subject, _, _ := strings.Cut(l.Message, "\n")
+			fmt.Fprintf(&b, "- %s (%.10s)\n", subject, l.Commit)
+		}
+	}
+	if was != "" {
+		b.WriteString("\nWhat the change is for:\n" + was)
+	}
+	return b.String()
+}
+
+func conflictText(b *strings.Builder, c *queue.Conflict) {
+	end := b.Len() + mostText
+	for _, f := range c.Files {
+		fmt.Fprintf(b, "- %s\n", f.Path)
+		for _, h := range f.Hunks {
+			text := "  target:\n" + indented(h.Ours) + "  before:\n" + indented(h.Base) + "  change:\n" + indented(h.Theirs)
+			if b.Len()+len(text) > end {
+				b.WriteString("  …\n")
+				return
+			}
+			b.WriteString(text)
+		}
+	}
+}
+
+func indented(lines []string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString("    " + l + "\n")
+	}
+	return b.String()
+}
