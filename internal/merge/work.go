@@ -235,10 +235,10 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	}
 	w.q.o.point("after " + string(e.Kind))
 	w.state, w.n = after, row.N
-	w.q.unpin(ctx, after.Out.Landings)
 	for _, n := range after.Out.Notes {
 		w.q.tell(n)
 	}
+	w.q.unpin(ctx, after.Out.Landings)
 	return nil
 }
 
