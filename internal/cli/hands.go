@@ -149,6 +149,9 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 	if err != nil {
 		return web.Said{}, err
 	}
+	if r.Kind == string(loop.Task) { // the autopilot goes on with it
+		return h.command(ctx, "resume", "--", r.ID)
+	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
 		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("run %s is running already, as process %d", r.ID, r.Owner.PID)}
 	}
@@ -197,9 +200,6 @@ func (h *hands) AskAutopilot(ctx context.Context, wish, text string) (web.Said, 
 }
 
 func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, error) {
-	if p, err := running(ctx, h.store); err == nil {
-		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("the autopilot is already running: process %d", p.Owner.PID)}
-	}
 	args := []string{"autopilot"}
 	if w.MaxParallel > 0 {
 		args = append(args, "--max-parallel="+strconv.Itoa(w.MaxParallel))
@@ -210,6 +210,14 @@ func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, 
 	if w.Keep {
 		args = append(args, "--keep")
 	}
+	return h.pilot(ctx, args, "The autopilot has started.")
+}
+
+// pilot starts an autopilot in the background.
+func (h *hands) pilot(ctx context.Context, args []string, said string) (web.Said, error) {
+	if p, err := running(ctx, h.store); err == nil {
+		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("the autopilot is already running: process %d", p.Owner.PID)}
+	}
 	_, err := h.launch(ctx, args, func(pid int) (string, bool, error) {
 		p, ok, err := h.store.Autopilot(ctx)
 		return p.Session, ok && p.Owner.PID == pid, err
@@ -217,7 +225,7 @@ func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, 
 	if err != nil {
 		return web.Said{}, err
 	}
-	return web.Said{Lines: []string{"The autopilot has started."}}, nil
+	return web.Said{Lines: []string{said}}, nil
 }
 
 // owned finds a run that fits and that a process drives.

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // command runs a command line of pawl in this process and returns what it said.
@@ -38,7 +40,55 @@ func (h *hands) Case(ctx context.Context, verb, id string, w web.CaseWish) (web.
 	if w.Undo {
 		args = append(args, "--undo")
 	}
+	if l := w.Limits; l.MaxIterations != "" {
+		args = append(args, "--max-iterations="+l.MaxIterations)
+	}
+	if l := w.Limits; l.Timeout != "" {
+		args = append(args, "--timeout="+l.Timeout)
+	}
+	switch {
+	case w.Text == "":
+	case verb == "redo":
+		args = append(args, "--feedback="+w.Text)
+	case verb == "reject":
+		args = append(args, "--why="+w.Text)
+	}
 	return h.command(ctx, append(args, "--", id)...)
+}
+
+// StartSprint starts one in the background.
+func (h *hands) StartSprint(ctx context.Context, w web.SprintWish) (web.Said, error) {
+	args := []string{"sprint"}
+	for flag, value := range map[string]string{"--count=": w.Count, "--hours=": w.Hours, "--until=": w.Until} {
+		if value != "" {
+			args = append(args, flag+value)
+		}
+	}
+	for flag, values := range map[string][]string{"--op=": w.Operations, "--tag=": w.Tags, "--exclude-tag=": w.ExcludeTags} {
+		for _, v := range values {
+			args = append(args, flag+v)
+		}
+	}
+	for flag, on := range map[string]bool{"--no-ready": w.NoReady, "--pause-on-error": w.PauseOnError, "--batch-review": w.BatchReview} {
+		if on {
+			args = append(args, flag)
+		}
+	}
+	if w.Checkpoint != nil {
+		args = append(args, "--checkpoint="+strconv.FormatBool(*w.Checkpoint))
+	}
+	if w.MaxParallel > 0 {
+		args = append(args, "--max-parallel="+strconv.Itoa(w.MaxParallel))
+	}
+	return h.pilot(ctx, args, "The sprint has started.")
+}
+
+// Tree is the history of the files that a run worked on: for a task that of its
+// workspace.
+func (h *hands) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
+	b, _ := h.muted()
+	tree, err := b.treeOf(ctx, r)
+	return tree, refusal(err)
 }
 
 // AskQueue asks something of the merge queue. To land is done in the background:

@@ -33,6 +33,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	s.diffRoutes(api)
 	s.deedRoutes(api)
 	s.caseRoutes(api)
+	s.reviewRoutes(api)
 	s.queueRoutes(api)
 	s.pilotRoutes(api)
 	s.statRoutes(api)

@@ -80,7 +80,8 @@ func (s *Server) caseRoutes(api huma.API) {
 	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}", Summary: "Take a case off the board; its history stays", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.removeCase)
 	post(api, "/cases/{id}/rollback", "rollback-case", "cases", "Take back the work of a task: its workspace as it began, or after an iteration; itself undoable", s.rollbackCase)
 	post(api, "/cases/{id}/clean", "clean-case", "cases", "Remove the workspace of a task; what is in it is kept on a ref", s.cleanCase)
-	post(api, "/cases/{id}/actions", "move-case", "cases", "Block, unblock, defer, undefer, retry; and for work in review: redo or reject", s.moveCase)
+	post(api, "/cases/{id}/actions", "move-case", "cases", "Block, unblock, defer, undefer, retry, start; and for work in review: approve, redo, reject", s.moveCase)
+	post(api, "/cases/{id}/extend", "extend-case", "cases", "Give a task more iterations or time; a timed-out one goes on", s.extendCase)
 }
 
 // CasePath names a case in an address.
@@ -139,7 +140,7 @@ func showCase(c *board.Case) Case {
 
 // personal are the actions that a person has, in the order of a menu. Landing,
 // failing and the like are pawl's.
-var personal = []board.Action{board.Retry, board.Unblock, board.Block, board.Defer, board.Undefer, board.Redo, board.Reject}
+var personal = []board.Action{board.Retry, board.Unblock, board.Block, board.Defer, board.Undefer}
 
 // caseActions tries what is allowed: a move that is not stored changes nothing.
 func caseActions(c *board.Case) []string {
@@ -154,8 +155,14 @@ func caseActions(c *board.Case) []string {
 	}
 	switch c.Status {
 	case board.Failed, board.Timeout, board.Blocked:
-		out = append(out, "clean")
-	case board.Pending, board.Active, board.Review, board.Done, board.Deferred:
+		out = append(out, "clean", "extend")
+	case board.Review:
+		out = append(out, "approve", "redo", "reject")
+	case board.Pending:
+		if c.IsReady() {
+			out = append(out, "start")
+		}
+	case board.Active, board.Done, board.Deferred:
 	}
 	if board.CanEdit(c) == nil {
 		out = append(out, string(board.Edit))
@@ -289,6 +296,23 @@ func (s *Server) editCase(ctx context.Context, in *struct {
 type CaseWish struct {
 	To   *int `json:"to,omitempty" minimum:"0" maximum:"1000000" doc:"rollback: the iteration of its last run; left out: before the first."`
 	Undo bool `json:"undo,omitempty" doc:"rollback: get back what was there before the last one."`
+
+	// Text and Limits are those of other deeds.
+	Text   string `json:"-"`
+	Limits Extent `json:"-"`
+}
+
+// Extent is how far a task may go.
+type Extent struct {
+	MaxIterations string `json:"max_iterations,omitempty" maxLength:"20" doc:"In all."`
+	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"In all, waits aside, with its unit: 1h30m."`
+}
+
+func (s *Server) extendCase(ctx context.Context, in *struct {
+	CasePath
+	Body Extent
+}) (*body[Done], error) {
+	return s.caseDeed(ctx, &in.CasePath, "extend", CaseWish{Limits: in.Body})
 }
 
 func (s *Server) rollbackCase(ctx context.Context, in *struct {
@@ -333,8 +357,8 @@ func (s *Server) removeCase(ctx context.Context, in *CasePath) (*body[Removed], 
 func (s *Server) moveCase(ctx context.Context, in *struct {
 	CasePath
 	Body struct {
-		Action string `json:"action" enum:"retry,unblock,block,defer,undefer,redo,reject"`
-		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Kept in the history."`
+		Action string `json:"action" enum:"retry,unblock,block,defer,undefer,start,approve,redo,reject" doc:"start gives it the next free slot of the autopilot that runs; approve, redo and reject are about verified work that waits for a review."`
+		Why    string `json:"why,omitempty" maxLength:"20000" doc:"Kept in the history; for redo, what must change: the next prompt has it."`
 	}
 }) (*body[CaseDetail], error) {
 	id, err := in.id()
@@ -343,7 +367,10 @@ func (s *Server) moveCase(ctx context.Context, in *struct {
 	}
 	action := board.Action(in.Body.Action)
 	if !slices.Contains(personal, action) {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "%q is nothing that a person does with a case", in.Body.Action)
+		if _, err := s.caseDeed(ctx, &in.CasePath, in.Body.Action, CaseWish{Text: strings.TrimSpace(in.Body.Why)}); err != nil {
+			return nil, err
+		}
+		return s.caseDetail(ctx, id)
 	}
 	change := board.Change{Action: action, By: board.Person, Why: strings.TrimSpace(in.Body.Why), At: time.Now()}
 	if _, err := s.o.Store.MoveCase(ctx, id, change); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -88,12 +89,15 @@ func (s *Server) diffRoutes(api huma.API) {
 	get(api, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file", "diffs", "What an iteration changed in one file", s.diffIterationFile)
 }
 
-// tree is the work tree's history, or why there is none.
-func (s *Server) tree() (*workspace.Checkout, error) {
+// tree is the history of the files that a run worked on, or why there is none.
+func (s *Server) tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
 		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository", s.o.Root)
 	}
-	return s.o.Tree, nil
+	if r.Kind != string(loop.Task) {
+		return s.o.Tree, nil
+	}
+	return s.o.Deeds.Tree(ctx, r)
 }
 
 func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
@@ -105,14 +109,18 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	if s.o.Tree == nil {
 		return answer(out), nil
 	}
-	snaps, err := s.o.Tree.Snapshots(ctx, r.ID)
+	tree, err := s.tree(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range snaps {
 		out.Snapshots = append(out.Snapshots, Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: strings.TrimPrefix(n.Branch, "refs/heads/"), At: n.When.UTC(), Skipped: list(n.Skipped)})
 	}
-	kept, err := s.o.Tree.Recoveries(ctx, r.ID)
+	kept, err := tree.Recoveries(ctx, r.ID)
 	out.Undo = len(kept) > 0
 	return answer(out), err
 }
@@ -133,11 +141,11 @@ func (s *Server) diffRun(ctx context.Context, in *struct {
 	RunPath
 	Span
 }) (*body[Diff], error) {
-	from, to, err := s.trees(ctx, in.Run, in.Span)
+	c, err := s.states(ctx, in.Run, in.Span)
 	if err != nil {
 		return nil, err
 	}
-	return s.diff(ctx, from, to)
+	return c.diff(ctx)
 }
 
 func (s *Server) diffRunFile(ctx context.Context, in *struct {
@@ -145,59 +153,74 @@ func (s *Server) diffRunFile(ctx context.Context, in *struct {
 	Span
 	FilePath
 }) (*body[FileDiff], error) {
-	from, to, err := s.trees(ctx, in.Run, in.Span)
+	c, err := s.states(ctx, in.Run, in.Span)
 	if err != nil {
 		return nil, err
 	}
-	return s.diffFile(ctx, from, to, in.FilePath)
+	return c.file(ctx, in.FilePath)
 }
 
 func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
-	_, rec, err := s.record(ctx, in)
+	c, err := s.iterationStates(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return s.diff(ctx, rec.TreeBefore, rec.TreeAfter)
+	return c.diff(ctx)
 }
 
 func (s *Server) diffIterationFile(ctx context.Context, in *struct {
 	IterationPath
 	FilePath
 }) (*body[FileDiff], error) {
-	_, rec, err := s.record(ctx, &in.IterationPath)
+	c, err := s.iterationStates(ctx, &in.IterationPath)
 	if err != nil {
 		return nil, err
 	}
-	return s.diffFile(ctx, rec.TreeBefore, rec.TreeAfter, in.FilePath)
+	return c.file(ctx, in.FilePath)
 }
 
-// trees finds the two states.
-func (s *Server) trees(ctx context.Context, run string, of Span) (from, to string, err error) {
+// compared are two states of files: trees or commits that tree knows.
+type compared struct {
+	tree     *workspace.Checkout
+	from, to string
+}
+
+// iterationStates are the files before and after an iteration.
+func (s *Server) iterationStates(ctx context.Context, in *IterationPath) (compared, error) {
+	r, rec, err := s.record(ctx, in)
+	if err != nil {
+		return compared{}, err
+	}
+	tree, err := s.tree(ctx, r)
+	return compared{tree, rec.TreeBefore, rec.TreeAfter}, err
+}
+
+// states finds two states of a run.
+func (s *Server) states(ctx context.Context, run string, of Span) (c compared, err error) {
 	r, err := s.o.Store.Run(ctx, run)
 	if err != nil {
-		return "", "", err
+		return c, err
 	}
-	tree, err := s.tree()
-	if err != nil {
-		return "", "", err
+	if c.tree, err = s.tree(ctx, r); err != nil {
+		return c, err
 	}
 	if err := s.gather(ctx, r); err != nil {
-		return "", "", err
+		return c, err
 	}
-	snaps, err := tree.Snapshots(ctx, r.ID)
+	snaps, err := c.tree.Snapshots(ctx, r.ID)
 	if err != nil {
-		return "", "", err
+		return c, err
 	}
 	if len(snaps) == 0 {
-		return "", "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots", r.ID)
+		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots", r.ID)
 	}
 	if of.To < 0 {
-		to = snaps[len(snaps)-1].Tree
-	} else if to, err = treeOf(snaps, of.To); err != nil {
-		return "", "", err
+		c.to = snaps[len(snaps)-1].Tree
+	} else if c.to, err = treeOf(snaps, of.To); err != nil {
+		return c, err
 	}
-	from, err = treeOf(snaps, of.From)
-	return from, to, err
+	c.from, err = treeOf(snaps, of.From)
+	return c, err
 }
 
 // gather makes the result of a run that works on a copy readable here.
@@ -218,19 +241,15 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 		suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
 
-func (s *Server) diff(ctx context.Context, from, to string) (*body[Diff], error) {
-	tree, err := s.tree()
-	if err != nil {
-		return nil, err
+func (c compared) diff(ctx context.Context) (*body[Diff], error) {
+	if c.from == "" || c.to == "" {
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known")
 	}
-	if from == "" || to == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "What this iteration changed is not known")
-	}
-	files, more, err := tree.FileChanges(ctx, from, to, maxDiffFiles)
+	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
 	if err != nil {
 		return nil, gone(err)
 	}
-	out := Diff{From: from, To: to, Files: make([]DiffFile, len(files)), More: more}
+	out := Diff{From: c.from, To: c.to, Files: make([]DiffFile, len(files)), More: more}
 	for i, f := range files {
 		out.Files[i] = DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted, Binary: f.Binary}
 		out.Added += f.Added
@@ -258,15 +277,11 @@ func statusWord(f git.FileChange) string {
 	return "modified"
 }
 
-func (s *Server) diffFile(ctx context.Context, from, to string, of FilePath) (*body[FileDiff], error) {
-	tree, err := s.tree()
-	if err != nil {
-		return nil, err
+func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error) {
+	if c.from == "" || c.to == "" {
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known")
 	}
-	if from == "" || to == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "What this iteration changed is not known")
-	}
-	patch, cut, err := tree.DiffFile(ctx, from, to, of.Path, of.Old, maxPatch)
+	patch, cut, err := c.tree.DiffFile(ctx, c.from, c.to, of.Path, of.Old, maxPatch)
 	if err != nil {
 		return nil, gone(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write docs/openapi.json anew")
@@ -183,6 +184,7 @@ type hands struct {
 	asked  []string
 	refuse error
 	goesOn bool
+	tree   *workspace.Checkout
 }
 
 func (h *hands) note(format string, args ...any) (Said, error) {
@@ -214,6 +216,12 @@ func (h *hands) StartAutopilot(_ context.Context, w PilotWish) (Said, error) {
 }
 func (h *hands) AskAutopilot(_ context.Context, wish, text string) (Said, error) {
 	return h.note("autopilot %s %s", wish, text)
+}
+func (h *hands) StartSprint(_ context.Context, w SprintWish) (Said, error) {
+	return h.note("sprint %v", w)
+}
+func (h *hands) Tree(context.Context, sqlite.Run) (*workspace.Checkout, error) {
+	return h.tree, h.refuse
 }
 func (h *hands) AskQueue(_ context.Context, wish, id, why string) (Said, error) {
 	return h.note("queue %s %s %q", wish, id, why)

@@ -82,6 +82,7 @@ type SprintView struct {
 func (s *Server) pilotRoutes(api huma.API) {
 	get(api, "/autopilot", "get-autopilot", "autopilot", "What the autopilot does: slots, tally, what it did last", s.autopilot)
 	get(api, "/sprints", "list-sprints", "autopilot", "Sprints with their statistics, the latest first", s.sprints)
+	post(api, "/sprints", "start-sprint", "autopilot", "Start a sprint in the background; it ends with the server", s.startSprint)
 	post(api, "/autopilot/start", "start-autopilot", "autopilot", "Start the autopilot in the background; it ends with the server", s.startAutopilot)
 	post(api, "/autopilot/pause", "pause-autopilot", "autopilot", "Start nothing new; runs rest at the end of their iteration", s.askAutopilot("pause"))
 	post(api, "/autopilot/resume", "resume-autopilot", "autopilot", "Go on after a pause", s.askAutopilot("resume"))
@@ -153,6 +154,26 @@ type PilotWish struct {
 
 func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish }) (*body[Done], error) {
 	said, err := s.o.Deeds.StartAutopilot(ctx, in.Body)
+	return s.done(ctx, "", said, err)
+}
+
+// SprintWish is what a sprint is to come to; what is left out is as configured.
+type SprintWish struct {
+	Count        string   `json:"count,omitempty" maxLength:"10" doc:"Until so many tasks are complete."`
+	Hours        string   `json:"hours,omitempty" maxLength:"10" doc:"For so long: 4, 1.5 or 90m."`
+	Until        string   `json:"until,omitempty" maxLength:"10" doc:"Until HH:MM, local time of the server; one that is past is tomorrow's."`
+	NoReady      bool     `json:"no_ready,omitempty" doc:"Until no task is ready."`
+	Operations   []string `json:"operations,omitempty" maxItems:"100" doc:"Only what is in these."`
+	Tags         []string `json:"tags,omitempty" maxItems:"100" doc:"Only tasks with one of these."`
+	ExcludeTags  []string `json:"exclude_tags,omitempty" maxItems:"100"`
+	Checkpoint   *bool    `json:"checkpoint,omitempty" doc:"Keep the target as it is before the sprint."`
+	PauseOnError bool     `json:"pause_on_error,omitempty"`
+	BatchReview  bool     `json:"batch_review,omitempty" doc:"Verified work waits for a review, all of it when the sprint has ended."`
+	MaxParallel  int      `json:"max_parallel,omitempty" minimum:"1" maximum:"100"`
+}
+
+func (s *Server) startSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
+	said, err := s.o.Deeds.StartSprint(ctx, in.Body)
 	return s.done(ctx, "", said, err)
 }
 

@@ -46,8 +46,10 @@ func TestDeedsOfTheBoard(t *testing.T) {
 	for _, c := range []struct{ path, body, want string }{
 		{"/queue/entries/1/actions", `{"action":"hold","why":"--later"}`, `queue hold task-001 "--later"`},
 		{"/queue/actions", `{"action":"land"}`, `queue land  ""`},
-		{"/cases/1/clean", `{}`, `case clean task-001 {<nil> false}`},
-		{"/cases/1/rollback", `{"undo":true}`, `case rollback task-001 {<nil> true}`},
+		{"/cases/1/clean", `{}`, `case clean task-001 {<nil> false  { }}`},
+		{"/cases/1/rollback", `{"undo":true}`, `case rollback task-001 {<nil> true  { }}`},
+		{"/cases/1/extend", `{"max_iterations":"80","timeout":"1h"}`, `case extend task-001 {<nil> false  {80 1h}}`},
+		{"/sprints", `{"count":"3","tags":["ui"]}`, `sprint {3   false [] [ui] [] <nil> false false 0}`},
 		{"/autopilot/start", `{"max_parallel":2,"keep":true}`, `autopilot start {2  true}`},
 		{"/autopilot/pause", `{}`, `autopilot pause `},
 		{"/autopilot/resume", `{}`, `autopilot resume `},
@@ -70,6 +72,20 @@ func TestDeedsOfTheBoard(t *testing.T) {
 	if r.deeds.all() != "" {
 		t.Errorf("did %s", r.deeds.all())
 	}
+	for _, action := range []string{"start", "approve", "redo", "reject"} {
+		r.deeds.asked = nil
+		var c CaseDetail
+		r.ask(http.MethodPost, "/cases/1/actions", `{"action":"`+action+`","why":" --all of it"}`, &c)
+		if got := r.deeds.all(); got != "case "+action+" task-001 {<nil> false --all of it { }}" || c.ID != "task-001" {
+			t.Errorf("%s: did %q", action, got)
+		}
+	}
+	var reviews Reviews
+	r.get("/reviews", &reviews)
+	if reviews.Reviews == nil {
+		t.Error("no reviews are no list")
+	}
+	r.refused(http.MethodGet, "/cases/1/diff", "", http.StatusConflict)
 	var pilot Autopilot
 	r.get("/autopilot", &pilot)
 	if pilot.Running || strings.Join(pilot.Actions, " ") != "start" {

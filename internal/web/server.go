@@ -74,6 +74,7 @@ type Deeds interface {
 	// Apply brings the result of a run that worked on a copy into the files.
 	Apply(ctx context.Context, run string) (Said, error)
 	StartAutopilot(ctx context.Context, w PilotWish) (Said, error)
+	StartSprint(ctx context.Context, w SprintWish) (Said, error)
 	// AskAutopilot asks the one that runs to pause, resume, stop or mode; text
 	// is the mode.
 	AskAutopilot(ctx context.Context, wish, text string) (Said, error)
@@ -82,6 +83,8 @@ type Deeds interface {
 	AskQueue(ctx context.Context, wish, id, why string) (Said, error)
 	// Case does what 'pawl case VERB' does with a task.
 	Case(ctx context.Context, verb, id string, w CaseWish) (Said, error)
+	// Tree is the history of the files that a run worked on.
+	Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error)
 	// Gather makes the result of a run that works on a copy readable as a diff.
 	Gather(ctx context.Context, run string) error
 }
