@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -114,7 +115,20 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 		a.say("  Tasks complete on COMPLETE without validation. Suggestion: add to pawl.yaml:")
 		a.say("    verification: [%q]", "go test ./...")
 	}
-	return s.pilot(ctx, o)
+	return s.pilot(ctx, o, t.verdict)
+}
+
+// tellOfPilot is the autopilot's screen, with hooks and notifications beside it.
+func (s *session) tellOfPilot(ctx context.Context, v sandbox.Verdict, sprint bool, screen *pilotScreen) func(autopilot.Notice) {
+	s.startHooksIn(s.hookBox(ctx, v), s.plan.Safety == sandbox.Paranoid, screen.warn)
+	if s.hooks == nil {
+		return screen.notice
+	}
+	told := newPilotTold(s.hooks, branchName(s.target), sprint)
+	return func(n autopilot.Notice) {
+		screen.notice(n)
+		told.notice(ctx, n)
+	}
 }
 
 // pilotOptions are what the configuration and the flags come to.
@@ -153,29 +167,26 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 		return o, err
 	}
 	m, err := t.merge(ctx, repo, s.store, s.plan, o.Pool)
+	s.target = target
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
 		m.Notify = tell
+		if s.hooks != nil {
+			m.Before = s.beforeLanding(branchName(target))
+		}
 		return merge.Open(ctx, m)
 	}
 	return o, err
 }
 
 // pilot runs the autopilot with signals and screen attached.
-func (s *session) pilot(ctx context.Context, o autopilot.Options) error {
+func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verdict) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	logger, closeLog := openLog(s.c.Root)
 	defer closeLog()
 	screen := &pilotScreen{a: s.a}
-	hooks, closeHooks := s.hooksOfPilot(screen.warn)
-	hooks.sprint = o.Sprint != nil
-	o.Stops, o.Kill, o.Log = sig.Stops, sig.Kill, logger
-	o.Notify = func(n autopilot.Notice) {
-		screen.notice(n)
-		hooks.notice(n)
-	}
+	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, logger, s.tellOfPilot(ctx, v, o.Sprint != nil, screen)
 	res, err := s.watchedPilot(ctx, o, screen)
-	closeHooks()
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
 		return usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).

@@ -102,8 +102,12 @@ func fillVariables(text string, getenv func(string) string) (filled string, miss
 }
 
 // startHooks makes the runner of hooks and notifications, which lives until
-// the session is closed.
-func (s *session) startHooks() {
+// the session is closed. Hooks run in the box of the run's gates.
+func (s *session) startHooks() { s.startHooksIn(s.plan.Box, s.plan.Copy, s.hookTrouble) }
+
+// startHooksIn is startHooks with a box for hooks, in which the root may be
+// kept, and who hears of problems.
+func (s *session) startHooksIn(box *engine.Box, keep bool, say func(string)) {
 	if s.hooks != nil {
 		return
 	}
@@ -113,16 +117,16 @@ func (s *session) startHooks() {
 	}
 	o.Dir, o.Exe, o.Args = filepath.Join(s.stateDir, "hooks"), s.plan.Exe, s.plan.Args
 	o.Environ, o.Whole = s.plan.Environ, s.a.env
-	if b := s.plan.Box; b != nil {
-		policy := b.Gates
-		if s.plan.Copy { // the agent works elsewhere, and nothing else may change the user's files
+	if box != nil {
+		policy := box.Gates
+		if keep { // the agent works elsewhere, and nothing else may change the user's files
 			policy.Write = slices.DeleteFunc(slices.Clone(policy.Write), func(path string) bool { return path == s.plan.Root })
 			policy.Keep = append(slices.Clone(policy.Keep), s.plan.Root)
 		}
-		o.Box, o.Environ = &policy, slices.Concat(o.Environ, b.Caches)
+		o.Box, o.Environ = &policy, slices.Concat(o.Environ, box.Caches)
 	}
 	logger, closeLog := openLog(s.plan.Root)
-	o.Log, o.Say = logger, s.hookTrouble
+	o.Log, o.Say = logger, say
 	if s.hooks = hook.New(o); s.hooks == nil {
 		closeLog()
 		return

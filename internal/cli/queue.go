@@ -268,10 +268,13 @@ func (a *app) landNow(ctx context.Context, tasks []string, commit string, allow 
 		if err := l.box(ctx, unsandboxed); err != nil {
 			return err
 		}
-		o, err := l.options(ctx, a.sayNote)
+		s := &session{a: a, c: c, plan: l.plan, stateDir: config.StateDir(c.Root, a.env)}
+		defer s.close()
+		o, err := l.options(ctx, s.noteHeard(ctx))
 		if err != nil {
 			return err
 		}
+		s.tellOfLanding(ctx, l, &o)
 		if p, err := a.pool(ctx, c, store); err == nil {
 			l.useWorkspaces(&o, p)
 			o.Resolve = a.resolving(ctx, c, store, p, unsandboxed)

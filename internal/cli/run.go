@@ -196,6 +196,7 @@ type session struct {
 	closing []func()     // what close does, last first
 	showing sync.Mutex   // over screen and running while hooks may report
 	running string       // the run's id, once it is known
+	target  string       // of the autopilot's landings
 }
 
 // open makes ready what a run works with. What is not there is said once: no

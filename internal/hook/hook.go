@@ -133,22 +133,25 @@ func (r *Runner) Fire(_ context.Context, e Event) {
 	}
 }
 
-// Await is Fire, and waits until the hooks of e are over, which their time
-// limits bound, or ctx ends. What becomes of them makes no difference.
-func (r *Runner) Await(ctx context.Context, e Event) {
+// Await is Fire for each of events, and waits until their hooks are over, which
+// their time limits bound, or ctx ends. What becomes of them makes no
+// difference.
+func (r *Runner) Await(ctx context.Context, events ...Event) {
 	if r == nil {
 		return
 	}
-	e = e.complete(time.Now())
 	var over sync.WaitGroup
-	for _, j := range append(r.hooks(e), r.receivers(e, false)...) {
-		if !j.hook {
-			r.queue(e, j, func() {})
-			continue
-		}
-		over.Add(1)
-		if !r.queue(e, j, over.Done) {
-			over.Done()
+	for _, e := range events {
+		e = e.complete(time.Now())
+		for _, j := range append(r.hooks(e), r.receivers(e, false)...) {
+			if !j.hook {
+				r.queue(e, j, func() {})
+				continue
+			}
+			over.Add(1)
+			if !r.queue(e, j, over.Done) {
+				over.Done()
+			}
 		}
 	}
 	done := make(chan struct{})

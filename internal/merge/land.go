@@ -26,6 +26,15 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 	if c.From == c.To {
 		return queue.Event{Kind: queue.Landed}, nil
 	}
+	if q.o.Before != nil {
+		var entries []queue.Entry
+		for _, id := range c.IDs {
+			if e, ok := s.Find(id); ok {
+				entries = append(entries, e)
+			}
+		}
+		q.o.Before(ctx, entries, c.To)
+	}
 	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return queue.Event{}, err

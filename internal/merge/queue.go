@@ -53,6 +53,10 @@ type Options struct {
 	Alive func(sqlite.Owner) bool
 	// Notify is told what the queue has to say, in order; it must not block.
 	Notify func(queue.Note)
+	// Before is called before the target is moved, with the entries that land,
+	// and waited for. A landing that is tried again calls it again. Nil is
+	// nobody.
+	Before func(ctx context.Context, entries []queue.Entry, commit string)
 	// Local: no remote is asked or pushed to.
 	Local bool
 

@@ -265,7 +265,7 @@ func (s *State) done(e Entry, l Landing) {
 	}
 	s.Out.Landings = append(s.Out.Landings, l)
 	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: MoveLanded, Why: why})
-	s.note(NoteLanded, e.ID, why)
+	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteLanded, ID: e.ID, Text: why, Commit: l.Commit})
 	s.remove(e.ID)
 	for i := range s.Entries {
 		s.Entries[i].Needs = without(s.Entries[i].Needs, e.ID)

@@ -12,7 +12,7 @@ func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
 		class = Medium // what a rule settled was red, or could not be settled after all
 	}
 	why = fmt.Sprintf("it conflicts with %s: %s", short(s.Target), why)
-	s.note(NoteConflict, e.ID, why)
+	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteConflict, ID: e.ID, Text: why, Paths: c.paths(), Class: class})
 	s.resolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
 }
 

@@ -199,6 +199,9 @@ type Note struct {
 	ID    string   `json:"id,omitempty"` // the entry
 	Text  string   `json:"text"`
 	Paths []string `json:"paths,omitempty"`
+	// Commit is what landed, Class how hard a conflict is.
+	Commit string `json:"commit,omitempty"`
+	Class  Class  `json:"class,omitempty"`
 }
 
 // NoteKind is what a note is about.
