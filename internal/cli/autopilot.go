@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
-	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // pilotFlags are those that autopilot and sprint share.
@@ -158,12 +157,7 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 		},
 		Plan: t.plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
 	}
-	w := c.Workspace
-	o.Pool, err = pool.Open(ctx, pool.Options{
-		Root: c.Root, StateDir: s.stateDir, Dir: string(w.Root), Store: s.store, Copy: w.Copy, Setup: w.Setup,
-		Retention: w.Retention.Std(), KeepOnSuccess: w.KeepOnSuccess, MaxFile: s.plan.SnapshotMaxFile, Warm: p.MaxParallel,
-	})
-	if err != nil {
+	if o.Pool, err = s.a.pool(ctx, c, s.store); err != nil {
 		return o, err
 	}
 	m, err := t.merge(ctx, repo, s.store, s.plan, o.Pool)

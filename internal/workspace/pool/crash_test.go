@@ -47,7 +47,7 @@ func work(ctx context.Context, top string) error {
 			select {}
 		}
 	}
-	return map[string]func(context.Context, *Pool, string) error{"land": first, "give up": second, "integrate": third}[os.Getenv("PAWL_TEST_POOL_PART")](ctx, p, dir)
+	return map[string]func(context.Context, *Pool, string) error{"land": first, "give up": second, "integrate": third, "roll back": fourth}[os.Getenv("PAWL_TEST_POOL_PART")](ctx, p, dir)
 }
 
 // first lands a task, to which something was added after it was collected.
@@ -96,6 +96,22 @@ func third(ctx context.Context, p *Pool, _ string) error {
 	return p.Release(ctx, w, Landed)
 }
 
+// fourth rolls a failed task back.
+func fourth(ctx context.Context, p *Pool, dir string) error {
+	w, err := p.Take(ctx, "task-001", "HEAD")
+	if err != nil {
+		return err
+	}
+	if err := leave(w, dir, "four"); err != nil {
+		return err
+	}
+	if err := p.Release(ctx, w, Keep("it failed")); err != nil {
+		return err
+	}
+	_, err = p.Rollback(ctx, w.ID, Point{})
+	return err
+}
+
 // leave writes a file with its own name into a workspace, and notes that.
 func leave(w Workspace, dir, name string) error {
 	if err := os.WriteFile(filepath.Join(w.Dir, name), []byte(name), 0o600); err != nil {
@@ -116,7 +132,7 @@ func leave(w Workspace, dir, name string) error {
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	const most = 50
-	for part, least := range map[string]int{"land": 12, "give up": 8, "integrate": 6} {
+	for part, least := range map[string]int{"land": 12, "give up": 8, "integrate": 6, "roll back": 3} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n++ {

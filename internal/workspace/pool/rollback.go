@@ -91,6 +91,7 @@ func (p *Pool) goTo(ctx context.Context, row sqlite.Workspace, to Point) (string
 	if err := c.Checkout(ctx, to.Tree); err != nil {
 		return s.Ref, err
 	}
+	p.step("files are back")
 	return s.Ref, c.Attach(row.Branch, to.Head)
 }
 

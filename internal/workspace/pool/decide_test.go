@@ -1,0 +1,64 @@
+package pool
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func TestDecideWhoGetsAWorkspace(t *testing.T) {
+	t.Parallel()
+	me, other, gone := sqlite.Owner{PID: 1}, sqlite.Owner{PID: 2}, sqlite.Owner{PID: 3}
+	alive := func(o sqlite.Owner) bool { return o == me || o == other }
+	want := sqlite.Workspace{ID: "task-001", Kind: kindTask, State: making, Repo: "/r", Dir: "/w/task-001", Branch: "pawl/task-001", Base: "new", Owner: me}
+	row := func(state string, owner sqlite.Owner) sqlite.Workspace {
+		r := want
+		r.State, r.Owner, r.Base, r.Own, r.Ports, r.Folder = state, owner, "old", "/own/1", 20000, "1:2"
+		return r
+	}
+	idle := sqlite.Workspace{ID: "warm-2", Kind: kindWarm, State: warm, Repo: "/r", Dir: "/w/.warm-2", Own: "/own/2", Folder: "3:4"}
+	elsewhere := idle
+	elsewhere.Repo = "/another"
+	for _, c := range []struct {
+		name  string
+		all   []sqlite.Workspace
+		taken bool
+		was   string // the state it was found in
+		own   string
+		base  string
+		drop  string
+	}{
+		{"nothing is there", nil, false, making, "/own/new", "new", ""},
+		{"one waits", []sqlite.Workspace{elsewhere, idle}, false, warm, "/own/2", "new", "warm-2"},
+		{"one waits, of another repository", []sqlite.Workspace{elsewhere}, false, making, "/own/new", "new", ""},
+		{"another process works in it", []sqlite.Workspace{row(held, other)}, true, "", "", "", ""},
+		{"this process works in it", []sqlite.Workspace{row(held, me)}, true, "", "", "", ""},
+		{"another process makes it", []sqlite.Workspace{row(making, other)}, true, "", "", "", ""},
+		{"another process removes it", []sqlite.Workspace{row(removing, other)}, true, "", "", "", ""},
+		{"it was kept", []sqlite.Workspace{idle, row(kept, sqlite.Owner{})}, false, held, "/own/1", "old", ""},
+		{"its process is dead", []sqlite.Workspace{row(held, gone)}, false, held, "/own/1", "old", ""},
+		{"half made by one that is dead", []sqlite.Workspace{row(making, gone)}, false, making, "/own/1", "new", ""},
+		{"half removed by one that is dead", []sqlite.Workspace{row(removing, gone)}, false, making, "/own/1", "new", ""},
+	} {
+		got, was, ch, err := decide(c.all, want, "/own/new", alive)
+		if c.taken {
+			if !errors.Is(err, ErrTaken) || len(ch.Put)+len(ch.Drop) > 0 {
+				t.Errorf("%s: %+v, %v", c.name, ch, err)
+			}
+			continue
+		}
+		if was == kept { // as it was found; taken up as one that is held
+			was = held
+		}
+		if err != nil || was != c.was || got.Own != c.own || got.Base != c.base || got.Owner != me || got.ID != "task-001" || got.Dir != "/w/task-001" {
+			t.Errorf("%s: %s, %+v, %v", c.name, was, got, err)
+		}
+		if len(ch.Put) != 1 || ch.Put[0] != got {
+			t.Errorf("%s: stored %+v", c.name, ch.Put)
+		}
+		if (c.drop == "") != (len(ch.Drop) == 0) || c.drop != "" && ch.Drop[0] != c.drop {
+			t.Errorf("%s: dropped %v", c.name, ch.Drop)
+		}
+	}
+}
