@@ -129,7 +129,11 @@ func (s *screen) passEnded(n engine.Notice) {
 		if c.StrategyWhy != "" {
 			why = " (" + c.StrategyWhy + ")"
 		}
-		s.line(n.At, "New strategy: %s%s", c.Strategy, why)
+		words := "New strategy"
+		if c.Strategy == r.Strategy {
+			words = "Retrying with same strategy"
+		}
+		s.line(n.At, "%s: %s%s", words, c.Strategy, why)
 	}
 }
 

@@ -25,6 +25,9 @@ type Situation struct {
 	Gate bool
 	// Steps is true when a workflow's step failed: time limits of steps can be raised.
 	Steps bool
+	// Unheard is true when no agent would get an instruction: a workflow's
+	// command failed.
+	Unheard bool
 	// Optional is true when what failed is an optional step.
 	Optional bool
 	Failed   []Use   // uses that failed so far, the last included
@@ -172,10 +175,11 @@ func (s *Situation) ineffective(c *Strategy) string {
 	}{
 		{c.Fallback, unless(s.CanFallback, "agents.fallback names no agent", s.sameGate())},
 		{c.Agent != "", s.sameGate()},
-		{c.Stronger, unless(s.CanStronger, "agents.stronger names no agent", "")},
+		{c.Stronger, unless(s.CanStronger, "agents.stronger names no agent", unless(!s.Unheard, unheard, ""))},
 		{c.Rewind, unless(s.CanRewind, "there is no better snapshot to go back to", "")},
 		{c.SkipOptional, unless(s.HasOptional, "nothing here is optional", "")},
 		{c.TimeoutFactor > 1 || c.TimeoutFloor > 0, s.noLonger(c)},
+		{s.Steps && c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism, ""},
 	} {
 		if setting.asks && setting.why == "" {
 			return ""
@@ -184,11 +188,16 @@ func (s *Situation) ineffective(c *Strategy) string {
 			why = setting.why
 		}
 	}
-	if why == "" && c.Instruction == "" {
+	switch {
+	case why == "" && c.Instruction == "":
 		return "it changes nothing here"
+	case why == "" && s.Unheard:
+		return unheard
 	}
 	return why
 }
+
+const unheard = "what failed is a command, and no agent is told"
 
 // unless is why when can is false, else otherwise.
 func unless(can bool, why, otherwise string) string {

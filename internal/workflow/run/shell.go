@@ -135,8 +135,11 @@ func (d *doing) invalid(err error) {
 }
 
 // named says in the failure which limit ended a command.
-func named(f *failure.Analysis, x loop.Exit, wall fmt.Stringer) *failure.Analysis {
+func named(f *failure.Analysis, x loop.Exit, wall time.Duration) *failure.Analysis {
 	if f != nil && x.Ended == loop.EndedTimeout {
+		if wall > 100*time.Millisecond { // what was left of the iteration's time is no round number
+			wall = wall.Round(10 * time.Millisecond)
+		}
 		f.Summary = strings.TrimSuffix("timed out after "+wall.String()+": "+f.Summary, ": ")
 	}
 	return f
