@@ -109,7 +109,7 @@ func (s *scope) complete(ctx context.Context, n *node, inner *scope) {
 		return
 	}
 	s.p.mu.Lock()
-	s.p.history[n.id] = append(s.p.history[n.id], e)
+	s.p.history[n.id] = remembered(s.p.history[n.id], e)
 	s.p.mu.Unlock()
 	if err := s.p.finished(n, s, e); err != nil {
 		s.p.fail(err)

@@ -46,28 +46,50 @@ type fault struct {
 
 const maxFailed = 20
 
-func newPass(ctx context.Context, h *engine.Hand, c loop.Command, o Options) (*pass, error) {
-	pol := h.Plan().Policy
-	p := &pass{h: h, c: c, o: o, once: pol.Once, slot: make(chan struct{}, slots(o.Flow.Plan, &pol, c)), history: map[string][]*execution{}}
-	if c.Limits.Wall > 0 {
-		p.deadline = time.Now().Add(c.Limits.Wall)
-	}
+// maxHistory bounds what is kept in memory of one step, in executions: those of
+// one iteration, and the failures in a row before it.
+const maxHistory = 100
+
+// readHistory reads what the run did before this session.
+func readHistory(ctx context.Context, h *engine.Hand) (map[string][]*execution, error) {
 	rows, err := h.Store().StepsWithOutput(ctx, h.Run())
 	if err != nil {
 		return nil, err
 	}
+	history := map[string][]*execution{}
 	for _, row := range rows {
 		e, err := executionOf(row)
 		if err != nil {
 			return nil, err
 		}
-		p.history[row.Step] = append(p.history[row.Step], e)
-		if e.Iteration == c.Iteration && e.Attempt == c.Attempt {
-			p.used.add(e.record.Usage)
+		history[row.Step] = remembered(history[row.Step], e)
+	}
+	return history, nil
+}
+
+// remembered adds an execution, and forgets the oldest where there are too many.
+func remembered(list []*execution, e *execution) []*execution {
+	if len(list) >= maxHistory {
+		list = slices.Clone(list[len(list)-maxHistory/2:])
+	}
+	return append(list, e)
+}
+
+func newPass(h *engine.Hand, c loop.Command, o Options, history map[string][]*execution) *pass {
+	pol := h.Plan().Policy
+	p := &pass{h: h, c: c, o: o, once: pol.Once, slot: make(chan struct{}, slots(o.Flow.Plan, &pol, c)), history: history}
+	if c.Limits.Wall > 0 {
+		p.deadline = time.Now().Add(c.Limits.Wall)
+	}
+	for _, list := range history { // order does not show: a sum
+		for _, e := range list {
+			if e.Iteration == c.Iteration && e.Attempt == c.Attempt {
+				p.used.add(e.record.Usage)
+			}
 		}
 	}
 	p.limits = newBudget(c.Limits, p.used)
-	return p, nil
+	return p
 }
 
 // past are the executions of a step, oldest first.

@@ -34,17 +34,22 @@ type Options struct {
 // Runner runs a workflow. It is an [engine.Work].
 type Runner struct {
 	o Options
+	// history is what is known of each step, oldest first; nil until it was read.
+	history map[string][]*execution
 }
 
-// New makes a runner of a workflow.
-func New(o Options) *Runner { return &Runner{o} }
+// New makes a runner of a workflow, for one run.
+func New(o Options) *Runner { return &Runner{o: o} }
 
 // Iterate is one pass over the steps that are not done yet.
 func (r *Runner) Iterate(ctx context.Context, h *engine.Hand, c loop.Command) (*loop.Record, error) {
-	p, err := newPass(ctx, h, c, r.o)
-	if err != nil {
-		return nil, err
+	if r.history == nil {
+		var err error
+		if r.history, err = readHistory(ctx, h); err != nil {
+			return nil, err
+		}
 	}
+	p := newPass(h, c, r.o, r.history)
 	top := newScope(p, r.o.Flow, "", nil)
 	p.abandonGone(ctx, top)
 	top.run(ctx)

@@ -202,7 +202,7 @@ func (p *pass) begin(s *scope, n *node, e *execution) error {
 	}
 	p.mu.Lock()
 	p.ran++
-	p.history[e.Step] = append(p.history[e.Step], e)
+	p.history[e.Step] = remembered(p.history[e.Step], e)
 	p.mu.Unlock()
 	p.h.Tell(engine.StepStarted, s.notice(n, engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Why: e.record.Why}))
 	return nil
