@@ -66,19 +66,20 @@ type NoticeKind string
 
 // The notices.
 const (
-	Began     NoticeKind = "began"   // Text
-	TaskBegan NoticeKind = "task"    // Case, Title, Slots, Text: why it was chosen
-	RunNotice NoticeKind = "run"     // Case, Engine
-	TaskEnded NoticeKind = "settled" // Case, Title, Settlement
-	Landed    NoticeKind = "landed"  // Case, Title
-	QueueNote NoticeKind = "queue"   // Case, Note
-	Alert     NoticeKind = "alert"   // Text
-	Paused    NoticeKind = "paused"  // Text: why
-	GoesOn    NoticeKind = "goes on"
-	Rested    NoticeKind = "rested"    // Text: why nothing is done now; when it changed
-	Warning   NoticeKind = "warning"   // Text
-	Recovered NoticeKind = "recovered" // Case, Text
-	Over      NoticeKind = "over"      // Text, Exit
+	Began      NoticeKind = "began"   // Text
+	TaskBegan  NoticeKind = "task"    // Case, Title, Slots, Text: why it was chosen
+	RunNotice  NoticeKind = "run"     // Case, Engine
+	TaskEnded  NoticeKind = "settled" // Case, Title, Settlement
+	Landed     NoticeKind = "landed"  // Case, Title
+	QueueNote  NoticeKind = "queue"   // Case, Note
+	Alert      NoticeKind = "alert"   // Text
+	Paused     NoticeKind = "paused"  // Text: why
+	GoesOn     NoticeKind = "goes on"
+	Checkpoint NoticeKind = "checkpoint" // Text: the ref that keeps the target
+	Rested     NoticeKind = "rested"     // Text: why nothing is done now; when it changed
+	Warning    NoticeKind = "warning"    // Text
+	Recovered  NoticeKind = "recovered"  // Case, Text
+	Over       NoticeKind = "over"       // Text, Exit
 )
 
 // Notice is what happened.

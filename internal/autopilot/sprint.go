@@ -60,7 +60,7 @@ func (p *pilot) checkpoint(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("cannot make the checkpoint of the sprint: %v", err)
 	}
-	p.tell(Notice{Kind: Warning, Text: fmt.Sprintf("checkpoint: %s is the target before the sprint", CheckpointRef(id))})
+	p.tell(Notice{Kind: Checkpoint, Text: CheckpointRef(id)})
 	return nil
 }
 

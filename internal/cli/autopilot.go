@@ -204,7 +204,7 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verd
 // sayReviews tells what waits for the batch review.
 func (s *session) sayReviews(ctx context.Context, res autopilot.Result) {
 	if res.Sprint != nil {
-		s.a.say("Sprint %s: %d tasks, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, res.Sprint.TotalTasks, res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+		s.a.say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
 	const most = 50
 	list, err := s.store.OpenReviews(ctx, most)

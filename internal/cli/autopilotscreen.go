@@ -77,6 +77,8 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 		s.line(n.At, "%s landed: %s", n.Case, clean(n.Title, 100))
 	case autopilot.Alert:
 		s.line(n.At, "ATTENTION: %s", clean(n.Text, 500))
+	case autopilot.Checkpoint:
+		s.line(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
 	case autopilot.Paused:
 		s.line(n.At, "Autopilot pauses: %s", clean(n.Text, 300))
 	case autopilot.GoesOn:

@@ -1,0 +1,5 @@
+#!/bin/sh
+# greet.sh [NAME]
+
+# It greets a person.
+
