@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench sim sim-board fuzz schema web web-check clean
+.PHONY: help build test check lint e2e e2e-all bench sim sim-board fuzz schema web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -59,6 +59,9 @@ web: ## build the pages into internal/web/dist; needs node
 
 web-check: ## types of the pages, and that what is committed is what the sources make
 	@scripts/web check
+
+web-browse: ## every page and key in chromium, over a real server
+	@scripts/web browse
 
 clean: ## remove what was built
 	rm -rf bin

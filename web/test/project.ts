@@ -144,11 +144,13 @@ export interface Project {
   state: string;
   run(...args: string[]): string;
   begin(...args: string[]): ChildProcess;
-  close(): void;
+  /** restart ends the server and starts it again; meanwhile runs in between. */
+  restart(meanwhile: () => void): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** make builds the project; pawl is the program. */
-export function make(pawl: string, port = 0): Promise<Project> {
+export async function make(pawl: string, port = 0): Promise<Project> {
   const top = mkdtempSync(join(tmpdir(), 'pawl-pages-'));
   const dir = join(top, 'ledger');
   mkdirSync(join(dir, 'checks'), { recursive: true });
@@ -183,22 +185,39 @@ export function make(pawl: string, port = 0): Promise<Project> {
       return e.stdout + e.stderr; // a run that stops for a person has another status
     }
   };
-  const close = () => {
-    for (const c of children) c.kill('SIGTERM');
+  const end = (c: ChildProcess) =>
+    c.exitCode !== null || c.signalCode !== null
+      ? Promise.resolve()
+      : new Promise<void>((resolve) => {
+          c.once('exit', () => resolve());
+          c.kill('SIGTERM');
+        });
+  const address = `127.0.0.1:${port || 20000 + Math.floor(Math.random() * 20000)}`;
+  /** serve starts the server, and waits until it has said where it is. */
+  const serve = () =>
+    new Promise<[ChildProcess, string]>((resolve, reject) => {
+      const child = begin('serve', '--address', address);
+      let said = '';
+      const read = (data: Buffer) => {
+        said += data.toString();
+        const url = /https?:\/\/\S+token=\w+/.exec(said)?.[0];
+        if (url) resolve([child, url]);
+      };
+      child.stdout!.on('data', read);
+      child.stderr!.on('data', read);
+      child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+    });
+  let [server, url] = await serve();
+  const restart = async (meanwhile: () => void) => {
+    await end(server);
+    meanwhile();
+    [server] = await serve();
+  };
+  const close = async () => {
+    await Promise.all(children.map(end));
     rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   };
-  const server = begin('serve', '--address', `127.0.0.1:${port || 20000 + Math.floor(Math.random() * 20000)}`);
-  return new Promise((resolve, reject) => {
-    let said = '';
-    const read = (data: Buffer) => {
-      said += data.toString();
-      const url = /https?:\/\/\S+token=\w+/.exec(said)?.[0];
-      if (url) resolve({ dir, url, state, run, begin, close });
-    };
-    server.stdout!.on('data', read);
-    server.stderr!.on('data', read);
-    server.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
-  });
+  return { dir, url, state, run, begin, restart, close };
 }
 
 /** fill makes the history: runs of every kind, and a board. */

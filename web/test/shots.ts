@@ -53,5 +53,5 @@ try {
   }
 } finally {
   await browser.close();
-  p.close();
+  await p.close();
 }

@@ -1,0 +1,247 @@
+// The pages in a browser, over a real server with real runs. Needs PAWL, the
+// program, and CHROMIUM, the browser.
+
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { fill, make, type Project } from './project';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let p: Project;
+let browser: Browser;
+let runs: Record<string, string> = {};
+
+before(async () => {
+  p = await make(process.env.PAWL ?? 'pawl');
+  fill(p);
+  p.run('run', 'hostile', '-q');
+  p.begin('run', 'slow-import', '-q');
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(p.url);
+  await page.getByRole('article', { name: 'slow-import' }).waitFor();
+  for (const r of (await api(page, '/api/v1/runs')).runs as { name: string; run: string }[]) runs[r.name] = r.run;
+  await context.close();
+});
+after(async () => {
+  await browser?.close();
+  await p?.close();
+});
+
+const at = (path: string) => new URL(path, p.url).href;
+const api = (page: Page, path: string) => page.evaluate(async (path) => (await fetch(path)).json(), path);
+
+/** viewer is a browser that has been let in. */
+async function viewer(width: number, scheme: 'light' | 'dark' = 'light'): Promise<BrowserContext> {
+  const context = await browser.newContext({ viewport: { width, height: 860 }, colorScheme: scheme, reducedMotion: 'reduce' });
+  context.setDefaultTimeout(10_000);
+  const page = await context.newPage();
+  await page.goto(p.url);
+  await page.close();
+  return context;
+}
+
+/** quiet fails when the page logs an error, such as a breach of its policy. */
+function quiet(page: Page): string[] {
+  const wrong: string[] = [];
+  page.on('console', (m) => m.type() === 'error' && wrong.push(m.text()));
+  page.on('pageerror', (e) => wrong.push(e.message));
+  page.on('dialog', (d) => {
+    wrong.push(`a dialog: ${d.message()}`);
+    void d.dismiss();
+  });
+  return wrong;
+}
+
+async function violations(page: Page): Promise<string[]> {
+  // The policy forbids scripts of others; the browser's own door is not held by it.
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const run = (window as unknown as { axe: { run(o: object): Promise<{ violations: { id: string; nodes: { target: unknown[]; failureSummary?: string }[] }[] }> } }).axe.run;
+    const found = await run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] });
+    return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.failureSummary ?? ''}`).join('; ')}`);
+  });
+}
+
+const pages: [name: string, path: () => string, ready: (page: Page) => Promise<unknown>][] = [
+  ['now', () => '/', (g) => g.getByRole('heading', { name: 'Needs you' }).waitFor()],
+  ['board', () => '/board', (g) => g.getByText('Number invoices without gaps').waitFor()],
+  ['board by operation', () => '/board?view=groups', (g) => g.getByText('Import of customers').first().waitFor()],
+  ['case', () => '/board/task-003', (g) => g.getByRole('heading', { name: 'History' }).waitFor()],
+  ['runs', () => '/runs', (g) => g.getByText('currency-format').first().waitFor()],
+  ['run', () => `/runs/${runs['currency-format']}?i=1.1`, (g) => g.getByText('I read the formatter first').waitFor()],
+  ['changes', () => `/runs/${runs['currency-format']}?show=changes`, (g) => g.getByText('KWD: 3').first().waitFor()],
+  ['prompt', () => `/runs/${runs['currency-format']}?show=prompt`, (g) => g.getByText('scene-currency').first().waitFor()],
+  ['raw output', () => `/runs/${runs['currency-format']}?show=log`, (g) => g.getByText('"type":"start"').first().waitFor()],
+  ['question', () => `/runs/${runs['which-database']}`, (g) => g.getByText('The run asks you').waitFor()],
+  ['running', () => `/runs/${runs['slow-import']}`, (g) => g.getByText('only it. Next is').first().waitFor()],
+  ['review', () => '/review', (g) => g.getByText('Nothing waits for a review').waitFor()],
+  ['statistics', () => '/stats', (g) => g.getByRole('heading', { name: 'Runs that ended' }).waitFor()],
+  ['configuration', () => '/config', (g) => g.getByText('loop.safety').first().waitFor()],
+  ['nothing', () => '/no/such/page', (g) => g.getByText('There is no such page').waitFor()],
+];
+
+for (const [width, scheme] of [[1280, 'light'], [400, 'dark']] as const) {
+  test(`every page at ${width} px in ${scheme} colours is sound`, async (t) => {
+    const context = await viewer(width, scheme);
+    const page = await context.newPage();
+    const wrong = quiet(page);
+    for (const [name, path, ready] of pages) {
+      await t.test(name, async () => {
+        await page.goto(at(path()));
+        await ready(page);
+        assert.deepEqual(await violations(page), []);
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, 'the page is wider than its window');
+        assert.deepEqual(wrong.splice(0), []);
+      });
+    }
+    await context.close();
+  });
+}
+
+test('keys lead everywhere, and are text where text is written', async () => {
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(at('/'));
+  await page.getByRole('heading', { name: 'Needs you' }).waitFor();
+  await page.keyboard.press('?');
+  const help = page.getByRole('dialog', { name: 'Keys of this page' });
+  await help.getByText('Next thing that needs you').waitFor();
+  await page.keyboard.press('Escape');
+  await help.waitFor({ state: 'detached' });
+
+  await page.keyboard.press('g');
+  await page.keyboard.press('b');
+  await page.getByText('Number invoices without gaps').waitFor();
+  await page.keyboard.press('j');
+  const list = page.getByRole('listbox', { name: 'Pending' });
+  const first = await list.getByRole('option', { selected: true }).textContent();
+  await page.keyboard.press('j');
+  assert.notEqual(await list.getByRole('option', { selected: true }).textContent(), first);
+  await page.keyboard.press('k');
+  assert.equal(await list.getByRole('option', { selected: true }).textContent(), first);
+  await page.keyboard.press('l');
+  await page.getByRole('listbox', { name: 'Blocked' }).getByRole('option', { selected: true }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'task-006' }).getByText('waits for the new file format').first().waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+
+  await page.keyboard.press('/');
+  await page.keyboard.type('jk?search');
+  assert.equal(await page.getByLabel('Filter the board').inputValue(), 'jk?search');
+  assert.equal(await page.getByRole('dialog').count(), 0);
+  await page.getByLabel('Filter the board').fill('#search rank');
+  await page.getByText('1 task that fit').waitFor();
+  await context.close();
+});
+
+test('what another does is seen at once, and takes away neither focus nor text', async () => {
+  const one = await viewer(1280);
+  const two = await viewer(1280);
+  const [a, b] = [await one.newPage(), await two.newPage()];
+  await a.goto(at('/board'));
+  await b.goto(at('/board'));
+  await a.getByText('Number invoices without gaps').waitFor();
+  await b.getByText('Number invoices without gaps').waitFor();
+
+  // One viewer writes, and has chosen a case; the other blocks a case by key.
+  await a.getByLabel('Filter the board').focus();
+  await a.keyboard.type('e');
+  await b.getByRole('option', { name: /task-002/ }).click();
+  await b.getByRole('dialog', { name: 'task-002' }).waitFor();
+  await b.keyboard.press('b');
+  await b.getByLabel('What has to happen first?').fill('The archive moves first');
+  await b.keyboard.press('Control+Enter');
+  await a.getByRole('listbox', { name: 'Blocked' }).getByRole('option', { name: /task-002/ }).waitFor();
+  assert.equal(await a.evaluate(() => (document.activeElement as HTMLInputElement).value), 'e');
+
+  // The list has the focus while its active row goes to another column.
+  await a.getByLabel('Filter the board').fill('');
+  await a.getByRole('option', { name: /task-009/ }).click();
+  await a.keyboard.press('Escape');
+  await a.getByRole('dialog').waitFor({ state: 'detached' });
+  p.run('case', 'add', 'Come first', '--priority', '5');
+  await a.getByRole('option', { name: /Come first/ }).waitFor();
+  assert.equal(await a.getByRole('listbox', { name: 'Pending' }).getByRole('option', { selected: true, name: /task-009/ }).count(), 1);
+  assert.equal(await a.evaluate(() => document.activeElement?.getAttribute('role')), 'listbox');
+  await one.close();
+  await two.close();
+});
+
+test('a drag asks for the move that leads there', async () => {
+  const context = await viewer(1920);
+  const page = await context.newPage();
+  await page.goto(at('/board'));
+  await page.getByRole('option', { name: /task-010/ }).dragTo(page.getByRole('region', { name: 'Deferred' }));
+  await page.getByRole('listbox', { name: 'Deferred' }).getByRole('option', { name: /task-010/ }).waitFor();
+  await page.getByRole('option', { name: /task-010/ }).dragTo(page.getByRole('region', { name: 'Done' }));
+  await page.getByText('cannot be moved there').waitFor();
+  await context.close();
+});
+
+test('after the server was away nothing is missed and nothing is there twice', async () => {
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(at('/board'));
+  await page.getByText('Number invoices without gaps').waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await p.restart(() => p.run('case', 'add', 'Added while it was away'));
+  await page.getByRole('option', { name: /Added while it was away/ }).waitFor();
+  p.run('case', 'add', 'Added after it came back');
+  await page.getByRole('option', { name: /Added after it came back/ }).waitFor();
+  assert.equal(await page.getByRole('option', { name: /Added while it was away/ }).count(), 1);
+  await context.close();
+});
+
+test('a question is answered where it stands', async () => {
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(at('/'));
+  await page.getByRole('button', { name: /which-database/ }).click();
+  await page.getByLabel('Your answer in words').fill('The warehouse stays.');
+  await page.getByRole('button', { name: 'Answer', exact: true }).click();
+  await page.waitForFunction(async (run) => {
+    const events = (await (await fetch(`/api/v1/runs/${run}/events?limit=1000`)).json()).events as { kind: string }[];
+    return events.some((e) => e.kind === 'answered');
+  }, runs['which-database']);
+  await context.close();
+});
+
+test('what is lost is asked about first, and said', async () => {
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(at(`/runs/${runs['slow-import']}`));
+  await page.getByRole('button', { name: 'Stop' }).waitFor();
+  await page.keyboard.press('x');
+  const dialog = page.getByRole('dialog', { name: /Stop slow-import/ });
+  await dialog.getByText('is lost').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.equal((await api(page, `/api/v1/runs/${runs['slow-import']}`)).status, 'running');
+  await context.close();
+});
+
+test('texts of others are text', async () => {
+  p.run('case', 'add', '<img src=x onerror=alert(1)> \u202egnp.exe', '--description', '<script>document.title="owned"</script>');
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  const wrong = quiet(page);
+  await page.goto(at('/board?q=onerror'));
+  await page.getByText('<img src=x onerror=alert(1)> ⟦RLO⟧gnp.exe').first().click();
+  await page.getByText('<script>document.title="owned"</script>').waitFor();
+  await page.goto(at(`/runs/${runs.hostile}`));
+  await page.getByText('<script>document.title=').first().waitFor();
+  for (const show of ['changes', 'log', 'prompt']) {
+    await page.goto(at(`/runs/${runs.hostile}?show=${show}`));
+    await page.getByRole('region', { name: show === 'changes' ? 'Changes' : show === 'log' ? 'agent.out' : 'prompt.md' }).waitFor();
+  }
+  assert.equal(await page.evaluate(() => document.querySelectorAll('main script, main img, main b:not([class])').length), 0);
+  assert.ok(!(await page.title()).includes('owned'));
+  assert.deepEqual(wrong, []);
+  await context.close();
+});

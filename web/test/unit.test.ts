@@ -1,0 +1,125 @@
+// What needs no browser: run by node, after a build of the tests.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Painter, plain } from '../src/lib/ansi';
+import { address } from '../src/lib/api';
+import { coalesce } from '../src/lib/coalesce';
+import { daysUntil, shortDay } from '../src/lib/days';
+import { pairs, rows } from '../src/lib/diff';
+import { fits, haystack, readFilter } from '../src/lib/filter';
+import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
+import { Piece } from '../src/lib/parts';
+import { scrollFor, windowOf } from '../src/lib/window';
+
+test('durations, money and sizes', () => {
+  assert.equal(duration(0.42), '0.4s');
+  assert.equal(duration(42), '42s');
+  assert.equal(duration(190), '3m 10s');
+  assert.equal(duration(3840), '1h 04m');
+  assert.equal(duration(-1), '–');
+  assert.equal(money(null), '–');
+  assert.equal(money(0.001), '<$0.01');
+  assert.equal(money(2.5), '$2.50');
+  assert.equal(count(12_345), '12.3k');
+  assert.equal(count(999_950), '1000k');
+  assert.equal(bytes(1536), '1.5 KiB');
+});
+
+test('a clock that is a little behind makes no time to come', () => {
+  assert.equal(ago(60_000, 0), 'just now');
+  assert.equal(ago(0, 61_000), '1m ago');
+  assert.equal(ago(600_000, 0), 'in 10m');
+});
+
+test('characters that change how a text reads can be seen', () => {
+  assert.equal(visible('a\u202egnp.exe'), 'a⟦RLO⟧gnp.exe');
+  assert.equal(visible('a\u001b[31m\u0007'), 'a␛[31m␇');
+  assert.equal(visible('a\tb\nc'), 'a\tb\nc');
+  assert.equal(short('x'.repeat(1_000_000), 10), 'xxxxxxxxxx…');
+  assert.equal(short('  a\n b  '), 'a b');
+});
+
+test('a filter reads words, tags and operations', () => {
+  const c = { id: 'task-007', title: 'Find Customers', tags: ['Search', 'ui'], parent: 'op-003' };
+  const ok = (text: string) => fits(c, haystack(c), readFilter(text));
+  assert.ok(ok('find cust'));
+  assert.ok(ok('#search -#billing'));
+  assert.ok(ok('tag:ui in:op-003 007'));
+  assert.ok(!ok('#sear'));
+  assert.ok(!ok('-#ui'));
+  assert.ok(!ok('in:op-004'));
+});
+
+test('a window is what is in view, and a few rows more', () => {
+  assert.deepEqual(windowOf(0, 100, 20, 1000, 2), { from: 0, to: 8 });
+  assert.deepEqual(windowOf(2000, 100, 20, 1000, 2), { from: 98, to: 108 });
+  assert.deepEqual(windowOf(2000, 100, 20, 3, 2), { from: 1, to: 3 });
+  assert.equal(scrollFor(10, 20, 0, 100), 120);
+  assert.equal(scrollFor(2, 20, 100, 100), 40);
+  assert.equal(scrollFor(6, 20, 100, 100), 100);
+});
+
+test('a diff numbers its lines and pairs what was replaced', () => {
+  const list = rows([{ old_start: 3, new_start: 3, heading: 'func f()', lines: [' a', '-const x = 1;', '+const x = 2;', '+b', ' c', '\\ No newline at end of file'] }]);
+  assert.deepEqual(list.map((r) => [r.kind, r.before, r.after]), [['hunk', 3, 3], ['same', 3, 3], ['removed', 4, 0], ['added', 0, 4], ['added', 0, 5], ['same', 5, 6], ['note', 0, 0]]);
+  assert.deepEqual(pairs(list).map((p) => [p.left?.text, p.right?.text]), [[undefined, undefined], ['a', 'a'], ['const x = 1;', 'const x = 2;'], [undefined, 'b'], ['c', 'c'], [undefined, undefined]]);
+});
+
+test('what changed within a line is marked', () => {
+  const [, a, b] = rows([{ old_start: 1, new_start: 1, heading: '', lines: ['-const x = 1;', '+const x = 20;'] }]);
+  assert.deepEqual(a!.mark, [10, 11]);
+  assert.deepEqual(b!.mark, [10, 12]);
+});
+
+test('colours of a terminal become classes, and what else it is told is nothing', () => {
+  const p = new Painter();
+  assert.deepEqual(p.line('\u001b[1;31mred\u001b[0m plain\u001b[2K'), [{ text: 'red', style: 'a-red a-bold' }, { text: ' plain', style: '' }]);
+  assert.deepEqual(p.line('\u001b[32mgreen'), [{ text: 'green', style: 'a-green' }]);
+  assert.deepEqual(p.line('goes on'), [{ text: 'goes on', style: 'a-green' }]);
+  assert.deepEqual(new Painter().line('10%\r100%'), [{ text: '100%', style: '' }]);
+  assert.equal(plain('\u001b]0;owned\u0007<b>x</b>'), '<b>x</b>');
+});
+
+test('parts of a file join, grow at both ends and let go', () => {
+  const part = (offset: number, text: string) => ({ offset, next: offset + text.length, size: 1000, text });
+  const middle = Piece.of(part(100, 'hello '));
+  const more = middle.after(part(106, 'world'));
+  assert.ok(more);
+  assert.equal(more.text, 'hello world');
+  assert.equal(middle.after(part(200, 'x')), false);
+  const whole = more.before(part(96, 'say '));
+  assert.ok(whole);
+  assert.equal(whole.text, 'say hello world');
+  let p = Piece.of(part(0, 'a'));
+  for (let i = 1; i < 50; i++) p = p.after(part(i, 'a')) as Piece;
+  assert.equal(p.to, 50);
+  assert.ok(p.from > 0);
+});
+
+test('days without events stand in the picture', () => {
+  assert.deepEqual(daysUntil(['2026-02-01'], '2026-02-03', 30).slice(-3), ['2026-02-01', '2026-02-02', '2026-02-03']);
+  assert.equal(daysUntil([], '2026-03-02', 30).length, 7);
+  assert.equal(daysUntil(['2025-01-01'], '2026-03-02', 30).length, 30);
+  assert.equal(shortDay('2026-02-03'), '3 Feb');
+});
+
+test('names in an address cannot leave it', () => {
+  assert.equal(address('/api/v1/runs/{run}', { run: '../x?y' }), '/api/v1/runs/..%2Fx%3Fy');
+  assert.equal(address('/a', {}, { q: 'a&b', none: '', no: false, n: 0 }), '/a?q=a%26b&n=0');
+});
+
+test('many reasons to load are one load, and one more after it', async () => {
+  let begun = 0;
+  const ends: (() => void)[] = [];
+  const load = coalesce(() => (begun++, new Promise<void>((r) => ends.push(r))), 0, assert.fail);
+  load();
+  load();
+  load();
+  assert.equal(begun, 1);
+  ends[0]!();
+  while (begun < 2) await new Promise((r) => setImmediate(r));
+  ends[1]!();
+  await new Promise((r) => setImmediate(r));
+  assert.equal(begun, 2);
+});
