@@ -112,7 +112,7 @@ test('names in an address cannot leave it', () => {
 test('many reasons to load are one load, and one more after it', async () => {
   let begun = 0;
   const ends: (() => void)[] = [];
-  const load = coalesce(() => (begun++, new Promise<void>((r) => ends.push(r))), 0, assert.fail);
+  const load = coalesce(() => (begun++, new Promise<void>((r) => ends.push(r))), 0, (e) => assert.fail(String(e)));
   load();
   load();
   load();

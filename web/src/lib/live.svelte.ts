@@ -32,6 +32,8 @@ export interface Listener {
   journal?(e: Happened): void;
   change?(e: Changed): void;
   activity?(e: Activity): void;
+  /** other is the queue or the autopilot, which have no events of their own. */
+  other?(what: string): void;
   reset?(): void;
 }
 
@@ -100,6 +102,7 @@ class Live {
     on('journal', (d: Happened) => this.tell((l) => l.journal?.(d)));
     on('case', (d: Changed) => this.tell((l) => l.change?.(d)));
     on('activity', (d: Activity) => this.tell((l) => l.activity?.(d)));
+    on('changed', (d: { what: string }) => this.tell((l) => l.other?.(d.what)));
     on('beat', (d: { now: string }) => clock.server(d.now));
     on('reset', () => this.tell((l) => l.reset?.()));
     on('dropped', () => this.lost());
