@@ -142,6 +142,14 @@ func (c *Clone) Changes(ctx context.Context, from, to string) ([]Change, error) 
 	return all, err
 }
 
+// Sizes are the sizes of blobs in bytes, in order; -1 for one that cannot be read.
+func (c *Clone) Sizes(ctx context.Context, objects []string) ([]int64, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	return c.shadow.Sizes(ctx, objects)
+}
+
 // Commits returns those of the ids that are commits which can be read, in order.
 func (c *Clone) Commits(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {

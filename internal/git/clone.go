@@ -195,7 +195,37 @@ func (c *Clone) Clean(ctx context.Context, commit string) error {
 	if _, err := run(ctx, c.call("clean", "-ffdxq")); err != nil {
 		return fmt.Errorf("cannot clean the work tree: %w", err)
 	}
+	if err := c.emptyModules(ctx); err != nil {
+		return fmt.Errorf("cannot clean the work tree: %w", err)
+	}
 	return c.Checkout(ctx, commit)
+}
+
+// emptyModules makes the folders of submodules, which git leaves alone, empty
+// as a checkout makes them.
+func (c *Clone) emptyModules(ctx context.Context) error {
+	entries, err := c.index.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.Top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, e := range entries {
+		if e.Mode != ModeNested {
+			continue
+		}
+		dir := filepath.FromSlash(e.Path)
+		if err := root.RemoveAll(dir); err != nil {
+			return err
+		}
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Furnish makes a new .git with these refs and the index of the last checkout.

@@ -133,7 +133,7 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 		return "", refuseFiltered(filtered)
 	}
 	if large := p.tooLarge(c, paths); len(large) > 0 {
-		return "", refuse("%s over %d MB; remove or ignore it, or raise snapshot.max_file", some(large, "is a file", "are files"), p.o.MaxFile>>20)
+		return "", p.refuseLarge(large)
 	}
 	if err := c.Enter(ctx, paths, scan.Gone); err != nil {
 		return "", broken(ctx, err)
@@ -201,13 +201,13 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 	if err != nil {
 		return broken(ctx, err)
 	}
-	var modules, written []string
+	var modules, written, blobs []string
 	for _, ch := range changes {
 		switch {
 		case ch.NewMode == git.ModeNested:
 			modules = append(modules, ch.Path)
 		case ch.NewObject != "":
-			written = append(written, ch.Path)
+			written, blobs = append(written, ch.Path), append(blobs, ch.NewObject)
 		}
 	}
 	if len(modules) > 0 {
@@ -220,7 +220,24 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 	if len(filtered) > 0 {
 		return refuseFiltered(filtered)
 	}
+	sizes, err := c.Sizes(ctx, blobs)
+	if err != nil {
+		return broken(ctx, err)
+	}
+	var large []string
+	for i, size := range sizes {
+		if size > p.o.MaxFile {
+			large = append(large, written[i])
+		}
+	}
+	if len(large) > 0 {
+		return p.refuseLarge(large)
+	}
 	return nil
+}
+
+func (p *Pool) refuseLarge(paths []string) error {
+	return refuse("%s over %d MB; remove or ignore it, or raise snapshot.max_file", some(paths, "is a file", "are files"), p.o.MaxFile>>20)
 }
 
 // some names paths, of many the first, with the verb that fits their number.

@@ -87,11 +87,15 @@ func TestCollectOfAHostileClone(t *testing.T) {
 		}, "submodule"},
 		{"a filter", func(r *rig, w Workspace) { r.put(w.Dir, ".gitattributes", "work filter=evil\n") }, "does not run"},
 		{"a large file", func(r *rig, w Workspace) { r.put(w.Dir, "large", strings.Repeat("x", 2<<20)) }, "over 1 MB"},
+		{"a large file that was committed", func(r *rig, w Workspace) {
+			r.put(w.Dir, "large", strings.Repeat("x", 2<<20))
+			r.git(w.Dir, "add", "large")
+			r.git(w.Dir, "commit", "-qm", "mine")
+		}, "over 1 MB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.t = t
 			r.o.MaxFile = 1 << 20
 			before := r.everything()
 			p := r.open()

@@ -150,6 +150,34 @@ func TestSHA256(t *testing.T) {
 	r.git(r.top, "fsck")
 }
 
+// A submodule that a setup filled in is no change, and nothing of it is there for
+// the next task.
+func TestASubmoduleThatWasFilledIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	inner := filepath.Join(r.dir, "inner")
+	r.git(r.dir, "clone", "-q", r.top, inner)
+	r.git(r.top, "-c", "protocol.file.allow=always", "submodule", "-q", "add", inner, "sub/module")
+	r.git(r.top, "commit", "-qm", "module")
+	p := r.open()
+	w := r.take(p, "task-001")
+	r.git(w.Dir, "-c", "protocol.file.allow=always", "submodule", "-q", "update", "--init")
+	r.put(w.Dir, "sub/module/left", "left\n")
+	r.put(w.Dir, "work", "work\n")
+	commit := r.collect(p, w)
+	if got := r.git(r.top, "diff", "--name-only", w.Base, commit); got != "work" {
+		t.Errorf("changed:\n%s", got)
+	}
+	r.release(p, w, Landed)
+	v := r.take(p, "task-002")
+	if got := r.git(v.Dir, "status", "--porcelain"); got != "" {
+		t.Errorf("status:\n%s", got)
+	}
+	if left, err := os.ReadDir(filepath.Join(v.Dir, "sub", "module")); err != nil || len(left) != 0 {
+		t.Errorf("left of the last task: %v, %v", left, err)
+	}
+}
+
 // What cannot work says why and what to do.
 func TestRepositoriesThatAreRefused(t *testing.T) {
 	t.Parallel()
