@@ -33,6 +33,39 @@ func TestOneTaskLands(t *testing.T) {
 	r.audit(base)
 }
 
+// The loop of a task went on beside the queue, and comes with more when the
+// task has landed: that is no second landing of it. One that is not on the
+// target any more may land again.
+func TestATaskLandsOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	base := r.git("rev-parse", "main")
+	id, commit := r.task("Add a file", base, "new.txt", "new\n")
+	q := r.queue()
+	r.add(q, id, commit, "Add a file")
+	r.drain(q)
+	landed := r.git("rev-parse", "main")
+	again := r.commit("More", landed, "more.txt", "more\n")
+	r.add(q, id, again, "Add a file")
+	r.drain(q)
+	if now := r.git("rev-parse", "main"); now != landed {
+		t.Errorf("%s landed a second time: %s", id, r.git("log", "--oneline", "main"))
+	}
+	if len(r.left()) > 0 || r.status(id) != board.Done {
+		t.Errorf("left %v, %s is %s", r.left(), id, r.status(id))
+	}
+	r.git("reset", "-q", "--hard", base)
+	r.add(q, id, again, "Add a file")
+	r.drain(q) // stops: the target was rewritten
+	if err := q.Ask(t.Context(), queue.Ask{Wish: queue.WishResume}); err != nil {
+		t.Fatal(err)
+	}
+	r.drain(q)
+	if r.read("more.txt") != "more\n" {
+		t.Errorf("it did not land again; left %v, said %v", r.left(), r.notes)
+	}
+}
+
 func TestABatchLandsAsOneVerifiedState(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -209,6 +209,13 @@ func (w *worker) takeAsks(ctx context.Context) error {
 		return nil
 	}
 	for _, a := range asks {
+		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
+			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
+				w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+				rest(ctx, poll)
+				return nil // what was asked is still there
+			}
+		}
 		if err := w.step(ctx, a.Event, a.ID); err != nil {
 			return err
 		}
@@ -217,6 +224,19 @@ func (w *worker) takeAsks(ctx context.Context) error {
 		w.seen = 0
 	}
 	return nil
+}
+
+// isLanded is true when a task's last landing is on the target.
+func (q *Queue) isLanded(ctx context.Context, id string) (bool, error) {
+	list, err := q.o.Store.Landings(ctx, q.target, id, 1)
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	tip, err := q.o.Repo.Find(ctx, q.target)
+	if err != nil || tip == "" {
+		return false, err
+	}
+	return q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 }
 
 // step takes an event in: it is stored before anybody is told or anything done.

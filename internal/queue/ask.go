@@ -35,6 +35,10 @@ func (s *State) added(ev *Event) {
 		return
 	}
 	e := *ev.Entry
+	if ev.Done {
+		s.note(NoteRefused, e.ID, "it has landed already; for more work add a case that needs it")
+		return
+	}
 	if old := s.at(e.ID); old != nil {
 		if old.Commit == e.Commit {
 			return

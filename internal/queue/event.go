@@ -33,6 +33,7 @@ type Event struct {
 	Policy     *Policy     `json:"policy,omitempty"`
 	Facts      *Facts      `json:"facts,omitempty"`
 	Entry      *Entry      `json:"entry,omitempty"`
+	Done       bool        `json:"done,omitempty"` // of Added: the task is on the target already
 	Ask        *Ask        `json:"ask,omitempty"`
 	Prepared   *Prepare    `json:"prepared,omitempty"`
 	Verdict    *Verdict    `json:"verdict,omitempty"`

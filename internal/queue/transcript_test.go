@@ -22,7 +22,7 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 // words; below the line of dashes stands what the queue made of it. The notation:
 //
 //	open [batch=N] [retries=N] [timeout=D] [action=A] [resolve] [push] [propose] [tip=T] [lost=a,b]
-//	add ID [priority=N] [needs=a,b] [commit=C]
+//	add ID [priority=N] [needs=a,b] [commit=C] [done]
 //	merged [tip=T] [rewritten] [missing] [ID=conflict:N|complex|later|empty|gone|settled|kept ...]: the others merge
 //	green [empty] [cached] · red WHY [cached]
 //	landed · moved · in-the-way WHY [ID ...]
@@ -205,7 +205,7 @@ func (p *player) event(words []string, rest string) queue.Event {
 		if has("commit") {
 			e.Commit = args["commit"]
 		}
-		return queue.Event{Kind: queue.Added, Entry: &e}
+		return queue.Event{Kind: queue.Added, Entry: &e, Done: has("done")}
 	case "merged":
 		return queue.Event{Kind: queue.Prepared, For: open, Prepared: p.merge(facts, args)}
 	case "green", "red":

@@ -44,6 +44,7 @@ type task struct {
 	works   int  // commits so far
 	review  bool // waits for a person's review
 	merged  bool // landed: on the target, or nothing was to be landed
+	at      int  // the commit of the target that it landed with; 0 is none
 	entered time.Time
 	deed    int // rises with each status: a person's plan about an earlier one is void
 }

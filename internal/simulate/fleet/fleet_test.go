@@ -105,6 +105,7 @@ var broken = map[string]struct {
 			return s, c
 		},
 	}},
+	"what has landed is queued again": {law: Once, rules: Rules{Again: true}, o: Options{Tasks: 1000, Agents: 30}},
 	"a second agent for a run that goes on": {law: Once, rules: Rules{
 		Loop: func(s loop.State, e loop.Event) (loop.State, loop.Command) {
 			s, c := loop.Step(s, e)
@@ -169,13 +170,17 @@ var broken = map[string]struct {
 	}},
 	"the youngest goes first": {law: Fair, rules: Rules{
 		Queue: func(s queue.State, e queue.Event) (queue.State, queue.Command) {
+			if e.Kind == queue.Opened {
+				p := *e.Policy
+				p.Batch, e.Policy = 1, &p
+			}
 			s, c := queue.Step(s, e)
 			for i := range s.Entries {
 				s.Entries[i].Passed, s.Entries[i].Priority = 0, int(s.Entries[i].Order)
 			}
 			return s, c
 		},
-	}, o: Options{Tasks: 3000, Agents: 300}},
+	}, o: Options{Tasks: 1000, Agents: 300}},
 	"the target is never red": {law: Blame, rules: Rules{
 		Queue: func(s queue.State, e queue.Event) (queue.State, queue.Command) {
 			if e.Kind == queue.Verified && s.Batch != nil && s.Batch.Target {

@@ -28,6 +28,10 @@ func (w *world) take() {
 		w.taking = true
 		e := w.asks[0]
 		w.asks = w.asks[1:]
+		if e.Kind == queue.Added {
+			it := &w.items[w.index[e.Entry.ID]]
+			e.Done = it.c.Status == board.Done && it.at > 0 && w.target.holds(it.at, w.target.tip) && !w.rules.Again
+		}
 		w.land(e)
 		w.taking = false
 	}
@@ -113,7 +117,7 @@ func (w *world) landing(l *queue.Landing) {
 		if open := w.unmet(i); len(open) > 0 {
 			w.broken(Order, append([]string{l.Task}, open...), "%s is done, empty, before %v", l.Task, open)
 		}
-		it.merged = true
+		it.merged, it.at = true, at
 	}
 	if !it.merged {
 		w.broken(Landed, []string{l.Task}, "%s is said to have landed and did not", l.Task)

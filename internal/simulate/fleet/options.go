@@ -30,6 +30,8 @@ type Rules struct {
 	// Apart stores that a task is verified before it asks the queue to land it,
 	// in two transactions instead of one.
 	Apart bool
+	// Again does not look whether a task that is queued has landed already.
+	Again bool
 }
 
 func (r Rules) complete() Rules {

@@ -247,6 +247,17 @@ func (w *world) meddleWithEntry() {
 		})
 	case w.chance(300):
 		w.asking(asked(queue.WishDrop, e.ID))
+	default: // the task is opened again, and its change stays in the queue
+		i := w.index[e.ID]
+		if w.items[i].c.Status != board.Review {
+			return
+		}
+		w.deed(i, board.Block)
+		w.later(2*time.Second, func() {
+			if w.items[i].c.Status == board.Blocked {
+				w.deed(i, board.Unblock)
+			}
+		})
 	}
 }
 

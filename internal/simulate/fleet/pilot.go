@@ -185,16 +185,11 @@ func (w *world) start(c *schedule.Command) schedule.Event {
 // settle stores what became of a task.
 func (w *world) settle(c *schedule.Command) schedule.Event {
 	i, v := w.index[c.Case], c.Settlement
-	it := &w.items[i]
 	w.tell(c.Case, "autopilot: settle: %s %s", v.Action, v.Why)
 	settled := schedule.Event{Kind: schedule.Settled, Case: c.Case}
 	if w.rarely(2000) {
 		w.unstored = true
 		settled.Fault, settled.Why = schedule.OfMachine, "the database is locked"
-		return settled
-	}
-	if it.c.Status == board.Done { // its change landed while a loop worked on it
-		w.release(i)
 		return settled
 	}
 	switch {
@@ -218,7 +213,7 @@ func (w *world) settle(c *schedule.Command) schedule.Event {
 func (w *world) verdict(i int, v schedule.Settlement) {
 	it := &w.items[i]
 	w.release(i)
-	if v.Action == board.Land {
+	if v.Action == board.Land && it.c.Status == board.Active {
 		it.merged = true
 		w.report.Landings++
 	}

@@ -287,13 +287,13 @@ func (w *world) lands(at int) {
 	c := &t.commits[at]
 	it := &w.items[c.task]
 	w.tell(it.c.ID, "lands as %s (%s)", name(at), c.work)
-	if it.merged {
+	if it.at > 0 && t.holds(it.at, at) {
 		w.broken(Once, []string{it.c.ID}, "%s lands a second time, with %s", it.c.ID, c.work)
 	}
 	if open := w.unmet(c.task); len(open) > 0 {
 		w.broken(Order, append([]string{it.c.ID}, open...), "%s lands before %v", it.c.ID, open)
 	}
-	it.merged = true
+	it.merged, it.at = true, at
 	w.report.Landings++
 	for _, f := range it.files {
 		t.touched[f], t.last[f] = c.at, c.task
@@ -309,7 +309,7 @@ func (w *world) personMoves() {
 	if rewrite := w.chance(40); rewrite && t.commits[on].parent >= 0 {
 		w.report.Rewritten++
 		if gone := t.commits[on].task; gone >= 0 && w.items[gone].c.Status != board.Done {
-			w.items[gone].merged = false // nobody had taken note that it landed
+			w.items[gone].merged, w.items[gone].at = false, 0 // nobody had taken note that it landed
 		}
 		on = t.commits[on].parent
 	}
