@@ -33,7 +33,7 @@ func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (Merge, error
 	c.dir = r.Dir
 	c.env = append(c.env, "GIT_WORK_TREE="+r.Dir, "GIT_INDEX_FILE="+filepath.Join(r.Dir, "pawl-none"))
 	out, err := run(ctx, c)
-	if err != nil && exitCode(err) != 1 {
+	if err != nil && (exitCode(err) != 1 || len(out) == 0) { // a name that it does not know is 1 too
 		return Merge{}, fmt.Errorf("cannot merge %s into %s: %w", theirs, ours, err)
 	}
 	return readMerge(out, err == nil)

@@ -177,3 +177,70 @@ func TestOthersAreToldOfConflictsToCome(t *testing.T) {
 	r.drain(r.queue())
 	equal(t, "told", r.said(queue.NoteAhead), []string{second + " will conflict with main in a.txt"})
 }
+
+func TestAnAgentThatTakesTheTargetWholeHasDoneNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a := &resolver{}
+	a.make = func(p Problem, _ int) (string, error) {
+		return r.git("commit-tree", p.Tip+"^{tree}", "-p", p.Tip, "-p", p.Entry.Commit, "-m", "theirs"), nil
+	}
+	r.o.Resolve = a.resolve
+	id := r.conflicting([]string{"a.txt", "one\nTWO\nthree\n"}, []string{"a.txt", "one\n2\nthree\n"})
+	if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "the agent left nothing of the change") {
+		t.Errorf("left %q", left)
+	}
+	if s := r.status(id); s != board.Blocked {
+		t.Errorf("it is %s", s)
+	}
+}
+
+func TestWithoutAnAgentAPersonIsAsked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx, stop := context.WithCancel(t.Context())
+	a := &resolver{}
+	a.make = func(Problem, int) (string, error) {
+		stop() // pawl ends while the agent works
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	base := r.git("rev-parse", "main")
+	first, commit := r.task("First", base, "a.txt", "one\nTWO\nthree\n")
+	second, other := r.task("Second", base, "a.txt", "one\n2\nthree\n")
+	r.o.Resolve = a.resolve
+	q := r.queue()
+	r.add(q, first, commit, "First")
+	r.add(q, second, other, "Second")
+	if err := q.Work(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if left := r.left(); len(left) != 1 || !strings.HasPrefix(left[0], second+" resolving: ") {
+		t.Fatalf("left %q", left)
+	}
+	r.o.Resolve = nil // the next pawl has none
+	r.drain(r.queue())
+	if left := r.left(); len(left) != 1 || !strings.HasPrefix(left[0], second+" parked: ") {
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestWhatCanNeverBeMergedGoesToAPerson(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	q := r.queue()
+	alien, _ := r.task("Alien", "main")
+	root := r.git("commit-tree", r.git("rev-parse", "main^{tree}"), "-m", "no parent")
+	r.add(q, alien, root, "Alien")
+	gone, commit := r.task("Gone", "main", "x.txt", "x\n")
+	r.add(q, gone, commit, "Gone")
+	for _, ref := range []string{"refs/keep/" + commit, "refs/pawl/queue/" + gone} {
+		r.git("update-ref", "-d", ref)
+	}
+	r.git("-c", "gc.reflogExpireUnreachable=now", "gc", "-q", "--prune=now")
+	r.drain(q)
+	left := strings.Join(r.left(), "\n")
+	if !strings.Contains(left, "no commit in common") || !strings.Contains(left, "is not in the repository any more") {
+		t.Errorf("left %s", left)
+	}
+}

@@ -31,7 +31,7 @@ func (q *Queue) foresee(ctx context.Context, s *queue.State, c queue.Command) (q
 // conflicts are the paths in which an entry conflicts with a commit, unless a
 // rule settles that.
 func (q *Queue) conflicts(ctx context.Context, tip string, e *queue.Entry) ([]string, error) {
-	base, err := q.o.Repo.Base(ctx, tip, e.Commit)
+	base, err := q.base(ctx, tip, e.Commit)
 	if err != nil || base == "" {
 		return nil, err
 	}
@@ -55,6 +55,28 @@ func (q *Queue) conflicts(ctx context.Context, tip string, e *queue.Entry) ([]st
 		paths = append(paths, f.Path)
 	}
 	return paths, nil
+}
+
+// base is a commit that both come from; not the last such one, when the target
+// has moved since it was looked for first.
+func (q *Queue) base(ctx context.Context, tip, commit string) (string, error) {
+	q.mu.Lock()
+	known, ok := q.bases[commit]
+	q.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	base, err := q.o.Repo.Base(ctx, tip, commit)
+	if err != nil || base == "" {
+		return "", err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.bases) >= maxTouched {
+		clear(q.bases)
+	}
+	q.bases[commit] = base
+	return base, nil
 }
 
 // paths are what differs between two commits, sorted.

@@ -57,21 +57,10 @@ type place struct{ tip, head, tree string }
 // mergeEntry merges one entry onto what is there, and says what is there then.
 func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch int64) (queue.Merged, place, error) {
 	m := queue.Merged{ID: e.ID}
-	commit, err := q.o.Repo.Find(ctx, e.Commit)
-	if err != nil {
-		return m, at, err
-	}
-	if commit == "" {
-		m.Lost = "its commit " + e.Commit + " is not in the repository any more"
-		return m, at, nil
-	}
 	merged, err := q.mergeTrees(ctx, at.head, e)
-	var unrelated *git.Error
 	switch {
-	case errors.As(err, &unrelated) && strings.Contains(unrelated.Stderr, "unrelated histories"):
-		m.Lost = "it has no commit in common with the target"
-		return m, at, nil
 	case err != nil:
+		m.Lost, err = q.never(ctx, e, err)
 		return m, at, err
 	case merged.conflict != nil:
 		return q.notMerged(ctx, at, e, m, merged.conflict)
@@ -86,11 +75,26 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		m.Empty, m.Commit = true, at.head
 		return m, at, nil
 	}
-	m.Commit, err = q.o.Repo.CommitTree(ctx, q.who, tree, message(e, batch), at.head, commit)
+	m.Commit, err = q.o.Repo.CommitTree(ctx, q.who, tree, message(e, batch), at.head, e.Commit)
 	if err != nil {
 		return m, at, err
 	}
 	return m, place{tip: at.tip, head: m.Commit, tree: tree}, nil
+}
+
+// never says why a merge that failed can never be made; other errors come back.
+func (q *Queue) never(ctx context.Context, e *queue.Entry, err error) (string, error) {
+	var failed *git.Error
+	if !errors.As(err, &failed) {
+		return "", err
+	}
+	if strings.Contains(failed.Stderr, "unrelated histories") {
+		return "it has no commit in common with the target", nil
+	}
+	if commit, ferr := q.o.Repo.Find(ctx, e.Commit); ferr == nil && commit == "" {
+		return "its commit " + e.Commit + " is not in the repository any more", nil
+	}
+	return "", err
 }
 
 // notMerged tells a conflict with the target from one with an entry before it.

@@ -98,6 +98,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	touched map[string][]string // the paths that a commit changes against a base
+	bases   map[string]string   // of a commit: one that it and the target come from
 	reds    map[string]int      // by record key: the gate that was red at first
 }
 
@@ -116,7 +117,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Policy.Resolve = o.Resolve != nil
 	q := &Queue{
 		o: o, target: Ref(o.Target), wake: make(chan struct{}, 1),
-		touched: map[string][]string{}, reds: map[string]int{},
+		touched: map[string][]string{}, bases: map[string]string{}, reds: map[string]int{},
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)

@@ -14,11 +14,21 @@ const maxIntents = 10
 
 // resolve keeps an agent's run going for each entry that needs one, as many at
 // once as allowed. How one ended is a row of the database, so that it is not
-// lost when pawl is killed before the queue has taken it in.
-func (w *worker) resolve(ctx context.Context) {
-	for i := range w.state.Entries {
-		e := w.state.Entries[i]
-		if e.Status != queue.Resolving || w.resolving[e.ID] != nil || len(w.resolving) >= w.q.o.Resolvers || w.q.o.Resolve == nil {
+// lost when pawl is killed before the queue has taken it in. Where no agent can
+// run, a person is asked.
+func (w *worker) resolve(ctx context.Context) error {
+	for _, e := range w.state.Entries {
+		if e.Status != queue.Resolving || w.resolving[e.ID] != nil {
+			continue
+		}
+		if w.q.o.Resolve == nil {
+			r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Why: e.Why}
+			if err := w.step(ctx, queue.Event{Kind: queue.Resolved, Resolution: &r}); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(w.resolving) >= w.q.o.Resolvers {
 			continue
 		}
 		own, cancel := context.WithCancel(ctx)
@@ -33,6 +43,7 @@ func (w *worker) resolve(ctx context.Context) {
 			cancel() // it was dropped or replaced
 		}
 	}
+	return nil
 }
 
 // solve runs the agent at one entry and stores what came of it.

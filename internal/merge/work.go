@@ -149,7 +149,9 @@ func (w *worker) run(ctx context.Context, drain bool) error {
 		if err := w.takeAsks(ctx); err != nil {
 			return err
 		}
-		w.resolve(ctx)
+		if err := w.resolve(ctx); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
