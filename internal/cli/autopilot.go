@@ -28,6 +28,7 @@ type pilotFlags struct {
 	parallel string
 	semiAuto bool
 	keep     bool
+	serve    bool
 	sprint   *sprintFlags // nil: the autopilot is no sprint
 }
 
@@ -50,6 +51,7 @@ func (a *app) autopilotCommand() *cobra.Command {
 	a.pilotFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
+	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
 	cmd.AddCommand(
 		a.askAutopilotCommand(sqlite.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
 		a.askAutopilotCommand(sqlite.AutopilotResume, "Go on after a pause"),
@@ -113,6 +115,9 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 		a.say("Warning: No verification commands configured")
 		a.say("  Tasks complete on COMPLETE without validation. Suggestion: add to pawl.yaml:")
 		a.say("    verification: [%q]", "go test ./...")
+	}
+	if f.serve {
+		return a.serveBeside(ctx, s.store, c.Root, func() error { return s.pilot(ctx, o, t.verdict) })
 	}
 	return s.pilot(ctx, o, t.verdict)
 }

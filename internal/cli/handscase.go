@@ -26,10 +26,11 @@ func (h *hands) command(ctx context.Context, args ...string) (web.Said, error) {
 	if errors.As(err, &code) { // what is wrong is said already
 		return web.Said{}, &web.RefusalError{Message: strings.Join(saidOf(said.String()).Lines, " ")}
 	}
-	if err != nil {
-		return web.Said{}, refusal(err)
+	var known *exitError
+	if errors.As(err, &known) { // what it said before tells why
+		return web.Said{}, &web.RefusalError{Message: known.Error(), Hints: append(saidOf(said.String()).Lines, trimmed(known.hints)...)}
 	}
-	return saidOf(said.String()), nil
+	return saidOf(said.String()), err
 }
 
 func (h *hands) Case(ctx context.Context, verb, id string, w web.CaseWish) (web.Said, error) {

@@ -106,6 +106,28 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	return nil
 }
 
+// serveBeside serves while something else is done in this process.
+func (a *app) serveBeside(ctx context.Context, store *sqlite.Store, root string, do func() error) error {
+	if before, err := web.LoadSession(stateDir(root, a.env)); err == nil && before.Alive() {
+		a.say("Note: process %d serves the web UI already; 'pawl serve --url' prints its address.", before.Owner.PID)
+		return do()
+	}
+	s, err := a.openServer(ctx, store, root, serveFlags{})
+	if err != nil {
+		return err
+	}
+	a.say("The web UI: %s", s.session.Link())
+	serving, stop := context.WithCancel(ctx)
+	wait := s.server.Start(serving)
+	err = do()
+	stop()
+	if werr := wait(); werr != nil {
+		a.say("Warning: %v", werr)
+	}
+	s.hands.end()
+	return err
+}
+
 // notServedInside refuses a server that an agent or a gate starts: it would
 // have the person's rights.
 func (a *app) notServedInside() error {

@@ -149,6 +149,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
+// Start serves in the background until ctx is done; wait returns when it has
+// ended, and must be called.
+func (s *Server) Start(ctx context.Context) (wait func() error) {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	return func() error { return <-ended }
+}
+
 // shutdown lets requests end, and cuts off those that do not.
 func shutdown(ctx context.Context, srv *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
