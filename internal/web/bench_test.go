@@ -96,7 +96,10 @@ func viewers(b *testing.B, r *rig, n int) (pid int, came chan time.Time) {
 		}
 		b.Cleanup(func() { _ = res.Body.Close() })
 		lines := bufio.NewScanner(res.Body)
-		for lines.Scan() && lines.Text() != "event: hello" { // it is there now
+		for lines.Scan() {
+			if lines.Text() == "event: hello" { // it is there now
+				break
+			}
 		}
 		go func() {
 			for lines.Scan() {
