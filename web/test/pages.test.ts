@@ -80,6 +80,7 @@ const pages: [name: string, path: () => string, ready: (page: Page) => Promise<u
   ['question', () => `/runs/${runs['which-database']}`, (g) => g.getByText('The run asks you').waitFor()],
   ['running', () => `/runs/${runs['slow-import']}`, (g) => g.getByText('only it. Next is').first().waitFor()],
   ['queue', () => '/queue', (g) => g.getByText('Nothing has been queued yet').waitFor()],
+  ['sprint', () => '/sprint', (g) => g.getByRole('button', { name: 'Start the sprint' }).waitFor()],
   ['review', () => '/review', (g) => g.getByText('Nothing waits for a review').waitFor()],
   ['statistics', () => '/stats', (g) => g.getByRole('heading', { name: 'Runs that ended' }).waitFor()],
   ['configuration', () => '/config', (g) => g.getByText('loop.safety').first().waitFor()],

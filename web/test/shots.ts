@@ -10,6 +10,7 @@ const p = await make(process.env.PAWL ?? 'pawl');
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
   fill(p);
+  console.log(p.run('sprint', '--count', '2', '-q'), p.run('sprint', '--count', '3', '--batch-review', '-q'));
   p.begin('run', 'slow-import', '-q');
   await new Promise((r) => setTimeout(r, 4000));
   const runs = JSON.parse('[' + p.run('ps', '-a', '--json').trim().split('\n').join(',') + ']') as { run: string; name: string }[];

@@ -10,6 +10,7 @@ import { pairs, rows } from '../src/lib/diff';
 import { fits, haystack, readFilter } from '../src/lib/filter';
 import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
 import { Piece } from '../src/lib/parts';
+import { expected, progress, readStats, timeOfDay } from '../src/lib/sprint';
 import { scrollFor, windowOf } from '../src/lib/window';
 
 test('durations, money and sizes', () => {
@@ -122,4 +123,16 @@ test('many reasons to load are one load, and one more after it', async () => {
   ends[1]!();
   await new Promise((r) => setImmediate(r));
   assert.equal(begun, 2);
+});
+
+test('a sprint tells how far it is, and what is to be expected', () => {
+  const f = readStats({ target: { type: 'count', value: 20 }, totalTasks: 23, completedTasks: 14, failedTasks: 2, taskStats: [{ startedAt: 0, completedAt: 60_000 }, { startedAt: 5, completedAt: 0 }, null] });
+  assert.deepEqual(f.times, [60]);
+  assert.deepEqual(progress(f, 0, 1000), { share: 0.7, text: '14/20 tasks | 2 failed | 20 tasks' });
+  assert.equal(progress(readStats({ target: { type: 'duration', value: 2 }, completedTasks: 1 }), 0, 3_600_000).text, '1 tasks | 2 h | 1h 00m left');
+  assert.deepEqual(readStats('odd').target, { type: 'no_ready', value: '' });
+  assert.deepEqual(expected({ type: 'no_ready', value: '' }, 7, 600, 2), { tasks: 7, seconds: 2400 });
+  assert.deepEqual(expected({ type: 'duration', value: '1' }, 7, 1200, 1), { tasks: 3, seconds: 3600 });
+  assert.equal(timeOfDay(Date.parse('2026-02-03T19:00:00'), '08:00'), Date.parse('2026-02-04T08:00:00'));
+  assert.equal(timeOfDay(0, 'later'), 0);
 });

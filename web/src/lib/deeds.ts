@@ -117,7 +117,7 @@ export async function start(): Promise<string> {
 }
 
 /** Move is a deed with a case. */
-export type Move = 'retry' | 'unblock' | 'block' | 'defer' | 'undefer' | 'redo' | 'reject';
+export type Move = 'retry' | 'unblock' | 'block' | 'defer' | 'undefer' | 'start' | 'approve' | 'redo' | 'reject';
 
 const words: Record<Move, { title: string; yes: string; why: 'none' | 'welcome' | 'needed'; did: string }> = {
   retry: { title: 'Retry', yes: 'Retry', why: 'none', did: 'is pending again' },
@@ -125,9 +125,40 @@ const words: Record<Move, { title: string; yes: string; why: 'none' | 'welcome' 
   block: { title: 'Block', yes: 'Block', why: 'needed', did: 'is blocked' },
   defer: { title: 'Defer', yes: 'Defer', why: 'none', did: 'is deferred' },
   undefer: { title: 'Take up again', yes: 'Take up again', why: 'none', did: 'is pending again' },
+  start: { title: 'Start', yes: 'Start', why: 'none', did: 'gets the next free slot' },
+  approve: { title: 'Approve', yes: 'Approve', why: 'none', did: 'is approved, and waits to land' },
   redo: { title: 'Redo', yes: 'Redo', why: 'needed', did: 'is pending again' },
   reject: { title: 'Reject', yes: 'Reject', why: 'needed', did: 'is blocked' },
 };
+
+/** clean removes the workspace of a task. */
+export async function clean(c: Case): Promise<boolean> {
+  const sure = await asking.sure(`Remove the workspace of ${c.id}?`, 'Its folder goes. Commits and uncommitted files are kept on a ref in the repository; ignored files, such as caches and build results, are lost.', 'Remove the workspace');
+  return sure && tell(() => post('/api/v1/cases/{id}/clean', { path: { id: c.id }, body: undefined }));
+}
+
+/** takeBack rolls a task's workspace back to where it began. */
+export async function takeBack(c: Case): Promise<boolean> {
+  const sure = await asking.sure(`Roll ${c.id} back?`, 'All that its agents did is taken out of its workspace. A snapshot is kept, so that this can be undone.', 'Roll back');
+  return sure && tell(() => post('/api/v1/cases/{id}/rollback', { path: { id: c.id }, body: {} }));
+}
+
+/** extend gives a task more iterations or time. */
+export async function extend(c: Case): Promise<boolean> {
+  const used = store.runs.find((r) => r.name === c.id);
+  const values = await asking.ask({
+    title: `Give ${c.id} more room`,
+    text: c.status === 'timeout' ? 'Its run goes on where it was.' : '',
+    fields: [
+      { name: 'max_iterations', label: 'Iterations in all', value: used && used.max_iterations > 0 ? String(used.max_iterations + 5) : '', hint: used ? `${used.iteration} are used` : '' },
+      { name: 'timeout', label: 'Time in all (optional)', hint: 'waits aside, with its unit: 1h30m' },
+    ],
+    yes: 'Give it',
+  });
+  if (!values) return false;
+  const body = Object.fromEntries(Object.entries(values).filter(([, v]) => v.trim() !== ''));
+  return tell(() => post('/api/v1/cases/{id}/extend', { path: { id: c.id }, body }));
+}
 
 /** quickReasons are what a review most often finds. */
 export const quickReasons = ['Tests incomplete', 'Code style issues', 'Missing error handling', 'Performance concerns', 'Security issues'];
