@@ -155,7 +155,7 @@ test('what another does is seen at once, and takes away neither focus nor text',
   await a.getByLabel('Filter the board').focus();
   await a.keyboard.type('e');
   await b.getByRole('option', { name: /task-002/ }).click();
-  await b.getByRole('dialog', { name: 'task-002' }).waitFor();
+  await b.getByRole('button', { name: /^Block/ }).waitFor();
   await b.keyboard.press('b');
   await b.getByLabel('What has to happen first?').fill('The archive moves first');
   await b.keyboard.press('Control+Enter');
