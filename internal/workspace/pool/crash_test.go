@@ -1,8 +1,11 @@
 package pool
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +39,9 @@ func work(ctx context.Context, top string) error {
 	if err != nil {
 		return err
 	}
+	if other := os.Getenv("PAWL_TEST_POOL_OTHER"); other != "" {
+		return compete(ctx, p, other)
+	}
 	left, err := strconv.Atoi(os.Getenv("PAWL_TEST_POOL_STEP"))
 	if err != nil {
 		return err
@@ -48,6 +54,24 @@ func work(ctx context.Context, top string) error {
 		}
 	}
 	return map[string]func(context.Context, *Pool, string) error{"land": first, "give up": second, "integrate": third, "roll back": fourth}[os.Getenv("PAWL_TEST_POOL_PART")](ctx, p, dir)
+}
+
+// compete takes a task that others want, and one that nobody else does, and
+// holds them until its stdin ends.
+func compete(ctx context.Context, p *Pool, other string) error {
+	got := "got"
+	if _, err := p.Take(ctx, "task-001", "HEAD"); errors.Is(err, ErrTaken) {
+		got = "taken"
+	} else if err != nil {
+		return err
+	}
+	w, err := p.Take(ctx, other, "HEAD")
+	if err != nil {
+		return err
+	}
+	fmt.Println(got, w.Ports)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // first lands a task, to which something was added after it was collected.
@@ -261,5 +285,67 @@ func (r *rig) usable(p *Pool, at string) {
 	}
 	if out, err := tryGit(r.top, "fsck", "--strict"); err != nil {
 		r.t.Errorf("killed at %s: %s", at, out)
+	}
+}
+
+// Of several processes that want one task, one gets it; each gets another one,
+// with ports of its own. When they are gone, their workspaces are kept.
+func TestProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const many = 3
+	var ends []func() error
+	var lines []*bufio.Reader
+	for i := range many {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "PAWL_TEST_POOL="+r.top, fmt.Sprintf("PAWL_TEST_POOL_OTHER=task-10%d", i))
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, bufio.NewReader(out))
+		ends = append(ends, func() error { return errors.Join(in.Close(), cmd.Wait()) })
+	}
+	got, ports := 0, map[string]bool{}
+	for _, l := range lines {
+		line, err := l.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		what, port, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if what == "got" {
+			got++
+		}
+		ports[port] = true
+	}
+	if got != 1 || len(ports) != many {
+		t.Errorf("%d processes have the task; ports %v", got, ports)
+	}
+	p := r.open()
+	if _, err := p.Take(t.Context(), "task-001", "HEAD"); !errors.Is(err, ErrTaken) {
+		t.Errorf("taken from a live process: %v", err)
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
+	p = r.open()
+	all, err := p.List(t.Context())
+	if err != nil || len(all) != many+1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for _, e := range all {
+		if e.State != kept || !strings.Contains(e.Why, "is gone") {
+			t.Errorf("%+v", e)
+		}
 	}
 }
