@@ -77,16 +77,22 @@ func (d *Driver) findCopy(ctx context.Context) error {
 func (d *Driver) useCopy(k *workspace.Copy) {
 	repo := d.o.Tree.Repo
 	d.copied, d.original, d.o.Tree = k, d.o.Tree, k.Checkout
-	if d.plan.Box == nil {
-		return
+	d.plan.Box = boxThroughCopy(d.plan.Box, k, repo.Top, repo.Dir, repo.Common)
+}
+
+// boxThroughCopy is a run's box with the copy in the place of the work tree; nil
+// stays nil.
+func boxThroughCopy(b *Box, k *workspace.Copy, top string, folders ...string) *Box {
+	if b == nil {
+		return nil
 	}
-	box := *d.plan.Box
-	box.Gates = throughCopy(box.Gates, k, repo.Top, repo.Dir, repo.Common)
+	box := *b
+	box.Gates = throughCopy(box.Gates, k, top, folders...)
 	box.Agents = maps.Clone(box.Agents)
 	for name, p := range box.Agents {
-		box.Agents[name] = throughCopy(p, k, repo.Top, repo.Dir, repo.Common)
+		box.Agents[name] = throughCopy(p, k, top, folders...)
 	}
-	d.plan.Box = &box
+	return &box
 }
 
 // throughCopy shows the copy in the place of the work tree top, and keeps the

@@ -46,8 +46,17 @@ func (h *Hand) Plan() Plan { return h.d.plan }
 // Dir is the folder of the iteration's files.
 func (h *Hand) Dir() string { return h.p.dir }
 
-// Options is what the run's driver works with, for a run inside of this one.
-func (h *Hand) Options() Options { return h.d.o }
+// Inner is what a run inside of this one works with: its plan is given, and it
+// works where this one does, which may be a copy.
+func (h *Hand) Inner(plan Plan) Options {
+	o := h.d.o
+	o.Plan, o.Work, o.Stops, o.Kill = plan, nil, nil, nil
+	if k := h.d.copied; k != nil {
+		repo := h.d.original.Repo
+		o.Plan.Box = boxThroughCopy(plan.Box, k, repo.Top, repo.Dir, repo.Common)
+	}
+	return o
+}
 
 // Store is the database; Owner is who this process is in it.
 func (h *Hand) Store() *sqlite.Store { return h.d.o.Store }

@@ -26,16 +26,22 @@ func (d *doing) procedure(ctx context.Context) error {
 	}
 	wall, iteration := p.wall(p.timeout(d.n.in.Step))
 	d.bound(&plan, cost, wall)
-	o := p.h.Options()
-	o.Plan, o.Work, o.Notify = plan, nil, d.tellInner
-	o.Kill = nil
+	o := p.h.Inner(plan)
+	o.Notify = d.tellInner
 	stops := make(chan loop.Cause, 1)
 	o.Stops = stops
 	release := context.AfterFunc(ctx, func() { stops <- loop.CauseStop })
 	defer release()
 	driver, err := d.drive(context.WithoutCancel(ctx), o)
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, sqlite.ErrNotOwner):
+		return err // the workflow's own run was taken
+	case err != nil:
+		d.e.Status = sqlite.StepFailure
+		d.e.record.Failure = &failure.Analysis{
+			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.High, Fingerprint: "procedure-not-run", Summary: err.Error(),
+		}
+		return nil
 	}
 	d.came(driver.State(), iteration)
 	if d.e.Status != sqlite.StepSuccess {
@@ -70,9 +76,10 @@ func (d *doing) drive(ctx context.Context, o engine.Options) (*engine.Driver, er
 			return nil, err
 		}
 		driver, err := engine.Resume(ctx, o, id, e)
-		if err == nil || !errors.Is(err, loop.ErrFinal) && !errors.Is(err, sqlite.ErrNotFound) {
+		if err == nil || !errors.Is(err, loop.ErrFinal) && !errors.Is(err, loop.ErrAtLimit) && !errors.Is(err, sqlite.ErrNotFound) {
 			return driver, err
 		}
+		d.resumed = true // it is stored by now
 	}
 	d.e.record.Inner = engine.NewID()
 	if err := d.open(); err != nil {
