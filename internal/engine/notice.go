@@ -69,6 +69,4 @@ type StepNotice struct {
 	Elapsed time.Duration
 	Failure *failure.Analysis
 	Line    string // of output, without its end
-	Done    int    // steps that are settled by now, of Total
-	Total   int
 }
