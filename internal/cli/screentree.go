@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -162,7 +163,7 @@ func (t *stepTree) agentSaid(id string, e agent.Event) {
 	r := t.row(id)
 	switch e.Kind {
 	case agent.Text:
-		if text := clean(e.Text, 200); text != "" {
+		if text := clean(e.Text, 200); text != "" && !report.IsSignal(text) {
 			r.said = text
 		}
 	case agent.Thinking:

@@ -178,3 +178,16 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s is not what it was: go test ./internal/report -rewrite, and look at the difference", name)
 	}
 }
+
+func TestLastLine(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		"": "", "\n \n": "", "one": "one", "one\ntwo\r\n\n": "two", "done\n<promise>COMPLETE</promise>\n": "done",
+		"<promise>COMPLETE</promise>": "<promise>COMPLETE</promise>", "\n<promise>PROGRESS: 50</promise>\n\n<promise>COMPLETE</promise>": "<promise>COMPLETE</promise>",
+		"no <promise>COMPLETE</promise>": "no <promise>COMPLETE</promise>",
+	} {
+		if got := lastLine(output); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
+		}
+	}
+}

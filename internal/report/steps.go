@@ -105,10 +105,24 @@ func stepStatus(e Execution, active bool) (status string, tone Tone, mark string
 	return Line(e.Status, 40), Wait, "–"
 }
 
-// lastLine is the last line of an output that is not empty.
+// lastLine is the last line of an output that says something: not an empty one,
+// and an agent's signal only where there is nothing else.
 func lastLine(output string) string {
-	output = strings.TrimRight(output, " \t\r\n")
-	return output[strings.LastIndexByte(output, '\n')+1:]
+	signal := ""
+	for rest := strings.TrimRight(output, " \t\r\n"); rest != ""; rest = strings.TrimRight(rest, " \t\r\n") {
+		at := strings.LastIndexByte(rest, '\n') + 1
+		line := strings.TrimSpace(rest[at:])
+		if !IsSignal(line) {
+			return line
+		}
+		signal, rest = cmp.Or(signal, line), rest[:at]
+	}
+	return signal
+}
+
+// IsSignal is true for a line that is nothing but a signal of an agent.
+func IsSignal(line string) bool {
+	return strings.HasPrefix(line, "<promise>") && strings.HasSuffix(line, "</promise>")
 }
 
 // stepRows are the executions of one iteration on the timeline, below it.
