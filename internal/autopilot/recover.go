@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -17,10 +18,13 @@ import (
 // recover puts in order what a crash left: tasks that are active although
 // nobody drives them. It returns those whose runs go on in slots.
 func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
-	if err := p.o.Store.DropSlot(ctx, ""); err != nil {
-		return nil, err
-	}
 	active, err := p.o.Store.Cases(ctx, sqlite.CaseFilter{Status: []board.Status{board.Active}, Type: board.Task})
+	if err == nil {
+		err = p.endStrays(ctx, active)
+	}
+	if err == nil {
+		err = p.o.Store.DropSlot(ctx, "")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +49,29 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 		p.tell(Notice{Kind: Recovered, Case: r.Case, Text: r.Why})
 	}
 	return adopt, nil
+}
+
+// endStrays ends what still runs for tasks that had a slot and are active no
+// more, such as those that landed while their loop went on: it would be one
+// agent more than there are slots.
+func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
+	slots, err := p.o.Store.Slots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range slots {
+		if l.Run == "" || slices.ContainsFunc(active, func(c board.Case) bool { return c.ID == l.Case }) {
+			continue
+		}
+		run, err := p.o.Store.Run(ctx, l.Run)
+		if err != nil || run.Owner.PID != 0 && engine.Alive(run.Owner) {
+			continue // forgotten, or driven by hand
+		}
+		if err := engine.EndUnattended(ctx, p.runDir(l.Run), l.Run); err != nil {
+			return fmt.Errorf("cannot end what %s left running: %v", l.Case, err)
+		}
+	}
+	return nil
 }
 
 // find looks at the last run of an active task.

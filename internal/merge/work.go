@@ -215,7 +215,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
 				w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 				rest(ctx, poll)
-				return nil // what was asked is still there
+				return nil //nolint:nilerr // it is told, and what was asked is still there
 			}
 		}
 		if err := w.step(ctx, a.Event, a.ID); err != nil {

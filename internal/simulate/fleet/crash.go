@@ -74,6 +74,7 @@ func (w *world) recover() {
 	for i := range w.items {
 		it := &w.items[i]
 		if it.c.Status != board.Active {
+			w.kill(i) // it landed while its loop went on
 			continue
 		}
 		found = append(found, schedule.Found{Case: it.c.ID, ActiveAt: it.activeAt, Run: it.run, TouchedAt: it.touched, Alive: it.alive})
