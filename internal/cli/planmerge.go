@@ -46,8 +46,5 @@ func (t *taskPlanner) merge(ctx context.Context, repo *git.Repo, store *sqlite.S
 	}
 	l.useWorkspaces(&o, clones)
 	o.Resolve = (&resolver{t: t, clones: clones, store: store, log: slog.New(slog.DiscardHandler)}).resolve
-	if !t.c.Merge.Auto {
-		o.Policy.Batch = 0
-	}
 	return o, nil
 }

@@ -279,18 +279,42 @@ func (a *app) landNow(ctx context.Context, tasks []string, commit string, allow 
 			l.useWorkspaces(&o, p)
 			o.Resolve = a.resolving(ctx, c, store, p, unsandboxed)
 		}
+		o.Policy.Ask = false // a person is here
 		m, err := merge.Open(ctx, o)
 		if err != nil {
 			return err
 		}
 		q := &openQueue{m, l, store}
 		for _, t := range tasks {
-			if _, err := a.queueTask(ctx, q, t, commit, allow); err != nil {
+			if err := a.queueAndRelease(ctx, q, t, commit, allow); err != nil {
 				return err
 			}
 		}
 		return a.drain(ctx, q)
 	})
+}
+
+// queueAndRelease queues a task that is not queued as it is, and lets it go on
+// where it was held.
+func (a *app) queueAndRelease(ctx context.Context, q *openQueue, text, commit string, allow []string) error {
+	id, err := caseID(text)
+	if err != nil {
+		return err
+	}
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	e, queued := row.State.Find(id)
+	if !queued || commit != "" {
+		if _, err := a.queueTask(ctx, q, id, commit, allow); err != nil {
+			return err
+		}
+	}
+	if queued && e.Status == queue.Held {
+		return q.Ask(ctx, queue.Ask{Wish: queue.WishRelease, ID: id})
+	}
+	return nil
 }
 
 // resolving is an agent for conflicts; nil where none can run.

@@ -103,7 +103,7 @@ func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.O
 		Store: l.store, Repo: l.repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.env), "queue"), Target: target,
 		Policy: queue.Policy{
 			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(), Action: queue.Action(m.EscalationAction),
-			Push: m.Push, Propose: m.Mode == "pull-request",
+			Push: m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
 		Gates: l.plan.Gates, Protect: l.plan.Protect, Environ: l.plan.Environ, Environment: l.environment(), HostEnviron: l.a.env,
 		Exe: exe, Args: []string{superviseCommand}, Lease: l.c.Loop.Lease.Std(),

@@ -53,6 +53,9 @@ func (s *State) added(ev *Event) {
 	e.Order, e.Status, e.Why, e.AddedAt = s.Arrived, Waiting, "", ev.At
 	e.Until, e.Waits, e.Passed, e.Attempts, e.Plain, e.Problem, e.Ahead, e.Request = time.Time{}, 0, 0, 0, false, nil, nil, ""
 	e.Needs = slices.Clone(e.Needs)
+	if s.Policy.Ask {
+		e.Status, e.Why = Held, "it lands when a person says so: pawl queue release "+e.ID
+	}
 	s.Entries = append(s.Entries, e)
 	s.move(e.ID, MoveQueued, "it waits to be landed on "+short(s.Target))
 	s.join(&e, ev.At)

@@ -29,13 +29,14 @@ const (
 
 // Policy is what a person chose for a queue.
 type Policy struct {
-	Batch   int           `json:"batch"`   // most entries that are verified as one; 0 lands nothing
-	Retries int           `json:"retries"` // runs of an agent at one entry's conflict; 0 is none
-	Timeout time.Duration `json:"timeout"` // for a person to answer about a parked entry; 0 is no limit
-	Action  Action        `json:"action"`  // what follows after Timeout
-	Resolve bool          `json:"resolve"` // there is an agent for conflicts
-	Push    bool          `json:"push"`    // push the target after a landing
-	Propose bool          `json:"propose"` // land by pull requests
+	Batch   int           `json:"batch"`         // most entries that are verified as one; 0 lands nothing
+	Retries int           `json:"retries"`       // runs of an agent at one entry's conflict; 0 is none
+	Timeout time.Duration `json:"timeout"`       // for a person to answer about a parked entry; 0 is no limit
+	Action  Action        `json:"action"`        // what follows after Timeout
+	Resolve bool          `json:"resolve"`       // there is an agent for conflicts
+	Push    bool          `json:"push"`          // push the target after a landing
+	Propose bool          `json:"propose"`       // land by pull requests
+	Ask     bool          `json:"ask,omitempty"` // hold what is added until a person lets it land
 }
 
 // Action is what becomes of a parked entry when nobody answered in time.

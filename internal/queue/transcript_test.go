@@ -21,7 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 // TestTranscripts plays the files in testdata. Each block is one event in
 // words; below the line of dashes stands what the queue made of it. The notation:
 //
-//	open [batch=N] [retries=N] [timeout=D] [action=A] [resolve] [push] [propose] [tip=T] [lost=a,b]
+//	open [batch=N] [retries=N] [timeout=D] [action=A] [resolve] [push] [propose] [ask] [tip=T] [lost=a,b]
 //	add ID [priority=N] [needs=a,b] [commit=C] [done]
 //	merged [tip=T] [rewritten] [missing] [ID=conflict:N|complex|later|empty|gone|settled|kept ...]: the others merge
 //	green [empty] [cached] · red WHY [cached]
@@ -195,7 +195,7 @@ func (p *player) event(words []string, rest string) queue.Event {
 		p.s.Target = "refs/heads/main"
 		return queue.Event{Kind: queue.Opened, Facts: &facts, Policy: &queue.Policy{
 			Batch: num("batch"), Retries: num("retries"), Timeout: d, Action: queue.Action(args["action"]),
-			Resolve: has("resolve"), Push: has("push"), Propose: has("propose"),
+			Resolve: has("resolve"), Push: has("push"), Propose: has("propose"), Ask: has("ask"),
 		}}
 	case "add":
 		e := queue.Entry{ID: words[1], Title: words[1], Commit: "c-" + words[1], Priority: num("priority")}
