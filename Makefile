@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench sim sim-board fuzz schema web web-check web-browse clean
+.PHONY: help build test check lint e2e e2e-all bench sim sim-board chaos fuzz schema web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18

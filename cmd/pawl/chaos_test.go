@@ -28,29 +28,45 @@ const (
 	chaosSessions = 1000
 )
 
-// chaosAgent does its task once, however often it is asked: a file of its own,
-// and a line at the end of a file that all tasks change. Every third task needs
-// two iterations.
+// chaosAgent does its task once, however often it is asked: a file of its own, a
+// line at the end of a file that all tasks change, which a rule can bring
+// together, and for every fifth task a word in one line, which only an agent can.
+// Every third task needs two iterations.
 const chaosAgent = `set -e
-mkdir -p tasks
+commit=$(sed -n 's/^Merge it with: git merge \([0-9a-f]*\)$/\1/p' | head -n1)
 n=${PAWL_CASE#task-}
+if test -n "$commit"; then
+  git merge -q --no-commit "$commit" >/dev/null 2>&1 || true
+  git show HEAD:score | sed "s/$/ $n/" >score
+  { git show HEAD:CHANGES; git show "$commit:CHANGES"; } | awk '!seen[$0]++' >all && mv all CHANGES
+  git add -A
+  git commit -q -m both
+  echo '<promise>COMPLETE</promise>'
+  exit 0
+fi
+mkdir -p tasks
 case $n in
 *[0369]) if ! test -e tasks/draft-$n; then echo draft >tasks/draft-$n; echo "more to do"; exit 0; fi; rm -f tasks/draft-$n ;;
 esac
 echo done >tasks/$n
 grep -qx "$n" CHANGES || echo "$n" >>CHANGES
+case $n in
+*[05]) grep -qw "$n" score || { sed "s/$/ $n/" score >new && mv new score; } ;;
+esac
 echo '<promise>COMPLETE</promise>'
 `
 
-// chaosGate is green when the tree holds whole tasks only: each with its file
-// and its line, once, and none before what it needs.
+// chaosGate is green when the tree holds whole tasks only: each with its file,
+// its line and its word, once, and none before what it needs.
 const chaosGate = `set -e
-! grep -q '[<=>]\{7\}' CHANGES
+! grep -q '[<=>]\{7\}' CHANGES score
 test -z "$(sort CHANGES | uniq -d)"
+test -z "$(tr ' ' '\n' <score | sort | uniq -d)"
 for f in tasks/[0-9]*; do
   test -e "$f" || continue
   n=${f#tasks/}
   grep -qx "$n" CHANGES
+  case $n in *[05]) grep -qw "$n" score ;; esac
   for need in $(sed -n "s/^$n needs //p" needs); do test -e tasks/$need; done
 done
 test -z "$(ls tasks 2>/dev/null | grep draft)"
@@ -94,7 +110,7 @@ func newChaosRun(t *testing.T, random *rand.Rand) *chaosRun {
 		list.Write(append(line, '\n'))
 	}
 	c.write(map[string]string{
-		"CHANGES": "start\n", "README": "one\ntwo\nthree\n", "staged": "old\n", "gate.sh": chaosGate, "needs": needs.String(),
+		"CHANGES": "start\n", "score": "score:\n", "README": "one\ntwo\nthree\n", "staged": "old\n", "gate.sh": chaosGate, "needs": needs.String(),
 		"pawl.yaml": fmt.Sprintf("agent: mine\nagents:\n  mine: {command: [sh, %q], output: text}\nverification: [\"sh gate.sh\"]\nloop: {safety: permissive}\n", filepath.Join(c.home, "agent.sh")),
 	})
 	if err := os.WriteFile(filepath.Join(c.home, "agent.sh"), []byte(chaosAgent), 0o644); err != nil {
@@ -181,7 +197,7 @@ func (c *chaosRun) session(spare int) (was, over bool) {
 		return true, false
 	}
 	if err != nil {
-		c.t.Fatalf("pawl autopilot: %v\n%s\n%s", err, stderr.String(), c.must(c.command("case", "list", "--all")))
+		c.t.Fatalf("pawl autopilot: %v\n%s\n%s\n%s", err, stderr.String(), c.must(c.command("autopilot", "status")), c.must(c.command("queue")))
 	}
 	return false, true
 }
@@ -202,6 +218,9 @@ func (c *chaosRun) check() {
 	}
 	if len(landed) != chaosTasks {
 		c.t.Errorf("%d tasks landed, not %d", len(landed), chaosTasks)
+	}
+	if n := strings.Count(c.must(c.git("show", "main:score")), " "); n != chaosTasks/5 {
+		c.t.Errorf("%d words are in the line that every fifth task changes, not %d", n, chaosTasks/5)
 	}
 	c.everyValueIsGreen()
 	if after := c.own(); fmt.Sprint(after) != fmt.Sprint(c.before) {

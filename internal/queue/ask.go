@@ -52,6 +52,7 @@ func (s *State) added(ev *Event) {
 	s.Arrived++
 	e.Order, e.Status, e.Why, e.AddedAt = s.Arrived, Waiting, "", ev.At
 	e.Until, e.Waits, e.Passed, e.Attempts, e.Plain, e.Problem, e.Ahead, e.Request = time.Time{}, 0, 0, 0, false, nil, nil, ""
+	e.Outrun, e.Solved = 0, ""
 	e.Needs = slices.Clone(e.Needs)
 	if s.Policy.Ask {
 		e.Status, e.Why = Held, "it lands when a person says so: pawl queue release "+e.ID
@@ -147,6 +148,7 @@ func (s *State) again(e *Entry, why string) {
 	}
 	s.Fresh = true
 	e.Status, e.Why, e.Until, e.Waits, e.Attempts, e.Plain, e.Problem, e.Request = Waiting, "", time.Time{}, 0, 0, false, nil, ""
+	e.Outrun, e.Solved = 0, ""
 }
 
 // dropEntry says that an entry leaves; its work stays where it is.

@@ -45,9 +45,11 @@ func (e *Entry) ready(now time.Time) bool {
 // choose is the entries of the next batch, and why these.
 func (s *State) choose(now time.Time) ([]string, string) {
 	var list []Entry
+	awaited := s.awaited()
 	for i := range s.Entries {
-		if s.Entries[i].ready(now) {
-			list = append(list, s.Entries[i])
+		e := &s.Entries[i]
+		if e.ready(now) && (awaited == nil || e.Outrun >= outrunLimit || before(e, awaited) < 0) {
+			list = append(list, *e)
 		}
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return before(&a, &b) })

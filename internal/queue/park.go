@@ -12,13 +12,18 @@ func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
 		class = Medium // what a rule settled was red, or could not be settled after all
 	}
 	why = fmt.Sprintf("it conflicts with %s: %s", short(s.Target), why)
+	if e.Solved != "" && e.Solved != s.Tip {
+		e.Outrun++
+		why += "; others landed while it was brought together"
+	}
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteConflict, ID: e.ID, Text: why, Paths: c.paths(), Class: class})
 	s.resolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
 }
 
 // resolve hands an entry to an agent while it has attempts, and else to a person.
 func (s *State) resolve(e *Entry, why string, p *Problem, now time.Time) {
-	if p.Class == Complex || !s.Policy.Resolve || e.Attempts >= s.Policy.Retries {
+	counted := e.Attempts - e.Outrun
+	if p.Class == Complex || !s.Policy.Resolve || counted >= s.Policy.Retries {
 		if p.Class != Complex && e.Attempts > 0 {
 			why = fmt.Sprintf("%s (after %d attempts of an agent)", why, e.Attempts)
 		}
@@ -26,8 +31,28 @@ func (s *State) resolve(e *Entry, why string, p *Problem, now time.Time) {
 		return
 	}
 	e.Attempts++
+	e.Solved = ""
 	e.Status, e.Why, e.Problem, e.Until = Resolving, why, p, time.Time{}
-	s.note(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", e.Attempts, s.Policy.Retries, why))
+	s.note(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", counted+1, s.Policy.Retries, why))
+	if e.Outrun >= outrunLimit {
+		s.note(NoteWaiting, e.ID, "the queue waits for this agent, whose work was outrun before")
+	}
+}
+
+// outrunLimit is how often others may land while an agent works on an entry,
+// before the queue waits for it: else a busy target would starve it.
+const outrunLimit = 2
+
+// awaited is the first entry in order whose agent the queue waits for; nil none.
+func (s *State) awaited() *Entry {
+	var first *Entry
+	for i := range s.Entries {
+		e := &s.Entries[i]
+		if s.Policy.Resolve && e.Status == Resolving && e.Outrun >= outrunLimit && (first == nil || before(e, first) < 0) {
+			first = e
+		}
+	}
+	return first
 }
 
 // park puts an entry aside until a person acts, or the time for that is over.
@@ -72,6 +97,7 @@ func (s *State) resolved(ev *Event) {
 	if r.Commit == "" {
 		s.resolve(e, reason(r.Why, "the agent made no commit"), e.Problem, ev.At)
 	} else {
+		e.Solved = e.Problem.Tip
 		e.Commit, e.Status, e.Why, e.Problem, e.Plain = r.Commit, Waiting, "", nil, false
 	}
 	s.settle(ev.At)

@@ -73,6 +73,11 @@ type Entry struct {
 	Passed int `json:"passed,omitempty"`
 	// Attempts counts the runs of an agent at its conflict.
 	Attempts int `json:"attempts,omitempty"`
+	// Outrun counts those whose result did not merge any more, since others had
+	// landed meanwhile. They are not held against the entry.
+	Outrun int `json:"outrun,omitempty"`
+	// Solved is the target's commit that an agent brought Commit together with.
+	Solved string `json:"solved,omitempty"`
 	// Plain: what was settled by rule was red, so a conflict goes to an agent.
 	Plain bool `json:"plain,omitempty"`
 	// Problem is what an agent or a person has to solve.

@@ -206,6 +206,9 @@ const (
 // wait issues a wait until the next time that counts.
 func (s *State) wait(now time.Time) {
 	until, why := time.Time{}, "nothing is ready to land"
+	if e := s.awaited(); e != nil {
+		why = "it waits for the agent at " + e.ID
+	}
 	soon := func(t time.Time) {
 		if !t.IsZero() && (until.IsZero() || t.Before(until)) {
 			until = t
