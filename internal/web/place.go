@@ -195,22 +195,23 @@ var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.A
 const maxNeeds = 500
 
 // needs are what waits for a person. Of several runs of one name only the last
-// counts: who starts anew has left the others behind.
+// counts: who starts anew has left the others behind. A task and its run are one
+// need.
 func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	runs, _, _, err := s.o.Store.RunPage(ctx, sqlite.RunQuery{Root: s.o.Root, Status: waiting}, sqlite.RunMark{}, maxNeeds)
 	if err != nil {
 		return nil, err
 	}
-	needs, seen := []Need{}, map[string]bool{}
+	needs, seen := []Need{}, map[string]int{}
 	for _, r := range runs {
 		last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
 		if err != nil {
 			return nil, err
 		}
-		if last.ID != r.ID || seen[r.Name] {
+		if _, ok := seen[r.Name]; ok || last.ID != r.ID {
 			continue
 		}
-		seen[r.Name] = true
+		seen[r.Name] = len(needs)
 		needs = append(needs, s.need(ctx, last))
 	}
 	cases, _, err := s.o.Store.CasePage(ctx, sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
@@ -219,6 +220,10 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	}
 	for i := range cases {
 		c := showCase(&cases[i])
+		if at, ok := seen[c.ID]; ok { // its run says what is needed
+			needs[at].Case, needs[at].Title = &c, c.ID+": "+c.Title
+			continue
+		}
 		kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "failed"}[cases[i].Status]
 		if kind == "" {
 			kind = "case"

@@ -547,3 +547,23 @@ func TestCases(t *testing.T) {
 	r.ask(http.MethodDelete, "/cases/2", "", &gone)
 	r.refused(http.MethodGet, "/cases/2", "", http.StatusNotFound)
 }
+
+// A task whose run asks something is one need, not two.
+func TestInboxNamesATaskOnce(t *testing.T) {
+	r := newRig(t)
+	var c Case
+	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &c)
+	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"no key"}`, &c)
+	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+		row.Name, row.Status = c.ID, string(loop.Blocked)
+		s.Question = &loop.Question{Text: "Which key?"}
+	})
+	var inbox Inbox
+	r.get("/inbox", &inbox)
+	if len(inbox.Entries) != 1 {
+		t.Fatalf("the inbox is %+v", inbox)
+	}
+	if n := inbox.Entries[0]; n.Title != "task-001: Send mails" || n.Case == nil || n.Run == nil || n.Question == nil {
+		t.Errorf("the need is %+v", n)
+	}
+}
