@@ -235,7 +235,7 @@ type left struct{ pid, ready string }
 func newLeft(t *testing.T) left {
 	t.Helper()
 	// Where the sandbox lets an agent write, and the tests' own folder is not.
-	dir, err := os.MkdirTemp("/tmp", "pawl-left-")
+	dir, err := os.MkdirTemp("/tmp", "pawl-left-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
