@@ -47,11 +47,13 @@ const mostAsks = 1000
 // queueLeft is how many verified tasks the queue lands without a person, and
 // why it lands the others only with one.
 func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time.Time) (n int, held string, err error) {
-	row, _, err := store.Queue(ctx, target)
+	// What waits to be seen is read first: the queue may take it in just now, and
+	// then it is among the entries.
+	asks, err := store.QueueAsks(ctx, target, mostAsks)
 	if err != nil {
 		return 0, "", err
 	}
-	asks, err := store.QueueAsks(ctx, target, mostAsks)
+	row, _, err := store.Queue(ctx, target)
 	if err != nil {
 		return 0, "", err
 	}
