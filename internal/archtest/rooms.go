@@ -104,6 +104,7 @@ var rooms = map[string]room{
 
 	// testing
 	"archtest":       {Testing, nil, "this map"},
+	"transcript":     {Testing, nil, "plays the stories that deciding packages are told as"},
 	"benchmark":      {Testing, nil, "the loop measured against a bash loop"},
 	"simulate":       {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
 	"simulate/fleet": {Testing, nil, "a whole board at work, held to its laws: schedule, loop, queue and board with crashes and late people"},

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -19,9 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/strategy"
+	"github.com/pawl-dev/pawl/internal/transcript"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit only changes that you understand and want")
 
 // TestTranscripts plays the files in testdata. Each block is one event in
 // words; below the line of dashes stands what the kernel made of it. The
@@ -36,62 +32,11 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 //
 // A gate with "?" is optional. Times pass with after=D (default 10s an iteration).
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, string(data))
-			if got == string(data) {
-				return
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			t.Errorf("%s is not what the kernel does:\n%s", file, firstDifference(string(data), got))
-		})
-	}
-}
-
-func firstDifference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := range g {
-		if i >= len(w) || w[i] != g[i] {
-			old := ""
-			if i < len(w) {
-				old = w[i]
-			}
-			return fmt.Sprintf("line %d\n  file:   %s\n  kernel: %s", i+1, old, g[i])
-		}
-	}
-	return "the file goes on after the kernel's last line"
-}
-
-func play(t *testing.T, text string) string {
-	var out strings.Builder
-	p := &player{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)}
-	skip := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-			skip = false
-			out.WriteString(line + "\n")
-		case line == "----":
-			skip = true
-		case !skip:
-			out.WriteString(line + "\n----\n" + p.event(line))
-		}
-	}
-	return out.String()
+	t.Parallel()
+	transcript.Run(t, func(t *testing.T) func(string) string {
+		p := &player{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)}
+		return p.event
+	})
 }
 
 type player struct {
@@ -106,7 +51,7 @@ type player struct {
 // event performs one line and shows what came of it.
 func (p *player) event(line string) string {
 	words := strings.Fields(line)
-	args := arguments(words[1:])
+	args := transcript.Arguments(words[1:])
 	e, known := p.read(words[0], line, args)
 	if !known {
 		p.t.Fatalf("unknown event %q", line)
@@ -475,15 +420,6 @@ func failWith(r *loop.Record, args map[string]string, now time.Time) {
 }
 
 // arguments reads k=v words; a word alone is a flag.
-func arguments(words []string) map[string]string {
-	args := map[string]string{}
-	for _, w := range words {
-		k, v, _ := strings.Cut(w, "=")
-		args[k] = v
-	}
-	return args
-}
-
 func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) string {
 	if c.Kind == loop.NoCommand {
 		switch {

@@ -3,10 +3,7 @@ package queue_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +11,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/transcript"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit only changes that you understand and want")
 
 // TestTranscripts plays the files in testdata. Each block is one event in
 // words; below the line of dashes stands what the queue made of it. The notation:
@@ -33,50 +29,10 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 //	time-over · stumbled WHY · later D · again (the last event once more) · queue (shows it)
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			t.Parallel()
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, string(data))
-			if got == string(data) {
-				return
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			t.Errorf("%s is not what the queue does; it does:\n%s", file, got)
-		})
-	}
-}
-
-func play(t *testing.T, text string) string {
-	t.Helper()
-	var out strings.Builder
-	p := &player{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC), tip: "tip0"}
-	skip := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-			skip = false
-			out.WriteString(line + "\n")
-		case line == "----":
-			skip = true
-		case !skip:
-			out.WriteString(line + "\n----\n" + p.line(line))
-		}
-	}
-	return out.String()
+	transcript.Run(t, func(t *testing.T) func(string) string {
+		p := &player{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC), tip: "tip0"}
+		return p.line
+	})
 }
 
 type player struct {

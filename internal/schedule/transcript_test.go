@@ -3,10 +3,7 @@ package schedule_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +12,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/transcript"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit only changes that you understand and want")
 
 // TestTranscripts plays the files in testdata. Each line is something that
 // happens; below the line of dashes stands what is done about it, until the
@@ -31,48 +27,11 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit on
 //
 // Tasks are ready in the order in which they were named.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, string(data))
-			if got == string(data) {
-				return
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			t.Errorf("%s is not what is decided; run with -rewrite and look at the difference. Decided:\n%s", file, got)
-		})
-	}
-}
-
-func play(t *testing.T, text string) string {
-	var out strings.Builder
-	w := &world{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC), fails: map[string]schedule.Fault{}}
-	skip := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-			skip = false
-			out.WriteString(line + "\n")
-		case line == "----":
-			skip = true
-		case !skip:
-			out.WriteString(line + "\n----\n" + w.line(line))
-		}
-	}
-	return out.String()
+	t.Parallel()
+	transcript.Run(t, func(t *testing.T) func(string) string {
+		w := &world{t: t, at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC), fails: map[string]schedule.Fault{}}
+		return w.line
+	})
 }
 
 // world is a board and a queue that answer commands.
