@@ -86,7 +86,7 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 	case autopilot.QueueNote:
 		s.queue(n)
 	case autopilot.Warning:
-		s.print("Warning: %s", clean(of2(n.Case, n.Text), 500))
+		s.print("Warning: %s", clean(prefixed(n.Case, n.Text), 500))
 	case autopilot.Rested:
 		if s.a.verbose {
 			s.line(n.At, "Waits: %s", clean(n.Text, 300))
@@ -102,13 +102,13 @@ func (s *pilotScreen) queue(n autopilot.Notice) {
 	switch n.Note.Kind {
 	case queue.NoteLanded, queue.NoteEmpty:
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
-		s.line(n.At, "ATTENTION: %s", clean(of2(n.Case, n.Text), 500))
+		s.line(n.At, "ATTENTION: %s", clean(prefixed(n.Case, n.Text), 500))
 	default:
-		s.line(n.At, "%s", clean(of2(n.Case, n.Text), 400))
+		s.line(n.At, "%s", clean(prefixed(n.Case, n.Text), 400))
 	}
 }
 
-func of2(id, text string) string {
+func prefixed(id, text string) string {
 	if id == "" {
 		return text
 	}
