@@ -34,7 +34,8 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":       {Asking, []string{"config", "dashboard", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"cli":       {Asking, []string{"config", "dashboard", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"screen":    {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
 	"dashboard": {Asking, nil, "the autopilot in a terminal"},
 	"web":       {Asking, []string{"config"}, "the same for browsers"},
 	"telemetry": {Asking, nil, "what a run does, for an OpenTelemetry collector"},
@@ -125,7 +126,7 @@ var modules = map[string]struct {
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
-	"golang.org/x/sys":                {[]string{"agent", "cli", "engine", "files", "journal", "process", "sandbox", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing"},
+	"golang.org/x/sys":                {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "screen", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; screen asks a terminal for its size"},
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},
 	"charm.land/lipgloss/v2":          {[]string{"dashboard"}, "styles, and the width of text"},

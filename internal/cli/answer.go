@@ -16,6 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -79,7 +81,7 @@ func inWords(s *loop.State, text string) (reply, error) {
 			return reply{number: i + 1, choice: c, text: said.Text}, nil
 		}
 	}
-	return reply{}, usage("%q is no verdict: answer \"approve\", \"reject: what must change\", or the number of an option", clean(text, 100))
+	return reply{}, usage("%q is no verdict: answer \"approve\", \"reject: what must change\", or the number of an option", report.Line(text, 100))
 }
 
 // complete says what is missing of an option that needs words.
@@ -146,7 +148,7 @@ func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, wo
 		return false, err
 	}
 	if rep.number != 0 {
-		a.say("Option %d it is: %s", rep.number, clean(rep.choice.Text, 200))
+		a.say("Option %d it is: %s", rep.number, report.Line(rep.choice.Text, 200))
 	}
 	if r.Kind == "task" {
 		return false, a.reopenTask(ctx, st, r, "a person answered")
@@ -176,7 +178,7 @@ func (a *app) settle(ctx context.Context, st *sqlite.Store, r sqlite.Run, rep re
 		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: placeOf(r), Project: r.Root, Copy: workedOnCopy(r)}, StateDir: dir, Store: st, Tree: tree, Log: logger,
 		Notify: func(n engine.Notice) {
 			if n.Kind == engine.Warning {
-				a.say("Warning: %s", clean(n.Text, 500))
+				a.say("Warning: %s", report.Line(n.Text, 500))
 			}
 		},
 	}, r.ID, rep.event(nil))
@@ -283,7 +285,7 @@ func (a *app) readLine(in *bufio.Reader, prompt string) (string, error) {
 func (s *session) answered(ctx context.Context, run string, rep reply) error {
 	if !rep.ends() {
 		s.showing.Lock()
-		s.screen = newScreen(s.a, s.plan.Name)
+		s.screen = screen.New(s.a.terminal(), s.plan.Name)
 		s.showing.Unlock()
 		return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
 			return engine.Resume(ctx, o, run, rep.event(&s.plan.Policy))

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -122,7 +123,7 @@ func (a *app) sayApplied(r sqlite.Run, out application) {
 	case "conflict":
 		a.result("Nothing was changed: %d file(s) of run %s cannot be applied.\n", len(out.Conflicts), r.ID)
 		for _, c := range out.Conflicts {
-			a.result("  %s: %s\n", clean(c.Path, 300), c.Why)
+			a.result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
 		}
 		a.say("Move your changes of these files away and apply again, or merge by hand: pawl show %s --diff | git apply --3way", r.ID)
 	case "check":
@@ -140,10 +141,10 @@ func (a *app) sayApplied(r sqlite.Run, out application) {
 
 func (a *app) listPaths(done workspace.Applied) {
 	for _, p := range done.Written {
-		a.result("  write  %s\n", clean(p, 300))
+		a.result("  write  %s\n", report.Line(p, 300))
 	}
 	for _, p := range done.Removed {
-		a.result("  remove %s\n", clean(p, 300))
+		a.result("  remove %s\n", report.Line(p, 300))
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -156,7 +158,7 @@ func (a *app) printAutopilot(v autopilot.View) error {
 		if i == 0 {
 			a.result("Needs you:\n")
 		}
-		a.result("  %s %s: %s%s\n", n.Case, n.What, clean(n.Title, 80), aside(n.Why))
+		a.result("  %s %s: %s%s\n", n.Case, n.What, report.Line(n.Title, 80), aside(n.Why))
 	}
 	return nil
 }
@@ -172,8 +174,8 @@ func (a *app) slotTable(v autopilot.View) error {
 		if l.CostKnown {
 			cost = fmt.Sprint(l.Cost)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Case, l.Run, l.Phase, of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
-			clean(l.Activity, 40), clean(l.Title, 60))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Case, l.Run, l.Phase, screen.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
+			report.Line(l.Activity, 40), report.Line(l.Title, 60))
 	}
 	return w.Flush()
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/screen"
 )
 
 // pilotScreen is what a person sees of the autopilot: one line for each thing
@@ -66,33 +68,33 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 	case autopilot.Began:
 		s.line(n.At, "Autopilot starts")
 	case autopilot.Recovered:
-		s.line(n.At, "%s: %s", n.Case, clean(n.Text, 300))
+		s.line(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
 	case autopilot.TaskBegan:
-		s.line(n.At, "%s starts: %s%s", n.Case, clean(n.Title, 100), aside(n.Text))
+		s.line(n.At, "%s starts: %s%s", n.Case, report.Line(n.Title, 100), aside(n.Text))
 	case autopilot.RunNotice:
 		s.run(n)
 	case autopilot.TaskEnded:
 		s.settled(n)
 	case autopilot.Landed:
-		s.line(n.At, "%s landed: %s", n.Case, clean(n.Title, 100))
+		s.line(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
 	case autopilot.Alert:
-		s.line(n.At, "ATTENTION: %s", clean(n.Text, 500))
+		s.line(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
 	case autopilot.Checkpoint:
 		s.line(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
 	case autopilot.Paused:
-		s.line(n.At, "Autopilot pauses: %s", clean(n.Text, 300))
+		s.line(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
 	case autopilot.GoesOn:
 		s.line(n.At, "Autopilot goes on")
 	case autopilot.QueueNote:
 		s.queue(n)
 	case autopilot.Warning:
-		s.print("Warning: %s", clean(prefixed(n.Case, n.Text), 500))
+		s.print("Warning: %s", report.Line(prefixed(n.Case, n.Text), 500))
 	case autopilot.Rested:
 		if s.a.verbose {
-			s.line(n.At, "Waits: %s", clean(n.Text, 300))
+			s.line(n.At, "Waits: %s", report.Line(n.Text, 300))
 		}
 	case autopilot.Over:
-		s.line(n.At, "Autopilot ends: %s", clean(n.Text, 300))
+		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 300))
 	}
 }
 
@@ -102,9 +104,9 @@ func (s *pilotScreen) queue(n autopilot.Notice) {
 	switch n.Note.Kind {
 	case queue.NoteLanded, queue.NoteEmpty:
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
-		s.line(n.At, "ATTENTION: %s", clean(prefixed(n.Case, n.Text), 500))
+		s.line(n.At, "ATTENTION: %s", report.Line(prefixed(n.Case, n.Text), 500))
 	default:
-		s.line(n.At, "%s", clean(prefixed(n.Case, n.Text), 400))
+		s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
 	}
 }
 
@@ -119,7 +121,7 @@ func aside(text string) string {
 	if text == "" {
 		return ""
 	}
-	return " (" + clean(text, 200) + ")"
+	return " (" + report.Line(text, 200) + ")"
 }
 
 // run shows what a person should see of a task's run.
@@ -136,11 +138,11 @@ func (s *pilotScreen) run(n autopilot.Notice) {
 		if e.Summary != "" {
 			what += ": " + e.Summary
 		}
-		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed), clean(what, 300))
+		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed), report.Line(what, 300))
 	case engine.WaitStarted:
-		s.line(n.At, "%s: waiting until %s (%s)", n.Case, clock(e.Command.Until, e.At), clean(e.Command.Why, 200))
+		s.line(n.At, "%s: waiting until %s (%s)", n.Case, screen.Clock(e.Command.Until, e.At), report.Line(e.Command.Why, 200))
 	case engine.Warning:
-		s.print("Warning: %s: %s", n.Case, clean(e.Text, 500))
+		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
 	}
 }
 
@@ -158,14 +160,14 @@ func (s *pilotScreen) settled(n autopilot.Notice) {
 	case what == "":
 		what = "is left as it is"
 	}
-	s.line(n.At, "%s %s: %s", n.Case, what, clean(v.Why, 300))
+	s.line(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
 }
 
 // warn tells of a hook that failed; it may be called from any goroutine.
 func (s *pilotScreen) warn(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.print("Warning: %s", clean(text, 500))
+	s.print("Warning: %s", report.Line(text, 500))
 }
 
 func (s *pilotScreen) line(at time.Time, format string, args ...any) {

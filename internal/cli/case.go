@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -70,16 +71,16 @@ func caseError(err error) error {
 		}
 		return e
 	case errors.As(err, &problems):
-		e := usage("nothing was stored: %s", clean(problems.Problems[0].String(), 400))
+		e := usage("nothing was stored: %s", report.Line(problems.Problems[0].String(), 400))
 		for _, p := range problems.Problems[1:] {
-			e = e.hint("%s", clean(p.String(), 400))
+			e = e.hint("%s", report.Line(p.String(), 400))
 		}
 		if problems.More > 0 {
 			e = e.hint("and %d more", problems.More)
 		}
 		return e
 	case errors.As(err, &cycle):
-		return usage("nothing was stored: %s", clean(cycle.Error(), 400))
+		return usage("nothing was stored: %s", report.Line(cycle.Error(), 400))
 	case errors.Is(err, sqlite.ErrNoCase):
 		return (&exitError{code: exitUsage, err: err}).hint("List the board: pawl case list --all")
 	}
@@ -89,7 +90,7 @@ func caseError(err error) error {
 // caseID reads an id as a person writes it.
 func caseID(text string) (string, error) {
 	if _, _, ok := board.ParseID(text); !ok {
-		return "", usage("%q is no id of a case; write task-042, op-005, or 42 for task-042", clean(text, 60))
+		return "", usage("%q is no id of a case; write task-042, op-005, or 42 for task-042", report.Line(text, 60))
 	}
 	return board.Normal(text), nil
 }
@@ -107,7 +108,7 @@ func (a *app) caseMoveCommand(action board.Action, short string) *cobra.Command 
 					if err != nil {
 						return err
 					}
-					return a.sayCase(&c, "%s is %s: %s", c.ID, state(&c), clean(c.Why, 200))
+					return a.sayCase(&c, "%s is %s: %s", c.ID, state(&c), report.Line(c.Why, 200))
 				})
 			})
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -114,7 +115,7 @@ func (a *app) addList(ctx context.Context, name string) error {
 		return caseError(err)
 	}
 	for _, n := range list.Notes {
-		a.say("Note: %s", clean(n, 200))
+		a.say("Note: %s", report.Line(n, 200))
 	}
 	if len(list.Drafts) == 0 {
 		a.say("There is nothing to add.")
@@ -207,13 +208,13 @@ func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) error {
 	for _, u := range f.unneed {
 		id := board.Normal(u)
 		if !slices.Contains(c.Needs, id) {
-			return usage("%s does not need %s", c.ID, clean(u, 60))
+			return usage("%s does not need %s", c.ID, report.Line(u, 60))
 		}
 		c.Needs = slices.DeleteFunc(c.Needs, func(n string) bool { return n == id })
 	}
 	for _, u := range f.untag {
 		if !slices.Contains(c.Tags, u) {
-			return usage("%s has no tag %q", c.ID, clean(u, 60))
+			return usage("%s has no tag %q", c.ID, report.Line(u, 60))
 		}
 		c.Tags = slices.DeleteFunc(c.Tags, func(t string) bool { return t == u })
 	}

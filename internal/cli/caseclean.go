@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -99,7 +100,7 @@ func (a *app) sayVerdict(v pool.Verdict, dry bool) error {
 	case v.Remove:
 		what = "removed"
 	}
-	a.result("%-16s  %-8s  %8s  %s\n", v.ID, what, megabytes(v.Bytes), clean(v.Reason, 400))
+	a.result("%-16s  %-8s  %8s  %s\n", v.ID, what, megabytes(v.Bytes), report.Line(v.Reason, 400))
 	if v.Ref != "" {
 		a.result("  its work is kept: %s\n", v.Ref)
 	}
@@ -110,7 +111,7 @@ func (a *app) sayVerdict(v pool.Verdict, dry bool) error {
 		}
 		shown := make([]string, 0, 8)
 		for _, name := range v.Lost {
-			shown = append(shown, clean(name, 100))
+			shown = append(shown, report.Line(name, 100))
 		}
 		a.result("  %s, being ignored by git or too large: %s\n", verb, someOf(shown))
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -28,7 +30,7 @@ func (a *app) caseListCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, s := range statuses {
 				if !slices.Contains(board.Statuses, board.Status(s)) {
-					return usage("--status %s: write one of %s", clean(s, 40), strings.Trim(fmt.Sprint(board.Statuses), "[]"))
+					return usage("--status %s: write one of %s", report.Line(s, 40), strings.Trim(fmt.Sprint(board.Statuses), "[]"))
 				}
 				f.Status = append(f.Status, board.Status(s))
 			}
@@ -137,7 +139,7 @@ func (a *app) caseTable(list []board.Case, ready bool) {
 			width[j] = max(width[j], columns(cell))
 		}
 	}
-	left := terminalWidth(a.stdout)
+	left := screen.Width(a.stdout)
 	for _, w := range width[:len(width)-1] {
 		left -= w + 2
 	}
@@ -153,7 +155,7 @@ func (a *app) caseTable(list []board.Case, ready bool) {
 
 // caseTitle is a title in one line, with what it belongs to.
 func caseTitle(c *board.Case) string {
-	title := clean(c.Title, board.MaxTitle)
+	title := report.Line(c.Title, board.MaxTitle)
 	if c.Type == board.Operation {
 		title += fmt.Sprintf(" (%d of %d done)", c.ChildrenDone, c.Children)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -43,7 +44,7 @@ func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) erro
 	c, err := store.Case(ctx, id)
 	if n := len(history); errors.Is(err, sqlite.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
 		last := history[n-1]
-		return usage("%s was removed on %s: %s", id, minute(last.At), clean(last.Why, 200)).hint("List the board: pawl case list --all")
+		return usage("%s was removed on %s: %s", id, minute(last.At), report.Line(last.Why, 200)).hint("List the board: pawl case list --all")
 	}
 	if err != nil {
 		return err
@@ -81,10 +82,10 @@ func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) erro
 }
 
 func (a *app) printCase(c *board.Case, needs, dependents []string) {
-	a.result("%s  %s\n", c.ID, clean(c.Title, board.MaxTitle))
+	a.result("%s  %s\n", c.ID, report.Line(c.Title, board.MaxTitle))
 	a.result("  status      %s", state(c))
 	if c.Why != "" {
-		a.result(" (%s)", clean(c.Why, 300))
+		a.result(" (%s)", report.Line(c.Why, 300))
 	}
 	a.result("\n")
 	row := func(name, value string) {
@@ -105,8 +106,8 @@ func (a *app) printCase(c *board.Case, needs, dependents []string) {
 	row("parent", c.Parent)
 	row("needs", someOf(needs))
 	row("needed by", someOf(dependents))
-	row("tags", clean(strings.Join(c.Tags, ", "), 1000))
-	row("ref", clean(c.Ref, board.MaxRef))
+	row("tags", report.Line(strings.Join(c.Tags, ", "), 1000))
+	row("ref", report.Line(c.Ref, board.MaxRef))
 	if c.Retries > 0 {
 		row("retries", fmt.Sprint(c.Retries))
 	}
@@ -121,7 +122,7 @@ func (a *app) printTexts(c *board.Case) {
 		a.result("\n  Done when\n")
 	}
 	for _, item := range c.Acceptance {
-		a.result("  - %s\n", clean(item, 2000))
+		a.result("  - %s\n", report.Line(item, 2000))
 	}
 }
 
@@ -140,7 +141,7 @@ func cleanText(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
 		rest := strings.TrimLeft(l, " \t")
-		lines[i] = strings.ReplaceAll(l[:len(l)-len(rest)], "\t", "    ") + clean(rest, 4000)
+		lines[i] = strings.ReplaceAll(l[:len(l)-len(rest)], "\t", "    ") + report.Line(rest, 4000)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -156,6 +157,6 @@ func (a *app) printHistory(history []board.Entry) {
 		if e.To != "" && e.To != e.From {
 			what += " → " + string(e.To)
 		}
-		a.result("  %s  %-18s  %-6s  %s\n", minute(e.At), what, e.By, clean(e.Why, 300))
+		a.result("  %s  %-18s  %-6s  %s\n", minute(e.At), what, e.By, report.Line(e.Why, 300))
 	}
 }

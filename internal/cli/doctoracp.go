@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent/acp"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // acpFound says of each own agent that is to speak the Agent Client Protocol
@@ -42,14 +43,14 @@ func (a *app) acpState(ctx context.Context, root string, own config.Agent) strin
 	}
 	info, err := acp.Probe(ctx, root, argv, env)
 	if err != nil {
-		return "does not speak ACP: " + clean(err.Error(), 300)
+		return "does not speak ACP: " + report.Line(err.Error(), 300)
 	}
 	text := "speaks ACP"
 	if info.Name != "" {
-		text += ", as " + clean(info.Name+" "+info.Version, 80)
+		text += ", as " + report.Line(info.Name+" "+info.Version, 80)
 	}
 	if len(info.Login) > 0 {
-		text += "; it offers to log in by " + clean(strings.Join(info.Login, ", "), 200)
+		text += "; it offers to log in by " + report.Line(strings.Join(info.Login, ", "), 200)
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // agentState is what is known of one agent program and of what is here of it.
@@ -69,7 +70,7 @@ func (a *app) versionOf(ctx context.Context, path string) string {
 		return ""
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return clean(line, 60)
+	return report.Line(line, 60)
 }
 
 var versionNumber = regexp.MustCompile(`\d+(?:\.\d+)+`)

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/screen"
 )
 
 const (
@@ -55,7 +56,7 @@ func (a *app) explainCommand() *cobra.Command {
 				return usage("--exit %d: an exit status is 0 to 255", exit)
 			}
 			if len(args) == 0 {
-				if f, ok := a.stdin.(*os.File); ok && isTerminal(f) {
+				if f, ok := a.stdin.(*os.File); ok && screen.IsTerminal(f) {
 					return usage("name a FILE, or pipe a log into pawl explain").hint("%s", "make test 2>&1 | pawl explain")
 				}
 				args = []string{"-"}

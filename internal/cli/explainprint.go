@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/screen"
 )
 
 const (
@@ -38,7 +40,7 @@ type page struct {
 
 // printExplanation says it to a person.
 func (a *app) printExplanation(x explained, now time.Time) {
-	p := &page{width: min(terminalWidth(a.stdout), widest), colored: a.colorsResult()}
+	p := &page{width: min(screen.Width(a.stdout), widest), colored: a.colorsResult()}
 	if !x.failed {
 		p.paint("32", "No failure is found in it.\n")
 		a.result("%s", p.String())
@@ -54,7 +56,7 @@ func (a *app) printExplanation(x explained, now time.Time) {
 	if len(x.Actions) > 0 {
 		p.head("What to do")
 		for i, act := range x.Actions {
-			p.hanging(fmt.Sprintf("  %d. ", i+1), clean(act, 400))
+			p.hanging(fmt.Sprintf("  %d. ", i+1), report.Line(act, 400))
 		}
 	}
 	a.result("%s", p.String())
@@ -66,7 +68,7 @@ func (p *page) title(x explained) {
 		color = "33"
 	}
 	what := strings.ReplaceAll(string(x.Class), "_", " ")
-	rest := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(clean(x.Summary, 300), what), ":"))
+	rest := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(report.Line(x.Summary, 300), what), ":"))
 	if x.Class == failure.Unknown {
 		what = "no known cause"
 	}
@@ -133,14 +135,14 @@ func (a *app) printItems(p *page, items []failure.Item) {
 }
 
 func (p *page) item(it failure.Item, all bool) {
-	at := clean(it.File, 200)
+	at := report.Line(it.File, 200)
 	if it.Line > 0 {
 		at += fmt.Sprintf(":%d", it.Line)
 		if it.Column > 0 {
 			at += fmt.Sprintf(":%d", it.Column)
 		}
 	}
-	test := clean(it.Test, 200)
+	test := report.Line(it.Test, 200)
 	indent := "  "
 	if at != "" || test != "" {
 		p.WriteString("  ")
@@ -159,9 +161,9 @@ func (p *page) item(it failure.Item, all bool) {
 	if it.Expected != "" || it.Received != "" {
 		p.WriteString("      ")
 		p.paint("2", "expected ")
-		p.WriteString(clean(it.Expected, 200) + "\n      ")
+		p.WriteString(report.Line(it.Expected, 200) + "\n      ")
 		p.paint("2", "received ")
-		p.WriteString(clean(it.Received, 200) + "\n")
+		p.WriteString(report.Line(it.Received, 200) + "\n")
 	}
 }
 
@@ -239,5 +241,5 @@ func (a *app) colorsResult() bool {
 		return false
 	}
 	f, ok := a.stdout.(*os.File)
-	return ok && isTerminal(f) && a.getenv("TERM") != "dumb" && a.getenv("NO_COLOR") == ""
+	return ok && screen.IsTerminal(f) && a.getenv("TERM") != "dumb" && a.getenv("NO_COLOR") == ""
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -114,7 +115,7 @@ func eventText(e journal.Event) string {
 		}
 		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Took()))
 		if what := whatHappened(r); what != "" {
-			text += ": " + clean(what, 200)
+			text += ": " + report.Line(what, 200)
 		}
 		return text
 	case journal.IterationReviewed:
@@ -128,7 +129,7 @@ func eventText(e journal.Event) string {
 		if json.Unmarshal(e.Data, &end) != nil {
 			return ""
 		}
-		return fmt.Sprintf(" %s: %s", end.Status, clean(end.Why, 200))
+		return fmt.Sprintf(" %s: %s", end.Status, report.Line(end.Why, 200))
 	}
 	if e.Kind == journal.StepStarted || e.Kind == journal.StepEnded {
 		return stepText(e)
@@ -143,7 +144,7 @@ func eventText(e journal.Event) string {
 	}
 	for _, t := range []string{data.Text, data.Why, data.Name} {
 		if t != "" {
-			return ": " + clean(t, 200)
+			return ": " + report.Line(t, 200)
 		}
 	}
 	return ""

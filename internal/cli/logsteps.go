@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
 )
@@ -105,7 +106,7 @@ func stepText(e journal.Event) string {
 	if e.Kind == journal.StepEnded {
 		text += fmt.Sprintf(" %s (%s)", st.Status, loop.Duration(st.Elapsed))
 		if st.Summary != "" {
-			text += ": " + clean(st.Summary, 200)
+			text += ": " + report.Line(st.Summary, 200)
 		}
 	}
 	return text

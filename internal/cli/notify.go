@@ -18,7 +18,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/hook"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -84,7 +86,7 @@ func (a *app) listTold() error {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "KEY\tKIND\tEVENTS\tWHAT")
 	for _, t := range list {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Key, t.Kind, strings.Join(t.Events, ","), clean(t.What, 100))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Key, t.Kind, strings.Join(t.Events, ","), report.Line(t.What, 100))
 	}
 	return w.Flush()
 }
@@ -183,7 +185,7 @@ func (a *app) hookSession(ctx context.Context) (*session, error) {
 	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{superviseCommand}}
 	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.env, nil, variables(c))
 	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
-	s.screen = newScreen(a, plan.Name)
+	s.screen = screen.New(a.terminal(), plan.Name)
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir})
 	if err == nil {
 		s.tree = tree

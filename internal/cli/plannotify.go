@@ -141,7 +141,7 @@ func (s *session) startHooksIn(box *engine.Box, keep bool, say func(string)) {
 func (s *session) hookTrouble(text string) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
-	s.screen.notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})
+	s.screen.Notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})
 }
 
 // heard hands a notice to the screen.
@@ -149,5 +149,5 @@ func (s *session) heard(n engine.Notice) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.running = n.Run
-	s.screen.notice(n)
+	s.screen.Notice(n)
 }

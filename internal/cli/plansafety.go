@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 )
 
@@ -59,7 +60,7 @@ func withheldWords(names []string, from string) string {
 			shown = append(shown, fmt.Sprintf("%d more", len(names)-i))
 			break
 		}
-		shown = append(shown, clean(n, 60))
+		shown = append(shown, report.Line(n, 60))
 	}
 	what := "1 variable is"
 	if len(names) != 1 {
@@ -88,10 +89,10 @@ func (a *app) showHarm(records []loop.Record) {
 	held := map[string]bool{}
 	for _, r := range records {
 		if f := r.Refused; f != nil {
-			lines = append(lines, fmt.Sprintf("Iteration %d was ended at: %s\n  %s: it %s (%s)", r.Number, clean(f.Command, 200), f.Operation.Message(), f.Why, f.Pattern))
+			lines = append(lines, fmt.Sprintf("Iteration %d was ended at: %s\n  %s: it %s (%s)", r.Number, report.Line(f.Command, 200), f.Operation.Message(), f.Why, f.Pattern))
 		}
 		for _, s := range r.Secrets {
-			lines = append(lines, fmt.Sprintf("Iteration %d added what looks like a secret: %s:%d (%s)", r.Number, clean(s.File, 200), s.Line, s.Kind))
+			lines = append(lines, fmt.Sprintf("Iteration %d added what looks like a secret: %s:%d (%s)", r.Number, report.Line(s.File, 200), s.Line, s.Kind))
 		}
 		for _, n := range r.Withheld {
 			held[n] = true

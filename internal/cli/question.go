@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // printQuestion shows an escalation: what was tried, what the run changed, and
@@ -24,7 +25,7 @@ func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, change
 	if len(q.Attempts) > 0 {
 		a.result("\nAttempts:\n")
 		for _, t := range q.Attempts {
-			a.result("  %s\n", clean(t, 300))
+			a.result("  %s\n", report.Line(t, 300))
 		}
 	}
 	if q.Pattern != "" {
@@ -54,7 +55,7 @@ func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, change
 func (a *app) printChoices(run string, st loop.Status, q *loop.Question, here bool) {
 	a.result("\n")
 	for i, c := range q.Choices {
-		a.result("  %d. %s\n", i+1, clean(c.Text, 200))
+		a.result("  %d. %s\n", i+1, report.Line(c.Text, 200))
 	}
 	a.result("\n")
 	if !here {
@@ -130,7 +131,7 @@ func printable(line string) string {
 func cleanLines(text string, limit int) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		lines[i] = clean(l, limit)
+		lines[i] = report.Line(l, limit)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -216,7 +217,7 @@ func (a *app) queueTask(ctx context.Context, q *openQueue, text, commit string, 
 			return "", err
 		}
 	} else if found, err := q.l.repo.Find(ctx, commit); err != nil || found == "" {
-		return "", usage("there is no commit %q in the repository", clean(commit, 80))
+		return "", usage("there is no commit %q in the repository", report.Line(commit, 80))
 	}
 	e := merge.Entry{ID: id, Commit: commit, Title: c.Title, Priority: c.Priority, Allow: allow}
 	return id, q.Add(ctx, e)
@@ -361,7 +362,7 @@ func (a *app) sayNote(n queue.Note) {
 	if n.ID != "" {
 		who = n.ID + ": "
 	}
-	a.say("%s %s%s", time.Now().Format("[15:04:05]"), who, clean(n.Text, 400))
+	a.say("%s %s%s", time.Now().Format("[15:04:05]"), who, report.Line(n.Text, 400))
 }
 
 func (a *app) listQueue(ctx context.Context, q *openQueue) error {
@@ -452,7 +453,7 @@ func shownEntry(s *queue.State, e *queue.Entry, working bool) entryJSON {
 
 func (a *app) queueTable(out *queueJSON) {
 	if out.Stopped != "" {
-		a.result("%s stands still: %s\n", shortRef(out.Target), clean(out.Stopped, 400))
+		a.result("%s stands still: %s\n", shortRef(out.Target), report.Line(out.Stopped, 400))
 	}
 	if len(out.Entries) == 0 {
 		a.say("Nothing waits to land on %s.", shortRef(out.Target))
@@ -468,7 +469,7 @@ func (a *app) queueTable(out *queueJSON) {
 		if why == "" && len(e.Ahead) > 0 {
 			why = "will conflict in " + strings.Join(e.Ahead, ", ")
 		}
-		rows = append(rows, []string{e.ID, e.Status, fmt.Sprint(e.Priority), clean(why, 100), clean(e.Title, 60)})
+		rows = append(rows, []string{e.ID, e.Status, fmt.Sprint(e.Priority), report.Line(why, 100), report.Line(e.Title, 60)})
 	}
 	for _, r := range rows {
 		for i := range width {
@@ -483,7 +484,7 @@ func (a *app) queueTable(out *queueJSON) {
 		a.result("%s\n", strings.TrimRight(b.String()+r[4], " "))
 	}
 	if out.Working != 0 {
-		a.say("Process %d lands: %s", out.Working, clean(out.Doing, 200))
+		a.say("Process %d lands: %s", out.Working, report.Line(out.Doing, 200))
 	}
 }
 

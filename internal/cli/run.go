@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/telemetry"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -187,7 +188,7 @@ type session struct {
 	cache    string // the tools' caches; "" is in stateDir
 	store    *sqlite.Store
 	tree     *workspace.Checkout
-	screen   *screen
+	screen   *screen.Screen
 	work     engine.Work // of a workflow
 	// agentPolicy is the box of one more agent, where there are boxes.
 	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
@@ -203,7 +204,7 @@ type session struct {
 // database, no git.
 func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*session, error) {
 	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
-	s.screen = newScreen(a, plan.Name)
+	s.screen = screen.New(a.terminal(), plan.Name)
 	store, err := sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db"))
 	switch {
 	case errors.Is(err, sqlite.ErrNewer):
@@ -372,7 +373,7 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 		Plan: s.plan, Work: s.work, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
 		Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
 	})
-	s.screen.done()
+	s.screen.Done()
 	sent()
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
@@ -441,7 +442,7 @@ func (s *session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	s.sayCopy(ctx, d.ID())
 	code := exitCode(st, cause)
 	if s.a.json {
-		if line, err := json.Marshal(endEvent{"end", d.ID(), string(st.Status), st.Why, code}); err == nil {
+		if line, err := json.Marshal(screen.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why, Exit: code}); err == nil {
 			s.a.result("%s\n", line)
 		}
 	} else if q := st.Question; q != nil && !s.a.quiet {

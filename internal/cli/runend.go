@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -60,5 +61,29 @@ func (a *app) interactive() bool {
 	if !ok || a.json {
 		return false
 	}
-	return isTerminal(in) && a.onTerminal()
+	return screen.IsTerminal(in) && a.onTerminal()
+}
+
+// terminal is where runs are shown.
+func (a *app) terminal() screen.Terminal {
+	return screen.Terminal{
+		Results: a.stdout, Progress: a.stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.verbose, Quiet: a.quiet, JSON: a.json,
+	}
+}
+
+// onTerminal is true when progress is drawn on a terminal.
+func (a *app) onTerminal() bool {
+	f, ok := a.stderr.(*os.File)
+	return ok && screen.IsTerminal(f) && a.getenv("TERM") != "dumb"
+}
+
+// colored says whether to use color on stderr.
+func (a *app) colored() bool {
+	switch a.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return a.onTerminal() && a.getenv("NO_COLOR") == ""
 }

@@ -83,7 +83,7 @@ func (a *app) workflowSession(ctx context.Context, c *config.Config, w *config.W
 		s.close()
 		return nil, err
 	}
-	s.screen.tree = newStepTree(w)
+	s.screen.Workflow(w)
 	s.work = flow.New(flow.Options{
 		Flow: flowOf(w), Context: values,
 		Load: func(dir, name string) (*flow.Flow, error) {

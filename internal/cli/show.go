@@ -11,6 +11,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -18,15 +20,15 @@ import (
 // document is `show --json`: the run, and every iteration.
 type document struct {
 	listed
-	Iterations    []shown  `json:"iterations"`
-	Success       bool     `json:"success"`
-	Elapsed       float64  `json:"elapsed"` // seconds, waits included
-	FinalStrategy string   `json:"final_strategy"`
-	Checkpoints   []string `json:"checkpoints"` // commit ids of the snapshots
-	CostUSD       *float64 `json:"cost_usd"`
-	TokensIn      int64    `json:"tokens_in"`
-	TokensOut     int64    `json:"tokens_out"`
-	Question      any      `json:"question,omitempty"`
+	Iterations    []screen.Record `json:"iterations"`
+	Success       bool            `json:"success"`
+	Elapsed       float64         `json:"elapsed"` // seconds, waits included
+	FinalStrategy string          `json:"final_strategy"`
+	Checkpoints   []string        `json:"checkpoints"` // commit ids of the snapshots
+	CostUSD       *float64        `json:"cost_usd"`
+	TokensIn      int64           `json:"tokens_in"`
+	TokensOut     int64           `json:"tokens_out"`
+	Question      any             `json:"question,omitempty"`
 	// Sandbox is the level, and what the operating system enforces of it.
 	Sandbox string `json:"sandbox,omitempty"`
 }
@@ -73,9 +75,9 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	}
 	a.result("Run %s of %s: %s", r.ID, r.Name, l.Status)
 	if l.Why != "" {
-		a.result(" (%s)", clean(l.Why, 500))
+		a.result(" (%s)", report.Line(l.Why, 500))
 	}
-	a.result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), completedCount(state.Iteration), short(r.TokensIn+r.TokensOut))
+	a.result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), screen.Iterations(state.Iteration), screen.Short(r.TokensIn+r.TokensOut))
 	if r.CostKnown {
 		a.result(", %s", loop.MicroUSD(r.Cost))
 	} else {
@@ -117,7 +119,7 @@ func (a *app) showIterations(records []loop.Record) {
 			number += fmt.Sprintf(".%d", r.Attempt)
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Took()),
-			exitWord(r.Exit), gateWords(r), len(r.Files), clean(whatHappened(r), 80))
+			exitWord(r.Exit), gateWords(r), len(r.Files), report.Line(whatHappened(r), 80))
 	}
 	_ = w.Flush()
 }
@@ -139,7 +141,7 @@ func gateWords(r loop.Record) string {
 		if mark == "" {
 			mark = "✗"
 		}
-		words = append(words, mark+clean(g.Name, 20))
+		words = append(words, mark+report.Line(g.Name, 20))
 	}
 	if r.Review != nil {
 		words = append(words, reviewMark(r.Review))
@@ -164,7 +166,7 @@ func whatHappened(r loop.Record) string {
 
 func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.Record) error {
 	d := document{
-		listed: l, Iterations: []shown{}, Success: r.Status == string(loop.Completed), Elapsed: seconds(r.Elapsed), FinalStrategy: state.Strategy,
+		listed: l, Iterations: []screen.Record{}, Success: r.Status == string(loop.Completed), Elapsed: screen.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}
 	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), sandboxOf(r)
@@ -177,7 +179,7 @@ func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.
 	}
 	var history []failure.Analysis
 	for _, rec := range records {
-		it := showRecord(rec)
+		it := screen.Shown(rec)
 		if rec.Failure != nil {
 			history = append(history, *rec.Failure)
 			it.Failure.Pattern = failure.Pattern(history)

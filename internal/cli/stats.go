@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
@@ -96,13 +98,13 @@ func (a *app) statsFailures(ctx context.Context, store *sqlite.Store) error {
 	}
 	return listing(a, list, "No iteration has failed yet",
 		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) (any, []any) {
-			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: seconds(f.Elapsed), Last: f.LastAt}
+			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: screen.Seconds(f.Elapsed), Last: f.LastAt}
 			cost := "unknown"
 			if f.CostKnown > 0 {
 				mean := float64(f.Cost) / 1e6 / float64(f.CostKnown)
 				s.MeanCost, cost = &mean, loop.MicroUSD(f.Cost/int64(f.CostKnown)).String()
 			}
-			return s, []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, total(f.Elapsed), minute(s.Last)}
+			return s, []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, screen.Total(f.Elapsed), minute(s.Last)}
 		})
 }
 
@@ -124,7 +126,7 @@ func (a *app) statsGuards(ctx context.Context, store *sqlite.Store) error {
 	return listing(a, list, "No guard has tripped yet",
 		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) (any, []any) {
 			s := guardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
-			return s, []any{s.Guard, s.Trips, s.Runs, minute(s.Last), s.LastRun, clean(s.Message, 80)}
+			return s, []any{s.Guard, s.Trips, s.Runs, minute(s.Last), s.LastRun, report.Line(s.Message, 80)}
 		})
 }
 

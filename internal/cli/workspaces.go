@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -79,13 +80,13 @@ func (a *app) printSpace(s *shownSpace) {
 	if s == nil {
 		return
 	}
-	a.result("  workspace   %s\n", clean(s.Dir, 1000))
+	a.result("  workspace   %s\n", report.Line(s.Dir, 1000))
 	what := s.State
 	switch {
 	case s.Process != 0:
 		what = fmt.Sprintf("process %d works in it", s.Process)
 	case s.Why != "":
-		what += ": " + clean(s.Why, 300)
+		what += ": " + report.Line(s.Why, 300)
 	}
 	if !s.KeepUntil.IsZero() {
 		what += ", until " + minute(s.KeepUntil)

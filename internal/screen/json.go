@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/safety"
 )
 
-// event is one line of `run --json`. docs/json.md describes the fields; they
+// Event is one line of `run --json`. docs/json.md describes the fields; they
 // can be added, but names do not change.
-type event struct {
+type Event struct {
 	Event     string     `json:"event"`
 	At        time.Time  `json:"at"`
 	Run       string     `json:"run"`
@@ -35,13 +35,13 @@ type event struct {
 	Alternative int     `json:"alternative,omitempty"`
 	Elapsed     float64 `json:"elapsed,omitempty"` // seconds
 
-	Gate   string `json:"gate,omitempty"`
-	Status string `json:"status,omitempty"`
-	Result *shown `json:"result,omitempty"`
+	Gate   string  `json:"gate,omitempty"`
+	Status string  `json:"status,omitempty"`
+	Result *Record `json:"result,omitempty"`
 }
 
-// endEvent is the last line of `run --json`.
-type endEvent struct {
+// End is the last line of `run --json`.
+type End struct {
 	Event  string `json:"event"`
 	Run    string `json:"run"`
 	Status string `json:"status"`
@@ -51,8 +51,8 @@ type endEvent struct {
 
 // jsonEvent is nil for notices that are for the screen only, and for the end,
 // which is printed last.
-func jsonEvent(n engine.Notice) *event {
-	e := &event{At: n.At.UTC(), Run: n.Run}
+func jsonEvent(n engine.Notice) *Event {
+	e := &Event{At: n.At.UTC(), Run: n.Run}
 	switch n.Kind {
 	case engine.RunStarted:
 		e.Event = "run_started"
@@ -72,13 +72,13 @@ func jsonEvent(n engine.Notice) *event {
 	case engine.GateEnded:
 		e.Event, e.Gate, e.Status = "gate_ended", n.Gate.Name, string(n.Gate.Status)
 	case engine.IterationEnded:
-		r := showRecord(*n.Record)
+		r := Shown(*n.Record)
 		e.Event, e.Iteration, e.Attempt, e.Status, e.Result = "iteration_ended", n.Record.Number, n.Record.Attempt, string(n.Record.Outcome), &r
 	case engine.ReviewStarted:
 		c := n.Command
 		e.Event, e.Iteration, e.Attempt, e.Agent, e.Why = "review_started", c.Iteration, c.Attempt, c.Agent, c.Why
 	case engine.ReviewEnded:
-		r := showRecord(*n.Record)
+		r := Shown(*n.Record)
 		e.Event, e.Iteration, e.Attempt, e.Agent, e.Status = "review_ended", n.Record.Number, n.Record.Attempt, r.Review.Reviewer, r.Review.Verdict
 		e.Why, e.Result = r.Review.Summary, &r
 	case engine.StepStarted, engine.StepOutput, engine.StepWaits, engine.StepEnded:
@@ -95,7 +95,7 @@ func jsonEvent(n engine.Notice) *event {
 }
 
 // stepEvent is what happened to a step of a workflow.
-func stepEvent(n engine.Notice, e *event) *event {
+func stepEvent(n engine.Notice, e *Event) *Event {
 	st := n.Step
 	e.Step, e.StepKind, e.Agent, e.Try, e.Alternative, e.Status, e.Why = st.Step, st.Kind, st.Agent, st.Try, st.Alternate, st.Status, st.Why
 	switch n.Kind {
@@ -104,9 +104,9 @@ func stepEvent(n engine.Notice, e *event) *event {
 	case engine.StepOutput:
 		e.Event, e.Text = "step_output", st.Line
 	case engine.StepWaits:
-		e.Event, e.Elapsed = "step_waits", seconds(st.Elapsed)
+		e.Event, e.Elapsed = "step_waits", Seconds(st.Elapsed)
 	default:
-		e.Event, e.Elapsed = "step_ended", seconds(st.Elapsed)
+		e.Event, e.Elapsed = "step_ended", Seconds(st.Elapsed)
 		if st.Failure != nil {
 			e.Why = st.Failure.Summary
 		}
@@ -114,8 +114,8 @@ func stepEvent(n engine.Notice, e *event) *event {
 	return e
 }
 
-// shown is an iteration as users see it: in show --json and run --json.
-type shown struct {
+// Record is an iteration as users see it: in show --json and run --json.
+type Record struct {
 	Number    int           `json:"number"`
 	Attempt   int           `json:"attempt"`
 	Agent     string        `json:"agent"`
@@ -172,9 +172,10 @@ type shownFailure struct {
 	Actions    []string `json:"actions"`
 }
 
-func showRecord(r loop.Record) shown {
-	out := shown{
-		Number: r.Number, Attempt: r.Attempt, Agent: r.Agent, Strategy: r.Strategy, StartedAt: r.StartedAt.UTC(), Elapsed: seconds(r.Elapsed),
+// Shown makes the record that users see of a kept one.
+func Shown(r loop.Record) Record {
+	out := Record{
+		Number: r.Number, Attempt: r.Attempt, Agent: r.Agent, Strategy: r.Strategy, StartedAt: r.StartedAt.UTC(), Elapsed: Seconds(r.Elapsed),
 		ExitCode: r.Exit.Code, Ended: string(r.Exit.Ended), Outcome: string(r.Outcome), Signals: []string{}, Gates: []shownGate{},
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...), Commits: r.Commits, Snapshot: r.Snapshot,
 		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld,
@@ -213,11 +214,12 @@ func showRecord(r loop.Record) shown {
 }
 
 func showGate(g loop.Gate) shownGate {
-	out := shownGate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed), Note: g.Note}
+	out := shownGate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: Seconds(g.Elapsed), Note: g.Note}
 	if g.Test && g.Total >= 0 {
 		out.Passed, out.Total = &g.Passed, &g.Total
 	}
 	return out
 }
 
-func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+// Seconds is a duration in JSON: seconds, to the millisecond.
+func Seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }

@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"io"
@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isTerminal is true for a file that a person looks at.
-func isTerminal(f *os.File) bool {
+// IsTerminal is true for a file that a person looks at.
+func IsTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil
 }
 
-// terminalWidth is the columns of a terminal, 80 when it does not say.
-func terminalWidth(w io.Writer) int {
-	width, _ := terminalSize(w)
+// Width is the columns of a terminal, 80 when it does not say.
+func Width(w io.Writer) int {
+	width, _ := Size(w)
 	return width
 }
 
-// terminalSize is the columns and rows of a terminal, 80 and 24 when it does
+// Size is the columns and rows of a terminal, 80 and 24 when it does
 // not say.
-func terminalSize(w io.Writer) (width, height int) {
+func Size(w io.Writer) (width, height int) {
 	width, height = 80, 24
 	f, ok := w.(*os.File)
 	if !ok {

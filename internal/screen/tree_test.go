@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -146,7 +146,7 @@ func TestStepTreeTokens(t *testing.T) {
 	tree.agentSaid("b", agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Output: 500}})
 	tree.agentSaid("b", agent.Event{Kind: agent.CostSeen, Cost: 20_000})
 	tree.agentSaid("b", agent.Event{Kind: agent.ToolStart, Tool: "edit", Files: []string{"a.go"}})
-	s := &screen{tree: tree, title: "iteration 1/3", began: noon}
+	s := &Screen{tree: tree, title: "iteration 1/3", began: noon}
 	if got, want := s.treeTitle(noon.Add(5*time.Second)), "  iteration 1/3 · 5s · 0/2 steps · 2.0k tokens · $0.02"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -1,30 +1,47 @@
-package cli
-
-// This file is what a person sees of a run. The rules are:
+// Package screen is what a person or a script sees of a run while it goes on:
+// notices of the engine come in, and lines come out. Rules for what a person
+// sees:
 //
 //   - progress goes to stderr, one line each, "[15:04:05] …", in words that do
 //     not change between versions;
 //   - on a terminal a live line below them shows what goes on now;
 //   - with -v, indented lines tell what the agent does and why the loop decides;
 //   - agents' words are cut and lose their control characters.
+//
+// A workflow on a terminal has the live tree of its steps below the lines
+// instead. A script gets one JSON object a line ([Event]), and an iteration as
+// a [Record], which `pawl show --json` prints as well.
+package screen
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
-type screen struct {
-	a    *app
+// Terminal is where a run is shown, and how.
+type Terminal struct {
+	Results  io.Writer // JSON, with JSON
+	Progress io.Writer // lines for a person
+	Drawn    bool      // Progress can be drawn over
+	Color    bool
+	Verbose  bool // what the agent does and why the loop decides, too
+	Quiet    bool // only what a person must not miss
+	JSON     bool
+}
+
+// Screen shows one run. Its methods may be called at once.
+type Screen struct {
+	to   Terminal
 	name string
 	live bool      // draw the live line
 	tree *stepTree // of a workflow; nil for others
@@ -39,35 +56,22 @@ type screen struct {
 	costing bool
 }
 
-func newScreen(a *app, name string) *screen {
-	return &screen{a: a, name: name, live: a.onTerminal() && !a.quiet && !a.json}
+// New shows a run under a name, that of its procedure or workflow.
+func New(to Terminal, name string) *Screen {
+	return &Screen{to: to, name: name, live: to.Drawn && !to.Quiet && !to.JSON}
 }
 
-// onTerminal is true when progress is drawn on a terminal.
-func (a *app) onTerminal() bool {
-	f, ok := a.stderr.(*os.File)
-	return ok && isTerminal(f) && a.getenv("TERM") != "dumb"
-}
+// Workflow shows the steps of w as a tree, where it can be drawn.
+func (s *Screen) Workflow(w *config.Workflow) { s.tree = newStepTree(w) }
 
-// colored says whether to use color on stderr.
-func (a *app) colored() bool {
-	switch a.color {
-	case "always":
-		return true
-	case "never":
-		return false
-	}
-	return a.onTerminal() && a.getenv("NO_COLOR") == ""
-}
-
-// notice takes one notice of the engine.
-func (s *screen) notice(n engine.Notice) {
+// Notice takes one notice of the engine.
+func (s *Screen) Notice(n engine.Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.a.json {
+	if s.to.JSON {
 		s.printJSON(n)
 	}
-	if s.a.quiet {
+	if s.to.Quiet {
 		s.quietly(n)
 		return
 	}
@@ -96,18 +100,18 @@ func (s *screen) notice(n engine.Notice) {
 	case engine.ReviewEnded:
 		s.reviewEnded(n)
 	case engine.WaitStarted:
-		s.line(n.At, "Waiting until %s (%s)", clock(n.Command.Until, n.At), n.Command.Why)
-		s.began, s.title, s.doing = n.At, "waiting until "+clock(n.Command.Until, n.At), n.Command.Why
+		s.line(n.At, "Waiting until %s (%s)", Clock(n.Command.Until, n.At), n.Command.Why)
+		s.began, s.title, s.doing = n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why
 	case engine.RunEnded:
 		s.runEnded(n)
 	case engine.Warning:
-		s.print("Warning: %s", clean(n.Text, 500))
+		s.print("Warning: %s", report.Line(n.Text, 500))
 	}
 	s.draw(n)
 }
 
 // quietly shows only what a person must not miss.
-func (s *screen) quietly(n engine.Notice) {
+func (s *Screen) quietly(n engine.Notice) {
 	if n.Kind == engine.RunEnded && n.State.Status != loop.Completed {
 		s.runEnded(n)
 	}
@@ -131,20 +135,20 @@ func maximum(limit int) string {
 	return fmt.Sprintf("max %d iterations", limit)
 }
 
-func (s *screen) resumed(n engine.Notice) {
+func (s *Screen) resumed(n engine.Notice) {
 	st := n.State
 	limit := ""
 	if st.Limit > 0 {
 		limit = fmt.Sprintf(" (max %d)", st.Limit)
 	}
 	s.line(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
-	s.line(n.At, "Previous session: %s in %s", completedCount(st.Iteration), allTime(st.Spent))
+	s.line(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
 	if n.Text != "" {
 		s.note("%s", n.Text)
 	}
 }
 
-func (s *screen) iterationStarted(n engine.Notice) {
+func (s *Screen) iterationStarted(n engine.Notice) {
 	c := n.Command
 	if s.tree != nil {
 		s.tree.again()
@@ -153,8 +157,8 @@ func (s *screen) iterationStarted(n engine.Notice) {
 	if c.Attempt > 1 {
 		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
 	}
-	s.line(n.At, "Iteration %s starting...%s", of(c.Iteration, n.State.Limit), attempt)
-	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = n.At, "iteration "+of(c.Iteration, n.State.Limit), "starting "+c.Agent, 0, 0, false
+	s.line(n.At, "Iteration %s starting...%s", Of(c.Iteration, n.State.Limit), attempt)
+	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent, 0, 0, false
 	if c.StrategyWhy != "" && c.Attempt > 1 { // else the report on the iteration before said it
 		s.note("strategy %s: %s", c.Strategy, c.StrategyWhy)
 	}
@@ -166,7 +170,7 @@ func (s *screen) iterationStarted(n engine.Notice) {
 	}
 }
 
-func (s *screen) feedback(f *loop.Feedback) {
+func (s *Screen) feedback(f *loop.Feedback) {
 	if f.Summary != "" {
 		s.note("feedback: %s", f.Summary)
 	}
@@ -175,14 +179,15 @@ func (s *screen) feedback(f *loop.Feedback) {
 			s.note("          … %d more", len(f.Items)-i)
 			break
 		}
-		s.note("          %s", itemLine(it.File, it.Line, it.Test, it.Message, it.Expected, it.Received))
+		s.note("          %s", Item(it.File, it.Line, it.Test, it.Message, it.Expected, it.Received))
 	}
 	if f.Answer != "" {
 		s.note("answer: %s", f.Answer)
 	}
 }
 
-func itemLine(file string, line int, test, message, expected, received string) string {
+// Item is an actionable item in a line: where, which test, and what is wrong.
+func Item(file string, line int, test, message, expected, received string) string {
 	var parts []string
 	if file != "" && line > 0 {
 		file = fmt.Sprintf("%s:%d", file, line)
@@ -199,19 +204,19 @@ func itemLine(file string, line int, test, message, expected, received string) s
 }
 
 // agentEvent shows what the agent does, with -v, and keeps it for the live line.
-func (s *screen) agentEvent(e agent.Event) {
+func (s *Screen) agentEvent(e agent.Event) {
 	switch e.Kind {
 	case agent.Text:
 		s.doing = "writing"
-		if t := clean(e.Text, 300); t != "" {
+		if t := report.Line(e.Text, 300); t != "" {
 			s.note("agent: %s", t)
 		}
 	case agent.Thinking:
 		s.doing = "thinking"
 	case agent.ToolStart:
 		what := strings.TrimSpace(e.Tool + " " + e.Command + " " + strings.Join(e.Files, " "))
-		s.doing = clean(what, 60)
-		s.note("tool:  %s", clean(what, 200))
+		s.doing = report.Line(what, 60)
+		s.note("tool:  %s", report.Line(what, 200))
 	case agent.UsageSeen:
 		if e.Cumulative {
 			s.tokens = e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
@@ -222,13 +227,13 @@ func (s *screen) agentEvent(e agent.Event) {
 		s.cost, s.costing = e.Cost, true
 	case agent.Retry, agent.RateLimit, agent.Error:
 		if e.Error != nil {
-			s.doing = clean(string(e.Kind)+" "+e.Error.Type, 60)
-			s.note("%s: %s", e.Kind, clean(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
+			s.doing = report.Line(string(e.Kind)+" "+e.Error.Type, 60)
+			s.note("%s: %s", e.Kind, report.Line(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
 		}
 	}
 }
 
-func (s *screen) gateEnded(g loop.Gate) {
+func (s *Screen) gateEnded(g loop.Gate) {
 	mark := "✓"
 	if g.Status != loop.GatePassed {
 		mark = "✗"
@@ -236,7 +241,7 @@ func (s *screen) gateEnded(g loop.Gate) {
 	s.note("%s gate %s (%s)", mark, g.Name, loop.Duration(g.Elapsed))
 }
 
-func (s *screen) iterationEnded(n engine.Notice) {
+func (s *Screen) iterationEnded(n engine.Notice) {
 	r := n.Record
 	if r.Steps != nil {
 		s.passEnded(n)
@@ -250,14 +255,14 @@ func (s *screen) iterationEnded(n engine.Notice) {
 	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it
 	}
-	s.line(n.At, "Iteration %s completed in %s", of(r.Number, n.State.Limit), loop.Duration(r.Took()))
+	s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Took()))
 }
 
 // why says in document 3's words what made an iteration fail.
 func why(r *loop.Record) string {
 	summary := ""
 	if r.Failure != nil {
-		summary = clean(r.Failure.Summary, 200)
+		summary = report.Line(r.Failure.Summary, 200)
 	}
 	switch {
 	case r.Failure != nil && r.Failure.Fingerprint == engine.CannotStart:
@@ -270,7 +275,7 @@ func why(r *loop.Record) string {
 		return "AI CLI ended: " + summary
 	case r.RedGate():
 		if r.Failure != nil && r.Failure.Step != "" {
-			summary = clean(r.Failure.Step, 60) + ": " + summary
+			summary = report.Line(r.Failure.Step, 60) + ": " + summary
 		}
 		return "Quality gates failed: " + summary
 	case r.Exit.Signal != "":
@@ -283,11 +288,42 @@ func why(r *loop.Record) string {
 	return "AI CLI failed: " + summary
 }
 
-func (s *screen) runEnded(n engine.Notice) {
+// report tells after a failed iteration what failed, whether it may pass by
+// itself, how bad it is, and how the next iteration differs and why. The words
+// are the first document's; the lines with a time above them are not its.
+func (s *Screen) report(n engine.Notice) {
+	r, c := n.Record, &n.Command
+	f := r.Failure
+	if r.Outcome != loop.Failed || f == nil {
+		return
+	}
+	s.print("🔄 Iteration %d failed: %s", r.Number, report.Line(f.Summary, 300))
+	s.print("   Error type: %s, transient: %s, severity: %s", f.Class, yesNo(f.Transient), f.Severity)
+	if c.Kind != loop.Run && c.Kind != loop.Wait {
+		return // nothing comes next
+	}
+	if c.Strategy == r.Strategy {
+		s.print("   Retrying with same strategy: %s", c.Strategy)
+	} else {
+		s.print("   New strategy: %s", c.Strategy)
+	}
+	if c.StrategyWhy != "" {
+		s.print("   Why: %s", report.Line(c.StrategyWhy, 500))
+	}
+}
+
+func yesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func (s *Screen) runEnded(n engine.Notice) {
 	st, c := n.State, n.Command
 	s.settleTree(n.At)
 	resume := "Resume with: pawl resume " + s.name
-	all := fmt.Sprintf("(%s, total: %s)", completedCount(st.Iteration), allTime(st.Spent))
+	all := fmt.Sprintf("(%s, total: %s)", Iterations(st.Iteration), allTime(st.Spent))
 	switch st.Status {
 	case loop.Completed:
 		if st.Policy.Kind == loop.Workflow {
@@ -316,52 +352,45 @@ func (s *screen) runEnded(n engine.Notice) {
 		s.line(n.At, "%s. State saved. %s", word, resume)
 	case loop.Paused:
 		s.guard(n)
-		s.line(n.At, "Paused: %s. State saved. %s", clean(c.Why, 300), resume)
+		s.line(n.At, "Paused: %s. State saved. %s", report.Line(c.Why, 300), resume)
 	case loop.Blocked:
 		s.guard(n)
-		s.line(n.At, "Blocked: %s %s", clean(c.Why, 300), all)
+		s.line(n.At, "Blocked: %s %s", report.Line(c.Why, 300), all)
 	case loop.Pending:
-		s.line(n.At, "Waiting for an answer: %s %s", clean(c.Why, 300), all)
+		s.line(n.At, "Waiting for an answer: %s %s", report.Line(c.Why, 300), all)
 	case loop.TimedOut:
 		s.line(n.At, "Limit reached: %s %s", c.Why, all)
 	default:
-		s.line(n.At, "ERROR: Failed: %s %s", clean(c.Why, 500), all)
+		s.line(n.At, "ERROR: Failed: %s %s", report.Line(c.Why, 500), all)
 	}
 }
 
-func (s *screen) guard(n engine.Notice) {
+func (s *Screen) guard(n engine.Notice) {
 	if n.Command.Guard != "" {
 		s.line(n.At, "Safety guard triggered: %s", n.Command.Guard)
-		s.line(n.At, "%s", clean(n.Command.Message, 300))
+		s.line(n.At, "%s", report.Line(n.Command.Message, 300))
 	}
-}
-
-func completedCount(n int) string {
-	if n == 1 {
-		return "1 iteration completed"
-	}
-	return fmt.Sprintf("%d iterations completed", n)
 }
 
 // line prints one line of progress.
-func (s *screen) line(at time.Time, format string, args ...any) {
+func (s *Screen) line(at time.Time, format string, args ...any) {
 	s.print("["+at.Local().Format("15:04:05")+"] "+format, args...)
 }
 
 // note is detail for -v.
-func (s *screen) note(format string, args ...any) {
-	if s.a.verbose {
+func (s *Screen) note(format string, args ...any) {
+	if s.to.Verbose {
 		s.print("           "+format, args...)
 	}
 }
 
-func (s *screen) print(format string, args ...any) {
+func (s *Screen) print(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if s.a.colored() {
+	if s.to.Color {
 		text = color(text)
 	}
 	s.erase()
-	_, _ = io.WriteString(s.a.stderr, text+"\n")
+	_, _ = io.WriteString(s.to.Progress, text+"\n")
 }
 
 // color marks lines that a person must see.
@@ -380,7 +409,7 @@ func color(text string) string {
 }
 
 // draw shows the live line; erase takes it away before a line is printed.
-func (s *screen) draw(n engine.Notice) {
+func (s *Screen) draw(n engine.Notice) {
 	if !s.live || s.title == "" {
 		return
 	}
@@ -388,32 +417,32 @@ func (s *screen) draw(n engine.Notice) {
 		s.drawTree(n)
 		return
 	}
-	text := fmt.Sprintf("  %s · %s · %s", s.title, total(n.At.Sub(s.began)), s.doing)
+	text := fmt.Sprintf("  %s · %s · %s", s.title, Total(n.At.Sub(s.began)), s.doing)
 	if s.tokens > 0 {
-		text += fmt.Sprintf(" · %s tokens", short(s.tokens))
+		text += fmt.Sprintf(" · %s tokens", Short(s.tokens))
 	}
 	if s.costing {
 		text += " · " + s.cost.String()
 	}
-	width := terminalWidth(s.a.stderr)
+	width := Width(s.to.Progress)
 	if r := []rune(text); len(r) >= width {
 		text = string(r[:max(width-1, 0)])
 	}
-	_, _ = fmt.Fprintf(s.a.stderr, "\r\x1b[K%s", text)
+	_, _ = fmt.Fprintf(s.to.Progress, "\r\x1b[K%s", text)
 	s.drawn = true
 }
 
-func (s *screen) erase() {
+func (s *Screen) erase() {
 	if s.drawn && s.tree != nil {
 		s.eraseTree()
 	} else if s.drawn {
-		_, _ = io.WriteString(s.a.stderr, "\r\x1b[K")
+		_, _ = io.WriteString(s.to.Progress, "\r\x1b[K")
 		s.drawn = false
 	}
 }
 
-// done takes the live line away for good.
-func (s *screen) done() {
+// Done takes the live line away for good.
+func (s *Screen) Done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -421,55 +450,13 @@ func (s *screen) done() {
 }
 
 // printJSON writes one event a line to stdout; docs/json.md describes them.
-func (s *screen) printJSON(n engine.Notice) {
+func (s *Screen) printJSON(n engine.Notice) {
 	e := jsonEvent(n)
 	if e == nil {
 		return
 	}
 	line, err := json.Marshal(e)
 	if err == nil {
-		s.a.result("%s\n", line)
+		_, _ = fmt.Fprintf(s.to.Results, "%s\n", line)
 	}
-}
-
-func of(n, limit int) string {
-	if limit == 0 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%d/%d", n, limit)
-}
-
-// allTime is how long a person waited for the run: agents, gates, reviews,
-// waits and what is between them, without the time between sessions.
-func allTime(s loop.Spent) string { return loop.Duration(max(s.Wall, s.Active)) }
-
-// total shows whole seconds: 2m16s.
-func total(d time.Duration) string { return d.Round(time.Second).String() }
-
-// clock shows a time of day, with the date when it is another day's.
-func clock(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
-	if t.Sub(now) < time.Minute {
-		return t.Format("15:04:05")
-	}
-	if t.YearDay() != now.YearDay() {
-		return t.Format("2006-01-02 15:04")
-	}
-	return t.Format("15:04")
-}
-
-func short(n int64) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.1fM", float64(n)/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	}
-	return fmt.Sprint(n)
-}
-
-// clean makes a program's words fit for a terminal: one line, no control
-// characters, at most limit runes.
-func clean(text string, limit int) string {
-	return report.Line(text, limit)
 }

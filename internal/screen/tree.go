@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -110,7 +110,7 @@ func (t *stepTree) notice(n engine.Notice) {
 		r.state, r.agent, r.try, r.other, r.said = stepRunning, st.Agent, st.Try, st.Alternate, ""
 		t.opened(r)
 	case engine.StepOutput:
-		if line := clean(st.Line, 200); line != "" {
+		if line := report.Line(st.Line, 200); line != "" {
 			r.said = line
 		}
 	case engine.StepWaits:
@@ -139,7 +139,7 @@ func (r *stepRow) ended(n engine.Notice) {
 	case sqlite.StepFailure:
 		r.state, r.took = stepFailed, st.Elapsed
 		if st.Failure != nil {
-			r.said = clean(st.Failure.Summary, 200)
+			r.said = report.Line(st.Failure.Summary, 200)
 		}
 	case "kept":
 		switch {
@@ -150,7 +150,7 @@ func (r *stepRow) ended(n engine.Notice) {
 			r.state, r.said = stepDone, "done before"
 		}
 	case "skipped":
-		r.state, r.said = stepSkipped, clean("skipped: "+st.Why, 200)
+		r.state, r.said = stepSkipped, report.Line("skipped: "+st.Why, 200)
 	case sqlite.StepAsking:
 		r.state, r.said = stepAsking, "waits for a person"
 	default:
@@ -163,13 +163,13 @@ func (t *stepTree) agentSaid(id string, e agent.Event) {
 	r := t.row(id)
 	switch e.Kind {
 	case agent.Text:
-		if text := clean(e.Text, 200); text != "" && !report.IsSignal(text) {
+		if text := report.Line(e.Text, 200); text != "" && !report.IsSignal(text) {
 			r.said = text
 		}
 	case agent.Thinking:
 		r.said = "thinking"
 	case agent.ToolStart:
-		r.said = clean(strings.TrimSpace(e.Tool+" "+e.Command+" "+strings.Join(e.Files, " ")), 200)
+		r.said = report.Line(strings.TrimSpace(e.Tool+" "+e.Command+" "+strings.Join(e.Files, " ")), 200)
 	case agent.UsageSeen:
 		now := e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
 		if !e.Cumulative {
@@ -256,7 +256,7 @@ func (r *stepRow) line(now time.Time, names, width int) string {
 	took := ""
 	switch r.state {
 	case stepRunning, stepWaiting:
-		took = total(max(0, now.Sub(r.began)))
+		took = Total(max(0, now.Sub(r.began)))
 	case stepDone, stepFailed, stepStopped:
 		if r.took > 0 {
 			took = loop.Duration(r.took)
@@ -282,13 +282,13 @@ func (r *stepRow) line(now time.Time, names, width int) string {
 
 // drawTree draws the header and the steps over what is drawn already. Output
 // and agents may come faster than an eye sees: they are drawn 20 times a second.
-func (s *screen) drawTree(n engine.Notice) {
+func (s *Screen) drawTree(n engine.Notice) {
 	t := s.tree
 	often := n.Kind == engine.StepOutput || n.Kind == engine.AgentEvent
 	if t.ended || s.title == "" || often && s.drawn && n.At.Sub(t.last) < 50*time.Millisecond {
 		return
 	}
-	width, height := terminalSize(s.a.stderr)
+	width, height := Size(s.to.Progress)
 	lines := []string{fitCells(s.treeTitle(n.At), width-1)}
 	lines = append(lines, t.lines(n.At, width-1, max(height-4, 1))...)
 	var b strings.Builder
@@ -298,19 +298,19 @@ func (s *screen) drawTree(n engine.Notice) {
 		widths[i] = cells(l)
 		if i > 0 {
 			b.WriteString("\n")
-			if s.a.colored() {
+			if s.to.Color {
 				l = colorStep(l)
 			}
 		}
 		b.WriteString(l + "\x1b[K")
 	}
 	b.WriteString("\x1b[J")
-	_, _ = io.WriteString(s.a.stderr, b.String())
+	_, _ = io.WriteString(s.to.Progress, b.String())
 	t.last, t.widths, s.drawn = n.At, widths, true
 }
 
 // treeTitle is the line above the steps.
-func (s *screen) treeTitle(now time.Time) string {
+func (s *Screen) treeTitle(now time.Time) string {
 	done, count := 0, 0
 	tokens, cost, costs := int64(0), loop.MicroUSD(0), false
 	for _, r := range s.tree.rows {
@@ -322,9 +322,9 @@ func (s *screen) treeTitle(now time.Time) string {
 		}
 		tokens, cost, costs = tokens+r.tokens, cost+r.cost, costs || r.costs
 	}
-	text := fmt.Sprintf("  %s · %s · %d/%d steps", s.title, total(now.Sub(s.began)), done, count)
+	text := fmt.Sprintf("  %s · %s · %d/%d steps", s.title, Total(now.Sub(s.began)), done, count)
 	if tokens > 0 {
-		text += fmt.Sprintf(" · %s tokens", short(tokens))
+		text += fmt.Sprintf(" · %s tokens", Short(tokens))
 	}
 	if costs {
 		text += " · " + cost.String()
@@ -346,9 +346,9 @@ func (t *stepTree) over(width int) string {
 }
 
 // eraseTree takes the block away.
-func (s *screen) eraseTree() {
-	width, _ := terminalSize(s.a.stderr)
-	_, _ = io.WriteString(s.a.stderr, s.tree.over(width)+"\x1b[J")
+func (s *Screen) eraseTree() {
+	width, _ := Size(s.to.Progress)
+	_, _ = io.WriteString(s.to.Progress, s.tree.over(width)+"\x1b[J")
 	s.tree.widths, s.drawn = nil, false
 }
 
@@ -356,12 +356,12 @@ func (s *screen) eraseTree() {
 const maxFinal = 200
 
 // settleTree prints the tree for the last time, in place of the live one.
-func (s *screen) settleTree(now time.Time) {
+func (s *Screen) settleTree(now time.Time) {
 	t := s.tree
 	if t == nil || !s.live || t.ended {
 		return
 	}
-	width, _ := terminalSize(s.a.stderr)
+	width, _ := Size(s.to.Progress)
 	s.erase()
 	t.ended = true
 	for _, r := range t.rows {
@@ -370,10 +370,10 @@ func (s *screen) settleTree(now time.Time) {
 		}
 	}
 	for _, l := range t.lines(now, width-1, maxFinal) {
-		if s.a.colored() {
+		if s.to.Color {
 			l = colorStep(l)
 		}
-		_, _ = io.WriteString(s.a.stderr, l+"\n")
+		_, _ = io.WriteString(s.to.Progress, l+"\n")
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -14,7 +15,7 @@ import (
 // of a step with its id in front.
 
 // stepNotice shows what happened to a step; false when the notice is none.
-func (s *screen) stepNotice(n engine.Notice) bool {
+func (s *Screen) stepNotice(n engine.Notice) bool {
 	st := n.Step
 	if st == nil {
 		return false
@@ -38,16 +39,16 @@ func (s *screen) stepNotice(n engine.Notice) bool {
 }
 
 // onTree shows it in the live tree; true when no line is needed beside it.
-func (s *screen) onTree(n engine.Notice) bool {
+func (s *Screen) onTree(n engine.Notice) bool {
 	if n.Kind == engine.AgentEvent {
 		s.tree.agentSaid(n.Step.Step, n.Event)
-		return !s.a.verbose
+		return !s.to.Verbose
 	}
 	s.tree.notice(n)
-	return !s.a.verbose && n.Step.Status != sqlite.StepFailure
+	return !s.to.Verbose && n.Step.Status != sqlite.StepFailure
 }
 
-func (s *screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
+func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 	if s.doing = "step " + st.Step; st.Status == "adopted" {
 		s.line(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
 		return
@@ -72,14 +73,14 @@ func (s *screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 	s.line(n.At, "Step %s starts%s", st.Step, text)
 }
 
-func (s *screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
+func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 	switch st.Status {
 	case sqlite.StepSuccess:
 		s.line(n.At, "Step %s succeeded in %s", st.Step, loop.Duration(st.Elapsed))
 	case sqlite.StepFailure:
 		text := ""
 		if st.Failure != nil {
-			text = ": " + clean(st.Failure.Summary, 300)
+			text = ": " + report.Line(st.Failure.Summary, 300)
 		}
 		s.line(n.At, "Step %s failed after %s%s", st.Step, loop.Duration(st.Elapsed), text)
 	case "held":
@@ -115,14 +116,14 @@ func printableLine(text string) string {
 
 // passEnded shows what an iteration of a workflow came to: failure, analysis,
 // and what is tried next.
-func (s *screen) passEnded(n engine.Notice) {
+func (s *Screen) passEnded(n engine.Notice) {
 	r := n.Record
 	switch {
 	case r.Outcome == loop.Failed && r.Failure != nil:
-		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", of(r.Number, n.State.Limit), loop.Duration(r.Elapsed), stepFailure(r.Failure))
+		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed), stepFailure(r.Failure))
 		s.line(n.At, "Analysis: %s", analysis(r.Failure))
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
-		s.line(n.At, "Iteration %s completed in %s", of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
+		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
 	}
 	if c := n.Command; r.Outcome == loop.Failed && (c.Kind == loop.Run || c.Kind == loop.Wait) && (c.StrategyWhy != "" || c.Strategy != r.Strategy) {
 		why := ""
@@ -139,22 +140,22 @@ func (s *screen) passEnded(n engine.Notice) {
 
 func stepFailure(f *failure.Analysis) string {
 	if f.Step == "" {
-		return clean(f.Summary, 300)
+		return report.Line(f.Summary, 300)
 	}
-	return fmt.Sprintf("step %s: %s", f.Step, clean(f.Summary, 300))
+	return fmt.Sprintf("step %s: %s", f.Step, report.Line(f.Summary, 300))
 }
 
 // analysis is what is known of a failure, in a line.
 func analysis(f *failure.Analysis) string {
 	text := fmt.Sprintf("%s, %s", f.Class, f.Kind)
 	if len(f.Actions) > 0 {
-		text += "; " + clean(f.Actions[0], 200)
+		text += "; " + report.Line(f.Actions[0], 200)
 	}
 	return text
 }
 
 // workflowEnded is the summary of a workflow's run.
-func (s *screen) workflowEnded(n engine.Notice) {
+func (s *Screen) workflowEnded(n engine.Notice) {
 	st := n.State
 	cost := "cost unknown"
 	if st.Spent.CostKnown {
