@@ -119,7 +119,7 @@ func setup(env *testscript.Env) error {
 	for k, v := range map[string]string{
 		"HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state"), "XDG_CONFIG_HOME": filepath.Join(home, "config"),
 		"GIT_CONFIG_NOSYSTEM": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8", exitsVar: filepath.Join(home, "exits"),
-		"GORACE": "atexit_sleep_ms=0",
+		"GORACE": "atexit_sleep_ms=0 log_path=" + filepath.Join(home, "race"),
 	} {
 		env.Setenv(k, v)
 	}
@@ -135,16 +135,35 @@ func setup(env *testscript.Env) error {
 	env.Setenv("EXAMPLES", examples)
 	t := env.T()
 	env.Defer(func() {
+		races := races(home)
+		for _, r := range races {
+			t.Log(r)
+		}
 		processes := left(env.WorkDir)
 		for _, p := range processes {
 			t.Log("left running: " + p.text)
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
-		if len(processes) > 0 {
+		if len(processes)+len(races) > 0 {
 			t.FailNow()
 		}
 	})
 	return nil
+}
+
+// races are the reports of the race detector, also those of pawls in the
+// background, to which nobody listens.
+func races(home string) []string {
+	files, _ := filepath.Glob(filepath.Join(home, "race.*"))
+	var out []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		out = append(out, string(text))
+	}
+	return out
 }
 
 // boxed is whether this machine gives pawl a mount namespace.
