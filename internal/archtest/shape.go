@@ -94,12 +94,12 @@ var foreign = []struct {
 	what string
 	expr *regexp.Regexp
 	// builds is true for what matters only in files that build the project:
-	// a test of a failure may well quote an address.
+	// a recorded failure may well quote it.
 	builds bool
 }{
 	{"a path of one machine", regexp.MustCompile(`(?m)(?:^|[^\w.\-/~}$*])(/(?:work|root)/[\w.\-]+)`), false},
 	{"a host of a private network", regexp.MustCompile(`https?://((?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.[\d.]+|[\w.\-]+\.(?:internal|corp|lan))\b`), false},
-	{"a registry", regexp.MustCompile(`\b(registry\.npmjs[.]org|registry\.yarnpkg[.]com|proxy\.golang[.]org|goproxy[.](?:io|cn)|pypi[.]org|index\.crates[.]io)\b`), true},
+	{"a registry", regexp.MustCompile(`\b(registry\.npmjs[.]org|registry\.yarnpkg[.]com|(?:proxy|sum)\.golang[.]org|goproxy[.](?:io|cn)|pypi[.]org|files\.pythonhosted[.]org|(?:index\.|static\.)?crates[.]io|(?:deb|security)\.debian[.]org|repo\.maven\.apache[.]org|repo1\.maven[.]org|rubygems[.]org)\b`), false},
 	{"a choice of registry", regexp.MustCompile(`\b(GO(?:PROXY|SUMDB|NOSUMDB)=\S|(?:--)?registry=\S|GOFLAGS=-insecure)`), true},
 }
 
