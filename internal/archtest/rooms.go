@@ -105,6 +105,7 @@ var rooms = map[string]room{
 
 	// testing
 	"archtest":       {Testing, nil, "this map"},
+	"gittest":        {Testing, nil, "git for tests, without the settings of whoever runs them"},
 	"transcript":     {Testing, nil, "plays the stories that deciding packages are told as"},
 	"benchmark":      {Testing, nil, "the loop measured against a bash loop"},
 	"simulate":       {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},

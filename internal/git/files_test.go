@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/gittest"
 )
 
 // headByGit is what git says of HEAD.
@@ -29,32 +31,32 @@ func TestHeadIsReadFromFilesAsGitReadsIt(t *testing.T) {
 		make  func(dir string)
 	}{
 		{"loose", true, func(string) {}},
-		{"packed", true, func(dir string) { sh(t, dir, "pack-refs", "--all") }},
+		{"packed", true, func(dir string) { gittest.Git(t, dir, "pack-refs", "--all") }},
 		{"packed and moved", true, func(dir string) {
-			sh(t, dir, "pack-refs", "--all")
-			sh(t, dir, "commit", "-q", "--allow-empty", "-m", "next")
+			gittest.Git(t, dir, "pack-refs", "--all")
+			gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "next")
 		}},
 		{"a longer name is packed", true, func(dir string) {
-			sh(t, dir, "branch", "x/main")
-			sh(t, dir, "branch", "main2")
-			sh(t, dir, "pack-refs", "--all")
+			gittest.Git(t, dir, "branch", "x/main")
+			gittest.Git(t, dir, "branch", "main2")
+			gittest.Git(t, dir, "pack-refs", "--all")
 		}},
-		{"detached", true, func(dir string) { sh(t, dir, "checkout", "-q", "--detach") }},
-		{"no commit", true, func(dir string) { sh(t, dir, "checkout", "-q", "--orphan", "new") }},
+		{"detached", true, func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--detach") }},
+		{"no commit", true, func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--orphan", "new") }},
 		{"no commit, others packed", true, func(dir string) {
-			sh(t, dir, "pack-refs", "--all")
-			sh(t, dir, "checkout", "-q", "--orphan", "new")
+			gittest.Git(t, dir, "pack-refs", "--all")
+			gittest.Git(t, dir, "checkout", "-q", "--orphan", "new")
 		}},
 		{"a branch that is another name", false, func(dir string) {
-			sh(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
-			sh(t, dir, "symbolic-ref", "HEAD", "refs/heads/alias")
+			gittest.Git(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+			gittest.Git(t, dir, "symbolic-ref", "HEAD", "refs/heads/alias")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, format := range []string{"sha1", "sha256"} {
 				dir := t.TempDir()
-				sh(t, dir, "init", "-q", "-b", "main", "--object-format="+format)
-				sh(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+				gittest.Git(t, dir, "init", "-q", "-b", "main", "--object-format="+format)
+				gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
 				c.make(dir)
 				r, err := Open(t.Context(), dir)
 				if err != nil {
@@ -80,8 +82,8 @@ func TestHeadOfALinkedWorktree(t *testing.T) {
 	t.Parallel()
 	dir, _ := repository(t, "main")
 	linked := filepath.Join(t.TempDir(), "linked")
-	sh(t, dir, "worktree", "add", "-q", "-b", "side", linked)
-	sh(t, linked, "commit", "-q", "--allow-empty", "-m", "aside")
+	gittest.Git(t, dir, "worktree", "add", "-q", "-b", "side", linked)
+	gittest.Git(t, linked, "commit", "-q", "--allow-empty", "-m", "aside")
 	r, err := Open(t.Context(), linked)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +102,7 @@ func reftable(t *testing.T) *Repo {
 	if cmd.cmd.Run() != nil {
 		t.Skip("this git has no reftable")
 	}
-	sh(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
 	r, err := Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +123,7 @@ func TestRefsInAReftable(t *testing.T) {
 	if err := shadow(t, r).Keep(t.Context(), "refs/pawl/runs/r/1", h.Commit); err != nil {
 		t.Fatal(err)
 	}
-	if got := sh(t, r.Top, "rev-parse", "refs/pawl/runs/r/1"); got != h.Commit {
+	if got := gittest.Git(t, r.Top, "rev-parse", "refs/pawl/runs/r/1"); got != h.Commit {
 		t.Errorf("the ref is at %s", got)
 	}
 }
@@ -148,10 +150,10 @@ func TestKeep(t *testing.T) {
 	dir, r := repository(t, "r")
 	s := shadow(t, r)
 	made := 0
-	at := func() string { return sh(t, dir, "for-each-ref", "--format=%(objectname)", name) }
+	at := func() string { return gittest.Git(t, dir, "for-each-ref", "--format=%(objectname)", name) }
 	keep := func(message string) string {
 		t.Helper()
-		id, err := s.Commit(t.Context(), sh(t, dir, "rev-parse", "HEAD^{tree}"), message, sh(t, dir, "rev-parse", "HEAD"))
+		id, err := s.Commit(t.Context(), gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), message, gittest.Git(t, dir, "rev-parse", "HEAD"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +171,7 @@ func TestKeep(t *testing.T) {
 		return id
 	}
 	first := keep("one\n")
-	sh(t, dir, "pack-refs", "--all", "--prune")
+	gittest.Git(t, dir, "pack-refs", "--all", "--prune")
 	second := keep("two\n")
 	if r.writeRef(name, first) == nil || at() != second {
 		t.Errorf("a ref that is there was replaced without git: %s", at())
@@ -187,8 +189,8 @@ func TestKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A pack has the commit: git does it.
-	sh(t, dir, "repack", "-adq")
-	sh(t, dir, "prune-packed", "-q")
+	gittest.Git(t, dir, "repack", "-adq")
+	gittest.Git(t, dir, "prune-packed", "-q")
 	if r.writeRef(name, second) == nil {
 		t.Error("a commit was not looked for")
 	}
@@ -207,25 +209,25 @@ func TestKeep(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("files are left: %v, %v", left, err)
 	}
-	sh(t, dir, "fsck", "--strict")
+	gittest.Git(t, dir, "fsck", "--strict")
 }
 
 func TestCommitIsWhatGitMakes(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	s := shadow(t, r)
-	tree, head := sh(t, dir, "rev-parse", "HEAD^{tree}"), sh(t, dir, "rev-parse", "HEAD")
+	tree, head := gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), gittest.Git(t, dir, "rev-parse", "HEAD")
 	own, err := s.writeCommit(tree, "a title\n\nKey: value\n", []string{head})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const format = "--format=%T%n%P%n%an%n%ae%n%cn%n%ce%n%B"
 	want := tree + "\n" + head + "\npawl\npawl@localhost\npawl\npawl@localhost\na title\n\nKey: value"
-	if got := strings.TrimSpace(sh(t, dir, "log", "-1", format, own)); got != want {
+	if got := strings.TrimSpace(gittest.Git(t, dir, "log", "-1", format, own)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	sh(t, dir, "repack", "-adq")
-	sh(t, dir, "prune-packed", "-q")
+	gittest.Git(t, dir, "repack", "-adq")
+	gittest.Git(t, dir, "prune-packed", "-q")
 	if _, err := s.writeCommit(tree, "m\n", []string{head}); err == nil {
 		t.Error("objects in a pack were taken for certain")
 	}
@@ -238,7 +240,7 @@ func TestCommitIsWhatGitMakes(t *testing.T) {
 	if _, err := s.Commit(t.Context(), tree, "m\n", strings.Repeat("1", len(head))); err == nil {
 		t.Error("a parent that is not there was taken")
 	}
-	sh(t, dir, "fsck", "--strict")
+	gittest.Git(t, dir, "fsck", "--strict")
 }
 
 // TestTreesAreComparedAsGitDoes changes a tree at random and compares every
@@ -265,8 +267,8 @@ func TestTreesAreComparedAsGitDoes(t *testing.T) {
 				_ = os.WriteFile(name, []byte(fmt.Sprint(rnd.IntN(5))), 0o600) // unless a folder is
 			}
 		}
-		sh(t, dir, "add", "-A")
-		trees = append(trees, sh(t, dir, "write-tree"))
+		gittest.Git(t, dir, "add", "-A")
+		trees = append(trees, gittest.Git(t, dir, "write-tree"))
 	}
 	for i, from := range trees {
 		for _, to := range trees[i:] {
@@ -291,20 +293,20 @@ func TestTreeThatIsNotWhatItsNameSays(t *testing.T) {
 	dir, r := repository(t, "r")
 	s := shadow(t, r)
 	put(t, filepath.Join(dir, "more"), "more")
-	sh(t, dir, "add", "-A")
-	from, to := sh(t, dir, "rev-parse", "HEAD^{tree}"), sh(t, dir, "write-tree")
+	gittest.Git(t, dir, "add", "-A")
+	from, to := gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), gittest.Git(t, dir, "write-tree")
 	want, _, err := s.Changes(t.Context(), from, to, true, 0)
 	if err != nil || len(want) != 1 {
 		t.Fatalf("got %+v, %v", want, err)
 	}
-	if at, _, err := s.Changes(t.Context(), sh(t, dir, "rev-parse", "HEAD"), to, true, 0); err != nil || !reflect.DeepEqual(at, want) {
+	if at, _, err := s.Changes(t.Context(), gittest.Git(t, dir, "rev-parse", "HEAD"), to, true, 0); err != nil || !reflect.DeepEqual(at, want) {
 		t.Errorf("from the commit: %+v, %v", at, err)
 	}
 	data, err := os.ReadFile(r.loosePath(to))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh(t, dir, "gc", "-q")
+	gittest.Git(t, dir, "gc", "-q")
 	if got, _, err := s.Changes(t.Context(), from, to, true, 0); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("from a pack: %+v, %v", got, err)
 	}

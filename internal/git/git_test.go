@@ -12,44 +12,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/gittest"
 )
 
 // TestMain gives git a home of its own, so that the settings of whoever runs
 // the tests do not matter.
-func TestMain(m *testing.M) { os.Exit(isolated(m)) }
-
-func isolated(m *testing.M) int {
-	home, err := os.MkdirTemp("", "pawl-git-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(home)
-	config := filepath.Join(home, ".gitconfig")
-	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for k, v := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": config} {
-		if err := os.Setenv(k, v); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return m.Run()
-}
-
-// sh runs git in dir and returns what it prints.
-func sh(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
+func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
 
 // repository makes one with a commit, in a folder of the given name.
 func repository(t *testing.T, name string) (string, *Repo) {
@@ -62,10 +31,10 @@ func repository(t *testing.T, name string) (string, *Repo) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	sh(t, dir, "init", "-q")
+	gittest.Git(t, dir, "init", "-q")
 	put(t, filepath.Join(dir, "a"), "1\n")
-	sh(t, dir, "add", "a")
-	sh(t, dir, "commit", "-qm", "first")
+	gittest.Git(t, dir, "add", "a")
+	gittest.Git(t, dir, "commit", "-qm", "first")
 	r, err := Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +69,7 @@ func TestOpenFindsTheFolders(t *testing.T) {
 		if s, err := Open(t.Context(), filepath.Join(dir, "sub")); err != nil || *s != *want {
 			t.Errorf("%q: from a subfolder: %+v, %v", name, s, err)
 		}
-		if h, err := r.Head(t.Context()); err != nil || h.Branch != "refs/heads/main" || h.Commit != sh(t, dir, "rev-parse", "HEAD") {
+		if h, err := r.Head(t.Context()); err != nil || h.Branch != "refs/heads/main" || h.Commit != gittest.Git(t, dir, "rev-parse", "HEAD") {
 			t.Errorf("%q: head %+v, %v", name, h, err)
 		}
 	}
@@ -109,7 +78,7 @@ func TestOpenFindsTheFolders(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir, _ := repository(t, "r")
-	sh(t, dir, "init", "-q", "--bare", "bare")
+	gittest.Git(t, dir, "init", "-q", "--bare", "bare")
 	tests := map[string]string{"bare": "bare repository", ".git": "inside a git directory", "nothing": "is not a folder"}
 	for sub, want := range tests {
 		if _, err := Open(t.Context(), filepath.Join(dir, sub)); err == nil || !strings.Contains(err.Error(), want) {
@@ -175,7 +144,7 @@ func TestOutputIsCapped(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	put(t, filepath.Join(dir, "big"), strings.Repeat("x", 4<<20))
-	id := sh(t, dir, "hash-object", "-w", "big")
+	id := gittest.Git(t, dir, "hash-object", "-w", "big")
 	c := r.call("cat-file", "blob", id)
 	c.max = 1000
 	if _, err := run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is over") {
@@ -190,7 +159,7 @@ func TestOutputIsCapped(t *testing.T) {
 func TestErrorsSayWhatGitSaid(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
-	head := sh(t, dir, "rev-parse", "HEAD")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	err := r.UpdateRef(t.Context(), "refs/pawl/x", head, head, "no such ref yet")
 	var e *Error
 	if !errors.As(err, &e) || e.Command != "update-ref" || e.Code == 0 || !strings.Contains(err.Error(), "git update-ref: fatal") {
@@ -235,8 +204,8 @@ func TestRefs(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	s := shadow(t, r)
-	head := sh(t, dir, "rev-parse", "HEAD")
-	tree := sh(t, dir, "rev-parse", "HEAD^{tree}")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
+	tree := gittest.Git(t, dir, "rev-parse", "HEAD^{tree}")
 	c, err := s.Commit(t.Context(), tree, "title\n\nbody: \"x\"\n", head, "")
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +227,7 @@ func TestRefs(t *testing.T) {
 	if err := r.DeleteRefs(t.Context(), refs); err != nil {
 		t.Fatal(err)
 	}
-	if left := sh(t, dir, "for-each-ref", "--format=%(refname)", "refs/pawl"); left != "refs/pawl/runs/ab/0" {
+	if left := gittest.Git(t, dir, "for-each-ref", "--format=%(refname)", "refs/pawl"); left != "refs/pawl/runs/ab/0" {
 		t.Errorf("left %q", left)
 	}
 }
@@ -266,10 +235,10 @@ func TestRefs(t *testing.T) {
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
-	base := sh(t, dir, "rev-parse", "HEAD")
+	base := gittest.Git(t, dir, "rev-parse", "HEAD")
 	began := time.Now()
-	sh(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
-	head := sh(t, dir, "rev-parse", "HEAD")
+	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	ask := func(keep, to string, since time.Time) string {
 		t.Helper()
 		got, err := r.Foreign(t.Context(), keep, to, since)
@@ -287,7 +256,7 @@ func TestForeign(t *testing.T) {
 	if got := ask(head, base, began.Add(time.Hour)); got != "" {
 		t.Errorf("nothing goes: %q", got)
 	}
-	sh(t, dir, "tag", "v1")
+	gittest.Git(t, dir, "tag", "v1")
 	if got := ask(base, head, began); got != head {
 		t.Errorf("tagged: %q", got)
 	}
@@ -306,9 +275,9 @@ func TestShadowKeepsBytes(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	put(t, filepath.Join(dir, ".gitattributes"), "* text=auto eol=lf ident filter=x working-tree-encoding=UTF-16\n")
-	sh(t, dir, "config", "filter.x.clean", "false")
-	sh(t, dir, "config", "core.autocrlf", "true")
-	sh(t, dir, "config", "core.excludesFile", filepath.Join(dir, "my ignore"))
+	gittest.Git(t, dir, "config", "filter.x.clean", "false")
+	gittest.Git(t, dir, "config", "core.autocrlf", "true")
+	gittest.Git(t, dir, "config", "core.excludesFile", filepath.Join(dir, "my ignore"))
 	put(t, filepath.Join(dir, "my ignore"), "skip\n")
 	put(t, filepath.Join(dir, "skip"), "x")
 	put(t, filepath.Join(dir, "crlf"), "$Id$\r\n")
@@ -328,7 +297,7 @@ func TestShadowKeepsBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, _, err := s.Changes(t.Context(), sh(t, dir, "rev-parse", "HEAD^{tree}"), tree, false, 0)
+	changes, _, err := s.Changes(t.Context(), gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), tree, false, 0)
 	if err != nil || len(changes) != 3 || changes[1].Path != "crlf" || changes[1].OldObject != "" {
 		t.Fatalf("got %+v, %v", changes, err)
 	}
@@ -364,25 +333,25 @@ func TestShadowKeepsBytes(t *testing.T) {
 func TestMoveIndexKeepsWhatIsStaged(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
-	first := sh(t, dir, "rev-parse", "HEAD")
+	first := gittest.Git(t, dir, "rev-parse", "HEAD")
 	put(t, filepath.Join(dir, "b"), "b")
-	sh(t, dir, "add", "b")
-	sh(t, dir, "commit", "-qm", "second")
-	second := sh(t, dir, "rev-parse", "HEAD")
+	gittest.Git(t, dir, "add", "b")
+	gittest.Git(t, dir, "commit", "-qm", "second")
+	second := gittest.Git(t, dir, "rev-parse", "HEAD")
 	put(t, filepath.Join(dir, "a"), "staged")
-	sh(t, dir, "add", "a")
+	gittest.Git(t, dir, "add", "a")
 	if err := r.MoveIndex(t.Context(), second, first); err != nil {
 		t.Fatal(err)
 	}
-	if got := sh(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta" {
+	if got := gittest.Git(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta" {
 		t.Errorf("staged against the first: %q", got)
 	}
 	put(t, filepath.Join(dir, "b"), "other")
-	sh(t, dir, "add", "b")
+	gittest.Git(t, dir, "add", "b")
 	if err := r.MoveIndex(t.Context(), first, second); err == nil {
 		t.Error("went over staged work")
 	}
-	if got := sh(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta\nA\tb" {
+	if got := gittest.Git(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta\nA\tb" {
 		t.Errorf("after the refusal: %q", got)
 	}
 }

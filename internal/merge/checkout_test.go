@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -149,7 +150,7 @@ func TestDetachedLinkedAndOtherBranches(t *testing.T) {
 	if got := string(readFile(t, filepath.Join(linked, "a.txt"))); got != "landed\n" {
 		t.Errorf("the linked work tree has %q", got)
 	}
-	if got := sh(t, linked, "status", "--porcelain"); got != " M b.txt" {
+	if got := gittest.Git(t, linked, "status", "--porcelain"); got != " M b.txt" {
 		t.Errorf("the linked work tree: %q", got)
 	}
 }
@@ -158,16 +159,16 @@ func TestABareRepository(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	bare := filepath.Join(folder(t), "bare.git")
-	sh(t, r.dir, "clone", "-q", "--bare", r.dir, bare)
+	gittest.Git(t, r.dir, "clone", "-q", "--bare", r.dir, bare)
 	linked := filepath.Join(folder(t), "linked")
-	sh(t, bare, "worktree", "add", "-q", linked, "main")
+	gittest.Git(t, bare, "worktree", "add", "-q", linked, "main")
 	repo, err := git.OpenStore(t.Context(), bare)
 	if err != nil {
 		t.Fatal(err)
 	}
 	base := r.git("rev-parse", "main")
 	id, commit := r.task("Change", base, "a.txt", "landed\n")
-	sh(t, bare, "fetch", "-q", r.dir, commit+":refs/pawl/x")
+	gittest.Git(t, bare, "fetch", "-q", r.dir, commit+":refs/pawl/x")
 	r.o.Repo, r.o.Gates, r.o.Local = repo, gates("grep landed a.txt"), true
 	q := r.queue()
 	r.add(q, id, commit, "Change")
@@ -175,7 +176,7 @@ func TestABareRepository(t *testing.T) {
 	if s := r.status(id); s != board.Done {
 		t.Fatalf("it is %s: %v %v", s, r.left(), r.notes)
 	}
-	if got := string(readFile(t, filepath.Join(linked, "a.txt"))) + sh(t, linked, "status", "--porcelain"); got != "landed\n" {
+	if got := string(readFile(t, filepath.Join(linked, "a.txt"))) + gittest.Git(t, linked, "status", "--porcelain"); got != "landed\n" {
 		t.Errorf("the linked work tree: %q", got)
 	}
 }

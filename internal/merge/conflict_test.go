@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -86,12 +87,12 @@ func TestAMediumConflictGoesToAnAgent(t *testing.T) {
 		}
 		// A merge of both, as an agent makes it in its clone.
 		clone := folder(t)
-		sh(t, clone, "clone", "-q", "--shared", r.dir, ".")
-		sh(t, clone, "checkout", "-q", "--detach", p.Tip)
+		gittest.Git(t, clone, "clone", "-q", "--shared", r.dir, ".")
+		gittest.Git(t, clone, "checkout", "-q", "--detach", p.Tip)
 		_, _ = try(clone, "merge", "-q", p.Entry.Commit)
-		sh(t, clone, "checkout", "-q", "--theirs", "a.txt")
-		sh(t, clone, "commit", "-qam", "both")
-		commit := sh(t, clone, "rev-parse", "HEAD")
+		gittest.Git(t, clone, "checkout", "-q", "--theirs", "a.txt")
+		gittest.Git(t, clone, "commit", "-qam", "both")
+		commit := gittest.Git(t, clone, "rev-parse", "HEAD")
 		r.git("fetch", "-q", clone, commit+":refs/pawl/tasks/solved")
 		return commit, nil
 	}

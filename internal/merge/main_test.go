@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -43,31 +43,7 @@ func TestMain(m *testing.M) {
 			os.Exit(landAndDie(os.Args[2:]))
 		}
 	}
-	os.Exit(isolated(m))
-}
-
-// isolated gives git a home of its own.
-func isolated(m *testing.M) int {
-	home, err := os.MkdirTemp("", "pawl-merge-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(home)
-	config := filepath.Join(home, ".gitconfig")
-	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for k, v := range map[string]string{
-		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": config, "GORACE": "atexit_sleep_ms=0",
-	} {
-		if err := os.Setenv(k, v); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return m.Run()
+	os.Exit(gittest.Run(m, "GORACE=atexit_sleep_ms=0"))
 }
 
 // rig is a repository with a queue.
@@ -160,18 +136,7 @@ func (r *rig) said(kind queue.NoteKind) []string {
 	return list
 }
 
-func sh(t testing.TB, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimRight(string(out), "\n")
-}
-
-func (r *rig) git(args ...string) string { r.t.Helper(); return sh(r.t, r.dir, args...) }
+func (r *rig) git(args ...string) string { r.t.Helper(); return gittest.Git(r.t, r.dir, args...) }
 
 func (r *rig) write(name, text string) {
 	r.t.Helper()
@@ -209,12 +174,12 @@ func (r *rig) task(title, base string, files ...string) (id, commit string) {
 func (r *rig) commit(title, base string, files ...string) string {
 	r.t.Helper()
 	clone := folder(r.t)
-	sh(r.t, clone, "clone", "-q", "--shared", "--no-checkout", r.dir, ".")
-	sh(r.t, clone, "checkout", "-q", "--detach", base)
+	gittest.Git(r.t, clone, "clone", "-q", "--shared", "--no-checkout", r.dir, ".")
+	gittest.Git(r.t, clone, "checkout", "-q", "--detach", base)
 	for i := 0; i+1 < len(files); i += 2 {
 		path := filepath.Join(clone, files[i])
 		if files[i+1] == "-" {
-			sh(r.t, clone, "rm", "-q", files[i])
+			gittest.Git(r.t, clone, "rm", "-q", files[i])
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -224,9 +189,9 @@ func (r *rig) commit(title, base string, files ...string) string {
 			r.t.Fatal(err)
 		}
 	}
-	sh(r.t, clone, "add", "-A")
-	sh(r.t, clone, "commit", "-q", "--allow-empty", "-m", title)
-	commit := sh(r.t, clone, "rev-parse", "HEAD")
+	gittest.Git(r.t, clone, "add", "-A")
+	gittest.Git(r.t, clone, "commit", "-q", "--allow-empty", "-m", title)
+	commit := gittest.Git(r.t, clone, "rev-parse", "HEAD")
 	r.git("fetch", "-q", clone, commit+":refs/heads/tmp/"+commit)
 	r.git("update-ref", "refs/keep/"+commit, commit)
 	r.git("update-ref", "-d", "refs/heads/tmp/"+commit)

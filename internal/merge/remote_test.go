@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -14,12 +15,12 @@ import (
 func (r *rig) upstream() (bare, colleague string) {
 	r.t.Helper()
 	bare = filepath.Join(folder(r.t), "up.git")
-	sh(r.t, r.dir, "clone", "-q", "--bare", r.dir, bare)
+	gittest.Git(r.t, r.dir, "clone", "-q", "--bare", r.dir, bare)
 	r.git("remote", "add", "origin", bare)
 	r.git("fetch", "-q", "origin")
 	r.git("branch", "-q", "--set-upstream-to=origin/main", "main")
 	colleague = folder(r.t)
-	sh(r.t, colleague, "clone", "-q", bare, ".")
+	gittest.Git(r.t, colleague, "clone", "-q", bare, ".")
 	return bare, colleague
 }
 
@@ -28,9 +29,9 @@ func (r *rig) colleagueCommits(dir, name string) {
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(name+"\n"), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	sh(r.t, dir, "add", ".")
-	sh(r.t, dir, "commit", "-qm", name)
-	sh(r.t, dir, "push", "-q")
+	gittest.Git(r.t, dir, "add", ".")
+	gittest.Git(r.t, dir, "commit", "-qm", name)
+	gittest.Git(r.t, dir, "push", "-q")
 }
 
 func TestARemoteIsFetchedBeforeAndPushedAfter(t *testing.T) {
@@ -50,7 +51,7 @@ func TestARemoteIsFetchedBeforeAndPushedAfter(t *testing.T) {
 	if got := r.git("status", "--porcelain"); got != " M b.txt" {
 		t.Errorf("the checkout: %q", got)
 	}
-	if here, there := r.git("rev-parse", "main"), sh(t, bare, "rev-parse", "main"); here != there {
+	if here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main"); here != there {
 		t.Errorf("the target is at %s, the remote at %s", here, there)
 	}
 }
@@ -142,7 +143,7 @@ func TestPullRequests(t *testing.T) {
 	if s := r.status(id); s != board.Review || r.git("rev-parse", "main") != base {
 		t.Errorf("the task is %s, the target at %s", s, r.git("rev-parse", "main"))
 	}
-	proposed := sh(t, bare, "rev-parse", "pawl/"+id)
+	proposed := gittest.Git(t, bare, "rev-parse", "pawl/"+id)
 	if got := string(readFile(t, filepath.Join(host, "created"))); !strings.Contains(got, "--head pawl/"+id+" --base main --title "+id+": Change") {
 		t.Errorf("gh was told %q", got)
 	}
@@ -173,8 +174,8 @@ func TestPullRequests(t *testing.T) {
 	if s := r.status(id); s != board.Review {
 		t.Errorf("an open one is %s", s)
 	}
-	merged := sh(t, bare, "commit-tree", proposed+"^{tree}", "-p", base, "-p", proposed, "-m", "Merge pull request 1")
-	sh(t, bare, "update-ref", "refs/heads/main", merged)
+	merged := gittest.Git(t, bare, "commit-tree", proposed+"^{tree}", "-p", base, "-p", proposed, "-m", "Merge pull request 1")
+	gittest.Git(t, bare, "update-ref", "refs/heads/main", merged)
 	for name, text := range map[string]string{"pr": "MERGED", "oid": merged} {
 		if err := os.WriteFile(filepath.Join(host, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/gittest"
 )
 
 // TestMain gives git a home of its own, so that the settings of whoever runs
@@ -20,30 +22,7 @@ func TestMain(m *testing.M) {
 	if run := os.Getenv("PAWL_TEST_ROLLBACK"); run != "" {
 		os.Exit(rollbackChild(run))
 	}
-	os.Exit(isolated(m))
-}
-
-func isolated(m *testing.M) int {
-	home, err := os.MkdirTemp("", "pawl-workspace-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(home)
-	config := filepath.Join(home, ".gitconfig")
-	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for k, v := range map[string]string{
-		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": config,
-	} {
-		if err := os.Setenv(k, v); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return m.Run()
+	os.Exit(gittest.Run(m))
 }
 
 // place is a repository with a checkout of pawl's.

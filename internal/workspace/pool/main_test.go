@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -18,28 +18,7 @@ func TestMain(m *testing.M) {
 	if top := os.Getenv("PAWL_TEST_POOL"); top != "" {
 		os.Exit(child(top))
 	}
-	os.Exit(isolated(m))
-}
-
-func isolated(m *testing.M) int {
-	home, err := os.MkdirTemp("", "pawl-pool-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(home)
-	config := filepath.Join(home, ".gitconfig")
-	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for k, v := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": config} {
-		if err := os.Setenv(k, v); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return m.Run()
+	os.Exit(gittest.Run(m))
 }
 
 // rig is a user's repository and what a pool needs beside it.

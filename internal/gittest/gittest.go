@@ -1,0 +1,62 @@
+// Package gittest gives tests real git without the settings of whoever runs
+// them:
+//
+//	func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
+//
+//	dir := t.TempDir()
+//	gittest.Git(t, dir, "init", "-q")
+package gittest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Run runs the tests with a home folder of their own: the user Ann, the branch
+// main, and nothing else configured; env has more variables, each NAME=value.
+// It returns their exit status.
+func Run(m *testing.M, env ...string) int {
+	home, err := os.MkdirTemp("", "pawl-test-home-")
+	if err == nil {
+		defer os.RemoveAll(home)
+		err = settle(home, env)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func settle(home string, env []string) error {
+	config := filepath.Join(home, ".gitconfig")
+	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
+		return err
+	}
+	for _, kv := range append([]string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + config,
+	}, env...) {
+		name, value, _ := strings.Cut(kv, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Git runs git in dir, and returns what it prints without the last line break.
+// The test ends when git fails.
+func Git(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimRight(string(out), "\n")
+}
