@@ -46,6 +46,13 @@ type Usage struct {
 // much as a shell can be given, so that nothing hides at its end.
 const CommandCap = 128 << 10
 
+// ResultCap is how much of a tool's result a parser keeps, in bytes: what a
+// person wants to glance at. All of it is in the raw output.
+const ResultCap = 4 << 10
+
+// CallCap is how much of the id of a tool call is kept, in bytes.
+const CallCap = 200
+
 // Event is one normalised happening in an agent's stream.
 type Event struct {
 	Kind    EventKind `json:"kind"`
@@ -56,6 +63,12 @@ type Event struct {
 	Command string    `json:"command,omitempty"` // what a shell tool runs
 	Files   []string  `json:"files,omitempty"`   // what a file tool touches
 	Failed  bool      `json:"failed,omitempty"`
+	// Call is the program's id of a tool call, the same at its start and its
+	// end; "" where it has none. It tells calls that run at the same time apart.
+	Call string `json:"call,omitempty"`
+	// Result is the beginning of a tool's result, of a ToolEnd; "…" at its end
+	// stands for the rest. It is never the agent's own word.
+	Result string `json:"result,omitempty"`
 	// Digest tells a tool's arguments (of a start) or result (of an end) from
 	// others, see [Digest]; 0 is not known. It is not stored.
 	Digest uint64 `json:"-"`

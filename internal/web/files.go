@@ -231,6 +231,8 @@ type AgentEvent struct {
 	Command string   `json:"command,omitempty" doc:"What a shell tool runs."`
 	Files   []string `json:"files,omitempty" doc:"What a file tool touches."`
 	Failed  bool     `json:"failed,omitempty"`
+	Call    string   `json:"call,omitempty" doc:"The program's id of a tool call: its start and its end have the same."`
+	Result  string   `json:"result,omitempty" doc:"Of a tool_end: the beginning of what the tool returned, at most 4 KiB; … stands for the rest."`
 	Sub     bool     `json:"sub,omitempty" doc:"A sub-agent's doing."`
 	Model   string   `json:"model,omitempty"`
 
@@ -328,7 +330,7 @@ func readEvent(line []byte, at int64) (AgentEvent, bool) {
 		return AgentEvent{}, false
 	}
 	out := AgentEvent{
-		Offset: at, Kind: string(e.Kind), Text: e.Text, Tool: e.Tool, Command: e.Command, Files: slices.Clone(e.Files), Failed: e.Failed, Sub: e.Sub, Model: e.Model,
+		Offset: at, Kind: string(e.Kind), Text: e.Text, Tool: e.Tool, Command: e.Command, Files: slices.Clone(e.Files), Failed: e.Failed, Call: e.Call, Result: e.Result, Sub: e.Sub, Model: e.Model,
 		Input: e.Usage.Input, Output: e.Usage.Output, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Cumulative: e.Cumulative,
 		CostUSD: dollars(int64(e.Cost), e.Cost > 0), Attempt: e.Attempt,
 	}

@@ -167,6 +167,24 @@ test('what is lost is asked about first, and said', async () => {
   await context.close();
 });
 
+test('what an agent wrote is laid out, with what its tools returned', async () => {
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(at(`/runs/${runs['currency-format']}?i=1.1`));
+  const talk = page.getByRole('log');
+  await talk.locator('strong', { hasText: /^before$/ }).waitFor();
+  await talk.locator('code', { hasText: /^money.ts$/ }).waitFor();
+  await talk.getByRole('listitem').filter({ hasText: 'dinars lose one' }).waitFor();
+  await talk.locator('pre code', { hasText: /^return amount.toFixed\(2\);$/ }).waitFor();
+  await talk.getByText('Result: src/money.ts:32').click();
+  await talk.locator('pre', { hasText: 'src/money.ts:32: return' }).waitFor();
+  await page.goto(at(`/runs/${runs['currency-format']}?i=2.1`));
+  await talk.getByRole('cell', { name: 'KWD, BHD' }).waitFor();
+  await page.goto(at(`/runs/${runs['registry-access']}`));
+  await talk.getByText('This command requires you to be logged in').last().waitFor();
+  await context.close();
+});
+
 test('texts of others are text', async () => {
   p.run('case', 'add', '<img src=x onerror=alert(1)> \u202egnp.exe', '--description', '<script>document.title="owned"</script>');
   const context = await viewer(1280);
@@ -177,6 +195,8 @@ test('texts of others are text', async () => {
   await page.getByText('<script>document.title="owned"</script>').waitFor();
   await page.goto(at(`/runs/${runs.hostile}`));
   await page.getByText('<script>document.title=').first().waitFor();
+  await page.getByText('[click](javascript:alert(1))').waitFor();
+  assert.equal(await page.getByRole('link', { name: 'x', exact: true }).getAttribute('rel'), 'noopener noreferrer nofollow');
   for (const show of ['changes', 'log', 'prompt']) {
     await page.goto(at(`/runs/${runs.hostile}?show=${show}`));
     await page.getByRole('region', { name: show === 'changes' ? 'Changes' : show === 'log' ? 'agent.out' : 'prompt.md' }).waitFor();

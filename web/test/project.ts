@@ -31,9 +31,9 @@ model: scripted-1
 scenes:
   - when: {prompt: scene-currency}
     turns:
-      - - say: "I read the formatter first. \`money.ts\` rounds before it knows the currency, so yen get two decimals."
+      - - say: "I read the formatter first. \`money.ts\` rounds **before** it knows the currency:\\n\\n- yen get two decimals\\n- dinars lose one\\n\\n\`\`\`ts\\nreturn amount.toFixed(2);\\n\`\`\`"
         - tool: {name: Read, files: [src/money.ts]}
-        - tool: {name: Bash, command: "grep -rn toFixed src | head"}
+        - tool: {name: Bash, command: "grep -rn toFixed src | head", output: "src/money.ts:32:  return amount.toFixed(2);"}
         - think: "The number of decimals belongs to the currency. A table is enough; Intl would need a locale for every call."
         - run: "mkdir -p src && sed -i 's/toFixed(2)/toFixed(decimals(currency))/' src/money.ts && printf 'export const decimals = (c: string) => (c === \\"JPY\\" ? 0 : 2);\\n' > src/decimals.ts"
         - tool: {name: Edit, files: [src/money.ts, src/decimals.ts]}
@@ -43,9 +43,9 @@ scenes:
         - tool: {name: Read, files: [src/money.test.ts]}
         - run: "printf 'const table: Record<string, number> = { JPY: 0, KWD: 3, BHD: 3 };\\n\\nexport const decimals = (c: string) => table[c] ?? 2;\\n' > src/decimals.ts; touch src/ok"
         - tool: {name: Edit, files: [src/decimals.ts]}
-        - tool: {name: Bash, command: "npm test -- money"}
+        - tool: {name: Bash, command: "npm test -- money", output: "PASS src/money.test.ts\\nTests: 48 passed, 48 total"}
         - usage: {input: 24800, output: 640, cost: 0.094}
-        - say: "All tests pass: 48 of 48.\\n<promise>COMPLETE</promise>"
+        - say: "All tests pass.\\n\\n| currency | decimals |\\n|---|---|\\n| JPY | 0 |\\n| KWD, BHD | 3 |\\n| all others | 2 |\\n\\n<promise>COMPLETE</promise>"
   - when: {prompt: scene-webhooks}
     turns:
       - - say: "Webhooks are sent once and forgotten. I look for where they leave."
@@ -64,7 +64,7 @@ scenes:
         - say: "<promise>PENDING: The reports read from the replica and from the warehouse. Which of the two shall stay?</promise>"
   - when: {prompt: scene-blocked}
     turns:
-      - - tool: {name: Bash, command: "npm publish --dry-run", failed: true}
+      - - tool: {name: Bash, command: "npm publish --dry-run", failed: true, output: "npm error code ENEEDAUTH\\nnpm error need auth This command requires you to be logged in"}
         - usage: {input: 5100, output: 130, cost: 0.012}
         - say: "<promise>BLOCKED: the registry asks for a token that is not in this environment</promise>"
   - when: {prompt: scene-slow}
@@ -80,8 +80,8 @@ scenes:
         - sleep: 600s
   - when: {prompt: scene-hostile}
     turns:
-      - - say: "<script>document.title='owned'</script><img src=x onerror=alert(1)> \\u202Egnp.exe \\u001b[31mred\\u001b[0m"
-        - tool: {name: "<b>Bash</b>", command: "echo '<svg onload=alert(1)>'"}
+      - - say: "<script>document.title='owned'</script><img src=x onerror=alert(1)> \\u202Egnp.exe \\u001b[31mred\\u001b[0m\\n\\n# <b>head</b>\\n\\n[click](javascript:alert(1)) ![x](https://pixel.example/p.png)\\n\\n\`\`\`html\\n<img src=x onerror=alert(2)>\\n\`\`\`\\n\\n| <i>a</i> | b |\\n|---|---|\\n| <script>1</script> | 2 |"
+        - tool: {name: "<b>Bash</b>", command: "echo '<svg onload=alert(1)>'", output: "<svg onload=alert(1)> \\u001b[31mred"}
         - run: "mkdir -p src && printf '<script>alert(1)</script>\\n' > 'src/<img src=x onerror=alert(1)>.html'; touch src/ok"
         - output: {bytes: 1MB, line: 1MB}
         - say: "Done.\\n<promise>COMPLETE</promise>"

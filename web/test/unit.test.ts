@@ -9,6 +9,7 @@ import { daysUntil, shortDay } from '../src/lib/days';
 import { pairs, rows } from '../src/lib/diff';
 import { fits, haystack, readFilter } from '../src/lib/filter';
 import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
+import { markdown, spans, type Block, type Span } from '../src/lib/markdown';
 import { Piece } from '../src/lib/parts';
 import { expected, progress, readStats, timeOfDay } from '../src/lib/sprint';
 import { scrollFor, windowOf } from '../src/lib/window';
@@ -135,4 +136,57 @@ test('a sprint tells how far it is, and what is to be expected', () => {
   assert.deepEqual(expected({ type: 'duration', value: '1' }, 7, 1200, 1), { tasks: 3, seconds: 3600 });
   assert.equal(timeOfDay(Date.parse('2026-02-03T19:00:00'), '08:00'), Date.parse('2026-02-04T08:00:00'));
   assert.equal(timeOfDay(0, 'later'), 0);
+});
+
+/** said writes spans in short. */
+const said = (list: Span[]): string =>
+  list.map((s) => (s.kind === 'text' ? s.text : s.kind === 'code' ? `c(${s.text})` : s.kind === 'link' ? `a(${said(s.inner)}|${s.href})` : `${s.kind}(${said(s.inner)})`)).join('');
+/** laid writes blocks in short. */
+const laid = (list: Block[]): string =>
+  list
+    .map((b) => {
+      if (b.kind === 'text') return `p(${said(b.spans)})`;
+      if (b.kind === 'heading') return `h${b.level}(${said(b.spans)})`;
+      if (b.kind === 'code') return `pre${b.language && `.${b.language}`}(${b.text})`;
+      if (b.kind === 'quote') return `q(${laid(b.blocks)})`;
+      if (b.kind === 'table') return `table(${[b.head, ...b.rows].map((r) => r.map(said).join('|')).join(';')})`;
+      if (b.kind === 'rule') return 'hr';
+      return `${b.ordered ? `ol${b.start}` : 'ul'}(${b.items.map((i) => (i.done === undefined ? '' : i.done ? '[x]' : '[ ]') + laid(i.blocks)).join(';')})`;
+    })
+    .join(' ');
+
+test('Markdown of agents is laid out', () => {
+  assert.equal(laid(markdown('# Done\n\nI changed `a.ts` and **all** *its* ~~tests~~.\nIt passes.')), 'h1(Done) p(I changed c(a.ts) and strong(all) em(its) del(tests).\nIt passes.)');
+  assert.equal(laid(markdown('- one\n- two\n  more\n  - inner\n\n- three')), 'ul(p(one);p(two\nmore) ul(p(inner));p(three))');
+  assert.equal(laid(markdown('3. a\n4. b\n\ntext')), 'ol3(p(a);p(b)) p(text)');
+  assert.equal(laid(markdown('- [ ] a\n- [x] b')), 'ul([ ]p(a);[x]p(b))');
+  assert.equal(laid(markdown('```go\nx := "<b>"\n\n# no\n```\nafter')), 'pre.go(x := "<b>"\n\n# no) p(after)');
+  assert.equal(laid(markdown('~~~\nnever closed')), 'pre(never closed)');
+  assert.equal(laid(markdown('| a | b |\n|---|:-:|\n| 1 | `x\\|y` |\n| 2 |')), 'table(a|b;1|c(x|y);2|)');
+  assert.equal(laid(markdown('> said\n> - so\n\n---')), 'q(p(said) ul(p(so))) hr');
+  assert.equal(laid(markdown('text\n    at line (a.ts:3)\n\n    code\n')), 'p(text\nat line (a.ts:3)) pre(code)');
+});
+
+test('what is no Markdown stays what it is', () => {
+  assert.equal(said(spans('snake_case_name and 2 * 3 * 4 and a**b')), 'snake_case_name and 2 * 3 * 4 and a**b');
+  assert.equal(said(spans('<script>alert(1)</script> <promise>COMPLETE</promise>')), '<script>alert(1)</script> <promise>COMPLETE</promise>');
+  assert.equal(said(spans('`` a`b `` and ` alone')), 'c(a`b) and ` alone');
+  assert.equal(said(spans('\\*not\\* _so_ __very__ ***both***')), '*not* em(so) strong(very) em(strong(both))');
+});
+
+test('links lead to the web or nowhere', () => {
+  assert.equal(said(spans('[a](https://example.com/x) and https://example.org/y.')), 'a(a|https://example.com/x) and a(https://example.org/y|https://example.org/y).');
+  for (const bad of ['javascript:alert(1)', 'data:text/html,x', 'JaVaScRiPt:alert(1)', 'file:///etc/passwd', '//evil.example', 'src/a.ts', 'vbscript:x'])
+    assert.equal(said(spans(`[a](${bad})`)).includes('a(a|'), false, bad);
+  assert.equal(said(spans('![pixel](https://example.com/p.png)')), 'a(pixel|https://example.com/p.png)');
+});
+
+test('no text makes the work endless, and none is lost', () => {
+  for (const piece of ['*', '`', '[', '_a', '**a ', '- ', '> ', '  - a\n', '|', '| a\n|-\n', '```', '\\', 'http://', '[](', '* * *', '1. ']) {
+    const text = piece.repeat(60_000 / piece.length);
+    assert.ok(markdown(text).length > 0, piece);
+    assert.ok(markdown(piece.repeat(1000)).length > 0, piece);
+  }
+  const words = 'alpha *beta* `gamma` [delta](epsilon) **zeta';
+  for (const word of words.match(/[a-z]+/g)!) assert.ok(laid(markdown(words)).includes(word), word);
 });

@@ -82,10 +82,10 @@ func TestRun(t *testing.T) {
 		case agent.ToolStart:
 			tools = append(tools, "> "+e.Tool+" "+e.Command+strings.Join(e.Files, ","))
 		case agent.ToolEnd:
-			tools = append(tools, "< "+e.Tool+" "+strconv.FormatBool(e.Failed))
+			tools = append(tools, "< "+e.Tool+" "+strconv.FormatBool(e.Failed)+" "+e.Result)
 		}
 	}
-	if want := []string{"> execute go test", "< execute true", "> edit /r/a.go,/r/b.go", "< edit false"}; !slices.Equal(tools, want) {
+	if want := []string{"> execute go test", "< execute true <promise>COMPLETE</promise>", "> edit /r/a.go,/r/b.go", "< edit false "}; !slices.Equal(tools, want) {
 		t.Errorf("tools are %q", tools)
 	}
 	dir, _ := os.Getwd()

@@ -29,6 +29,7 @@ type line struct {
 	Command string   `json:"command,omitempty"`
 	Files   []string `json:"files,omitempty"`
 	Failed  bool     `json:"failed,omitempty"`
+	Result  string   `json:"result,omitempty"` // the beginning of it
 	Granted bool     `json:"granted,omitempty"`
 
 	Input      int64   `json:"input,omitempty"`

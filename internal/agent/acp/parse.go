@@ -68,7 +68,8 @@ func (p *Parser) line(kind string, f map[string][]byte) {
 	case lineToolEnd:
 		p.say()
 		p.idle = true
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(f["tool"], maxName), Failed: jsonline.True(f["failed"])})
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(f["tool"], maxName), Failed: jsonline.True(f["failed"]),
+			Call: jsonline.Short(f["id"], agent.CallCap), Result: jsonline.Short(f["result"], agent.ResultCap+len("…"))})
 	case lineSession:
 		p.emit(agent.Event{Kind: agent.Session, Session: jsonline.Short(f["session"], maxName), Model: jsonline.Short(f["model"], maxName)})
 	case lineUsage:
@@ -93,7 +94,8 @@ func (p *Parser) line(kind string, f map[string][]byte) {
 }
 
 func (p *Parser) tool(kind agent.EventKind, f map[string][]byte) agent.Event {
-	e := agent.Event{Kind: kind, Tool: jsonline.Short(f["tool"], maxName), Command: jsonline.Short(f["command"], maxText)}
+	e := agent.Event{Kind: kind, Tool: jsonline.Short(f["tool"], maxName), Command: jsonline.Short(f["command"], maxText),
+		Call: jsonline.Short(f["id"], agent.CallCap)}
 	jsonline.Array(f["files"], func(one []byte) bool {
 		e.Files = append(e.Files, jsonline.Short(one, maxPath))
 		return len(e.Files) < maxFiles

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 )
 
@@ -105,8 +106,17 @@ func (s *session) tool(u []byte) {
 	}
 	if over && !c.ended {
 		c.ended = true
-		s.out.put(line{Type: lineToolEnd, ID: id, Tool: c.kind, Failed: status == "failed"})
+		s.out.put(line{Type: lineToolEnd, ID: id, Tool: c.kind, Failed: status == "failed", Result: resultOf(u)})
 	}
+}
+
+// resultOf is the beginning of what a tool call came to: its content for people,
+// else what it returned.
+func resultOf(u []byte) string {
+	if text := jsonline.Result(jsonline.Get(u, "content"), agent.ResultCap); text != "" && text[0] != '[' {
+		return text
+	}
+	return jsonline.Result(jsonline.Get(u, "rawOutput"), agent.ResultCap)
 }
 
 // toolName is the kind of tool, else its title.

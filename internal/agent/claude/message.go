@@ -129,7 +129,7 @@ func (p *Parser) block(b []byte, sub bool) int {
 	case "tool_use", "server_tool_use":
 		tool := clip(jsonline.String(name), 200)
 		p.tools.Add(jsonline.String(id), tool)
-		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: tool, Digest: agent.Digest(input)}
+		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: tool, Digest: agent.Digest(input), Call: jsonline.Short(id, agent.CallCap)}
 		describe(&e, input)
 		p.emit(e)
 		return len(input)
@@ -156,7 +156,7 @@ func describe(e *agent.Event, input []byte) {
 }
 
 // user lines are the results of tools, and what the program tells the model.
-// Their content is stepped over: nothing in it is the agent's own word.
+// Nothing in them is the agent's own word.
 func (p *Parser) user(l line) {
 	sub := !jsonline.Null(l.parent)
 	jsonline.Array(jsonline.Get(l.message, "content"), func(block []byte) bool {
@@ -176,7 +176,7 @@ func (p *Parser) user(l line) {
 		})
 		if jsonline.String(kind) == "tool_result" {
 			p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: jsonline.True(failed), Digest: agent.Digest(content),
-				Tool: p.tools.Value(jsonline.String(id))})
+				Tool: p.tools.Value(jsonline.String(id)), Call: jsonline.Short(id, agent.CallCap), Result: jsonline.Result(content, agent.ResultCap)})
 		}
 		return true
 	})

@@ -89,8 +89,8 @@ func (p *Parser) Close(emit func(agent.Event)) {
 // fields are what any event of the agent needs, found in one pass: most bytes
 // are outputs of tools.
 type fields struct {
-	kind, content, text, reasoning, tool, input, output []byte
-	err, class, recoverable, cost                       []byte
+	kind, content, text, reasoning, tool, call, input, output []byte
+	err, class, recoverable, cost                             []byte
 }
 
 func (f *fields) take(key, v []byte) bool {
@@ -105,6 +105,8 @@ func (f *fields) take(key, v []byte) bool {
 		f.reasoning = v
 	case "toolName":
 		f.tool = v
+	case "toolCallId":
+		f.call = v
 	case "input":
 		f.input = v
 	case "output":
@@ -162,10 +164,11 @@ func (p *Parser) content(end bool, f *fields) {
 		}
 	case "tool":
 		if end {
-			p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(f.tool, maxName), Failed: f.broken(), Digest: agent.Digest(f.output)})
+			p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(f.tool, maxName), Failed: f.broken(), Digest: agent.Digest(f.output),
+				Call: jsonline.Short(f.call, agent.CallCap), Result: jsonline.Result(f.output, agent.ResultCap)})
 			return
 		}
-		e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(f.tool, maxName), Digest: agent.Digest(f.input)}
+		e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(f.tool, maxName), Digest: agent.Digest(f.input), Call: jsonline.Short(f.call, agent.CallCap)}
 		describe(&e, f.input)
 		p.emit(e)
 	default:

@@ -199,7 +199,7 @@ func (p *Parser) started(it item) {
 }
 
 func (p *Parser) begin(it item, name string) {
-	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: jsonline.Short(it.command, agent.CommandCap), Digest: it.digest()}
+	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: jsonline.Short(it.command, agent.CommandCap), Digest: it.digest(), Call: it.id}
 	jsonline.Array(it.changes, func(change []byte) bool {
 		if path := jsonline.String(jsonline.Get(change, "path")); path != "" && len(path) <= 4096 {
 			e.Files = append(e.Files, path)
@@ -218,7 +218,10 @@ func (p *Parser) completed(it item) {
 			p.begin(it, name)
 		}
 		p.due = true
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(it.result), Failed: it.status == "failed" || it.status == "declined"})
+		p.emit(agent.Event{
+			Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(it.result), Failed: it.status == "failed" || it.status == "declined",
+			Call: it.id, Result: jsonline.Result(it.result, agent.ResultCap),
+		})
 		return
 	}
 	switch it.kind {

@@ -94,8 +94,11 @@ func (p *Parser) event(name string, data []byte) {
 	case "tool.execution_start":
 		p.tool(data)
 	case "tool.execution_complete":
-		p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub(data), Failed: !jsonline.True(jsonline.Get(data, "success")), Digest: agent.Digest(jsonline.Get(data, "result")),
-			Tool: p.tools.Value(jsonline.Short(jsonline.Get(data, "toolCallId"), maxName))})
+		id, result := jsonline.Short(jsonline.Get(data, "toolCallId"), maxName), jsonline.Get(data, "result")
+		p.emit(agent.Event{
+			Kind: agent.ToolEnd, Sub: sub(data), Failed: !jsonline.True(jsonline.Get(data, "success")), Digest: agent.Digest(result),
+			Tool: p.tools.Value(id), Call: id, Result: jsonline.Result(result, agent.ResultCap),
+		})
 	case "model.call_failure", "assistant.turn_retry", "session.error", "abort":
 		p.trouble(name, data)
 	default:
@@ -135,7 +138,8 @@ func (p *Parser) tool(data []byte) {
 	e := agent.Event{Kind: agent.ToolStart, Sub: sub(data), Tool: jsonline.Short(jsonline.Get(data, "toolName"), maxName)}
 	args := jsonline.Get(data, "arguments")
 	e.Digest = agent.Digest(args)
-	p.tools.Add(jsonline.Short(jsonline.Get(data, "toolCallId"), maxName), e.Tool)
+	e.Call = jsonline.Short(jsonline.Get(data, "toolCallId"), maxName)
+	p.tools.Add(e.Call, e.Tool)
 	jsonline.Object(args, func(key, v []byte) bool {
 		switch string(key) {
 		case "command":

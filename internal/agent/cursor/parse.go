@@ -83,9 +83,10 @@ func (p *Parser) tool(b []byte) {
 	if name == "function" {
 		name = jsonline.Short(jsonline.Get(call, "name"), 200)
 	}
+	id := jsonline.Short(jsonline.Get(b, "call_id"), agent.CallCap)
 	switch subtype := jsonline.Short(jsonline.Get(b, "subtype"), 50); subtype {
 	case "started":
-		e := agent.Event{Kind: agent.ToolStart, Tool: name}
+		e := agent.Event{Kind: agent.ToolStart, Tool: name, Call: id}
 		args := jsonline.Get(call, "args")
 		e.Digest = agent.Digest(args)
 		jsonline.Object(args, func(key, v []byte) bool {
@@ -103,7 +104,7 @@ func (p *Parser) tool(b []byte) {
 		p.emit(e)
 	case "completed":
 		result := jsonline.Get(call, "result")
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: failedResult(result), Digest: agent.Digest(result)})
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: failedResult(result), Digest: agent.Digest(result), Call: id, Result: jsonline.Result(result, agent.ResultCap)})
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "tool_call/" + subtype})
 	}

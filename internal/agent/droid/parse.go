@@ -100,7 +100,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.part(l.messageID)
 		p.call(l)
 	case "tool_result":
-		emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(l.tool, maxName), Failed: jsonline.True(l.isError), Digest: agent.Digest(l.value)})
+		emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(l.tool, maxName), Failed: jsonline.True(l.isError), Digest: agent.Digest(l.value), Result: jsonline.Result(l.value, agent.ResultCap)})
 	case "error":
 		p.error(l)
 	case "completion":

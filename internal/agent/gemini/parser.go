@@ -109,7 +109,8 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "tool_result":
 		p.due = true
 		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tool(jsonline.Short(l.id, maxName)),
-			Failed: jsonline.Short(l.status, maxName) == "error", Digest: agent.Digest(l.output)})
+			Failed: jsonline.Short(l.status, maxName) == "error", Digest: agent.Digest(l.output),
+			Call: jsonline.Short(l.id, agent.CallCap), Result: jsonline.Result(l.output, agent.ResultCap)})
 	case "error":
 		p.notice(l)
 	case "result":
@@ -170,7 +171,7 @@ func (p *Parser) answer(e agent.Event) {
 
 func (p *Parser) begin(l line) {
 	p.ended = false
-	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName), Digest: agent.Digest(l.parameters)}
+	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName), Digest: agent.Digest(l.parameters), Call: jsonline.Short(l.id, agent.CallCap)}
 	p.calls[p.next] = call{jsonline.Short(l.id, maxName), e.Tool}
 	p.next = (p.next + 1) % maxCalls
 	jsonline.Object(l.parameters, func(key, v []byte) bool {

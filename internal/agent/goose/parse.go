@@ -128,8 +128,11 @@ func (p *Parser) content(b []byte, model bool) {
 		p.say()
 		p.request(b)
 	case "toolResponse":
-		p.emit(agent.Event{Kind: agent.ToolEnd, Digest: agent.Digest(jsonline.Get(b, "toolResult")), Tool: p.tools.Value(jsonline.Short(jsonline.Get(b, "id"), maxName)),
-			Failed: bytes.Contains(b, failedStatus) || bytes.Contains(b, failedCall)})
+		id, result := jsonline.Short(jsonline.Get(b, "id"), maxName), jsonline.Get(b, "toolResult")
+		p.emit(agent.Event{
+			Kind: agent.ToolEnd, Digest: agent.Digest(result), Tool: p.tools.Value(id), Call: id, Result: jsonline.Result(result, agent.ResultCap),
+			Failed: bytes.Contains(b, failedStatus) || bytes.Contains(b, failedCall),
+		})
 	case "image", "redactedThinking", "toolConfirmationRequest", "actionRequired", "systemNotification":
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "message/" + kind})
@@ -139,7 +142,8 @@ func (p *Parser) content(b []byte, model bool) {
 func (p *Parser) request(b []byte) {
 	call := jsonline.Get(b, "toolCall", "value")
 	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(jsonline.Get(call, "name"), maxName)}
-	p.tools.Add(jsonline.Short(jsonline.Get(b, "id"), maxName), e.Tool)
+	e.Call = jsonline.Short(jsonline.Get(b, "id"), maxName)
+	p.tools.Add(e.Call, e.Tool)
 	args := jsonline.Get(call, "arguments")
 	e.Digest = agent.Digest(args)
 	jsonline.Object(args, func(key, v []byte) bool {

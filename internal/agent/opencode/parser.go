@@ -178,7 +178,7 @@ func (p *Parser) tool(part []byte, sub bool) {
 	p.stand(begun, sub)
 	p.emit(e)
 	failed := status == "error" || exitOf(metadata) != 0
-	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: e.Tool, Failed: failed, Digest: agent.Digest(output)})
+	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: e.Tool, Failed: failed, Digest: agent.Digest(output), Result: jsonline.Result(output, agent.ResultCap)})
 }
 
 // exitOf is a shell tool's exit status. Within a text of metadata, which may

@@ -33,7 +33,7 @@
 //	say: TEXT | [TEXT, ...]          a message each
 //	say: {text: T, chunks: 4, pause: 20ms}     streamed in pieces
 //	think: TEXT                      reasoning; never a signal
-//	tool: NAME | {name, command, files, failed}    a tool call, only told
+//	tool: NAME | {name, command, files, failed, output}    a tool call, only told
 //	write: {path, content, mode}     a file, with its folders; mode is octal, "755"
 //	append: {path, content}
 //	edit: {path, old, new}           old must be there; every place is changed
@@ -82,7 +82,7 @@
 //	{"type":"delta","text":"a piece"}         pieces up to the next line of another type are one message
 //	{"type":"thinking","text":"..."}
 //	{"type":"tool","name":"run","command":"go test","files":["a.go"]}
-//	{"type":"tool_end","name":"run","failed":true}
+//	{"type":"tool_end","name":"run","failed":true,"output":"FAIL"}
 //	{"type":"usage","input":1,"output":2,"cache_read":0,"cache_write":0,"calls":1,"total":false}
 //	                                          total: the run's sums, not an addition
 //	{"type":"cost","usd":0.004}               the run's cost so far

@@ -87,7 +87,7 @@ func (p *Parser) event(kind string, f fields) agent.Event {
 	case "tool":
 		return agent.Event{Kind: agent.ToolStart, Tool: f.text("name"), Command: f.text("command"), Files: f.list("files")}
 	case "tool_end":
-		return agent.Event{Kind: agent.ToolEnd, Tool: f.text("name"), Failed: f.yes("failed")}
+		return agent.Event{Kind: agent.ToolEnd, Tool: f.text("name"), Failed: f.yes("failed"), Result: jsonline.Result(f["output"], agent.ResultCap)}
 	case "usage":
 		return f.usage()
 	case "cost":

@@ -100,6 +100,7 @@ type tool struct {
 	Command string   `yaml:"command"`
 	Files   []string `yaml:"files"`
 	Failed  bool     `yaml:"failed"`
+	Output  string   `yaml:"output"`
 }
 
 func (t *tool) decode(n ast.Node) error { return into(n, t, &t.Name) }
@@ -108,7 +109,11 @@ func (t *tool) do(p *player) error {
 	if err := p.line("tool", map[string]any{"name": t.Name, "command": t.Command, "files": t.Files}); err != nil {
 		return err
 	}
-	return p.line("tool_end", map[string]any{"name": t.Name, "failed": t.Failed})
+	end := map[string]any{"name": t.Name, "failed": t.Failed}
+	if t.Output != "" {
+		end["output"] = t.Output
+	}
+	return p.line("tool_end", end)
 }
 
 // write makes or extends a file.
