@@ -46,6 +46,7 @@ var rooms = map[string]room{
 	"loop":     {Deciding, nil, "the kernel: state and event in, state and command out"},
 	"queue":    {Deciding, nil, "which verified change lands next, and what becomes of conflicts and red gates"},
 	"schedule": {Deciding, nil, "slots, pauses, errors in a row, targets, and what becomes of a task whose run ended"},
+	"stats":    {Deciding, nil, "what the work came to, by day, agent and sprint; where days begin"},
 	"control":  {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
 	"failure":  {Deciding, nil, "what went wrong: class, fingerprint, items"},
 	"strategy": {Deciding, nil, "what to try next"},

@@ -18,16 +18,27 @@ import (
 
 // statsCommand is the parent of all statistics.
 func (a *app) statsCommand() *cobra.Command {
+	var f summaryFlags
 	cmd := &cobra.Command{
-		Use: "stats", Short: "Statistics of this repository's runs",
+		Use: "stats", Short: "What the work of this repository came to, in all or by day, agent, sprint or task",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
-			return usage("say which statistics").hint("pawl stats strategies, pawl stats failures or pawl stats guards")
+			by, err := f.check()
+			if err != nil {
+				return err
+			}
+			store, _, err := a.store(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			return a.statsSummary(cmd.Context(), store, by, f.days)
 		},
 	}
+	f.add(cmd)
 	cmd.AddCommand(
 		a.statsOf("strategies", "What was learned: which strategy helped against which class of failure", a.statsStrategies),
 		a.statsOf("failures", "Failed iterations by class: how many, how many transient, cost and time lost", a.statsFailures),

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/stats"
 )
 
 // Usage is what the iterations of one agent used on one day.
@@ -21,9 +23,8 @@ type Usage struct {
 }
 
 // UsageByDay sums up the attempts since a time, by day and agent, oldest
-// first. offset is how far the person's clock is ahead of UTC, which decides
-// where a day ends.
-func (s *Store) UsageByDay(ctx context.Context, since time.Time, offset time.Duration) ([]Usage, error) {
+// first. zone is the person's, which decides where a day ends.
+func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Usage, error) {
 	var list []Usage
 	err := s.reads.each(ctx, func(row scanner) error {
 		var u Usage
@@ -36,14 +37,14 @@ func (s *Store) UsageByDay(ctx context.Context, since time.Time, offset time.Dur
 		return nil
 	}, `SELECT day, agent, count(DISTINCT run), sum(outcome <> 'waited'), sum(outcome = 'success'), sum(outcome = 'failed'),
 			sum(elapsed), sum(known * cost), sum(known), sum(tokens_in), sum(tokens_out) FROM (
-			SELECT run, outcome, elapsed, date((started_at + $1) / 1000, 'unixepoch') AS day,
+			SELECT run, outcome, elapsed, `+dayOf("started_at", stats.Spans(since, now, zone))+` AS day,
 				coalesce(json_extract(record, '$.agent'), '') AS agent,
 				coalesce(json_extract(record, '$.cost_micro_usd'), 0) AS cost,
 				coalesce(json_extract(record, '$.cost_source'), 'none') NOT IN ('none', '') AS known,
 				coalesce(json_extract(record, '$.tokens_in'), 0) AS tokens_in,
 				coalesce(json_extract(record, '$.tokens_out'), 0) AS tokens_out
-			FROM iterations WHERE started_at >= $2)
-		GROUP BY day, agent ORDER BY day, agent`, offset.Milliseconds(), ms(since))
+			FROM iterations WHERE started_at >= $1)
+		GROUP BY day, agent ORDER BY day, agent`, ms(since))
 	return list, s.explain(ctx, "sum up what was used", err)
 }
 
@@ -58,9 +59,9 @@ type Throughput struct {
 	Worked, Waited time.Duration
 }
 
-// ThroughputByDay counts what ended since a time, oldest day first; offset is
+// ThroughputByDay counts what ended since a time, oldest day first; zone is
 // that of [Store.UsageByDay].
-func (s *Store) ThroughputByDay(ctx context.Context, since time.Time, offset time.Duration) ([]Throughput, error) {
+func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Throughput, error) {
 	var list []Throughput
 	err := s.reads.each(ctx, func(row scanner) error {
 		var t Throughput
@@ -72,13 +73,13 @@ func (s *Store) ThroughputByDay(ctx context.Context, since time.Time, offset tim
 		t.Waited = time.Duration(max(0, wall-worked)) * time.Millisecond
 		list = append(list, t)
 		return nil
-	}, `SELECT date((at + $1) / 1000, 'unixepoch') AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations), sum(worked), sum(wall) FROM (
+	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations), sum(worked), sum(wall) FROM (
 			SELECT ended_at AS at, status = 'completed' AS completed, status IN ('failed', 'aborted') AS failed,
 				status NOT IN ('completed', 'failed', 'aborted') AS other, 0 AS landed, iteration AS iterations,
 				coalesce((SELECT sum(i.elapsed) FROM iterations i WHERE i.run = runs.id), 0) AS worked, elapsed AS wall
-			FROM runs WHERE ended_at >= $2 AND ended_at > 0
+			FROM runs WHERE ended_at >= $1 AND ended_at > 0
 			UNION ALL
-			SELECT at, 0, 0, 0, 1, 0, 0, 0 FROM case_history WHERE at >= $2 AND action = 'land')
-		GROUP BY day ORDER BY day`, offset.Milliseconds(), ms(since))
+			SELECT at, 0, 0, 0, 1, 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land')
+		GROUP BY day ORDER BY day`, ms(since))
 	return list, s.explain(ctx, "count what ended", err)
 }

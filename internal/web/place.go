@@ -102,9 +102,7 @@ func (s *Server) placeRoutes(api huma.API) {
 	get(api, "/procedures", "list-procedures", "overview", "What can be started", s.procedures)
 }
 
-func (s *Server) overview(ctx context.Context, in *struct {
-	Offset int `query:"offset" minimum:"-840" maximum:"840" default:"0" doc:"Minutes that the person's clock is ahead of UTC."`
-}) (*body[Overview], error) {
+func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], error) {
 	now := time.Now().UTC()
 	out := Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil, Active: []Run{}, Gates: []GateSpec{}, Warnings: []string{}, Cases: map[string]int{}}
 	runs, err := s.active(ctx)
@@ -129,7 +127,7 @@ func (s *Server) overview(ctx context.Context, in *struct {
 		out.Cases[string(st)] = counts[st]
 	}
 	out.Ready = ready
-	if out.Today, err = s.today(ctx, now, in.Offset); err != nil {
+	if out.Today, err = s.today(ctx, now, *in); err != nil {
 		return nil, err
 	}
 	s.verification(&out)
@@ -143,10 +141,10 @@ func (s *Server) active(ctx context.Context) ([]sqlite.Run, error) {
 	return runs, err
 }
 
-func (s *Server) today(ctx context.Context, now time.Time, offset int) (Today, error) {
-	since, ahead := period{Days: 1, Offset: offset}.since(now)
+func (s *Server) today(ctx context.Context, now time.Time, at Clock) (Today, error) {
+	since, zone := period{Days: 1, Clock: at}.since(now)
 	var t Today
-	usage, err := s.o.Store.UsageByDay(ctx, since, ahead)
+	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
 	if err != nil {
 		return t, err
 	}
@@ -159,7 +157,7 @@ func (s *Server) today(ctx context.Context, now time.Time, offset int) (Today, e
 		cost, known = cost+u.Cost, known || u.CostKnown > 0
 	}
 	t.CostUSD = dollars(cost, known)
-	ended, err := s.o.Store.ThroughputByDay(ctx, since, ahead)
+	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
 	for _, d := range ended {
 		t.Landed += d.Landed
 		t.Completed += d.Completed

@@ -466,6 +466,18 @@ func TestUsage(t *testing.T) {
 	if got, want := days("offset=60"), fmt.Sprintf("%s claude 0.25 1; %s aider ? 1; %s claude 0.5 1", b, c, c); got != want {
 		t.Errorf("an hour ahead: got %s, want %s", got, want)
 	}
+	var sum SummaryStats
+	r.get("/stats/summary?by=agent&zone=Etc/Nowhere&offset=60", &sum)
+	if len(sum.Groups) != 2 || sum.Groups[1].Key != "claude" || sum.Groups[1].Iterations != 3 || sum.Total.Iterations != 4 || *sum.Total.CostUSD != 0.750001 || sum.StrategyAccuracy != nil {
+		t.Errorf("the summary is %+v", sum)
+	}
+	r.get("/stats/summary?days=30", &sum)
+	if len(sum.Groups) != 0 || sum.Total.Iterations != 3 {
+		t.Errorf("the summary of 30 days is %+v", sum)
+	}
+	if got, want := days("zone=UTC&offset=60"), days(""); got != want {
+		t.Errorf("a zone comes before the offset: got %s, want %s", got, want)
+	}
 	var over Overview
 	r.get("/overview", &over)
 	if over.Name != "repo" || len(over.Gates) != 1 || len(over.Active) != 1 || over.Git {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/stats"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -91,19 +92,49 @@ type ThroughputStat struct {
 	Waited     float64 `json:"waited" doc:"Seconds beside them: waits for providers and backoffs."`
 }
 
-// period says how far back statistics go, and where a day ends.
-type period struct {
-	Days   int `query:"days" minimum:"1" maximum:"3650" default:"30"`
-	Offset int `query:"offset" minimum:"-840" maximum:"840" default:"0" doc:"Minutes that the person's clock is ahead of UTC."`
+// Clock says where a person's days begin.
+type Clock struct {
+	Zone   string `query:"zone" maxLength:"64" doc:"The person's, e.g. Europe/Berlin: its days are right also around a change of the clocks."`
+	Offset int    `query:"offset" minimum:"-840" maximum:"840" default:"0" doc:"Minutes that the person's clock is ahead of UTC, where there is no zone, or it is not known here."`
 }
 
-func (p period) since(now time.Time) (time.Time, time.Duration) {
-	offset := time.Duration(p.Offset) * time.Minute
-	day := now.UTC().Add(offset).Truncate(24 * time.Hour)
-	return day.AddDate(0, 0, 1-p.Days).Add(-offset), offset
+func (c Clock) location() *time.Location {
+	if c.Zone != "" {
+		if zone, err := time.LoadLocation(c.Zone); err == nil {
+			return zone
+		}
+	}
+	return time.FixedZone("", c.Offset*60)
+}
+
+// period says how far back statistics go, and where a day ends.
+type period struct {
+	Days int `query:"days" minimum:"1" maximum:"3650" default:"30"`
+	Clock
+}
+
+func (p period) since(now time.Time) (time.Time, *time.Location) {
+	zone := p.location()
+	return stats.Since(now, p.Days, zone), zone
+}
+
+// SummaryStats are what the work came to.
+type SummaryStats struct {
+	Total  stats.Line   `json:"total"`
+	Groups []stats.Line `json:"groups" nullable:"false" doc:"Days oldest first, agents by name, sprints and tasks the latest first; empty without \"by\"."`
+	// StrategyAccuracy is of all time.
+	StrategyAccuracy *float64 `json:"strategy_accuracy" nullable:"true" doc:"How often a chosen strategy helped, of all that was learned: 0 to 1; null when nothing was."`
+}
+
+type summaryQuery struct {
+	By    string `query:"by" enum:"day,agent,sprint,task" doc:"What is told apart."`
+	Days  int    `query:"days" minimum:"0" maximum:"36500" default:"0" doc:"How far back it goes, today included; 0 is ever since."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"Of sprints and tasks."`
+	Clock
 }
 
 func (s *Server) statRoutes(api huma.API) {
+	get(api, "/stats/summary", "summary-stats", "statistics", "What the work came to: tasks, iterations, retries, landings, waits and cost", s.summaryStats)
 	get(api, "/stats/strategies", "strategy-stats", "statistics", "What was learned: which strategy helped against which class of failure", s.strategyStats)
 	get(api, "/stats/failures", "failure-stats", "statistics", "Failed iterations by class", s.failureStats)
 	get(api, "/stats/guards", "guard-stats", "statistics", "Safety guards that tripped", s.guardStats)
@@ -112,6 +143,40 @@ func (s *Server) statRoutes(api huma.API) {
 }
 
 type nothing struct{}
+
+func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[SummaryStats], error) {
+	now, since, zone := time.Now(), time.Time{}, in.location()
+	if in.Days > 0 {
+		since = stats.Since(now, in.Days, zone)
+	}
+	all, err := s.o.Store.Tallies(ctx, stats.All, since, now, zone, 1)
+	if err != nil {
+		return nil, err
+	}
+	out := SummaryStats{Total: stats.Sum(all).Line(), Groups: []stats.Line{}}
+	if in.By != "" {
+		groups, err := s.o.Store.Tallies(ctx, stats.By(in.By), since, now, zone, in.Limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range groups {
+			out.Groups = append(out.Groups, g.Line())
+		}
+	}
+	learned, err := s.o.Store.Learned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	right, uses := 0, 0
+	for _, l := range learned {
+		right, uses = right+l.Successes, uses+l.Successes+l.Failures
+	}
+	if uses > 0 {
+		share := float64(right) / float64(uses)
+		out.StrategyAccuracy = &share
+	}
+	return answer(out), nil
+}
 
 func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
 	learned, err := s.o.Store.Learned(ctx)
@@ -132,12 +197,12 @@ func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyS
 }
 
 func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
-	stats, err := s.o.Store.FailureStats(ctx)
+	failures, err := s.o.Store.FailureStats(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := FailureStats{Failures: []FailureStat{}}
-	for _, f := range stats {
+	for _, f := range failures {
 		one := FailureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: seconds(f.Elapsed), Last: f.LastAt}
 		if f.CostKnown > 0 {
 			one.MeanCostUSD = dollars(f.Cost/int64(f.CostKnown), true)
@@ -148,25 +213,26 @@ func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureSta
 }
 
 func (s *Server) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
-	stats, err := s.o.Store.GuardStats(ctx)
+	guards, err := s.o.Store.GuardStats(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := GuardStats{Guards: []GuardStat{}}
-	for _, g := range stats {
+	for _, g := range guards {
 		out.Guards = append(out.Guards, GuardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message})
 	}
 	return answer(out), nil
 }
 
 func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {
-	since, offset := in.since(time.Now())
-	stats, err := s.o.Store.UsageByDay(ctx, since, offset)
+	now := time.Now()
+	since, zone := in.since(now)
+	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
 	if err != nil {
 		return nil, err
 	}
 	out := UsageStats{Usage: []UsageStat{}}
-	for _, u := range stats {
+	for _, u := range usage {
 		out.Usage = append(out.Usage, UsageStat{
 			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations, Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
 			CostUSD: dollars(u.Cost, u.CostKnown > 0), TokensIn: u.TokensIn, TokensOut: u.TokensOut,
@@ -176,13 +242,14 @@ func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats],
 }
 
 func (s *Server) throughputStats(ctx context.Context, in *period) (*body[ThroughputStats], error) {
-	since, offset := in.since(time.Now())
-	stats, err := s.o.Store.ThroughputByDay(ctx, since, offset)
+	now := time.Now()
+	since, zone := in.since(now)
+	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
 	if err != nil {
 		return nil, err
 	}
 	out := ThroughputStats{Days: []ThroughputStat{}}
-	for _, t := range stats {
+	for _, t := range ended {
 		out.Days = append(out.Days, ThroughputStat{
 			Day: t.Day, Completed: t.Completed, Failed: t.Failed, Other: t.Other, Landed: t.Landed, Iterations: t.Iterations, Worked: seconds(t.Worked), Waited: seconds(t.Waited),
 		})

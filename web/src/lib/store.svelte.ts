@@ -12,6 +12,9 @@ import { notes } from './notes.svelte';
 /** offset is how many minutes the person's clock is ahead of UTC. */
 export const offset = () => -new Date().getTimezoneOffset();
 
+/** here says where the person's days begin. */
+export const here = () => ({ zone: Intl.DateTimeFormat().resolvedOptions().timeZone, offset: offset() });
+
 /** asked are the kinds of events after which something may wait for a person. */
 const rests = new Set(['paused', 'finished', 'question.asked', 'answered', 'run.resumed', 'run.created', 'rolled-back', 'stop.asked', 'pause.asked']);
 
@@ -37,7 +40,7 @@ class Store {
 
   readonly loadOverview = coalesce(
     async () => {
-      this.overview = await get('/api/v1/overview', { query: { offset: offset() } });
+      this.overview = await get('/api/v1/overview', { query: here() });
       this.unreachable = false;
       clock.server(this.overview.now);
     },

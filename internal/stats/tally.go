@@ -1,0 +1,153 @@
+package stats
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// By is what statistics are told apart by.
+type By string
+
+// What they can be told apart by.
+const (
+	All    By = ""
+	Day    By = "day"
+	Agent  By = "agent"
+	Sprint By = "sprint"
+	Task   By = "task"
+)
+
+// Tally is what was counted. Tallies of different tasks, days and agents can be
+// added.
+type Tally struct {
+	// Key is what the tally is of: a day (2006-01-02), the name of an agent, the
+	// id of a sprint or of a task; "" is all, or what belongs to none.
+	Key string
+
+	Iterations int // without attempts that a provider's limit cut off
+	Succeeded  int // of these
+	Failed     int // of these
+	// Retries are the iterations after a failed one of their run, and Cured how
+	// many of these succeeded.
+	Retries, Cured   int
+	Elapsed          time.Duration // of iterations and attempts
+	Fastest, Slowest time.Duration // iteration; zero without one
+
+	Cost                int64 // micro-dollars, where it is known
+	CostKnown           int   // of how many iterations and attempts it is known
+	TokensIn, TokensOut int64
+
+	Waited time.Duration // for providers and backoffs
+	Asked  time.Duration // for people's answers
+	Guards int           // that tripped
+
+	// Of tasks: how often they were started, landed, and so on.
+	Started, Landed, GaveUp, TimedOut, Blocked int
+	Conflicts                                  int // of landings
+	// TaskIterations are those of the landed ones, in all their runs; Fewest and
+	// Most those of one of them, zero when none landed.
+	TaskIterations int
+	Fewest, Most   int
+}
+
+// Add adds what another tally counted. The key stays.
+func (t *Tally) Add(o Tally) {
+	t.Iterations += o.Iterations
+	t.Succeeded += o.Succeeded
+	t.Failed += o.Failed
+	t.Retries += o.Retries
+	t.Cured += o.Cured
+	t.Elapsed += o.Elapsed
+	t.Fastest, t.Slowest = least(t.Fastest, o.Fastest), max(t.Slowest, o.Slowest)
+	t.Cost += o.Cost
+	t.CostKnown += o.CostKnown
+	t.TokensIn += o.TokensIn
+	t.TokensOut += o.TokensOut
+	t.Waited += o.Waited
+	t.Asked += o.Asked
+	t.Guards += o.Guards
+	t.Started += o.Started
+	t.Landed += o.Landed
+	t.GaveUp += o.GaveUp
+	t.TimedOut += o.TimedOut
+	t.Blocked += o.Blocked
+	t.Conflicts += o.Conflicts
+	t.TaskIterations += o.TaskIterations
+	t.Fewest, t.Most = least(t.Fewest, o.Fewest), max(t.Most, o.Most)
+}
+
+// least is the smaller one of those that are not zero.
+func least[T cmp.Ordered](a, b T) T {
+	var none T
+	if a == none || b != none && b < a {
+		return b
+	}
+	return a
+}
+
+// Sum is all of a list; its key is "".
+func Sum(list []Tally) Tally {
+	var all Tally
+	for _, t := range list {
+		all.Add(t)
+	}
+	return all
+}
+
+// MeanIterations is how many iterations a task took that landed; ok is false
+// when none did.
+func (t Tally) MeanIterations() (mean float64, ok bool) {
+	return ratio(t.TaskIterations, t.Landed)
+}
+
+// RetrySuccess is the share of the iterations after a failed one that
+// succeeded, 0 to 1; ok is false when there was none.
+func (t Tally) RetrySuccess() (share float64, ok bool) {
+	return ratio(t.Cured, t.Retries)
+}
+
+// MeanElapsed is how long an iteration took; ok is false when there was none.
+func (t Tally) MeanElapsed() (mean time.Duration, ok bool) {
+	if t.Iterations == 0 {
+		return 0, false
+	}
+	return t.Elapsed / time.Duration(t.Iterations), true
+}
+
+func ratio(part, of int) (float64, bool) {
+	if of == 0 {
+		return 0, false
+	}
+	return float64(part) / float64(of), true
+}
+
+// Span is a time in which a zone has one offset from UTC.
+type Span struct {
+	From   time.Time // included; zero: ever since
+	Offset time.Duration
+}
+
+// Spans are those of a zone that touch a time from since until a time, the
+// first one first. A day in which the clocks change has two of them, and is 23
+// or 25 hours long.
+func Spans(since, until time.Time, zone *time.Location) []Span {
+	var spans []Span
+	for at := since; ; {
+		_, offset := at.In(zone).Zone()
+		_, end := at.In(zone).ZoneBounds()
+		spans = append(spans, Span{From: at, Offset: time.Duration(offset) * time.Second})
+		if end.IsZero() || end.After(until) {
+			break
+		}
+		at = end
+	}
+	spans[0].From = time.Time{}
+	return slices.Clip(spans)
+}
+
+// Since is when the first of the last days began, today included.
+func Since(now time.Time, days int, zone *time.Location) time.Time {
+	y, m, d := now.In(zone).Date()
+	return time.Date(y, m, d-days+1, 0, 0, 0, 0, zone)
+}
