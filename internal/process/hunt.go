@@ -18,6 +18,7 @@ type Proc struct {
 	Zombie  bool   // ended, waits for its parent
 	Stopped bool
 	Name    string // of its program, where it is known
+	leaving bool   // it has given up its memory and is about to end
 }
 
 // key is a process that is not mixed up with a later one of the same pid.

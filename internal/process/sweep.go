@@ -139,7 +139,11 @@ func (s sweep) find() []Proc {
 			}
 			continue
 		}
-		marked, named := s.search(environment(p.PID))
+		env := environment(p.PID)
+		marked, named := s.search(env)
+		if len(env) == 0 && orphan && ended(p) {
+			continue
+		}
 		if marked || (orphan && !named) {
 			roots[p.PID] = true
 			out = append(out, p)
@@ -165,6 +169,14 @@ func (s sweep) search(env []byte) (marked, named bool) {
 		}
 	}
 	return marked, named
+}
+
+// ended reports whether p has ended since it was read from the table, or is
+// about to: its memory is gone by then, and its environment with it, which says
+// nothing about the environment that it had.
+func ended(p Proc) bool {
+	now, ok := readProc(p.PID)
+	return !ok || now.Start != p.Start || now.Zombie || now.leaving
 }
 
 // isOrphan reports whether p fell to this process, which did not start it.

@@ -93,6 +93,27 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+// A process may end between the look at the table and that at its environment,
+// which is empty from then on. It is not one that cleared its environment.
+func TestAProcessThatEndsMeanwhileIsSeenToEnd(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "echo started; exec sleep 1000")
+	begin(t, cmd)
+	p, ok := readProc(cmd.Process.Pid)
+	if !ok || ended(p) {
+		t.Fatalf("a living process: %+v, %v", p, ok)
+	}
+	later := p
+	later.Start++
+	if !ended(later) {
+		t.Error("a later process of the same pid counts as the same")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if !ended(p) {
+		t.Error("a process that was reaped counts as living")
+	}
+}
+
 func TestIdentityTellsTheDeadFromTheLiving(t *testing.T) {
 	self, err := Self()
 	if err != nil || Look(self) != Living || !Alive(self) {

@@ -78,7 +78,7 @@ func parseStat(pid int, line []byte) (Proc, bool) {
 		return Proc{}, false
 	}
 	fields := bytes.Fields(line[at+1:])
-	if len(fields) < 20 {
+	if len(fields) < 21 {
 		return Proc{}, false
 	}
 	number := func(i int) int {
@@ -92,11 +92,13 @@ func parseStat(pid int, line []byte) (Proc, bool) {
 	state := fields[0][0]
 	// A process whose first thread has ended looks like a zombie while its
 	// other threads run.
-	zombie := (state == 'Z' && number(17) <= 1) || state == 'X'
+	alone := number(17) <= 1
+	zombie := (state == 'Z' && alone) || state == 'X'
 	return Proc{
 		PID: pid, Parent: number(1), Group: number(2), Session: number(3),
 		Start: start, Zombie: zombie, Stopped: state == 'T',
-		Name: string(line[bytes.IndexByte(line, '(')+1 : at]),
+		leaving: alone && number(20) == 0,
+		Name:    string(line[bytes.IndexByte(line, '(')+1 : at]),
 	}, true
 }
 
