@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -275,20 +276,39 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s did not print %s", strings.Join(args[1:], " "), args[0])
 }
 
-// outside makes a folder in the real user's cache folder: everything else in a
-// script is below the temporary folder, which every sandbox may write.
+// outside makes a folder that is in no temporary one, which every sandbox may
+// write; everything else in a script is in one.
 func outside(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: outside VAR")
 	}
-	me, err := user.Current()
-	ts.Check(err)
-	cache := filepath.Join(me.HomeDir, ".cache")
-	ts.Check(os.MkdirAll(cache, 0o700))
-	dir, err := os.MkdirTemp(cache, "pawl-test-")
+	dir, err := outsideFolder()
 	ts.Check(err)
 	ts.Defer(func() { _ = os.RemoveAll(dir) })
 	ts.Setenv(args[0], dir)
+}
+
+// outsideFolder makes one in the cache of whoever runs the tests, or where a
+// home folder is temporary itself, among the machine's.
+func outsideFolder() (string, error) {
+	parents := []string{"/var/cache", "/opt"}
+	if me, err := user.Current(); err == nil {
+		parents = append([]string{filepath.Join(me.HomeDir, ".cache")}, parents...)
+	}
+	err := errors.New("no folder is left")
+	for _, parent := range parents {
+		if slices.ContainsFunc([]string{"/tmp/", "/var/tmp/", os.TempDir() + "/"}, func(temp string) bool { return strings.HasPrefix(parent+"/", temp) }) {
+			continue
+		}
+		if err = os.MkdirAll(parent, 0o700); err != nil {
+			continue
+		}
+		var dir string
+		if dir, err = os.MkdirTemp(parent, "pawl-test-"); err == nil {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("the sandbox lets everybody write in temporary folders, and outside of them this user may write nowhere: %w", err)
 }
 
 func nothingRuns(ts *testscript.TestScript, neg bool, args []string) {
