@@ -277,6 +277,8 @@ func asked(r sqlite.AutopilotControl) schedule.Event {
 		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
 	case sqlite.AutopilotStart:
 		e.Ask, e.Case = schedule.AskStart, r.Text
+	case sqlite.AutopilotStay:
+		e.Ask = schedule.AskStay
 	}
 	return e
 }

@@ -32,6 +32,9 @@ type View struct {
 	StartedAt   time.Time `json:"started_at,omitzero"`
 	EndedAt     time.Time `json:"ended_at,omitzero"`
 	MaxParallel int       `json:"max_parallel"`
+	// PauseEnds is when a pause after errors ends the autopilot, unless somebody
+	// looks on.
+	PauseEnds time.Time `json:"pause_ends_at,omitzero"`
 
 	Tally schedule.Tally `json:"tally"`
 	Slots []SlotView     `json:"slots"`
@@ -104,6 +107,7 @@ func Status(ctx context.Context, store *sqlite.Store, root string) (View, error)
 		v.Session, v.PID, v.Host, v.Phase, v.Mode, v.Why, v.Exit = a.Session, a.Owner.PID, a.Owner.Host, a.Phase, a.Mode, a.Why, a.Exit
 		v.Sprint, v.StartedAt, v.EndedAt, v.MaxParallel, v.Tally = a.Sprint, a.StartedAt, a.EndedAt, a.MaxParallel, state.Tally
 		v.Running = engine.Alive(a.Owner)
+		v.PauseEnds = state.Ends
 	}
 	targets, err := store.QueueTargets(ctx)
 	if err != nil {
@@ -120,6 +124,24 @@ func Status(ctx context.Context, store *sqlite.Store, root string) (View, error)
 		return v, err
 	}
 	return v, errors.Join(v.readSlots(ctx, store, state), v.readNeeds(ctx, store, root), v.readEvents(ctx, store))
+}
+
+// LookOn tells an autopilot that somebody looks on, when it would end soon
+// since nobody does. Who shows it to a person calls it now and then.
+func LookOn(ctx context.Context, store *sqlite.Store) error {
+	a, ok, err := store.Autopilot(ctx)
+	if err != nil || !ok || schedule.Phase(a.Phase) != schedule.Paused || !engine.Alive(a.Owner) {
+		return err
+	}
+	var s schedule.State
+	if err := json.Unmarshal(a.State, &s); err != nil {
+		return err
+	}
+	if s.Ends.IsZero() || time.Until(s.Ends) > s.Settings.PauseLimit*3/4 {
+		return nil
+	}
+	_, err = store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: sqlite.AutopilotStay, At: time.Now()})
+	return err
 }
 
 func (v *View) readSlots(ctx context.Context, store *sqlite.Store, state schedule.State) error {

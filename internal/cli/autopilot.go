@@ -162,6 +162,9 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 		},
 		Plan: t.plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
 	}
+	if !s.a.interactive() { // at a terminal a person sees that it has paused
+		o.Settings.PauseLimit = p.PauseLimit.Std()
+	}
 	if o.Pool, err = s.a.pool(ctx, c, s.store); err != nil {
 		return o, err
 	}

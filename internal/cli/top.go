@@ -51,7 +51,12 @@ func (a *app) topCommand() *cobra.Command {
 // dashboard looks at the autopilot of root, and does what the commands do.
 func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 	o := dashboard.Options{
-		Look: func(ctx context.Context) (autopilot.View, error) { return autopilot.Status(ctx, store, root) },
+		Look: func(ctx context.Context) (autopilot.View, error) {
+			if err := autopilot.LookOn(ctx, store); err != nil {
+				return autopilot.View{}, err
+			}
+			return autopilot.Status(ctx, store, root)
+		},
 		Log: func(ctx context.Context, run string) ([]string, error) {
 			r, err := store.Run(ctx, run)
 			if err != nil {

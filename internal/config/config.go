@@ -183,6 +183,7 @@ type Autopilot struct {
 	MaxIterations  int      `yaml:"max_iterations" default:"50" min:"1" doc:"Iterations of a task before it times out."`
 	TaskTimeout    Duration `yaml:"task_timeout" default:"30m" doc:"Wall-clock time of a task, waits aside. 0 is no limit."`
 	ErrorThreshold int      `yaml:"error_threshold" default:"3" min:"0" doc:"Failed tasks in a row that pause the autopilot. 0 is off."`
+	PauseLimit     Duration `yaml:"pause_limit" default:"30m" doc:"How long such a pause lasts while nobody looks on (no terminal, no 'pawl top', no page): then the autopilot ends. 0 is without end."`
 	Mode           string   `yaml:"mode" default:"auto" enum:"auto|semi-auto" doc:"semi-auto starts nothing by itself."`
 	Procedure      string   `yaml:"procedure" doc:"The procedure whose prompt, agent and limits tasks have; without it pawl's own prompt for a task."`
 }

@@ -193,6 +193,8 @@ func (s *State) exit() int {
 		return exitPerson
 	case s.Tally.Failed+s.Tally.TimedOut > 0:
 		return exitFailed
+	case s.Alone:
+		return exitPerson
 	}
 	return exitOK
 }
@@ -207,6 +209,7 @@ func (s *State) rest() Command {
 	}
 	earlier(s.Until)
 	earlier(s.Settings.Until)
+	earlier(s.Ends)
 	for _, b := range s.Bench {
 		earlier(b.Until)
 	}

@@ -29,17 +29,20 @@ const (
 
 // Settings are what the autopilot is started with.
 type Settings struct {
-	MaxParallel    int  `json:"max_parallel"`         // slots; below 1 nothing starts
-	WIPLimit       int  `json:"wip_limit"`            // tasks that wait for a person's review; 0 is no limit
-	ErrorThreshold int  `json:"error_threshold"`      // failed tasks in a row; 0 is off
-	Mode           Mode `json:"mode"`                 // at the start
-	Keep           bool `json:"keep,omitempty"`       // stay when nothing is left to do
-	PauseOnError   bool `json:"pause_on_error"`       // any failed task pauses
-	Count          int  `json:"count,omitempty"`      // sprint: completed tasks after which nothing starts; 0 is no such target
-	Batch          bool `json:"batch,omitempty"`      // green work waits for the review after the sprint
-	Review         bool `json:"review,omitempty"`     // green work waits for a person's review
-	MaxStarts      int  `json:"max_starts,omitempty"` // tries to start a task before it has failed; 0 is [DefaultStarts]
-	Until          Time `json:"until,omitzero"`       // sprint: from then on nothing starts; zero is no such target
+	MaxParallel    int  `json:"max_parallel"`    // slots; below 1 nothing starts
+	WIPLimit       int  `json:"wip_limit"`       // tasks that wait for a person's review; 0 is no limit
+	ErrorThreshold int  `json:"error_threshold"` // failed tasks in a row; 0 is off
+	Mode           Mode `json:"mode"`            // at the start
+	Keep           bool `json:"keep,omitempty"`  // stay when nothing is left to do
+	PauseOnError   bool `json:"pause_on_error"`  // any failed task pauses
+	// PauseLimit is how long a pause after errors lasts while nobody looks on; 0
+	// is without end.
+	PauseLimit time.Duration `json:"pause_limit,omitempty"`
+	Count      int           `json:"count,omitempty"`      // sprint: completed tasks after which nothing starts; 0 is no such target
+	Batch      bool          `json:"batch,omitempty"`      // green work waits for the review after the sprint
+	Review     bool          `json:"review,omitempty"`     // green work waits for a person's review
+	MaxStarts  int           `json:"max_starts,omitempty"` // tries to start a task before it has failed; 0 is [DefaultStarts]
+	Until      Time          `json:"until,omitzero"`       // sprint: from then on nothing starts; zero is no such target
 }
 
 // Time is a moment that may be none.
@@ -107,6 +110,12 @@ type State struct {
 	Phase    Phase    `json:"phase"`
 	// Why is the reason of the phase, in words.
 	Why string `json:"why,omitempty"`
+
+	// Ends is when a pause after errors ends the session, unless somebody looks
+	// on; zero when it does not.
+	Ends time.Time `json:"ends,omitzero"`
+	// Alone is true when the session ended since nobody looked on.
+	Alone bool `json:"alone,omitempty"`
 
 	// Slots are the taken ones, the oldest first.
 	// Invariant: len(Slots) <= max(0, Settings.MaxParallel).

@@ -138,6 +138,7 @@ func (s *State) hold(why string) {
 
 // release ends what has lasted long enough.
 func (s *State) release() {
+	s.endPause()
 	if s.Hold != "" && !s.Until.After(s.At) {
 		s.Hold, s.Until = "", time.Time{}
 		s.look()
@@ -234,7 +235,26 @@ func (s *State) afterError(v Settlement) {
 	default:
 		return
 	}
-	s.Alerts = append(s.Alerts, "paused: "+s.Why+"; look at what failed, then: pawl autopilot resume")
+	s.Alerts = append(s.Alerts, "paused: "+s.Why+"; look at what failed, then: pawl autopilot resume"+s.limitPause())
+}
+
+// limitPause has a pause end by itself, and says so.
+func (s *State) limitPause() string {
+	limit := s.Settings.PauseLimit
+	if limit <= 0 {
+		return ""
+	}
+	s.Ends = s.At.Add(limit)
+	return fmt.Sprintf(" (while nobody looks on, it ends after %s)", loop.Duration(limit))
+}
+
+// endPause ends the session when a pause after errors has lasted long enough.
+func (s *State) endPause() {
+	if s.Phase != Paused || s.Ends.IsZero() || s.Ends.After(s.At) {
+		return
+	}
+	s.Phase, s.Alone, s.Ends = Stopping, true, time.Time{}
+	s.Why = fmt.Sprintf("%s; it was paused for %s, and nobody looked on", s.Why, loop.Duration(s.Settings.PauseLimit))
 }
 
 func (s *State) pause(why string) { s.Phase, s.Why = Paused, why }
@@ -259,6 +279,11 @@ func (s *State) asked(e *Event) {
 		if s.Phase == Running {
 			s.pause("a person asked")
 		}
+		s.Ends = time.Time{} // a person knows of it
+	case AskStay:
+		if s.Phase == Paused && !s.Ends.IsZero() {
+			s.limitPause()
+		}
 	case AskResume:
 		s.resume()
 	case AskStop:
@@ -280,7 +305,7 @@ func (s *State) resume() {
 	if s.Phase != Paused {
 		return
 	}
-	s.Phase, s.Why, s.Errors = Running, "", 0
+	s.Phase, s.Why, s.Errors, s.Ends = Running, "", 0, time.Time{}
 	s.look()
 }
 

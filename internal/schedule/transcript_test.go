@@ -127,6 +127,8 @@ func (w *world) read(words []string) (e schedule.Event, told bool) {
 		return ask(schedule.AskMode)
 	case "assign":
 		return ask(schedule.AskStart)
+	case "stay":
+		return ask(schedule.AskStay)
 	case "stop", "kill":
 		cause := loop.CauseInterrupt
 		if first != "" {
@@ -175,6 +177,8 @@ func (w *world) settings(words []string) schedule.Settings {
 		case "for":
 			d, _ := time.ParseDuration(value)
 			s.Until = w.at.Add(d)
+		case "pause-limit":
+			s.PauseLimit, _ = time.ParseDuration(value)
 		case "keep":
 			s.Keep = true
 		case "review":

@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
 )
 
 // Bounds of one stream.
@@ -179,6 +181,9 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 			}
 			err = w.send(append([]frame{f}, waitingIn(r)...)...)
 		case <-beat.C:
+			if err := autopilot.LookOn(ctx, s.o.Store); err != nil && ctx.Err() == nil {
+				s.o.Log.Warn(err.Error())
+			}
 			err = w.send(newFrame("", "beat", Beat{Now: time.Now().UTC()}))
 		case <-s.closing:
 			_ = w.send(newFrame("", "bye", Parting{Why: "The server ends."}))
