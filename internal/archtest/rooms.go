@@ -83,10 +83,11 @@ var rooms = map[string]room{
 	"agent/command":  {Doing, []string{"agent", "agent/text"}, "any program, as text"},
 	"agent/script":   {Doing, []string{"agent", "agent/jsonline", "agent/text"}, "the agent that plays a scenario"},
 	"agent/agents":   {Doing, []string{"agent", "agent/acp", "agent/aider", "agent/amp", "agent/claude", "agent/cline", "agent/codex", "agent/command", "agent/copilot", "agent/cursor", "agent/droid", "agent/gemini", "agent/goose", "agent/jsonline", "agent/opencode", "agent/plain", "agent/program", "agent/qwen", "agent/script", "agent/text"}, "the list of all adapters, in one place"},
+	"early":          {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
-	"supervisor":     {Doing, []string{"agent", "agent/agents", "egress", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
+	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
@@ -183,6 +184,7 @@ var starters = map[string]string{
 	"dashboard":    "the autopilot below it",
 	"process":      "waits for children and drains their output",
 	"supervisor":   "one per job, the lease, the socket",
+	"early":        "the little program that pawl is, beside the initialisation of the rest",
 	"engine":       "signals and the wait for the supervisor",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",
 	"egress":       "one per client of the proxy, and one per direction",
@@ -204,4 +206,4 @@ var readers = map[string]string{
 }
 
 // inheritors is who may pass the whole environment on to a child.
-var inheritors = []string{"cli", "config", "engine", "gate", "git", "process", "sandbox", "supervisor"}
+var inheritors = []string{"cli", "config", "early", "engine", "gate", "git", "process", "sandbox", "supervisor"}

@@ -1,9 +1,9 @@
 package benchmark
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	_ "github.com/pawl-dev/pawl/internal/cli" // all that the program initialises
+	"github.com/pawl-dev/pawl/internal/early"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
 // BenchmarkStart is the time of pawl version, and of a C program beside it.
@@ -41,19 +43,11 @@ const justStart = "PAWL_BENCHMARK_JUST_START"
 // paid by all who do not need it. The bounds are on allocated bytes, which do
 // not depend on the machine.
 func TestInitialisationIsSmall(t *testing.T) {
-	const perPackage, ours = 16 << 10, 48 << 10
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, os.Args[0])
-	c.Env = append(os.Environ(), "GODEBUG=inittrace=1", justStart+"=1")
-	var trace bytes.Buffer
-	c.Stderr = &trace
-	if err := c.Run(); err != nil {
-		t.Fatal(err)
-	}
+	const perPackage, ours = 16 << 10, 52 << 10
 	sum, seen := 0, 0
-	for s := bufio.NewScanner(&trace); s.Scan(); {
-		name, size, ok := initialisation(s.Text())
+	text := initialised(t, justStart+"=1")
+	for line := range strings.Lines(text) {
+		name, size, ok := initialisation(line)
 		if !ok {
 			continue
 		}
@@ -66,11 +60,54 @@ func TestInitialisationIsSmall(t *testing.T) {
 		}
 	}
 	if seen < 20 {
-		t.Fatalf("the trace names %d packages; is its format a new one?\n%s", seen, trace.String())
+		t.Fatalf("the trace names %d packages; is its format a new one?\n%s", seen, text)
 	}
 	if sum > ours {
 		t.Errorf("the initialisations of pawl's packages allocate %d bytes, more than %d", sum, ours)
 	}
+}
+
+// A supervisor and the entry of a box are there once for each agent and once for
+// each command: they begin before what only the rest of pawl needs is
+// initialised. Nobody made this process a supervisor, so it ends right then.
+func TestLittleProgramsAreEarly(t *testing.T) {
+	const most = 320 << 10 // bytes; all of pawl allocates 420 KiB
+	for _, args := range [][]string{{early.Supervise, t.TempDir()}, {sandbox.Command}} {
+		sum, seen := 0, 0
+		for line := range strings.Lines(initialised(t, "", args...)) {
+			name, size, ok := initialisation(line)
+			if !ok {
+				continue
+			}
+			seen++
+			sum += size
+			switch name {
+			case "net/http", "html/template", "github.com/danielgtaylor/huma/v2", "github.com/spf13/cobra",
+				"github.com/pawl-dev/pawl/internal/config", "github.com/pawl-dev/pawl/internal/cli":
+				t.Errorf("%s begins after the initialisation of %s: package early, or one that it imports, imports what others wait for", args[0], name)
+			}
+		}
+		if seen < 20 || sum > most {
+			t.Errorf("%s begins after %d packages, which allocate %d bytes; more than 20 packages and at most %d bytes are expected", args[0], seen, sum, most)
+		}
+	}
+}
+
+// initialised starts this program anew and returns the trace of what it
+// initialised.
+func initialised(t *testing.T, variable string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c.Env = append(os.Environ(), "GODEBUG=inittrace=1", variable)
+	var trace bytes.Buffer
+	c.Stderr = &trace
+	var ended *exec.ExitError
+	if err := c.Run(); err != nil && (len(args) == 0 || !errors.As(err, &ended)) {
+		t.Fatal(err)
+	}
+	return trace.String()
 }
 
 // initialisation reads "init NAME @1 ms, 2 ms clock, 3 bytes, 4 allocs".

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/hook"
@@ -182,7 +183,7 @@ func (a *app) hookSession(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
-	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{superviseCommand}}
+	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{early.Supervise}}
 	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.env, nil, variables(c))
 	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
 	s.screen = screen.New(a.terminal(), plan.Name)

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -146,7 +147,7 @@ func (pl planner) build() (engine.Plan, error) {
 	plan := engine.Plan{
 		Kind: "procedure", Name: pl.name, Root: pl.c.Root, Safety: pl.safety(), Lease: pl.c.Loop.Lease.Std(), Environ: pl.a.env,
 		Guards: pl.guards(), MaxTurns: pl.c.Loop.MaxTurns, MaxOutput: int64(pl.c.Loop.MaxOutput),
-		Exe: exe, Args: []string{superviseCommand}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile), SnapshotKeep: time.Duration(pl.c.Snapshot.Keep),
+		Exe: exe, Args: []string{early.Supervise}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile), SnapshotKeep: time.Duration(pl.c.Snapshot.Keep),
 		Prices:  pl.prices(),
 		Protect: gate.Protect{Patterns: pl.c.Verification.Protect, Allow: pl.p.Allow, New: pl.c.Verification.ProtectNew},
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -106,7 +107,7 @@ func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.O
 			Push: m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
 		Gates: l.plan.Gates, Protect: l.plan.Protect, Environ: l.plan.Environ, Environment: l.environment(), HostEnviron: l.a.env,
-		Exe: exe, Args: []string{superviseCommand}, Lease: l.c.Loop.Lease.Std(),
+		Exe: exe, Args: []string{early.Supervise}, Lease: l.c.Loop.Lease.Std(),
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
 	return o, nil

@@ -14,6 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pawl-dev/pawl/internal/early"
+	"github.com/pawl-dev/pawl/internal/egress"
 )
 
 // app is what every command works with.
@@ -31,7 +34,7 @@ type app struct {
 
 // Main runs one command line and returns pawl's exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	if code, ok := hidden(args, stdin, stdout, stderr, env); ok {
+	if code, ok := early.Finish(egress.Out(os.Getenv)); ok {
 		return code
 	}
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env}

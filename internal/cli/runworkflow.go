@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sandbox"
@@ -140,7 +141,7 @@ func (pl planner) buildWorkflow(w *config.Workflow) (engine.Plan, error) {
 	plan := engine.Plan{
 		Kind: "workflow", Name: pl.name, Root: pl.c.Root, Safety: pl.safety(), Lease: pl.c.Loop.Lease.Std(), Environ: pl.a.env,
 		Guards: pl.guards(), MaxTurns: pl.c.Loop.MaxTurns, MaxOutput: int64(pl.c.Loop.MaxOutput),
-		Exe: exe, Args: []string{superviseCommand}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile), SnapshotKeep: pl.c.Snapshot.Keep.Std(),
+		Exe: exe, Args: []string{early.Supervise}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile), SnapshotKeep: pl.c.Snapshot.Keep.Std(),
 		Prices: pl.prices(), CheckpointInterval: pl.c.Loop.CheckpointInterval,
 	}
 	named, unnamed, optional := agentsNamed(w)

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
+	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case superviseCommand:
-			if err := supervisor.Serve(context.Background(), os.Args[2], parsers); err != nil {
+			if err := supervisor.Serve(context.Background(), os.Args[2], parsers, egress.Out(os.Getenv)); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "__supervise" {
 		noParser := func(string, supervisor.Job) (agent.Parser, error) { return nil, errors.New("nothing is parsed") }
-		if err := supervisor.Serve(context.Background(), os.Args[2], noParser); err != nil {
+		if err := supervisor.Serve(context.Background(), os.Args[2], noParser, nil); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

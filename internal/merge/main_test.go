@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case superviseCommand:
 			none := func(string, supervisor.Job) (agent.Parser, error) { return nil, nil } //nolint:nilnil // gates have no parser
-			if err := supervisor.Serve(context.Background(), os.Args[2], none); err != nil {
+			if err := supervisor.Serve(context.Background(), os.Args[2], none, nil); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}

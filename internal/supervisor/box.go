@@ -42,7 +42,7 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 		return nil, err
 	}
 	if len(entry.Listeners) > 0 {
-		t.box.exits, err = openExits(entry.Listeners, policy, t.logf)
+		t.box.exits, err = openExits(entry.Listeners, policy, t.proxy, t.logf)
 		if err != nil {
 			t.terminate(child, verdict{reason: loop.EndedStop})
 			return nil, &process.StartError{Code: -1, Message: "cannot start " + t.job.Args[0] + ": " + err.Error()}

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
@@ -19,6 +17,12 @@ const (
 	dialBound   = 5 * time.Second
 	maxRefused  = 20 // refusals that a result tells
 )
+
+// Proxy makes the way out of a closed box: it serves what comes to listener,
+// to the endpoints of reach and nowhere else, until ctx is done, and tells what
+// it refuses. The listener is its own, also when it fails. Supervisors are
+// handed one, as most need none and a proxy costs memory.
+type Proxy func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (serve func() error, err error)
 
 // exits are the ways out of a closed box: the proxy, and the doors to ports of
 // this machine. They are in the supervisor, so that an agent whose pawl is gone
@@ -35,17 +39,16 @@ type exits struct {
 
 // openExits serves listeners: the first is the proxy's, the others are those
 // of p.Doors. It closes them, also when it fails.
-func openExits(listeners []net.Listener, p sandbox.Policy, logf func(string, ...any)) (*exits, error) {
+func openExits(listeners []net.Listener, p sandbox.Policy, open Proxy, logf func(string, ...any)) (*exits, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &exits{stop: stop, room: make(chan struct{}, maxForwards), doors: listeners[1:]}
-	proxy, err := x.proxy(ctx, listeners[0], p.Reach)
+	serve, err := open(ctx, listeners[0], p.Reach, x.note)
 	if err != nil {
-		_ = listeners[0].Close()
 		x.close()
 		return nil, err
 	}
 	x.work.Go(func() {
-		if err := proxy.Serve(ctx); err != nil {
+		if err := serve(); err != nil {
 			logf("the egress proxy ended: %v", err)
 		}
 	})
@@ -56,28 +59,12 @@ func openExits(listeners []net.Listener, p sandbox.Policy, logf func(string, ...
 	return x, nil
 }
 
-func (x *exits) proxy(ctx context.Context, listener net.Listener, reach []string) (*egress.Proxy, error) {
-	c := egress.Config{Listener: listener, Limits: egress.DefaultLimits(), Refused: x.note}
-	for _, text := range reach {
-		endpoint, err := egress.ParseEndpoint(text)
-		if err != nil {
-			return nil, err
-		}
-		c.Allow = append(c.Allow, endpoint)
-	}
-	var err error
-	if c.Upstream, err = egress.UpstreamFrom(os.Getenv); err != nil {
-		return nil, err
-	}
-	return egress.Listen(ctx, c)
-}
-
 // note keeps what the proxy refused.
-func (x *exits) note(r egress.Refusal) {
+func (x *exits) note(host, why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.refused) < maxRefused {
-		x.refused = append(x.refused, fmt.Sprintf("connection to %s: %s", r.Host, r.Why))
+		x.refused = append(x.refused, fmt.Sprintf("connection to %s: %s", host, why))
 	}
 }
 

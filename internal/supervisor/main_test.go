@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/text"
+	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
@@ -23,7 +24,7 @@ import (
 // The test binary is the supervisor, and a client that can be killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "__supervise" {
-		if err := Serve(context.Background(), os.Args[2], testParsers); err != nil {
+		if err := Serve(context.Background(), os.Args[2], testParsers, egress.Out(os.Getenv)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -31,7 +31,7 @@ const (
 // until it is not needed any more. The process must have been started by
 // [Start] and do nothing else. A done ctx, like SIGTERM, ends the running job
 // (TERM, grace, KILL) and then the supervisor; the terminal's signals do not.
-func Serve(ctx context.Context, runDir string, parsers Parsers) error {
+func Serve(ctx context.Context, runDir string, parsers Parsers, proxy Proxy) error {
 	terms := make(chan os.Signal, 1)
 	signal.Notify(terms, syscall.SIGTERM)
 	// Caught and not read: these must neither end us nor be handed down ignored.
@@ -43,7 +43,7 @@ func Serve(ctx context.Context, runDir string, parsers Parsers) error {
 		return fmt.Errorf("cannot supervise: this command is started by pawl itself: %v", err)
 	}
 	s := &server{
-		parsers: parsers, terms: terms,
+		parsers: parsers, proxy: proxy, terms: terms,
 		inbox: make(chan inbound, maxLinks), done: make(chan Result, 1), quit: make(chan struct{}),
 		links: map[*link]bool{},
 	}
@@ -62,6 +62,7 @@ func Serve(ctx context.Context, runDir string, parsers Parsers) error {
 // send to inbox, the running task to done.
 type server struct {
 	parsers Parsers
+	proxy   Proxy
 	mark    string
 	lease   time.Duration
 	self    process.Identity

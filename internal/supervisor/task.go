@@ -36,6 +36,7 @@ type task struct {
 	mark    string
 	reaper  *process.Reaper
 	parsers Parsers
+	proxy   Proxy
 	buffers *buffers
 	emit    func([]note)
 	started time.Time
@@ -51,7 +52,7 @@ type task struct {
 
 func newTask(job Job, s *server) *task {
 	t := &task{
-		job: job, mark: s.mark, reaper: s.reaper, parsers: s.parsers, buffers: &s.buffers,
+		job: job, mark: s.mark, reaper: s.reaper, parsers: s.parsers, proxy: s.proxy, buffers: &s.buffers,
 		emit: s.emit, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
 	}
 	t.hurry, t.rush = context.WithCancel(context.Background())
