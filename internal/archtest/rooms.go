@@ -87,7 +87,7 @@ var rooms = map[string]room{
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
-	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox"}, "owns what a run starts while pawl may come and go"},
+	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox", "tape"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
@@ -99,6 +99,7 @@ var rooms = map[string]room{
 	"sqlite":  {Remembering, []string{"journal"}, "the database: open, migrate, all the SQL there is"},
 	"files":   {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"attempt": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
+	"tape":    {Remembering, []string{"files"}, "streams of any length on disk, read by offset while they are written"},
 	"journal": {Remembering, nil, "events of every run in order: append, read, follow"},
 
 	// starting

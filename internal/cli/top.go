@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 func (a *app) topCommand() *cobra.Command {
@@ -170,7 +170,15 @@ const logRead = 64 << 10
 
 // agentLines are the last things that an iteration's agent did, a line each.
 func agentLines(dir string) ([]string, error) {
-	f, err := os.Open(filepath.Join(dir, "agent.events.jsonl"))
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := tape.Open(root, "agent.events.jsonl")
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -178,15 +186,17 @@ func agentLines(dir string) ([]string, error) {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	size, err := f.Size()
 	if err != nil {
 		return nil, err
 	}
-	from := max(0, info.Size()-logRead)
-	data, err := io.ReadAll(io.NewSectionReader(f, from, logRead))
+	from := max(0, size-logRead)
+	data := make([]byte, size-from)
+	n, _, err := f.ReadAt(data, from)
 	if err != nil {
 		return nil, err
 	}
+	data = data[:n]
 	text := string(data)
 	if from > 0 { // a line that has lost its beginning
 		_, text, _ = strings.Cut(text, "\n")

@@ -8,12 +8,12 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/tape"
 )
 
-// eventsLimit is what is kept of a job's events.
-const eventsLimit = 16 << 20
+// agentLimit is what is kept of an agent's output, and of its events.
+const agentLimit = 128 << 20
 
 // flushAt bounds what is collected of one chunk.
 const flushAt = 256 << 10
@@ -25,7 +25,7 @@ type meter struct {
 	parser  agent.Parser
 	lines   *agent.Lines
 	totals  *agent.Collector
-	file    *process.Bounded
+	file    *tape.Writer
 	emit    func([]note)
 	pass    func(loop.Ended, string) // a limit was passed
 	dog     *watchdog
@@ -46,7 +46,7 @@ func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.En
 	m := &meter{rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector(), dog: newWatchdog(job, pass)}
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
-	m.file = process.NewBounded(job.Files+".events.jsonl", eventsLimit)
+	m.file = tape.NewWriter(job.Files+".events.jsonl", agentLimit)
 	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.event) })
 	return m
 }

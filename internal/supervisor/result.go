@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 // LoadResult reads the result that a job left at its Files prefix; false when
@@ -109,31 +109,45 @@ func lost(job Job, started time.Time, elapsed time.Duration) (Result, error) {
 
 // remains reads head and tail of an output file that was not finished.
 func remains(path string) Stream {
-	f, err := os.Open(path)
-	if err != nil {
-		return Stream{}
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return Stream{}
-	}
-	var c capture
-	c.bytes = info.Size()
-	head := make([]byte, min(c.bytes, headSize))
-	n, _ := io.ReadFull(f, head)
-	c.head = head[:n]
-	s := Stream{Bytes: c.bytes, Head: valid(c.head)}
-	if c.bytes > headSize {
-		tail := make([]byte, min(c.bytes, tailSize))
-		n, _ := f.ReadAt(tail, c.bytes-int64(len(tail)))
-		s.Tail = valid(tail[:n])
-	}
-	if _, err := os.Stat(path + ".tail"); err == nil {
-		s.Truncated = true
-		s.Note = "the supervisor died while it wrote; the end is in " + filepath.Base(path) + ".tail"
+	s, err := remainsOf(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.Note = err.Error()
 	}
 	return s
+}
+
+func remainsOf(path string) (s Stream, err error) {
+	// Nobody writes any more: what the supervisor left in parts becomes one file.
+	if err := tape.Mend(path); err != nil {
+		s.Note = err.Error()
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = root.Close() }()
+	f, err := tape.Open(root, filepath.Base(path))
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = f.Close() }()
+	spans, err := f.Spans()
+	if err != nil {
+		return s, err
+	}
+	s.Bytes, s.Truncated = spans[len(spans)-1].To, len(spans) > 1
+	head := make([]byte, min(s.Bytes, headSize))
+	n, _, err := f.ReadAt(head, 0)
+	if err != nil {
+		return s, err
+	}
+	s.Head = valid(head[:n])
+	if s.Bytes > headSize {
+		tail := make([]byte, min(s.Bytes, tailSize))
+		n, _, err = f.ReadAt(tail, s.Bytes-int64(len(tail)))
+		s.Tail = valid(tail[:n])
+	}
+	return s, err
 }
 
 // replay folds the events in the job's file again.
@@ -141,6 +155,7 @@ func replay(job Job) agent.Outcome {
 	c := agent.NewCollector()
 	c.SetPrices(job.Prices)
 	c.SetModel(job.Model)
+	_ = tape.Mend(job.Files + ".events.jsonl") // else the beginning tells
 	f, err := os.Open(job.Files + ".events.jsonl")
 	if err != nil {
 		return c.Outcome()

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 const (
@@ -131,8 +132,12 @@ func (t *task) perform(r *Result) error {
 func (t *task) outputs() (*output, error) {
 	o := &output{}
 	t.seen.Store(t.started.UnixNano())
-	o.out = capture{file: process.NewBounded(t.job.Files+".out", t.job.Limits.Output), seen: &t.seen}
-	o.err = capture{file: process.NewBounded(t.job.Files+".err", t.job.Limits.Output), seen: &t.seen}
+	limit := t.job.Limits.Output
+	if limit == 0 && t.job.Parser != "" {
+		limit = agentLimit
+	}
+	o.out = capture{file: tape.NewWriter(t.job.Files+".out", limit), seen: &t.seen}
+	o.err = capture{file: tape.NewWriter(t.job.Files+".err", limit), seen: &t.seen}
 	if t.job.Parser != "" {
 		parser, err := t.parsers(t.job.Parser, t.job)
 		if err != nil {
