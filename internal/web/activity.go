@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 // Activity is what a run does just now, between two events of its journal. It
@@ -32,8 +33,21 @@ type Activity struct {
 	Progress  *int        `json:"progress" nullable:"true"`
 }
 
+// Grown is how much a running agent has printed. It says when there is more to
+// ask for; what there is, and all of it, is read by offset.
+type Grown struct {
+	Run       string `json:"run"`
+	Iteration int    `json:"iteration"`
+	Attempt   int    `json:"attempt"`
+	Events    int64  `json:"events" doc:"Where its conversation ends now."`
+	Output    int64  `json:"output" doc:"Where its raw output ends now."`
+}
+
 // glanceEvery is how often running agents are looked at while somebody watches.
 const glanceEvery = 250 * time.Millisecond
+
+// measureEvery is how often it is looked how much they have printed.
+const measureEvery = 50 * time.Millisecond
 
 // maxGlances bounds how many runs are looked at.
 const maxGlances = 100
@@ -52,25 +66,71 @@ type glance struct {
 	totals *agent.Collector
 	now    Activity
 	sent   string // the last one, as it was sent
+	out    *tape.Reader
+	grown  Grown
+	quiet  bool // nothing will grow any more
 }
 
 // watch looks at runs until ctx is done.
 func (g *glances) watch(ctx context.Context) {
-	tick := time.NewTicker(glanceEvery)
+	tick, measure := time.NewTicker(glanceEvery), time.NewTicker(measureEvery)
 	defer tick.Stop()
+	defer measure.Stop()
 	defer g.forget(nil)
 	for {
 		select {
 		case <-tick.C:
+			if g.s.hub.watched() {
+				g.look(ctx)
+			} else {
+				g.forget(nil)
+			}
+		case <-measure.C:
+			g.measure()
 		case <-ctx.Done():
 			return
 		}
-		if !g.s.hub.watched() {
-			g.forget(nil)
-			continue
-		}
-		g.look(ctx)
 	}
+}
+
+// measure tells whose output has grown.
+func (g *glances) measure() {
+	for id, one := range g.runs {
+		if now := one.length(); now != one.grown {
+			one.grown = now
+			f := newFrame("", "output", now)
+			f.run = id
+			g.s.hub.tell(f)
+		}
+	}
+}
+
+// length is how much the agent has printed; as before where that cannot be read.
+func (o *glance) length() Grown {
+	now := o.grown
+	if o.quiet {
+		return now
+	}
+	// What it printed last was there before its result.
+	o.quiet = exists(o.root, "agent.result.json")
+	now.Run, now.Iteration, now.Attempt = o.now.Run, o.now.Iteration, o.now.Attempt
+	if o.tail.tape == nil {
+		_ = o.tail.open() // while it has said nothing there is none
+	}
+	if o.tail.tape != nil {
+		if n, err := o.tail.tape.Size(); err == nil {
+			now.Events = n
+		}
+	}
+	if o.out == nil {
+		o.out, _ = tape.Open(o.root, "agent.out") // while it has printed nothing there is none
+	}
+	if o.out != nil {
+		if n, err := o.out.Size(); err == nil {
+			now.Output = n
+		}
+	}
+	return now
 }
 
 // look sends what changed of every active run.
@@ -137,6 +197,9 @@ func (g *glances) forget(kept map[string]bool) {
 
 func (o *glance) close() {
 	o.tail.close()
+	if o.out != nil {
+		_ = o.out.Close()
+	}
 	_ = o.root.Close()
 }
 
@@ -178,7 +241,7 @@ func (o *glance) look(specs func() []GateSpec) {
 
 // read folds new events of the agent in.
 func (o *glance) read() {
-	if o.tail.file == nil && o.tail.open() != nil {
+	if o.tail.tape == nil && o.tail.open() != nil {
 		return
 	}
 	for range 10 * batch { // more comes with the next look

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -24,12 +23,13 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 // What is read of files at once.
 const (
 	maxPart  = 1 << 20 // bytes of a file's part
-	lookBack = 1 << 20 // bytes looked at for events before a place
+	lookBack = 1 << 20 // bytes looked at for events before a place, and about as many of them after one
 )
 
 // fileNames are the files of an iteration that a person may see. What else is
@@ -57,8 +57,8 @@ type File struct {
 // FilePart is a part of a file as text; bytes that are no text are replaced.
 type FilePart struct {
 	Name   string `json:"name"`
-	Size   int64  `json:"size" doc:"Of the whole file, in bytes, as of now."`
-	Offset int64  `json:"offset"`
+	Size   int64  `json:"size" doc:"Of all that was printed, in bytes, as of now."`
+	Offset int64  `json:"offset" doc:"Where this part begins: later than asked for where the middle of a long output was left out."`
 	Next   int64  `json:"next" doc:"The offset after this part."`
 	More   bool   `json:"more" doc:"There is more after this part now."`
 	Text   string `json:"text"`
@@ -121,29 +121,44 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 	return answer(out), nil
 }
 
-// openFile opens one of the files that may be seen.
-func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*os.File, os.FileInfo, error) {
+// openFile opens one of the files that may be seen. What is returned must be closed.
+func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
 	if !fileNames().MatchString(name) {
-		return nil, nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q", clip(name, 100))
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q", clip(name, 100))
 	}
 	root, r, err := s.folder(ctx, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer func() { _ = root.Close() }()
-	f, err := root.Open(name)
+	f, err := openOutput(root, name)
+	if err == nil {
+		return f, nil
+	}
+	_ = root.Close()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name)
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name)
 	}
+	return nil, fmt.Errorf("cannot open %s: %v", name, err)
+}
+
+// output is a stream that was, or is being, kept.
+type output struct {
+	*tape.Reader
+	root *os.Root
+}
+
+// openOutput takes the folder over when it succeeds.
+func openOutput(root *os.Root, name string) (*output, error) {
+	t, err := tape.Open(root, name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot open %s: %v", name, err)
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		_ = f.Close()
-		return nil, nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "%s is no file", name)
-	}
-	return f, info, nil
+	return &output{t, root}, nil
+}
+
+func (o *output) close() {
+	_ = o.Close()
+	_ = o.root.Close()
 }
 
 type partQuery struct {
@@ -154,22 +169,27 @@ type partQuery struct {
 }
 
 func (s *Server) readPart(ctx context.Context, in *partQuery) (*body[FilePart], error) {
-	f, info, err := s.openFile(ctx, &in.IterationPath, in.File)
+	f, err := s.openFile(ctx, &in.IterationPath, in.File)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	offset := in.Offset
-	if offset < 0 {
-		offset = max(0, info.Size()+offset)
-	}
-	buf := make([]byte, min(int64(min(in.Limit, maxPart)), max(0, info.Size()-offset)))
-	n, err := f.ReadAt(buf, offset)
-	if err != nil && !errors.Is(err, io.EOF) {
+	defer f.close()
+	spans, err := f.Spans()
+	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %v", in.File, err)
 	}
-	buf = wholeRunes(buf[:n], offset+int64(n) >= info.Size())
-	out := FilePart{Name: in.File, Size: info.Size(), Offset: offset, Next: offset + int64(len(buf)), Text: text(buf)}
+	size, offset := spans[len(spans)-1].To, in.Offset
+	if offset < 0 {
+		offset = max(0, size+offset)
+	}
+	buf := make([]byte, min(int64(min(in.Limit, maxPart)), max(0, size-offset)))
+	n, at, err := f.ReadAt(buf, offset)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %v", in.File, err)
+	}
+	end := at + int64(n)
+	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s tape.Span) bool { return s.To == end }))
+	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: text(buf)}
 	out.More = out.Next < out.Size
 	return answer(out), nil
 }
@@ -202,7 +222,7 @@ func text(b []byte) string {
 // by the browser as a page.
 func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
 	r, w := humago.Unwrap(c)
-	f, info, err := s.openFile(r.Context(), in, name)
+	f, err := s.openFile(r.Context(), in, name)
 	if err != nil {
 		var p *ProblemError
 		if errors.As(explain(err), &p) {
@@ -210,10 +230,15 @@ func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
 		}
 		return
 	}
-	defer func() { _ = f.Close() }()
+	defer f.close()
+	file := f.File()
+	info, err := file.Stat()
+	if err != nil {
+		return // closed, which it is not
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, safeName(in.Run), in.Number, name))
-	http.ServeContent(w, r, "", info.ModTime(), f)
+	http.ServeContent(w, r, "", info.ModTime(), file)
 }
 
 var oddName = sync.OnceValue(func() *regexp.Regexp {
@@ -250,14 +275,14 @@ type AgentEvent struct {
 // Conversation is a part of what the agent did.
 type Conversation struct {
 	Events []AgentEvent `json:"events" nullable:"false"`
-	Before int64        `json:"before" doc:"Ask for what came before this offset; 0 at the beginning."`
+	Before int64        `json:"before" doc:"Where this part begins, later than asked for where the middle of a long conversation was left out. Ask for what came before this offset; 0 at the beginning."`
 	Next   int64        `json:"next" doc:"Ask for, or follow, what comes after from this offset."`
-	Size   int64        `json:"size"`
+	Size   int64        `json:"size" doc:"Where all of it ends, as of now."`
 }
 
 type conversationQuery struct {
 	IterationPath
-	From   int64 `query:"from" minimum:"0" maximum:"1099511627776" doc:"Events from this offset on."`
+	From   int64 `query:"from" minimum:"0" maximum:"1099511627776" doc:"Events from this offset on, which may be within one: then from the next."`
 	Before int64 `query:"before" minimum:"0" maximum:"1099511627776" doc:"Instead: the last events before this offset."`
 	Tail   bool  `query:"tail" doc:"Instead: the last events of all."`
 	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
@@ -270,7 +295,7 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 	}
 	defer func() { _ = root.Close() }()
 	out := Conversation{Events: []AgentEvent{}}
-	f, err := root.Open(eventsFile)
+	f, err := tape.Open(root, eventsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return answer(out), nil // it has said nothing yet
 	}
@@ -278,36 +303,47 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 		return nil, fmt.Errorf("cannot open the events of run %s: %v", r.ID, err)
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
+	spans, err := f.Spans()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the events of run %s: %v", r.ID, err)
 	}
-	out.Size = info.Size()
+	out.Size = spans[len(spans)-1].To
 	if in.Tail {
-		in.Before = info.Size()
+		in.Before = out.Size
 	}
 	if in.Before > 0 {
-		return answer(eventsBefore(f, min(in.Before, info.Size()), in.Limit, out)), nil
+		return answer(eventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
 	}
-	lines := newLineReader(f, in.From)
-	out.Before, out.Next = in.From, in.From
-	for len(out.Events) < in.Limit && lines.next() {
+	return answer(eventsFrom(f, in.From, in.Limit, out)), nil
+}
+
+// eventsFrom reads the events that begin at or after a place.
+func eventsFrom(f *tape.Reader, from int64, limit int, out Conversation) Conversation {
+	lines := newLineReader(f, from)
+	out.Before, out.Next = from, from
+	for len(out.Events) < limit && out.Next-out.Before < lookBack && lines.next() {
 		out.Next = lines.end
 		if e, ok := readEvent(lines.line, lines.at); ok {
+			if len(out.Events) == 0 {
+				out.Before = e.Offset
+			}
 			out.Events = append(out.Events, e)
 		}
 	}
-	return answer(out), nil
+	out.Size = max(out.Size, out.Next)
+	return out
 }
 
 // eventsBefore reads the last events that end at or before a place.
-func eventsBefore(f *os.File, end int64, limit int, out Conversation) Conversation {
-	from := max(0, end-lookBack)
-	lines := newLineReader(f, from)
-	if from > 0 {
-		lines.next() // most likely cut
+func eventsBefore(f *tape.Reader, spans []tape.Span, end int64, limit int, out Conversation) Conversation {
+	at := len(spans) - 1
+	if at > 0 && spans[at].From >= end {
+		at--
 	}
-	out.Before, out.Next = end, end
+	end = min(end, spans[at].To)
+	from := max(spans[at].From, end-lookBack)
+	lines := newLineReader(f, from)
+	out.Before, out.Next = from, from
 	var all []AgentEvent
 	for lines.next() && lines.end <= end {
 		out.Next = lines.end
@@ -316,7 +352,7 @@ func eventsBefore(f *os.File, end int64, limit int, out Conversation) Conversati
 		}
 	}
 	out.Events = append(out.Events, all[max(0, len(all)-limit):]...)
-	if len(out.Events) > 0 {
+	if len(out.Events) > 0 && (len(all) > limit || from > spans[at].From) {
 		out.Before = out.Events[0].Offset
 	}
 	return out

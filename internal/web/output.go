@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 // growEvery is how soon more of a file is noticed.
@@ -87,22 +89,25 @@ func (s *Server) tail(ctx context.Context, w *wire, root *os.Root, from int64) {
 	}
 }
 
-// tailing reads the events' file of one attempt while it grows.
+// tailing reads the events of one attempt while they come.
 type tailing struct {
 	root  *os.Root
-	file  *os.File
+	tape  *tape.Reader
 	lines *lineReader
 	from  int64
 }
 
 func (t *tailing) close() {
-	if t.file != nil {
-		_ = t.file.Close()
+	if t.tape != nil {
+		_ = t.tape.Close()
 	}
 }
 
 // ended is true when the agent's result is there, or its files were moved.
 func (t *tailing) ended() bool {
+	if t.lines != nil && errors.Is(t.lines.err, fs.ErrNotExist) {
+		return true
+	}
 	if _, err := t.root.Stat("agent.result.json"); err == nil {
 		return true
 	}
@@ -110,11 +115,11 @@ func (t *tailing) ended() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// open opens the file; an error while it is not there.
+// open opens the events; an error while there are none.
 func (t *tailing) open() error {
-	f, err := t.root.Open(eventsFile)
+	f, err := tape.Open(t.root, eventsFile)
 	if err == nil {
-		t.file, t.lines = f, newLineReader(f, t.from)
+		t.tape, t.lines = f, newLineReader(f, t.from)
 	}
 	return err
 }
@@ -124,7 +129,7 @@ const batch = 200
 
 // read takes the next events; none when there is nothing new.
 func (t *tailing) read() []frame {
-	if t.file == nil && t.open() != nil {
+	if t.tape == nil && t.open() != nil {
 		return nil // it has said nothing yet
 	}
 	var frames []frame

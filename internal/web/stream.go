@@ -45,7 +45,7 @@ func (s *Server) streamRoutes(api huma.API) {
 			"reset says that too much was missed: load the data anew. dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
 	}
 	events.Responses = streamOf(api, map[string]any{
-		"hello": Hello{}, "journal": Event{}, "case": CaseEvent{}, "activity": Activity{}, "changed": Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
+		"hello": Hello{}, "journal": Event{}, "case": CaseEvent{}, "activity": Activity{}, "output": Grown{}, "changed": Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
 	})
 	huma.Register(api, events, s.followEvents)
 	output := huma.Operation{
