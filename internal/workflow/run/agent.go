@@ -40,7 +40,7 @@ func (p *pass) agentOf(n *node, w workflow.Work) string {
 // agent gives the step's prompt to an agent.
 func (d *doing) agent(ctx context.Context) error {
 	p, name := d.s.p, d.e.record.Agent
-	wall, iteration := p.wall(p.timeout(d.n.in.Step))
+	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
 	cost, calls := p.limits.left()
 	if cost == 0 || calls == 0 {
 		return d.nothingLeft(cost == 0)

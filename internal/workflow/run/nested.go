@@ -4,39 +4,112 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
-	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
 // maxDepth bounds workflows in workflows whose names are found while they run.
 const maxDepth = 8
 
 // nested runs the workflow of a step, its steps beside those of the one above.
-func (s *scope) nested(ctx context.Context, n *node) {
+// What is done in there stays done when the step is tried again; last is true
+// when it is not.
+func (d *doing) nested(ctx context.Context, last bool) error {
+	s, n := d.s, d.n
 	flow, err := s.below(n)
 	if err != nil {
-		s.invalid(n, err)
-		return
+		d.unreadable(err)
+		return s.p.begin(s, n, d.e)
+	}
+	if d.resumed {
+		s.p.h.Tell(engine.StepStarted, s.notice(n, engine.StepNotice{Try: d.e.record.Try, Status: "adopted"}))
+	} else if err := s.p.begin(s, n, d.e); err != nil {
+		return err
 	}
 	inner := newScope(s.p, flow, n.id+"/", n.given.environ())
-	inner.above, inner.optional = s, s.optional || n.in.Step.Optional
+	inner.above, inner.optional, inner.again, inner.round = s, n.in.Step.Optional, !last, d.e.N
+	limit := least(n.in.Step.Timeout*time.Duration(max(s.p.c.GateFactor, 1)), flow.Plan.Timeout)
+	inner.deadline = sooner(s.deadline, time.Now(), limit)
+	n.below = inner
 	inner.run(ctx)
+	return d.worked(ctx, inner, limit)
+}
+
+// least is the smaller of two limits of which 0 is none.
+func least(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// sooner is the earlier of a deadline and the end of a limit that begins now.
+func sooner(deadline, now time.Time, limit time.Duration) time.Time {
+	if limit <= 0 {
+		return deadline
+	}
+	if end := now.Add(limit); deadline.IsZero() || end.Before(deadline) {
+		return end
+	}
+	return deadline
+}
+
+// worked makes the end of the step's workflow that of the step.
+func (d *doing) worked(ctx context.Context, inner *scope, limit time.Duration) error {
 	t := inner.count()
 	switch {
 	case t.Complete:
-		s.complete(ctx, n, inner)
+		return d.complete(ctx, inner)
+	case ctx.Err() != nil:
+		d.e.Status = sqlite.StepCancelled
+	case inner.expired():
+		d.timedOut(t, limit)
 	case inner.broken():
-		n.result = workflow.Result{Outcome: "failure", Conclusion: "failure"}
-		if n.in.Step.Optional {
-			n.result.Conclusion = "success"
-		}
-	case inner.waiting():
-		n.then = left
+		d.e.Status, d.e.record.Failure = sqlite.StepFailure, inner.first.failure
+	case inner.asking():
+		d.e.Status = sqlite.StepAsking
 	default:
-		n.then = barred
+		d.e.Status = sqlite.StepCancelled
 	}
+	return nil
+}
+
+// timedOut fails a step whose workflow was not done in time.
+func (d *doing) timedOut(t *loop.Steps, limit time.Duration) {
+	f := failure.Analyse(failure.Evidence{Source: "step", Name: d.n.id, ExitCode: -1, TimedOut: true, Now: time.Now()})
+	f.Summary = "out of time: " + t.String()
+	if limit > 0 {
+		f.Summary = "timed out after " + limit.String() + ": " + t.String()
+	}
+	d.e.Status, d.e.record.Failure = sqlite.StepFailure, &f
+	d.e.record.Exit = loop.Exit{Code: -1, Ended: loop.EndedTimeout}
+}
+
+// unreadable fails a step whose workflow cannot be read.
+func (d *doing) unreadable(err error) {
+	d.e.Status = sqlite.StepFailure
+	d.e.record.Failure = &failure.Analysis{
+		Class: failure.Validation, Kind: failure.Permanent, Severity: failure.High, Summary: err.Error(), Fingerprint: "step-invalid-" + d.n.in.Hash,
+		Actions: []string{"Correct the step in the workflow, and resume."},
+	}
+}
+
+// complete makes the step done with its workflow: its output is that of the
+// last step in there, its outputs are those of all.
+func (d *doing) complete(ctx context.Context, inner *scope) error {
+	outputs := map[string]string{}
+	for _, m := range inner.nodes {
+		d.e.Output = m.result.Output
+		for k, v := range m.result.Outputs {
+			outputs[k] = v
+		}
+	}
+	d.e.Status = sqlite.StepSuccess
+	return d.succeed(ctx, outputs)
 }
 
 // waiting is true when a step of the scope waits for a person, or for the run to go on.
@@ -47,6 +120,23 @@ func (s *scope) waiting() bool {
 		}
 	}
 	return false
+}
+
+// asking is true when a step of the scope waits for a person.
+func (s *scope) asking() bool {
+	for _, n := range s.nodes {
+		if past := s.p.past(n.id); n.phase == left && len(past) > 0 && past[len(past)-1].Status == sqlite.StepAsking {
+			return true
+		}
+	}
+	return false
+}
+
+// broken is true when a required step of the scope failed.
+func (s *scope) broken() bool {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	return s.first != nil
 }
 
 // below is the workflow that a step runs.
@@ -68,56 +158,4 @@ func (s *scope) depth() int {
 		}
 	}
 	return depth
-}
-
-// broken is true when a required step of the scope failed.
-func (s *scope) broken() bool {
-	for _, n := range s.nodes {
-		if n.phase == settled && n.result.Conclusion == "failure" {
-			return true
-		}
-	}
-	return false
-}
-
-// complete stores that the workflow of a step is done: its output is that of
-// its last step, its outputs are those of all.
-func (s *scope) complete(ctx context.Context, n *node, inner *scope) {
-	e := s.execution(n, attempt{try: 1})
-	e.record.Kind = string(workflow.Nested)
-	outputs := map[string]string{}
-	for _, m := range inner.nodes {
-		e.Output = m.result.Output
-		for k, v := range m.result.Outputs {
-			outputs[k] = v
-		}
-	}
-	e.Status = sqlite.StepSuccess
-	d := &doing{s: s, n: n, e: e}
-	if err := d.succeed(ctx, outputs); err != nil {
-		s.p.fail(err)
-		n.then = left
-		return
-	}
-	if e.Status == sqlite.StepCancelled || e.Status == sqlite.StepInterrupted {
-		n.then = left
-		return
-	}
-	if err := s.p.put(e, journal.StepStarted); err != nil {
-		s.p.fail(err)
-		n.then = left
-		return
-	}
-	s.p.mu.Lock()
-	s.p.history[n.id] = remembered(s.p.history[n.id], e)
-	s.p.mu.Unlock()
-	if err := s.p.finished(n, s, e); err != nil {
-		s.p.fail(err)
-		n.then = left
-		return
-	}
-	n.result = e.result()
-	if e.Status != sqlite.StepSuccess {
-		s.failed(n)
-	}
 }

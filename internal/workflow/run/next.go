@@ -37,6 +37,9 @@ type stepRecord struct {
 	Job         *supervisor.Job   `json:"job,omitempty"` // without environment and box
 	Verifying   int               `json:"verifying,omitempty"`
 	Inner       string            `json:"inner,omitempty"` // the run that a procedure's step drives
+	// Round is the execution, by its N, of the step whose workflow this is a step
+	// of; 0 is none.
+	Round int `json:"round,omitempty"`
 }
 
 func executionOf(row sqlite.StepRun) (*execution, error) {
@@ -87,6 +90,7 @@ type situation struct {
 	past           []*execution
 	hash, input    string
 	iteration, cut int // the iteration, and its attempt
+	round          int // as in stepRecord
 	alternatives   int
 	retries        int
 	inTurn         bool // alternatives follow each other in one iteration
@@ -117,11 +121,16 @@ func (s *situation) next() (attempt, bool) {
 	return at, false
 }
 
-// mine are the executions of this iteration with this input.
+// last is true when nothing is tried after an attempt that fails.
+func (s *situation) last(at attempt) bool {
+	return at.try > s.retries && (!s.inTurn || at.alternative >= s.alternatives)
+}
+
+// mine are the executions of this iteration with this input, of the same round.
 func (s *situation) mine() []*execution {
 	var list []*execution
 	for _, e := range s.past {
-		if e.Iteration == s.iteration && e.Attempt == s.cut && e.Hash == s.hash && e.Input == s.input {
+		if e.Iteration == s.iteration && e.Attempt == s.cut && e.record.Round == s.round && e.Hash == s.hash && e.Input == s.input {
 			list = append(list, e)
 		}
 	}

@@ -28,12 +28,9 @@ type pass struct {
 	mu      sync.Mutex
 	history map[string][]*execution // of each step in this run, oldest first
 	used    usage
-	first   *fault   // the first real failure
-	failed  []string // required steps, at most maxFailed
 	asks    []loop.Asks
 	ran     int
 	held    bool // a pause kept a step from starting
-	halted  bool // a failure keeps the others from starting
 	ended   loop.Ended
 	err     error
 }
@@ -111,25 +108,37 @@ func (p *pass) stops(ctx context.Context) bool {
 	return p.held || p.err != nil || p.ended != loop.NotEnded
 }
 
-// givesUp is true when a failure of this pass is the workflow's last word, so
-// that steps that ask for it run: there is no further iteration.
-func (p *pass) givesUp() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.once || p.h.Last() || p.first != nil && p.first.failure.Kind == failure.Permanent
+// givesUp is true when a failure in the scope is its last word, so that steps
+// that ask for it run: there is no further iteration, and no further try of the
+// step whose workflow this is.
+func (s *scope) givesUp() bool {
+	permanent := s.permanent()
+	for at := s; at.above != nil; at = at.above {
+		if at.again {
+			return false
+		}
+		permanent = permanent || at.optional || at.above.permanent()
+	}
+	return s.p.once || s.p.h.Last() || permanent
 }
 
-// report makes a step's failure that of the iteration.
-func (p *pass) report(id string, f fault, halt bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.first == nil {
-		p.first = &f
+// permanent is true when a required step failed in a way that only a person can cure.
+func (s *scope) permanent() bool {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	return s.first != nil && s.first.failure.Kind == failure.Permanent
+}
+
+// report makes the failure of required steps that of their workflow. That of a
+// workflow that is a step counts for the one above when the step has failed.
+func (s *scope) report(f fault, ids ...string) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if s.first == nil {
+		s.first = &f
 	}
-	if len(p.failed) < maxFailed {
-		p.failed = append(p.failed, id)
-	}
-	p.halted = p.halted || halt
+	s.wrong = append(s.wrong, ids[:min(len(ids), maxFailed-len(s.wrong))]...)
+	s.halted = s.halted || !s.flow.Plan.ContinueOnError
 }
 
 // phase is where an instance is in this pass.
@@ -154,6 +163,7 @@ type node struct {
 	values workflow.Values
 	lead   bool // a failure led to its being skipped
 	given  given
+	below  *scope // the workflow of the step, once it ran in this pass
 	title  string
 	why    string // it runs again although it was done
 }
@@ -164,14 +174,22 @@ type scope struct {
 	flow   *Flow
 	prefix string
 	above  *scope // nil for the run's own
-	// optional: what fails in here does not fail the iteration.
-	optional bool
-	halted   bool     // a failure in here keeps the others in here from starting; of p.mu
-	env      []string // of the step that runs this workflow, K=V
-	nodes    []*node
-	ready    []*node
-	ended    chan *node
-	active   int
+	// Of the step that runs this workflow: whether the one above succeeds without
+	// it, whether it is tried again if this fails, its execution's N, and when its
+	// time is up (zero: never).
+	optional, again bool
+	round           int
+	deadline        time.Time
+	env             []string // K=V
+
+	first  *fault   // the first real failure; with wrong and halted of p.mu
+	wrong  []string // the required steps that failed, at most maxFailed
+	halted bool     // a failure keeps the others from starting
+
+	nodes  []*node
+	ready  []*node
+	ended  chan *node
+	active int
 }
 
 func newScope(p *pass, f *Flow, prefix string, env []string) *scope {
@@ -208,10 +226,16 @@ func (s *scope) run(ctx context.Context) {
 	}
 }
 
+// stops is true when nothing more of the scope is to start, whatever its needs.
+func (s *scope) stops(ctx context.Context) bool { return s.p.stops(ctx) || s.expired() }
+
+// expired is true when the time of the step whose workflow this is is up.
+func (s *scope) expired() bool { return !s.deadline.IsZero() && !time.Now().Before(s.deadline) }
+
 // next takes the first step that is ready, and leaves all of them when nothing
 // is to start any more.
 func (s *scope) next(ctx context.Context) *node {
-	if s.p.stops(ctx) {
+	if s.stops(ctx) {
 		for _, n := range s.ready {
 			n.phase = left
 		}
@@ -288,7 +312,7 @@ func (s *scope) decide(ctx context.Context, n *node) {
 		return
 	}
 	v := s.values(n)
-	if v.Failed && st.Condition.AsksStatus() && !s.p.givesUp() {
+	if v.Failed && st.Condition.AsksStatus() && !s.givesUp() {
 		n.phase = left
 		return
 	}
@@ -328,7 +352,7 @@ func (s *scope) queue(ctx context.Context, n *node) {
 	n.why = why
 	halted := s.halts() && !n.in.Step.Condition.AsksStatus()
 	switch kind := n.in.Step.Kind; {
-	case s.p.stops(ctx):
+	case s.stops(ctx):
 		n.phase = left
 	case halted:
 		n.phase = barred
@@ -384,14 +408,7 @@ func (s *scope) finishFailed(n *node, f *failure.Analysis, agent string) {
 		n.result.Conclusion = "success"
 		return
 	}
-	halt := !s.flow.Plan.ContinueOnError
-	if s.optional {
-		s.p.mu.Lock()
-		s.halted = s.halted || halt
-		s.p.mu.Unlock()
-		return
-	}
-	s.p.report(n.id, fault{f, agent}, halt)
+	s.report(fault{f, agent}, n.id)
 }
 
 // halts is true when a failure keeps steps of this scope from starting.
@@ -403,7 +420,7 @@ func (s *scope) halts() bool {
 			return true
 		}
 	}
-	return s.p.halted
+	return s.p.err != nil
 }
 
 // notice adds to what is told of a step what is always told.

@@ -24,7 +24,7 @@ func (d *doing) procedure(ctx context.Context) error {
 	if cost == 0 {
 		return d.nothingLeft(true)
 	}
-	wall, iteration := p.wall(p.timeout(d.n.in.Step))
+	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
 	d.bound(&plan, cost, wall)
 	o := p.h.Inner(plan)
 	o.Notify = d.tellInner

@@ -96,14 +96,14 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 		r.Score = (t.Total - top.left()) * 1000 / t.Total
 	}
 	p.used.into(r)
-	if f := p.first; f != nil {
+	if f := top.first; f != nil {
 		r.Failure, r.Exit.Code = f.failure, 1
 		t.Agent = f.agent != ""
 		if pol := p.h.Plan().Policy; f.agent == pol.Agent || slices.Contains(pol.Fallback, f.agent) {
 			r.Agent = f.agent // who met the limit, if it is one of a provider
 		}
 	}
-	t.Failed = p.failed
+	t.Failed = top.wrong
 	t.Ran = p.ran
 	switch {
 	case ctx.Err() != nil:
@@ -120,15 +120,22 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 
 // wall is how long a job of a step may take at most, and whether it is the
 // iteration's time that says so.
-func (p *pass) wall(own time.Duration) (wall time.Duration, iteration bool) {
-	if p.deadline.IsZero() {
-		return own, false
+func (s *scope) wall(own time.Duration) (wall time.Duration, iteration bool) {
+	wall, _ = within(own, s.deadline)
+	return within(wall, s.p.deadline)
+}
+
+// within is the time until a deadline where that is less; 0 is no limit, and
+// what is over leaves a millisecond.
+func within(limit time.Duration, deadline time.Time) (wall time.Duration, less bool) {
+	if deadline.IsZero() {
+		return limit, false
 	}
-	left := max(time.Until(p.deadline), time.Millisecond)
-	if own <= 0 || left < own {
+	left := max(time.Until(deadline), time.Millisecond)
+	if limit <= 0 || left < limit {
 		return left, true
 	}
-	return own, false
+	return limit, false
 }
 
 // timeout is the limit of one attempt of a step: its own, or what the strategy
@@ -149,5 +156,4 @@ func (p *pass) fail(err error) {
 	if p.err == nil {
 		p.err = err
 	}
-	p.halted = true
 }

@@ -34,7 +34,7 @@ func (d *doing) shell(ctx context.Context) error {
 	if f, found := p.h.Forbidden(d.content); found && !d.resumed {
 		return d.refused(f.Reason(), f.Pattern)
 	}
-	wall, iteration := p.wall(p.timeout(d.n.in.Step))
+	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
 	files := d.s.files(d.e)
 	out := filepath.Join(filepath.Dir(files), "out")
 	env := d.n.given.environ("PAWL_STEP=" + d.n.id)
@@ -180,7 +180,7 @@ func (d *doing) verify(ctx context.Context) error {
 			part += "/again"
 		}
 		files := filepath.Join(filepath.Dir(d.s.files(d.e)), fmt.Sprintf("verify-%d", i+1))
-		wall, iteration := p.wall(p.timeout(d.n.in.Step))
+		wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
 		job := p.h.Shell(jobID(d.e, part), files, command, d.n.given.dir, d.n.given.environ("PAWL_STEP="+d.n.id), wall)
 		res, err := p.h.Do(ctx, job, nil)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -19,10 +20,6 @@ import (
 // perform runs one step to its end in this pass: its attempts, and the
 // alternatives where they follow each other.
 func (s *scope) perform(ctx context.Context, n *node) {
-	if n.in.Step.Kind == workflow.Nested {
-		s.nested(ctx, n)
-		return
-	}
 	for {
 		at, more := s.situation(n).next()
 		if !more {
@@ -33,7 +30,7 @@ func (s *scope) perform(ctx context.Context, n *node) {
 			n.then = left
 			return
 		}
-		e, err := s.attempt(ctx, n, at)
+		e, err := s.placed(ctx, n, at)
 		if err != nil {
 			s.p.fail(err)
 			n.then = left
@@ -44,14 +41,16 @@ func (s *scope) perform(ctx context.Context, n *node) {
 			n.result = e.result()
 			return
 		case sqlite.StepFailure:
-			if s.p.stops(ctx) {
+			if s.stops(ctx) {
 				s.failed(n)
 				return
 			}
 		case sqlite.StepInterrupted:
 			s.p.h.Warn(fmt.Sprintf("step %s was interrupted, and nobody knows how it ended; it runs again", n.id))
 		default: // stopped, or waits for a person
-			n.then = left
+			if n.then = left; n.below != nil && !n.below.waiting() {
+				n.then = barred // a failure around it keeps its steps from starting
+			}
 			return
 		}
 	}
@@ -61,7 +60,7 @@ func (s *scope) situation(n *node) *situation {
 	st := n.in.Step
 	return &situation{
 		past: s.p.past(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.input()), iteration: s.p.c.Iteration, cut: s.p.c.Attempt,
-		alternatives: len(st.Alternatives), retries: st.Retry.Max, inTurn: s.p.once || st.Optional, fresh: s.p.c.Fresh,
+		alternatives: len(st.Alternatives), retries: st.Retry.Max, inTurn: s.p.once || st.Optional, fresh: s.p.c.Fresh, round: s.round,
 	}
 }
 
@@ -74,9 +73,27 @@ func (s *scope) failed(n *node) {
 	if f == nil {
 		f = &failure.Analysis{Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Summary: "it failed", Fingerprint: "step-failed"}
 	}
-	named := *f
+	named, agent := *f, last.record.Agent
+	if b := n.below; b != nil && b.first != nil && strings.HasPrefix(f.Step, b.prefix) { // what failed is one of its own steps
+		if n.in.Step.Optional {
+			n.result.Conclusion = "success"
+			return
+		}
+		s.report(*b.first, b.wrong...)
+		return
+	}
 	named.Step = n.id
-	s.finishFailed(n, &named, last.record.Agent)
+	s.finishFailed(n, &named, agent)
+}
+
+// placed carries out an attempt. A workflow holds no place among the steps that
+// run at once, since its steps do; another work in its stead holds one.
+func (s *scope) placed(ctx context.Context, n *node, at attempt) (*execution, error) {
+	if n.in.Step.Kind == workflow.Nested && at.alternative > 0 {
+		s.p.slot <- struct{}{}
+		defer func() { <-s.p.slot }()
+	}
+	return s.attempt(ctx, n, at)
 }
 
 // pause waits before a repetition, as the step says; false when the run is to
@@ -87,7 +104,7 @@ func (s *scope) pause(ctx context.Context, n *node, at attempt) bool {
 		last := past[len(past)-1]
 		d -= time.Since(last.StartedAt.Add(last.Elapsed)) // it began when the try before ended
 	}
-	if limit, _ := s.p.wall(d); limit < d {
+	if limit, _ := s.wall(d); limit < d {
 		d = limit
 	}
 	if d <= 0 {
@@ -132,6 +149,8 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 		err = do.agent(ctx)
 	case workflow.Procedure:
 		err = do.procedure(ctx)
+	case workflow.Nested:
+		err = do.nested(ctx, s.situation(n).last(at))
 	default:
 		err = do.shell(ctx)
 	}
@@ -166,7 +185,7 @@ func (s *scope) begun(n *node) (*execution, bool) {
 		return nil, false
 	}
 	last := past[len(past)-1]
-	same := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.input()) && last.Iteration == s.p.c.Iteration && last.Attempt == s.p.c.Attempt
+	same := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.input()) && last.Iteration == s.p.c.Iteration && last.Attempt == s.p.c.Attempt && last.record.Round == s.round
 	return last, same && last.Status == sqlite.StepRunning
 }
 
@@ -181,7 +200,7 @@ func (s *scope) execution(n *node, at attempt) *execution {
 			Run: s.p.h.Run(), Step: n.id, N: number, Iteration: s.p.c.Iteration, Attempt: s.p.c.Attempt, Status: sqlite.StepRunning,
 			Hash: n.in.Hash, Input: n.in.InputHash(n.given.input()), StartedAt: time.Now(),
 		},
-		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title, Why: n.why},
+		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title, Why: n.why, Round: s.round},
 	}
 }
 
@@ -201,7 +220,9 @@ func (p *pass) begin(s *scope, n *node, e *execution) error {
 		return err
 	}
 	p.mu.Lock()
-	p.ran++
+	if e.record.Kind != string(workflow.Nested) { // its steps are counted
+		p.ran++
+	}
 	p.history[e.Step] = remembered(p.history[e.Step], e)
 	p.mu.Unlock()
 	p.h.Tell(engine.StepStarted, s.notice(n, engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Why: e.record.Why}))
