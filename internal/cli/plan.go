@@ -150,11 +150,7 @@ func (pl planner) build() (engine.Plan, error) {
 		Exe: exe, Args: []string{early.Supervise}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile), SnapshotKeep: time.Duration(pl.c.Snapshot.Keep),
 		Prices:  pl.prices(),
 		Protect: gate.Protect{Patterns: pl.c.Verification.Protect, Allow: pl.p.Allow, New: pl.c.Verification.ProtectNew},
-	}
-	for _, g := range pl.c.Verification.Commands {
-		plan.Gates = append(plan.Gates, gate.Spec{
-			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty, Kind: g.Kind,
-		})
+		Gates:   pl.gates(),
 	}
 	if err := pl.checkPatterns(); err != nil {
 		return plan, err
@@ -174,6 +170,17 @@ func (pl planner) build() (engine.Plan, error) {
 	plan.Prompt, err = pl.prompt(plan.Gates)
 	plan.Prompt.Reviewer = reviewer(&plan.Policy)
 	return plan, err
+}
+
+// gates are the configuration's.
+func (pl planner) gates() []gate.Spec {
+	var specs []gate.Spec
+	for _, g := range pl.c.Verification.Commands {
+		specs = append(specs, gate.Spec{
+			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty, Kind: g.Kind,
+		})
+	}
+	return specs
 }
 
 // checkPatterns refuses a pattern that could match nothing: a file that is

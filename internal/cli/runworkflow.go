@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workflow"
@@ -142,7 +145,11 @@ func (pl planner) buildWorkflow(w *config.Workflow) (engine.Plan, error) {
 		Kind: "workflow", Name: pl.name, Root: pl.c.Root, Safety: pl.safety(), Lease: pl.c.Loop.Lease.Std(), Environ: pl.a.env,
 		Guards: pl.guards(), MaxTurns: pl.c.Loop.MaxTurns, MaxOutput: int64(pl.c.Loop.MaxOutput),
 		Exe: exe, Args: []string{early.Supervise}, Flags: flags, SnapshotMaxFile: int64(pl.c.Snapshot.MaxFile), SnapshotKeep: pl.c.Snapshot.Keep.Std(),
-		Prices: pl.prices(), CheckpointInterval: pl.c.Loop.CheckpointInterval,
+		Prices: pl.prices(), CheckpointInterval: pl.c.Loop.CheckpointInterval, Gates: pl.gates(),
+		Protect: gate.Protect{Patterns: pl.c.Verification.Protect, New: pl.c.Verification.ProtectNew},
+	}
+	if err := pl.checkPatterns(); err != nil {
+		return plan, err
 	}
 	named, unnamed, optional := agentsNamed(w)
 	if plan.Policy, err = pl.workflowPolicy(w, named, unnamed, optional); err != nil {
@@ -151,8 +158,23 @@ func (pl planner) buildWorkflow(w *config.Workflow) (engine.Plan, error) {
 	if plan.Agents, err = pl.workflowAgents(&plan.Policy, named); err != nil {
 		return plan, err
 	}
+	pl.p.Summary = w.Plan.Description
+	if err := pl.review(&plan); err != nil {
+		return plan, err
+	}
+	plan.Prompt = prompt.Input{Procedure: pl.name, Budget: pl.c.Prompt.TokenBudget, Act: []prompt.Fragment{{Name: w.Path, Text: taskOf(w)}}}
 	err = pl.safe(&plan)
 	return plan, err
+}
+
+// taskOf is the workflow as its reviewer is told of it: what its steps do.
+func taskOf(w *config.Workflow) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The workflow %s, in steps.\n", w.Plan.Name)
+	for _, s := range w.Plan.Steps {
+		fmt.Fprintf(&b, "\n- %s (%s): %s", s.ID, s.Kind, strings.ReplaceAll(strings.TrimSpace(s.Step.Content), "\n", "\n  "))
+	}
+	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`) // it is no template
 }
 
 // agentsNamed are the agents that steps name, in order; unnamed is true when a
@@ -225,6 +247,9 @@ func (pl planner) workflowPolicy(w *config.Workflow, named []string, unnamed, op
 		pol.Agent = c.Agent
 	case !unnamed && len(named) > 0: // limits of a provider need somebody to be met by
 		pol.Agent = named[0]
+	}
+	if pl.reviewPolicy(&pol); pol.Review {
+		pol.Reviewer = cmp.Or(pol.Reviewer, pol.Agent, c.Agent)
 	}
 	pl.strategies(&pol)
 	err := pl.limits(&pol)

@@ -322,6 +322,9 @@ func (d *Driver) apply(ctx context.Context, e loop.Event) {
 		return
 	}
 	record := d.state.Recorded(e)
+	if record != nil {
+		d.refuse(ctx, record)
+	}
 	if e.Record != nil {
 		usedUp := after.Iteration > d.state.Iteration
 		if usedUp {

@@ -27,6 +27,9 @@ type Work interface {
 	// A done ctx is a stop: what runs is ended, and waited for. An error is
 	// pawl's own and ends the run; [supervisor.ErrTaken] says that another pawl has it.
 	Iterate(ctx context.Context, h *Hand, c loop.Command) (*loop.Record, error)
+	// Refuse takes back what was done, where all steps are done and a gate, a
+	// review or a person refuses it. Repeating it changes nothing.
+	Refuse(ctx context.Context, h *Hand, r *loop.Record) error
 }
 
 // Hand is what a [Work] works with: the engine's way to start, to tell and to
@@ -282,7 +285,33 @@ func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 		d.snapshot(after, s, r, b)
 		d.findSecrets(after, r)
 	}
+	d.verifySteps(ctx, c, r)
 	return d.over(c, r)
+}
+
+// verifySteps runs the gates where all steps are done. The score stays that of
+// the steps.
+func (d *Driver) verifySteps(ctx context.Context, c loop.Command, r *loop.Record) {
+	if t := r.Steps; t == nil || !t.Complete || r.Failure != nil || r.Exit.Ended != loop.NotEnded || len(d.plan.Gates) == 0 {
+		return
+	}
+	score := r.Score
+	r.Verified = d.runGates(ctx, c, r)
+	r.Score = score
+	if !r.Verified {
+		r.Steps.Complete = false // nobody judged it
+	}
+}
+
+// refuse takes back the work of steps that a record refuses.
+func (d *Driver) refuse(ctx context.Context, r *loop.Record) {
+	if d.o.Work == nil || !r.SentBack() {
+		return
+	}
+	h := &Hand{d: d, c: loop.Command{Iteration: r.Number, Attempt: r.Attempt}, p: d.place(r.Number, r.Attempt)}
+	if err := d.o.Work.Refuse(context.WithoutCancel(ctx), h, r); err != nil {
+		d.warn(fmt.Sprintf("the refused work could not be taken back, so its steps count as done: %v", err))
+	}
 }
 
 // beginWork prepares an iteration by steps: folder and tree.

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // verifies says whether the gates run: after an iteration that exits 0 or
@@ -186,27 +187,33 @@ func ending(path string, limit int64) string {
 // hook or configuration that does. What cannot be compared does not pass.
 func (d *Driver) tampered(ctx context.Context, r *loop.Record) []gate.Violation {
 	t := &d.trees
-	if d.o.Tree == nil || t.base == "" {
+	return d.differs(ctx, t.base, t.guarded, r.TreeAfter, t.lifted)
+}
+
+// differs lists the protected paths that are not in the tree now as they were
+// in a base, and git's hooks and configuration. What cannot be compared is one.
+func (d *Driver) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string, lifted []string) []gate.Violation {
+	if d.o.Tree == nil || base == "" {
 		return nil
 	}
 	var found []gate.Violation
-	if t.guarded != nil {
+	if guarded != nil {
 		now, err := d.o.Tree.ConfigFingerprint(ctx)
 		if err != nil {
 			found = append(found, gate.Violation{Path: ".git", Why: fmt.Sprintf("it cannot be read: %v", err)})
 		} else {
-			for _, part := range t.guarded.Differs(now) {
+			for _, part := range guarded.Differs(now) {
 				found = append(found, gate.Violation{Path: ".git", Why: part + " changed"})
 			}
 		}
 	}
-	if r.TreeAfter == "" {
+	if tree == "" {
 		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files cannot be compared with those before the run"})
 	}
-	if r.TreeAfter == t.base {
+	if tree == base {
 		return found
 	}
-	changes, more, err := d.changes(ctx, t.base, r.TreeAfter)
+	changes, more, err := d.changes(ctx, base, tree)
 	if err != nil {
 		d.warn(fmt.Sprintf("cannot look for tampering: %v", err))
 		return append(found, gate.Violation{Path: ".", Why: "the changes of the run could not be listed"})
@@ -214,7 +221,7 @@ func (d *Driver) tampered(ctx context.Context, r *loop.Record) []gate.Violation 
 	if more {
 		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the run, too many to look for protected ones; let git ignore what is generated", len(changes))})
 	}
-	return append(found, gate.Tampered(without(changes, t.lifted), d.plan.Protect)...)
+	return append(found, gate.Tampered(without(changes, lifted), d.plan.Protect)...)
 }
 
 // without leaves out what happened to the given paths. Of a rename the other

@@ -56,7 +56,7 @@ func (s *State) mustReview(r *Record) bool {
 		return false
 	}
 	ok, _ := r.Completes()
-	return ok || s.Policy.Kind == Controlled && r.tests() == control.Passed
+	return ok || r.allDone() || s.Policy.Kind == Controlled && r.tests() == control.Passed
 }
 
 // review issues the review of the held iteration, or what stands in its way.

@@ -78,6 +78,9 @@ func (v *Review) outcome() *control.Outcome {
 // approved is true when no review stands in the way of the record's work.
 func (r *Record) approved() bool { return r.Review == nil || r.Review.Verdict == Approved }
 
+// reviewed is true when a review approves.
+func (r *Record) reviewed() bool { return r.Review != nil && r.Review.Verdict == Approved }
+
 // rejected is true when a review says that the work is not good.
 func (r *Record) rejected() bool { return r.Review != nil && r.Review.Verdict == Rejected }
 

@@ -3,6 +3,8 @@ package loop
 import (
 	"fmt"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
 )
 
 // Steps is what one iteration of a workflow came to: one pass over the steps
@@ -17,7 +19,8 @@ type Steps struct {
 	Complete bool `json:"complete,omitempty"`
 	// Failed are the required steps that failed in this iteration, at most 20.
 	Failed []string `json:"failed,omitempty"`
-	// Agent is true when what failed first was an agent's work.
+	// Agent is true when what failed first was an agent's work; where all steps
+	// are done, when one of them is an agent's.
 	Agent bool `json:"agent,omitempty"`
 	// Held is true when a pause kept steps from starting.
 	Held bool `json:"held,omitempty"`
@@ -65,8 +68,10 @@ func (s *State) stepped(r *Record) *Command {
 	switch {
 	case t == nil || r.Failure != nil:
 		return nil
+	case t.Complete && s.Policy.Review && !r.reviewed():
+		return nil // it is asked for when the run goes on
 	case t.Complete:
-		return &Command{Status: Completed, Why: t.String()}
+		return &Command{Status: Completed, Why: r.approval(t.String())}
 	case s.PauseAsked && t.Held:
 		return &Command{Status: Paused, Why: "paused: " + t.String()}
 	case t.Asks != nil:
@@ -85,10 +90,32 @@ func (s *State) failedOnce(r *Record) *Command {
 	}
 	c.Why = r.Failure.Summary
 	if r.Failure.Step != "" {
-		c.Why = fmt.Sprintf("step %s failed: %s", r.Failure.Step, r.Failure.Summary)
+		c.Why = fmt.Sprintf("%s failed: %s", r.StepWord(), r.Failure.Summary)
 	}
 	return c
 }
+
+// StepWord names what failed in a workflow's iteration: a step, a gate, or the
+// review; "" where the failure names none.
+func (r *Record) StepWord() string {
+	switch f := r.Failure; {
+	case f == nil || f.Step == "":
+		return ""
+	case r.rejected():
+		return "the review"
+	case r.RedGate() && f.Class != failure.Tampering:
+		return "gate " + f.Step
+	default:
+		return "step " + f.Step
+	}
+}
+
+// allDone is true when all steps of a workflow are done and nothing is wrong.
+func (r *Record) allDone() bool { return r.Steps != nil && r.Steps.Complete && r.Failure == nil }
+
+// SentBack is true when all steps of a workflow are done, and a gate, a review or
+// the look at protected files refuses what they did.
+func (r *Record) SentBack() bool { return r.Steps != nil && r.Steps.Complete && r.Failure != nil }
 
 // onceMore grants a workflow that is not to iterate the pass that a person asks for.
 func (s *State) onceMore() {

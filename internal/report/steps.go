@@ -14,7 +14,7 @@ type Execution struct {
 	Step, Title string
 	Kind        string // run, agent, procedure or ask
 	Agent       string
-	Status      string // running, success, failure, cancelled, interrupted or asking
+	Status      string // running, success, failure, cancelled, interrupted, asking or refused
 	Iteration   int
 	Try         int // 1-based
 	Alternative int // 1-based; 0 is the step's own work
@@ -94,6 +94,8 @@ func stepStatus(e Execution, active bool) (status string, tone Tone, mark string
 			return "failed, optional", Wait, "✗"
 		}
 		return "failed", Bad, "✗"
+	case "refused":
+		return "refused", Bad, "✗"
 	case "asking":
 		return "asks", Wait, "?"
 	case "running":

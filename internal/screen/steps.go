@@ -120,7 +120,7 @@ func (s *Screen) passEnded(n engine.Notice) {
 	r := n.Record
 	switch {
 	case r.Outcome == loop.Failed && r.Failure != nil:
-		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed), stepFailure(r.Failure))
+		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed), stepFailure(r))
 		s.line(n.At, "Analysis: %s", analysis(r.Failure))
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
 		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
@@ -138,11 +138,11 @@ func (s *Screen) passEnded(n engine.Notice) {
 	}
 }
 
-func stepFailure(f *failure.Analysis) string {
-	if f.Step == "" {
-		return report.Line(f.Summary, 300)
+func stepFailure(r *loop.Record) string {
+	if word := r.StepWord(); word != "" {
+		return fmt.Sprintf("%s: %s", word, report.Line(r.Failure.Summary, 300))
 	}
-	return fmt.Sprintf("step %s: %s", f.Step, report.Line(f.Summary, 300))
+	return report.Line(r.Failure.Summary, 300)
 }
 
 // analysis is what is known of a failure, in a line.

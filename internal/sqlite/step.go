@@ -18,6 +18,7 @@ const (
 	StepCancelled   = "cancelled"   // stopped by a person or by another step's failure
 	StepInterrupted = "interrupted" // nobody knows how it ended
 	StepAsking      = "asking"      // waits for a person
+	StepRefused     = "refused"     // it succeeded; a gate or a review refuses it, or what it builds on
 )
 
 // StepRun is one execution of a step.

@@ -84,8 +84,8 @@ func (d *doing) prompt() string {
 	var notes []string
 	if len(past) > 0 {
 		last := past[len(past)-1]
-		if why := last.record.Failure; why != nil && last.Status == sqlite.StepFailure {
-			notes = append(notes, "This was tried before, and failed: "+oneLine(why.Summary))
+		if why := last.record.Failure; why != nil && (last.Status == sqlite.StepFailure || last.Status == sqlite.StepRefused) {
+			notes = append(notes, cameOf(last)+oneLine(why.Summary))
 			for i, it := range why.Items {
 				if i == maxItems {
 					break
@@ -104,6 +104,19 @@ func (d *doing) prompt() string {
 		b.WriteString("\n\n## FEEDBACK\n\n" + strings.Join(notes, "\n") + "\n")
 	}
 	return b.String()
+}
+
+// cameOf begins to tell an agent what came of its work before.
+func cameOf(e *execution) string {
+	switch f := e.record.Failure; {
+	case e.Status != sqlite.StepRefused:
+		return "This was tried before, and failed: "
+	case f.Step == "review":
+		return "This was done before, and is refused: "
+	case f.Step != "":
+		return "This was done before, and then gate " + oneLine(f.Step) + " was red: "
+	}
+	return "This was done before, and is refused: "
 }
 
 // maxItems bounds what a prompt lists of a failure.

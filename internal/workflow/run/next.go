@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -40,6 +41,10 @@ type stepRecord struct {
 	// Round is the execution, by its N, of the step whose workflow this is a step
 	// of; 0 is none.
 	Round int `json:"round,omitempty"`
+	// Watched is what protected files are compared with; Tampered are those that
+	// were not as they were when it ended, at most 20.
+	Watched  *engine.Watched `json:"watched,omitempty"`
+	Tampered []string        `json:"tampered,omitempty"`
 }
 
 func executionOf(row sqlite.StepRun) (*execution, error) {
@@ -67,6 +72,9 @@ func kept(past []*execution, hash, input string, optional bool) (e *execution, w
 		return nil, ""
 	}
 	e = past[len(past)-1]
+	if e.Status == sqlite.StepRefused {
+		return nil, e.refusal()
+	}
 	if e.Status != sqlite.StepSuccess && (e.Status != sqlite.StepFailure || !optional || !e.record.Optional) {
 		return nil, ""
 	}
@@ -77,6 +85,14 @@ func kept(past []*execution, hash, input string, optional bool) (e *execution, w
 		return nil, "what it is given has changed"
 	}
 	return e, ""
+}
+
+// refusal says why a step that was done runs again.
+func (e *execution) refusal() string {
+	if f := e.record.Failure; f != nil {
+		return "its work is refused: " + f.Summary
+	}
+	return "what it builds on is refused"
 }
 
 // attempt says which work of a step is tried next, and which try of it this is.

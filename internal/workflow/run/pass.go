@@ -427,7 +427,7 @@ func (s *scope) halts() bool {
 func (s *scope) notice(n *node, m engine.StepNotice) engine.StepNotice {
 	st := n.in.Step
 	m.Step, m.Title, m.Kind, m.Optional = n.id, n.title, string(st.Kind), st.Optional
-	if m.Agent == "" && st.Kind == workflow.Agent {
+	if m.Agent == "" && m.Alternate == 0 && st.Kind == workflow.Agent {
 		m.Agent = s.p.agentOf(n, st.Work)
 	}
 	return m

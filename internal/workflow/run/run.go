@@ -56,7 +56,12 @@ func (r *Runner) Iterate(ctx context.Context, h *engine.Hand, c loop.Command) (*
 	if p.err != nil {
 		return nil, p.err
 	}
-	return p.record(ctx, top), nil
+	rec := p.record(ctx, top)
+	if rec.Steps.Complete {
+		rec.Steps.Agent = p.agentsWorked()
+		return rec, p.unprotected(ctx, rec)
+	}
+	return rec, nil
 }
 
 // abandonGone ends what an earlier pawl began of steps that are gone by now.

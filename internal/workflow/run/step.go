@@ -142,6 +142,9 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 		content = n.given.alternatives[at.alternative-1]
 	}
 	do := &doing{s: s, n: n, e: e, resumed: resumed, content: content}
+	if !resumed {
+		do.watchFiles(ctx, work.Kind)
+	}
 	started := time.Now()
 	var err error
 	switch work.Kind {
@@ -157,6 +160,7 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 	if err != nil {
 		return e, err
 	}
+	do.lookAtFiles(ctx)
 	if do.took > 0 {
 		e.Elapsed = do.took
 	} else {

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// Watched is what protected files are compared with: the tree before a step, and
+// git's hooks and configuration. What is stored outlives the code: names must
+// not change.
+type Watched struct {
+	Tree    string                 `json:"tree"`
+	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+}
+
+// Watch notes what protected files are now; nil where they are not watched, as
+// outside of git.
+func (h *Hand) Watch(ctx context.Context) *Watched {
+	d := h.d
+	if d.o.Tree == nil || d.trees.base == "" {
+		return nil
+	}
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.Warn(fmt.Sprintf("cannot see the files before a step, so protected ones are not watched in it: %v", err))
+		}
+		return nil
+	}
+	w := &Watched{Tree: tree}
+	if now, err := d.o.Tree.ConfigFingerprint(ctx); err == nil {
+		w.Guarded = &now
+	}
+	return w
+}
+
+// Tampered are the protected files that are not what they were, and the failure
+// that this is; nil for none.
+func (h *Hand) Tampered(ctx context.Context, w *Watched) (paths []string, f *failure.Analysis) {
+	d := h.d
+	if w == nil || d.o.Tree == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	defer cancel()
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if err != nil {
+		tree = "" // cannot be read
+	}
+	found := d.differs(ctx, w.Tree, w.Guarded, tree, nil)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	for _, v := range found {
+		paths = append(paths, v.Path)
+	}
+	a := gate.TamperingFailure(found)
+	return paths, &a
+}

@@ -1,0 +1,185 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workflow"
+)
+
+// This file takes back work that a gate or a review refuses when all steps are
+// done. The rules are:
+//   - Refused is the work of the last agents: of each agent's step, or
+//     procedure's, on which no other one builds. They run again with what was
+//     refused in their prompt, and so does all that builds on them.
+//   - Commands are not refused: they would do the same again. Where no step is
+//     an agent's, nothing is taken back, and only the gates run again.
+
+// Refuse takes back the work that the record's gates or review refuse.
+func (r *Runner) Refuse(ctx context.Context, h *engine.Hand, rec *loop.Record) error {
+	if r.history == nil {
+		var err error
+		if r.history, err = readHistory(ctx, h); err != nil {
+			return err
+		}
+	}
+	b := &refusal{h: h, history: r.history, why: rec.Failure, iteration: rec.Number}
+	return b.flow(r.o.Flow, "")
+}
+
+// refusal is the taking back of one iteration's work.
+type refusal struct {
+	h         *engine.Hand
+	history   map[string][]*execution
+	why       *failure.Analysis
+	iteration int
+}
+
+// flow takes back what the last agents of a workflow did, and what builds on it.
+func (b *refusal) flow(f *Flow, prefix string) error {
+	all := f.Plan.Instances
+	builds := make([]bool, len(all)) // an agent's step builds on it
+	for i := len(all) - 1; i >= 0; i-- {
+		if !builds[i] && !b.agents(f, &all[i], prefix) {
+			continue
+		}
+		for _, k := range all[i].Needs {
+			builds[k] = true
+		}
+	}
+	taken := make([]bool, len(all))
+	for i := range all {
+		in := &all[i]
+		id := prefix + in.ID
+		switch {
+		case b.agents(f, in, prefix) && !builds[i]:
+			taken[i] = true
+			if err := b.last(f, in, id); err != nil {
+				return err
+			}
+		default:
+			for _, k := range in.Needs {
+				taken[i] = taken[i] || taken[k]
+			}
+			if !taken[i] {
+				continue
+			}
+			if err := b.take(id, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// last takes back the work of a last agent; of a workflow that is a step, that
+// of the last ones in there.
+func (b *refusal) last(f *Flow, in *workflow.Instance, id string) error {
+	if in.Step.Kind != workflow.Nested || b.kind(id) != string(workflow.Nested) {
+		return b.take(id, b.why)
+	}
+	if err := b.take(id, nil); err != nil {
+		return err
+	}
+	if below := f.Nested[in.Step.ID]; below != nil {
+		return b.flow(below, id+"/")
+	}
+	return b.inside(id, func(inner string) error { return b.take(inner, b.why) })
+}
+
+// agents is true for a step that is done and that an agent worked on.
+func (b *refusal) agents(f *Flow, in *workflow.Instance, prefix string) bool {
+	id := prefix + in.ID
+	switch b.kind(id) {
+	case string(workflow.Agent), string(workflow.Procedure):
+		return true
+	case string(workflow.Nested):
+	default:
+		return false
+	}
+	below, found := f.Nested[in.Step.ID], false
+	if below == nil {
+		_ = b.inside(id, func(inner string) error {
+			k := b.kind(inner)
+			found = found || k == string(workflow.Agent) || k == string(workflow.Procedure)
+			return nil
+		})
+		return found
+	}
+	for i := range below.Plan.Instances {
+		found = found || b.agents(below, &below.Plan.Instances[i], id+"/")
+	}
+	return found
+}
+
+// inside does something with every step of a step whose workflow is not known.
+func (b *refusal) inside(id string, do func(id string) error) error {
+	var ids []string
+	for inner := range b.history {
+		if strings.HasPrefix(inner, id+"/") {
+			ids = append(ids, inner)
+		}
+	}
+	slices.Sort(ids)
+	for _, inner := range ids {
+		if err := do(inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest is the execution of a step that is done, or that was taken back already;
+// nil for none. One of a later iteration was made after the refusal.
+func (b *refusal) newest(id string) *execution {
+	list := b.history[id]
+	if len(list) == 0 {
+		return nil
+	}
+	e := list[len(list)-1]
+	if (e.Status == sqlite.StepSuccess || e.Status == sqlite.StepRefused) && e.Iteration <= b.iteration {
+		return e
+	}
+	return nil
+}
+
+// kind is what a step that is done did; "" for one that is not.
+func (b *refusal) kind(id string) string {
+	if e := b.newest(id); e != nil {
+		return e.record.Kind
+	}
+	return ""
+}
+
+// take makes a step that is done one that runs again. why is nil for one that
+// only builds on what is refused.
+func (b *refusal) take(id string, why *failure.Analysis) error {
+	e := b.newest(id)
+	if e == nil || e.Status == sqlite.StepRefused {
+		return nil
+	}
+	e.Status, e.record.Failure = sqlite.StepRefused, why
+	data, err := json.Marshal(e.record)
+	if err != nil {
+		return fmt.Errorf("cannot store step %s: %v", id, err)
+	}
+	e.Record = data
+	told := journal.Step{Step: e.Step, N: e.N, Iteration: e.Iteration, Kind: e.record.Kind, Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Status: e.Status}
+	if why != nil {
+		told.Summary = why.Summary
+	}
+	event, err := journal.New(e.Run, 0, time.Now(), journal.StepEnded, told)
+	if err != nil {
+		return err
+	}
+	return b.h.Store().PutStep(context.Background(), b.h.Owner(), e.StepRun, event)
+}
