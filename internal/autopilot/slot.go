@@ -333,7 +333,7 @@ func (p *pilot) pastRun(ctx context.Context, last sqlite.Run, past *schedule.Pas
 	}
 	rows, err := p.o.Store.Controls(ctx, last.ID)
 	for _, r := range rows {
-		past.Answered = past.Answered || r.Kind == sqlite.ControlAnswer || r.Kind == sqlite.ControlChoice
+		past.Answered = past.Answered || r.Answers()
 	}
 	return err
 }

@@ -23,11 +23,13 @@ import (
 )
 
 func (a *app) answerCommand() *cobra.Command {
-	return &cobra.Command{
+	step := ""
+	cmd := &cobra.Command{
 		Use: "answer RUN TEXT|NUMBER", Short: "Answer a run's question, in words or with the number of an option",
 		Long: "Answer a run's question. Words go into the next prompt. A number alone chooses an option of the question;\n" +
-			"words after it go with it. An option that ends the run is carried out at once.",
-		Example: "  pawl answer build \"use port 8080\" && pawl resume build\n  pawl answer build 2\n  pawl answer build 1 \"look at the fixture first\"",
+			"words after it go with it. An option that ends the run is carried out at once.\n" +
+			"Where several steps of a workflow ask, --step says whose question it is.",
+		Example: "  pawl answer build \"use port 8080\" && pawl resume build\n  pawl answer build 2\n  pawl answer build 1 \"look at the fixture first\"\n  pawl answer release --step approve yes",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
 				return usage("an answer needs a run and a text: pawl answer RUN TEXT")
@@ -36,10 +38,12 @@ func (a *app) answerCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				return a.answer(cmd.Context(), st, r, args[1:])
+				return a.answer(cmd.Context(), st, r, step, args[1:])
 			})
 		},
 	}
+	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow that is answered, where several ask")
+	return cmd
 }
 
 // reply is what a person answered.
@@ -47,6 +51,7 @@ type reply struct {
 	number int            // of the option, 1-based; 0 for words alone
 	choice control.Choice // of number
 	text   string
+	steps  []loop.Asks // answers to steps that ask; then the others are none
 }
 
 // readReply understands an answer to the question of s. A number counts only
@@ -102,7 +107,7 @@ func (r reply) ends() bool {
 }
 
 func (r reply) event(p *loop.Policy) loop.Event {
-	return loop.Event{Kind: loop.Answered, Text: r.text, Choice: r.number, Policy: p}
+	return loop.Event{Kind: loop.Answered, Text: r.text, Choice: r.number, Replies: r.steps, Policy: p}
 }
 
 // row is the reply as it waits in the database.
@@ -113,8 +118,8 @@ func (r reply) row() (kind, text string) {
 	return sqlite.ControlChoice, strings.TrimSpace(fmt.Sprintf("%d %s", r.number, r.text))
 }
 
-func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words []string) error {
-	kept, err := a.keepAnswer(ctx, st, r, words)
+func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, step string, words []string) error {
+	kept, err := a.keepAnswer(ctx, st, r, step, words)
 	if kept {
 		a.say("Go on with: pawl resume %s", r.ID)
 	}
@@ -122,8 +127,9 @@ func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words 
 }
 
 // keepAnswer stores an answer, or carries out an option that ends the run. kept
-// is true when the run is to go on with it.
-func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, words []string) (kept bool, err error) {
+// is true when the run is to go on with it. step is the one that is answered,
+// "" where only one asks or the run itself does.
+func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, step string, words []string) (kept bool, err error) {
 	switch loop.Status(r.Status) {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
 	default:
@@ -132,6 +138,9 @@ func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, wo
 	var s loop.State
 	if err := json.Unmarshal(r.State, &s); err != nil {
 		return false, &exitError{code: exitFailed, err: fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)}
+	}
+	if step != "" || len(s.Question.Asked()) > 1 {
+		return a.answerStep(ctx, st, r, s.Question.Asked(), step, words)
 	}
 	rep, err := readReply(&s, words)
 	if err == nil {
@@ -248,6 +257,9 @@ func (a *app) askPerson(run string, s loop.State) (rep reply, ok bool) {
 	prompt := "Your answer (Enter: later): "
 	if q := s.Question; len(q.Choices) > 0 {
 		prompt = fmt.Sprintf("Your answer (1-%d, or in words; Enter: later): ", len(q.Choices))
+	}
+	if asked := s.Question.Asked(); len(asked) > 1 {
+		return a.askForSteps(in, run, asked)
 	}
 	for {
 		line, err := a.readLine(in, prompt)

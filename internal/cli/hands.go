@@ -112,13 +112,13 @@ func (h *hands) Stop(ctx context.Context, run string) (web.Said, error) {
 	})
 }
 
-func (h *hands) Answer(ctx context.Context, run string, choice int, text string) (s web.Said, goesOn bool, err error) {
+func (h *hands) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Said, goesOn bool, err error) {
 	words := []string{text}
 	if choice > 0 {
 		words = []string{strconv.Itoa(choice), text}
 	}
 	s, err = h.do(ctx, run, func(b *app, r sqlite.Run) error {
-		kept, err := b.keepAnswer(ctx, h.store, r, words)
+		kept, err := b.keepAnswer(ctx, h.store, r, step, words)
 		goesOn = kept
 		return err
 	})

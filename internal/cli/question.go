@@ -15,6 +15,10 @@ import (
 // what can be done. It is a result: a person decides from it. here is true when
 // the answer is asked for below it.
 func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, changes string, here bool) {
+	if asked := q.Asked(); len(asked) > 1 {
+		a.printAsked(run, asked, here)
+		return
+	}
 	a.result("\nA person is needed: %s\n", cleanLines(q.Text, 2000))
 	if q.Asker != "" && !here {
 		a.result("\n  Answer it:  pawl answer %s TEXT\n  Then go on: pawl resume %s\n\n", run, run)

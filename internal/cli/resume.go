@@ -148,13 +148,10 @@ func (s *session) resumeEvent(ctx context.Context, run sqlite.Run) (loop.Event, 
 	if err != nil {
 		return loop.Event{}, &exitError{code: exitFailed, err: err}
 	}
-	e := loop.Event{Kind: loop.Resumed, Policy: &s.plan.Policy}
-	for _, r := range rows {
-		if answer, ok := engine.Reply(r, &s.plan.Policy); ok {
-			e = answer
-		}
+	if answer, ok := engine.Replies(rows, &s.plan.Policy); ok {
+		return answer, nil
 	}
-	return e, nil
+	return loop.Event{Kind: loop.Resumed, Policy: &s.plan.Policy}, nil
 }
 
 // resumeHint says what to do about a run that does not go on.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,29 @@ func Reply(c sqlite.Control, p *loop.Policy) (loop.Event, bool) {
 		e.Choice, _ = strconv.Atoi(number)
 		e.Text = text
 		return e, true
+	case sqlite.ControlReply:
+		var to loop.Asks
+		if json.Unmarshal([]byte(c.Text), &to) != nil || to.Step == "" {
+			return loop.Event{}, false
+		}
+		e.Text, e.Replies = "", []loop.Asks{to}
+		return e, true
 	}
 	return loop.Event{}, false
+}
+
+// Replies are all answers that wait for a run, oldest first, as one event: the
+// newest, and of those to steps the newest to each. False is none.
+func Replies(rows []sqlite.Control, p *loop.Policy) (all loop.Event, ok bool) {
+	for _, row := range rows {
+		e, is := Reply(row, p)
+		if !is {
+			continue
+		}
+		if len(e.Replies) > 0 && len(all.Replies) > 0 {
+			e.Replies = append(e.Replies, all.Replies...) // the first to a step counts
+		}
+		all, ok = e, true
+	}
+	return all, ok
 }

@@ -187,8 +187,7 @@ func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 		if r.Kind == sqlite.ControlMessage {
 			continue // it is for the next prompt, whenever that is
 		}
-		answer := r.Kind == sqlite.ControlAnswer || r.Kind == sqlite.ControlChoice
-		if !answer || by == loop.Answered {
+		if !r.Answers() || by == loop.Answered {
 			d.taken = append(d.taken, r.ID)
 		}
 	}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -115,7 +117,7 @@ func (d *Driver) journalled(e loop.Event, c loop.Command, record *loop.Record) j
 	case loop.Barred:
 		kind, data = journal.WaitStarted, journal.Wait{Until: c.Until, Why: c.Why}
 	case loop.Answered:
-		kind, data = journal.Answered, journal.Answer{Text: e.Text, Choice: e.Choice, Option: d.option}
+		kind, data = journal.Answered, journal.Answer{Text: saidIn(e), Choice: e.Choice, Option: d.option}
 	case loop.PauseAsked:
 		kind, data = journal.PauseAsked, journal.Asked{}
 	case loop.StopAsked:
@@ -151,4 +153,13 @@ func encode(v any) json.RawMessage {
 		panic(err)
 	}
 	return data
+}
+
+// saidIn is what a person answered, to each step in a line of its own.
+func saidIn(e loop.Event) string {
+	text := e.Text
+	for _, r := range e.Replies {
+		text += fmt.Sprintf("\n%s: %s", r.Step, r.Text)
+	}
+	return strings.TrimPrefix(text, "\n")
 }

@@ -36,8 +36,10 @@ type Event struct {
 	Text   string  `json:"text,omitempty"`
 	// Choice is the number of the option that a person chose, 1-based; 0 when
 	// the text alone is the answer.
-	Choice int   `json:"choice,omitempty"`
-	Cause  Cause `json:"cause,omitempty"`
+	Choice int `json:"choice,omitempty"`
+	// Replies are answers to steps that ask, by step; then Text is none.
+	Replies []Asks `json:"replies,omitempty"`
+	Cause   Cause  `json:"cause,omitempty"`
 	// Limited are the limits of the providers of the run's agents that are known,
 	// one an agent at most, whoever met them; those that are just over, too.
 	Limited []Limited `json:"limited,omitempty"`

@@ -22,6 +22,28 @@ type Feedback struct {
 	Answer   string `json:"answer,omitempty"`
 	// Asker is the step that asked; "" where it was none.
 	Asker string `json:"asker,omitempty"`
+	// Answers are those to the questions of steps, where each has its own.
+	Answers []StepAnswer `json:"answers,omitempty"`
 	// Notes are pawl's own, e.g. that the iteration before was interrupted.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// StepAnswer is a person's answer to a step that asks.
+type StepAnswer struct {
+	Step     string `json:"step"`
+	Question string `json:"question"`
+	Text     string `json:"text"`
+}
+
+// AnswerTo is what a person answered to a step; ok is false where nothing was.
+func (f *Feedback) AnswerTo(step string) (a StepAnswer, ok bool) {
+	if f == nil {
+		return a, false
+	}
+	for _, a := range f.Answers {
+		if a.Step == step && a.Text != "" {
+			return a, true
+		}
+	}
+	return StepAnswer{f.Asker, f.Question, f.Answer}, f.Asker == step && f.Answer != ""
 }

@@ -212,6 +212,9 @@ type Question struct {
 	Step  string         `json:"step,omitempty"`
 	// Asker is the workflow's step that asks; "" for any other question.
 	Asker string `json:"asker,omitempty"`
+	// Open are the questions of all steps that ask, where several do; the first is
+	// that of Asker.
+	Open []Asks `json:"open,omitempty"`
 	// NoDiff is true when the configuration leaves the diff out of escalations.
 	NoDiff bool `json:"no_diff,omitempty"`
 }

@@ -192,6 +192,11 @@ func (s *State) answered(e *Event) {
 		return
 	}
 	f := &Feedback{Iteration: s.Iteration, Answer: e.Text}
+	if len(e.Replies) > 0 {
+		if f.Answers = s.Question.replied(e.Replies); len(f.Answers) == 0 {
+			return
+		}
+	}
 	if e.Choice != 0 {
 		choice, ok := s.choice(e.Choice)
 		if !ok || s.chosen(choice) {

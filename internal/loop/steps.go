@@ -24,14 +24,41 @@ type Steps struct {
 	Agent bool `json:"agent,omitempty"`
 	// Held is true when a pause kept steps from starting.
 	Held bool `json:"held,omitempty"`
-	// Asks is the question that the iteration came to rest at; nil is none.
-	Asks *Asks `json:"asks,omitempty"`
+	// Asks is the question that the iteration came to rest at; nil is none. Open
+	// are all of them, where there are several.
+	Asks *Asks  `json:"asks,omitempty"`
+	Open []Asks `json:"open,omitempty"`
 }
 
 // Asks is a step's question to a person.
 type Asks struct {
 	Step string `json:"step"`
 	Text string `json:"text"`
+}
+
+// Asked are the questions of steps, in order; none where no step asks.
+func (q *Question) Asked() []Asks {
+	switch {
+	case q == nil || q.Asker == "":
+		return nil
+	case len(q.Open) > 0:
+		return q.Open
+	}
+	return []Asks{{q.Asker, q.Text}}
+}
+
+// replied are the answers that a person gave to the steps that ask.
+func (q *Question) replied(replies []Asks) []StepAnswer {
+	var list []StepAnswer
+	for _, asked := range q.Asked() {
+		for _, r := range replies {
+			if r.Step == asked.Step {
+				list = append(list, StepAnswer{asked.Step, asked.Text, r.Text})
+				break
+			}
+		}
+	}
+	return list
 }
 
 // String counts steps for people: "3 of 5 steps done, 1 skipped".
@@ -76,8 +103,12 @@ func (s *State) stepped(r *Record) *Command {
 		return &Command{Status: Paused, Why: "paused: " + t.String()}
 	case t.Asks != nil:
 		q := s.question(t.Asks.Text, nil)
-		q.Asker = t.Asks.Step
-		return &Command{Status: Pending, Why: fmt.Sprintf("step %s asks: %s", t.Asks.Step, t.Asks.Text), Question: q}
+		q.Asker, q.Open = t.Asks.Step, t.Open
+		why := fmt.Sprintf("step %s asks: %s", t.Asks.Step, t.Asks.Text)
+		if n := len(t.Open) - 1; n > 0 {
+			why = fmt.Sprintf("%d steps ask; step %s: %s", n+1, t.Asks.Step, t.Asks.Text)
+		}
+		return &Command{Status: Pending, Why: why, Question: q}
 	}
 	return nil
 }

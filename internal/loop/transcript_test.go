@@ -99,6 +99,9 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 	case "answer":
 		answer, _, _ := strings.Cut(line, " limited=")
 		return loop.Event{Kind: loop.Answered, Text: strings.TrimPrefix(answer, "answer ")}, true
+	case "reply":
+		step, text, _ := strings.Cut(strings.TrimPrefix(line, "reply "), ":")
+		return loop.Event{Kind: loop.Answered, Replies: []loop.Asks{{Step: step, Text: text}}}, true
 	case "choose":
 		n, text, _ := strings.Cut(strings.TrimPrefix(line, "choose "), " ")
 		choice, err := strconv.Atoi(n)
@@ -298,7 +301,7 @@ func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Rec
 	return r
 }
 
-// stepped reads steps=DONE/TOTAL, step=THE-ONE-THAT-FAILED, asks=STEP:TEXT, held.
+// stepped reads steps=DONE/TOTAL, step=THE-ONE-THAT-FAILED, asks=STEP:TEXT,STEP:TEXT, held.
 func stepped(r *loop.Record, args map[string]string) {
 	done, total, ok := strings.Cut(args["steps"], "/")
 	if !ok {
@@ -312,8 +315,17 @@ func stepped(r *loop.Record, args map[string]string) {
 	if r.Failure != nil {
 		r.Failure.Step = args["step"]
 	}
-	if step, text, ok := strings.Cut(args["asks"], ":"); ok {
-		r.Steps.Asks = &loop.Asks{Step: step, Text: strings.ReplaceAll(text, "_", " ")}
+	var open []loop.Asks
+	for one := range strings.SplitSeq(args["asks"], ",") {
+		if step, text, ok := strings.Cut(one, ":"); ok {
+			open = append(open, loop.Asks{Step: step, Text: strings.ReplaceAll(text, "_", " ")})
+		}
+	}
+	if len(open) > 0 {
+		r.Steps.Asks = &open[0]
+	}
+	if len(open) > 1 {
+		r.Steps.Open = open
 	}
 	_, r.Steps.Held = args["held"]
 }
@@ -501,6 +513,9 @@ func (p *player) details(b *strings.Builder, c loop.Command) {
 	if f := c.Feedback; f != nil && c.Kind == loop.Run {
 		if f.Summary != "" || f.Answer != "" {
 			fmt.Fprintf(b, "  feedback: %s\n", strings.TrimSpace(f.Summary+" "+f.Answer))
+		}
+		for _, a := range f.Answers {
+			fmt.Fprintf(b, "  to %s (%s): %s\n", a.Step, a.Question, a.Text)
 		}
 		for _, n := range f.Notes {
 			fmt.Fprintf(b, "  note: %s\n", n)

@@ -184,6 +184,9 @@ func (s *Screen) feedback(f *loop.Feedback) {
 	if f.Answer != "" {
 		s.note("answer: %s", f.Answer)
 	}
+	for _, a := range f.Answers {
+		s.note("answer to step %s: %s", a.Step, a.Text)
+	}
 }
 
 // Item is an actionable item in a line: where, which test, and what is wrong.

@@ -12,6 +12,7 @@ const (
 	ControlPause   = "pause"
 	ControlAnswer  = "answer"
 	ControlChoice  = "choice" // the number of an option, a space, and words if any
+	ControlReply   = "reply"  // an answer to a step that asks: its id and the text, as JSON
 	ControlMessage = "message"
 	ControlResume  = "resume"
 )
@@ -27,12 +28,17 @@ type Control struct {
 	TakenAt time.Time // zero while nobody has taken it
 }
 
+// Answers is true for a person's answer, of whatever kind.
+func (c Control) Answers() bool {
+	return c.Kind == ControlAnswer || c.Kind == ControlChoice || c.Kind == ControlReply
+}
+
 // AddControl asks something of a run and returns the id of the row. An answer
 // is on disk when it returns: a person does not give it twice. It returns
 // [ErrNotFound] when there is no such run.
 func (s *Store) AddControl(ctx context.Context, c Control) (id int64, err error) {
 	d := crashSafe
-	if c.Kind == ControlAnswer || c.Kind == ControlChoice {
+	if c.Answers() {
 		d = powerSafe
 	}
 	err = s.transact(ctx, d, func(ctx context.Context, w *statements) error {

@@ -97,6 +97,7 @@ func (s *Server) resumeRun(ctx context.Context, in *struct {
 type Reply struct {
 	Choice int    `json:"choice,omitempty" minimum:"0" maximum:"100" doc:"The number of an option; 0 for words alone."`
 	Text   string `json:"text,omitempty" maxLength:"20000" doc:"Words, for the next prompt."`
+	Step   string `json:"step,omitempty" maxLength:"1000" doc:"The step of a workflow that is answered; needed where several ask."`
 	Resume *bool  `json:"resume,omitempty" doc:"Go on with the run at once; true when left out."`
 	Raise
 }
@@ -113,7 +114,7 @@ func (s *Server) reply(ctx context.Context, run string, a Reply) (Said, error) {
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
 		return Said{}, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "An answer needs the number of an option, or words")
 	}
-	said, goesOn, err := s.o.Deeds.Answer(ctx, run, a.Choice, a.Text)
+	said, goesOn, err := s.o.Deeds.Answer(ctx, run, a.Step, a.Choice, a.Text)
 	if err != nil || !goesOn || a.Resume != nil && !*a.Resume {
 		return said, err
 	}

@@ -231,7 +231,7 @@ func (h *hands) Case(_ context.Context, verb, id string, w CaseWish) (Said, erro
 }
 func (h *hands) Gather(context.Context, string) error { return errors.New("nothing to gather") }
 
-func (h *hands) Answer(_ context.Context, run string, choice int, text string) (Said, bool, error) {
+func (h *hands) Answer(_ context.Context, run, _ string, choice int, text string) (Said, bool, error) {
 	said, err := h.note("answer %s %d %q", run, choice, text)
 	return said, h.goesOn, err
 }

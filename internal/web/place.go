@@ -63,6 +63,7 @@ type Need struct {
 	Since    time.Time `json:"since"`
 	Run      *Run      `json:"run,omitempty"`
 	Question *Question `json:"question,omitempty"`
+	Step     string    `json:"step,omitempty" doc:"The step of a workflow that asks."`
 	Case     *Case     `json:"case,omitempty"`
 }
 
@@ -210,7 +211,7 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 			continue
 		}
 		seen[r.Name] = len(needs)
-		needs = append(needs, s.need(ctx, last))
+		needs = append(needs, asked(s.need(ctx, last))...)
 	}
 	cases, _, err := s.o.Store.CasePage(ctx, sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
 	if err != nil {
@@ -245,7 +246,8 @@ func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
 	n := Need{Kind: "question", Title: r.Name, Why: r.Why, Since: r.UpdatedAt, Run: &v}
 	var state loop.State
 	if json.Unmarshal(r.State, &state) == nil {
-		n.Question = showQuestion(state.Question)
+		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
+		n.Question = showQuestion(state.Question, rows)
 	}
 	switch {
 	case state.Held != nil:
@@ -258,6 +260,30 @@ func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
 		n.Kind = "failed"
 	}
 	return n
+}
+
+// asked is a need for each step that asks and is not answered, where several do.
+func asked(n Need) []Need {
+	if n.Kind != "question" || n.Question == nil || len(n.Question.Asks) == 0 {
+		return []Need{n}
+	}
+	var needs []Need
+	for _, a := range n.Question.Asks {
+		if a.Answered && len(n.Question.Asks) > 1 {
+			continue
+		}
+		one, q := n, *n.Question
+		q.Text, q.Asks = a.Text, []Asks{a}
+		one.Step, one.Question = a.Step, &q
+		if len(n.Question.Asks) > 1 {
+			one.Title, one.Why = n.Title+": "+a.Step, a.Text
+		}
+		needs = append(needs, one)
+	}
+	if len(needs) == 0 { // all are answered, and the run is to go on
+		return []Need{n}
+	}
+	return needs
 }
 
 func (s *Server) settings(_ context.Context, in *struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,6 +92,14 @@ type Question struct {
 	Pattern  string   `json:"pattern" doc:"What the attempts have in common."`
 	Step     string   `json:"step" doc:"The check that is red."`
 	Items    []Item   `json:"items" nullable:"false" doc:"What is left to repair."`
+	Asks     []Asks   `json:"asks" nullable:"false" doc:"Of a workflow: the questions of its steps, each to be answered by itself; none for other runs."`
+}
+
+// Asks is the question of a workflow's step.
+type Asks struct {
+	Step     string `json:"step"`
+	Text     string `json:"text"`
+	Answered bool   `json:"answered" doc:"Its answer is kept until the run goes on."`
 }
 
 // Option is one answer.
@@ -247,7 +256,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	if loop.Status(out.Status).Active() {
 		out.Doing, out.DoingWhy, out.Until = string(state.Command.Kind), state.Command.Why, state.Command.Until
 	} else {
-		out.Question = showQuestion(state.Question)
+		out.Question = showQuestion(state.Question, rows)
 	}
 	if setup.Copy && !out.Live {
 		out.Actions = append(out.Actions, "apply")
@@ -255,12 +264,18 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	return answer(out), nil
 }
 
-// showQuestion is nil when nothing is asked.
-func showQuestion(q *loop.Question) *Question {
+// showQuestion is nil when nothing is asked. rows are what a person has asked of
+// the run since.
+func showQuestion(q *loop.Question, rows []sqlite.Control) *Question {
 	if q == nil {
 		return nil
 	}
-	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern, Step: q.Step, Items: showItems(q.Items)}
+	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern, Step: q.Step, Items: showItems(q.Items), Asks: []Asks{}}
+	replies, _ := engine.Replies(rows, nil)
+	for _, a := range q.Asked() {
+		done := slices.ContainsFunc(replies.Replies, func(r loop.Asks) bool { return r.Step == a.Step })
+		out.Asks = append(out.Asks, Asks{Step: a.Step, Text: a.Text, Answered: done})
+	}
 	for i, c := range q.Choices {
 		o := Option{Number: i + 1, Text: c.Text, Does: string(c.Do), Words: "none", Ends: endsRun(c.Do)}
 		if c.Needs {

@@ -67,7 +67,7 @@ type Deeds interface {
 	Stop(ctx context.Context, run string) (Said, error)
 	// Answer takes the number of an option (0: none) and words. goesOn is true
 	// when the run waits to be resumed with the answer.
-	Answer(ctx context.Context, run string, choice int, text string) (s Said, goesOn bool, err error)
+	Answer(ctx context.Context, run, step string, choice int, text string) (s Said, goesOn bool, err error)
 	// Rollback goes back to the snapshot after iteration to; -1 is the one
 	// before the last. Undo gets back what was there before the last rollback.
 	Rollback(ctx context.Context, run string, to int, undo bool) (Said, error)

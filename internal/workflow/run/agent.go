@@ -93,8 +93,8 @@ func (d *doing) prompt() string {
 				notes = append(notes, "- "+itemText(it))
 			}
 		}
-		if f != nil && f.Asker == d.n.id && f.Answer != "" {
-			notes = append(notes, "You asked: "+oneLine(last.record.Question), "The answer: "+f.Answer)
+		if a, ok := f.AnswerTo(d.n.id); ok {
+			notes = append(notes, "You asked: "+oneLine(last.record.Question), "The answer: "+a.Text)
 		}
 	}
 	if f != nil && f.Instruction != "" && len(notes) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
-// maxAsks bounds the questions of one pass; a person answers one at a time.
+// maxAsks bounds the questions of one pass.
 const maxAsks = 100
 
 // ask takes a person's answer for the step's output, or leaves the step until
@@ -26,8 +26,8 @@ func (s *scope) ask(ctx context.Context, n *node) {
 		e.record.Kind = "ask"
 	}
 	e.Hash, e.Input, e.record.Question = n.in.Hash, n.in.InputHash(n.given.input()), n.given.content
-	f := p.c.Feedback
-	if answered := f != nil && f.Asker == n.id && f.Answer != "" && f.Question == n.given.content; !answered {
+	answer, answered := p.c.Feedback.AnswerTo(n.id)
+	if answered = answered && answer.Question == n.given.content; !answered {
 		n.phase = left
 		p.question(n.id, n.given.content)
 		if begun && e.Status == sqlite.StepAsking {
@@ -41,7 +41,7 @@ func (s *scope) ask(ctx context.Context, n *node) {
 		return
 	}
 	d := &doing{s: s, n: n, e: e}
-	e.Status, e.Output, e.Elapsed = sqlite.StepSuccess, f.Answer, time.Since(e.StartedAt)
+	e.Status, e.Output, e.Elapsed = sqlite.StepSuccess, answer.Text, time.Since(e.StartedAt)
 	if !begun {
 		if err := p.begin(s, n, e); err != nil {
 			p.fail(err)

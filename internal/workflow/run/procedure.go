@@ -68,8 +68,8 @@ func (d *doing) drive(ctx context.Context, o engine.Options) (*engine.Driver, er
 	p := d.s.p
 	if id := d.earlier(); id != "" {
 		e := loop.Event{Kind: loop.Resumed, Policy: &o.Plan.Policy}
-		if f := p.c.Feedback; f != nil && f.Asker == d.n.id && f.Answer != "" {
-			e = loop.Event{Kind: loop.Answered, Text: f.Answer, Policy: &o.Plan.Policy}
+		if a, ok := p.c.Feedback.AnswerTo(d.n.id); ok {
+			e = loop.Event{Kind: loop.Answered, Text: a.Text, Policy: &o.Plan.Policy}
 		}
 		d.e.record.Inner = id
 		if err := d.open(); err != nil {

@@ -117,7 +117,9 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 		r.Exit = loop.Exit{Code: -1, Ended: p.ended}
 	}
 	if r.Failure == nil && len(p.asks) > 0 {
-		t.Asks = &p.asks[0]
+		if t.Asks = &p.asks[0]; len(p.asks) > 1 {
+			t.Open = p.asks
+		}
 	}
 	t.Held = p.held
 	return r

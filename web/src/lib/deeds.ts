@@ -82,7 +82,8 @@ export const undoRollback = (r: Run) => tell(() => post('/api/v1/runs/{run}/roll
 
 export const apply = (r: Run) => tell(() => post('/api/v1/runs/{run}/apply', { ...at(r), body: undefined }));
 
-export const answer = (run: string, choice: number, text: string) => tell(() => post('/api/v1/runs/{run}/answer', { path: { run }, body: { choice, text } }));
+export const answer = (run: string, choice: number, text: string, step = '') =>
+  tell(() => post('/api/v1/runs/{run}/answer', { path: { run }, body: { choice, text, step } }));
 
 export const decide = (run: string, decision: 'approve' | 'reject', text: string) => tell(() => post('/api/v1/runs/{run}/review', { path: { run }, body: { decision, text } }));
 
