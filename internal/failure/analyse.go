@@ -35,7 +35,7 @@ func (v verdict) better(o verdict) verdict {
 }
 
 func judge(e Evidence, h *hits, out reading) verdict {
-	if out.prose {
+	if out.prose || e.Source == "agent" && e.succeeded() && h.polite() {
 		return judgeProse(h)
 	}
 	v := byWords(h, func(Class) bool { return true })
@@ -46,14 +46,34 @@ func judge(e Evidence, h *hits, out reading) verdict {
 	if v.weight == 0 && e.CutOff {
 		return verdict{class: Crash, weight: 1, flags: retries, line: -1}
 	}
+	if v.weight == 0 {
+		return byForm(h)
+	}
 	return v
+}
+
+// succeeded is true for a program that ended by itself and reported no error
+// but by what it printed.
+func (e Evidence) succeeded() bool {
+	return e.ExitCode == 0 && e.Signal == "" && !e.TimedOut && !e.CutOff && len(e.Errors) == 0
+}
+
+// polite tells whether an output ends as an agent's last message does that asks
+// or says that nothing is to do: what it talks about did not stop it.
+func (h *hits) polite() bool {
+	from := closingLines(h.t)
+	return h.has(func(r *compiled) bool { return r.class == NoProgress && r.weight < 70 }, from) >= 0
 }
 
 // judgeProse reads the polite end of an agent that reported no error: it waits
 // for a permission, or it did nothing.
 func judgeProse(h *hits) verdict {
 	v := verdict{class: NoProgress, weight: 30, line: max(0, lastLine(h.t))}
-	return v.better(byWords(h, func(c Class) bool { return c == Permission || c == NoProgress }))
+	told := byWords(h, func(c Class) bool { return c == Permission || c == NoProgress })
+	if told.class == Permission && told.weight < 80 { // it talks about a permission
+		told = byWords(h, func(c Class) bool { return c == NoProgress })
+	}
+	return v.better(told)
 }
 
 // byExit reads how the process ended.
@@ -104,7 +124,7 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		return v
 	}
 	closingFrom := closingLines(h.t)
-	loads := h.has(func(r *compiled) bool { return r.flags&loading != 0 }) >= 0
+	loads := h.has(func(r *compiled) bool { return r.flags&loading != 0 }, 0) >= 0
 	for _, n := range h.heavy {
 		i := int(n)
 		one := &h.all[i]
@@ -135,9 +155,10 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 	return settle(h, v)
 }
 
-// has returns the number of the last hit whose rule is asked for and holds, or -1.
-func (h *hits) has(asked func(r *compiled) bool) int {
-	for i := len(h.all) - 1; i >= 0; i-- {
+// has returns the number of the last hit in the lines from the given one on
+// whose rule is asked for and holds, or -1.
+func (h *hits) has(asked func(r *compiled) bool, from int) int {
+	for i := len(h.all) - 1; i >= 0 && int(h.all[i].line) >= from; i-- {
 		if asked(h.all[i].rule) && h.holds(i) {
 			return i
 		}
@@ -156,9 +177,15 @@ func settle(h *hits, v verdict) verdict {
 	if i := h.testVerdict(); i >= 0 && !beatsTests(h, int(h.all[i].line), v) {
 		return verdict{class: TestFailure, weight: h.all[i].rule.weight, line: int(h.all[i].line)}
 	}
+	if v.class == Permission && v.weight <= 78 {
+		// The rights of files have no status of HTTP.
+		if i := h.has(func(r *compiled) bool { return r.class == Auth && r.weight == 76 }, 0); i >= 0 {
+			return verdict{class: Auth, weight: v.weight, line: v.line}
+		}
+	}
 	if v.class == Dependency && fetches(h.t.line(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
-		if i := h.has(func(r *compiled) bool { return r.class == Network && r.weight >= 70 }); i >= 0 {
+		if i := h.has(func(r *compiled) bool { return r.class == Network && r.weight >= 70 }, 0); i >= 0 {
 			return verdict{class: Network, weight: v.weight, flags: h.all[i].rule.flags, line: int(h.all[i].line)}
 		}
 	}

@@ -44,7 +44,7 @@ func (p *spot) quotes() bool {
 	if len(p.l) == windowMax {
 		return quotes(p.l, p.small)
 	}
-	return p.h.is(p.line, itQuotes, func() bool { return quotes(p.l, p.small) })
+	return p.h.is(p.line, itQuotes, func() bool { return quotes(p.l, p.small) || p.h.differ && changes(p.l) })
 }
 
 // holdsAny tells whether one of words, in small letters, is in small.

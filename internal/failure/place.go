@@ -124,7 +124,11 @@ func boolInt(b bool) int {
 func numbers(s string, i int, closing string) (line, col, end int) {
 	line, i = number(s, i)
 	if i < len(s) && (s[i] == ',' || s[i] == ':') {
-		col, i = number(s, i+1)
+		i++
+		if i < len(s) && s[i] == ' ' { // nim: (12, 3)
+			i++
+		}
+		col, i = number(s, i)
 	}
 	if line == 0 || !strings.HasPrefix(s[i:], closing) {
 		return 0, 0, i

@@ -62,7 +62,7 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	case CompileError, Lint:
 		items, _ = parseProblems(t)
 	case Timeout, Dependency, Crash:
-		if h.has(func(r *compiled) bool { return r.class == TestFailure }) >= 0 {
+		if h.has(func(r *compiled) bool { return r.class == TestFailure }, 0) >= 0 {
 			parsed, _ := parseTests(t)
 			items = parsed.Items
 		}

@@ -96,6 +96,7 @@ type spot struct {
 	l     string // the line, or what is examined of a long one
 	small string // l in small letters
 	at    int    // where in l the phrase begins
+	size  int    // of the phrase
 	h     *hits
 	line  int // of the text
 }
@@ -116,7 +117,7 @@ func (p spot) previous() string {
 }
 
 func (c *compiled) matches(p spot) bool {
-	return (c.flags&stated == 0 || !p.quotes() && !strings.HasSuffix(p.before(), "::")) && (c.when == nil || c.when(p)) &&
+	return (c.flags&stated == 0 || !p.quotes() && !p.named()) && (c.when == nil || c.when(p)) &&
 		(c.re == nil || c.re().matches(p)) && (c.not == nil || !c.not().matches(p))
 }
 
@@ -128,6 +129,7 @@ type hit struct {
 	number  int32 // of the rule
 	line    int32 // of the text
 	at      int32 // offset of the word in the line
+	size    int16 // of the word
 	checked bool
 	is      bool
 }
@@ -148,6 +150,7 @@ type hits struct {
 	tries  []uint8
 	facts  []fact // of the lines, those that were asked for
 	again  bool   // the text says somewhere that something is tried again
+	differ bool   // the text holds a difference of files
 	mixed  bool   // all is not in the order of the text yet
 }
 
@@ -156,7 +159,7 @@ type hits struct {
 func (set *ruleSet) find(t text) *hits {
 	small := smallLetters(t.s)
 	h := &hits{
-		t: t, small: small, again: strings.Contains(small, "retrying"), all: make([]hit, 0, 32),
+		t: t, small: small, again: strings.Contains(small, "retrying"), differ: strings.Contains(small, "\n@@ -"), all: make([]hit, 0, 32),
 		tries: make([]uint8, len(set.rules)), facts: make([]fact, t.len()),
 	}
 	seen := make([]places, len(set.rules))
@@ -181,7 +184,7 @@ func (set *ruleSet) find(t text) *hits {
 			return
 		}
 		c.line = line + 1
-		one := hit{rule: &set.rules[n], number: n, line: line, at: int32(from) - t.starts[line]}
+		one := hit{rule: &set.rules[n], number: n, line: line, at: int32(from) - t.starts[line], size: int16(to - from)}
 		if c.n++; c.n <= maxHits {
 			if c.n > maxHits/2 {
 				if over == nil {
@@ -240,7 +243,7 @@ func (h *hits) holds(i int) bool {
 	}
 	h.tries[one.number]++
 	from, to, at := h.t.around(int(one.line), int(one.at))
-	one.is = c.matches(spot{l: h.t.s[from:to], small: h.small[from:to], at: at, h: h, line: int(one.line)})
+	one.is = c.matches(spot{l: h.t.s[from:to], small: h.small[from:to], at: at, size: int(one.size), h: h, line: int(one.line)})
 	return one.is
 }
 

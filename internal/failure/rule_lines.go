@@ -71,23 +71,135 @@ func quotes(l, small string) bool {
 			return true // 12 | code, 001+ a line of a difference
 		}
 	}
+	if explains(s) || remarks(l) {
+		return true
+	}
 	return holdsAny(small, []string{"assert", ", want ", "simulat"}) ||
 		strings.Contains(small, "expect") && holdsAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
 		strings.Contains(small, "should ") && holdsAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
 		strings.Contains(l, "_test.go:") || served(l)
 }
 
-// served tells whether l is a server's note of a request that it answered.
+// served tells whether l is a server's note of a request that it answered, and
+// not an error that names the request.
 func served(l string) bool {
 	if !strings.Contains(l, " /") {
 		return false
 	}
 	for _, m := range []string{"GET /", "POST /", "PUT /", "HEAD /", "DELETE /", "PATCH /"} {
-		if strings.Contains(l, m) {
+		if i := strings.Index(l, m); i >= 0 {
+			return !strings.Contains(l[:i], "rror: ")
+		}
+	}
+	return false
+}
+
+// explains tells whether a line is the description of an option, as a usage
+// text prints it: "--timeout duration  give up after", "-t, --timeout".
+func explains(s string) bool {
+	if len(s) < 4 || s[0] != '-' {
+		return false
+	}
+	if s[1] == '-' {
+		return isLower(s[2])
+	}
+	return strings.HasPrefix(s[2:], ", --")
+}
+
+// remarks tells whether a line is what a compiler, a linter or a search says
+// about a place in a source file: with the column, or with the source itself.
+func remarks(l string) bool {
+	if l == "" || l[0] == '\t' {
+		return false
+	}
+	s := strings.TrimLeft(l, " ")
+	if n, i := number(s, 0); n > 0 && i+1 < len(s) && s[i] == ':' && isDigit(s[i+1]) { // 12:3  error  …
+		_, i = number(s, i+1)
+		return i < len(s) && s[i] == ' '
+	}
+	if strings.IndexByte(l, ':') < 0 {
+		return false
+	}
+	at, ok := placeIn(l)
+	if !ok || at.from != 0 || at.rest == "" {
+		return false
+	}
+	// Go says at the place of an import what it could not get.
+	return at.col > 0 && extension(at.file) != "go" && strings.HasPrefix(at.rest, ": ") || strings.HasPrefix(at.rest, ":\t") || strings.HasPrefix(strings.TrimLeft(at.rest, ": \t"), "//")
+}
+
+// changes tells whether a line of an output that holds a difference of files
+// is one of the changed lines.
+func changes(l string) bool {
+	return len(l) > 1 && (l[0] == '+' || l[0] == '-') && l[1] != l[0]
+}
+
+// named tells whether the phrase is a part of a name and says nothing of what
+// happened: of a path, of an identifier in source code, of a setting.
+func (p *spot) named() bool {
+	end := p.at + p.size
+	if end > len(p.l) {
+		return false
+	}
+	if strings.IndexByte(p.l[p.at:end], ' ') < 0 && (p.inName() || p.namesFile()) {
+		return true
+	}
+	if p.at > 0 && strings.HasPrefix(p.l, "- ") && strings.IndexByte("\"`", p.l[p.at-1]) >= 0 { // an entry of a list that cites it
+		return true
+	}
+	for end < len(p.l) && wordByte(p.l[end]) {
+		end++
+	}
+	rest := strings.TrimLeft(p.l[end:], " ")
+	switch {
+	case len(rest) < 2:
+		return false
+	case rest[0] == '=': // rate_limit = 429, RATE_LIMIT=429
+		return rest[1] == ' ' || rest[1] != '=' && p.l[end] == '='
+	case rest[0] == ':': // memory limit: 512MB
+		said := strings.TrimLeft(rest[1:], " ")
+		n, i := number(said, 0)
+		return n > 0 && i < len(said) && strings.IndexByte("kKMG", said[i]) >= 0
+	}
+	return false
+}
+
+// inName tells whether the phrase goes on a path or an identifier.
+func (p *spot) inName() bool {
+	from := p.at
+	for from > 0 && strings.IndexByte(" \t\"'`(,;=[", p.l[from-1]) < 0 {
+		from--
+	}
+	before := p.l[from:p.at]
+	switch {
+	case before == "":
+		return false
+	case strings.HasSuffix(before, "::"):
+		return true
+	case strings.Contains(before, "/") && !strings.Contains(before, ":") && !strings.HasPrefix(before, "HTTP"):
+		return true
+	case wordByte(before[len(before)-1]): // errTooManyRequests, http.StatusTooManyRequests
+		switch smallLetters(before[strings.LastIndexByte(before, '.')+1:]) {
+		case "err", "status", "is", "on", "test", "handle", "with", "mock":
 			return true
 		}
 	}
 	return false
+}
+
+// namesFile tells whether the phrase begins the name of a file at a place:
+// "out-of-memory.c:9".
+func (p *spot) namesFile() bool {
+	s := p.l[p.at:]
+	n := p.size
+	for n < len(s) && (wordByte(s[n]) || s[n] == '-') {
+		n++
+	}
+	if n+2 >= len(s) || s[n] != '.' || !isLower(s[n+1]) {
+		return false
+	}
+	at, ok := placeIn(s)
+	return ok && at.from == 0
 }
 
 // countsFailures holds on a test runner's summary that counts at least one

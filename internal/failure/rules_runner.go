@@ -13,7 +13,7 @@ var runnerRules = []rule{
 	{TestFailure, 86, "not ok", `^\s*not ok\b( \d+)?`, `(?i)# (todo|skip)`, 0, starts},
 	{TestFailure, 82, "assertionerror|assertion failed|assertion `|failed asserting|assertionfailederror|comparisonfailure|xctassert|assertion with|expectation failed|expect(|failure/error:", `(?i)AssertionError\b|assertion failed|assertion .left|expect\(.*\)\.(not\.)?to|failed asserting|AssertionFailedError|ComparisonFailure|XCTAssert\w+ failed|Assertion with .* failed|Failure/Error:`, `^\s*(at|\d+ \||>|\||import|from|//|#)`, inside, nil},
 	{TestFailure, 84, "panicked at", `^thread '\S*(test|::)\S*' .*panicked at`, "", 0, nil},
-	{TestFailure, 84, "failed examples:|failing tests:|summary of all failing tests|failed suites|dubious, test returned|failed tests:|list of failed tests|the following tests failed|errors while running ctest|tests failed out of|test description was", "", "", stated, without("0 tests failed")},
+	{TestFailure, 84, "failed examples:|failed example:|failing tests:|summary of all failing tests|failed suites|dubious, test returned|failed tests:|list of failed tests|the following tests failed|errors while running ctest|tests failed out of|test description was", "", "", stated, without("0 tests failed")},
 	{TestFailure, 85, "test case|test suite|test ", `(?i)^\s*Test (Case|Suite) .* failed\b|^Test Suite .* failed|\bTest #\d+: .*\*\*\*(Failed|Timeout|Exception)|^\s*test \S+ \.\.\. FAILED|^Test \S+ failed`, "", 0, then("failed", "***")},
 	{TestFailure, 86, "[  failed  ]|failed test|failed tests", `^\[  FAILED  \]|^\s*[1-9]\d* FAILED TESTS?\s*$`, "", 0, nil},
 	{TestFailure, 85, "//", `^//\S*:\S+\s+(\(cached\) )?(FAILED|TIMEOUT)\b`, "", inside, starts},
@@ -23,13 +23,13 @@ var runnerRules = []rule{
 	{TestFailure, 84, "failures|failure|errors", `^([1-9]\d* failures?, \d+ errors?|\d+ failures?, [1-9]\d* errors?)\.?$`, "", 0, counted},
 	{TestFailure, 82, "fail in (|error in (|test failed at|thresholds on metrics", `^(FAIL|ERROR) in \(|Test Failed at |thresholds on metrics .* crossed`, "", 0, nil},
 	{TestFailure, 80, "execution failed for task", `Execution failed for task ':(\w+:)*\w*[tT]est\w*'`, "", 0, nil},
-	{TestFailure, 83, "failed", `^\s*\S.* > .* FAILED\s*$|^\s*(✕|✗|✘|×|✖) \S`, "", 0, with(" > ", "✕", "✗", "✘", "×", "✖")},
-	{TestFailure, 80, "✕|✗|✘", `^\s*(✕|✗|✘) \S`, "", inside, nil},
+	{TestFailure, 83, "failed", `^\s*\S.* > .* FAILED\s*$|^\s*(✕|✗|✘|×|✖) \S`, `(?i)\[error\]|build failed|failed to |error:`, 0, with(" > ", "✕", "✗", "✘", "×", "✖")},
+	{TestFailure, 80, "✕|✗|✘", `^\s*(✕|✗|✘) \S`, `(?i)\[error\]|build failed|failed to |error:`, inside, nil},
 	{TestFailure, 80, "race detected during execution of test|test failed. see exception|exception caught by flutter test|caught during testing|snapshot failed|snapshots failed|snapshot does not match|obsolete snapshot|mutation score|coverage threshold|does not meet global threshold|required test coverage", "", "", inside, nil},
 	{TestFailure, 81, "- expected|+ received|expected call|differs from expected|does not match expected|is not equal to|==diff==|actual output|expected output", `(?i)^\s*[-+] (expected|received)\b|missing \d+ expected call|={4,}DIFF={4,}|(output|result) (differs from|does not match) expected|\(".*"\) is not equal to`, "", inside, nil},
 
 	// A test file that could not be loaded: what stopped it is the cause.
-	{Unknown, 0, "error collecting|test suite failed to run|failed suites|error occurred while loading|occurred outside of examples|during collection|no tests ran", "", "", loading, nil},
+	{Unknown, 0, "error collecting|test suite failed to run|failed suites|error occurred while loading|failed to import test module|occurred outside of examples|during collection|no tests ran", "", "", loading, nil},
 }
 
 // Exceptions that nobody caught, by what runtimes print around them.
@@ -41,6 +41,8 @@ var exceptionRules = []rule{
 	{Crash, 54, "panicked at", `^thread '\S+' .*panicked at`, "", 0, nil},
 	{Crash, 50, "error|exception", "", "", inside, namesException},
 	{Crash, 55, "recursionerror|nil pointer dereference|index out of range|index out of bounds|null pointer|nullpointerexception|typeerror|referenceerror|keyerror|nameerror|attributeerror|zerodivisionerror|division by zero|divide by zero|rangeerror|indexerror|unboundlocalerror|badmatch|undefined function|arrayindexoutofbounds|nullreferenceexception|classcastexception|illegalstateexception|concurrentmodificationexception", "", "", stated, without("nil pointer evaluating")},
+	{Crash, 52, "can't call method|attempt to index|attempt to call|attempt to perform arithmetic|attempt to compare|attempt to concatenate|execution halted", "", "", stated, nil},
+	{Crash, 52, "no such variable", `^can't read "`, "", 0, nil},
 	{Crash, 46, "node.js v", `^Node\.js v\d+`, "", 0, nil},
 	{Validation, 72, "jsondecodeerror|json.parse|is not valid json|unexpected token|unexpected non-whitespace character|json at position|in json|unexpected end of json input|yamlexception|yaml.scanner|yaml.parser|while parsing a|psych::syntaxerror|yamlerror|tomldecodeerror|tomllib|mapping values are not allowed|invalid yaml|failed to parse yaml|json.decoder|yaml: line|could not find expected|json parse error|jsonparseerror|ejsonparse|toml parse error|invalid json|unmarshal errors|cannot unmarshal|invalid character|cannot parse json|malformed json|invalid toml|error converting yaml", `(?i)JSONDecodeError|JSON\.parse|valid JSON|in JSON|JSON (at position|input)|non-whitespace|yaml(Exception|\.scanner|\.parser|Error|: )|converting yaml|while parsing a (block|flow)|Psych::SyntaxError|TOMLDecode|mapping values|(invalid|parse|parsing|malformed) (yaml|json|toml)|(yaml|json|toml) (parse|parsing) error|JSONParseError|EJSONPARSE|cannot unmarshal|unmarshal errors|invalid character '.*' (looking|after|in)`, "", stated, nil},
 	{Validation, 85, "-->", "", "", 0, arrow([]string{"error: ", "error["}, "toml", "json", "yaml", "yml", "lock")},

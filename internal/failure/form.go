@@ -1,0 +1,81 @@
+package failure
+
+import "strings"
+
+// This file reads the forms of lines that many programs share. They count only
+// where no rule knows a word of what was said.
+
+// formLines bounds the lines at the end that are looked at.
+const formLines = 400
+
+// byForm reads the last line that has a form which says what went wrong.
+func byForm(h *hits) verdict {
+	v := verdict{class: Unknown, line: -1}
+	seen := 0
+	for i := h.t.len() - 1; i >= 0 && seen < formLines; i-- {
+		l := h.t.line(i)
+		if l == "" || h.warns(i) {
+			continue
+		}
+		seen++
+		c, weight, f := form(l)
+		if seen <= 8 && weight < 30 {
+			if n, ok := exitIn(l); ok {
+				if by := byExit(Evidence{ExitCode: n}); by.class != Unknown {
+					c, weight, f = by.class, 30, by.flags
+				}
+			}
+		}
+		if weight > v.weight {
+			v = verdict{class: c, weight: weight, flags: f, line: i}
+		}
+	}
+	return v
+}
+
+// form returns what the form of a line speaks for, 0 for nothing.
+func form(l string) (Class, int, flag) {
+	if at, ok := placeIn(l); ok && at.col > 0 && (strings.HasPrefix(at.rest, ":") && len(at.rest) > 4 || at.rest == "" && strings.HasPrefix(l, "In ")) {
+		// A place and a message: somebody refuses the code there.
+		before := strings.TrimSpace(l[:at.from])
+		switch code := compiledFile(at.file) || extension(at.file) == "go"; {
+		case before != "" && before != "In" && !strings.HasPrefix(before, "%"):
+		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.rest, "should "):
+			return CompileError, 40, 0
+		default:
+			return Lint, 40, 0
+		}
+	}
+	if strings.HasPrefix(l, "(") && strings.Contains(l[:min(len(l), 60)], "NotFound) ") { // a cloud's code for a name
+		return Validation, 35, 0
+	}
+	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (isLower(lower(l[7])) || l[7] == '\'') { // git's way to give up
+		return GitState, 35, 0
+	}
+	name, rest, ok := strings.Cut(l, ": ")
+	if !ok || !plainName(name) {
+		return Unknown, 0, 0
+	}
+	for _, end := range []string{"No such file or directory", "Not a directory", "Is a directory", "File exists"} {
+		if strings.HasSuffix(rest, end) { // a program names an input that is not as it needs it
+			return Validation, 20, 0
+		}
+	}
+	if line, ok := strings.CutPrefix(rest, "line "); ok { // a shell's "${NAME:?message}"
+		_, said, _ := strings.Cut(line, ": ")
+		if variable, _, ok := strings.Cut(said, ": "); ok && capitals(variable) {
+			return Validation, 20, setup
+		}
+	}
+	return Unknown, 0, 0
+}
+
+// capitals tells whether s is the name of a variable of the environment.
+func capitals(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isUpper(c) && c != '_' && (i == 0 || !isDigit(c)) {
+			return false
+		}
+	}
+	return len(s) > 1
+}
