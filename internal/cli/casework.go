@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -59,7 +58,7 @@ func (a *app) assign(ctx context.Context, store *sqlite.Store, id string) error 
 func (a *app) caseExtendCommand() *cobra.Command {
 	var iterations, timeout string
 	cmd := &cobra.Command{
-		Use: "extend ID", Short: "Give a task more iterations or time; a timed-out one goes on",
+		Use: "extend ID", Short: "Give a task more iterations or time, also while it works; a timed-out one goes on",
 		Example: "  pawl case extend 42 --max-iterations 80\n  pawl case extend 42 --timeout 1h",
 		Args:    exactlyOne("the id of a task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,11 +110,20 @@ func (a *app) extend(ctx context.Context, store *sqlite.Store, id string, l sqli
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
-	if r, err := store.Latest(ctx, root, id); err == nil && l.MaxIterations > 0 && l.MaxIterations <= r.Iteration && !loop.Status(r.Status).Active() {
-		return usage("%s has used %d iterations already: allow more than that", id, r.Iteration)
+	r, rerr := store.Latest(ctx, root, id)
+	if rerr == nil {
+		if err := roomFor(r, l.MaxIterations); err != nil {
+			return err
+		}
 	}
 	if err := store.SetCaseLimits(ctx, id, l); err != nil {
 		return err
+	}
+	if rerr == nil && works(r) {
+		if err := a.raiseTask(ctx, store, r, l); err != nil {
+			return err
+		}
+		return a.sayCase(&c, "%s has its new limits, and so has its run.", id)
 	}
 	if c.Status != board.Timeout {
 		return a.sayCase(&c, "%s has its new limits.", id)

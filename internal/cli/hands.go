@@ -149,8 +149,14 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 	if err != nil {
 		return web.Said{}, err
 	}
-	if r.Kind == string(loop.Task) { // the autopilot goes on with it
+	f := runFlags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
+	switch {
+	case r.Kind == string(loop.Task) && f.raises():
+		return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.extendTask(ctx, h.store, r, f) })
+	case r.Kind == string(loop.Task): // the autopilot goes on with it
 		return h.command(ctx, "resume", "--", r.ID)
+	case works(r) && f.raises():
+		return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.raise(ctx, h.store, r, f) })
 	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
 		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("run %s is running already, as process %d", r.ID, r.Owner.PID)}

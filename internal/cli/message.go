@@ -14,7 +14,8 @@ func (a *app) messageCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "message RUN TEXT", Short: "Tell the agent of a run something; it goes into the next prompt",
 		Long: "Tell the agent of a run something. An agent that works is not interrupted: the text goes into the\n" +
-			"prompt of the next iteration, also when the run rests now and goes on later.",
+			"prompt of the next iteration, also when the run rests now and goes on later. Of a workflow, the\n" +
+			"agent of the step that starts next is told.",
 		Example: "  pawl message build \"the fixture is in testdata/small\"",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {

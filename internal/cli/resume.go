@@ -19,7 +19,8 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use:   "resume NAME|RUN",
 		Short: "Go on where a run was interrupted, paused, blocked or aborted",
 		Long: "Go on with a run. Cost, numbering and history stay. After an abort, a block or an answer\n" +
-			"the guards count anew and the run gets a fresh allowance of iterations; at a limit, raise it.",
+			"the guards count anew and the run gets a fresh allowance of iterations; at a limit, raise it.\n" +
+			"The limits of a run that works are raised while it does, and hold from its next iteration.",
 		Example: "  pawl resume build\n  pawl resume 7k3f --max-iterations 20",
 		Args:    exactlyOne("a procedure or a run"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.resume(cmd.Context(), args[0], f) },
@@ -53,8 +54,15 @@ func (a *app) resume(ctx context.Context, name string, f runFlags) error {
 	} else if !errors.Is(ierr, engine.ErrNoStateFile) {
 		err = ierr
 	}
-	if err == nil && run.Kind == "task" {
-		err = a.reopenTask(ctx, store, run, "a person resumed it")
+	if err == nil && (run.Kind == "task" || f.raises() && works(run)) {
+		switch {
+		case run.Kind != "task":
+			err = a.raise(ctx, store, run, f)
+		case f.raises():
+			err = a.extendTask(ctx, store, run, f)
+		default:
+			err = a.reopenTask(ctx, store, run, "a person resumed it")
+		}
 		if cerr := store.Close(); err == nil {
 			err = cerr
 		}

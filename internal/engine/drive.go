@@ -92,6 +92,7 @@ type Driver struct {
 	asked   bool               // a stop or a pause came in this session
 	lost    error              // another process drives the run now
 	option  string             // that the answer under way chose
+	raised  journal.Limits     // by the event under way
 
 	image image
 }
@@ -285,7 +286,11 @@ func (d *Driver) hear(ctx context.Context, a ask) {
 	if a.control != 0 {
 		d.taken = append(d.taken, a.control)
 	}
-	d.asked = true
+	if a.raise == nil {
+		d.asked = true
+	} else {
+		d.allow(&a)
+	}
 	a.event.At = time.Now()
 	d.apply(ctx, a.event)
 }
@@ -317,7 +322,7 @@ func (d *Driver) event(e loop.Event) loop.Event {
 func (d *Driver) apply(ctx context.Context, e loop.Event) {
 	d.option = optionOf(d.state.Question, e.Choice)
 	after, c := loop.Step(d.state, e)
-	noted := after.StopAsked != d.state.StopAsked || after.PauseAsked != d.state.PauseAsked
+	noted := after.StopAsked != d.state.StopAsked || after.PauseAsked != d.state.PauseAsked || e.Kind == loop.Raised && d.state.Status.Active()
 	if c.Kind == loop.NoCommand && !noted || d.lost != nil {
 		return
 	}
@@ -391,6 +396,7 @@ func (d *Driver) finish(ctx context.Context) error {
 		return d.lost
 	}
 	d.saveStateFile(true)
+	d.unread(ctx)
 	if len(d.unsaved) > 0 {
 		d.warn(fmt.Sprintf("%d event(s) of the run could not be stored", len(d.unsaved)))
 	}

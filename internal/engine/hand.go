@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -38,6 +41,9 @@ type Hand struct {
 	d *Driver
 	c loop.Command
 	p place
+
+	saying sync.Mutex
+	said   map[int64]string // messages and the step whose agent was told, in this iteration
 }
 
 // Run is the run's id, Plan what it is made of, Dir the iteration's folder.
@@ -174,6 +180,7 @@ func (h *Hand) Forbidden(command string) (safety.Finding, bool) { return h.d.rul
 // AgentCall is what a step asks of an agent.
 type AgentCall struct {
 	ID, Files, Agent, Prompt string
+	Step                     string // who asks, for what people said
 	Dir                      string // where it works; "" is the root
 	Env                      []string
 	Limits                   loop.CommandLimits
@@ -181,6 +188,7 @@ type AgentCall struct {
 
 // AgentJob writes the prompt and makes the job of an agent.
 func (h *Hand) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error) {
+	a.Prompt += h.messages(ctx, a.Step)
 	path := a.Files + ".prompt.md"
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return supervisor.Job{}, fmt.Errorf("cannot make the folder of the step: %v", err)
@@ -200,6 +208,26 @@ func (h *Hand) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error
 	}
 	h.d.warm(ctx, c, job, warm)
 	return job, nil
+}
+
+// messages are those that wait for an agent, as a part of the step's prompt: the
+// next agent that starts is told, and so is a further try of the same step.
+func (h *Hand) messages(ctx context.Context, step string) string {
+	h.saying.Lock()
+	defer h.saying.Unlock()
+	texts, rows := h.d.messages(ctx)
+	var mine []string
+	for i, row := range rows {
+		if to, told := h.said[row]; told && to != step {
+			continue
+		}
+		h.said[row] = step
+		mine = append(mine, texts[i])
+	}
+	if text := prompt.Messages(mine); text != "" {
+		return "\n\n## MESSAGES\n\n" + text + "\n"
+	}
+	return ""
 }
 
 // AgentEnd is what an agent's job came to.
@@ -269,7 +297,8 @@ func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 			return d.over(c, d.cannotStart(c, err))
 		}
 	}
-	r, err := d.o.Work.Iterate(ctx, &Hand{d: d, c: c, p: p}, c)
+	h := &Hand{d: d, c: c, p: p, said: map[int64]string{}}
+	r, err := d.o.Work.Iterate(ctx, h, c)
 	d.lanes.leave()
 	switch {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, sqlite.ErrNotOwner):
@@ -286,7 +315,9 @@ func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 		d.findSecrets(after, r)
 	}
 	d.verifySteps(ctx, c, r)
-	return d.over(c, r)
+	end := d.over(c, r)
+	end.messages = slices.Sorted(maps.Keys(h.said))
+	return end
 }
 
 // verifySteps runs the gates where all steps are done. The score stays that of

@@ -12,7 +12,8 @@ import (
 type ask struct {
 	event   loop.Event
 	control int64 // the row that it came in
-	kill    bool  // without grace
+	raise   *raise
+	kill    bool // without grace
 }
 
 // listen turns signals and control rows into asks until stop is called.
@@ -95,6 +96,10 @@ func (d *Driver) controls(ctx context.Context, store *sqlite.Store) []ask {
 			asks = append(asks, ask{event: loop.Event{Kind: loop.StopAsked, Cause: loop.CauseStop}, control: row.ID})
 		case sqlite.ControlPause:
 			asks = append(asks, ask{event: loop.Event{Kind: loop.PauseAsked}, control: row.ID})
+		case sqlite.ControlLimits:
+			if r, ok := readRaise(row); ok {
+				asks = append(asks, ask{event: loop.Event{Kind: loop.Raised}, raise: r, control: row.ID})
+			}
 		}
 	}
 	return asks

@@ -16,7 +16,8 @@ import (
 // a control row; which ones are in a prompt is noted with the attempt before
 // its agent starts, and they count as taken when its iteration is recorded. So
 // a crash neither loses one nor tells it twice, and an attempt that a limit of
-// the provider cut off leaves them for the next one.
+// the provider cut off leaves them for the next one. Of a workflow, the agent
+// step that starts next is told.
 
 // ErrNoReader is that no prompt of a run follows that a message could be in.
 var ErrNoReader = errors.New("nobody would read it")
@@ -30,8 +31,6 @@ func LeaveMessage(ctx context.Context, store *sqlite.Store, r sqlite.Run, text, 
 		return errors.New("the message is empty")
 	case r.Status == string(loop.Completed):
 		return fmt.Errorf("%w: run %s is completed", ErrNoReader, r.ID)
-	case r.Kind == string(loop.Workflow):
-		return fmt.Errorf("%w: the steps of a workflow have prompts of their own", ErrNoReader)
 	}
 	now := time.Now()
 	if _, err := store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: sqlite.ControlMessage, Text: text, At: now}); err != nil {
@@ -58,6 +57,16 @@ func (d *Driver) messages(ctx context.Context) (texts []string, rows []int64) {
 		}
 	}
 	return texts, rows
+}
+
+// unread warns of messages that no agent was told.
+func (d *Driver) unread(ctx context.Context) {
+	if d.state.Status != loop.Completed {
+		return // it can go on
+	}
+	if texts, _ := d.messages(ctx); len(texts) > 0 {
+		d.warn(fmt.Sprintf("%d message(s) were told to no agent: none started after them", len(texts)))
+	}
 }
 
 // delivered notes the messages of an attempt for the commit that records it.

@@ -27,6 +27,7 @@ const (
 	StepWaits        NoticeKind = "step waits"        // Step.Elapsed is how long, before it is tried again
 	StepEnded        NoticeKind = "step ended"        // Step
 	WaitStarted      NoticeKind = "wait started"      // Command.Until, Command.Why
+	LimitsRaised     NoticeKind = "limits raised"     // Text: what the run may from now on
 	RunEnded         NoticeKind = "run ended"         // Command, State
 	Warning          NoticeKind = "warning"           // Text
 	// Tick comes once a second while a command is carried out, so that a clock

@@ -27,6 +27,10 @@ func (d *Driver) warn(text string) {
 // tell shows and logs what an event led to; record is the iteration that it
 // changed, nil when it changed none.
 func (d *Driver) tell(e loop.Event, c loop.Command, record *loop.Record) {
+	if e.Kind == loop.Raised {
+		d.o.Log.Info("limits raised", "run", d.id, "limits", d.raised)
+		d.notify(Notice{Kind: LimitsRaised, Text: raisedText(d.raised)})
+	}
 	if e.Kind == loop.Resumed || e.Kind == loop.Answered {
 		d.notify(Notice{Kind: RunResumed, Text: d.from})
 	}
@@ -118,6 +122,8 @@ func (d *Driver) journalled(e loop.Event, c loop.Command, record *loop.Record) j
 		kind, data = journal.WaitStarted, journal.Wait{Until: c.Until, Why: c.Why}
 	case loop.Answered:
 		kind, data = journal.Answered, journal.Answer{Text: saidIn(e), Choice: e.Choice, Option: d.option}
+	case loop.Raised:
+		kind, data = journal.LimitsRaised, d.raised
 	case loop.PauseAsked:
 		kind, data = journal.PauseAsked, journal.Asked{}
 	case loop.StopAsked:

@@ -41,6 +41,7 @@ const (
 	Answered          = "answered"       // Answer
 	PauseAsked        = "pause.asked"    // Asked
 	StopAsked         = "stop.asked"     // Asked
+	LimitsRaised      = "limits.raised"  // Limits
 	MessageLeft       = "message.left"   // Asked: for the next prompt, beside the run's own story
 	Paused            = "paused"         // End
 	Recovered         = "recovered"      // Recovery
@@ -69,6 +70,14 @@ type Task struct {
 	Run    string `json:"run,omitempty"`
 	Action string `json:"action,omitempty"` // what happened to the case
 	Why    string `json:"why,omitempty"`
+}
+
+// Limits are those that a run that works got from a person; nil and 0 stay as they were.
+type Limits struct {
+	MaxIterations *int           `json:"max_iterations,omitempty"` // 0 is unlimited
+	MaxCost       *loop.MicroUSD `json:"max_cost_micro_usd,omitempty"`
+	Timeout       time.Duration  `json:"timeout,omitempty"`      // of wall clock
+	TaskTimeout   time.Duration  `json:"task_timeout,omitempty"` // of work, waits aside
 }
 
 // Created is what a run started with.

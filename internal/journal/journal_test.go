@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -319,6 +320,7 @@ func TestTheWordsOnDiskStay(t *testing.T) {
 		{journal.Answered, "answered", journal.Answer{"yes", "cli", 2, "o"}, `{"text":"yes","by":"cli","choice":2,"option":"o"}`},
 		{journal.PauseAsked, "pause.asked", journal.Asked{"t", "web"}, `{"text":"t","by":"web"}`},
 		{journal.StopAsked, "stop.asked", journal.Asked{}, `{}`},
+		{journal.LimitsRaised, "limits.raised", journal.Limits{new(3), new(loop.MicroUSD(5)), time.Second, time.Minute}, `{"max_iterations":3,"max_cost_micro_usd":5,"timeout":1000000000,"task_timeout":60000000000}`},
 		{journal.Paused, "paused", journal.End{"paused", "w", 1, 4, time.Second, 5, true}, `{"status":"paused","why":"w","iteration":1,"exit":4,"elapsed":1000000000,"cost_micro_usd":5,"cost_known":true}`},
 		{journal.Recovered, "recovered", journal.Recovery{2, 1, false, "w"}, `{"iteration":2,"attempt":1,"why":"w"}`},
 		{journal.Finished, "finished", journal.End{Status: "completed"}, `{"status":"completed","why":"","iteration":0,"exit":0,"elapsed":0,"cost_micro_usd":0,"cost_known":false}`},

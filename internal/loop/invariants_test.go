@@ -102,8 +102,10 @@ func (w *world) event(b byte, p loop.Policy) loop.Event {
 	case 9, 10:
 		answers := []string{"approve", "reject: why", "again", "go on"}
 		return loop.Event{Kind: loop.Answered, Text: answers[(b>>4+b&1)&3]}
-	case 11, 12:
+	case 11:
 		return loop.Event{Kind: loop.Resumed, Policy: &p}
+	case 12:
+		return loop.Event{Kind: []loop.EventKind{loop.Resumed, loop.Raised}[b>>4&1], Policy: &p}
 	case 14:
 		if w.s.Status == loop.Running {
 			return loop.Event{Kind: loop.Barred, For: w.s.Command.Seq}

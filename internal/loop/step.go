@@ -41,6 +41,10 @@ func (s *State) take(e *Event) {
 		s.answered(e)
 	case Resumed:
 		s.resumed(e)
+	case Raised:
+		if s.Status.Active() {
+			s.raise(e.Policy)
+		}
 	case PauseAsked:
 		s.pauseAsked()
 	case StopAsked:

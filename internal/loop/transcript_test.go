@@ -120,6 +120,9 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 	case "resume":
 		pol := p.policy(p.s.Policy, args)
 		return loop.Event{Kind: loop.Resumed, Policy: &pol}, true
+	case "raise":
+		pol := p.policy(p.s.Policy, args)
+		return loop.Event{Kind: loop.Raised, Policy: &pol}, true
 	case "again":
 		return p.last, true
 	}

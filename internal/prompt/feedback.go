@@ -28,8 +28,8 @@ func feedback(f *loop.Feedback, items int) string {
 	return joined(parts...)
 }
 
-// messages are what people said, each on its own.
-func messages(texts []string) string {
+// Messages are what people said to the agent, each on its own.
+func Messages(texts []string) string {
 	var parts []string
 	for _, m := range texts {
 		if text := quote(m, "", maxCase); text != "" {

@@ -120,7 +120,7 @@ func fitting(f *loop.Feedback, items, excess int) int {
 
 // compose makes the prompt with that many items of the feedback.
 func compose(in Input, items int) (Prompt, error) {
-	told := joined(messages(in.Messages), feedback(in.Feedback, items))
+	told := joined(Messages(in.Messages), feedback(in.Feedback, items))
 	d := newData(in, told)
 	b := builder{}
 	b.text.WriteString(title + "\n")

@@ -86,6 +86,8 @@ func jsonEvent(n engine.Notice) *Event {
 	case engine.WaitStarted:
 		until := n.Command.Until.UTC()
 		e.Event, e.Until, e.Why = "waiting", &until, n.Command.Why
+	case engine.LimitsRaised:
+		e.Event, e.Text = "limits_raised", n.Text
 	case engine.Warning:
 		e.Event, e.Text = "warning", n.Text
 	default:

@@ -102,6 +102,8 @@ func (s *Screen) Notice(n engine.Notice) {
 	case engine.WaitStarted:
 		s.line(n.At, "Waiting until %s (%s)", Clock(n.Command.Until, n.At), n.Command.Why)
 		s.began, s.title, s.doing = n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why
+	case engine.LimitsRaised:
+		s.line(n.At, "Limits raised: %s", n.Text)
 	case engine.RunEnded:
 		s.runEnded(n)
 	case engine.Warning:

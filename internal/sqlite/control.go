@@ -15,6 +15,7 @@ const (
 	ControlReply   = "reply"  // an answer to a step that asks: its id and the text, as JSON
 	ControlMessage = "message"
 	ControlResume  = "resume"
+	ControlLimits  = "limits" // JSON, for a run that works
 )
 
 // Control is one wish for a run, until its owner takes it. It outlives both

@@ -23,7 +23,7 @@ func (s *Server) deedRoutes(api huma.API) {
 	post(api, "/runs", "start-run", "deeds", "Start a procedure", s.startRun)
 	post(api, "/runs/{run}/pause", "pause-run", "deeds", "Pause a run at the end of its iteration", s.pauseRun)
 	post(api, "/runs/{run}/stop", "stop-run", "deeds", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
-	post(api, "/runs/{run}/resume", "resume-run", "deeds", "Go on with a run, with higher limits if wanted", s.resumeRun)
+	post(api, "/runs/{run}/resume", "resume-run", "deeds", "Go on with a run, with higher limits if wanted; limits alone change for one that works", s.resumeRun)
 	post(api, "/runs/{run}/answer", "answer-run", "deeds", "Answer a run's question, and go on", s.answerRun)
 	post(api, "/runs/{run}/review", "review-run", "deeds", "Decide about work that waits for a person's review", s.reviewRun)
 	post(api, "/runs/{run}/message", "message-run", "deeds", "Tell the agent something; it goes into the next prompt", s.messageRun)

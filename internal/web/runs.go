@@ -39,7 +39,7 @@ type Run struct {
 	EndedAt       *time.Time `json:"ended_at" nullable:"true"`
 	Elapsed       float64    `json:"elapsed" doc:"Seconds, waits included, as of updated_at."`
 	// Actions are what may be asked of the run as it is.
-	Actions []string `json:"actions" nullable:"false" doc:"What can be asked of the run now: pause, stop, resume, answer, message, rollback, apply."`
+	Actions []string `json:"actions" nullable:"false" doc:"What can be asked of the run now: pause, stop, resume, raise, answer, message, rollback, apply. raise is resume with limits; a run that works takes them as it goes on."`
 }
 
 // RunDetail is a run with what only its own page shows.
@@ -196,15 +196,15 @@ func actions(v Run) []string {
 	status := loop.Status(v.Status)
 	switch {
 	case status.Active() && v.Live:
-		return append(list, "pause", "stop", "message")
+		return append(list, "pause", "stop", "message", "raise")
 	case status.Active():
-		list = append(list, "resume", "stop", "message")
+		list = append(list, "resume", "raise", "stop", "message")
 	}
 	switch status {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
-		list = append(list, "answer", "resume", "message")
+		list = append(list, "answer", "resume", "raise", "message")
 	case loop.Interrupted, loop.Stopped, loop.TimedOut:
-		list = append(list, "resume", "message")
+		list = append(list, "resume", "raise", "message")
 	case loop.Completed, loop.Running, loop.Waiting:
 	}
 	if !status.Active() {

@@ -112,7 +112,7 @@ func TestRunWithQuestion(t *testing.T) {
 	if got := strings.Join(options, "; "); got != "1 retry welcome false; 2 retry needed false; 3 give up none true" {
 		t.Errorf("the options are %s", got)
 	}
-	if run.Limits.CostUSD == nil || *run.Limits.CostUSD != 5 || run.Limits.Iterations != 10 || strings.Join(run.Actions, " ") != "answer resume message rollback" {
+	if run.Limits.CostUSD == nil || *run.Limits.CostUSD != 5 || run.Limits.Iterations != 10 || strings.Join(run.Actions, " ") != "answer resume raise message rollback" {
 		t.Errorf("got %+v", run)
 	}
 	var inbox Inbox

@@ -47,7 +47,7 @@ func (d *doing) agent(ctx context.Context) error {
 	}
 	dir := d.n.given.dir
 	job, err := p.h.AgentJob(ctx, engine.AgentCall{
-		ID: jobID(d.e, ""), Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir, Env: d.n.given.environ("PAWL_STEP=" + d.n.id),
+		ID: jobID(d.e, ""), Step: d.n.id, Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir, Env: d.n.given.environ("PAWL_STEP=" + d.n.id),
 		Limits: loop.CommandLimits{Wall: wall, Idle: p.c.Limits.Idle, Cost: cost, Calls: calls},
 	})
 	if err != nil {

@@ -41,17 +41,17 @@ export async function stop(r: Run): Promise<boolean> {
 
 export const resume = (r: Run) => tell(() => post('/api/v1/runs/{run}/resume', { ...at(r), body: {} }));
 
-/** raise resumes with higher limits. */
+/** raise gives a run higher limits: it goes on with them, now or when it rests. */
 export async function raise(r: Run | RunDetail): Promise<boolean> {
   const values = await asking.ask({
-    title: 'Raise limits and go on',
-    text: 'Empty fields stay as they are.',
+    title: can(r, 'resume') ? 'Raise limits and go on' : `Raise the limits of ${short(r.name, 60)}`,
+    text: can(r, 'resume') ? 'Empty fields stay as they are.' : 'It works on meanwhile, and its next iterations are held to the new limits. Empty fields stay as they are.',
     fields: [
       { name: 'max_iterations', label: 'Iterations at most', value: r.max_iterations > 0 ? String(r.max_iterations + 5) : '', hint: `${r.iteration} are used${r.max_iterations > 0 ? ` of ${r.max_iterations}` : ', without a maximum'}` },
-      { name: 'max_cost', label: 'US dollars at most', hint: 'of the whole run, for example 5 or 2.50' },
-      { name: 'timeout', label: 'Wall clock at most', hint: 'with its unit, for example 90m or 4h' },
+      ...(r.kind === 'task' ? [] : [{ name: 'max_cost', label: 'US dollars at most', hint: 'of the whole run, for example 5 or 2.50' }]),
+      { name: 'timeout', label: r.kind === 'task' ? 'Time at most, waits aside' : 'Wall clock at most', hint: 'with its unit, for example 90m or 4h' },
     ],
-    yes: 'Raise and resume',
+    yes: can(r, 'resume') ? 'Raise and resume' : 'Raise',
   });
   if (!values) return false;
   const body = Object.fromEntries(Object.entries(values).filter(([, v]) => v.trim() !== ''));
@@ -61,7 +61,7 @@ export async function raise(r: Run | RunDetail): Promise<boolean> {
 export async function message(r: Run): Promise<boolean> {
   const values = await asking.ask({
     title: `Message to the agent of ${short(r.name, 60)}`,
-    text: 'An agent without a terminal cannot be interrupted: the message goes into the prompt of its next iteration.',
+    text: 'An agent without a terminal cannot be interrupted: the message goes into the prompt of its next iteration, of a workflow into that of the next agent.',
     fields: [{ name: 'text', label: 'Message', lines: true, needed: true }],
     yes: 'Send',
   });

@@ -16,7 +16,7 @@ export const offset = () => -new Date().getTimezoneOffset();
 export const here = () => ({ zone: Intl.DateTimeFormat().resolvedOptions().timeZone, offset: offset() });
 
 /** asked are the kinds of events after which something may wait for a person. */
-const rests = new Set(['paused', 'finished', 'question.asked', 'answered', 'run.resumed', 'run.created', 'rolled-back', 'stop.asked', 'pause.asked']);
+const rests = new Set(['paused', 'finished', 'question.asked', 'answered', 'run.resumed', 'run.created', 'rolled-back', 'stop.asked', 'pause.asked', 'limits.raised']);
 
 class Store {
   overview = $state.raw<Overview | null>(null);
