@@ -14,7 +14,6 @@ try {
   p.begin('run', 'slow-import', '-q');
   await new Promise((r) => setTimeout(r, 4000));
   const runs = JSON.parse('[' + p.run('ps', '-a', '--json').trim().split('\n').join(',') + ']') as { run: string; name: string }[];
-  if (process.env.SHOW) console.log(p.run('run', 'currency-format'), p.run('ps', '-a'), p.run('case','list','--all'));
   const id = (name: string) => runs.find((r) => r.name === name)!.run;
   const pages: [string, string, ((page: Page) => Promise<void>)?][] = [
     ['now', '/'],
@@ -34,9 +33,9 @@ try {
     ['keys', '/board', async (page) => page.keyboard.press('?')],
   ];
   for (const scheme of ['light', 'dark'] as const) {
-    for (const width of [400, 1280, 1920]) {
-      if (process.env.FEW && (scheme === 'dark' ? width !== 1280 : false)) continue;
-      const context = await browser.newContext({ viewport: { width, height: width === 400 ? 860 : width === 1280 ? 800 : 1080 }, colorScheme: scheme });
+    for (const width of (process.env.WIDTHS ?? '400,1280,1920,3840').split(',').map(Number)) {
+      if (process.env.SCHEME && process.env.SCHEME !== scheme) continue;
+      const context = await browser.newContext({ viewport: { width, height: { 400: 860, 1280: 800, 1920: 1080 }[width] ?? 2160 }, colorScheme: scheme });
       const page = await context.newPage();
       page.on('console', (m) => (m.type() === 'error' || m.type() === 'warning') && console.log(scheme, width, m.text()));
       page.on('pageerror', (e) => console.log('ERROR', e.message, e.stack));
