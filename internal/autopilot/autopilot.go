@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,6 +86,11 @@ func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err er
 	}
 	if adopt, err = p.recover(ctx); err != nil {
 		return nil, err
+	}
+	// What waits in the queue is tried anew, and counts as on its way, before
+	// anything is decided from what the queue holds.
+	if _, err := p.queue.Absorb(ctx); err != nil {
+		p.tell(Notice{Kind: Warning, Text: err.Error()})
 	}
 	p.tidy(ctx)
 	return adopt, p.startSprint(ctx)
@@ -255,12 +262,41 @@ func (p *pilot) look(ctx context.Context) (schedule.Event, bool) {
 	for _, r := range rows {
 		p.pending = append(p.pending, asked(r))
 	}
+	p.lookForGone(ctx)
 	if len(p.pending) == 0 {
 		return schedule.Event{Kind: schedule.Changed}, p.state.Dry != "" || p.state.Stale
 	}
 	e := p.pending[0]
 	p.pending = p.pending[1:]
 	return e, true
+}
+
+// lookForGone finds slots whose task is active no more: somebody else landed
+// it, or handed its work to the queue.
+func (p *pilot) lookForGone(ctx context.Context) {
+	if len(p.slots) == 0 {
+		return
+	}
+	active, err := p.o.Store.ActiveTasks(ctx)
+	if err != nil {
+		p.o.Log.Warn(err.Error())
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.slots)) {
+		if l := p.slots[id]; !l.gone && !active[id] {
+			l.gone = true
+			p.pending = append(p.pending, schedule.Event{Kind: schedule.Gone, Case: id, Why: p.became(ctx, id)})
+		}
+	}
+}
+
+// became says what somebody made of a task.
+func (p *pilot) became(ctx context.Context, id string) string {
+	c, err := p.o.Store.Case(ctx, id)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("it is %s by now: %s", c.Status, c.Why)
 }
 
 // asked is a wish as an event.

@@ -31,7 +31,7 @@ func (p *pilot) note(ctx context.Context, n queue.Note) {
 // landed takes note of a task whose work is on its target.
 func (p *pilot) landed(ctx context.Context, id string) {
 	c, err := p.o.Store.Case(ctx, id)
-	if err == nil {
+	if err == nil && p.slots[id] == nil { // else its run is being ended, and clear follows
 		err = p.free(ctx, id)
 	}
 	if err != nil {

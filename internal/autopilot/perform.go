@@ -171,6 +171,9 @@ func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
 	}
 	l.cancel()
 	delete(p.slots, c.Case)
+	if l.gone {
+		p.clear(ctx, c.Case)
+	}
 	if err := p.o.Store.DropSlot(ctx, c.Case); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
@@ -201,6 +204,18 @@ func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error
 		return nil
 	}
 	return err
+}
+
+// clear gives the workspace back of a task that somebody else landed while its
+// run went on; what it had not landed is under a recovery ref after.
+func (p *pilot) clear(ctx context.Context, id string) {
+	c, err := p.o.Store.Case(ctx, id)
+	if err == nil && c.Status == board.Done {
+		err = p.free(ctx, id)
+	}
+	if err != nil && !errors.Is(err, sqlite.ErrNoCase) {
+		p.tell(Notice{Kind: Warning, Case: id, Text: err.Error()})
+	}
 }
 
 func (p *pilot) alert(ctx context.Context, text string) {

@@ -24,6 +24,7 @@ import (
 type slot struct {
 	task  board.Case
 	adopt bool // its run goes on, or has ended, since before this autopilot
+	gone  bool // somebody else settled the task; the owner's
 	since time.Time
 
 	stops  chan loop.Cause
@@ -106,7 +107,7 @@ func (l *slot) note(s loop.State, run string) {
 // work drives the task's run until it rests, and keeps what it came to. A done
 // ready ends what comes before the run.
 func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
-	w, err := p.take(ctx, l.task.ID)
+	w, err := p.take(ready, l.task.ID)
 	if err != nil {
 		return notBegun(err)
 	}

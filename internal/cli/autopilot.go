@@ -97,12 +97,20 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 		return &exitError{code: exitFailed, err: err}
 	}
 	defer s.close()
+	// What the repository lacks is told before what the machine does.
+	repo, err := git.OpenStore(ctx, c.Root)
+	if err != nil {
+		return usage("the autopilot works in clones: %v", err).hint("Make a repository: git init")
+	}
+	if s.target, err = landingTarget(ctx, c, repo); err != nil {
+		return err
+	}
 	t, plan, err := a.newTaskPlanner(ctx, c, s.stateDir, f.run)
 	if err != nil {
 		return err
 	}
 	s.plan = plan
-	o, err := s.pilotOptions(ctx, f, t)
+	o, err := s.pilotOptions(ctx, f, t, repo)
 	if err != nil {
 		return err
 	}
@@ -136,16 +144,8 @@ func (s *session) tellOfPilot(ctx context.Context, v sandbox.Verdict, sprint boo
 }
 
 // pilotOptions are what the configuration and the flags come to.
-func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner) (o autopilot.Options, err error) {
-	c := s.c
-	repo, err := git.OpenStore(ctx, c.Root)
-	if err != nil {
-		return o, usage("the autopilot works in clones: %v", err).hint("Make a repository: git init")
-	}
-	target, err := landingTarget(ctx, c, repo)
-	if err != nil {
-		return o, err
-	}
+func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner, repo *git.Repo) (o autopilot.Options, err error) {
+	c, target := s.c, s.target
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir, MaxFile: s.plan.SnapshotMaxFile})
 	if err == nil {
 		err = tree.Exclude(ctx)
@@ -169,7 +169,6 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 		return o, err
 	}
 	m, err := t.merge(ctx, repo, s.store, s.plan, o.Pool)
-	s.target = target
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
 		m.Notify = tell
 		if s.hooks != nil {

@@ -229,4 +229,5 @@ const (
 	CauseInterrupt Cause = "interrupt" // Ctrl+C
 	CauseTerminate Cause = "terminate" // SIGTERM
 	CauseHangup    Cause = "hangup"    // SIGHUP
+	CauseSettled   Cause = "settled"   // somebody else landed the task, or took it over
 )

@@ -177,6 +177,8 @@ func stopCommand(c Cause) *Command {
 	switch c {
 	case CauseStop:
 		return &Command{Status: Stopped, Why: "stopped by pawl stop"}
+	case CauseSettled:
+		return &Command{Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile"}
 	case CauseTerminate:
 		return &Command{Status: Interrupted, Why: "terminated"}
 	case CauseHangup:

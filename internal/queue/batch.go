@@ -111,7 +111,7 @@ func (s *State) merged(m *Merged, now time.Time) {
 	case m.Later:
 		e.Why = "it conflicts with an entry that is tried before it"
 	default:
-		e.Waits, e.Ahead = 0, nil
+		e.Ahead = nil
 		if len(m.Settled) > 0 {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteSettled, ID: e.ID, Paths: m.Settled, Text: "a simple conflict was settled, and is verified: " + listed(m.Settled)})
 		}

@@ -121,6 +121,12 @@ func (s *State) opened(e *Event) {
 	}
 	s.Window = min(s.Window, s.Policy.Batch)
 	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
+	for i := range s.Entries {
+		// What was in the user's checkout then may be gone by now.
+		if e := &s.Entries[i]; e.Status == Waiting && e.Waits > 0 {
+			e.Waits, e.Until = 0, time.Time{}
+		}
+	}
 	if s.landing() {
 		s.land("finish what was begun")
 		return

@@ -110,8 +110,8 @@ func Recover(found []Found, slots int) []Recovery {
 		own := f.Run != nil && !f.TouchedAt.Before(f.ActiveAt)
 		r := Recovery{Case: f.Case, Action: board.Crash, Why: "pawl was gone; its workspace is kept"}
 		switch {
-		case !own:
-			r.Why = "pawl was gone before its run began"
+		case !own: // nothing was tried that could have failed
+			r.Action, r.Why = board.Stop, "pawl was gone before its run began"
 		case f.Run.Status.Active() && f.Alive && slots > 0:
 			r, slots = Recovery{Case: f.Case, Adopt: true, Why: "its agent is still running"}, slots-1
 		case f.Run.Status.Active():

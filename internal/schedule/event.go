@@ -21,6 +21,7 @@ const (
 	Asked      EventKind = "asked"       // Ask, Case, Mode, Cause
 	Changed    EventKind = "changed"     // the board or the queue is not what it was
 	Landed     EventKind = "landed"      // Case
+	Gone       EventKind = "gone"        // Case, Why: it has a slot, and somebody else settled it
 	Woken      EventKind = "woken"       // the time of a rest is over
 	Did        EventKind = "did"         // answers every other command
 )

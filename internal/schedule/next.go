@@ -25,7 +25,7 @@ func (s *State) next() Command {
 // settle is for the first run that ended. One that only rests with the
 // autopilot keeps its slot.
 func (s *State) settle() (Command, bool) {
-	if s.Hold != "" && s.Phase != Stopping {
+	if s.Unstored && s.Phase != Stopping {
 		return Command{}, false
 	}
 	for i := range s.Slots {
@@ -37,7 +37,7 @@ func (s *State) settle() (Command, bool) {
 			l.Phase = Resting
 			continue
 		}
-		if s.Hold != "" { // the next start finds the task as a crash would leave it
+		if s.Unstored { // the next start finds the task as a crash would leave it
 			s.free(l.Case)
 			return s.settle()
 		}
@@ -65,6 +65,9 @@ func (s *State) tell() (Command, bool) {
 		case s.Phase == Stopping && l.Phase != Ending:
 			l.Phase = Ending
 			return Command{Kind: Stop, Case: l.Case, Cause: s.Cause, Kill: s.Killed, Why: s.Why}, true
+		case l.Gone != "" && l.Phase != Ending:
+			l.Phase = Ending
+			return Command{Kind: Stop, Case: l.Case, Cause: loop.CauseSettled, Why: l.Gone}, true
 		case s.Phase == Paused && l.Phase == Working:
 			l.Phase = Pausing
 			return Command{Kind: Pause, Case: l.Case, Why: s.Why}, true

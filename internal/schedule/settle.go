@@ -30,8 +30,10 @@ type Manner struct {
 	Mode   Mode
 	Review bool // green work waits for a person's review
 	Ending bool // the autopilot itself asked the run to stop
-	Tries  int  // to start it, with this one
-	Starts int  // tries that are allowed
+	// Gone says what somebody else made of the task meanwhile; "" nothing.
+	Gone   string
+	Tries  int // to start it, with this one
+	Starts int // tries that are allowed
 }
 
 // Settlement is what becomes of a task. Its slot is free after it.
@@ -59,6 +61,8 @@ type Settlement struct {
 // completion, exits and signals, as far as they are about tasks.
 func Judge(o Outcome, m Manner) Settlement {
 	switch {
+	case m.Gone != "": // the board says already what became of it
+		return Settlement{Why: m.Gone, Keep: true}
 	case o.Taken:
 		return Settlement{Why: o.Why, Keep: true, Bench: true, Alert: o.Why}
 	case o.NotStarted:

@@ -68,6 +68,9 @@ type Slot struct {
 	Phase SlotPhase `json:"phase"`
 	Since time.Time `json:"since"`
 	Why   string    `json:"why,omitempty"` // it was chosen
+	// Gone says what somebody else made of the task meanwhile: its run is to end,
+	// and means nothing any more.
+	Gone string `json:"gone,omitempty"`
 	// End is what its run came to, until that is settled.
 	End *Outcome `json:"end,omitempty"`
 }
@@ -137,6 +140,8 @@ type State struct {
 	Hold  string    `json:"hold,omitempty"`
 	Until time.Time `json:"until,omitzero"`
 	Holds int       `json:"holds,omitempty"` // in a row
+	// Unstored: what became of tasks could not be stored, so that waits too.
+	Unstored bool `json:"unstored,omitempty"`
 
 	Cause  loop.Cause `json:"cause,omitempty"` // of the stop
 	Killed bool       `json:"killed,omitempty"`

@@ -46,6 +46,11 @@ func (s *State) take(e *Event) {
 	case Landed:
 		s.Tally.Landed++
 		s.look()
+	case Gone:
+		if l := s.slot(e.Case); l != nil && l.Gone == "" {
+			l.Gone = cmp.Or(e.Why, "it is active no more")
+			s.Alerts = append(s.Alerts, fmt.Sprintf("%s: %s; its run is ended", e.Case, l.Gone))
+		}
 	case Changed:
 		s.look()
 	case Counted:
@@ -140,7 +145,7 @@ func (s *State) hold(why string) {
 func (s *State) release() {
 	s.endPause()
 	if s.Hold != "" && !s.Until.After(s.At) {
-		s.Hold, s.Until = "", time.Time{}
+		s.Hold, s.Until, s.Unstored = "", time.Time{}, false
 		s.look()
 	}
 	over := func(b Bench) bool { return !b.Until.IsZero() && !b.Until.After(s.At) }
@@ -161,6 +166,7 @@ func (s *State) settled(e *Event) {
 		return
 	}
 	if e.Fault != "" {
+		s.Unstored = true
 		s.hold(e.Why)
 		return
 	}
@@ -262,7 +268,7 @@ func (s *State) pause(why string) { s.Phase, s.Why = Paused, why }
 // judge is the settlement of a slot whose run ended.
 func (s *State) judge(l *Slot) Settlement {
 	m := Manner{
-		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping, Tries: 1, Starts: s.Settings.MaxStarts,
+		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping, Gone: l.Gone, Tries: 1, Starts: s.Settings.MaxStarts,
 	}
 	if b := s.benched(l.Case); b != nil {
 		m.Tries = b.Tries + 1

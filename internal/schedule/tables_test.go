@@ -295,7 +295,7 @@ func TestRecoverAdoptsNoMoreThanSlots(t *testing.T) {
 		{Case: "paused", ActiveAt: start, Run: active(loop.Paused), TouchedAt: later},
 	}
 	want := map[string]board.Action{
-		"alive": "", "ended": "", "too many": board.Crash, "of before": board.Crash, "never begun": board.Crash, "stopped": board.Stop, "paused": board.Stop,
+		"alive": "", "ended": "", "too many": board.Crash, "of before": board.Stop, "never begun": board.Stop, "stopped": board.Stop, "paused": board.Stop,
 	}
 	for _, r := range schedule.Recover(found, 2) {
 		if r.Adopt != (want[r.Case] == "") || r.Action != want[r.Case] {

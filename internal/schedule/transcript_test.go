@@ -105,6 +105,8 @@ func (w *world) read(words []string) (e schedule.Event, told bool) {
 	case "gone":
 		w.ready = slices.DeleteFunc(w.ready, func(id string) bool { return id == first })
 		return changed, true
+	case "taken":
+		return schedule.Event{Kind: schedule.Gone, Case: first, Why: strings.Join(words[2:], " ")}, true
 	case "end":
 		return schedule.Event{Kind: schedule.Ended, Case: first, Outcome: outcome(words[2:])}, true
 	case "cannot-start":

@@ -119,6 +119,16 @@ type CaseFilter struct {
 	Limit                 int // 0 is no limit
 }
 
+// ActiveTasks are the ids of those that a loop works on.
+func (s *Store) ActiveTasks(ctx context.Context) (map[string]bool, error) {
+	list, err := idsOf(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
+	ids := make(map[string]bool, len(list))
+	for _, id := range list {
+		ids[id] = true
+	}
+	return ids, s.explainCase(ctx, "list the tasks that are worked on", err)
+}
+
 // Cases lists cases without their descriptions and criteria, as they were
 // added, or with Ready as they are started.
 func (s *Store) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {

@@ -78,7 +78,7 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 		if level, why := p.Room(); level >= RoomClean {
 			err = fmt.Errorf("%w: %s: %v", ErrDisk, why, err) // git does not always say so
 		}
-		return fail(errors.Join(err, p.unmake(ctx, row)))
+		return fail(errors.Join(err, p.unmake(context.WithoutCancel(ctx), row)))
 	}
 	return w, nil
 }
