@@ -10,6 +10,6 @@ import { store } from './lib/store.svelte';
 router.start();
 clock.start();
 keys.start();
-store.start();
 live.start();
+store.start();
 mount(App, { target: document.getElementById('app')! });

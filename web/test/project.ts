@@ -8,7 +8,9 @@ import { join } from 'node:path';
 
 const config = `
 agent: script
-agents: {script: {command: [agent.yaml]}}
+agents:
+  script: {command: [agent.yaml]}
+  talker: {command: [node, talk.mjs, "20000"], output: script}
 loop: {max_iterations: 8, safety: permissive}
 verification:
   commands:
@@ -22,6 +24,7 @@ procedures:
   registry-access: {summary: Publish the client, act: [{content: "Publish. scene-blocked"}]}
   slow-import: {summary: Import customers in batches, act: [{content: "Import customers. scene-slow"}]}
   reviewed: {summary: Round totals, act: [{content: "Round totals. scene-currency"}]}
+  talk: {summary: Say very much, agent: talker, act: [{content: "Talk."}]}
   hostile: {summary: "<script>alert(1)</script>", act: [{content: "Hostile. scene-hostile"}]}
 `;
 
@@ -92,6 +95,19 @@ turns:
     - say: "<promise>COMPLETE</promise>"
 `;
 
+// Says as many things as its argument says, and then what is in the file talk.txt whenever that appears.
+const talk = `
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+const say = (text) => process.stdout.write(JSON.stringify({ type: 'text', text }) + '\\n');
+console.log(JSON.stringify({ type: 'start', session: 's', model: 'scripted-1' }));
+for (let i = 1; i <= Number(process.argv[2]); i++) say(\`Thing \${i} of very many. \${'It takes a few words to say. '.repeat(i % 5)}\`);
+setInterval(() => {
+  if (!existsSync('talk.txt')) return;
+  for (const line of readFileSync('talk.txt', 'utf8').split('\\n')) if (line) say(line);
+  rmSync('talk.txt');
+}, 20);
+`;
+
 const unit = `
 if [ -f src/ok ]; then echo "Tests: 48 passed, 48 total"; exit 0; fi
 echo "FAIL src/money.test.ts"
@@ -147,6 +163,8 @@ export interface Project {
   /** restart ends the server and starts it again; meanwhile runs in between. */
   restart(meanwhile: () => void): Promise<void>;
   close(): Promise<void>;
+  /** pid is the server's. */
+  pid(): number;
 }
 
 /** make builds the project; pawl is the program. */
@@ -161,6 +179,7 @@ export async function make(pawl: string, port = 0): Promise<Project> {
   write('pawl.yaml', config.trimStart());
   write('agent.yaml', agent.trimStart());
   write('plan.md', plan.trimStart());
+  write('talk.mjs', talk.trimStart());
   write('checks/unit.sh', unit.trimStart());
   write('checks/types.sh', 'echo checked 214 files\n');
   write('checks/lint.sh', 'echo no remarks\n');
@@ -192,7 +211,7 @@ export async function make(pawl: string, port = 0): Promise<Project> {
           c.once('exit', () => resolve());
           c.kill('SIGTERM');
         });
-  const address = `127.0.0.1:${port || 20000 + Math.floor(Math.random() * 20000)}`;
+  let address = '';
   /** serve starts the server, and waits until it has said where it is. */
   const serve = () =>
     new Promise<[ChildProcess, string]>((resolve, reject) => {
@@ -207,7 +226,17 @@ export async function make(pawl: string, port = 0): Promise<Project> {
       child.stderr!.on('data', read);
       child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
     });
-  let [server, url] = await serve();
+  // A port that nobody has, below those that the system gives to clients.
+  const first = async (tries: number): Promise<[ChildProcess, string]> => {
+    address = `127.0.0.1:${port || 20000 + Math.floor(Math.random() * 12000)}`;
+    try {
+      return await serve();
+    } catch (error) {
+      if (tries === 0 || port || !/in use/.test(String(error))) throw error;
+      return first(tries - 1);
+    }
+  };
+  let [server, url] = await first(20);
   const restart = async (meanwhile: () => void) => {
     await end(server);
     meanwhile();
@@ -217,7 +246,7 @@ export async function make(pawl: string, port = 0): Promise<Project> {
     await Promise.all(children.map(end));
     rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   };
-  return { dir, url, state, run, begin, restart, close };
+  return { dir, url, state, run, begin, restart, close, pid: () => server.pid! };
 }
 
 /** fill makes the history: runs of every kind, and a board. */

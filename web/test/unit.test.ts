@@ -10,7 +10,8 @@ import { pairs, rows } from '../src/lib/diff';
 import { fits, haystack, readFilter } from '../src/lib/filter';
 import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
 import { markdown, spans, type Block, type Span } from '../src/lib/markdown';
-import { Piece } from '../src/lib/parts';
+import { Piece, placeOf, tall } from '../src/lib/parts';
+import { long, turns } from '../src/lib/talk';
 import { expected, progress, readStats, timeOfDay } from '../src/lib/sprint';
 import { scrollFor, windowOf } from '../src/lib/window';
 
@@ -83,20 +84,40 @@ test('colours of a terminal become classes, and what else it is told is nothing'
   assert.equal(plain('\u001b]0;owned\u0007<b>x</b>'), '<b>x</b>');
 });
 
-test('parts of a file join, grow at both ends and let go', () => {
-  const part = (offset: number, text: string) => ({ offset, next: offset + text.length, size: 1000, text });
-  const middle = Piece.of(part(100, 'hello '));
-  const more = middle.after(part(106, 'world'));
+test('parts of a stream join, grow at both ends and let go', () => {
+  const held = { weigh: (p: { next: number; offset: number }) => p.next - p.offset, most: 20 };
+  const part = (offset: number, next: number) => ({ offset, next, size: 1000 });
+  const middle = Piece.of(part(100, 106), held);
+  const more = middle.after(part(106, 111));
   assert.ok(more);
-  assert.equal(more.text, 'hello world');
-  assert.equal(middle.after(part(200, 'x')), false);
-  const whole = more.before(part(96, 'say '));
+  assert.equal(middle.after(part(90, 95)), false);
+  assert.equal(middle.after(part(106, 106)), false);
+  const whole = more.before(part(96, 100));
   assert.ok(whole);
-  assert.equal(whole.text, 'say hello world');
-  let p = Piece.of(part(0, 'a'));
-  for (let i = 1; i < 50; i++) p = p.after(part(i, 'a')) as Piece;
-  assert.equal(p.to, 50);
-  assert.ok(p.from > 0);
+  assert.deepEqual([whole.from, whole.to], [96, 111]);
+  assert.equal(whole.shared(middle), middle.parts[0]);
+  // What was left out is no reason not to go on.
+  const later = whole.after(part(500, 510));
+  assert.ok(later);
+  assert.deepEqual([later.from, later.to], [106, 510]);
+  let p = Piece.of(part(0, 1), held);
+  for (let i = 1; i < 50; i++) p = p.after(part(i, i + 1)) || p;
+  assert.deepEqual([p.from, p.to], [30, 50]);
+  assert.equal(placeOf(tall(700_000_000, 1_000_000_000), 1_000_000_000), 700_000_000);
+});
+
+test('turns of a conversation are drawn once', () => {
+  const text = (offset: number, text: string) => ({ offset, kind: 'text' as const, text });
+  const call = { offset: 20, kind: 'tool' as const, tool: 'Bash', call: 'c', command: 'ls' };
+  const first = { offset: 0, next: 30, size: 90, events: [text(0, 'a'), text(10, ' '), call] };
+  const one = turns([first], new Set());
+  assert.deepEqual(one.map((t) => [t.key, t.kind, t.text, t.over]), [[0, 'text', 'a', false], [20, 'tool', 'ls', false]]);
+  const end = { offset: 40, kind: 'tool_end' as const, call: 'c', result: 'x', failed: true };
+  const two = turns([first, { offset: 40, next: 60, size: 90, events: [end, text(50, 'b')] }], new Set(), one);
+  assert.deepEqual(two.map((t) => [t.key, t.kind, t.over]), [[0, 'text', false], [20, 'tool', true], [-40, 'note', false], [50, 'text', false]]);
+  assert.equal(two[0], one[0]);
+  assert.notEqual(two.find((t) => t.key === 20), one[1]);
+  assert.equal(turns([{ ...first, events: [text(0, 'x'.repeat(long + 1))] }], new Set())[0]!.text.length, long);
 });
 
 test('days without events stand in the picture', () => {

@@ -1,13 +1,11 @@
-// What happens, as it happens: one stream for the whole page.
+// What happens, as it happens: this page's end of the stream (stream.ts).
 //
-//   closed ──open──> connecting ──hello──> live ──error, bye, dropped──> away ──1 s, 2 s, … 10 s──> connecting
-//
-// A page that cannot be seen lets its stream go after a while, since a browser
-// has few connections to one server. Nothing is missed: the place of the last
-// event is kept, and the stream goes on from there.
+// A page that cannot be seen leaves after a while; when it is seen again and
+// something has happened since, it loads its data anew.
 
 import type { Activity } from './api';
 import { clock } from './clock.svelte';
+import { Stream, type Joined, type State, type Told } from './stream';
 
 /** Happened is an event of the journal. */
 export interface Happened {
@@ -27,40 +25,52 @@ export interface Changed {
   to: string;
 }
 
+/** Grown is how much a running agent has printed. */
+export interface Grown {
+  run: string;
+  iteration: number;
+  attempt: number;
+  events: number;
+  output: number;
+}
+
 /** Listener is told of everything; reset says that too much was missed. */
 export interface Listener {
   journal?(e: Happened): void;
   change?(e: Changed): void;
   activity?(e: Activity): void;
+  output?(e: Grown): void;
   /** other is the queue or the autopilot, which have no events of their own. */
   other?(what: string): void;
+  /** hello: the stream is there, again; what has no place in it may have been missed. */
+  hello?(): void;
   reset?(): void;
 }
 
-const rest = 60_000; // how long a hidden page keeps its stream
-
-/** wait is how long after the nth failure in a row to try again, in ms. */
-export const wait = (failures: number) => Math.min(10_000, 500 * 2 ** Math.min(failures, 10));
+const rest = 60_000; // how long a hidden page stays
+const speak = 30_000; // how often it says that it is there
+const slow = 4_000; // after this the worker is not waited for
 
 class Live {
-  state = $state<'connecting' | 'live' | 'away' | 'resting'>('connecting');
-  version = $state('');
+  state = $state<State | 'resting'>('connecting');
+  version = '';
   private listeners = new Set<Listener>();
-  private source: EventSource | null = null;
+  private port: MessagePort | null = null;
+  private own: Stream | null = null;
   private place = '';
-  private failures = 0;
-  private again: ReturnType<typeof setTimeout> | undefined;
   private hidden: ReturnType<typeof setTimeout> | undefined;
-  private heard = 0;
+  private known: () => void = () => undefined;
+  /** ready: from now on nothing is missed by who loads, or the server is away. */
+  readonly ready = new Promise<void>((resolve) => (this.known = resolve));
 
   start(): void {
     document.addEventListener('visibilitychange', () => this.seen());
-    addEventListener('online', () => this.open());
-    // A machine that slept comes back with a connection that is dead and does not say so.
-    setInterval(() => {
-      if (this.state === 'live' && Date.now() - this.heard > 35_000) this.lost();
-    }, 5_000);
-    this.open();
+    addEventListener('online', () => this.say('look'));
+    addEventListener('pagehide', () => this.leave());
+    addEventListener('pageshow', (e) => e.persisted && this.come());
+    setInterval(() => this.state !== 'resting' && this.say('here'), speak);
+    this.share();
+    this.say('here');
   }
 
   /** listen tells until the function that it returns is called. */
@@ -69,63 +79,115 @@ class Live {
     return () => this.listeners.delete(l);
   }
 
+  /** share finds the worker of all pages; a page without one has a stream of its own. */
+  private share(): void {
+    if (!('SharedWorker' in window)) return this.alone();
+    try {
+      const worker = new SharedWorker(new URL('./stream.worker.ts', import.meta.url), { type: 'module' });
+      const late = setTimeout(() => this.alone(), slow);
+      worker.onerror = () => this.alone();
+      worker.port.onmessage = (m: MessageEvent<Told>) => {
+        clearTimeout(late);
+        if (this.port === worker.port) this.take(m.data);
+      };
+      this.port = worker.port;
+    } catch {
+      this.alone();
+    }
+  }
+
+  private alone(): void {
+    this.say('leave');
+    this.port = null;
+    if (this.own) return;
+    this.own = new Stream((t) => this.take(t));
+    this.own.place = this.place;
+    if (this.state !== 'resting') this.own.open();
+  }
+
+  private say(word: 'here' | 'leave' | 'look'): void {
+    this.port?.postMessage(word);
+    if (!this.own) return;
+    if (word === 'leave') this.own.close();
+    else if (this.own.closed && this.own.state !== 'away') this.own.open();
+    else this.own.look();
+  }
+
   private seen(): void {
     clearTimeout(this.hidden);
-    if (!document.hidden) {
-      if (!this.source) this.open();
-      return;
+    if (document.hidden) this.hidden = setTimeout(() => this.leave(), rest);
+    else if (this.state === 'resting') this.come();
+    else this.say('look');
+  }
+
+  private leave(): void {
+    this.say('leave');
+    this.state = 'resting';
+  }
+
+  private come(): void {
+    this.state = 'connecting';
+    this.say('here');
+  }
+
+  private take(t: Told): void {
+    if (this.state === 'resting') return;
+    const data = <T>() => JSON.parse(t.data) as T;
+    if (t.id) this.place = t.id;
+    if (t.kind === 'state') this.turn(t.data as State);
+    else if (t.kind === 'hello') this.hello(data());
+    else if (t.kind === 'join') this.join(data());
+    else if (t.kind === 'journal') this.tell((l) => l.journal?.(data()));
+    else if (t.kind === 'case') this.tell((l) => l.change?.(data()));
+    else if (t.kind === 'activity') this.tell((l) => l.activity?.(data()));
+    else if (t.kind === 'output') this.tell((l) => l.output?.(data()));
+    else if (t.kind === 'changed') this.tell((l) => l.other?.(data<{ what: string }>().what));
+    else if (t.kind === 'reset') this.tell((l) => l.reset?.());
+    else if (t.kind === 'beat') {
+      clock.server(data<{ now: string }>().now);
+      this.renew();
     }
-    this.hidden = setTimeout(() => {
-      this.close();
-      this.state = 'resting';
-    }, rest);
   }
 
-  private close(): void {
-    clearTimeout(this.again);
-    this.source?.close();
-    this.source = null;
+  private turn(state: State): void {
+    this.state = state;
+    if (state === 'away') this.known();
   }
 
-  private open(): void {
-    this.close();
-    const source = new EventSource('/api/v1/events' + (this.place ? `?after=${this.place}` : ''));
-    this.source = source;
-    const on = (kind: string, take: (data: never) => void) =>
-      source.addEventListener(kind, (e: MessageEvent<string>) => {
-        if (this.source !== source) return;
-        this.heard = Date.now();
-        take(JSON.parse(e.data) as never);
-        if (e.lastEventId) this.place = e.lastEventId;
-      });
-    on('hello', (d: { cursor: string; version: string; now: string }) => this.hello(d));
-    on('journal', (d: Happened) => this.tell((l) => l.journal?.(d)));
-    on('case', (d: Changed) => this.tell((l) => l.change?.(d)));
-    on('activity', (d: Activity) => this.tell((l) => l.activity?.(d)));
-    on('changed', (d: { what: string }) => this.tell((l) => l.other?.(d.what)));
-    on('beat', (d: { now: string }) => clock.server(d.now));
-    on('reset', () => this.tell((l) => l.reset?.()));
-    on('dropped', () => this.lost());
-    on('bye', () => this.lost());
-    source.onerror = () => {
-      if (this.source === source) this.lost();
-    };
+  /** hello: the server is there; what has an id and was missed comes now. */
+  private hello(d: Joined): void {
+    const again = this.place !== '';
+    if (!again) this.place = d.cursor;
+    this.meet(d);
+    if (again) this.tell((l) => (l.hello?.(), l.other?.('queue'), l.other?.('autopilot')));
   }
 
-  private hello(d: { cursor: string; version: string; now: string }): void {
-    // After an update of pawl the pages of the new one are loaded.
-    if (this.version && this.version !== d.version) location.reload();
-    this.version = d.version;
-    if (!this.place) this.place = d.cursor;
-    this.failures = 0;
-    this.state = 'live';
+  /** join: the stream was there before this page; what this page missed does not come. */
+  private join(d: Joined): void {
+    const missed = this.place !== '' && this.place !== d.cursor;
+    const again = this.place !== '';
+    this.place = d.cursor;
+    this.turn('live');
+    this.meet(d);
+    if (missed) this.tell((l) => l.reset?.());
+    if (again) this.tell((l) => (l.hello?.(), l.other?.('queue'), l.other?.('autopilot')));
+  }
+
+  private meet(d: Joined): void {
+    if (!this.version) this.version = d.version;
+    this.newer = d.version;
     clock.server(d.now);
+    this.known();
+    this.renew();
   }
+  private newer = '';
 
-  private lost(): void {
-    this.close();
-    this.state = 'away';
-    this.again = setTimeout(() => this.open(), wait(this.failures++));
+  /** renew loads the pages of a pawl that was updated, when that takes no text away. */
+  private renew(): void {
+    if (this.newer === this.version) return;
+    const at = document.activeElement;
+    if (document.querySelector('dialog[open]') || (at instanceof HTMLElement && at.matches('input, textarea, select'))) return;
+    location.reload();
   }
 
   private tell(what: (l: Listener) => void): void {

@@ -1,27 +1,28 @@
-// A file of any size, of which a part is held: it grows at both ends as a
-// person scrolls, and what is far away is let go.
+// A stream of any length, of which a stretch is held: it grows at both ends as
+// a person scrolls, and what is far away is let go.
 
-/** Part is a piece of a file as the server sends it. */
+/** Part is a piece of a stream as the server sends it, by its offsets. */
 export interface Part {
   offset: number;
   next: number;
   size: number;
-  text: string;
 }
 
-/** Held is how much is kept; a part is at most this many bytes. */
-export const partSize = 128 << 10;
-const most = 12;
+/** Held is how much is kept: a number of whatever weigh counts. */
+export interface Held<P> {
+  weigh: (part: P) => number;
+  most: number;
+}
 
-/** Piece is a stretch of a file without gaps. It is replaced, not changed. */
-export class Piece {
+/** Piece is a stretch of a stream in order; only what was left out is missing in it. It is replaced, not changed. */
+export class Piece<P extends Part> {
   private constructor(
-    private readonly parts: Part[],
-    readonly size: number,
+    readonly parts: readonly P[],
+    private readonly held: Held<P>,
   ) {}
 
-  static of(part: Part): Piece {
-    return new Piece([part], part.size);
+  static of<P extends Part>(part: P, held: Held<P>): Piece<P> {
+    return new Piece([part], held);
   }
 
   get from(): number {
@@ -32,25 +33,39 @@ export class Piece {
     return this.parts.at(-1)!.next;
   }
 
-  /** after adds what follows; false when the part does not. */
-  after(part: Part): Piece | false {
-    if (part.offset !== this.to) return false;
-    if (part.next === part.offset) return new Piece(this.parts, part.size);
-    return new Piece([...this.parts, part].slice(-most), part.size);
+  /** after adds what follows, and lets go of what is first; false when the part does not follow, or has nothing. */
+  after(part: P): Piece<P> | false {
+    if (part.offset < this.to || part.next <= part.offset) return false;
+    const parts = [...this.parts, part];
+    let weight = this.weight(parts);
+    while (parts.length > 2 && weight > this.held.most) weight -= this.held.weigh(parts.shift()!);
+    return new Piece(parts, this.held);
   }
 
-  /** before adds what came before; false when the part does not end where this begins. */
-  before(part: Part): Piece | false {
-    if (part.next !== this.from || part.next === part.offset) return false;
-    return new Piece([part, ...this.parts].slice(0, most), part.size);
+  /** before adds what came before, and lets go of what is last; false likewise. */
+  before(part: P): Piece<P> | false {
+    if (part.next > this.from || part.next <= part.offset) return false;
+    const parts = [part, ...this.parts];
+    let weight = this.weight(parts);
+    while (parts.length > 2 && weight > this.held.most) weight -= this.held.weigh(parts.pop()!);
+    return new Piece(parts, this.held);
   }
 
-  /** text is all that is held; cut says that it does not begin at the file's start. */
-  get text(): string {
-    return this.parts.map((p) => p.text).join('');
+  /** shared is a part that both have; undefined when there is none. */
+  shared(other: Piece<P>): P | undefined {
+    return this.parts.find((p) => other.parts.includes(p));
   }
 
-  get cut(): boolean {
-    return this.from > 0;
+  private weight(parts: readonly P[]): number {
+    return parts.reduce((n, p) => n + this.held.weigh(p), 0);
   }
 }
+
+/** tallest is the most that a stream's whole height may be, in px: browsers have a bound. */
+const tallest = 6_000_000;
+
+/** tall is about how high so many bytes are of a stream of that size. */
+export const tall = (bytes: number, size: number) => Math.round(Math.max(0, bytes) * Math.min(0.2, tallest / Math.max(1, size)));
+
+/** placeOf is the offset that is about at a height: the other way round. */
+export const placeOf = (px: number, size: number) => Math.max(0, Math.floor(px / Math.min(0.2, tallest / Math.max(1, size))));

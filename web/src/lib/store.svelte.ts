@@ -40,6 +40,7 @@ class Store {
 
   readonly loadOverview = coalesce(
     async () => {
+      await live.ready;
       this.overview = await get('/api/v1/overview', { query: here() });
       this.unreachable = false;
       clock.server(this.overview.now);
@@ -50,6 +51,7 @@ class Store {
 
   readonly loadInbox = coalesce(
     async () => {
+      await live.ready;
       const before = this.inbox.length;
       this.inbox = (await get('/api/v1/inbox', {})).entries;
       if (this.inboxKnown && this.inbox.length > before) notes.say(`${this.inbox[0]!.title} needs you. ${this.inbox.length} in all.`);
@@ -61,6 +63,7 @@ class Store {
 
   readonly loadRuns = coalesce(
     async () => {
+      await live.ready;
       let cursor = '';
       const list: Run[] = [];
       do {
@@ -89,6 +92,7 @@ class Store {
 
   private readonly loadCases = coalesce(
     async () => {
+      await live.ready;
       let cursor = '';
       const list: Case[] = [];
       do {
@@ -123,6 +127,7 @@ class Store {
     (e) => this.failed(e),
   );
 
+  /** Every load waits until nothing can be missed between it and the first event. */
   start(): void {
     live.listen({ journal: (e) => this.journal(e), change: (e) => this.change(e), activity: (a) => this.activity.set(a.run, a), reset: () => this.reload() });
     this.loadOverview();

@@ -1,0 +1,43 @@
+// Hands the one stream of a browser to all its pages: see stream.ts.
+//
+// A page says here when it comes and every while, and leave when it goes. One
+// that has not been heard of for long is gone without a word.
+
+import { Stream, type Told } from './stream';
+
+interface SharedWorkerScope {
+  onconnect: (e: MessageEvent) => void;
+}
+
+const pages = new Map<MessagePort, number>();
+const patience = 150_000; // a page that cannot be seen speaks once a minute
+
+const stream = new Stream((t: Told) => {
+  for (const page of pages.keys()) page.postMessage(t);
+});
+
+function leave(page: MessagePort): void {
+  pages.delete(page);
+  if (pages.size === 0) stream.close();
+}
+
+function hear(page: MessagePort, word: unknown): void {
+  if (word === 'leave') return leave(page);
+  const fresh = !pages.has(page);
+  pages.set(page, Date.now());
+  if (word === 'look') stream.look();
+  if (!fresh) return;
+  if (pages.size === 1 && stream.closed) stream.open();
+  const joined = stream.joined();
+  if (joined) page.postMessage({ kind: 'join', data: JSON.stringify(joined), id: '' } satisfies Told);
+  else page.postMessage({ kind: 'state', data: stream.state, id: '' } satisfies Told);
+}
+
+(self as unknown as SharedWorkerScope).onconnect = (e) => {
+  const page = e.ports[0]!;
+  page.onmessage = (m: MessageEvent<unknown>) => hear(page, m.data);
+};
+
+setInterval(() => {
+  for (const [page, heard] of pages) if (Date.now() - heard > patience) leave(page);
+}, 30_000);
