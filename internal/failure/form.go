@@ -35,11 +35,10 @@ func byForm(h *hits) verdict {
 
 // form returns what the form of a line speaks for, 0 for nothing.
 func form(l string) (Class, int, flag) {
-	if at, ok := placeIn(l); ok && at.col > 0 && (strings.HasPrefix(at.rest, ":") && len(at.rest) > 4 || at.rest == "" && strings.HasPrefix(l, "In ")) {
+	if at, ok := placeIn(l); ok && refused(l, at) {
 		// A place and a message: somebody refuses the code there.
 		before := strings.TrimSpace(l[:at.from])
-		switch code := compiledFile(at.file) || extension(at.file) == "go"; {
-		case before != "" && before != "In" && !strings.HasPrefix(before, "%"):
+		switch code := compiledFile(at.file) || extension(at.file) == "go" || strings.HasPrefix(at.rest, ": error:"); {
 		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.rest, "should "):
 			return CompileError, 40, 0
 		default:
@@ -68,6 +67,19 @@ func form(l string) (Class, int, flag) {
 		}
 	}
 	return Unknown, 0, 0
+}
+
+// refused tells whether a line is a place and a message about it, or a place
+// that a message stands around.
+func refused(l string, at place) bool {
+	before := strings.TrimSpace(l[:at.from])
+	if at.rest == "" {
+		return at.col > 0 && (before == "In" || strings.HasSuffix(before, "┌─"))
+	}
+	if at.rest[0] != ':' || len(at.rest) < 5 || at.col == 0 && !strings.HasPrefix(at.rest, ": error:") {
+		return false
+	}
+	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") || strings.EqualFold(before, "error:")
 }
 
 // capitals tells whether s is the name of a variable of the environment.

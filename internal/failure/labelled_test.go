@@ -68,7 +68,7 @@ func conveys(a Analysis, fact string) bool {
 	at, located := placeIn(fact)
 	rest := strings.Trim(at.rest, " :,-)")
 	for _, i := range a.Items {
-		for _, s := range []string{i.File, i.Test, i.Message, i.Expected, i.Received, fmt.Sprintf("%s:%d", i.File, i.Line), fmt.Sprintf("%s:%d:%d", i.File, i.Line, i.Column), "expected: " + i.Expected, "Expected: " + i.Expected} {
+		for _, s := range []string{i.File, i.Test, i.Message, i.Expected, i.Received, i.File + "::" + i.Test, fmt.Sprintf("%s:%d", i.File, i.Line), fmt.Sprintf("%s:%d:%d", i.File, i.Line, i.Column), "expected: " + i.Expected, "Expected: " + i.Expected} {
 			if strings.Contains(s, fact) {
 				return true
 			}

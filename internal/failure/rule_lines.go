@@ -218,6 +218,8 @@ func countsFailures(p spot) bool {
 	switch {
 	case strings.HasPrefix(s, "FAILED ("):
 		return count(s, "failures=")+count(s, "errors=") > 0
+	case strings.HasPrefix(s, "Tests Passed:"): // Pester
+		return count(s, "Failed:") > 0
 	case strings.HasPrefix(s, "Failed!"), strings.HasPrefix(s, "Failed:"):
 		return count(s, "Failed:") > 0
 	case has(s, "Assertions: "):
@@ -313,7 +315,7 @@ func compilerLine(p spot) bool {
 func compiledFile(file string) bool {
 	switch extension(file) {
 	case "c", "cc", "cpp", "cxx", "h", "hpp", "hh", "m", "mm", "cu", "f90", "f95", "f", "for", "s", "swift", "kt", "kts", "java",
-		"scala", "hs", "zig", "d", "nim", "cr", "vala", "ml", "mli", "proto", "adb", "ads", "pas", "dart", "groovy", "sol":
+		"scala", "hs", "zig", "d", "nim", "cr", "gleam", "vala", "ml", "mli", "proto", "adb", "ads", "pas", "dart", "groovy", "sol":
 		return true
 	}
 	return false
@@ -343,7 +345,7 @@ func lintName(s string) bool {
 
 func plainName(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; !wordByte(c) && c != '-' && c != '/' && c != '.' {
+		if c := s[i]; !wordByte(c) && strings.IndexByte("-/.:", c) < 0 {
 			return false
 		}
 	}

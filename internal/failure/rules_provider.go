@@ -11,6 +11,7 @@ var providerRules = []rule{
 	{QuotaExhausted, 94, "insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|credit balance is too low|insufficient credit|insufficient credits|have no quota|insufficient balance|insufficient_balance|insufficient funds|insufficient_funds|requires more credits|out of credits|out of extra usage|no credits remaining|run out of credits|usage_limit_reached|usage_limit_exceeded|usagelimitexceeded|usage_not_included|exceeded your monthly|lfs budget|over its data quota|exceeded its budget|monthly spend limit|monthly spending limit|spending limit|spend limit|premium request allowance|premium requests|plan limit reached|arrearage|credits exhausted|free tier limit|servicequotaexceededexception|quota_exceeded", "", "", provider | stated, without("disk quota", "per minute", "perminute")},
 	{QuotaExhausted, 94, "exceeded your current quota|quota exceeded|exhausted your daily quota|exhausted your capacity|resource_exhausted|resource has been exhausted|quota will reset|quota exhausted", "", "", provider, both(longQuota, without("disk quota", "cpu"))},
 	{QuotaExhausted, 90, "quota", `(?i)\bquota '?[\w.-]+'? (was |is |has been )?exceeded`, "", stated, then("exceeded")},
+	{QuotaExhausted, 94, "exceeded quota", "", "", stated, with("requested:", "forbidden")},
 	{QuotaExhausted, 95, "free-models-per-day|requests per day|tokens per day|perday|per-day|generaterequestsperday|daily limit|daily quota|daily request limit|daily token limit", "", "", inside | provider, with("limit", "quota", "exhausted", "exceed", "429")},
 
 	// Rates: they end in seconds or minutes.
@@ -24,6 +25,8 @@ var providerRules = []rule{
 	{ServiceUnavailable, 90, "api_error|server_error|internal_server_error", "", "", provider | stated, with(`"type"`, `"code"`, "'type'", "'code'", "type:", "code:")},
 	{ServiceUnavailable, 90, "database system is starting up|database system is shutting down|database system is in recovery mode|loading the dataset in memory|not accepting connections|is sealed", "", "", stated, nil},
 	{ServiceUnavailable, 90, "internalfailure|internalerror|internal failure|encountered an internal error", "", "", stated, with("error", "calling", "code")},
+	{ServiceUnavailable, 90, "code = unavailable", "", "", 0, without("connection refused", "no such host")},
+	{Timeout, 90, "code = deadlineexceeded", "", "", 0, nil},
 	{ServiceUnavailable, 90, "error from server", "", "", 0, with("(serviceunavailable)", "(internalerror)")},
 	{ServiceUnavailable, 91, "provider returned error|no available providers|no allowed providers", "", "", provider, nil},
 	{ServiceUnavailable, 91, "api error|api_error_status|unexpected status", "", "", provider, statusBehind('5')},

@@ -8,7 +8,7 @@ import (
 
 // ParseTests reads what a test runner says in output: its counts and its
 // failing tests, at most 20. It knows go test (plain, -v and -json), jest,
-// vitest, pytest, unittest, cargo test, JUnit's XML, TAP, node:test, mocha,
+// vitest, Playwright, pytest, unittest, cargo test, JUnit's XML, TAP, node:test, mocha,
 // rspec, minitest, ExUnit, PHPUnit, Pest, surefire and dotnet test. False
 // means that no runner's summary was recognised; true with Passed and Failed
 // both 0 means that a runner ran and executed no tests.
@@ -32,6 +32,7 @@ var runners = sync.OnceValue(func() []runner {
 		{[]string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"}, goTests},
 		{[]string{"Test Suites:", "Tests:  "}, jest},
 		{[]string{"Test Files  ", "      Tests  "}, vitest},
+		{[]string{" › "}, playwright},
 		{[]string{" in ", "no tests ran", "short test summary"}, pytest},
 		{[]string{"Ran ", "NO TESTS RAN"}, unittest},
 		{[]string{"test result: "}, cargo},
@@ -152,7 +153,7 @@ func expectation(l string) (want, got string) {
 		prefix string
 		isWant bool
 	}{
-		{"Expected: ", true}, {"expected: ", true}, {"Expected:", true}, {"expected: ", true}, {"right: ", true},
+		{"Expected string: ", true}, {"Received string: ", false}, {"Expected: ", true}, {"expected: ", true}, {"Expected:", true}, {"expected: ", true}, {"right: ", true},
 		{"Received: ", false}, {"got: ", false}, {"Actual: ", false}, {"actual: ", false}, {"actual  : ", false}, {"Actual:", false}, {"left: ", false},
 	} {
 		if rest, ok := strings.CutPrefix(l, p.prefix); ok {

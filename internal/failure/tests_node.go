@@ -141,6 +141,67 @@ func mocha(t text) (Tests, bool) {
 	return out, true
 }
 
+// playwright reads "  1) [chromium] › pay.spec.ts:9:5 › cart › pays ────", its
+// lines, and the counts at the end: "  1 failed", "  3 passed (4.2s)".
+func playwright(t text) (Tests, bool) {
+	out := Tests{Runner: "playwright"}
+	seen := false
+	var b *body
+	flush := func() {
+		if b != nil && len(out.Items) < maxItems {
+			out.Items = append(out.Items, b.item)
+		}
+		b = nil
+	}
+	for i := range t.len() {
+		l := t.line(i)
+		if name, ok := numbered(l); ok && strings.Contains(name, " › ") {
+			flush()
+			if at, ok := placeIn(name); ok {
+				name = strings.TrimRight(strings.TrimPrefix(at.rest, " › "), " ─")
+				b = &body{item: Item{Test: name, File: at.file, Line: at.line, Column: at.col}}
+			}
+			continue
+		}
+		if n, word, ok := playwrightCount(l); ok {
+			flush()
+			seen = true
+			switch word {
+			case "failed":
+				out.Failed += n
+			case "passed", "flaky":
+				out.Passed += n
+			default:
+				out.Skipped += n
+			}
+			continue
+		}
+		if b != nil {
+			b.add(l)
+		}
+	}
+	flush()
+	return out, seen
+}
+
+func playwrightCount(l string) (n int, word string, ok bool) {
+	if !strings.HasPrefix(l, "  ") || len(l) > 60 {
+		return 0, "", false
+	}
+	n, i := number(l, 2)
+	if i == 2 || i >= len(l) || l[i] != ' ' {
+		return 0, "", false
+	}
+	word, took, _ := strings.Cut(l[i+1:], " (")
+	switch word {
+	case "failed", "skipped", "flaky", "did not run", "interrupted":
+		return n, word, took == ""
+	case "passed":
+		return n, word, strings.HasSuffix(took, ")")
+	}
+	return 0, "", false
+}
+
 // nodeTest reads the summary of node:test, of its spec and its TAP reporter:
 // "ℹ tests 5", "ℹ pass 3", "ℹ fail 2".
 func nodeTest(t text) (Tests, bool) {

@@ -180,8 +180,8 @@ func cargo(t text) (Tests, bool) {
 			out.Skipped += count(l, " ignored")
 		case strings.HasPrefix(l, "---- ") && strings.HasSuffix(l, " ----"):
 			flush()
-			f := strings.Fields(l)
-			b = &body{item: Item{Test: f[1]}}
+			name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(l[5:], " ----"), " stdout"), " stderr")
+			b = &body{item: Item{Test: strings.TrimSpace(name)}} // a test in the documents is "src/lib.rs - double (line 1)"
 		case l == "failures:":
 			flush()
 		case b != nil && !strings.HasPrefix(l, "note: ") && !strings.HasPrefix(l, "stack backtrace"):
