@@ -22,7 +22,7 @@ export interface Group {
   keys: Key[];
 }
 
-const names: Record<string, string> = { ' ': 'Space', Escape: 'Esc', ArrowDown: '↓', ArrowUp: '↑', ArrowLeft: '←', ArrowRight: '→' };
+const names: Record<string, string> = { ' ': 'Space', Escape: 'Esc', Delete: 'Del', ArrowDown: '↓', ArrowUp: '↑', ArrowLeft: '←', ArrowRight: '→' };
 
 /** shown is a key as people know it, in parts for keys in a row. */
 export const shown = (key: string) => (key === ' ' ? ['Space'] : key.split(' ').map((k) => names[k] ?? k));

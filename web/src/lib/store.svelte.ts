@@ -29,6 +29,8 @@ class Store {
   casesKnown = $state(false);
   casesWhole = $state(false);
   unreachable = $state(false);
+  /** gates are the checks as they are configured, none of them begun. */
+  readonly gates = $derived((this.overview?.gates ?? []).map((g) => ({ ...g, status: 'waiting' as const, elapsed: 0, exit_code: -1, passed: null, total: null, note: '', file: '' })));
   /** activity is what each run does just now. */
   readonly activity = new SvelteMap<string, Activity>();
 
