@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -27,7 +28,32 @@ func (p *pilot) tidy(ctx context.Context) {
 			p.o.Log.Warn(err.Error())
 		}
 	}
+	if err := p.dropRecoveries(ctx); err != nil {
+		p.tell(Notice{Kind: Warning, Text: err.Error()})
+	}
 	p.warnDisk()
+}
+
+// dropRecoveries deletes what was kept of the workspaces of tasks that are done,
+// after the retention. Of a task that is not done it may be the only copy: that
+// goes when a person says so.
+func (p *pilot) dropRecoveries(ctx context.Context) error {
+	list, err := p.o.Pool.Recoveries(ctx, "")
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	var old []pool.Recovery
+	for _, r := range list {
+		if !p.o.Pool.Outdated(r, now) {
+			continue
+		}
+		c, err := p.o.Store.Case(ctx, r.Task)
+		if err == nil && c.Status == board.Done {
+			old = append(old, r)
+		}
+	}
+	return p.o.Pool.DropRecoveries(ctx, old)
 }
 
 // warnDisk warns once each time that the room on the disk gets less.

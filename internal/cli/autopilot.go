@@ -98,9 +98,12 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 	}
 	defer s.close()
 	// What the repository lacks is told before what the machine does.
-	repo, err := git.OpenStore(ctx, c.Root)
-	if err != nil {
+	repo, err := git.Open(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
 		return usage("the autopilot works in clones: %v", err).hint("Make a repository: git init")
+	}
+	if err != nil {
+		return usage("%v", err)
 	}
 	if s.target, err = landingTarget(ctx, c, repo); err != nil {
 		return err

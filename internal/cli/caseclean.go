@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,13 +17,14 @@ import (
 )
 
 func (a *app) caseCleanCommand() *cobra.Command {
-	var dry bool
+	var dry, recoveries bool
 	cmd := &cobra.Command{
 		Use: "clean [ID...]", Short: "Remove workspaces that are of no use any more; what is in them is kept on a ref",
 		Long: "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
 			"a task. With ids: the workspaces of these tasks, whatever became of them. Commits and files that are not\n" +
-			"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.",
-		Example: "  pawl case clean --dry-run\n  pawl case clean task-007",
+			"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.\n" +
+			"With --recoveries: these refs, if they are older than workspace.retention; with ids all of these tasks.",
+		Example: "  pawl case clean --dry-run\n  pawl case clean task-007\n  pawl case clean --recoveries",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids := make([]string, len(args))
 			for i, arg := range args {
@@ -33,12 +35,56 @@ func (a *app) caseCleanCommand() *cobra.Command {
 				ids[i] = id
 			}
 			return a.withPool(cmd.Context(), func(_ *sqlite.Store, p *pool.Pool) error {
+				if recoveries {
+					return a.cleanRecoveries(cmd.Context(), p, ids, dry)
+				}
 				return a.cleanCases(cmd.Context(), p, ids, dry)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed, and what would stay and why")
+	cmd.Flags().BoolVar(&recoveries, "recoveries", false, "remove what was kept of workspaces, and no workspace")
 	return cmd
+}
+
+// removedRef is a line of `case clean --recoveries --json`.
+type removedRef struct {
+	Task    string    `json:"id"`
+	Ref     string    `json:"ref"`
+	Commit  string    `json:"commit"`
+	At      time.Time `json:"at"`
+	Removed bool      `json:"removed"`
+}
+
+// cleanRecoveries deletes the refs that keep what was in workspaces.
+func (a *app) cleanRecoveries(ctx context.Context, p *pool.Pool, ids []string, dry bool) error {
+	list, err := p.Recoveries(ctx, "")
+	if err != nil {
+		return err
+	}
+	all, now := len(list), time.Now()
+	list = slices.DeleteFunc(list, func(r pool.Recovery) bool {
+		if len(ids) > 0 {
+			return !slices.Contains(ids, r.Task)
+		}
+		return !p.Outdated(r, now)
+	})
+	if !dry {
+		if err := p.DropRecoveries(ctx, list); err != nil {
+			return err
+		}
+	}
+	for _, r := range list {
+		if a.json {
+			if err := a.jsonLine(removedRef{r.Task, r.Ref, r.Commit, r.When.UTC(), !dry}); err != nil {
+				return err
+			}
+			continue
+		}
+		a.result("%s  %s  %s  %s\n", r.Ref, map[bool]string{true: "would go", false: "removed"}[dry], minute(r.When), r.Commit)
+	}
+	a.say("%d of %d recovery refs %s.", len(list), all, map[bool]string{true: "would go", false: "removed"}[dry])
+	return nil
 }
 
 func (a *app) cleanCases(ctx context.Context, p *pool.Pool, ids []string, dry bool) error {

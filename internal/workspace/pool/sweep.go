@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -369,31 +367,6 @@ func (p *Pool) orphan(ctx context.Context, r sqlite.Workspace) error {
 		return nil //nolint:nilerr // another process does it
 	}
 	return p.keep(ctx, r.ID, fmt.Sprintf("process %d, which worked in it, is gone", r.Owner.PID))
-}
-
-// Recovery is what was kept of a workspace before it was changed or removed.
-type Recovery struct {
-	N      int
-	Ref    string
-	Commit string
-	When   time.Time
-}
-
-// Recoveries lists what was kept of the workspace of a task, oldest first.
-func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
-	refs, err := p.repo.Refs(ctx, recoveryPrefix+id+"/")
-	if err != nil {
-		return nil, err
-	}
-	var all []Recovery
-	for _, r := range refs {
-		n, err := strconv.Atoi(strings.TrimPrefix(r.Name, recoveryPrefix+id+"/"))
-		if err == nil {
-			all = append(all, Recovery{n, r.Name, r.Commit, r.When})
-		}
-	}
-	slices.SortFunc(all, func(a, b Recovery) int { return cmp.Compare(a.N, b.N) })
-	return all, nil
 }
 
 // DirOf is where the workspace of a task is, or would be.
