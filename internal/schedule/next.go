@@ -99,7 +99,7 @@ func (s *State) fill() (Command, bool) {
 		id := s.Adopt[0]
 		s.Adopt = s.Adopt[1:]
 		s.Slots = append(s.Slots, Slot{Case: id, Phase: Working, Since: s.At})
-		return Command{Kind: Start, Case: id, Adopt: true, Why: "its agent is still running"}, true
+		return Command{Kind: Start, Case: id, Adopt: true, Why: "what an earlier pawl left of it is taken up"}, true
 	}
 	if s.Hold != "" {
 		return Command{}, false
