@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ErrNotRepository says that a folder is not inside the work tree of a git
@@ -38,7 +40,10 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := checkVersion(ctx, dir); err != nil {
 		return nil, err
 	}
-	out, err := run(ctx, call{dir: dir, args: []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}})
+	if r, ok := openAtOnce(ctx, dir); ok {
+		return r, nil
+	}
+	out, err := run(ctx, call{dir: dir, args: whatItIs()})
 	if err != nil {
 		return nil, openError(dir, err)
 	}
@@ -59,29 +64,45 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	return r, nil
 }
 
+// whatItIs asks whether a folder is in a work tree, and of which kind.
+func whatItIs() []string {
+	return []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
+}
+
+// openAtOnce asks for all that [Open] needs in one command. It knows nothing of
+// what is unusual, for which Open asks step by step: then it is not ok.
+func openAtOnce(ctx context.Context, dir string) (*Repo, bool) {
+	r := &Repo{}
+	asks, into := r.places()
+	args := append(whatItIs(), "--path-format=absolute")
+	for _, a := range asks {
+		args = append(args, a...)
+	}
+	out, err := run(ctx, call{dir: dir, args: args})
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if err != nil || len(lines) != 3+len(asks) || lines[0] != "false" || lines[1] != "true" {
+		return nil, false
+	}
+	r.Format = lines[2]
+	for i, l := range lines[3:] {
+		*into[i] = filepath.Clean(l)
+	}
+	return r, true
+}
+
+// places is what git is asked for the folders and files of a repository, and
+// where the answers go.
+func (r *Repo) places() (asks [][]string, into []*string) {
+	return [][]string{
+		{"--show-toplevel"}, {"--absolute-git-dir"}, {"--git-common-dir"},
+		{"--git-path", "info/exclude"}, {"--git-path", "index"}, {"--git-path", "objects"},
+	}, []*string{&r.Top, &r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects}
+}
+
 // locate fills in the folders. A path may hold a newline: then the lines of
 // one answer cannot be told apart, and every path is asked for alone.
 func (r *Repo) locate(ctx context.Context, dir string) error {
-	asks := [][]string{
-		{"--show-toplevel"}, {"--absolute-git-dir"}, {"--git-common-dir"},
-		{"--git-path", "info/exclude"}, {"--git-path", "index"}, {"--git-path", "objects"},
-	}
-	into := []*string{&r.Top, &r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects}
-	all := []string{"rev-parse", "--path-format=absolute"}
-	for _, a := range asks {
-		all = append(all, a...)
-	}
-	out, err := run(ctx, call{dir: dir, args: all})
-	if err != nil {
-		return err
-	}
-	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if len(lines) == len(asks) {
-		for i, l := range lines {
-			*into[i] = filepath.Clean(l)
-		}
-		return nil
-	}
+	asks, into := r.places()
 	for i, a := range asks {
 		out, err := run(ctx, call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, a...)})
 		if err != nil {
@@ -106,7 +127,14 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 }
 
+// fit are the git programs, by path, that were found to be new enough.
+var fit sync.Map
+
 func checkVersion(ctx context.Context, dir string) error {
+	path, err := exec.LookPath("git")
+	if _, known := fit.Load(path); known && err == nil {
+		return nil
+	}
 	out, err := run(ctx, call{dir: dir, args: []string{"version"}})
 	if err != nil {
 		return err
@@ -114,6 +142,7 @@ func checkVersion(ctx context.Context, dir string) error {
 	if !recent(string(out)) {
 		return fmt.Errorf("cannot use %s: pawl needs git 2.38 or newer", strings.TrimSpace(string(out)))
 	}
+	fit.Store(path, true)
 	return nil
 }
 
