@@ -219,6 +219,17 @@ func begun(t *testing.T, id string) schedule.State {
 	return s
 }
 
+// Recovery, e: what failed or timed out can be edited, and stays what it is
+// until it is tried again.
+func TestRecoveryTableEdit(t *testing.T) {
+	for _, status := range []board.Status{board.Failed, board.Timeout} {
+		one := board.Case{ID: "task-001", Type: board.Task, Status: status}
+		if err := board.CanEdit(&one); err != nil || one.Status != status {
+			t.Errorf("a task that is %s cannot be edited: %v", status, err)
+		}
+	}
+}
+
 // Recovery: what happens by itself, and what a person can do.
 func TestRecoveryTable(t *testing.T) {
 	for _, test := range []struct {
