@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -97,6 +98,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	a.say("pawl serves %s. Ctrl+C ends it; 'pawl serve --url' prints the address again.", root)
+	// Many pages that load at once must not take more memory than they need.
+	debug.SetGCPercent(50)
 	err = s.server.Serve(ctx)
 	stop() // from here on a second Ctrl+C ends pawl at once
 	s.hands.end()

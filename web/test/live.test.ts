@@ -62,6 +62,9 @@ test('of a conversation of any length the place in view is there, and what comes
   await seen(page, box, 'Thing 20000 of');
   tell('The first thing that comes.');
   await seen(page, box, 'The first thing that comes.');
+  // While more comes than is looked at, the view stays at the end.
+  tell('count 600');
+  await seen(page, box, 'Counted to 600.');
   await scroll(0);
   await seen(page, box, 'Thing 1 of');
   await scroll(0.5);

@@ -95,7 +95,8 @@ turns:
     - say: "<promise>COMPLETE</promise>"
 `;
 
-// Says as many things as its argument says, and then what is in the file talk.txt whenever that appears.
+// Says as many things as its argument says, and then what is in the file talk.txt whenever that appears;
+// of count N the numbers up to N, one after the other.
 const talk = `
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 const say = (text) => process.stdout.write(JSON.stringify({ type: 'text', text }) + '\\n');
@@ -103,8 +104,15 @@ console.log(JSON.stringify({ type: 'start', session: 's', model: 'scripted-1' })
 for (let i = 1; i <= Number(process.argv[2]); i++) say(\`Thing \${i} of very many. \${'It takes a few words to say. '.repeat(i % 5)}\`);
 setInterval(() => {
   if (!existsSync('talk.txt')) return;
-  for (const line of readFileSync('talk.txt', 'utf8').split('\\n')) if (line) say(line);
+  const lines = readFileSync('talk.txt', 'utf8').split('\\n');
   rmSync('talk.txt');
+  for (const line of lines) {
+    const [, count] = /^count (\\d+)$/.exec(line) ?? [];
+    let n = 0;
+    const one = () => (say(\`Number \${++n}.\`), n < Number(count) ? setTimeout(one, 3) : say(\`Counted to \${n}.\`));
+    if (count) one();
+    else if (line) say(line);
+  }
 }, 20);
 `;
 

@@ -37,6 +37,7 @@ export class Reel<P extends Part> {
   private ended = false;
   private bottom = false; // there is nothing before the piece
   private wanted = false;
+  private top = 0; // where the box was last
 
   constructor(
     private readonly source: Source<P>,
@@ -68,10 +69,23 @@ export class Reel<P extends Part> {
     this.next();
   }
 
-  /** scrolled is to be told of every scroll of the box. */
+  /**
+   * scrolled is to be told of every scroll of the box. It comes later than the
+   * scroll itself, when more may be there already: only who goes up leaves the end.
+   */
   scrolled(): void {
-    this.follows = this.atEnd();
+    const top = this.box?.scrollTop ?? 0;
+    if (this.atEnd()) this.follows = true;
+    else if (top < this.top - 1) this.follows = false;
+    this.top = top;
     void this.work(() => this.settle());
+  }
+
+  /** move scrolls the box. */
+  private move(to: number): void {
+    if (!this.box) return;
+    this.box.scrollTop = to;
+    this.top = this.box.scrollTop;
   }
 
   private atEnd(): boolean {
@@ -109,14 +123,14 @@ export class Reel<P extends Part> {
     this.piece = Piece.of(part, this.held);
     this.follows = at === 'end';
     await tick();
-    if (this.box) this.box.scrollTop = at === 'end' ? this.box.scrollHeight : this.above;
+    this.move(at === 'end' ? (this.box?.scrollHeight ?? 0) : this.above);
   }
 
   private async follow(): Promise<void> {
     do {
       if (this.size - this.piece!.to > behind) return this.open('end');
       if (!(await this.forward())) return;
-      if (this.follows && this.box) this.box.scrollTop = this.box.scrollHeight;
+      if (this.follows) this.move(this.box?.scrollHeight ?? 0);
     } while (this.follows && !this.ended && this.piece!.to < this.size);
   }
 
@@ -144,7 +158,7 @@ export class Reel<P extends Part> {
     await tick();
     if (anchor && this.box) {
       const shift = this.above + this.where(anchor) - before;
-      if (shift !== 0) this.box.scrollTop += shift;
+      if (shift !== 0) this.move(this.box.scrollTop + shift);
     }
     return true;
   }

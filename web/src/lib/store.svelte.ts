@@ -105,6 +105,7 @@ class Store {
       } while (cursor !== '');
       this.putAll(list);
       this.casesWhole = true;
+      this.prepare(0);
     },
     2000,
     (e) => this.failed(e),
@@ -220,6 +221,16 @@ class Store {
     let hay = this.hay.get(c);
     if (hay === undefined) this.hay.set(c, (hay = haystack(c)));
     return hay;
+  }
+
+  /** prepare makes the texts for filters while nothing else is to be done. */
+  private prepare(from: number): void {
+    const list = this.cases;
+    if (from >= list.length) return;
+    setTimeout(() => {
+      for (const c of list.slice(from, from + 500)) this.text(c);
+      if (this.cases === list) this.prepare(from + 500);
+    });
   }
 
   private putAll(list: Case[]): void {
