@@ -170,24 +170,27 @@ func foreign(file string) bool {
 // library is better than none.
 func frame(t text, from, to int) (place, bool) {
 	var best place
-	found := false
+	found, distant := false, false // distant: best lies in a library
+	ruby, after, url := strings.Contains(t.s, ":in "), strings.Contains(t.s, "from "), strings.Contains(t.s, "file:///")
 	for i := from; i < to && i < t.len(); i++ {
 		l := t.line(i)
-		if l == "" || wordByte(l[0]) && !strings.Contains(l, ":in ") && !strings.Contains(l, "from ") && !strings.Contains(l, "file:///") {
+		if l == "" || wordByte(l[0]) && !(ruby && strings.Contains(l, ":in ")) && !(after && strings.Contains(l, "from ")) && !(url && strings.Contains(l, "file:///")) {
 			continue
 		}
 		python := strings.Contains(l, `File "`)
-		if !python && !strings.HasPrefix(l, "\t") && !strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") &&
-			!strings.Contains(l, "from ") && !strings.Contains(l, ":in `") && !strings.Contains(l, ":in '") && !strings.HasPrefix(l, "/") && !strings.Contains(l, "file:///") {
+		if !python && l[0] != '\t' && l[0] != '/' && !strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") && !(after && strings.Contains(l, "from ")) &&
+			!(ruby && (strings.Contains(l, ":in `") || strings.Contains(l, ":in '"))) && !(url && strings.Contains(l, "file:///")) {
 			continue
 		}
 		p, ok := placeIn(l)
 		if !ok {
 			continue
 		}
-		switch {
-		case !found, foreign(best.file) && !foreign(p.file), python && !foreign(p.file):
-			best, found = p, true
+		if found && !distant && !python {
+			continue // the first of the project stays
+		}
+		if away := foreign(p.file); !found || !away {
+			best, found, distant = p, true, away
 		}
 	}
 	return best, found

@@ -57,11 +57,16 @@ type ruleSet struct {
 	rules  []compiled
 	inside []bool // which rules have the flag
 	words  *scanner
+	spare  sync.Pool // of *[]places
 }
 
 // alarmed is the owner of the words that make a line worth showing, see
 // [hits.alarms]. They belong to no rule.
 const alarmed = 1 << 20
+
+// repeated is the owner of the word that says that something is tried again,
+// see [hits.goesOn].
+const repeated = 1 << 21
 
 const alarmWords = "error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|not found|invalid|missing|unable|undefined|unexpected|expected|traceback|assertion|abort|aborted|killed|no such"
 
@@ -87,6 +92,7 @@ var rules = sync.OnceValue(func() *ruleSet {
 	for w := range strings.SplitSeq(alarmWords, "|") {
 		words, owners = append(words, w), append(owners, alarmed)
 	}
+	words, owners = append(words, "retrying"), append(owners, repeated)
 	set.words = newScanner(words, owners)
 	return set
 })
@@ -145,7 +151,7 @@ type hits struct {
 	t      text
 	small  string // t.s in small letters
 	all    []hit
-	heavy  []int64 // places in all, the heaviest rule first, of equals the later place
+	heavy  []int32 // places in all, the heaviest rule first, of equals the later place
 	alarms []int32 // the lines that speak of an error, in order
 	tries  []uint8
 	facts  []fact // of the lines, those that were asked for
@@ -159,13 +165,18 @@ type hits struct {
 func (set *ruleSet) find(t text) *hits {
 	small := smallLetters(t.s)
 	h := &hits{
-		t: t, small: small, again: strings.Contains(small, "retrying"), differ: strings.Contains(small, "\n@@ -"), all: make([]hit, 0, 32),
+		t: t, small: small, differ: strings.Contains(small, "@@ -"), all: make([]hit, 0, 32),
 		tries: make([]uint8, len(set.rules)), facts: make([]fact, t.len()),
 	}
-	seen := make([]places, len(set.rules))
+	seen := set.placesOf()
+	defer set.spare.Put(seen)
 	var over map[int32][]int32 // where the places of rules with many are
 	line, end := int32(0), 0
 	set.words.each(t.s, h.small, func(n int32, from, to int) {
+		if n == repeated {
+			h.again = true
+			return
+		}
 		known := n != alarmed
 		if (!known || !set.inside[n]) && !closed(t.s, to) {
 			return
@@ -179,7 +190,7 @@ func (set *ruleSet) find(t text) *hits {
 			}
 			return
 		}
-		c := &seen[n]
+		c := &(*seen)[n]
 		if c.line == line+1 {
 			return
 		}
@@ -203,6 +214,16 @@ func (set *ruleSet) find(t text) *hits {
 	return h
 }
 
+// placesOf returns a table for a text, one that was used before if there is one.
+func (set *ruleSet) placesOf() *[]places {
+	if used, ok := set.spare.Get().(*[]places); ok {
+		clear(*used)
+		return used
+	}
+	fresh := make([]places, len(set.rules))
+	return &fresh
+}
+
 // places is how often a rule's words were found, and the last line plus one.
 type places struct{ line, n int32 }
 
@@ -215,16 +236,24 @@ func (h *hits) sort() {
 			return int(a.at - b.at)
 		})
 	}
-	h.heavy = make([]int64, 0, len(h.all))
+	var from [maxWeight + 1]int32 // where the hits of a weight go
 	for i := range h.all {
-		h.heavy = append(h.heavy, int64(h.all[i].rule.weight)<<32|int64(i))
+		from[h.all[i].rule.weight]++
 	}
-	slices.Sort(h.heavy)
-	slices.Reverse(h.heavy)
-	for i := range h.heavy {
-		h.heavy[i] &= 1<<32 - 1
+	at := int32(0)
+	for w := maxWeight; w >= 0; w-- {
+		at, from[w] = at+from[w], at
+	}
+	h.heavy = make([]int32, len(h.all))
+	for i := len(h.all) - 1; i >= 0; i-- {
+		w := h.all[i].rule.weight
+		h.heavy[from[w]] = int32(i)
+		from[w]++
 	}
 }
+
+// maxWeight is the most that a rule weighs.
+const maxWeight = 100
 
 // holds tells whether the rule holds at hit i.
 func (h *hits) holds(i int) bool {

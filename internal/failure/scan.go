@@ -121,6 +121,10 @@ func (s *scanner) each(text, small string, f func(owner int32, from, to int)) {
 	for i := range len(text) {
 		c := text[i]
 		sort := sortOf[c]
+		if sort == lowerByte && before != otherByte && c < 0x80 { // within a word, as most bytes are
+			before = sort
+			continue
+		}
 		begins := false
 		switch {
 		case sort == otherByte:
