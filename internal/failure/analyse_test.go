@@ -233,7 +233,7 @@ func check(t *testing.T, a Analysis) {
 }
 
 func FuzzAnalyse(f *testing.F) {
-	for _, s := range []string{"", "\x1b[", "\x1b]8;;", "a\rb", "{\"type\":\"result\",\"result\":\"x", "--- FAIL: ", "___ ___\nE ", "<testsuite", "<testsuite><testcase><failure>", strings.Repeat("error: a.c:1:1: ", 500), "  1) \n  2) ", "1..", "Tests: ", "File \"a.py\", line 9", "a.b(1", "resets 9pm", "● \n", "\xff\xfe.go:1"} {
+	for _, s := range []string{"", "\x1b[", "\x1b]8;;", "a\rb", "{\"type\":\"result\",\"result\":\"x", "--- FAIL: ", "___ ___\nE ", "<testsuite", "<testsuite><testcase><failure>", strings.Repeat("error: a.c:1:1: ", 500), "  1) \n  2) ", "1..", "Tests: ", "File \"a.py\", line 9", "a.b(1", "resets 9pm", "● \n", "\xff\xfe.go:1", "\x1bܻ", "\x1b(ܻ", "\x1b]" + strings.Repeat("ܻ", 200)} {
 		f.Add(s, 1)
 	}
 	f.Fuzz(func(t *testing.T, output string, exit int) {

@@ -205,7 +205,7 @@ func (p *spot) namesFile() bool {
 // countsFailures holds on a test runner's summary that counts at least one
 // failure.
 func countsFailures(p spot) bool {
-	if !counted(p) {
+	if !counted(p) && !strings.HasPrefix(p.l, "[ERROR] Tests run: ") { // the level is the phrase
 		return false
 	}
 	s := strings.Trim(p.l, " =\t│")

@@ -146,8 +146,20 @@ func firstControl(s string) int {
 }
 
 // escape returns the length of the escape sequence at the start of s, which
-// begins with ESC. An unfinished one ends with the text or after 256 bytes.
+// begins with ESC. An unfinished one ends with the text or after 256 bytes,
+// none within a rune.
 func escape(s string) int {
+	if len(s) > 1 && s[1] >= utf8.RuneSelf {
+		return 1 // ESC alone
+	}
+	n := sequence(s)
+	for n < len(s) && !utf8.RuneStart(s[n]) {
+		n++
+	}
+	return n
+}
+
+func sequence(s string) int {
 	if len(s) < 2 {
 		return len(s)
 	}
