@@ -47,6 +47,9 @@ func judge(e Evidence, h *hits, out reading) verdict {
 		return verdict{class: Crash, weight: 1, flags: retries, line: -1}
 	}
 	if v.weight == 0 {
+		if tests, ok := parseTests(h.t); ok && tests.Failed > 0 { // a runner that only counts
+			return verdict{class: TestFailure, weight: suiteWeight, line: -1}
+		}
 		return byForm(h)
 	}
 	return v

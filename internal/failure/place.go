@@ -174,12 +174,17 @@ func frame(t text, from, to int) (place, bool) {
 	ruby, after, url := strings.Contains(t.s, ":in "), strings.Contains(t.s, "from "), strings.Contains(t.s, "file:///")
 	for i := from; i < to && i < t.len(); i++ {
 		l := t.line(i)
-		if l == "" || wordByte(l[0]) && !(ruby && strings.Contains(l, ":in ")) && !(after && strings.Contains(l, "from ")) && !(url && strings.Contains(l, "file:///")) {
+		if l == "" {
+			continue
+		}
+		tells := after && strings.Contains(l, "from ") || url && strings.Contains(l, "file:///")
+		if wordByte(l[0]) && !tells && (!ruby || !strings.Contains(l, ":in ")) {
 			continue
 		}
 		python := strings.Contains(l, `File "`)
-		if !python && l[0] != '\t' && l[0] != '/' && !strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") && !(after && strings.Contains(l, "from ")) &&
-			!(ruby && (strings.Contains(l, ":in `") || strings.Contains(l, ":in '"))) && !(url && strings.Contains(l, "file:///")) {
+		tells = tells || python || l[0] == '\t' || l[0] == '/' || strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") ||
+			ruby && has(l, ":in `", ":in '")
+		if !tells {
 			continue
 		}
 		p, ok := placeIn(l)

@@ -7,6 +7,7 @@ var runnerRules = []rule{
 	{TestFailure, 82, "fail", `^FAIL\s+\S+\s+(\[?[\d.]+s?\]?|\(cached\))|^\s*FAIL\s+\S+.*(test|spec|›|>)|^\s*FAIL:? \S+ \(|: FAIL$`, `\[(build|setup) failed\]`, 0, nil},
 	{TestFailure, 86, "test result: failed|tests failed|test failed|tests failed.|tests failed,|failing|failures!|errors!|some tests failed|there was 1 failure|there was 1 error|there were failing tests|there are test failures|test run failed|tests did not pass", `(?i)test result: FAILED|\b[1-9]\d* tests? failed|^\s*[1-9]\d* failing\b|FAILURES!|ERRORS!|some tests failed|^error: (\d+ )?(test|target)s? failed|: test failed|There (was|were) \d+ (failure|error)|there (were|are) (failing|test fail)|tests did not pass|test run failed`, `(?i)npm ERR|npm error|"npm`, 0, nil},
 	{TestFailure, 86, "failed|errors|error|failures|failure|errored", "", "", 0, both(countsFailures, without("outside of examples"))},
+	{TestFailure, 86, "failed", `^  [1-9]\d* failed\s*$`, "", 0, counted},
 	{TestFailure, 85, "failed", `^(FAILED|FAIL) \S+(::|\.py|\.test\.|\.spec\.)`, "", 0, nil},
 	{TestFailure, 70, "errors|error", "", "", 0, countsErrors},
 	{TestFailure, 84, "error", `^ERROR \S+\.py::\S+`, "", 0, both(starts, with(".py::"))},
