@@ -57,7 +57,6 @@ type ruleSet struct {
 	rules  []compiled
 	inside []bool // which rules have the flag
 	words  *scanner
-	spare  sync.Pool // of *[]places
 }
 
 // alarmed is the owner of the words that make a line worth showing, see
@@ -168,8 +167,7 @@ func (set *ruleSet) find(t text) *hits {
 		t: t, small: small, differ: strings.Contains(small, "@@ -"), all: make([]hit, 0, 32),
 		tries: make([]uint8, len(set.rules)), facts: make([]fact, t.len()),
 	}
-	seen := set.placesOf()
-	defer set.spare.Put(seen)
+	seen := make([]places, len(set.rules))
 	var over map[int32][]int32 // where the places of rules with many are
 	line, end := int32(0), 0
 	set.words.each(t.s, h.small, func(n int32, from, to int) {
@@ -190,7 +188,7 @@ func (set *ruleSet) find(t text) *hits {
 			}
 			return
 		}
-		c := &(*seen)[n]
+		c := &seen[n]
 		if c.line == line+1 {
 			return
 		}
@@ -212,16 +210,6 @@ func (set *ruleSet) find(t text) *hits {
 	})
 	h.sort()
 	return h
-}
-
-// placesOf returns a table for a text, one that was used before if there is one.
-func (set *ruleSet) placesOf() *[]places {
-	if used, ok := set.spare.Get().(*[]places); ok {
-		clear(*used)
-		return used
-	}
-	fresh := make([]places, len(set.rules))
-	return &fresh
 }
 
 // places is how often a rule's words were found, and the last line plus one.
