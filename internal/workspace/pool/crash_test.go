@@ -220,6 +220,9 @@ func (r *rig) nothingHalfDone(p *Pool, at string) {
 		if e.State != kept && e.State != warm || !exists(e.Dir) || e.Process != 0 {
 			r.t.Errorf("killed at %s: %+v", at, e)
 		}
+		if e.Landed {
+			r.t.Errorf("killed at %s: %s counts as given back, and nobody would do it", at, e.ID)
+		}
 	}
 	there, err := os.ReadDir(p.o.Dir)
 	if err != nil {

@@ -361,10 +361,17 @@ func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
 	return nil
 }
 
-// orphan keeps a workspace whose process is gone.
+// orphan keeps a workspace whose process is gone. One that was being given back
+// after its work had landed is not: whoever looks next does it.
 func (p *Pool) orphan(ctx context.Context, r sqlite.Workspace) error {
-	if _, err := p.seize(ctx, r); err != nil {
+	row, err := p.seize(ctx, r)
+	if err != nil {
 		return nil //nolint:nilerr // another process does it
+	}
+	if row.Landed {
+		if _, err := p.edit(ctx, r.ID, func(r *sqlite.Workspace) { r.Landed = false }); err != nil {
+			return err
+		}
 	}
 	return p.keep(ctx, r.ID, fmt.Sprintf("process %d, which worked in it, is gone", r.Owner.PID))
 }
