@@ -93,10 +93,10 @@ var rooms = map[string]room{
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
 	"merge":          {Doing, []string{"files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
-	"git":            {Doing, []string{"process"}, "the git command, typed"},
+	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering
-	"sqlite":  {Remembering, []string{"journal"}, "the database: open, migrate, all the SQL there is"},
+	"sqlite":  {Remembering, []string{"files", "journal"}, "the database: open, migrate, all the SQL there is"},
 	"files":   {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"attempt": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
 	"tape":    {Remembering, []string{"files"}, "streams of any length on disk, read by offset while they are written"},
@@ -114,6 +114,7 @@ var rooms = map[string]room{
 	"simulate":       {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
 	"simulate/fleet": {Testing, nil, "a whole board at work, held to its laws: schedule, loop, queue and board with crashes and late people"},
 	"scripts/sim":    {Testing, []string{"simulate", "simulate/fleet"}, "prints what simulate finds"},
+	"powercut":       {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
 	"modelserver":    {Testing, nil, "a scripted model provider on loopback"},
 	"e2e":            {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
 }
@@ -135,6 +136,7 @@ var modules = map[string]struct {
 	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},
 	"charm.land/lipgloss/v2":          {[]string{"dashboard"}, "styles, and the width of text"},
 	"github.com/charmbracelet/x/ansi": {[]string{"dashboard"}, "cuts and wraps styled text by columns"},
+	"github.com/hanwen/go-fuse":       {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }
 
@@ -192,6 +194,7 @@ var starters = map[string]string{
 	"web":          "live events",
 	"journal":      "followers",
 	"workflow/run": "one per step that runs, and one that shows its output",
+	"files":        "syncs several files side by side: one write of the disk's journal serves all",
 	"merge":        "the command under way, so that wishes are taken in meanwhile; one per agent at a conflict",
 }
 

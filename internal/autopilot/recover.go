@@ -10,6 +10,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/supervisor"
@@ -88,12 +90,22 @@ func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, sqlite.
 	if err != nil {
 		return f, run, err
 	}
+	if wentDark(run, s) {
+		return f, run, nil
+	}
 	f.Run, f.TouchedAt = &s, run.UpdatedAt
 	if s.Status.Active() {
 		st, err := supervisor.Probe(ctx, p.runDir(run.ID))
 		f.Alive = err == nil && st.Job != nil
 	}
 	return f, run, nil
+}
+
+// wentDark reports whether a run was under way, or had just ended, when the
+// machine did: what it says of its files may not be true any more, since those were
+// not synced. Its task is begun anew.
+func wentDark(run sqlite.Run, s loop.State) bool {
+	return (s.Status.Active() || s.Status == loop.Completed) && run.UpdatedAt.Before(process.Booted())
 }
 
 func (p *pilot) runDir(run string) string { return filepath.Join(p.o.StateDir, "runs", run) }

@@ -328,6 +328,9 @@ func (p *pilot) pastRun(ctx context.Context, last sqlite.Run, past *schedule.Pas
 	if err != nil {
 		return err
 	}
+	if wentDark(last, s) {
+		return nil
+	}
 	past.Run = &s
 	if !s.Status.Active() {
 		past.RestedAt = last.UpdatedAt

@@ -223,7 +223,11 @@ func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*se
 	case err != nil:
 		a.say("Warning: no snapshots: %v", err)
 	default:
-		if err := s.tree.Exclude(ctx); err != nil {
+		notes, err := s.tree.Repo.AfterBoot(ctx, s.stateDir)
+		for _, note := range notes {
+			a.say("Warning: %s.", note)
+		}
+		if err = errors.Join(err, s.tree.Exclude(ctx)); err != nil {
 			a.say("Warning: %v", err)
 		}
 	}

@@ -30,6 +30,9 @@ func (a *app) pool(ctx context.Context, c *config.Config, store *sqlite.Store) (
 	if moved := p.Moved(); moved != "" {
 		a.say("Warning: %s", moved)
 	}
+	for _, note := range p.Notes() {
+		a.say("Warning: %s.", note)
+	}
 	return p, nil
 }
 

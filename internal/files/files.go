@@ -10,7 +10,7 @@ import (
 
 // Replace writes a file in one step: a reader, and a crash, see the old
 // content or the new one. The new file has the mode. With synced it also
-// survives a power loss, which costs a write to the disk.
+// survives a power loss, which costs two writes to the disk.
 func Replace(path string, data []byte, mode os.FileMode, synced bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
 	if err != nil {
@@ -28,6 +28,10 @@ func Replace(path string, data []byte, mode os.FileMode, synced bool) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		return err
 	}
-	return err
+	if synced {
+		return Sync(filepath.Dir(path))
+	}
+	return nil
 }

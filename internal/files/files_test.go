@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -64,5 +65,28 @@ func TestLock(t *testing.T) {
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestSync(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b")
+	if err := MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(deep, "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{deep, filepath.Join(dir, "a"), dir}
+	if got := Folders(file, dir); !slices.Equal(got, want) {
+		t.Errorf("folders %q, not %q", got, want)
+	}
+	if err := Sync(append(want, file, filepath.Join(dir, "gone"))...); err != nil {
+		t.Error(err)
+	}
+	if err := Sync(filepath.Join(file, "below")); err == nil {
+		t.Error("what is no folder has something in it")
 	}
 }

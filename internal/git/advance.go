@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // Advance moves the files of a work tree from one commit to another, as `git
@@ -23,14 +26,22 @@ import (
 //
 // The index is worked on as a copy and replaced whole. The lock file has a
 // mark, so that one that a dead pawl left can be told from that of a running
-// git. Who moves must hold the lock file hold, which git inherits: two pawls
-// never move the same work tree.
+// git: it gets its name when the mark in it is synced, so that a power loss
+// cannot take the mark away. Who moves must hold the lock file hold, which git
+// inherits: two pawls never move the same work tree.
+//
+// Files are synced before the index says that they are there. A move that was cut
+// off by a power loss is finished with Torn, by which files that are half of what
+// they are to be are known.
 type Advance struct {
 	repo     *Repo
 	from, to string
 	hold     *os.File
 	private  string // the copy of the index
 	changes  []Change
+
+	// Torn: the machine went down while files were moved.
+	Torn bool
 }
 
 // ErrIndexLocked says that a git command of somebody else has the index.
@@ -61,23 +72,37 @@ func (r *Repo) BeginAdvance(ctx context.Context, from, to string, hold *os.File)
 }
 
 func (a *Advance) lock() error {
-	name := a.repo.Index + ".lock"
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	name, mark := a.repo.Index+".lock", filepath.Join(a.repo.Dir, "pawl-lock")
+	defer os.Remove(mark) // it has the other name, or is of no use
+	err := os.WriteFile(mark, []byte(lockMark), 0o600)
+	if err == nil {
+		err = files.Sync(mark)
+	}
+	if err == nil {
+		err = os.Link(mark, name)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		if data, rerr := os.ReadFile(name); rerr == nil && string(data) == lockMark {
 			return nil // a dead pawl's: who is alive holds the file hold
 		}
-		return fmt.Errorf("%w of %s", ErrIndexLocked, a.repo.Top)
+		return a.repo.indexLocked()
 	}
 	if err != nil {
 		return fmt.Errorf("cannot lock the index of %s: %v", a.repo.Top, err)
 	}
-	_, err = f.WriteString(lockMark)
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(name)
-		return fmt.Errorf("cannot lock the index of %s: %v", a.repo.Top, err)
-	}
 	return nil
+}
+
+// indexLocked says who has the index, as far as can be told. The lock is
+// git's, and whoever was interrupted may want to look at what it has: it is not
+// removed.
+func (r *Repo) indexLocked() error {
+	name := r.Index + ".lock"
+	info, err := os.Lstat(name)
+	if err == nil && info.ModTime().Before(process.Booted()) {
+		return fmt.Errorf("%w of %s: %s was left by one that the machine's end cut off; if no git works there, remove it", ErrIndexLocked, r.Top, name)
+	}
+	return fmt.Errorf("%w of %s; if none runs there any more, remove %s", ErrIndexLocked, r.Top, name)
 }
 
 // End gives the lock back.
@@ -230,6 +255,9 @@ func (a *Advance) Move(ctx context.Context) (left []string, err error) {
 	if err != nil {
 		return left, fmt.Errorf("cannot move the files of %s: %w", a.repo.Top, err)
 	}
+	if err := a.syncFiles(left); err != nil {
+		return left, fmt.Errorf("cannot keep the files of %s on the disk: %v", a.repo.Top, err)
+	}
 	if err := a.publish(); err != nil {
 		return left, fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
 	}
@@ -244,7 +272,27 @@ func (a *Advance) publish() error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(a.private, a.repo.Index)
+	if err := os.Rename(a.private, a.repo.Index); err != nil {
+		return err
+	}
+	return files.Sync(filepath.Dir(a.repo.Index))
+}
+
+// syncFiles makes the files that were moved survive a power loss.
+func (a *Advance) syncFiles(left []string) error {
+	var paths []string
+	for _, c := range a.changes {
+		if slices.Contains(left, c.Path) || c.NewMode == ModeNested {
+			continue
+		}
+		name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
+		if c.NewMode == ModeFile || c.NewMode == ModeExec {
+			paths = append(paths, name)
+		}
+		paths = append(paths, files.Folders(name, a.repo.Top)...)
+	}
+	slices.Sort(paths)
+	return files.Sync(slices.Compact(paths)...)
 }
 
 // finish moves path by path.
@@ -270,7 +318,7 @@ func (a *Advance) finish(ctx context.Context) (left []string, err error) {
 		case staged[c.Path]:
 			left = append(left, c.Path)
 		case !after[c.Path]:
-		case before[c.Path]:
+		case before[c.Path] && !a.half(ctx, c):
 			left = append(left, c.Path)
 		case c.Status == 'D':
 			gone = append(gone, c.Path)
@@ -291,6 +339,54 @@ func (a *Advance) finish(ctx context.Context) (left []string, err error) {
 		}
 	}
 	return left, a.refresh(ctx)
+}
+
+// half reports whether a file is what a power loss left of one that was being
+// moved: not there, or a beginning of what it was or is to be, with zeros after it.
+func (a *Advance) half(ctx context.Context, c Change) bool {
+	if !a.Torn {
+		return false
+	}
+	name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > treeLimit {
+		return false
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return false
+	}
+	for _, object := range []string{c.NewObject, c.OldObject} {
+		if object == "" {
+			continue
+		}
+		out, err := run(ctx, a.repo.call("cat-file", "--filters", "--path="+c.Path, object))
+		if err == nil && isHalf(data, out) {
+			return true
+		}
+	}
+	return len(bytes.Trim(data, "\x00")) == 0
+}
+
+// sector is what disks write at once.
+const sector = 512
+
+// isHalf reports whether each sector of a file is that of another, or zeros.
+func isHalf(data, whole []byte) bool {
+	for at := 0; at < len(data); at += sector {
+		part := data[at:min(at+sector, len(data))]
+		same := at+len(part) <= len(whole) && bytes.Equal(part, whole[at:at+len(part)])
+		if at < len(whole) && at+len(part) > len(whole) {
+			same = bytes.Equal(part[:len(whole)-at], whole[at:]) && len(bytes.Trim(part[len(whole)-at:], "\x00")) == 0
+		}
+		if !same && len(bytes.Trim(part, "\x00")) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // staged are the changed paths whose index entry is neither that of before nor

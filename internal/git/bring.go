@@ -224,8 +224,9 @@ func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) 
 }
 
 // Deliver brings the commits want, with all that have does not have, into the
-// lender. Each object is checked as for a fetch with transfer.fsckObjects, names of
-// paths too; with a broken one nothing is stored. No ref is made.
+// lender, where they survive a power loss. Each object is checked as for a fetch with
+// transfer.fsckObjects, names of paths too; with a broken one nothing is stored. No
+// ref is made.
 func (c *Clone) Deliver(ctx context.Context, have string, want ...string) error {
 	f, err := os.CreateTemp(c.Own, "pack-*")
 	if err != nil {
@@ -245,7 +246,10 @@ func (c *Clone) Deliver(ctx context.Context, have string, want ...string) error 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return c.Of.store(ctx, f)
+	if err := c.Of.store(ctx, f); err != nil {
+		return err
+	}
+	return c.Of.SyncObjects(ctx, have, want...)
 }
 
 // store keeps the objects of a pack: few ones each in a file, many as the pack.

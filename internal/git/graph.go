@@ -183,9 +183,10 @@ func literal(paths []string) []string {
 }
 
 // SetRef points a ref to a commit only if it is at old, in a transaction of
-// git's. Changed is true when it is not: nothing has happened then.
+// git's. Changed is true when it is not: nothing has happened then. What was
+// moved survives a power loss, if objects did ([Repo.SyncObjects]).
 func (r *Repo) SetRef(ctx context.Context, name, commit, old, reason string) (changed bool, err error) {
-	err = r.UpdateRef(ctx, name, commit, old, reason)
+	err = r.KeepRef(ctx, name, commit, old, reason)
 	if err == nil {
 		return false, nil
 	}

@@ -52,12 +52,25 @@ func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 // the ref is at old; old of [Repo.Zero] creates it only. Reason goes to the
 // reflog, if the ref has one.
 func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
+	_, err := run(ctx, r.updateRef(name, commit, old, reason))
+	return err
+}
+
+// KeepRef is [Repo.UpdateRef] for a ref that survives a power loss. What it leads
+// to was synced by [Repo.SyncObjects].
+func (r *Repo) KeepRef(ctx context.Context, name, commit, old, reason string) error {
+	if _, err := run(ctx, safely(r.updateRef(name, commit, old, reason))); err != nil {
+		return err
+	}
+	return r.syncRefs(name)
+}
+
+func (r *Repo) updateRef(name, commit, old, reason string) call {
 	args := []string{"update-ref", "-m", reason, name, commit}
 	if old != "" {
 		args = append(args, old)
 	}
-	_, err := run(ctx, r.call(args...))
-	return err
+	return r.call(args...)
 }
 
 // Keep points a ref of pawl's own, below refs/pawl/, to a commit, wherever it
@@ -71,16 +84,33 @@ func (s *Shadow) Keep(ctx context.Context, name, commit string) error {
 }
 
 // SetRefs points refs to commits in one transaction, wherever they were. Pairs
-// are names and ids in turn.
+// are names and ids in turn. The disk is not waited for.
 func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
+	_, err := run(ctx, r.setRefs(pairs))
+	return err
+}
+
+// KeepRefs is [Repo.SetRefs] for refs that survive a power loss. What they lead
+// to was synced by [Repo.SyncObjects].
+func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
+	if _, err := run(ctx, safely(r.setRefs(pairs))); err != nil {
+		return err
+	}
+	var names []string
+	for pair := range slices.Chunk(pairs, 2) {
+		names = append(names, pair[0])
+	}
+	return r.syncRefs(names...)
+}
+
+func (r *Repo) setRefs(pairs []string) call {
 	var in strings.Builder
 	for pair := range slices.Chunk(pairs, 2) {
 		in.WriteString("update " + pair[0] + "\x00" + pair[1] + "\x00\x00")
 	}
 	c := r.call("update-ref", "-z", "--stdin")
 	c.stdin = strings.NewReader(in.String())
-	_, err := run(ctx, c)
-	return err
+	return c
 }
 
 // DeleteRef removes a ref if it is at old.

@@ -40,13 +40,14 @@ func (e *Error) Error() string {
 
 // call is one git command to run.
 type call struct {
-	dir   string
-	env   []string // added to the clean environment
-	args  []string // subcommand first
-	stdin io.Reader
-	max   int64    // bytes of output; 0 is outputLimit
-	cut   bool     // output over max is dropped instead of being an error
-	lock  *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
+	dir      string
+	env      []string // added to the clean environment
+	args     []string // subcommand first
+	settings []string // of git's own, beside those of every call
+	stdin    io.Reader
+	max      int64    // bytes of output; 0 is outputLimit
+	cut      bool     // output over max is dropped instead of being an error
+	lock     *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
 }
 
 // running is a call under way.
@@ -91,7 +92,7 @@ var quiet = []string{
 func prepare(ctx context.Context, c call) *running {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	p := &running{cancel: cancel, name: c.args[0]}
-	p.cmd = exec.CommandContext(ctx, "git", append(slices.Clone(quiet), c.args...)...)
+	p.cmd = exec.CommandContext(ctx, "git", slices.Concat(quiet, c.settings, c.args)...)
 	p.cmd.Dir = c.dir
 	p.cmd.Env = append(environment(os.Environ()), c.env...)
 	p.cmd.Stdin = c.stdin

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -93,6 +95,9 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 			return refused(queue.Refusal{Why: why, IDs: ids}), err
 		}
 	}
+	if err := note(hold, c.To); err != nil {
+		return queue.Event{}, err
+	}
 	q.o.point("before ref")
 	changed, err := q.o.Repo.SetRef(ctx, q.target, c.To, c.From, "pawl: land "+strings.Join(c.IDs[:min(len(c.IDs), 5)], ", "))
 	if err != nil {
@@ -144,9 +149,28 @@ func (q *Queue) finish(ctx context.Context, trees []*git.Repo, c queue.Command, 
 		if err != nil {
 			return queue.Event{}, err
 		}
+		m.Torn = !noted(hold, c.To)
 		moves = append(moves, m)
 	}
 	return q.moveFiles(ctx, trees, moves)
+}
+
+// note says in the file that is held where the target is moved to, and under
+// which boot of the machine. It is not synced: when it is not there later, a power
+// loss took it.
+func note(hold *os.File, to string) error {
+	text := to + " " + process.Boot() + "\n"
+	_, err := hold.WriteAt([]byte(text), 0)
+	if err = errors.Join(err, hold.Truncate(int64(len(text)))); err != nil {
+		return fmt.Errorf("cannot note a landing: %v", err)
+	}
+	return nil
+}
+
+// noted reports whether the machine has run since the move to a commit began.
+func noted(hold *os.File, to string) bool {
+	data, err := io.ReadAll(io.NewSectionReader(hold, 0, 4096))
+	return err == nil && string(data) == to+" "+process.Boot()+"\n"
 }
 
 // touching are the entries of a batch that change one of some paths.

@@ -48,6 +48,10 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 	if len(landed) > 1 {
 		out.Head, err = q.o.Repo.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), facts.Tip, at.head)
 	}
+	if err == nil && out.Head != facts.Tip {
+		// The command to land it will be on the disk before it is carried out.
+		err = q.o.Repo.SyncObjects(ctx, facts.Tip, out.Head)
+	}
 	return e, err
 }
 

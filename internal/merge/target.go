@@ -101,6 +101,9 @@ func (q *Queue) forward(ctx context.Context, here, there string) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := q.o.Repo.SyncObjects(ctx, here, there); err != nil {
+		return nil, err
+	}
 	c := queue.Command{From: here, To: there, IDs: []string{"what " + q.remote.name + " has"}}
 	e, err := q.move(ctx, &queue.State{}, c, trees, hold)
 	if err != nil {

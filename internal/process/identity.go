@@ -37,7 +37,7 @@ func Identify(pid int) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot identify process %d: there is none", pid)
 	}
 	host, _ := os.Hostname()
-	return Identity{Host: host, Boot: bootID(), Space: pidSpace(), PID: pid, Start: p.Start}, nil
+	return Identity{Host: host, Boot: Boot(), Space: pidSpace(), PID: pid, Start: p.Start}, nil
 }
 
 // Look says whether id lives. Another boot of the same host means dead. A
@@ -48,7 +48,7 @@ func Look(id Identity) Liveness {
 		return Dead
 	}
 	host, _ := os.Hostname()
-	if id.Boot != bootID() {
+	if id.Boot != Boot() {
 		if id.Host == host {
 			return Dead
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +19,14 @@ var bootID = sync.OnceValue(func() string {
 	}
 	return strconv.FormatInt(tv.Sec, 10)
 })
+
+func bootTime() time.Time {
+	secs, err := strconv.ParseInt(bootID(), 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(secs, 0)
+}
 
 func pidSpace() string { return "" }
 

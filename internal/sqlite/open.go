@@ -13,6 +13,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // Limits of the connections.
@@ -68,7 +70,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 // create makes the folders and an empty file, so that both are private from
 // their first moment. An existing file stays as it is.
 func create(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := files.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the path is the caller's choice

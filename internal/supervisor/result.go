@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/tape"
 )
 
@@ -32,8 +33,13 @@ func LoadResult(files string) (Result, bool, error) {
 	return r, true, nil
 }
 
-// known is the stored result of just this job.
+// known is the stored result of just this job. One from before the machine was
+// started last is none: it may speak of files that a power loss took.
 func known(job Job) (Result, bool) {
+	info, err := os.Stat(job.Files + ".result.json")
+	if err != nil || info.ModTime().Before(process.Booted()) {
+		return Result{}, false
+	}
 	r, ok, err := LoadResult(job.Files)
 	return r, ok && err == nil && r.ID == job.ID
 }

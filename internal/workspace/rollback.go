@@ -158,7 +158,11 @@ func (r *session) recovery(ctx context.Context, now state) (string, error) {
 		return "", err
 	}
 	ref := fmt.Sprintf("%s%s/%d", recoveryPrefix, r.run, next)
-	return ref, r.c.Repo.UpdateRef(ctx, ref, commit, r.c.Repo.Zero(), "pawl: before a rollback")
+	// What it keeps is about to be overwritten.
+	if err := r.c.Repo.SyncObjects(ctx, s.Head, commit); err != nil {
+		return "", err
+	}
+	return ref, r.c.Repo.KeepRef(ctx, ref, commit, r.c.Repo.Zero(), "pawl: before a rollback")
 }
 
 // keepIndex stores the user's index as a commit, or "" if there is none: the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // memory is what a checkout remembers of a run between two calls. Losing it
@@ -109,7 +110,8 @@ func (r *session) ready(ctx context.Context) error {
 	if err := r.c.shadow.SetExclude(readRules(r.c.Repo.Exclude)); err != nil {
 		return err
 	}
-	if _, err := os.Stat(r.indexFile()); err != nil {
+	// After a start of the machine the index may be half, or speak of files that are.
+	if info, err := os.Stat(r.indexFile()); err != nil || info.ModTime().Before(process.Booted()) {
 		if err := r.rebuild(ctx); err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 		}
 	}
 	p.step("delivered")
-	if err := p.repo.SetRefs(ctx, basePrefix+id+"/head", commit, taskPrefix+id, commit); err != nil {
+	if err := p.repo.KeepRefs(ctx, basePrefix+id+"/head", commit, taskPrefix+id, commit); err != nil {
 		return "", err
 	}
 	p.step("collected")

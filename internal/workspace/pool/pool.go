@@ -80,6 +80,7 @@ type Pool struct {
 	step func(name string) // tests end the process here
 
 	moved string
+	notes []string // what a start of the machine made necessary
 }
 
 // Workspace is a private clone, ready to be worked in.
@@ -142,11 +143,20 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if err := p.follow(ctx); err != nil {
 		return nil, err
 	}
+	if p.notes, err = repo.AfterBoot(ctx, o.StateDir); err != nil {
+		return nil, err
+	}
+	if err := p.afterBoot(ctx); err != nil {
+		return nil, err
+	}
 	if err := p.mend(ctx); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
+
+// Notes are what a person should know of what was put in order by [Open].
+func (p *Pool) Notes() []string { return p.notes }
 
 // Root is the folder of pawl.yaml in the user's repository.
 func (p *Pool) Root() string { return p.o.Root }

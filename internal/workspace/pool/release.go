@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -85,7 +86,10 @@ func (p *Pool) putBack(ctx context.Context, row sqlite.Workspace) error {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
 	}
 	if who := used(row.Dir); who != "" {
-		return p.keep(ctx, row.ID, row.Why+", but "+who)
+		if _, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Landed = false }); err != nil {
+			return err
+		}
+		return p.keep(ctx, row.ID, row.Why+", but "+who) // whoever looks next gives it back
 	}
 	row, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing })
 	if err != nil {
@@ -142,7 +146,10 @@ func (p *Pool) clean(ctx context.Context, row sqlite.Workspace) error {
 		return err
 	}
 	p.step("emptied")
-	return os.Rename(row.Dir, p.warmDir(row.Own))
+	if err := os.Rename(row.Dir, p.warmDir(row.Own)); err != nil {
+		return err
+	}
+	return files.Sync(p.o.Dir) // the row is told next, and is synced
 }
 
 // forget drops what belongs to the task and not to its clone.
@@ -170,6 +177,9 @@ func (p *Pool) discard(ctx context.Context, row sqlite.Workspace) error {
 		if err := removeTree(dir); err != nil {
 			return fmt.Errorf("cannot remove %s: %w", dir, err)
 		}
+	}
+	if err := files.Sync(p.o.Dir); err != nil { // a folder must not come back without its row
+		return fmt.Errorf("cannot remove %s: %w", row.Dir, err)
 	}
 	p.step("removed")
 	if err := p.forget(ctx, row); err != nil {
@@ -326,7 +336,7 @@ func (p *Pool) recover(ctx context.Context, c *git.Clone, row sqlite.Workspace, 
 		next = before[n-1].N + 1
 	}
 	ref := fmt.Sprintf("%s%s/%d", recoveryPrefix, row.ID, next)
-	if err := p.repo.UpdateRef(ctx, ref, commit, p.repo.Zero(), "pawl"); err != nil {
+	if err := p.repo.KeepRef(ctx, ref, commit, p.repo.Zero(), "pawl"); err != nil { // what it keeps is removed next
 		return "", fmt.Errorf("cannot keep the files of the workspace: %w", err)
 	}
 	p.step("kept")

@@ -1,33 +1,8 @@
 package pool
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-)
+import "github.com/pawl-dev/pawl/internal/process"
 
 // used names a process other than this one whose working folder is in dir, and
 // is empty when there is none, or the machine does not tell. A loop that was
 // killed may have left its agent, and a person a shell.
-func used(dir string) string {
-	links, err := filepath.Glob("/proc/[0-9]*/cwd")
-	if err != nil {
-		return ""
-	}
-	for _, link := range links {
-		cwd, err := os.Readlink(link)
-		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
-			continue
-		}
-		proc := filepath.Dir(link)
-		pid := filepath.Base(proc)
-		if pid == strconv.Itoa(os.Getpid()) {
-			continue
-		}
-		name, _ := os.ReadFile(filepath.Join(proc, "comm")) // it may just have ended
-		return fmt.Sprintf("process %s (%s) is in it", pid, strings.TrimSpace(string(name)))
-	}
-	return ""
-}
+func used(dir string) string { return process.Within(dir) }

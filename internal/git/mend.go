@@ -1,0 +1,248 @@
+package git
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+// Objects and refs of snapshots are not synced when they are made; after a
+// power loss some may be empty, half or missing. An object that is there but
+// broken is worse than one that is missing: git does not write it again. So the
+// first one who uses the repository after a start of the machine looks.
+
+// bootFile, in pawl's folder for a repository, has the id of the boot after which
+// the repository was last looked at.
+const bootFile = "boot"
+
+// AfterBoot mends, once after each start of the machine, what a power loss left of
+// what pawl wrote without waiting for the disk. Dir is pawl's folder for the
+// repository: broken objects that are not empty are moved there. It returns what
+// people should know.
+func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err error) {
+	file, now := filepath.Join(dir, bootFile), process.Boot()
+	was, err := os.ReadFile(file)
+	if now == "" || err == nil && strings.TrimSpace(string(was)) == now {
+		return nil, nil
+	}
+	if err := files.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot look for what a power loss left: %v", err)
+	}
+	lock, err := files.Lock(ctx, file+".lock", os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	again, rerr := os.ReadFile(file)
+	if rerr == nil && strings.TrimSpace(string(again)) == now {
+		return nil, nil
+	}
+	if rerr == nil {
+		if notes, err = r.mend(ctx, filepath.Join(dir, "after-power-loss")); err != nil {
+			return notes, fmt.Errorf("cannot look for what a power loss left: %w", err)
+		}
+	}
+	if err := files.Replace(file, []byte(now+"\n"), 0o600, true); err != nil {
+		return notes, fmt.Errorf("cannot note that the repository was looked at: %v", err)
+	}
+	return notes, nil
+}
+
+func (r *Repo) mend(ctx context.Context, aside string) (notes []string, err error) {
+	n, err := r.dropBroken(ctx, aside)
+	if err != nil {
+		return nil, err
+	}
+	if n > 0 {
+		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were taken away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
+	}
+	r.dropLocks()
+	gone, err := r.dropRefs(ctx)
+	if len(gone) > 0 {
+		notes = append(notes, fmt.Sprintf("%d of pawl's own refs led to what a power loss took, and were removed: %s", len(gone), strings.Join(gone[:min(len(gone), 3)], ", ")))
+	}
+	return notes, err
+}
+
+// dropBroken takes away loose objects that are not what their names say.
+func (r *Repo) dropBroken(ctx context.Context, aside string) (n int, err error) {
+	dirs, err := filepath.Glob(filepath.Join(r.Objects, "[0-9a-f][0-9a-f]"))
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range dirs {
+		if ctx.Err() != nil {
+			return n, ctx.Err()
+		}
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			continue
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return n, err
+		}
+		for _, e := range entries {
+			id := filepath.Base(dir) + e.Name()
+			if !e.Type().IsRegular() || !r.isID(id) || r.whole(id) {
+				continue
+			}
+			if err := putAside(filepath.Join(dir, e.Name()), filepath.Join(aside, id)); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
+}
+
+// whole reports whether an object in a file of its own is what its name says.
+// What cannot be read is left for git to complain about.
+func (r *Repo) whole(id string) bool {
+	f, err := os.Open(r.loosePath(id))
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	z, err := zlib.NewReader(f)
+	if err != nil {
+		return false
+	}
+	h := r.newHash()
+	if _, err := io.Copy(h, z); err != nil { //nolint:gosec // it is only counted
+		return false
+	}
+	return hex.EncodeToString(h.Sum(nil)) == id
+}
+
+// putAside moves a file out of the way; of an empty one nothing is kept.
+func putAside(path, to string) error {
+	data, err := os.ReadFile(path)
+	if err == nil && len(bytes.Trim(data, "\x00")) > 0 {
+		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
+			err = files.Replace(to, data, 0o600, true)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// dropLocks removes locks of refs that nobody can hold: they are older than the
+// machine's start, and no program works in the repository. The lock of the index
+// is the user's, and stays.
+func (r *Repo) dropLocks() {
+	booted := process.Booted()
+	old := func(path string) bool {
+		info, err := os.Lstat(path)
+		return err == nil && info.Mode().IsRegular() && info.ModTime().Before(booted)
+	}
+	var locks []string
+	for _, name := range []string{"packed-refs.lock", "HEAD.lock"} {
+		locks = append(locks, filepath.Join(r.Common, name))
+	}
+	_ = filepath.WalkDir(filepath.Join(r.Common, "refs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".lock") && d.Type().IsRegular() {
+			locks = append(locks, path)
+		}
+		return nil // what cannot be read is left
+	})
+	for _, path := range locks {
+		if old(path) && process.Within(r.Top, r.Common) == "" {
+			_ = os.Remove(path) // or git says that it is there
+		}
+	}
+}
+
+// dropRefs removes refs of pawl's own that lead to nothing that is whole.
+func (r *Repo) dropRefs(ctx context.Context) (gone []string, err error) {
+	root := filepath.Join(r.Common, "refs", "pawl")
+	var broken []string
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, ".lock") || strings.HasPrefix(d.Name(), ".pawl-") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && !r.isID(strings.TrimSpace(string(data))) {
+			broken = append(broken, path)
+		}
+		return err
+	})
+	for _, path := range broken {
+		if err == nil {
+			err = os.Remove(path)
+		}
+		name, _ := filepath.Rel(r.Common, path)
+		gone = append(gone, filepath.ToSlash(name))
+	}
+	if err != nil {
+		return gone, err
+	}
+	return r.dropLoose(ctx, gone)
+}
+
+// dropLoose removes refs that cannot be followed to their ends. What the user's
+// own refs lead to is not looked at.
+func (r *Repo) dropLoose(ctx context.Context, gone []string) ([]string, error) {
+	out, err := run(ctx, r.call("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
+	if err != nil {
+		return gone, err
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	follow := func(ids ...string) bool {
+		c := r.call("rev-list", "--objects", "--quiet", "--stdin", "--not", "--branches", "--tags", "--remotes")
+		c.stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
+		_, err := run(ctx, c)
+		return err == nil
+	}
+	var ids []string
+	for _, line := range lines {
+		if id, _, ok := strings.Cut(line, " "); ok {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 || follow(ids...) || !follow() {
+		return gone, ctx.Err()
+	}
+	for _, line := range lines {
+		id, name, _ := strings.Cut(line, " ")
+		if follow(id) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return gone, ctx.Err()
+		}
+		if err := r.forceDelete(ctx, name); err != nil {
+			return gone, err
+		}
+		gone = append(gone, name)
+	}
+	return gone, nil
+}
+
+// forceDelete removes a ref whose object may be missing.
+func (r *Repo) forceDelete(ctx context.Context, name string) error {
+	_, err := run(ctx, r.call("update-ref", "--no-deref", "-d", name))
+	return err
+}
+
+// beforeBoot reports whether a file was written before the machine was started,
+// and so may be half of what it was to be.
+func beforeBoot(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.ModTime().Before(process.Booted())
+}

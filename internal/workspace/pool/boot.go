@@ -1,0 +1,123 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// afterBoot puts in order the workspaces that were used before the machine was
+// started last. Nothing in them was synced, so after a power loss files may be half
+// of what they were. Those that wait for a task are removed. One in which somebody
+// worked goes back to the last iteration that is whole, and what it had is kept
+// under a recovery ref; that iteration begins again. One that was only kept stays
+// as it is, if git can work in it. What was collected is in the user's repository,
+// and was synced.
+func (p *Pool) afterBoot(ctx context.Context) error {
+	booted := process.Booted()
+	rows, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if !r.UpdatedAt.Before(booted) || alive(r.Owner) || r.Repo != p.repo.Common {
+			continue
+		}
+		switch {
+		case r.State == warm:
+			err = p.finish(ctx, r)
+		case (r.State == held || r.State == kept) && r.Kind == kindTask:
+			err = p.revive(ctx, r)
+		}
+		if err != nil && !errors.Is(err, ErrTaken) {
+			return fmt.Errorf("cannot mend the workspace of %s: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+// revive looks whether a workspace can be worked in after a start of the machine.
+func (p *Pool) revive(ctx context.Context, r sqlite.Workspace) error {
+	row, err := p.seize(ctx, r)
+	if err != nil {
+		return nil //nolint:nilerr // another process does it
+	}
+	to, broken := p.sound(ctx, row)
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), p.let(ctx, row, r.State))
+	}
+	folder := row.Folder
+	if id, err := folderID(row.Dir); err == nil && inodeOf(id) == inodeOf(folder) {
+		folder = id // the numbers of devices may change with a start
+	}
+	// From here on the row counts as looked at.
+	if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Folder = folder }); err != nil {
+		return err
+	}
+	if p.proveOrGone(row) != nil || broken == nil && r.State == kept {
+		return errors.Join(p.pinAll(ctx, row), p.let(ctx, row, r.State))
+	}
+	if broken == nil {
+		return p.backTo(ctx, row, to)
+	}
+	s, err := p.remove(ctx, row, true)
+	if err != nil {
+		return p.letGo(ctx, row.ID, err.Error())
+	}
+	p.note(row.ID, fmt.Sprintf("did not survive the end of the machine and is made anew: %v", broken), s.Ref)
+	return nil
+}
+
+// backTo puts a workspace in which somebody worked to a point that is whole.
+func (p *Pool) backTo(ctx context.Context, row sqlite.Workspace, to Point) error {
+	err := p.pinAll(ctx, row)
+	ref := ""
+	if err == nil {
+		ref, err = p.goTo(ctx, row, to)
+	}
+	if err == nil {
+		_, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Setup = "" })
+	}
+	if err != nil {
+		return p.letGo(ctx, row.ID, err.Error())
+	}
+	p.note(row.ID, "went back to the last iteration that was whole, since the machine ended in the middle of one", ref)
+	return p.keep(ctx, row.ID, "the machine ended while it was worked in")
+}
+
+func (p *Pool) note(id, what, ref string) {
+	text := fmt.Sprintf("the workspace of %s %s", id, what)
+	if ref != "" {
+		text += "; the files that it had are in " + ref
+	}
+	p.notes = append(p.notes, text)
+}
+
+// sound says why the clone of a row cannot be worked in, and else which of its
+// states is the last that is whole.
+func (p *Pool) sound(ctx context.Context, row sqlite.Workspace) (to Point, err error) {
+	if _, err := os.Lstat(row.Dir); err != nil {
+		return to, err
+	}
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return to, err
+	}
+	defer release()
+	if err := c.AfterBoot(ctx, row.Base); err != nil {
+		return to, err
+	}
+	to.Head, to.Tree = c.LastWhole(ctx, row.Base)
+	return to, nil
+}
+
+// inodeOf is the second half of the id of a folder.
+func inodeOf(folder string) string {
+	_, inode, _ := strings.Cut(folder, ":")
+	return inode
+}
