@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench sim sim-board chaos fuzz schema web web-check web-browse clean
+.PHONY: help build test check lint e2e e2e-all bench sim sim-board chaos powercut fuzz schema web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -45,6 +45,9 @@ sim-board: ## play a board of 100,000 tasks and 1,000 agents, killed and interfe
 
 chaos: ## kill pawl a hundred times while agents work a board, and hold it to its promises
 	@$(GO) test ./cmd/pawl -run TestChaos -count=1 -v -timeout 30m -chaos-kills 100
+
+powercut: ## cut the power a hundred times under a board, on a disk that forgets what was not synced; needs root and FUSE
+	@$(GO) test ./cmd/pawl -run 'TestPowerCut$$' -count=1 -v -timeout 60m -power-cuts 100
 
 fuzz: ## run every fuzz test for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)

@@ -79,6 +79,7 @@ type chaosRun struct {
 	t         *testing.T
 	dir, home string
 	random    *rand.Rand
+	more      []string          // variables of what it starts
 	before    map[string]string // the person's own files
 }
 
@@ -90,12 +91,14 @@ func (c *chaosRun) program(name string, args []string) *exec.Cmd {
 	cmd.Dir = c.dir
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "PAWL_") }),
 		"WORK="+c.dir, "HOME="+c.home, "GIT_CONFIG_NOSYSTEM=1", "XDG_STATE_HOME="+c.home+"/state", "XDG_CONFIG_HOME="+c.home+"/config")
+	cmd.Env = append(cmd.Env, c.more...)
 	return cmd
 }
 
-func newChaosRun(t *testing.T, random *rand.Rand) *chaosRun {
+// newChaosRun makes the board in two folders that are empty.
+func newChaosRun(t *testing.T, random *rand.Rand, dir, home string) *chaosRun {
 	t.Helper()
-	c := &chaosRun{t: t, dir: t.TempDir(), home: t.TempDir(), random: random}
+	c := &chaosRun{t: t, dir: dir, home: home, random: random}
 	var needs, list strings.Builder
 	for i := 1; i <= chaosTasks; i++ {
 		item := map[string]any{"ref": fmt.Sprintf("t%d", i), "title": fmt.Sprintf("Task %d", i)}
@@ -227,7 +230,7 @@ func (c *chaosRun) check() {
 		c.t.Errorf("the person's work is not what it was:\n%v\nbefore:\n%v", after, c.before)
 	}
 	if kept, _ := filepath.Glob(filepath.Join(c.home, "state", "pawl", "*", "workspaces", "task-*")); len(kept) > 0 {
-		c.t.Errorf("workspaces are left: %v\n%s", kept, c.must(c.command("case", "clean", "--dry-run")))
+		c.t.Errorf("workspaces are left: %v\n%s", kept, c.must(c.command("case", "clean", "--dry-run", "--json")))
 	}
 	if out := c.must(c.command("case", "list", "--all", "--json")); strings.Count(out, `"status":"done"`) != chaosTasks {
 		c.t.Errorf("not all cases are done:\n%s", out)
@@ -278,7 +281,7 @@ func TestChaos(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it repeats
 	done, started := 0, 0
 	for done < *chaosKills {
-		c := newChaosRun(t, random)
+		c := newChaosRun(t, random, t.TempDir(), t.TempDir())
 		for over := false; !over; started++ {
 			if started > chaosSessions {
 				t.Fatalf("no end after %d sessions:\n%s", started, c.must(c.command("case", "list", "--all")))

@@ -55,12 +55,16 @@ func TestMain(m *testing.M) {
 		// inherit that, since pawl would: what is caught is not ignored.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
-	testscript.Main(m, map[string]func(){"pawl": func() {
-		code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
-		noteExit(code, os.Args[1:])
-		os.Exit(code)
-	}, "fetch": fetch, "download": download})
+	pretend()
+	testscript.Main(m, programs)
 }
+
+// programs are what the tests run by name, beside the machine's own.
+var programs = map[string]func(){"pawl": func() {
+	code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+	noteExit(code, os.Args[1:])
+	os.Exit(code)
+}, "fetch": fetch, "download": download}
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
