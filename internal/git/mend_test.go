@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/gittest"
 )
 
 // beforeAnyBoot is older than the start of the machine that runs the tests.
@@ -20,11 +22,11 @@ var beforeAnyBoot = time.Unix(1, 0)
 func darkened(t *testing.T) (dir string, r *Repo, half string) {
 	t.Helper()
 	dir, r = repository(t, "repo")
-	good := sh(t, dir, "rev-parse", "HEAD")
-	empty, half := sh(t, dir, "commit-tree", "-m", "lost", "HEAD^{tree}"), sh(t, dir, "commit-tree", "-m", "half", "HEAD^{tree}")
-	sh(t, dir, "update-ref", "refs/pawl/runs/a/1", good)
-	sh(t, dir, "update-ref", "refs/pawl/runs/a/2", empty)
-	sh(t, dir, "update-ref", "refs/pawl/runs/a/3", good)
+	good := gittest.Git(t, dir, "rev-parse", "HEAD")
+	empty, half := gittest.Git(t, dir, "commit-tree", "-m", "lost", "HEAD^{tree}"), gittest.Git(t, dir, "commit-tree", "-m", "half", "HEAD^{tree}")
+	gittest.Git(t, dir, "update-ref", "refs/pawl/runs/a/1", good)
+	gittest.Git(t, dir, "update-ref", "refs/pawl/runs/a/2", empty)
+	gittest.Git(t, dir, "update-ref", "refs/pawl/runs/a/3", good)
 	for name, text := range map[string]string{
 		r.loosePath(empty): "", r.loosePath(half): "no object", r.Common + "/refs/pawl/runs/a/3": "",
 		r.Common + "/refs/heads/main.lock": "", r.Common + "/refs/heads/other.lock": "", r.Index + ".lock": "",
@@ -57,10 +59,10 @@ func TestAfterBoot(t *testing.T) {
 	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "2 objects") || !strings.Contains(notes[1], "2 of pawl's own refs") {
 		t.Fatalf("%v, %q", err, notes)
 	}
-	if refs := sh(t, dir, "for-each-ref", "--format=%(refname)", "refs/pawl"); refs != "refs/pawl/runs/a/1" {
+	if refs := gittest.Git(t, dir, "for-each-ref", "--format=%(refname)", "refs/pawl"); refs != "refs/pawl/runs/a/1" {
 		t.Errorf("refs: %s", refs)
 	}
-	if out := sh(t, dir, "fsck", "--full"); strings.Contains(out, "error") {
+	if out := gittest.Git(t, dir, "fsck", "--full"); strings.Contains(out, "error") {
 		t.Errorf("git fsck: %s", out)
 	}
 	if data, err := os.ReadFile(filepath.Join(state, "after-power-loss", half)); err != nil || string(data) != "no object" {
@@ -113,7 +115,7 @@ func TestIsHalf(t *testing.T) {
 func TestLockedIndexSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "repo")
-	head := sh(t, dir, "rev-parse", "HEAD")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	put(t, r.Index+".lock", "")
 	_, err := r.BeginAdvance(t.Context(), head, head, nil)
 	if err == nil || !strings.Contains(err.Error(), "if none runs there any more, remove "+r.Index+".lock") {

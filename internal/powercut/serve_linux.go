@@ -27,6 +27,7 @@ const unmountLimit = 10 * time.Second
 //	arm N      the power fails before the Nth change from now; 0 is never
 //	settle     all that was written is safe
 //	cut SEED   the power fails now, and comes back; what survives is mounted
+//	dark       has the power failed? answered with "yes" or "no"
 //	room N     there is room for N bytes more
 //
 // When the power fails by itself, the line "off" is written.
@@ -36,7 +37,7 @@ func Main(args []string, in io.Reader, out io.Writer) int {
 		return 2
 	}
 	b := &bench{dir: args[0], out: out}
-	b.disk = newDisk(func() { go b.say("off") })
+	b.disk = newDisk(func() { b.say("off") }) // before anybody is told of an error
 	if err := b.mount(); err != nil {
 		fmt.Fprintln(os.Stderr, "powercut: cannot mount:", err)
 		return 1
@@ -117,6 +118,11 @@ func (b *bench) do(words []string) (string, error) {
 		if d.fuse = int64(n); n == 0 { //nolint:gosec // a number of a test
 			d.fuse = -1
 		}
+	case "dark":
+		if d.off {
+			return "yes", nil
+		}
+		return "no", nil
 	case "settle":
 		d.settle()
 	case "room":

@@ -71,22 +71,22 @@ func Start(cmd *exec.Cmd, dir string) (*Disk, error) {
 			d.answers <- lines.Text()
 		}
 	}()
-	if err := d.answer(); err != nil {
+	if _, err := d.answer(); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}
 	return d, nil
 }
 
-func (d *Disk) answer() error {
+func (d *Disk) answer() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
 	defer cancel()
 	select {
-	case <-d.answers:
-		return nil
+	case a := <-d.answers:
+		return a, nil
 	case <-d.ended:
-		return errors.New("cannot use the disk: its server has ended")
+		return "", errors.New("cannot use the disk: its server has ended")
 	case <-ctx.Done():
-		return errors.New("cannot use the disk: its server does not answer")
+		return "", errors.New("cannot use the disk: its server does not answer")
 	}
 }
 
@@ -94,11 +94,22 @@ func (d *Disk) ask(format string, args ...any) error {
 	if _, err := fmt.Fprintf(d.in, format+"\n", args...); err != nil {
 		return err
 	}
-	return d.answer()
+	_, err := d.answer()
+	return err
 }
 
 // Arm lets the power fail before the nth change of anything on the disk.
 func (d *Disk) Arm(n int) error { return d.ask("arm %d", n) }
+
+// Dark reports whether the power has failed. Who was told of an error by the disk
+// learns here whether that was why, also before [Disk.Off] says so.
+func (d *Disk) Dark() (bool, error) {
+	if _, err := fmt.Fprintln(d.in, "dark"); err != nil {
+		return false, err
+	}
+	a, err := d.answer()
+	return a == "yes", err
+}
 
 // Settle makes all that was written safe.
 func (d *Disk) Settle() error { return d.ask("settle") }
