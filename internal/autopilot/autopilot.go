@@ -151,7 +151,7 @@ func (p *pilot) drain(ctx context.Context) {
 				p.state, _ = schedule.Step(p.state, e)
 			}
 		default:
-			p.freeLanded(ctx)
+			p.tidy(ctx)
 			return
 		}
 	}

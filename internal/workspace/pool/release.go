@@ -86,10 +86,7 @@ func (p *Pool) putBack(ctx context.Context, row sqlite.Workspace) error {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
 	}
 	if who := used(row.Dir); who != "" {
-		if _, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Landed = false }); err != nil {
-			return err
-		}
-		return p.keep(ctx, row.ID, row.Why+", but "+who) // whoever looks next gives it back
+		return p.keep(ctx, row.ID, row.Why+", but "+who) // the next sweep removes it
 	}
 	row, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing })
 	if err != nil {

@@ -273,8 +273,9 @@ func (p *Pool) saveBefore(ctx context.Context, row sqlite.Workspace, givenUp boo
 	return s, nil
 }
 
-// Sweep removes workspaces that were kept for the retention. Those that must
-// stay are left, with a reason.
+// Sweep removes workspaces that were kept for the retention, and those that were
+// given back while somebody was still in them. Those that must stay are left, with a
+// reason.
 func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	rows, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
@@ -282,7 +283,8 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	}
 	var all []Verdict
 	for _, r := range rows {
-		if r.Kind == kindTask && r.State == kept && !r.KeepUntil.IsZero() && time.Now().After(r.KeepUntil) {
+		over := !r.KeepUntil.IsZero() && time.Now().After(r.KeepUntil) || r.Landed && !p.o.KeepOnSuccess
+		if r.Kind == kindTask && r.State == kept && over {
 			all = append(all, p.cleanOne(ctx, r, question{}, false))
 		}
 	}
