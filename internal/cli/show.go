@@ -78,9 +78,12 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 		a.result(" (%s)", report.Line(l.Why, 500))
 	}
 	a.result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), screen.Iterations(state.Iteration), screen.Short(r.TokensIn+r.TokensOut))
-	if r.CostKnown {
+	switch {
+	case r.CostKnown:
 		a.result(", %s", loop.MicroUSD(r.Cost))
-	} else {
+	case free(&state):
+		a.result(", no cost")
+	default:
 		a.result(", cost unknown")
 	}
 	if box := sandboxOf(r); box != "" {
@@ -239,4 +242,10 @@ func (a *app) tree(ctx context.Context, root string) (*workspace.Checkout, error
 		return nil, &exitError{code: exitFailed, err: fmt.Errorf("there are no snapshots: %v", err)}
 	}
 	return tree, nil
+}
+
+// free is true for a run on which no agent has worked: the steps of a workflow
+// were commands.
+func free(s *loop.State) bool {
+	return s.Policy.Kind == loop.Workflow && s.Policy.Agent == "" && s.Spent.Calls == 0
 }

@@ -180,7 +180,7 @@ func drawPlan(b *strings.Builder, w *config.Workflow, indent string) {
 func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
 	s := in.Step
 	line := func(head, text string) {
-		fmt.Fprintf(b, "%s\n", cut(head+strings.Join(strings.Fields(printable(text)), " "), 80))
+		fmt.Fprintf(b, "%s\n", cut(head+printable(strings.Join(strings.Fields(text), " ")), 80))
 	}
 	what := string(s.Kind)
 	if s.Kind == workflow.Agent && s.Agent != "" {
