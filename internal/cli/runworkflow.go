@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -155,8 +157,14 @@ func (pl planner) buildWorkflow(w *config.Workflow) (engine.Plan, error) {
 	if plan.Policy, err = pl.workflowPolicy(w, named, unnamed, optional); err != nil {
 		return plan, err
 	}
+	if err := pl.knowProcedures(w); err != nil {
+		return plan, err
+	}
 	if plan.Agents, err = pl.workflowAgents(&plan.Policy, named); err != nil {
 		return plan, err
+	}
+	if namedLater(w) {
+		pl.allAgents(&plan)
 	}
 	pl.p.Summary = w.Plan.Description
 	if err := pl.review(&plan); err != nil {
@@ -206,6 +214,74 @@ func agentsNamed(w *config.Workflow) (named []string, unnamed, optional bool) {
 		unnamed, optional = unnamed || without, optional || opt
 	}
 	return named, unnamed, optional
+}
+
+// knowProcedures refuses a workflow whose steps drive procedures that are not
+// there, or whose agents are not.
+func (pl planner) knowProcedures(w *config.Workflow) error {
+	check := func(step string, work workflow.Work) error {
+		if work.Kind != workflow.Procedure || strings.Contains(work.Content, "{{") {
+			return nil
+		}
+		p, ok := pl.c.Procedures[work.Content]
+		var err error
+		if !ok {
+			err = unknownProcedure(pl.c, work.Content)
+		} else if pl.flags.AgentCmd == "" {
+			own := p.Agent
+			if pl.c.IsFlag("agent") {
+				own = ""
+			}
+			err = pl.add(map[string]engine.Agent{}, cmp.Or(own, pl.c.Agent), true)
+		}
+		return ofStep(step, err)
+	}
+	for _, s := range w.Plan.Steps {
+		for _, work := range append([]workflow.Work{s.Work}, s.Step.Alternatives...) {
+			if err := check(s.ID, work); err != nil {
+				return err
+			}
+		}
+		if below := w.Nested[s.ID]; below != nil {
+			if err := pl.knowProcedures(below); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ofStep says whose error it is.
+func ofStep(step string, err error) error {
+	var e *exitError
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &exitError{code: e.code, err: fmt.Errorf("step %s: %w", step, e.err), hints: e.hints}
+}
+
+// namedLater is true when a step runs a workflow whose name is known only then.
+func namedLater(w *config.Workflow) bool {
+	for _, s := range w.Plan.Steps {
+		below := w.Nested[s.ID]
+		if s.Kind == workflow.Nested && below == nil || below != nil && namedLater(below) {
+			return true
+		}
+	}
+	return false
+}
+
+// allAgents adds to the plan every agent that is on this machine, for steps that
+// nobody knows yet.
+func (pl planner) allAgents(plan *engine.Plan) {
+	for _, name := range append(slices.Sorted(maps.Keys(pl.c.Agents.Named)), agents.Names()...) {
+		if err := pl.add(plan.Agents, name, false); err != nil {
+			continue // the step that wants it says so
+		}
+	}
+	if _, ok := plan.Agents[pl.c.Agent]; ok && plan.Policy.Agent == "" {
+		plan.Policy.Agent = pl.c.Agent
+	}
 }
 
 // iterations is how often a workflow is passed over where nothing says so.
@@ -321,6 +397,14 @@ func (s *session) preambleWorkflow() {
 	}
 	if s.plan.Policy.Agent != "" {
 		s.sayWithheld(s.plan)
+	}
+	if !s.c.IsSet("loop.max_cost") {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.plan.Agents)) {
+		if a := s.plan.Agents[name].Adapter; !a.LiveUsage() && !a.Structured() {
+			s.a.say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", name)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -177,6 +178,29 @@ func (h *Hand) Shell(id, files, command, dir string, env []string, wall time.Dur
 // Forbidden says whether the safety level forbids a command line.
 func (h *Hand) Forbidden(command string) (safety.Finding, bool) { return h.d.rules().Command(command) }
 
+// Barred is why an agent is not to be called now: a limit of its provider that is
+// known, whoever met it; nil for none.
+func (h *Hand) Barred(ctx context.Context, name string) *failure.Analysis {
+	d, key := h.d, h.d.account(name)
+	if _, barred := d.o.Accounts.Enter(ctx, key, d.id, d.self, h.c.Insist); !barred {
+		return nil
+	}
+	now := time.Now()
+	known, _ := d.o.Accounts.Look(key, now)
+	until, probe := known.Bars(d.id, now)
+	if until.IsZero() {
+		return nil // it is over by now
+	}
+	l := loop.Limited{Agent: name, Class: known.Class, Until: until, Probe: probe}
+	if known.Run != d.id {
+		l.Run = known.Run
+	}
+	return &failure.Analysis{
+		Class: known.Class, Kind: failure.Transient, Transient: true, Provider: true, Severity: failure.Medium, WaitUntil: until,
+		Summary: l.Reason() + "; it is not called before " + until.Local().Format("15:04:05"), Fingerprint: knownLimit + string(known.Class),
+	}
+}
+
 // AgentCall is what a step asks of an agent.
 type AgentCall struct {
 	ID, Files, Agent, Prompt string
@@ -252,6 +276,9 @@ func (h *Hand) AgentEnded(ctx context.Context, name string, job supervisor.Job, 
 	}
 	r.Failure = h.d.agentFailure(r, res)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
+	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() { // else the kernel says how long it is waited for
+		h.d.meet(ctx, h.d.account(name), account.Meeting{Began: res.StartedAt}, r.Exit.Ended, f, time.Now())
+	}
 	return AgentEnd{r, message}
 }
 
@@ -290,9 +317,6 @@ func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 		}
 	} else {
 		var err error
-		if c.Agent != "" && !d.enter(ctx, c) {
-			return d.barred(c)
-		}
 		if b, err = d.beginWork(ctx, c, p); err != nil {
 			return d.over(c, d.cannotStart(c, err))
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/account"
@@ -136,6 +137,9 @@ func (d *Driver) report(ctx context.Context, e loop.Event, c loop.Command) {
 	var ended loop.Ended
 	name := ""
 	switch {
+	case e.Record != nil && e.Record.Steps != nil:
+		d.reportSteps(ctx, e.Record, c)
+		return
 	case e.Record != nil:
 		name, f, ended, m.Began = e.Record.Agent, e.Record.Failure, e.Record.Exit.Ended, e.Record.StartedAt
 	case e.Review != nil && e.Kind == loop.Reviewed:
@@ -151,12 +155,36 @@ func (d *Driver) report(ctx context.Context, e loop.Event, c loop.Command) {
 			d.known[name] = l
 		}
 	}()
+	if c.Kind == loop.Wait && c.Agent == name {
+		m.Until = c.Until
+	}
+	d.meet(ctx, key, m, ended, f, e.At)
+}
+
+// reportSteps keeps a limit that the agent of a step met, where only the kernel
+// has said how long it is waited for. The others were told when their step ended.
+func (d *Driver) reportSteps(ctx context.Context, r *loop.Record, c loop.Command) {
+	if f := r.Failure; f != nil && r.Steps.Met != "" && !strings.HasPrefix(f.Fingerprint, knownLimit) && f.WaitUntil.IsZero() {
+		m := account.Meeting{Began: r.StartedAt}
+		if c.Kind == loop.Wait {
+			m.Until = c.Until
+		}
+		d.meet(ctx, d.account(r.Steps.Met), m, r.Exit.Ended, f, time.Now())
+	}
+	d.giveUp(ctx)
+}
+
+// knownLimit begins the fingerprint of a step whose agent was not called.
+const knownLimit = "known-limit-"
+
+// meet keeps what a call of an agent showed of a limit. m.Until is how long one
+// is waited for of which the provider did not say when it is over.
+func (d *Driver) meet(ctx context.Context, key string, m account.Meeting, ended loop.Ended, f *failure.Analysis, now time.Time) {
 	switch {
 	case f != nil && f.Provider && f.Kind == failure.Transient && shareable(f.Class):
-		m.Run, m.Class, m.Until = d.id, f.Class, f.WaitUntil
-		m.Named = m.Until.After(e.At)
-		if !m.Named && c.Kind == loop.Wait && c.Agent == name {
-			m.Until = c.Until
+		m.Run, m.Class = d.id, f.Class
+		if m.Named = f.WaitUntil.After(now); m.Named {
+			m.Until = f.WaitUntil
 		}
 		d.noteLimit(d.o.Accounts.Meet(ctx, key, m))
 	case ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease || f != nil && f.Fingerprint == CannotStart:

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,8 @@ import (
 //     is over, from the next iteration on.
 //   - No agent under a limit is moved on to; when all are, the first that
 //     comes back is waited for.
+//   - In a workflow nobody waits before it is a step's turn: commands and steps by
+//     other agents go on, and a step whose agent is under a limit fails by it.
 //   - A person who resumes or answers is taken at their word: the next
 //     iteration tries, whatever is known.
 
@@ -24,6 +27,7 @@ import (
 // in, met by this run or another.
 type Limited struct {
 	Agent string        `json:"agent"`
+	Who   string        `json:"who,omitempty"` // the agent of a workflow's step that met it, in the place of Agent
 	Class failure.Class `json:"class"`
 	Until time.Time     `json:"until"`
 	Named bool          `json:"named,omitempty"` // the provider said until when
@@ -60,16 +64,19 @@ func (e *Event) bars(agent string) (Limited, bool) {
 
 // what names the limit.
 func (l *Limited) what() string {
+	who := cmp.Or(l.Who, l.Agent)
 	switch l.Class {
 	case failure.QuotaExhausted:
-		return "usage limit of " + l.Agent
+		return "usage limit of " + who
 	case failure.RateLimit:
-		return "rate limit of " + l.Agent
+		return "rate limit of " + who
 	}
-	return "outage of " + l.Agent + "'s provider"
+	return "outage of " + who + "'s provider"
 }
 
-// reason is the limit and how it is known.
+// Reason is the limit and how it is known.
+func (l *Limited) Reason() string { return l.reason() }
+
 func (l *Limited) reason() string { return l.what() + l.source() }
 
 func (l *Limited) source() string {
@@ -95,8 +102,8 @@ func (s *State) share(e *Event) {
 		c = s.Command
 	}
 	l, barred := e.bars(c.Agent)
-	if !barred {
-		return
+	if !barred || c.Kind == Run && s.Policy.Kind == Workflow {
+		return // of a workflow only the steps of that agent wait
 	}
 	if asked {
 		s.Command.Insist = true

@@ -31,6 +31,9 @@ func (s *State) met(e *Event, r *Record) Limited {
 	if known, ok := e.known(r.Agent); ok {
 		l.Times = max(l.Times, known.Times+1)
 	}
+	if t := r.Steps; t != nil && t.Met != r.Agent {
+		l.Who = t.Met
+	}
 	l.Named = l.Until.After(e.At)
 	if !l.Named {
 		l.Until = e.At.Add(backoff(strategy.Exponential, l.Times, e.Seed))

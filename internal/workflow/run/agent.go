@@ -45,6 +45,10 @@ func (d *doing) agent(ctx context.Context) error {
 	if cost == 0 || calls == 0 {
 		return d.nothingLeft(cost == 0)
 	}
+	if f := p.h.Barred(ctx, name); f != nil && !d.resumed {
+		d.e.Status, d.e.record.Failure = sqlite.StepFailure, f
+		return p.begin(d.s, d.n, d.e)
+	}
 	dir := d.n.given.dir
 	job, err := p.h.AgentJob(ctx, engine.AgentCall{
 		ID: jobID(d.e, ""), Step: d.n.id, Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir, Env: d.n.given.environ("PAWL_STEP=" + d.n.id),

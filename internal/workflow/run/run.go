@@ -103,7 +103,9 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 	p.used.into(r)
 	if f := top.first; f != nil {
 		r.Failure, r.Exit.Code = f.failure, 1
-		t.Agent = f.agent != ""
+		if t.Agent = f.agent != ""; f.failure.Provider {
+			t.Met = f.agent
+		}
 		if pol := p.h.Plan().Policy; f.agent == pol.Agent || slices.Contains(pol.Fallback, f.agent) {
 			r.Agent = f.agent // who met the limit, if it is one of a provider
 		}
