@@ -351,6 +351,8 @@ func setDuration(sp *spec, n *node, v reflect.Value) error {
 // describe says what a node is, with a scalar's text.
 func (n *node) describe() string {
 	switch {
+	case n.plainColon():
+		return "a map; a text with a colon and a blank in it needs quotes"
 	case n.kind == listNode || n.kind == mapNode || n.kind == nullNode:
 		return n.kind.String()
 	case n.kind == boolNode || n.kind == numberNode || n.kind == fractionNode:
@@ -359,6 +361,17 @@ func (n *node) describe() string {
 		return fmt.Sprintf("the text %q", strings.ToValidUTF8(n.text[:40], "")+"…")
 	}
 	return fmt.Sprintf("%q", n.text)
+}
+
+// plainColon is true for a map that may be meant as a text: one pair in a line,
+// without brackets.
+func (n *node) plainColon() bool {
+	if n.kind != mapNode || len(n.pairs) != 1 || n.at.src == nil || n.at.line < 1 || n.at.line > len(n.at.src.lines) {
+		return false
+	}
+	line := []rune(n.at.src.lines[n.at.line-1])
+	v := n.pairs[0].value
+	return n.at.column >= 1 && n.at.column <= len(line) && line[n.at.column-1] != '{' && v != nil && v.kind == textNode && v.at.line == n.at.line
 }
 
 // expected says what a key takes.

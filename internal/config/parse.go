@@ -135,6 +135,9 @@ func syntaxError(src *source, err error) error {
 	} else if next, ok := deeper(src, at.line); ok && strings.HasPrefix(message, "mapping value is not allowed") {
 		at.line, at.column = at.line+1, next
 		message = "this line is indented deeper than the one above, which has its value already"
+	} else if column, text, ok := innerColon(src, at); ok && strings.HasPrefix(message, "mapping value is not allowed") {
+		at.column = column
+		message = "a text with a colon and a blank in it needs quotes: " + text
 	}
 	message = strings.TrimSpace(strings.SplitN(message, "\n", 2)[0])
 	if at.line == 0 {
@@ -166,6 +169,36 @@ func deeper(src *source, line int) (column int, ok bool) {
 	above, next := indent(src.lines[line-1]), indent(src.lines[line])
 	return next + 1, next > above && strings.TrimSpace(src.lines[line]) != ""
 }
+
+// innerColon finds the colon, with a blank or nothing after it, in the plain text
+// that begins at a place, and says how the text is written.
+func innerColon(src *source, at position) (column int, text string, ok bool) {
+	if at.line < 1 || at.line > len(src.lines) {
+		return 0, "", false
+	}
+	line := []rune(strings.TrimRight(src.lines[at.line-1], " \t\r"))
+	if at.column < 1 || at.column > len(line) {
+		return 0, "", false
+	}
+	value := line[at.column-1:]
+	for i, r := range value {
+		if r != ':' || i+1 < len(value) && value[i+1] != ' ' {
+			continue
+		}
+		if i == 0 || strings.ContainsRune("'\"[{|>&*!", value[0]) {
+			return 0, "", false
+		}
+		text = "'" + strings.ReplaceAll(string(value), "'", "''") + "'"
+		if len(value) > maxQuoted {
+			text = "put ' before and after it"
+		}
+		return at.column + i, text, true
+	}
+	return 0, "", false
+}
+
+// maxQuoted is the longest text that is shown in quotes, in characters.
+const maxQuoted = 80
 
 // place clamps a token's position to the text: the library is off by some for
 // tokens at the end of the file.

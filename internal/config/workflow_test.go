@@ -143,6 +143,10 @@ func TestWorkflowFaults(t *testing.T) {
 		{head + "  - id: b\n    if: ( true", "unexpected token", 4, ""},
 		{head + "  - id: b\n    run: echo '${{ env.HOME }}'", "in a command write $HOME", 4, "env.HOME"},
 		{"env: {A: '${{ steps.a.output }}'}\n" + head, "cannot use results", 1, "steps"},
+		{"steps:\n  - id: a\n    run: echo a: b", "needs quotes: 'echo a: b'", 3, ": b"},
+		{"steps:\n  - id: a\n    run: it's a: b", "needs quotes: 'it''s a: b'", 3, ": b"},
+		{"steps:\n  - id: a\n    run: echo a:", "needs quotes: 'echo a:'", 3, ":"},
+		{"steps:\n  - id: a\n    run: x\n    verify:\n      - echo a: b", "not a map; a text with a colon and a blank in it needs quotes", 5, "echo a: b"},
 		{"config: {parallelism: 0}\n" + head, "1 or more", 1, "0"},
 	} {
 		if strings.Contains(c.text, "if: ( true") {
