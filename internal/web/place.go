@@ -223,6 +223,12 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 			needs[at].Case, needs[at].Title = &c, c.ID+": "+c.Title
 			continue
 		}
+		if approved, err := s.approved(ctx, &cases[i]); err != nil || approved {
+			if err != nil {
+				return nil, err
+			}
+			continue // it waits for its turn to land
+		}
 		kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "failed"}[cases[i].Status]
 		if kind == "" {
 			kind = "case"
@@ -236,6 +242,20 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 		return a.Since.Compare(b.Since)
 	})
 	return needs, nil
+}
+
+// approved is true for work that a person has let land, and of which nothing was
+// said since.
+func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
+	if c.Status != board.Review {
+		return false, nil
+	}
+	list, err := s.o.Store.CaseReviews(ctx, c.ID)
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	last := list[len(list)-1]
+	return last.Decision == sqlite.Approved && last.Why == c.Why, nil
 }
 
 // urgency is the order of the inbox: first what holds an agent up.

@@ -1,4 +1,6 @@
 // All browser tests: see rig.ts. Needs PAWL, the program, and CHROMIUM, the browser.
 
+import './keys.test';
 import './pages.test';
+import './story.test';
 import './live.test';

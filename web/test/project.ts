@@ -81,6 +81,17 @@ scenes:
         - tool: {name: Bash, command: "npm test -- import"}
         - say: "The batch that holds the bad line fails now, and only it. Next is the report of what was left out."
         - sleep: 600s
+  - when: {prompt: scene-port}
+    turns:
+      - - say: "<promise>PENDING: Which port does the archive listen on?</promise>"
+      - - expect_prompt: "port 8080"
+        - run: "mkdir -p src && echo 8080 > src/port; touch src/ok"
+        - say: "<promise>COMPLETE</promise>"
+  - when: {prompt: scene-held}
+    turns:
+      - - say: "I wait for the word."
+        - run: "until test -e $HOME/word; do sleep 0.1; done; mkdir -p src && echo held > src/held; touch src/ok"
+        - say: "<promise>COMPLETE</promise>"
   - when: {prompt: scene-hostile}
     turns:
       - - say: "<script>document.title='owned'</script><img src=x onerror=alert(1)> \\u202Egnp.exe \\u001b[31mred\\u001b[0m\\n\\n# <b>head</b>\\n\\n[click](javascript:alert(1)) ![x](https://pixel.example/p.png)\\n\\n\`\`\`html\\n<img src=x onerror=alert(2)>\\n\`\`\`\\n\\n| <i>a</i> | b |\\n|---|---|\\n| <script>1</script> | 2 |"
@@ -90,7 +101,7 @@ scenes:
         - say: "Done.\\n<promise>COMPLETE</promise>"
 turns:
   - - say: "I do what the task says."
-    - run: "mkdir -p src && echo $PAWL_CASE >> src/done.txt; touch src/ok"
+    - run: "mkdir -p src && echo $PAWL_CASE > src/done-$PAWL_CASE.txt; touch src/ok"
     - usage: {input: 8000, output: 300, cost: 0.03}
     - say: "<promise>COMPLETE</promise>"
 `;
@@ -164,6 +175,7 @@ const plan = `
 /** Project is a folder with a history and a server. */
 export interface Project {
   dir: string;
+  home: string;
   url: string;
   state: string;
   run(...args: string[]): string;
@@ -254,7 +266,7 @@ export async function make(pawl: string, port = 0): Promise<Project> {
     await Promise.all(children.map(end));
     rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   };
-  return { dir, url, state, run, begin, restart, close, pid: () => server.pid! };
+  return { dir, home: top, url, state, run, begin, restart, close, pid: () => server.pid! };
 }
 
 /** fill makes the history: runs of every kind, and a board. */

@@ -31,6 +31,9 @@ after(async () => {
   await p?.close();
 });
 
+/** launched is the browser, for tests with a server of their own. */
+export const launched = () => browser;
+
 export const at = (path: string) => new URL(path, p.url).href;
 export const api = (page: Page, path: string) => page.evaluate(async (path) => (await fetch(path)).json(), path);
 

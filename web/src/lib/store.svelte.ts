@@ -170,6 +170,7 @@ class Store {
     if (rests.has(e.kind) || e.kind === 'iteration.started') this.activity.delete(e.run);
     this.loadOverview();
     if (rests.has(e.kind)) this.loadInbox();
+    if (e.run === 'autopilot' || e.run.startsWith('queue:')) return; // of no run
     this.touched.add(e.run);
     this.loadTouched();
   }
