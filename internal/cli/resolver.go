@@ -32,7 +32,7 @@ const resolveIterations = 5
 
 // resolve runs the agent and returns the commit that it made, on top of the target.
 func (r *resolver) resolve(ctx context.Context, p merge.Problem) (string, error) {
-	w, err := r.take(ctx, p.Entry.ID+"-merge", p.Tip)
+	w, err := r.take(ctx, p.Entry.ID+pool.MergeSuffix, p.Tip)
 	if err != nil {
 		return "", err
 	}

@@ -121,6 +121,27 @@ func TestLowDisk(t *testing.T) {
 	}
 }
 
+// What an agent left that brought a task's work together with the target is
+// the task's too, and each attempt is kept beside those before.
+func TestEachAttemptToMergeIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.open()
+	for i, text := range []string{"one", "two", "three"} {
+		w := r.take(p, "task-001"+MergeSuffix)
+		r.put(w.Dir, "work", text)
+		r.release(p, w, GivenUp("a new attempt begins"))
+		own, err := p.Recoveries(t.Context(), "task-001"+MergeSuffix)
+		if err != nil || len(own) != i+1 || own[i].N != i+1 || r.git(r.top, "show", own[i].Commit+":work") != text {
+			t.Fatalf("attempt %d: %v, %v", i+1, own, err)
+		}
+	}
+	all, err := p.Recoveries(t.Context(), "")
+	if err != nil || len(all) != 3 || all[2].Task != "task-001" {
+		t.Errorf("all: %v, %v", all, err)
+	}
+}
+
 func TestSweepKeepsWorkAndWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

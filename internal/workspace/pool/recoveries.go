@@ -13,18 +13,23 @@ import (
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
-// Recovery is a ref that keeps what was in the workspace of a task before it was
-// changed or removed.
+// MergeSuffix is what the id of a workspace has after that of a task whose work
+// is brought together with the target there.
+const MergeSuffix = "-merge"
+
+// Recovery is a ref that keeps what was in a workspace before it was changed or
+// removed.
 type Recovery struct {
-	Task   string
-	N      int // of the task's, 1-based
+	Task   string // whose work it is
+	N      int    // of the workspace's, 1-based
 	Ref    string
 	Commit string
 	When   time.Time
 }
 
-// Recoveries lists what was kept of the workspace of a task, oldest first; of all
-// tasks with an empty id, by task.
+// Recoveries lists what was kept of the workspace with an id, oldest first; of
+// all workspaces with an empty one, by task. A task can have two: its own, and
+// the one where an agent brings its work together with the target.
 func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
 	prefix := recoveryPrefix
 	if id != "" {
@@ -36,13 +41,16 @@ func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
 	}
 	var all []Recovery
 	for _, r := range refs {
-		task, number, _ := strings.Cut(strings.TrimPrefix(r.Name, recoveryPrefix), "/")
+		owner, number, _ := strings.Cut(strings.TrimPrefix(r.Name, recoveryPrefix), "/")
 		n, err := strconv.Atoi(number)
+		task := strings.TrimSuffix(owner, MergeSuffix)
 		if _, _, isCase := board.ParseID(task); isCase && err == nil { // runs have theirs beside them
 			all = append(all, Recovery{task, n, r.Name, r.Commit, r.When})
 		}
 	}
-	slices.SortFunc(all, func(a, b Recovery) int { return cmp.Or(strings.Compare(a.Task, b.Task), cmp.Compare(a.N, b.N)) })
+	slices.SortFunc(all, func(a, b Recovery) int {
+		return cmp.Or(strings.Compare(a.Task, b.Task), cmp.Compare(a.N, b.N), strings.Compare(a.Ref, b.Ref))
+	})
 	return all, nil
 }
 
