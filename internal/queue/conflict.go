@@ -56,23 +56,28 @@ type Hunk struct {
 func (h *Hunk) lines() int { return max(len(h.Ours), len(h.Theirs)) }
 
 // Classify says how hard a conflict is: as hard as its hardest file, and as
-// long as all of them together.
+// long as all those together that no rule settles.
 func Classify(c Conflict) (Class, string) {
 	if len(c.Files) == 0 {
 		return Complex, "git does not say where"
 	}
-	lines, class := 0, Simple
+	lines, hard, class := 0, 0, Simple
 	for i := range c.Files {
 		f := &c.Files[i]
 		if reason := f.structural(); reason != "" {
 			return Complex, f.Path + ": " + reason
 		}
+		own := 0
 		for j := range f.Hunks {
-			lines += f.Hunks[j].lines()
+			own += f.Hunks[j].lines()
 		}
+		lines += own
 		if !f.simple() {
-			class = Medium
+			hard, class = hard+own, Medium
 		}
+	}
+	if class == Medium {
+		lines = hard
 	}
 	why := fmt.Sprintf("%s, %d lines", counted(len(c.Files)+c.More, "file"), lines) + " (" + listed(c.paths()) + ")"
 	switch {

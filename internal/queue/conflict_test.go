@@ -70,6 +70,9 @@ func TestClassify(t *testing.T) {
 		{"many lines", queue.Conflict{Files: []queue.File{file("contents", hunk(20))}}, queue.Complex},
 		{"many together", queue.Conflict{Files: []queue.File{file("contents", hunk(10)), file("contents", hunk(10))}}, queue.Complex},
 		{"simple and medium", queue.Conflict{Files: []queue.File{file("contents", added), file("contents", hunk(3))}}, queue.Medium},
+		{"few lines beside many that a rule settles", queue.Conflict{Files: []queue.File{
+			file("contents", queue.Hunk{Ours: slices.Repeat([]string{"a"}, 50), Theirs: []string{"b"}}), file("contents", hunk(3)),
+		}}, queue.Medium},
 		{"renamed and deleted", queue.Conflict{Files: []queue.File{file("rename/delete", hunk(1))}}, queue.Complex},
 		{"deleted", queue.Conflict{Files: []queue.File{file("modify/delete")}}, queue.Complex},
 		{"binary", queue.Conflict{Files: []queue.File{{Path: "f", Kinds: []string{"contents"}, Binary: true}}}, queue.Complex},
