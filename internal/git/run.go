@@ -86,6 +86,8 @@ var quiet = []string{
 	"--no-pager", "--no-replace-objects",
 	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 	"-c", "protocol.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+	// Milliseconds to wait for who has the lock of a ref: it may be syncing.
+	"-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000",
 }
 
 // prepare makes the command without starting it.
