@@ -42,6 +42,15 @@ func TestWordsInContext(t *testing.T) {
 	}
 }
 
+// Git says first what is wrong, and then what it gives up for that.
+func TestGitsReason(t *testing.T) {
+	t.Parallel()
+	a := Analyse(Evidence{Source: "agent", ExitCode: 128, Output: "error: gpg failed to sign the data\nfatal: failed to write commit object\n"})
+	if a.Class != GitState || !strings.Contains(a.Summary, "gpg failed to sign") {
+		t.Errorf("%s: %s", a.Class, a.Summary)
+	}
+}
+
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

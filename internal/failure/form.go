@@ -28,6 +28,9 @@ func byForm(h *hits) verdict {
 		}
 		if weight > v.weight {
 			v = verdict{class: c, weight: weight, flags: f, line: i}
+			if c == GitState && i > 0 && strings.HasPrefix(h.t.line(i-1), "error: ") {
+				v.line-- // what it gives up for is said just before
+			}
 		}
 	}
 	return v
