@@ -50,6 +50,7 @@ var rooms = map[string]room{
 	"control":  {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
 	"failure":  {Deciding, nil, "what went wrong: class, fingerprint, items"},
 	"strategy": {Deciding, nil, "what to try next"},
+	"fault":    {Deciding, nil, "the form of an error that a person is to act on"},
 	"safety":   {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
 	"prompt":   {Deciding, nil, "what the agent is told this time"},
 	"report":   {Deciding, nil, "a run as a person reads it afterwards, as Markdown and as a page"},

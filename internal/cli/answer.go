@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/screen"
@@ -65,7 +66,7 @@ func readReply(s *loop.State, words []string) (reply, error) {
 		return inWords(s, text)
 	}
 	if n < 1 || n > len(q.Choices) {
-		return reply{}, usage("there is no option %d: the question has 1 to %d", n, len(q.Choices)).hint("To answer with a number as such, write a sentence")
+		return reply{}, usage("there is no option %d: the question has 1 to %d", n, len(q.Choices)).Hint("To answer with a number as such, write a sentence")
 	}
 	r := reply{number: n, choice: q.Choices[n-1], text: strings.TrimSpace(strings.Join(words[1:], " "))}
 	if r.text != "" && !r.choice.Advice {
@@ -94,7 +95,7 @@ func (r reply) complete() error {
 	if r.number == 0 || !r.choice.Needs || r.text != "" {
 		return nil
 	}
-	return usage("option %d (%s) needs words", r.number, r.choice.Text).hint("pawl answer RUN %d \"what must change\"", r.number)
+	return usage("option %d (%s) needs words", r.number, r.choice.Text).Hint("pawl answer RUN %d \"what must change\"", r.number)
 }
 
 // ends is true for an option after which no agent works.
@@ -137,7 +138,7 @@ func (a *app) keepAnswer(ctx context.Context, st *sqlite.Store, r sqlite.Run, st
 	}
 	var s loop.State
 	if err := json.Unmarshal(r.State, &s); err != nil {
-		return false, &exitError{code: exitFailed, err: fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)}
+		return false, fault.Of(fault.Failed, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err))
 	}
 	if step != "" || len(s.Question.Asked()) > 1 {
 		return a.answerStep(ctx, st, r, s.Question.Asked(), step, words)
@@ -192,7 +193,7 @@ func (a *app) settle(ctx context.Context, st *sqlite.Store, r sqlite.Run, rep re
 		},
 	}, r.ID, rep.event(nil))
 	if err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot answer run %s: %w", r.ID, err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot answer run %s: %w", r.ID, err))
 	}
 	if r.Kind == "task" {
 		return a.settledTask(ctx, st, r, rep.choice.Do)
@@ -245,7 +246,7 @@ func (a *app) undoAll(ctx context.Context, st *sqlite.Store, r sqlite.Run, tree 
 		err = a.rollback(ctx, st, run, backTo{n: 0})
 	}
 	if err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("the files were not put back: %w", err), hints: []string{"Try again: pawl rollback " + r.ID + " --to 0"}}
+		return fault.Of(fault.Failed, fmt.Errorf("the files were not put back: %w", err)).Hint("%s", "Try again: pawl rollback "+r.ID+" --to 0")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -22,7 +23,7 @@ import (
 func (a *app) answerStep(ctx context.Context, st *sqlite.Store, r sqlite.Run, asked []loop.Asks, step string, words []string) (kept bool, err error) {
 	rows, err := st.Controls(ctx, r.ID)
 	if err != nil {
-		return false, &exitError{code: exitFailed, err: err}
+		return false, fault.Of(fault.Failed, err)
 	}
 	open := unanswered(asked, rows)
 	if step == "" && len(open) == 1 {
@@ -59,18 +60,18 @@ func (a *app) answerStep(ctx context.Context, st *sqlite.Store, r sqlite.Run, as
 }
 
 // withAsked adds the steps that ask to an error, with how one is answered.
-func withAsked(e *exitError, run string, open, asked []loop.Asks) *exitError {
+func withAsked(e *fault.Error, run string, open, asked []loop.Asks) *fault.Error {
 	for _, q := range asked {
 		state := ""
 		if !slices.Contains(open, q) {
 			state = " (answered)"
 		}
-		e = e.hint("%s: %s%s", report.Line(q.Step, 200), report.Line(q.Text, 300), state)
+		e = e.Hint("%s: %s%s", report.Line(q.Step, 200), report.Line(q.Text, 300), state)
 	}
 	if len(open) > 0 {
 		asked = open
 	}
-	return e.hint("For example: pawl answer %s --step %s TEXT", run, word(asked[0].Step))
+	return e.Hint("For example: pawl answer %s --step %s TEXT", run, word(asked[0].Step))
 }
 
 // unanswered are the questions of steps that no answer waits for.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -53,9 +54,9 @@ type application struct {
 func (a *app) apply(ctx context.Context, st *sqlite.Store, r sqlite.Run, how applying) error {
 	switch {
 	case !workedOnCopy(r):
-		return usage("run %s worked in the workspace itself: there is nothing to apply", r.ID).hint("See what it changed: pawl show %s --diff", r.ID)
+		return usage("run %s worked in the workspace itself: there is nothing to apply", r.ID).Hint("See what it changed: pawl show %s --diff", r.ID)
 	case loop.Status(r.Status).Active() && engine.Alive(r.Owner):
-		return usage("run %s is running; its result is not there yet", r.ID).hint("Stop it first: pawl stop %s", r.ID)
+		return usage("run %s is running; its result is not there yet", r.ID).Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	tree, err := a.tree(ctx, r.Root)
 	if err != nil {
@@ -69,7 +70,7 @@ func (a *app) apply(ctx context.Context, st *sqlite.Store, r sqlite.Run, how app
 	}
 	done, err := tree.Apply(ctx, r.ID, how.check)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	out := application{Run: r.ID, Status: statusOf(done, how.check), Applied: done}
 	if out.Status == "applied" {
@@ -155,7 +156,7 @@ func (a *app) discard(ctx context.Context, tree *workspace.Checkout, r sqlite.Ru
 		_, err = tree.Forget(ctx, r.ID)
 	}
 	if err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot give the result of run %s up: %v", r.ID, err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot give the result of run %s up: %v", r.ID, err))
 	}
 	if a.json {
 		return a.document(application{Run: r.ID, Status: "discarded"})
@@ -177,15 +178,15 @@ func workedOnCopy(r sqlite.Run) bool {
 func (a *app) gather(ctx context.Context, st *sqlite.Store, tree *workspace.Checkout, r sqlite.Run) error {
 	records, err := st.Iterations(ctx, r.ID)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	n, result, ok := engine.Result(records)
 	if !ok {
-		return usage("run %s has no result: none of its iterations ended", r.ID).hint("Go on with it: pawl resume %s", r.ID)
+		return usage("run %s has no result: none of its iterations ended", r.ID).Hint("Go on with it: pawl resume %s", r.ID)
 	}
 	snaps, err := tree.Snapshots(ctx, r.ID)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	if len(snaps) > 0 && snaps[len(snaps)-1].Tree == result {
 		return nil
@@ -198,7 +199,7 @@ func (a *app) gather(ctx context.Context, st *sqlite.Store, tree *workspace.Chec
 		err = errors.New("it was given up, or is kept no longer")
 	}
 	if err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot get the result of run %s: %v", r.ID, err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot get the result of run %s: %v", r.ID, err))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -94,13 +95,13 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 	}
 	s := &session{a: a, c: c, stateDir: config.StateDir(c.Root, a.env)}
 	if s.store, err = sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db")); err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	defer s.close()
 	// What the repository lacks is told before what the machine does.
 	repo, err := git.Open(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
-		return usage("the autopilot works in clones: %v", err).hint("Make a repository: git init")
+		return usage("the autopilot works in clones: %v", err).Hint("Make a repository: git init")
 	}
 	if err != nil {
 		return usage("%v", err)
@@ -194,10 +195,10 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verd
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
 		return usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).
-			hint("See what it does: pawl autopilot status").hint("Stop it:          pawl autopilot stop")
+			Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
 	}
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	if s.a.json {
 		if line, err := json.Marshal(pilotEnd{"end", res.Exit, res.Why, res.Tally}); err == nil {

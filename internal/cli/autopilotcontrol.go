@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -77,7 +78,7 @@ func running(ctx context.Context, store *sqlite.Store) (sqlite.Autopilot, error)
 		return p, err
 	}
 	if !ok || !engine.Alive(p.Owner) {
-		return p, usage("no autopilot runs here").hint("Start it: pawl autopilot")
+		return p, usage("no autopilot runs here").Hint("Start it: pawl autopilot")
 	}
 	return p, nil
 }
@@ -100,7 +101,7 @@ func (a *app) awaitAutopilot(ctx context.Context, store *sqlite.Store, p sqlite.
 		case <-tick.C:
 		case <-deadline.C:
 			return usage("the autopilot was asked to stop %s ago and has not ended; process %d drives it", stopAutopilotWait, p.Owner.PID).
-				hint("See what it does: pawl autopilot status")
+				Hint("See what it does: pawl autopilot status")
 		}
 	}
 }
@@ -116,7 +117,7 @@ func (a *app) autopilotStatusCommand() *cobra.Command {
 			defer store.Close()
 			v, err := autopilot.Status(cmd.Context(), store, root)
 			if err != nil {
-				return &exitError{code: exitFailed, err: err}
+				return fault.Of(fault.Failed, err)
 			}
 			if a.json {
 				data, err := json.MarshalIndent(v, "", "  ")

@@ -41,15 +41,15 @@ func (s *session) box(ctx context.Context, unsandboxed bool) error {
 	}
 	if s.plan.Copy && s.tree == nil {
 		return usage("cannot run at the level paranoid outside of git: the agent works on a copy, and only git can tell what it changed").
-			hint("Make a repository: git init").hint("Or run with --safety normal")
+			Hint("Make a repository: git init").Hint("Or run with --safety normal")
 	}
 	return nil
 }
 
 func refusedLevel(level string, v sandbox.Verdict) error {
 	return usage("cannot run at the level %s: %s", level, v.Refused).
-		hint("See what this machine can enforce: pawl doctor").
-		hint("Run without a sandbox, which every report then says: --unsandboxed")
+		Hint("See what this machine can enforce: pawl doctor").
+		Hint("Run without a sandbox, which every report then says: --unsandboxed")
 }
 
 // policies are the boxes of the run's agents and gates.

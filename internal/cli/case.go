@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -57,7 +58,7 @@ func (a *app) withBoard(ctx context.Context, do func(*sqlite.Store) error) (err 
 
 // caseError adds the exit status and what to do next.
 func caseError(err error) error {
-	var known *exitError
+	var known *fault.Error
 	var refusal *board.RefusalError
 	var problems *board.ProblemsError
 	var cycle *board.CycleError
@@ -67,24 +68,24 @@ func caseError(err error) error {
 	case errors.As(err, &refusal):
 		e := usage("%s", refusal.Why)
 		if refusal.Instead != "" {
-			e = e.hint("%s", refusal.Instead)
+			e = e.Hint("%s", refusal.Instead)
 		}
 		return e
 	case errors.As(err, &problems):
 		e := usage("nothing was stored: %s", report.Line(problems.Problems[0].String(), 400))
 		for _, p := range problems.Problems[1:] {
-			e = e.hint("%s", report.Line(p.String(), 400))
+			e = e.Hint("%s", report.Line(p.String(), 400))
 		}
 		if problems.More > 0 {
-			e = e.hint("and %d more", problems.More)
+			e = e.Hint("and %d more", problems.More)
 		}
 		return e
 	case errors.As(err, &cycle):
 		return usage("nothing was stored: %s", report.Line(cycle.Error(), 400))
 	case errors.Is(err, sqlite.ErrNoCase):
-		return (&exitError{code: exitUsage, err: err}).hint("List the board: pawl case list --all")
+		return fault.Of(fault.Refused, err).Hint("List the board: pawl case list --all")
 	}
-	return &exitError{code: exitFailed, err: err}
+	return fault.Of(fault.Failed, err)
 }
 
 // caseID reads an id as a person writes it.

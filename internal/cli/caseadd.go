@@ -44,7 +44,7 @@ func (a *app) caseAddCommand() *cobra.Command {
 				return a.addList(cmd.Context(), f.file)
 			}
 			if len(args) == 0 {
-				return usage("%s needs a title, or -f FILE", cmd.CommandPath()).hint("pawl case add 'Parse the header'")
+				return usage("%s needs a title, or -f FILE", cmd.CommandPath()).Hint("pawl case add 'Parse the header'")
 			}
 			f.title = args[0]
 			return a.addOne(cmd.Context(), f)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -122,7 +123,7 @@ func (a *app) cleanCases(ctx context.Context, p *pool.Pool, ids []string, dry bo
 		a.say("%s %s; %s stay.", map[bool]string{true: "Would free", false: "Freed"}[dry], megabytes(freed), megabytes(stay))
 	}
 	if stuck > 0 {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s not removed", countedStay(stuck))}
+		return fault.Of(fault.Failed, fmt.Errorf("%s not removed", countedStay(stuck)))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -69,7 +70,7 @@ func (a *app) rollbackCase(ctx context.Context, store *sqlite.Store, p *pool.Poo
 	case errors.Is(err, pool.ErrNone):
 		a.say("%s has no workspace, so no files were changed.", id)
 	case errors.Is(err, pool.ErrTaken):
-		return (&exitError{code: exitUsage, err: err}).hint("Stop what works in it first")
+		return fault.Of(fault.Refused, err).Hint("Stop what works in it first")
 	case err != nil:
 		return err
 	default:

@@ -44,7 +44,7 @@ func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) erro
 	c, err := store.Case(ctx, id)
 	if n := len(history); errors.Is(err, sqlite.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
 		last := history[n-1]
-		return usage("%s was removed on %s: %s", id, minute(last.At), report.Line(last.Why, 200)).hint("List the board: pawl case list --all")
+		return usage("%s was removed on %s: %s", id, minute(last.At), report.Line(last.Why, 200)).Hint("List the board: pawl case list --all")
 	}
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -108,7 +109,7 @@ func (a *app) extend(ctx context.Context, store *sqlite.Store, id string, l sqli
 	}
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	r, rerr := store.Latest(ctx, root, id)
 	if rerr == nil {
@@ -244,7 +245,7 @@ func noReview(ctx context.Context, store *sqlite.Store, id string) error {
 	if err != nil {
 		return err
 	}
-	return usage("no review of %s waits for you: it is %s", id, c.Status).hint("See what needs you: pawl autopilot status")
+	return usage("no review of %s waits for you: it is %s", id, c.Status).Hint("See what needs you: pawl autopilot status")
 }
 
 // reopenTask lets the autopilot go on with a task that a person has answered.
@@ -261,8 +262,8 @@ func (a *app) reopenTask(ctx context.Context, store *sqlite.Store, r sqlite.Run,
 	switch c.Status {
 	case board.Pending, board.Active:
 	default:
-		return usage("%s does not go on: it is %s", c.ID, c.Status).hint("Begin anew:        pawl case retry %s", c.ID).
-			hint("Give it more room: pawl case extend %s --max-iterations N", c.ID)
+		return usage("%s does not go on: it is %s", c.ID, c.Status).Hint("Begin anew:        pawl case retry %s", c.ID).
+			Hint("Give it more room: pawl case extend %s --max-iterations N", c.ID)
 	}
 	a.say("%s is %s.", c.ID, state(&c))
 	if _, err := running(ctx, store); err != nil {
@@ -279,8 +280,8 @@ func (a *app) treeOf(ctx context.Context, r sqlite.Run) (*workspace.Checkout, er
 	}
 	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: autopilot.TreeDir(stateDir(r.Root, a.env), r.Name)})
 	if err != nil {
-		return nil, (&exitError{code: exitUsage, err: fmt.Errorf("the workspace of %s is gone", r.Name)}).
-			hint("What landed of it: git log --first-parent --grep '^%s: '", r.Name)
+		return nil, (fault.Of(fault.Refused, fmt.Errorf("the workspace of %s is gone", r.Name))).
+			Hint("What landed of it: git log --first-parent --grep '^%s: '", r.Name)
 	}
 	return tree, nil
 }

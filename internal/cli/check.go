@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -62,7 +63,7 @@ func (a *app) check(ctx context.Context, from string, reset bool) error {
 	}
 	in, err := config.ReadIterationCheck(name, data)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	c, err := a.load(nil)
 	if err != nil {
@@ -95,7 +96,7 @@ func (a *app) input(from string) (name string, data []byte, err error) {
 		defer f.Close()
 		in, name = f, from
 	} else if from == "" && a.interactive() {
-		return name, nil, usage("nothing to check: name a FILE, or - to type it").hint("The format: pawl check --help, docs/iteration-control.md")
+		return name, nil, usage("nothing to check: name a FILE, or - to type it").Hint("The format: pawl check --help, docs/iteration-control.md")
 	}
 	data, err = io.ReadAll(io.LimitReader(in, config.MaxDocument+1))
 	if err != nil {
@@ -255,15 +256,15 @@ func (a *app) checkTree(ctx context.Context, root string) *workspace.Checkout {
 func (a *app) forget(ctx context.Context, task string) error {
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	store, err := attempt.Open(ctx, root)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	gone, err := store.Forget(task)
 	if err = errors.Join(err, store.Close()); err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	if gone {
 		a.say("The attempts at %s are forgotten.", task)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/web"
 )
@@ -45,7 +46,7 @@ func (c *children) start(args []string) (*child, error) {
 	defer c.mu.Unlock()
 	c.tidy()
 	if len(c.list) >= maxChildren {
-		return nil, &web.RefusalError{Message: fmt.Sprintf("%d runs work for this server already", maxChildren), Hints: []string{"Wait until one has ended, or start the run in a terminal"}}
+		return nil, fault.Refuse("%d runs work for this server already", maxChildren).Hint("Wait until one has ended, or start the run in a terminal")
 	}
 	exe, err := os.Executable()
 	if err != nil {

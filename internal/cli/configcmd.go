@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 func stateDir(root string, env []string) string { return config.StateDir(root, env) }
@@ -88,18 +89,18 @@ func (a *app) initCommand() *cobra.Command {
 func (a *app) init() error {
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	p, err := config.Propose(root, a.lookPath)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	path := filepath.Join(root, "pawl.yaml")
 	if err := config.WriteNew(path, p.YAML()); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return usage("%s is there already, and init never overwrites", path).hint("See what is in force: pawl config")
+			return usage("%s is there already, and init never overwrites", path).Hint("See what is in force: pawl config")
 		}
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	a.result("Wrote %s\n", path)
 	if len(p.Gates) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -46,7 +47,7 @@ func (a *app) pause(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 
 func ask(ctx context.Context, st *sqlite.Store, r sqlite.Run, kind, text string) error {
 	if _, err := st.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func (a *app) stop(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	for late := false; ; {
 		now, err := st.Run(ctx, r.ID)
 		if err != nil {
-			return &exitError{code: exitFailed, err: err}
+			return fault.Of(fault.Failed, err)
 		}
 		// A run that has come to rest still ends its supervisor; when its
 		// process has gone too, nothing is left.
@@ -85,7 +86,7 @@ func (a *app) stop(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 		}
 		if late {
 			return usage("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait, r.Owner.PID).
-				hint("See what it does: pawl logs %s -f", r.ID)
+				Hint("See what it does: pawl logs %s -f", r.ID)
 		}
 		select {
 		case <-tick.C:
@@ -98,7 +99,7 @@ func (a *app) stop(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 func (a *app) stopUnattended(ctx context.Context, r sqlite.Run) error {
 	dir := filepath.Join(config.StateDir(r.Root, a.env), "runs", r.ID)
 	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	a.say("Nothing of run %s is left running. Go on with it: pawl resume %s", r.ID, r.Name)
 	return nil

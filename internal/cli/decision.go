@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -225,7 +226,7 @@ func (a *app) checkHistory(from string) error {
 	}
 	h, err := config.ReadGuardHistory(name, data)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	entries := make([]loop.Entry, len(h.History))
 	for i, e := range h.History {

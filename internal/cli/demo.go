@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -35,7 +36,7 @@ func (a *app) demoCommand() *cobra.Command {
 
 func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	if _, err := a.lookPath("go"); err != nil {
-		return &exitError{code: exitFailed, err: errors.New("the demo repairs a Go test and needs the go command"), hints: []string{"Install Go from https://go.dev/dl and run it again"}}
+		return fault.Of(fault.Failed, errors.New("the demo repairs a Go test and needs the go command")).Hint("%s", "Install Go from https://go.dev/dl and run it again")
 	}
 	scratch, err := os.MkdirTemp("", "pawl-demo-")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -61,7 +62,7 @@ func (a *app) doctor(ctx context.Context) error {
 func (a *app) findings(ctx context.Context) ([]finding, error) {
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
-		return nil, &exitError{code: exitUsage, err: err}
+		return nil, fault.Of(fault.Refused, err)
 	}
 	dir := config.StateDir(root, a.env)
 	var conf, environment, told string

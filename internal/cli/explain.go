@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/screen"
 )
@@ -57,7 +58,7 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			if len(args) == 0 {
 				if f, ok := a.stdin.(*os.File); ok && screen.IsTerminal(f) {
-					return usage("name a FILE, or pipe a log into pawl explain").hint("%s", "make test 2>&1 | pawl explain")
+					return usage("name a FILE, or pipe a log into pawl explain").Hint("%s", "make test 2>&1 | pawl explain")
 				}
 				args = []string{"-"}
 			}
@@ -164,7 +165,7 @@ func parserOf(name string) (agent.Parser, agent.Adapter, error) {
 	} else {
 		custom, err := agents.Custom(name, []string{name}, name)
 		if err != nil {
-			return nil, nil, usage("--agent %s: no agent is called that", name).hint("known are %v", agents.Names())
+			return nil, nil, usage("--agent %s: no agent is called that", name).Hint("known are %v", agents.Names())
 		}
 		adapter = custom
 	}
@@ -202,5 +203,5 @@ func explanationOf(e failure.Evidence, f failure.Analysis) explained {
 }
 
 func cannotRead(name string, err error) error {
-	return &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s: %w", name, err)}
+	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))
 }

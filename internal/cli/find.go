@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -15,11 +16,11 @@ import (
 func (a *app) store(ctx context.Context) (*sqlite.Store, string, error) {
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
-		return nil, "", &exitError{code: exitUsage, err: err}
+		return nil, "", fault.Of(fault.Refused, err)
 	}
 	store, err := sqlite.Open(ctx, filepath.Join(config.StateDir(root, a.env), "pawl.db"))
 	if err != nil {
-		return nil, "", &exitError{code: exitFailed, err: err}
+		return nil, "", fault.Of(fault.Failed, err)
 	}
 	return store, root, nil
 }
@@ -36,17 +37,17 @@ func findRun(ctx context.Context, store *sqlite.Store, root, name string) (sqlit
 
 // lookupError says what a person can do when a run is not found.
 func (a *app) lookupError(err error, name string) error {
-	var known *exitError
+	var known *fault.Error
 	if errors.As(err, &known) {
 		return err
 	}
 	if errors.Is(err, sqlite.ErrNotFound) {
-		return usage("there is no run or procedure %q with a run here", name).hint("List the runs: pawl ps -a")
+		return usage("there is no run or procedure %q with a run here", name).Hint("List the runs: pawl ps -a")
 	}
 	if errors.Is(err, sqlite.ErrAmbiguous) {
-		return &exitError{code: exitUsage, err: err, hints: []string{"Give more characters of the id"}}
+		return fault.Of(fault.Refused, err).Hint("%s", "Give more characters of the id")
 	}
-	return &exitError{code: exitFailed, err: err}
+	return fault.Of(fault.Failed, err)
 }
 
 // withRun opens the database, finds a run and works on it.

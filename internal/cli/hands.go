@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -56,10 +57,10 @@ func (h *hands) do(ctx context.Context, run string, do func(*app, sqlite.Run) er
 	var code status
 	if errors.As(err, &code) { // what is wrong is said already
 		lines := saidOf(said.String()).Lines
-		return web.Said{}, &web.RefusalError{Message: strings.Join(lines, " ")}
+		return web.Said{}, fault.Refuse("%s", strings.Join(lines, " "))
 	}
 	if err != nil {
-		return web.Said{}, refusal(err)
+		return web.Said{}, err
 	}
 	return saidOf(said.String()), nil
 }
@@ -72,23 +73,6 @@ func saidOf(text string) web.Said {
 		}
 	}
 	return s
-}
-
-// refusal tells what a person asked for and cannot have from what went wrong.
-func refusal(err error) error {
-	var e *exitError
-	if errors.As(err, &e) && e.code == exitUsage {
-		return &web.RefusalError{Message: e.Error(), Hints: trimmed(e.hints)}
-	}
-	return err
-}
-
-func trimmed(lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = strings.Join(strings.Fields(l), " ")
-	}
-	return out
 }
 
 func (h *hands) Pause(ctx context.Context, run string) (web.Said, error) {
@@ -159,7 +143,7 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 		return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.raise(ctx, h.store, r, f) })
 	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
-		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("run %s is running already, as process %d", r.ID, r.Owner.PID)}
+		return web.Said{}, fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
 	}
 	args := append([]string{"resume", r.ID}, limitArgs(raise)...)
 	id, err := h.launch(ctx, args, h.owned(ctx, func(now sqlite.Run) bool { return now.ID == r.ID }))
@@ -173,10 +157,10 @@ func (h *hands) Start(ctx context.Context, procedure string, fresh bool, raise w
 	b, _ := h.muted()
 	c, err := b.load(nil)
 	if err != nil {
-		return "", web.Said{}, refusal(err)
+		return "", web.Said{}, err
 	}
 	if _, ok := c.Procedures[procedure]; !ok {
-		return "", web.Said{}, refusal(unknownProcedure(c, procedure))
+		return "", web.Said{}, unknownProcedure(c, procedure)
 	}
 	args := append([]string{"run", procedure}, limitArgs(raise)...)
 	if fresh {
@@ -194,12 +178,12 @@ func (h *hands) AskAutopilot(ctx context.Context, wish, text string) (web.Said, 
 	b, said := h.muted()
 	if wish != sqlite.AutopilotStop {
 		if err := b.askAutopilot(ctx, wish, text); err != nil {
-			return web.Said{}, refusal(err)
+			return web.Said{}, err
 		}
 		return saidOf(said.String()), nil
 	}
 	if _, err := running(ctx, h.store); err != nil {
-		return web.Said{}, refusal(err)
+		return web.Said{}, err
 	}
 	_, err := h.store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: wish, At: time.Now()})
 	return web.Said{Lines: []string{"The autopilot is stopping: its runs are ended, their tasks go back to pending."}}, err
@@ -222,7 +206,7 @@ func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, 
 // pilot starts an autopilot in the background.
 func (h *hands) pilot(ctx context.Context, args []string, said string) (web.Said, error) {
 	if p, err := running(ctx, h.store); err == nil {
-		return web.Said{}, &web.RefusalError{Message: fmt.Sprintf("the autopilot is already running: process %d", p.Owner.PID)}
+		return web.Said{}, fault.Refuse("the autopilot is already running: process %d", p.Owner.PID)
 	}
 	_, err := h.launch(ctx, args, func(pid int) (string, bool, error) {
 		p, ok, err := h.store.Autopilot(ctx)
@@ -280,7 +264,7 @@ func (h *hands) launch(ctx context.Context, args []string, begun func(pid int) (
 			return id, err
 		}
 		if ended {
-			return "", &web.RefusalError{Message: cmp.Or(child.said(), endedAtOnce(args[0]))}
+			return "", fault.Refuse("%s", cmp.Or(child.said(), endedAtOnce(args[0])))
 		}
 		select {
 		case <-child.Done():

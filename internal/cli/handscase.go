@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -24,11 +25,11 @@ func (h *hands) command(ctx context.Context, args ...string) (web.Said, error) {
 	err := root.ExecuteContext(ctx)
 	var code status
 	if errors.As(err, &code) { // what is wrong is said already
-		return web.Said{}, &web.RefusalError{Message: strings.Join(saidOf(said.String()).Lines, " ")}
+		return web.Said{}, fault.Refuse("%s", strings.Join(saidOf(said.String()).Lines, " "))
 	}
-	var known *exitError
+	var known *fault.Error
 	if errors.As(err, &known) { // what it said before tells why
-		return web.Said{}, &web.RefusalError{Message: known.Error(), Hints: append(saidOf(said.String()).Lines, trimmed(known.hints)...)}
+		return web.Said{}, &fault.Error{Kind: fault.Refused, Err: known, Hints: append(saidOf(said.String()).Lines, known.Hints...)}
 	}
 	return saidOf(said.String()), err
 }
@@ -89,7 +90,7 @@ func (h *hands) StartSprint(ctx context.Context, w web.SprintWish) (web.Said, er
 func (h *hands) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
 	b, _ := h.muted()
 	tree, err := b.treeOf(ctx, r)
-	return tree, refusal(err)
+	return tree, err
 }
 
 // AskQueue asks something of the merge queue. To land is done in the background:
@@ -127,8 +128,8 @@ func (h *hands) land(ctx context.Context) (web.Said, error) {
 		}
 		return "", false, err
 	})
-	var ended *web.RefusalError
-	if errors.As(err, &ended) && ended.Message == endedAtOnce("queue") {
+	var ended *fault.Error
+	if errors.As(err, &ended) && ended.Error() == endedAtOnce("queue") {
 		return web.Said{Lines: []string{"What could land has landed."}}, nil
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -52,7 +53,7 @@ func (a *app) logs(ctx context.Context, st *sqlite.Store, r sqlite.Run, follow b
 	var last int64
 	for e, err := range journal.Read(ctx, st, r.ID, 0) {
 		if err != nil {
-			return &exitError{code: exitFailed, err: err}
+			return fault.Of(fault.Failed, err)
 		}
 		last = e.Seq
 		a.printEvent(e)
@@ -72,7 +73,7 @@ func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last i
 	for ended := false; ; {
 		for e, err := range journal.Read(ctx, st, r.ID, last) {
 			if err != nil {
-				return &exitError{code: exitFailed, err: err}
+				return fault.Of(fault.Failed, err)
 			}
 			last = e.Seq
 			a.printEvent(e)
@@ -166,7 +167,7 @@ func (a *app) iterationOutput(r sqlite.Run, n int, reviewed bool) error {
 		return nil
 	}
 	if err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the output: %v", err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot read the output: %v", err))
 	}
 	defer f.Close()
 	_, err = io.Copy(a.stdout, f)

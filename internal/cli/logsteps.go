@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -22,14 +23,14 @@ import (
 func (a *app) stepOutput(ctx context.Context, st *sqlite.Store, r sqlite.Run, step string, iteration int) error {
 	rows, err := st.Steps(ctx, r.ID)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	var list []flow.Executed
 	at := map[string]int{}
 	for _, row := range rows {
 		x, err := flow.Read(row)
 		if err != nil {
-			return &exitError{code: exitFailed, err: err}
+			return fault.Of(fault.Failed, err)
 		}
 		if step != "" && x.Step != step || iteration > 0 && x.Iteration != iteration {
 			continue
@@ -42,7 +43,7 @@ func (a *app) stepOutput(ctx context.Context, st *sqlite.Store, r sqlite.Run, st
 		list = append(list, x)
 	}
 	if len(list) == 0 {
-		return usage("run %s has no such step", r.ID).hint("See its steps: pawl show %s", r.ID)
+		return usage("run %s has no such step", r.ID).Hint("See its steps: pawl show %s", r.ID)
 	}
 	for _, x := range list {
 		prefix := x.Step + " | "
@@ -65,7 +66,7 @@ func (a *app) copyLines(path, prefix string) error {
 		return nil
 	}
 	if err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the output: %v", err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot read the output: %v", err))
 	}
 	defer f.Close()
 	if prefix == "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -30,7 +31,7 @@ func (a *app) messageCommand() *cobra.Command {
 					return usage("%v", err)
 				}
 				if err != nil {
-					return &exitError{code: exitFailed, err: err}
+					return fault.Of(fault.Failed, err)
 				}
 				a.say("The message is kept and goes into the next prompt of run %s.", r.ID)
 				return nil

@@ -121,7 +121,7 @@ func toldBy(c *config.Config) []told {
 func (a *app) try(ctx context.Context, event string, hooks bool) error {
 	name := hook.Name(event)
 	if !slices.Contains(hook.Names(), name) {
-		return usage("unknown event %q", event).hint("Events: %s", strings.Join(eventNames(), ", "))
+		return usage("unknown event %q", event).Hint("Events: %s", strings.Join(eventNames(), ", "))
 	}
 	s, err := a.hookSession(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *app) try(ctx context.Context, event string, hooks bool) error {
 		return usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey, configName(s.c))
 	}
 	if len(results) == 0 {
-		return usage("nobody can be told: there is no notify in %s that works here", configName(s.c)).hint("See docs/hooks.md")
+		return usage("nobody can be told: there is no notify in %s that works here", configName(s.c)).Hint("See docs/hooks.md")
 	}
 	failed := false
 	for _, d := range results {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
@@ -79,7 +80,7 @@ func (a *app) load(flags map[string]string) (*config.Config, error) {
 		CheckTemplate: prompt.CheckTemplate, Agents: agents.Names(), Strategies: strategy.Names(),
 	})
 	if err != nil {
-		return nil, &exitError{code: exitUsage, err: err}
+		return nil, fault.Of(fault.Refused, err)
 	}
 	for _, w := range c.Warnings {
 		a.say("Warning: %s", w)
@@ -108,7 +109,7 @@ func (a *app) plan(c *config.Config, name string, flags runFlags) (engine.Plan, 
 func unknownProcedure(c *config.Config, name string) error {
 	names := procedureNames(c)
 	if len(names) == 0 {
-		return usage("unknown procedure %q: %s defines none", name, configName(c)).hint("Write one with: pawl init")
+		return usage("unknown procedure %q: %s defines none", name, configName(c)).Hint("Write one with: pawl init")
 	}
 	e := usage("unknown procedure %q", name)
 	for _, n := range names {
@@ -116,7 +117,7 @@ func unknownProcedure(c *config.Config, name string) error {
 			e = usage("unknown procedure %q (did you mean %q?)", name, n)
 		}
 	}
-	return e.hint("Procedures in %s: %s", configName(c), strings.Join(names, ", "))
+	return e.Hint("Procedures in %s: %s", configName(c), strings.Join(names, ", "))
 }
 
 func configName(c *config.Config) string {
@@ -192,7 +193,7 @@ func (pl planner) checkPatterns() error {
 	}{{"verification.protect", pl.c.Verification.Protect}, {"procedures." + pl.name + ".allow", pl.p.Allow}} {
 		for i, pattern := range list.patterns {
 			if err := gate.CheckPattern(pattern); err != nil {
-				return &exitError{code: exitUsage, err: pl.c.ErrorAt(fmt.Sprintf("%s[%d]", list.path, i), "", err.Error())}
+				return fault.Of(fault.Refused, pl.c.ErrorAt(fmt.Sprintf("%s[%d]", list.path, i), "", err.Error()))
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 	}
 	if !named || len(own.Command) == 0 {
 		return ag, usage("agent %q is not known", name).
-			hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml", strings.Join(agents.Names(), ", "), name)
+			Hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml", strings.Join(agents.Names(), ", "), name)
 	}
 	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
 		return ag, usage("agent %q: %v", name, err)
@@ -125,7 +125,7 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 func (pl planner) endpoints(name string, own config.Agent, env []string) ([]string, error) {
 	for _, text := range own.Endpoints {
 		if _, err := egress.ParseEndpoint(text); err != nil {
-			return nil, usage("agent %q: %v", name, err).hint("Correct agents.%s.endpoints", name)
+			return nil, usage("agent %q: %v", name, err).Hint("Correct agents.%s.endpoints", name)
 		}
 	}
 	if len(own.Endpoints) > 0 {
@@ -151,14 +151,14 @@ func (pl planner) installed(name string, ag engine.Agent) error {
 	}
 	e := usage("agent %q is not installed: %q is not an executable program here", name, program)
 	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
-		e = e.hint("Install %s", how)
+		e = e.Hint("Install %s", how)
 	} else if how != "" {
-		e = e.hint("Install it: %s", how)
+		e = e.Hint("Install it: %s", how)
 	}
 	if found := pl.a.installedAgents(); len(found) > 0 {
-		return e.hint("On this machine: %s; choose one with --agent", strings.Join(found, ", "))
+		return e.Hint("On this machine: %s; choose one with --agent", strings.Join(found, ", "))
 	}
-	return e.hint("No other known agent is on this machine; your own command goes with --agent-cmd \"CMD ARGS\"")
+	return e.Hint("No other known agent is on this machine; your own command goes with --agent-cmd \"CMD ARGS\"")
 }
 
 // findProgram looks a program up as the supervisor does: a name with a slash

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -18,20 +19,20 @@ func landingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 	if name == "" {
 		head, err := repo.Head(ctx)
 		if err != nil {
-			return "", &exitError{code: exitFailed, err: err}
+			return "", fault.Of(fault.Failed, err)
 		}
 		if head.Branch == "" {
-			return "", usage("no branch is checked out here, so there is none to land on").hint("Name one in pawl.yaml: merge: {target: main}")
+			return "", usage("no branch is checked out here, so there is none to land on").Hint("Name one in pawl.yaml: merge: {target: main}")
 		}
 		name = head.Branch
 	}
 	name = merge.Ref(name)
 	commit, err := repo.Find(ctx, name)
 	if err == nil && commit == "" {
-		return "", usage("there is no branch %q to land on, or it has no commit", name).hint("Make a first commit, or set merge.target in pawl.yaml")
+		return "", usage("there is no branch %q to land on, or it has no commit", name).Hint("Make a first commit, or set merge.target in pawl.yaml")
 	}
 	if err != nil {
-		return "", &exitError{code: exitFailed, err: err}
+		return "", fault.Of(fault.Failed, err)
 	}
 	return name, nil
 }

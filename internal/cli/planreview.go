@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 )
@@ -59,13 +61,13 @@ func (pl planner) review(plan *engine.Plan) error {
 // ofReview says that an agent is the reviewing one: --agent would choose
 // another author.
 func ofReview(err error) error {
-	var e *exitError
+	var e *fault.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	out := &exitError{code: e.code, err: fmt.Errorf("review.agent: %w", e.err)}
-	if len(e.hints) > 0 {
-		out.hints = e.hints[:1]
+	out := fault.Of(e.Kind, fmt.Errorf("review.agent: %w", e.Err))
+	if len(e.Hints) > 0 {
+		out.Hints = slices.Clone(e.Hints[:1])
 	}
-	return out.hint("Or review with another program, or with the author's own: take review.agent out of the configuration")
+	return out.Hint("Or review with another program, or with the author's own: take review.agent out of the configuration")
 }

@@ -29,8 +29,8 @@ func (pl planner) safe(plan *engine.Plan) error {
 		return nil
 	}
 	return usage("gate %q is refused at safety level %s: %s: it %s (%s)", gate, plan.Safety, f.Operation.Message(), f.Why, f.Pattern).
-		hint("What was found: %s", f.Command).
-		hint("Take it out of verification.commands, or allow it: --safety permissive")
+		Hint("What was found: %s", f.Command).
+		Hint("Take it out of verification.commands, or allow it: --safety permissive")
 }
 
 func variables(c *config.Config) safety.Variables {

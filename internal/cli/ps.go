@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/screen"
@@ -49,7 +50,7 @@ func (a *app) ps(ctx context.Context, all bool) error {
 	defer store.Close()
 	runs, err := store.Runs(ctx, sqlite.Filter{Root: root, Active: !all})
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	list := make([]listed, len(runs))
 	for i, r := range runs {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -166,7 +167,7 @@ func (a *app) inQueue(ctx context.Context, q *openQueue, id string) error {
 			return nil
 		}
 	}
-	return usage("%s is not in the queue", id).hint("See what is: pawl queue")
+	return usage("%s is not in the queue", id).Hint("See what is: pawl queue")
 }
 
 // maxAsks is how many entries that nobody has taken in yet are looked at.
@@ -231,7 +232,7 @@ func (a *app) collected(ctx context.Context, q *openQueue, id string) (string, e
 			return commit, err
 		}
 	}
-	return "", usage("nothing is known that %s came to", id).hint("Name it: pawl queue add %s --commit BRANCH", id)
+	return "", usage("nothing is known that %s came to", id).Hint("Name it: pawl queue add %s --commit BRANCH", id)
 }
 
 func (a *app) queueLandCommand() *cobra.Command {
@@ -337,7 +338,7 @@ func (a *app) drain(ctx context.Context, q *openQueue) error {
 	var owned *sqlite.QueueOwnedError
 	switch {
 	case errors.As(err, &owned):
-		return (&exitError{code: exitUsage, err: err}).hint("What is queued lands there; see it with: pawl queue")
+		return fault.Of(fault.Refused, err).Hint("What is queued lands there; see it with: pawl queue")
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
@@ -351,7 +352,7 @@ func (a *app) drain(ctx context.Context, q *openQueue) error {
 		return err
 	}
 	if row.State.Stop != nil || len(row.State.Entries) > 0 {
-		return &exitError{code: exitPerson, err: errors.New("not everything has landed; the list says what waits for what")}
+		return fault.Of(fault.Waiting, errors.New("not everything has landed; the list says what waits for what"))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
@@ -40,10 +41,10 @@ type landing struct {
 func (a *app) openLanding(ctx context.Context, c *config.Config, store *sqlite.Store) (*landing, error) {
 	repo, err := git.OpenStore(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
-		return nil, usage("nothing can be landed outside of a git repository").hint("Make one: git init")
+		return nil, usage("nothing can be landed outside of a git repository").Hint("Make one: git init")
 	}
 	if err != nil {
-		return nil, &exitError{code: exitFailed, err: err}
+		return nil, fault.Of(fault.Failed, err)
 	}
 	l := &landing{a: a, c: c, store: store, repo: repo}
 	l.plan = engine.Plan{
@@ -76,8 +77,8 @@ func (l *landing) box(ctx context.Context, unsandboxed bool) error {
 	l.verdict = sandbox.Judge(level, offer, unsandboxed)
 	if l.verdict.Refused != "" {
 		return usage("cannot run gates at the level %s: %s", level, l.verdict.Refused).
-			hint("See what this machine can enforce: pawl doctor").
-			hint("Run them without a sandbox: --unsandboxed")
+			Hint("See what this machine can enforce: pawl doctor").
+			Hint("Run them without a sandbox: --unsandboxed")
 	}
 	for _, gap := range l.verdict.Gaps {
 		l.a.say("Note: safety level %s: %s.", level, gap)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -33,7 +34,7 @@ func works(r sqlite.Run) bool {
 func (a *app) raise(ctx context.Context, st *sqlite.Store, r sqlite.Run, f runFlags) error {
 	if f.Agent != "" || f.Strategy != "" || f.Safety != "" || f.Checkpoint != "" || f.AgentCmd != "" || f.Iterate || f.Unsandboxed || len(f.Context) > 0 {
 		return usage("run %s works: only --max-iterations, --max-cost and --timeout can change while it does", r.ID).
-			hint("For the others, pause it first: pawl pause %s", r.Name)
+			Hint("For the others, pause it first: pawl pause %s", r.Name)
 	}
 	pol, err := a.policyOf(r, f)
 	if err != nil {
@@ -54,7 +55,7 @@ func (a *app) raise(ctx context.Context, st *sqlite.Store, r sqlite.Run, f runFl
 	}
 	flags, err := json.Marshal(f.limits())
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	if err := a.askRaise(ctx, st, r, to, flags); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (a *app) policyOf(r sqlite.Run, newer runFlags) (loop.Policy, error) {
 	}
 	w, err := config.LoadWorkflow(a.dir, f.File)
 	if err != nil {
-		return loop.Policy{}, &exitError{code: exitUsage, err: err}
+		return loop.Policy{}, fault.Of(fault.Refused, err)
 	}
 	plan, err := planner{a: a, c: c, name: r.Name, flags: f}.buildWorkflow(w)
 	return plan.Policy, err
@@ -106,7 +107,7 @@ const raiseWait = 10 * time.Second
 func (a *app) askRaise(ctx context.Context, st *sqlite.Store, r sqlite.Run, to journal.Limits, flags json.RawMessage) error {
 	id, err := engine.AskRaise(ctx, st, r.ID, to, flags)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	tick, late := time.NewTicker(50*time.Millisecond), time.NewTimer(raiseWait)
 	defer tick.Stop()
@@ -114,22 +115,22 @@ func (a *app) askRaise(ctx context.Context, st *sqlite.Store, r sqlite.Run, to j
 	for {
 		rows, err := st.Controls(ctx, r.ID)
 		if err != nil {
-			return &exitError{code: exitFailed, err: err}
+			return fault.Of(fault.Failed, err)
 		}
 		if !slices.ContainsFunc(rows, func(c sqlite.Control) bool { return c.ID == id }) {
 			return nil
 		}
 		now, err := st.Run(ctx, r.ID)
 		if err != nil {
-			return &exitError{code: exitFailed, err: err}
+			return fault.Of(fault.Failed, err)
 		}
 		if !works(now) {
-			return usage("run %s is %s now and did not take the limits", r.ID, now.Status).hint("Name them again: pawl resume %s", r.Name)
+			return usage("run %s is %s now and did not take the limits", r.ID, now.Status).Hint("Name them again: pawl resume %s", r.Name)
 		}
 		select {
 		case <-tick.C:
 		case <-late.C:
-			return &exitError{code: exitFailed, err: fmt.Errorf("the process of run %s has not taken the limits within %s", r.ID, raiseWait)}
+			return fault.Of(fault.Failed, fmt.Errorf("the process of run %s has not taken the limits within %s", r.ID, raiseWait))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -155,8 +156,8 @@ func (a *app) raiseTask(ctx context.Context, st *sqlite.Store, r sqlite.Run, l s
 		to.MaxIterations = &l.MaxIterations
 	}
 	err := a.askRaise(ctx, st, r, to, nil)
-	var e *exitError
-	if errors.As(err, &e) && e.code == exitUsage {
+	var e *fault.Error
+	if errors.As(err, &e) && e.Kind == fault.Refused {
 		return nil // it has ended, and the limits are stored for the next time
 	}
 	return err

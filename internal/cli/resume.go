@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -139,7 +140,7 @@ func (a *app) resumeRun(ctx context.Context, run sqlite.Run, f runFlags) error {
 		return err
 	}
 	if s.store == nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID))
 	}
 	e, err := s.resumeEvent(ctx, run)
 	if err != nil {
@@ -154,7 +155,7 @@ func (a *app) resumeRun(ctx context.Context, run sqlite.Run, f runFlags) error {
 func (s *session) resumeEvent(ctx context.Context, run sqlite.Run) (loop.Event, error) {
 	rows, err := s.store.Controls(ctx, run.ID)
 	if err != nil {
-		return loop.Event{}, &exitError{code: exitFailed, err: err}
+		return loop.Event{}, fault.Of(fault.Failed, err)
 	}
 	if answer, ok := engine.Replies(rows, &s.plan.Policy); ok {
 		return answer, nil
@@ -164,14 +165,14 @@ func (s *session) resumeEvent(ctx context.Context, run sqlite.Run) (loop.Event, 
 
 // resumeHint says what to do about a run that does not go on.
 func resumeHint(err error, name string) error {
-	e := &exitError{code: exitUsage, err: fmt.Errorf("cannot resume %s: %w", name, err)}
+	e := fault.Of(fault.Refused, fmt.Errorf("cannot resume %s: %w", name, err))
 	switch {
 	case errors.Is(err, loop.ErrFinal):
-		return e.hint("Start a new run: pawl run %s", name)
+		return e.Hint("Start a new run: pawl run %s", name)
 	case errors.Is(err, loop.ErrActive):
-		return e.hint("Watch it: pawl logs %s -f", name)
+		return e.Hint("Watch it: pawl logs %s -f", name)
 	case errors.Is(err, loop.ErrNeedsAnswer):
-		return e.hint("See the question: pawl show %s", name).hint("Answer it:        pawl answer %s \"…\"", name)
+		return e.Hint("See the question: pawl show %s", name).Hint("Answer it:        pawl answer %s \"…\"", name)
 	}
-	return e.hint("Raise the limit: pawl resume %s --max-iterations N, --max-cost USD or --timeout DURATION", name)
+	return e.Hint("Raise the limit: pawl resume %s --max-iterations N, --max-cost USD or --timeout DURATION", name)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -49,12 +50,12 @@ type backTo struct {
 
 func (a *app) rollback(ctx context.Context, st *sqlite.Store, r sqlite.Run, to backTo) error {
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
-		return usage("run %s is running; a rollback under a working agent helps nobody", r.ID).hint("Stop it first: pawl stop %s", r.ID)
+		return usage("run %s is running; a rollback under a working agent helps nobody", r.ID).Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	if workedOnCopy(r) {
 		if to.n >= 0 {
 			return usage("run %s works on a copy: your files have no snapshots of its iterations", r.ID).
-				hint("Undo an 'apply': pawl rollback %s --undo", r.ID)
+				Hint("Undo an 'apply': pawl rollback %s --undo", r.ID)
 		}
 		to.undo = true
 	}
@@ -92,11 +93,11 @@ func (a *app) sayBack(back workspace.Rollback, where string) {
 }
 
 func (a *app) rollbackError(err error) error {
-	var known *exitError
+	var known *fault.Error
 	if errors.As(err, &known) {
 		return err
 	}
-	return &exitError{code: exitFailed, err: err}
+	return fault.Of(fault.Failed, err)
 }
 
 // undoRollback goes back to what was kept before the last rollback. That is a
@@ -125,7 +126,7 @@ func snapshotOf(ctx context.Context, tree *workspace.Checkout, run string, n int
 		return snaps[max(len(snaps)-2, 0)].N, nil
 	}
 	if !hasSnapshot(snaps, n) {
-		return n, usage("run %s has no snapshot %d", run, n).hint("It has %d to %d", snaps[0].N, snaps[len(snaps)-1].N)
+		return n, usage("run %s has no snapshot %d", run, n).Hint("It has %d to %d", snaps[0].N, snaps[len(snaps)-1].N)
 	}
 	return n, nil
 }

@@ -1,6 +1,6 @@
 // Package cli is the command line: one file per command reads its flags, calls
-// the packages that do the work, and prints. Hints and exit codes are added
-// here and nowhere else. It decides nothing about a run.
+// the packages that do the work, and prints. Exit codes are made here and
+// nowhere else. It decides nothing about a run.
 package cli
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/egress"
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // app is what every command works with.
@@ -158,24 +159,18 @@ const (
 	exitTerminated  = 143
 )
 
-// exitError is an error with pawl's exit status and what to do next.
-type exitError struct {
-	code  int
-	err   error
-	hints []string
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
 // usage is an error of the command line or the configuration.
-func usage(format string, args ...any) *exitError {
-	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
-}
+func usage(format string, args ...any) *fault.Error { return fault.Refuse(format, args...) }
 
-func (e *exitError) hint(format string, args ...any) *exitError {
-	e.hints = append(e.hints, fmt.Sprintf(format, args...))
-	return e
+// exitStatus is that of an error of a kind.
+func exitStatus(k fault.Kind) int {
+	switch k {
+	case fault.Refused:
+		return exitUsage
+	case fault.Waiting:
+		return exitPerson
+	}
+	return exitFailed
 }
 
 // status ends with a code and says nothing more.
@@ -193,9 +188,9 @@ func (a *app) exit(err error) int {
 		return int(s)
 	}
 	code, hints := exitFailed, []string(nil)
-	var e *exitError
+	var e *fault.Error
 	if errors.As(err, &e) {
-		code, hints = e.code, e.hints
+		code, hints = exitStatus(e.Kind), e.Hints
 	}
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
 		return code

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/hook"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -82,7 +83,7 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) notInside(dry bool) error {
 	if run := a.getenv("PAWL_RUN"); run != "" && !dry {
 		return usage("cannot start a run inside of run %s: an agent or a check of it called pawl run", run).
-			hint("An agent asks what to do next with: pawl check").hint("To start it all the same, take PAWL_RUN out of its environment: env -u PAWL_RUN pawl run …")
+			Hint("An agent asks what to do next with: pawl check").Hint("To start it all the same, take PAWL_RUN out of its environment: env -u PAWL_RUN pawl run …")
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ func (a *app) oneProcedure(args []string) (string, error) {
 		return args[0], nil
 	}
 	if len(args) > 1 {
-		return "", usage("one procedure at a time: got %s", strings.Join(args, " ")).hint("Each 'pawl run' drives one; start another in a second terminal")
+		return "", usage("one procedure at a time: got %s", strings.Join(args, " ")).Hint("Each 'pawl run' drives one; start another in a second terminal")
 	}
 	c, err := a.load(nil)
 	if err != nil {
@@ -110,11 +111,11 @@ func (a *app) oneProcedure(args []string) (string, error) {
 	}
 	names := procedureNames(c)
 	if len(names) == 0 {
-		return "", usage("name a procedure: %s defines none", configName(c)).hint("Write one with: pawl init")
+		return "", usage("name a procedure: %s defines none", configName(c)).Hint("Write one with: pawl init")
 	}
 	e := usage("name a procedure: pawl run NAME")
 	for _, n := range names {
-		e = e.hint("%-16s %s", n, c.Procedures[n].Summary)
+		e = e.Hint("%-16s %s", n, c.Procedures[n].Summary)
 	}
 	return "", e
 }
@@ -170,7 +171,7 @@ func (a *app) dryRun(c *config.Config, name string, f runFlags) error {
 	}
 	text, err := prompt.Compose(in)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	a.result("%s", prompt.DryRun(text, name, pl.commandLine(pol.Agent), in.Budget))
 	if text.Over {
@@ -208,9 +209,9 @@ func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*se
 	store, err := sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db"))
 	switch {
 	case errors.Is(err, sqlite.ErrNewer):
-		return nil, &exitError{code: exitUsage, err: err}
+		return nil, fault.Of(fault.Refused, err)
 	case err != nil && plan.Policy.Kind != loop.Procedure:
-		return nil, &exitError{code: exitFailed, err: err}
+		return nil, fault.Of(fault.Failed, err)
 	case err != nil:
 		a.say("Warning: %v", err)
 		a.say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
@@ -284,7 +285,7 @@ func (s *session) mayStart(ctx context.Context, fresh bool) error {
 				return err
 			}
 		} else if !errors.Is(err, sqlite.ErrNotFound) {
-			return &exitError{code: exitFailed, err: err}
+			return fault.Of(fault.Failed, err)
 		}
 	}
 	if fresh {
@@ -298,12 +299,12 @@ func (s *session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh 
 	st := loop.Status(last.Status)
 	if engine.Alive(last.Owner) {
 		return usage("%s is already running: run %s, process %d", s.plan.Name, last.ID, last.Owner.PID).
-			hint("Watch it: pawl logs %s -f", last.ID).hint("Stop it:  pawl stop %s", last.ID)
+			Hint("Watch it: pawl logs %s -f", last.ID).Hint("Stop it:  pawl stop %s", last.ID)
 	}
 	if st.Active() {
 		if left, ok := unattended(ctx, s.stateDir, last.ID); ok {
 			return usage("%s is running unattended: its pawl is gone, the agent ends in %s", s.plan.Name, left).
-				hint("Take it up again: pawl resume %s", s.plan.Name)
+				Hint("Take it up again: pawl resume %s", s.plan.Name)
 		}
 		st = loop.Interrupted
 	}
@@ -318,7 +319,7 @@ func (s *session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh 
 		return s.offer(ctx, last, st)
 	}
 	return usage("%s can be resumed: run %s is %s after iteration %d", s.plan.Name, last.ID, st, last.Iteration).
-		hint("Go on with it:  pawl resume %s", s.plan.Name).hint("Start anew:     pawl run %s --fresh", s.plan.Name)
+		Hint("Go on with it:  pawl resume %s", s.plan.Name).Hint("Start anew:     pawl run %s --fresh", s.plan.Name)
 }
 
 // offer asks on a terminal whether to go on with the run that waits.
@@ -348,7 +349,7 @@ func mayRun(f engine.StateFile, name, path string) error {
 		return nil
 	}
 	return usage("%s may be running already: %s says %q", name, path, f.Status).
-		hint("If nothing runs, start with: pawl run %s --fresh", name)
+		Hint("If nothing runs, start with: pawl run %s --fresh", name)
 }
 
 // mayFollowFile decides by a state file of which the database knows nothing.
@@ -362,7 +363,7 @@ func (s *session) mayFollowFile(f engine.StateFile, path string) error {
 		return nil
 	}
 	return usage("%s can be resumed: %s says %q after iteration %d", s.plan.Name, path, f.Status, f.Iteration).
-		hint("Go on with it:  pawl resume %s", s.plan.Name).hint("Start anew:     pawl run %s --fresh", s.plan.Name)
+		Hint("Go on with it:  pawl resume %s", s.plan.Name).Hint("Start anew:     pawl run %s --fresh", s.plan.Name)
 }
 
 // drive runs the engine with signals and screen attached, and makes the exit
@@ -381,7 +382,7 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	sent()
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
-		return usage("%v", running).hint("Stop it:  pawl stop %s", running.Run)
+		return usage("%v", running).Hint("Stop it:  pawl stop %s", running.Run)
 	}
 	if err != nil {
 		return s.driveError(err)
@@ -429,14 +430,14 @@ func (s *session) branch(ctx context.Context) string {
 
 func (s *session) driveError(err error) error {
 	if errors.Is(err, engine.ErrTaken) {
-		return &exitError{code: exitFailed, err: err, hints: []string{"It goes on there; 'pawl ps' shows it"}}
+		return fault.Of(fault.Failed, err).Hint("%s", "It goes on there; 'pawl ps' shows it")
 	}
 	for _, known := range []error{loop.ErrFinal, loop.ErrActive, loop.ErrNeedsAnswer, loop.ErrAtLimit} {
 		if errors.Is(err, known) {
 			return resumeHint(err, s.plan.Name)
 		}
 	}
-	return &exitError{code: exitFailed, err: err}
+	return fault.Of(fault.Failed, err)
 }
 
 // ended makes the exit status of a run's end, and prints its result. On a

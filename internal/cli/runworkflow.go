@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
@@ -41,13 +42,13 @@ func (a *app) workflowCommand() *cobra.Command {
 func (a *app) runWorkflow(ctx context.Context, f runFlags, dry, fresh bool) error {
 	w, err := config.LoadWorkflow(a.dir, f.File)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	if dry {
 		return a.planWorkflow(w)
 	}
 	if f.File, err = filepath.Abs(w.Path); err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot tell where the workflow is: %v", err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot tell where the workflow is: %v", err))
 	}
 	c, err := a.load(f.paths())
 	if err != nil {
@@ -253,11 +254,11 @@ func (pl planner) knowProcedures(w *config.Workflow) error {
 
 // ofStep says whose error it is.
 func ofStep(step string, err error) error {
-	var e *exitError
+	var e *fault.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &exitError{code: e.code, err: fmt.Errorf("step %s: %w", step, e.err), hints: e.hints}
+	return &fault.Error{Kind: e.Kind, Err: fmt.Errorf("step %s: %w", step, e.Err), Hints: e.Hints}
 }
 
 // namedLater is true when a step runs a workflow whose name is known only then.
@@ -309,7 +310,7 @@ func (pl planner) workflowPolicy(w *config.Workflow, named []string, unnamed, op
 			pol.MaxIterations = l.MaxIterations
 		}
 		if pol.MaxIterations == 0 {
-			return pol, usage("a workflow needs a maximum: max_iterations 0 allows nothing").hint("Write for example: --max-iterations 20")
+			return pol, usage("a workflow needs a maximum: max_iterations 0 allows nothing").Hint("Write for example: --max-iterations 20")
 		}
 	}
 	if list := w.Plan.Agents; len(list) > 0 {
@@ -371,7 +372,7 @@ func (pl planner) contextValues(w *config.Workflow) (map[string]string, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, usage("the workflow needs values for: %s", strings.Join(missing, ", ")).hint("Give them: --context %s=…", missing[0])
+		return nil, usage("the workflow needs values for: %s", strings.Join(missing, ", ")).Hint("Give them: --context %s=…", missing[0])
 	}
 	return values, nil
 }
@@ -413,11 +414,11 @@ func (s *session) preambleWorkflow() {
 func (a *app) resumeWorkflow(ctx context.Context, run sqlite.Run, f runFlags) error {
 	a.dir = run.Root
 	if f.File == "" {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID))
 	}
 	w, err := config.LoadWorkflow(a.dir, f.File)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	w.Plan.Name = run.Name
 	c, err := a.load(f.paths())

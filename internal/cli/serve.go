@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
@@ -59,14 +60,14 @@ func (a *app) serveCommand() *cobra.Command {
 func (a *app) serveURL() error {
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return fault.Of(fault.Refused, err)
 	}
 	s, err := web.LoadSession(stateDir(root, a.env))
 	if err != nil && !errors.Is(err, web.ErrNoSession) {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	if !s.Alive() {
-		return (&exitError{code: exitFailed, err: errors.New("no server runs for this repository")}).hint("Start one: pawl serve")
+		return fault.Of(fault.Failed, errors.New("no server runs for this repository")).Hint("Start one: pawl serve")
 	}
 	return a.printAddress(s)
 }
@@ -104,7 +105,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	stop() // from here on a second Ctrl+C ends pawl at once
 	s.hands.end()
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	return nil
 }
@@ -167,7 +168,7 @@ func (a *app) openServer(ctx context.Context, store *sqlite.Store, root string, 
 		a.say("Warning: %v; a new token is made", err)
 	}
 	if before.Alive() {
-		return nil, usage("pawl serves this repository already, as process %d", before.Owner.PID).hint("Open it: pawl serve --url")
+		return nil, usage("pawl serves this repository already, as process %d", before.Owner.PID).Hint("Open it: pawl serve --url")
 	}
 	door, err := web.Open(ctx, a.listenOn(f))
 	if err != nil {
@@ -182,7 +183,7 @@ func (a *app) openServer(ctx context.Context, store *sqlite.Store, root string, 
 	}
 	if err != nil {
 		_ = door.Close() // the error that matters is the one at hand
-		return nil, &exitError{code: exitFailed, err: err}
+		return nil, fault.Of(fault.Failed, err)
 	}
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: dir})
 	if err != nil {
@@ -219,14 +220,14 @@ func (a *app) listenOn(f serveFlags) web.Address {
 
 // listenError says what to do about an address that cannot be used.
 func listenError(err error) error {
-	e := &exitError{code: exitUsage, err: err}
+	e := fault.Of(fault.Refused, err)
 	switch {
 	case errors.Is(err, web.ErrExposed):
-		return e.hint("Set server.tls_cert and server.tls_key, so that nobody on the way can read along").
-			hint("Or say --insecure, if you trust everybody on that network").
-			hint("From another machine without either: ssh -L 7295:127.0.0.1:7295 HOST")
+		return e.Hint("Set server.tls_cert and server.tls_key, so that nobody on the way can read along").
+			Hint("Or say --insecure, if you trust everybody on that network").
+			Hint("From another machine without either: ssh -L 7295:127.0.0.1:7295 HOST")
 	case errors.Is(err, web.ErrPortInUse):
-		return e.hint("Choose another port: pawl serve --address 127.0.0.1:PORT").hint("Or leave --address out: then the next free port is taken")
+		return e.Hint("Choose another port: pawl serve --address 127.0.0.1:PORT").Hint("Or leave --address out: then the next free port is taken")
 	}
 	return e
 }

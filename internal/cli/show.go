@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/screen"
@@ -63,7 +64,7 @@ func (a *app) showCommand() *cobra.Command {
 func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	records, err := st.Iterations(ctx, r.ID)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	var state loop.State
 	if err := json.Unmarshal(r.State, &state); err != nil {
@@ -220,14 +221,14 @@ func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) erro
 	}
 	snaps, err := tree.Snapshots(ctx, r.ID)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	if len(snaps) == 0 {
 		return usage("run %s has no snapshots", r.ID)
 	}
 	patch, cut, err := tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, maxDiff)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	a.result("%s", patch)
 	if cut {
@@ -239,7 +240,7 @@ func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) erro
 func (a *app) tree(ctx context.Context, root string) (*workspace.Checkout, error) {
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: stateDir(root, a.env)})
 	if err != nil {
-		return nil, &exitError{code: exitFailed, err: fmt.Errorf("there are no snapshots: %v", err)}
+		return nil, fault.Of(fault.Failed, fmt.Errorf("there are no snapshots: %v", err))
 	}
 	return tree, nil
 }

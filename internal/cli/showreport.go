@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -75,7 +76,7 @@ func (a *app) into(file string, do func() error) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
 	if err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot write %s: %v", file, err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot write %s: %v", file, err))
 	}
 	stdout := a.stdout
 	a.stdout = f
@@ -87,7 +88,7 @@ func (a *app) into(file string, do func() error) error {
 			a.say("Written to %s", file)
 			return nil
 		}
-		err = &exitError{code: exitFailed, err: fmt.Errorf("cannot write %s: %v", file, err)}
+		err = fault.Of(fault.Failed, fmt.Errorf("cannot write %s: %v", file, err))
 	}
 	_ = f.Close()
 	_ = os.Remove(f.Name())
@@ -120,11 +121,11 @@ func (a *app) reportInput(ctx context.Context, st *sqlite.Store, r sqlite.Run) (
 	}
 	records, err := st.Iterations(ctx, r.ID)
 	if err != nil {
-		return report.Input{}, &exitError{code: exitFailed, err: err}
+		return report.Input{}, fault.Of(fault.Failed, err)
 	}
 	moments, err := moments(ctx, st, r.ID)
 	if err != nil {
-		return report.Input{}, &exitError{code: exitFailed, err: err}
+		return report.Input{}, fault.Of(fault.Failed, err)
 	}
 	l := a.listRun(ctx, r.Root, r)
 	in := report.Input{
@@ -133,7 +134,7 @@ func (a *app) reportInput(ctx context.Context, st *sqlite.Store, r sqlite.Run) (
 	}
 	if r.Kind == string(loop.Workflow) {
 		if in.Executions, err = executions(ctx, st, r.ID); err != nil {
-			return in, &exitError{code: exitFailed, err: err}
+			return in, fault.Of(fault.Failed, err)
 		}
 	}
 	in.Next = advice(r, in.Status, state.Question, in.Changes)

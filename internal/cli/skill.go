@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // skillText is the skill as it is installed.
@@ -90,7 +91,7 @@ func (a *app) installSkill(agent, dir string, force bool) error {
 	if dir == "" {
 		root, err := config.FindRoot(a.dir)
 		if err != nil {
-			return &exitError{code: exitUsage, err: err}
+			return fault.Of(fault.Refused, err)
 		}
 		below, err := skillFolder(agent)
 		if err != nil {
@@ -106,12 +107,12 @@ func (a *app) installSkill(agent, dir string, force bool) error {
 		return nil
 	case err == nil && !force:
 		return usage("%s is another text than this pawl's, and is not overwritten", path).
-			hint("See what would be written: pawl skill install --print").hint("Overwrite it:              pawl skill install --force")
+			Hint("See what would be written: pawl skill install --print").Hint("Overwrite it:              pawl skill install --force")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the skill that is there: %v", err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot read the skill that is there: %v", err))
 	}
 	if err := writeSkill(path, force); err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot write the skill: %v", err)}
+		return fault.Of(fault.Failed, fmt.Errorf("cannot write the skill: %v", err))
 	}
 	a.result("Wrote %s\n", path)
 	a.say("The agent finds it when it starts next. Try it: ask it \"should I retry or escalate?\"")
@@ -131,7 +132,7 @@ func skillFolder(agent string) (string, error) {
 	}
 	slices.Sort(names)
 	return "", usage("it is not known where agent %q looks for skills", agent).
-		hint("Known: %s", strings.Join(names, ", ")).hint("Name the folder: pawl skill install --dir DIR")
+		Hint("Known: %s", strings.Join(names, ", ")).Hint("Name the folder: pawl skill install --dir DIR")
 }
 
 // writeSkill writes the file whole or not at all. Without force one that

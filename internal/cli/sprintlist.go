@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -36,12 +37,12 @@ func (a *app) withSprints(ctx context.Context, do func(*sqlite.Store, string, []
 	defer store.Close()
 	rows, err := store.Sprints(ctx, mostSprints)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	list := make([]schedule.SprintStats, len(rows))
 	for i, row := range rows {
 		if err := json.Unmarshal(row.Stats, &list[i]); err != nil {
-			return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the statistics of sprint %s: %v", row.ID, err)}
+			return fault.Of(fault.Failed, fmt.Errorf("cannot read the statistics of sprint %s: %v", row.ID, err))
 		}
 	}
 	return do(store, root, list)
@@ -90,7 +91,7 @@ func (a *app) sprintShowCommand() *cobra.Command {
 						return a.showSprint(s)
 					}
 				}
-				return usage("there is no such sprint").hint("List them: pawl sprint list")
+				return usage("there is no such sprint").Hint("List them: pawl sprint list")
 			})
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/screen"
@@ -76,7 +77,7 @@ type learnedStat struct {
 func (a *app) statsStrategies(ctx context.Context, store *sqlite.Store) error {
 	list, err := store.Learned(ctx)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	return listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
 		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) (any, []any) {
@@ -105,7 +106,7 @@ type failureStat struct {
 func (a *app) statsFailures(ctx context.Context, store *sqlite.Store) error {
 	list, err := store.FailureStats(ctx)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	return listing(a, list, "No iteration has failed yet",
 		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) (any, []any) {
@@ -132,7 +133,7 @@ type guardStat struct {
 func (a *app) statsGuards(ctx context.Context, store *sqlite.Store) error {
 	list, err := store.GuardStats(ctx)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	return listing(a, list, "No guard has tripped yet",
 		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) (any, []any) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -49,7 +50,7 @@ func (a *app) statsSummary(ctx context.Context, store *sqlite.Store, by stats.By
 	}
 	list, err := store.Tallies(ctx, by, since, now, time.Local, mostGroups)
 	if err != nil {
-		return &exitError{code: exitFailed, err: err}
+		return fault.Of(fault.Failed, err)
 	}
 	switch {
 	case by != stats.All:

@@ -32,7 +32,7 @@ func (a *app) topCommand() *cobra.Command {
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !a.interactive() {
-				return usage("pawl top draws on a terminal, and this is none").hint("Print it once: pawl autopilot status")
+				return usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
 			}
 			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error {
 				root, err := config.FindRoot(a.dir)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -22,10 +23,10 @@ func (a *app) pool(ctx context.Context, c *config.Config, store *sqlite.Store) (
 		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile), Warm: c.Autopilot.MaxParallel,
 	})
 	if errors.Is(err, git.ErrNotRepository) {
-		return nil, usage("there are no workspaces outside of a git repository").hint("Make one: git init")
+		return nil, usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
 	}
 	if err != nil {
-		return nil, &exitError{code: exitFailed, err: err}
+		return nil, fault.Of(fault.Failed, err)
 	}
 	if moved := p.Moved(); moved != "" {
 		a.say("Warning: %s", moved)

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // Done is what came of a wish.
@@ -158,7 +159,7 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 	}
 	err = engine.LeaveMessage(ctx, s.o.Store, r, in.Body.Text, "web")
 	if errors.Is(err, engine.ErrNoReader) {
-		err = &RefusalError{Message: err.Error()}
+		err = fault.Of(fault.Refused, err)
 	}
 	if err != nil {
 		return nil, err

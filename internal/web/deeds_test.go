@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -44,7 +45,7 @@ func TestRefusedDeeds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", nil)
-	r.deeds.refuse = &RefusalError{Message: "run abc123 asks nothing", Hints: []string{"pawl show abc123"}}
+	r.deeds.refuse = fault.Refuse("run abc123 asks nothing").Hint("pawl show abc123")
 	p := r.refused(http.MethodPost, "/runs/abc123/answer", `{"choice":1}`, http.StatusConflict)
 	if p.Code != "REFUSED" || p.Message != "run abc123 asks nothing" || len(p.Suggestions) != 1 || r.deeds.all() != `answer abc123 1 ""` {
 		t.Errorf("%+v after %s", p, r.deeds.all())

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -124,27 +125,22 @@ func sentence(message string) string {
 	return message
 }
 
-// RefusalError is what a deed answers when a person asked for something that cannot
-// be done now: no failure of pawl's.
-type RefusalError struct {
-	Message string
-	Hints   []string
-}
-
-func (r *RefusalError) Error() string { return r.Message }
-
 // explain makes a problem of an error of the rooms below.
 func explain(err error) error {
 	var p *ProblemError
-	var refusal *RefusalError
+	var refused *fault.Error
 	var ambiguous *sqlite.AmbiguousError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &p):
 		return p
-	case errors.As(err, &refusal):
-		return problem(http.StatusConflict, "REFUSED", "%s", refusal.Message).suggest(refusal.Hints...)
+	case errors.As(err, &refused) && refused.Kind == fault.Refused:
+		p := problem(http.StatusConflict, "REFUSED", "%v", refused)
+		for _, hint := range refused.Hints { // set in columns for a terminal
+			p = p.suggest(strings.Join(strings.Fields(hint), " "))
+		}
+		return p
 	case errors.As(err, &ambiguous):
 		return problem(http.StatusNotFound, "RUN_AMBIGUOUS", "%v", ambiguous).suggest("Give more characters of the id")
 	case errors.Is(err, sqlite.ErrNotFound):

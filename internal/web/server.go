@@ -58,7 +58,8 @@ type Raise struct {
 
 // Deeds are what the server does for a person. The command line implements
 // them, so that a button does what the command does and says the same. A
-// request that cannot be carried out as things are is a [*RefusalError].
+// request that cannot be carried out as things are is a [*fault.Error] that
+// is refused.
 type Deeds interface {
 	// Start starts a procedure; fresh leaves an earlier run behind that could go on.
 	Start(ctx context.Context, procedure string, fresh bool, r Raise) (run string, s Said, err error)

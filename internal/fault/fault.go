@@ -1,0 +1,48 @@
+// Package fault is the one form of an error that a person is to act on: of
+// what kind it is, what is wrong, and what to do next. Commands, the dashboard
+// and the API all show it; cli makes the exit status of the kind, web the
+// status of HTTP. It decides nothing and says nothing to anybody.
+package fault
+
+import "fmt"
+
+// Kind is whose turn it is.
+type Kind string
+
+// The kinds.
+const (
+	// Failed is that pawl could not do its part.
+	Failed Kind = "failed"
+	// Refused is that what was asked for cannot be done: the words or the
+	// configuration are wrong, or it does not fit how things are now.
+	Refused Kind = "refused"
+	// Waiting is that it goes no further without a person.
+	Waiting Kind = "waiting"
+)
+
+// Error is what is wrong, with what to do next.
+type Error struct {
+	Kind  Kind
+	Err   error
+	Hints []string // what to do next, a line each; may be pasted
+}
+
+// Refuse is an error of what was asked for.
+func Refuse(format string, args ...any) *Error {
+	return &Error{Kind: Refused, Err: fmt.Errorf(format, args...)}
+}
+
+// Of is err, which is not nil, as an error of a kind, without a hint.
+func Of(kind Kind, err error) *Error { return &Error{Kind: kind, Err: err} }
+
+// Hint adds a line about what to do next, and returns e.
+func (e *Error) Hint(format string, args ...any) *Error {
+	e.Hints = append(e.Hints, fmt.Sprintf(format, args...))
+	return e
+}
+
+// Error is what is wrong, without the hints.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.Err }
