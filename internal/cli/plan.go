@@ -187,10 +187,15 @@ func (pl planner) gates() []gate.Spec {
 // checkPatterns refuses a pattern that could match nothing: a file that is
 // thought to be protected would not be.
 func (pl planner) checkPatterns() error {
-	for _, list := range []struct {
+	type patterns struct {
 		path     string
 		patterns []string
-	}{{"verification.protect", pl.c.Verification.Protect}, {"procedures." + pl.name + ".allow", pl.p.Allow}} {
+	}
+	lists := []patterns{{"verification.protect", pl.c.Verification.Protect}, {"procedures." + pl.name + ".allow", pl.p.Allow}}
+	for i, r := range pl.c.Merge.Regenerate {
+		lists = append(lists, patterns{fmt.Sprintf("merge.regenerate[%d].files", i), r.Files})
+	}
+	for _, list := range lists {
 		for i, pattern := range list.patterns {
 			if err := gate.CheckPattern(pattern); err != nil {
 				return fault.Of(fault.Refused, pl.c.ErrorAt(fmt.Sprintf("%s[%d]", list.path, i), "", err.Error()))

@@ -108,10 +108,20 @@ func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.O
 			Push: m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
 		Gates: l.plan.Gates, Protect: l.plan.Protect, Environ: l.plan.Environ, Environment: l.environment(), HostEnviron: l.a.env,
-		Exe: exe, Args: []string{early.Supervise}, Lease: l.c.Loop.Lease.Std(),
+		Regenerate: l.regenerations(),
+		Exe:        exe, Args: []string{early.Supervise}, Lease: l.c.Loop.Lease.Std(),
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
 	return o, nil
+}
+
+// regenerations are the commands that make lock files and the like anew.
+func (l *landing) regenerations() []merge.Regeneration {
+	var list []merge.Regeneration
+	for _, r := range l.c.Merge.Regenerate {
+		list = append(list, merge.Regeneration{Files: r.Files, Command: r.Command, Timeout: r.Timeout.Std()})
+	}
+	return list
 }
 
 // useWorkspaces makes the pool's integration clones those of the queue.

@@ -124,6 +124,10 @@ func conflictText(b *strings.Builder, c *queue.Conflict) {
 	end := b.Len() + mostText
 	for _, f := range c.Files {
 		fmt.Fprintf(b, "- %s\n", f.Path)
+		if f.Regenerate != "" {
+			fmt.Fprintf(b, "  Do not merge its lines: merge the other files, take the target's of this one, and make it anew with: %s\n", f.Regenerate)
+			continue
+		}
 		for _, h := range f.Hunks {
 			text := "  target:\n" + indented(h.Ours) + "  before:\n" + indented(h.Base) + "  change:\n" + indented(h.Theirs)
 			if b.Len()+len(text) > end {

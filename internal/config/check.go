@@ -27,6 +27,7 @@ func (k *checker) all() {
 	k.agentReferences()
 	k.procedures()
 	k.gates()
+	k.regenerate()
 	k.ownStrategies()
 	k.hooks()
 	k.notifications()
@@ -117,6 +118,23 @@ func (k *checker) strategy(path, name string) {
 	}
 	if !slices.Contains(known, name) {
 		k.fail(path, nearest(name, known), "%s must be one of %s; not %q", path, strings.Join(known, ", "), name)
+	}
+}
+
+func (k *checker) regenerate() {
+	for i, r := range k.Merge.Regenerate {
+		path := fmt.Sprintf("merge.regenerate[%d]", i)
+		if strings.TrimSpace(r.Command) == "" {
+			k.fail(path, "", "%s needs a command", path)
+		}
+		if len(r.Files) == 0 {
+			k.fail(path, "", "%s needs files, such as [package-lock.json]", path)
+		}
+		for j, glob := range r.Files {
+			if path := fmt.Sprintf("%s.files[%d]", path, j); glob == "" || filepath.IsAbs(glob) {
+				k.fail(path, "", "%s must be a path or glob relative to the repository, not %q", path, glob)
+			}
+		}
 	}
 }
 

@@ -174,6 +174,15 @@ type Merge struct {
 	Batch             int      `yaml:"batch" default:"8" min:"1" doc:"Most entries verified as one."`
 	EscalationTimeout Duration `yaml:"escalation_timeout" default:"1h" min:"1s" doc:"How long a person has to answer about a conflict."`
 	EscalationAction  string   `yaml:"escalation_action" default:"defer" enum:"defer|skip|retry|notify" doc:"What happens when nobody answered."`
+
+	Regenerate []Regeneration `yaml:"regenerate" doc:"Lock files and other generated files that a command makes anew where they conflict, instead of being merged by lines. The first entry that has a file counts."`
+}
+
+// Regeneration is how some files are made anew.
+type Regeneration struct {
+	Files   []string `yaml:"files" doc:"Paths or globs relative to the repository, e.g. package-lock.json; required."`
+	Command string   `yaml:"command" doc:"Run with sh -c on the merged files, e.g. 'npm install --package-lock-only'; required."`
+	Timeout Duration `yaml:"timeout" default:"5m" min:"1s" doc:"Time after which it is ended, and the conflict goes on as one."`
 }
 
 // Autopilot is how the board is worked.

@@ -49,6 +49,14 @@ func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
 	return s, nil
 }
 
+// Over is the same git directory over the files of another folder, which need
+// be no repository. What is stored goes to the same object store.
+func (s *Shadow) Over(dir string) *Shadow {
+	r := *s.Repo
+	r.Top = dir
+	return &Shadow{Repo: &r, Dir: s.Dir, shared: s.shared}
+}
+
 func (s *Shadow) config(ctx context.Context) (string, error) {
 	ignore, err := s.Repo.ConfigPath(ctx, "core.excludesFile")
 	if err != nil {

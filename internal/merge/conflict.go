@@ -24,10 +24,26 @@ type mergedTree struct {
 	tree     string
 	settled  []string
 	conflict *queue.Conflict
+
+	// regenerated are the paths that commands are to make anew; until they did,
+	// the tree has the target's. theirs are the entry's.
+	regenerated, commands []string
+	theirs                []git.Entry
+	pending               *queue.Conflict
 }
 
-// mergeTrees merges an entry onto a commit, and settles what a rule settles.
+// mergeTrees merges an entry onto a commit, settles what a rule settles, and
+// has commands make anew what is theirs to make.
 func (q *Queue) mergeTrees(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
+	m, err := q.tryMerge(ctx, onto, e)
+	if err != nil || len(m.regenerated) == 0 {
+		return m, err
+	}
+	return q.regenerate(ctx, onto, e, m)
+}
+
+// tryMerge is mergeTrees without running any command.
+func (q *Queue) tryMerge(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
 	m, err := q.o.Repo.MergeTree(ctx, onto, e.Commit)
 	if err != nil || m.Clean {
 		return mergedTree{tree: m.Tree}, err
@@ -36,31 +52,56 @@ func (q *Queue) mergeTrees(ctx context.Context, onto string, e *queue.Entry) (me
 	if err != nil {
 		return mergedTree{}, err
 	}
+	if !e.Plain {
+		q.regenerable(&c)
+	}
 	if class, _ := queue.Classify(c); class != queue.Simple || e.Plain {
 		return mergedTree{conflict: &c}, nil
 	}
+	return q.settle(ctx, m.Tree, &c, texts)
+}
+
+// settle is a merged tree in which each file of a simple conflict is what its
+// rule makes of it, or the target's where a command is to make it.
+func (q *Queue) settle(ctx context.Context, tree string, c *queue.Conflict, texts []threeWay) (mergedTree, error) {
+	out := mergedTree{pending: c}
 	var put []git.Entry
-	var paths []string
 	for i := range c.Files {
-		hunks, ok := c.Files[i].Settle()
-		if !ok {
-			return mergedTree{conflict: &c}, nil
+		f, t := &c.Files[i], &texts[i]
+		if f.Regenerate != "" {
+			put = append(put, entryAt(f.Path, t.ours))
+			out.theirs = append(out.theirs, entryAt(f.Path, t.theirs))
+			out.regenerated = append(out.regenerated, f.Path)
+			if !slices.Contains(out.commands, f.Regenerate) {
+				out.commands = append(out.commands, f.Regenerate)
+			}
+			continue
 		}
-		id, err := q.shadow.Store(ctx, bytes.NewReader(texts[i].fill(hunks)))
+		hunks, ok := f.Settle()
+		if !ok {
+			return mergedTree{conflict: c}, nil
+		}
+		id, err := q.shadow.Store(ctx, bytes.NewReader(t.fill(hunks)))
 		if err != nil {
 			return mergedTree{}, err
 		}
-		put = append(put, git.Entry{Path: c.Files[i].Path, Mode: texts[i].mode, Object: id})
-		paths = append(paths, c.Files[i].Path)
+		put = append(put, git.Entry{Path: f.Path, Mode: t.ours.Mode, Object: id})
+		out.settled = append(out.settled, f.Path)
 	}
-	tree, err := q.rewrite(ctx, m.Tree, put)
-	return mergedTree{tree: tree, settled: paths}, err
+	var err error
+	out.tree, err = q.rewrite(ctx, tree, put)
+	return out, err
+}
+
+// entryAt is one side of a conflict as an entry of a tree.
+func entryAt(path string, side git.Entry) git.Entry {
+	return git.Entry{Path: path, Mode: side.Mode, Object: side.Object}
 }
 
 // threeWay is a file in conflict: its text between the hunks.
 type threeWay struct {
-	mode  string
-	parts [][]byte // one more than hunks
+	ours, theirs git.Entry
+	parts        [][]byte // one more than hunks
 }
 
 // fill is the text with each hunk replaced.
@@ -137,6 +178,7 @@ func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queu
 		}
 	}
 	base, ours, theirs := sides[1], sides[2], sides[3]
+	t := threeWay{ours: ours, theirs: theirs}
 	f.Created = base.Object == ""
 	for _, s := range []git.Entry{ours, theirs} {
 		if s.Mode != "" && s.Mode != git.ModeFile && s.Mode != git.ModeExec {
@@ -145,9 +187,8 @@ func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queu
 	}
 	f.Special = f.Special || ours.Mode != theirs.Mode && ours.Mode != "" && theirs.Mode != ""
 	if f.Binary || f.Special || ours.Object == "" || theirs.Object == "" {
-		return f, threeWay{}, nil
+		return f, t, nil
 	}
-	t := threeWay{mode: ours.Mode}
 	text, ok, err := q.threeTexts(ctx, ours.Object, base.Object, theirs.Object)
 	if err != nil || !ok {
 		f.Binary = f.Binary || !ok

@@ -46,7 +46,7 @@ func (q *Queue) conflicts(ctx context.Context, tip string, e *queue.Entry) ([]st
 	if !slices.ContainsFunc(own, func(p string) bool { _, found := slices.BinarySearch(theirs, p); return found }) {
 		return nil, nil
 	}
-	m, err := q.mergeTrees(ctx, tip, e)
+	m, err := q.tryMerge(ctx, tip, e)
 	if err != nil || m.conflict == nil {
 		return nil, err
 	}

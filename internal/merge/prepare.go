@@ -69,7 +69,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 	case merged.conflict != nil:
 		return q.notMerged(ctx, at, e, m, merged.conflict)
 	}
-	m.Settled = merged.settled
+	m.Settled, m.Regenerated, m.Commands = merged.settled, merged.regenerated, merged.commands
 	tree, kept, err := q.keepProtected(ctx, at.tree, merged.tree, e.Allow)
 	if err != nil {
 		return m, at, err

@@ -26,9 +26,12 @@ type Options struct {
 	Target string // the branch: main, or refs/heads/main
 	Policy queue.Policy
 
-	Gates   []gate.Spec
-	Protect gate.Protect // what stays as the target has it, but for an entry's Allow
-	Environ []string     // of gates
+	Gates []gate.Spec
+	// Regenerate are commands for files that conflict; the first that has one
+	// counts. They run as gates do, without a workspace's setup.
+	Regenerate []Regeneration
+	Protect    gate.Protect // what stays as the target has it, but for an entry's Allow
+	Environ    []string     // of gates
 	// HostEnviron is the user's own, for the host's program that opens pull requests.
 	HostEnviron []string
 	// Environment names what beside tree and gates a verdict depends on.
@@ -100,6 +103,7 @@ type Queue struct {
 	touched map[string][]string // the paths that a commit changes against a base
 	bases   map[string]string   // of a commit: one that it and the target come from
 	reds    map[string]int      // by record key: the gate that was red at first
+	remade  map[string]string   // by commits that were merged: the tree with files that were made anew
 }
 
 // Open prepares a queue. Nothing is landed before [Queue.Work] or [Queue.Drain].
@@ -117,7 +121,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Policy.Resolve = o.Resolve != nil
 	q := &Queue{
 		o: o, target: Ref(o.Target), wake: make(chan struct{}, 1),
-		touched: map[string][]string{}, bases: map[string]string{}, reds: map[string]int{},
+		touched: map[string][]string{}, bases: map[string]string{}, reds: map[string]int{}, remade: map[string]string{},
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)

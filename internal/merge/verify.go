@@ -106,6 +106,18 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 	if err := holds(ctx, ws.Dir, tree); err != nil {
 		return gate.Report{}, err
 	}
+	setup := len(ws.Setup)
+	for i, command := range ws.Setup {
+		specs = slices.Insert(slices.Clone(specs), i, gate.Spec{Name: "setup: " + command, Command: command, Required: true})
+	}
+	rep, err := q.runCommands(ctx, ws, specs)
+	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
+	return rep, err
+}
+
+// runCommands runs commands in a folder, one after the other, up to the first
+// required one that fails.
+func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec) (gate.Report, error) {
 	dir := filepath.Join(q.o.Dir, "gates", time.Now().UTC().Format("20060102T150405.000000000"))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
@@ -115,17 +127,12 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 	if err != nil {
 		return gate.Report{}, err
 	}
-	setup := len(ws.Setup)
-	for i, command := range ws.Setup {
-		specs = slices.Insert(slices.Clone(specs), i, gate.Spec{Name: "setup: " + command, Command: command, Required: true})
-	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		return q.runGate(ctx, client, ws, dir, n, s)
 	}, time.Now)
 	if cerr := client.Close(); err == nil {
 		err = cerr
 	}
-	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
 }
 

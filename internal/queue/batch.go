@@ -115,6 +115,10 @@ func (s *State) merged(m *Merged, now time.Time) {
 		if len(m.Settled) > 0 {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteSettled, ID: e.ID, Paths: m.Settled, Text: "a simple conflict was settled, and is verified: " + listed(m.Settled)})
 		}
+		if len(m.Regenerated) > 0 {
+			text := fmt.Sprintf("made anew, and verified: %s (%s)", listed(m.Regenerated), listed(m.Commands))
+			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteMade, ID: e.ID, Paths: m.Regenerated, Text: text})
+		}
 		if len(m.Kept) > 0 {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteKept, ID: e.ID, Paths: m.Kept, Text: "protected files stay as the target has them: " + listed(m.Kept)})
 		}
@@ -219,9 +223,9 @@ func (s *State) blame(b *Batch, now time.Time) {
 	s.Suspects = nil // without it the others may be green
 	if e := s.at(m.ID); e != nil {
 		switch why := "it is red on " + short(s.Target) + ": " + b.Red; {
-		case len(m.Settled) > 0 && !e.Plain:
+		case len(m.ruled()) > 0 && !e.Plain:
 			e.Plain = true
-			s.note(NoteRed, e.ID, why+"; what was settled by rule in "+listed(m.Settled)+" goes to an agent")
+			s.note(NoteRed, e.ID, why+"; what was settled by rule in "+listed(m.ruled())+" goes to an agent")
 		default:
 			s.note(NoteRed, e.ID, why)
 			s.resolve(e, why, &Problem{Class: Medium, Tip: b.Tip, Red: b.Red}, now)
@@ -247,7 +251,7 @@ func (s *State) landed(e *Event) {
 	for i := range b.Steps {
 		m := &b.Steps[i]
 		if entry := s.at(m.ID); entry != nil {
-			s.done(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head, Empty: m.Empty, At: e.At})
+			s.done(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head, Empty: m.Empty, At: e.At, Regenerated: m.Regenerated})
 		}
 	}
 	if s.Tip = b.Head; b.Head != b.Tip {
@@ -264,6 +268,9 @@ func (s *State) done(e Entry, l Landing) {
 	why := fmt.Sprintf("landed on %s as %s", short(s.Target), abbreviated(l.Commit))
 	if l.Empty {
 		why = fmt.Sprintf("nothing to change: %s has it already, at %s", short(s.Target), abbreviated(l.Commit))
+	}
+	if len(l.Regenerated) > 0 {
+		why += ", with files made anew: " + listed(l.Regenerated)
 	}
 	s.Out.Landings = append(s.Out.Landings, l)
 	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: MoveLanded, Why: why})

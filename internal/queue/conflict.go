@@ -26,6 +26,8 @@ const MediumLines = 20
 type Conflict struct {
 	Files []File `json:"files"`
 	More  int    `json:"more,omitempty"`
+	// Regenerating says why the commands of files were of no help.
+	Regenerating string `json:"regenerating,omitempty"`
 }
 
 // MaxFiles is how many files of a conflict are kept.
@@ -42,6 +44,23 @@ type File struct {
 	// Created: both sides made the file, so there is no common text.
 	Created bool   `json:"created,omitempty"`
 	Hunks   []Hunk `json:"hunks,omitempty"`
+	// Regenerate is the command that makes the file anew, so that nobody merges
+	// its lines. See [File.Regenerable].
+	Regenerate string `json:"regenerate,omitempty"`
+}
+
+// Regenerable reports whether a command may make the file anew: both sides have
+// one, as a file.
+func (f *File) Regenerable() bool { return !f.Special && f.unusual() == "" }
+
+// unusual is what of the conflict is about more than contents.
+func (f *File) unusual() string {
+	for _, k := range f.Kinds {
+		if k != "contents" && k != "add/add" {
+			return k
+		}
+	}
+	return ""
 }
 
 // Hunk is one place where both sides changed the same lines. Lines have no
@@ -64,6 +83,9 @@ func Classify(c Conflict) (Class, string) {
 	lines, hard, class := 0, 0, Simple
 	for i := range c.Files {
 		f := &c.Files[i]
+		if f.Regenerate != "" {
+			continue
+		}
 		if reason := f.structural(); reason != "" {
 			return Complex, f.Path + ": " + reason
 		}
@@ -115,10 +137,8 @@ func (f *File) structural() string {
 	case f.Special:
 		return "a link, a submodule or a mode was changed on both sides"
 	}
-	for _, k := range f.Kinds {
-		if k != "contents" && k != "add/add" {
-			return "a " + k + " conflict"
-		}
+	if k := f.unusual(); k != "" {
+		return "a " + k + " conflict"
 	}
 	if len(f.Hunks) == 0 {
 		return "git does not say in which lines"

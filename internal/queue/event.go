@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // EventKind is what happened.
 type EventKind string
@@ -94,6 +97,9 @@ type Merged struct {
 	Empty  bool   `json:"empty,omitempty"` // nothing is left of its change: Commit is what it was merged onto
 	// Settled are the paths whose simple conflict was settled by rule.
 	Settled []string `json:"settled,omitempty"`
+	// Regenerated are the paths that Commands made anew.
+	Regenerated []string `json:"regenerated,omitempty"`
+	Commands    []string `json:"commands,omitempty"`
 	// Kept are protected paths that stay as the target has them.
 	Kept []string `json:"kept,omitempty"`
 	// Conflict is with the target itself.
@@ -103,6 +109,9 @@ type Merged struct {
 	// Lost says why it can never be merged, such as that its commit is gone.
 	Lost string `json:"lost,omitempty"`
 }
+
+// ruled are the paths of a conflict that no agent and no person saw.
+func (m *Merged) ruled() []string { return slices.Concat(m.Settled, m.Regenerated) }
 
 func (m *Merged) lands() bool {
 	return m.Commit != "" && m.Conflict == nil && !m.Later && m.Lost == ""

@@ -12,6 +12,9 @@ func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
 		class = Medium // what a rule settled was red, or could not be settled after all
 	}
 	why = fmt.Sprintf("it conflicts with %s: %s", short(s.Target), why)
+	if c.Regenerating != "" {
+		why += "; " + c.Regenerating
+	}
 	if e.Solved != "" && e.Solved != s.Tip {
 		e.Outrun++
 		why += "; others landed while it was brought together"

@@ -78,7 +78,7 @@ type Entry struct {
 	Outrun int `json:"outrun,omitempty"`
 	// Solved is the target's commit that an agent brought Commit together with.
 	Solved string `json:"solved,omitempty"`
-	// Plain: what was settled by rule was red, so a conflict goes to an agent.
+	// Plain: what was settled by rule or made anew was red, so a conflict goes to an agent.
 	Plain bool `json:"plain,omitempty"`
 	// Problem is what an agent or a person has to solve.
 	Problem *Problem `json:"problem,omitempty"`
@@ -180,6 +180,8 @@ type Landing struct {
 	To     string    `json:"to"`
 	Empty  bool      `json:"empty,omitempty"` // its change was on the target already
 	At     time.Time `json:"at"`
+	// Regenerated are paths in conflict that a command made anew.
+	Regenerated []string `json:"regenerated,omitempty"`
 }
 
 // CaseMove is what a step means for the task on the board.
@@ -219,6 +221,7 @@ const (
 	NoteConflict  NoteKind = "conflict"       // an entry does not merge
 	NoteAhead     NoteKind = "conflict_ahead" // it will not, once it is its turn
 	NoteSettled   NoteKind = "settled"        // a simple conflict was settled by rule
+	NoteMade      NoteKind = "regenerated"    // files in conflict were made anew by their command
 	NoteKept      NoteKind = "protected"      // protected files stay as the target has them
 	NoteRed       NoteKind = "red"            // an entry is red on the target
 	NoteFlaky     NoteKind = "flaky"          // a red gate was green when it ran again
