@@ -126,7 +126,7 @@ func (d *Driver) harvest(ctx context.Context) {
 	if d.copied == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	ctx, cancel := aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	n, tree, ok := d.trees.head.N, d.trees.head.Tree, d.trees.head.N > 0
 	if d.o.Store != nil {

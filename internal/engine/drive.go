@@ -48,6 +48,8 @@ type Options struct {
 	Kill  <-chan struct{}
 	// Pauses ask for a rest at the end of the iteration, like pawl pause.
 	Pauses <-chan struct{}
+
+	after func(context.Context) (context.Context, context.CancelFunc) // nil is aftermath
 }
 
 // Driver drives one run. One goroutine owns it, that of Start or Resume; while
@@ -117,6 +119,9 @@ func newDriver(o Options, id string) (*Driver, error) {
 	}
 	if d.o.Notify == nil {
 		d.o.Notify = func(Notice) {}
+	}
+	if d.o.after == nil {
+		d.o.after = aftermath
 	}
 	if o.Work != nil {
 		d.lanes = newLanes(d.runDir, id, supervisor.Options{Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id})

@@ -332,7 +332,7 @@ func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
 	}
 	r.Number, r.Attempt, r.StartedAt, r.Strategy = c.Iteration, c.Attempt, b.At, c.Strategy
 	r.Elapsed = b.Worked + time.Since(b.Since)
-	after, cancel := context.WithTimeout(hard, aftermath)
+	after, cancel := aftermath(hard)
 	defer cancel()
 	if n := d.plan.CheckpointInterval; n <= 1 || c.Iteration%n == 0 || r.Steps != nil && r.Steps.Complete {
 		d.snapshot(after, s, r, b)

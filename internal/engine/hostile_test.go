@@ -189,6 +189,34 @@ func TestWhatAGateChangedIsNotLifted(t *testing.T) {
 	}
 }
 
+// Gates have their own limits: however long they take, protected files are
+// compared after them.
+func TestLongGatesLeaveTimeForTampering(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+  - - append: {path: a.txt, content: "x"}
+    - say: "<promise>COMPLETE</promise>"
+`)
+	w.o.Protect.Patterns = []string{"kept.txt"}
+	w.gate("tests", "true")
+	h := w.within()
+	var ends []context.CancelFunc
+	h.opts.after = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		ends = append(ends, cancel)
+		return ctx, cancel
+	}
+	h.on["gate ended tests"] = func() { // the time of all that began before is over
+		for _, end := range ends {
+			end()
+		}
+	}
+	if d := h.start(); d.State().Status != loop.Completed {
+		t.Errorf("%s after %q: %q", d.State().Status, w.told(), h.lines)
+	}
+	w.holds(loop.Completed, "1.1 success")
+}
+
 func TestTheDatabaseIsGoneForGood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -17,8 +17,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
-// aftermath bounds what is done after an agent's end: snapshot and analysis.
-const aftermath = 2 * time.Minute
+// aftermath bounds a look at the tree or a snapshot after an agent's end: git
+// alone, and never the gates, which have limits of their own.
+func aftermath(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 2*time.Minute)
+}
 
 // iterate carries out a run command: it starts the agent, or goes on with the
 // attempt that an earlier pawl began, and makes the record of it.
@@ -250,12 +253,12 @@ func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res su
 	}
 	r.Failure = d.agentFailure(r, res)
 	nameRefusals(r.Failure, b.Job.Box, agentOutput(res), res.Unreached)
-	after, cancel := context.WithTimeout(hard, aftermath)
-	defer cancel()
+	after, cancel := d.o.after(hard)
 	d.snapshot(after, s, r, b)
 	d.findSecrets(after, r)
+	cancel()
 	if d.verifies(r) {
-		d.verify(ctx, after, c, r)
+		d.verify(ctx, hard, c, r)
 	}
 	return r
 }

@@ -61,7 +61,7 @@ func (d *Driver) review(ctx, hard context.Context, s loop.State) done {
 		v.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Summary: v.Summary, Fingerprint: CannotStart}
 	} else {
 		v = d.readReview(c, res)
-		after, cancel := context.WithTimeout(hard, aftermath)
+		after, cancel := aftermath(hard)
 		defer cancel()
 		d.unchanged(after, b, &v)
 	}

@@ -78,7 +78,7 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 	if d.o.Tree == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, aftermath)
+	ctx, cancel := aftermath(ctx)
 	defer cancel()
 	snaps, err := d.o.Tree.Snapshots(ctx, d.id)
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *Driver) lookAtRest(ctx context.Context) {
 	if d.o.Tree == nil || d.state.Status == loop.Completed || d.trees.base == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	ctx, cancel := aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil {
 		d.trees.rest = tree

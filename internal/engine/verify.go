@@ -29,12 +29,14 @@ func (d *Driver) verifies(r *loop.Record) bool {
 
 // verify runs the gates and looks for tampering; what is red becomes the
 // record's failure. An iteration whose gates were cut short passes nothing.
-func (d *Driver) verify(ctx, after context.Context, c loop.Command, r *loop.Record) {
+func (d *Driver) verify(ctx, hard context.Context, c loop.Command, r *loop.Record) {
 	r.Verified = true
 	if len(d.plan.Gates) > 0 && !d.runGates(ctx, c, r) {
 		r.Verified = false
 		return
 	}
+	after, cancel := d.o.after(hard)
+	defer cancel()
 	v := d.tampered(after, r)
 	if len(v) == 0 {
 		return

@@ -45,7 +45,7 @@ func (h *Hand) Tampered(ctx context.Context, w *Watched) (paths []string, f *fai
 	if w == nil || d.o.Tree == nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	ctx, cancel := aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	tree, _, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil {
