@@ -34,7 +34,8 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":       {Asking, []string{"config", "dashboard", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"cli":       {Asking, []string{"config", "dashboard", "planner", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"planner":   {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
 	"screen":    {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
 	"dashboard": {Asking, nil, "the autopilot in a terminal"},
 	"web":       {Asking, []string{"config"}, "the same for browsers"},

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -25,7 +26,7 @@ import (
 
 // pilotFlags are those that autopilot and sprint share.
 type pilotFlags struct {
-	run      runFlags
+	run      planner.Flags
 	parallel string
 	semiAuto bool
 	keep     bool
@@ -74,7 +75,7 @@ func (a *app) pilotFlags(cmd *cobra.Command, f *pilotFlags) {
 
 // paths are the configuration keys that the flags set.
 func (f pilotFlags) paths() map[string]string {
-	m := f.run.paths()
+	m := f.run.Paths()
 	if f.parallel != "" {
 		m["autopilot.max_parallel"] = f.parallel
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -113,7 +114,7 @@ func (a *app) input(from string) (name string, data []byte, err error) {
 // configuration wants one, or where the input speaks of one and the
 // configuration does not say that there is none.
 func checkSettings(c *config.Config, in config.IterationCheck) control.Settings {
-	set := controlSettings(c.IterationControl)
+	set := planner.ControlSettings(c.IterationControl)
 	if in.MaxIterations > 0 {
 		set.MaxIterations = in.MaxIterations
 	}

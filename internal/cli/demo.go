@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -54,7 +55,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	a.say("A small module with a failing test is in %s. A scripted agent plays a coding agent;\neverything else is real: git, gates, snapshots, the loop.\n", demo.dir)
-	err = demo.run(ctx, "repair", runFlags{}, false, false)
+	err = demo.run(ctx, "repair", planner.Flags{}, false, false)
 	var s status
 	if err != nil && !errors.As(err, &s) {
 		return err

@@ -127,7 +127,7 @@ func configFound(c *config.Config) string {
 	if c.File == "" {
 		return "none: there is no pawl.yaml in " + c.Root + "; 'pawl init' writes one"
 	}
-	return fmt.Sprintf("%s: %d procedure(s), %d gate(s)", configName(c), len(c.Procedures), len(c.Verification.Commands))
+	return fmt.Sprintf("%s: %d procedure(s), %d gate(s)", c.Name(), len(c.Procedures), len(c.Verification.Commands))
 }
 
 func processFound() string {

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
@@ -133,13 +134,13 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 	if err != nil {
 		return web.Said{}, err
 	}
-	f := runFlags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
+	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
 	switch {
-	case r.Kind == string(loop.Task) && f.raises():
+	case r.Kind == string(loop.Task) && f.Raises():
 		return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.extendTask(ctx, h.store, r, f) })
 	case r.Kind == string(loop.Task): // the autopilot goes on with it
 		return h.command(ctx, "resume", "--", r.ID)
-	case works(r) && f.raises():
+	case works(r) && f.Raises():
 		return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.raise(ctx, h.store, r, f) })
 	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
@@ -159,8 +160,8 @@ func (h *hands) Start(ctx context.Context, procedure string, fresh bool, raise w
 	if err != nil {
 		return "", web.Said{}, err
 	}
-	if _, ok := c.Procedures[procedure]; !ok {
-		return "", web.Said{}, unknownProcedure(c, procedure)
+	if _, err := planner.Lookup(c, procedure); err != nil {
+		return "", web.Said{}, err
 	}
 	args := append([]string{"run", procedure}, limitArgs(raise)...)
 	if fresh {

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/hook"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/screen"
@@ -81,7 +82,7 @@ func (a *app) listTold() error {
 		return nil
 	}
 	if len(list) == 0 {
-		a.say("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", configName(c))
+		a.say("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", c.Name())
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
@@ -95,7 +96,7 @@ func (a *app) listTold() error {
 // toldBy lists who is told what. The paths of webhooks are left out.
 func toldBy(c *config.Config) []told {
 	var list []told
-	own, general := hooksOf(c)
+	own, general := planner.HooksOf(c)
 	for _, n := range hook.Names() {
 		if h := own[n]; h != nil {
 			list = append(list, told{hook.Key(n), "command", h.Command, []string{string(n)}})
@@ -131,10 +132,10 @@ func (a *app) try(ctx context.Context, event string, hooks bool) error {
 	s.startHooks()
 	results := s.hooks.Try(ctx, sample(name, s), hooks)
 	if len(results) == 0 && hooks {
-		return usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey, configName(s.c))
+		return usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey, s.c.Name())
 	}
 	if len(results) == 0 {
-		return usage("nobody can be told: there is no notify in %s that works here", configName(s.c)).Hint("See docs/hooks.md")
+		return usage("nobody can be told: there is no notify in %s that works here", s.c.Name()).Hint("See docs/hooks.md")
 	}
 	failed := false
 	for _, d := range results {
@@ -184,7 +185,7 @@ func (a *app) hookSession(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
 	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{early.Supervise}}
-	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.env, nil, variables(c))
+	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.env, nil, planner.Variables(c))
 	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
 	s.screen = screen.New(a.terminal(), plan.Name)
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir})
@@ -225,7 +226,7 @@ func (a *app) toldFound(c *config.Config) string {
 	for _, t := range list {
 		parts = append(parts, fmt.Sprintf("%s (%s)", t.Key, t.Kind))
 	}
-	_, left := hookOptions(c, a.getenv)
+	_, left := planner.Hooks(c, a.getenv)
 	if slices.ContainsFunc(list, func(t told) bool { return t.Kind == "desktop" }) && hook.DesktopProgram(a.env) == "" {
 		left = append(left, hook.NoDesktop)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -326,7 +327,7 @@ func (a *app) resolving(ctx context.Context, c *config.Config, store *sqlite.Sto
 	}
 	quiet := *a
 	quiet.quiet = true // the gates said it already
-	t, _, err := quiet.newTaskPlanner(ctx, c, config.StateDir(c.Root, a.env), runFlags{Unsandboxed: unsandboxed})
+	t, _, err := quiet.newTaskPlanner(ctx, c, config.StateDir(c.Root, a.env), planner.Flags{Unsandboxed: unsandboxed})
 	if err != nil {
 		return nil
 	}

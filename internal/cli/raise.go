@@ -13,16 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
-
-// raises is true when a limit is named.
-func (f runFlags) raises() bool { return f.Max != "" || f.MaxCost != "" || f.Timeout != "" }
-
-// limits are the limits alone.
-func (f runFlags) limits() runFlags {
-	return runFlags{Max: f.Max, MaxCost: f.MaxCost, Timeout: f.Timeout}
-}
 
 // works is true for a run that a process drives now.
 func works(r sqlite.Run) bool {
@@ -31,7 +24,7 @@ func works(r sqlite.Run) bool {
 
 // raise gives a run that works higher limits. Its process takes them, and the
 // run's stored flags with them.
-func (a *app) raise(ctx context.Context, st *sqlite.Store, r sqlite.Run, f runFlags) error {
+func (a *app) raise(ctx context.Context, st *sqlite.Store, r sqlite.Run, f planner.Flags) error {
 	if f.Agent != "" || f.Strategy != "" || f.Safety != "" || f.Checkpoint != "" || f.AgentCmd != "" || f.Iterate || f.Unsandboxed || len(f.Context) > 0 {
 		return usage("run %s works: only --max-iterations, --max-cost and --timeout can change while it does", r.ID).
 			Hint("For the others, pause it first: pawl pause %s", r.Name)
@@ -53,7 +46,7 @@ func (a *app) raise(ctx context.Context, st *sqlite.Store, r sqlite.Run, f runFl
 	if f.Timeout != "" {
 		to.Timeout = pol.Timeout
 	}
-	flags, err := json.Marshal(f.limits())
+	flags, err := json.Marshal(f.Limits())
 	if err != nil {
 		return fault.Of(fault.Failed, err)
 	}
@@ -77,25 +70,26 @@ func roomFor(r sqlite.Run, iterations int) error {
 }
 
 // policyOf is the policy that the run would be resumed with.
-func (a *app) policyOf(r sqlite.Run, newer runFlags) (loop.Policy, error) {
+func (a *app) policyOf(r sqlite.Run, newer planner.Flags) (loop.Policy, error) {
 	f, err := storedFlags(r, newer)
 	if err != nil {
 		return loop.Policy{}, err
 	}
 	a.dir = r.Root
-	c, err := a.load(f.paths())
+	c, err := a.load(f.Paths())
 	if err != nil {
 		return loop.Policy{}, err
 	}
 	if r.Kind != "workflow" {
-		plan, err := a.plan(c, r.Name, f)
+		plan, err := a.planner(c, f).Procedure(r.Name)
 		return plan.Policy, err
 	}
 	w, err := config.LoadWorkflow(a.dir, f.File)
 	if err != nil {
 		return loop.Policy{}, fault.Of(fault.Refused, err)
 	}
-	plan, err := planner{a: a, c: c, name: r.Name, flags: f}.buildWorkflow(w)
+	w.Plan.Name = r.Name
+	plan, err := a.planner(c, f).Workflow(w)
 	return plan.Policy, err
 }
 
@@ -138,7 +132,7 @@ func (a *app) askRaise(ctx context.Context, st *sqlite.Store, r sqlite.Run, to j
 }
 
 // extendTask raises the limits of a task by its run.
-func (a *app) extendTask(ctx context.Context, st *sqlite.Store, r sqlite.Run, f runFlags) error {
+func (a *app) extendTask(ctx context.Context, st *sqlite.Store, r sqlite.Run, f planner.Flags) error {
 	if f.MaxCost != "" {
 		return usage("%s is a task: raise its iterations or its time; its cost is held to the safety level", r.Name)
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
-	var f runFlags
+	var f planner.Flags
 	cmd := &cobra.Command{
 		Use:   "resume NAME|RUN",
 		Short: "Go on where a run was interrupted, paused, blocked or aborted",
@@ -43,7 +44,7 @@ func exactlyOne(what string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) resume(ctx context.Context, name string, f runFlags) error {
+func (a *app) resume(ctx context.Context, name string, f planner.Flags) error {
 	store, root, err := a.store(ctx)
 	if err != nil {
 		return err
@@ -55,11 +56,11 @@ func (a *app) resume(ctx context.Context, name string, f runFlags) error {
 	} else if !errors.Is(ierr, engine.ErrNoStateFile) {
 		err = ierr
 	}
-	if err == nil && (run.Kind == "task" || f.raises() && works(run)) {
+	if err == nil && (run.Kind == "task" || f.Raises() && works(run)) {
 		switch {
 		case run.Kind != "task":
 			err = a.raise(ctx, store, run, f)
-		case f.raises():
+		case f.Raises():
 			err = a.extendTask(ctx, store, run, f)
 		default:
 			err = a.reopenTask(ctx, store, run, "a person resumed it")
@@ -109,25 +110,25 @@ func adoptFile(ctx context.Context, store *sqlite.Store, root, name string, last
 }
 
 // storedFlags are the flags of the run, with the newer ones over them.
-func storedFlags(run sqlite.Run, newer runFlags) (runFlags, error) {
+func storedFlags(run sqlite.Run, newer planner.Flags) (planner.Flags, error) {
 	var stored struct {
-		Flags runFlags `json:"flags"`
+		Flags planner.Flags `json:"flags"`
 	}
 	if len(run.Setup) > 0 {
 		if err := json.Unmarshal(run.Setup, &stored); err != nil {
 			return newer, fmt.Errorf("cannot read how run %s was started: %v", run.ID, err)
 		}
 	}
-	return stored.Flags.merge(newer), nil
+	return stored.Flags.Merge(newer), nil
 }
 
-func (a *app) resumeRun(ctx context.Context, run sqlite.Run, f runFlags) error {
+func (a *app) resumeRun(ctx context.Context, run sqlite.Run, f planner.Flags) error {
 	a.dir = run.Root
-	c, err := a.load(f.paths())
+	c, err := a.load(f.Paths())
 	if err != nil {
 		return err
 	}
-	plan, err := a.plan(c, run.Name, f)
+	plan, err := a.planner(c, f).Procedure(run.Name)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -117,7 +118,7 @@ func suggestFlag(cmd *cobra.Command, err error) string {
 	}
 	best, dist := "", 3
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(bad.GetSpecifiedName(), f.Name); d < dist {
+		if d := config.Distance(bad.GetSpecifiedName(), f.Name); d < dist {
 			best, dist = f.Name, d
 		}
 	})
@@ -125,26 +126,6 @@ func suggestFlag(cmd *cobra.Command, err error) string {
 		return fmt.Sprintf("; '%s --help' lists the flags", cmd.CommandPath())
 	}
 	return fmt.Sprintf(" (did you mean --%s?)", best)
-}
-
-// distance is the number of edits between two short words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diag, row[j] = row[j], min(row[j]+1, row[j-1]+1, diag+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // The exit statuses.

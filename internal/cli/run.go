@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/hook"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/screen"
@@ -29,7 +31,7 @@ import (
 )
 
 func (a *app) runCommand() *cobra.Command {
-	var f runFlags
+	var f planner.Flags
 	var dry, fresh, iterate bool
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE.yaml",
@@ -44,7 +46,7 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveError
 			}
-			return procedureNames(c), cobra.ShellCompDirectiveNoFileComp
+			return slices.Sorted(maps.Keys(c.Procedures)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && isFile(args[0]) {
@@ -77,7 +79,6 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// limitFlags are those that run and resume share.
 // notInside refuses a run that an agent or a gate of a run starts: it could
 // start itself again and again, and its records are out of its sandbox's reach.
 func (a *app) notInside(dry bool) error {
@@ -88,7 +89,8 @@ func (a *app) notInside(dry bool) error {
 	return nil
 }
 
-func (a *app) limitFlags(cmd *cobra.Command, f *runFlags) {
+// limitFlags are those that run and resume share.
+func (a *app) limitFlags(cmd *cobra.Command, f *planner.Flags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
 	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
@@ -109,9 +111,9 @@ func (a *app) oneProcedure(args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names := procedureNames(c)
+	names := slices.Sorted(maps.Keys(c.Procedures))
 	if len(names) == 0 {
-		return "", usage("name a procedure: %s defines none", configName(c)).Hint("Write one with: pawl init")
+		return "", usage("name a procedure: %s defines none", c.Name()).Hint("Write one with: pawl init")
 	}
 	e := usage("name a procedure: pawl run NAME")
 	for _, n := range names {
@@ -124,15 +126,15 @@ func isFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
 }
 
-func (a *app) run(ctx context.Context, name string, f runFlags, dry, fresh bool) error {
-	c, err := a.load(f.paths())
+func (a *app) run(ctx context.Context, name string, f planner.Flags, dry, fresh bool) error {
+	c, err := a.load(f.Paths())
 	if err != nil {
 		return err
 	}
 	if dry {
 		return a.dryRun(c, name, f)
 	}
-	plan, err := a.plan(c, name, f)
+	plan, err := a.planner(c, f).Procedure(name)
 	if err != nil {
 		return err
 	}
@@ -155,17 +157,8 @@ func (a *app) run(ctx context.Context, name string, f runFlags, dry, fresh bool)
 
 // dryRun prints what the first iteration would be told. It touches neither
 // state nor lock, and does not need the agent to be installed.
-func (a *app) dryRun(c *config.Config, name string, f runFlags) error {
-	p, ok := c.Procedures[name]
-	if !ok {
-		return unknownProcedure(c, name)
-	}
-	pl := planner{a, c, name, p, f}
-	pol, err := pl.policy(nil)
-	if err != nil {
-		return err
-	}
-	in, err := pl.dryPrompt(pol)
+func (a *app) dryRun(c *config.Config, name string, f planner.Flags) error {
+	in, command, err := a.planner(c, f).DryRun(name)
 	if err != nil {
 		return err
 	}
@@ -173,7 +166,7 @@ func (a *app) dryRun(c *config.Config, name string, f runFlags) error {
 	if err != nil {
 		return fault.Of(fault.Refused, err)
 	}
-	a.result("%s", prompt.DryRun(text, name, pl.commandLine(pol.Agent), in.Budget))
+	a.result("%s", prompt.DryRun(text, name, command, in.Budget))
 	if text.Over {
 		a.say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))
 	}

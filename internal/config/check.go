@@ -47,7 +47,7 @@ func (k *checker) namedAgents() {
 		}
 		a := k.Agents.Named[name]
 		if k.agents != nil && len(a.Command) == 0 && !slices.Contains(k.agents, name) {
-			near := nearest(name, k.agents)
+			near := Nearest(name, k.agents)
 			k.fail(path, near, "%s needs a command: no built-in agent is called %q", path, name)
 		}
 		for _, variable := range sortedKeys(a.Env) {
@@ -70,7 +70,7 @@ func (k *checker) agentReferences() {
 		if slices.Contains(known, ref.Name) {
 			continue
 		}
-		near := nearest(ref.Name, known)
+		near := Nearest(ref.Name, known)
 		hint := ""
 		if near == "" {
 			hint = "; there are " + strings.Join(known, ", ")
@@ -117,7 +117,7 @@ func (k *checker) strategy(path, name string) {
 		}
 	}
 	if !slices.Contains(known, name) {
-		k.fail(path, nearest(name, known), "%s must be one of %s; not %q", path, strings.Join(known, ", "), name)
+		k.fail(path, Nearest(name, known), "%s must be one of %s; not %q", path, strings.Join(known, ", "), name)
 	}
 }
 

@@ -113,7 +113,7 @@ func (d *decoder) unknown(sp *spec, p pair) {
 	if len(d.errs) >= maxErrors {
 		return
 	}
-	if near := nearest(p.key, sp.keys()); near != "" {
+	if near := Nearest(p.key, sp.keys()); near != "" {
 		d.fail(p.at, near, "unknown key %q", p.key)
 		return
 	}
@@ -278,7 +278,7 @@ func setText(sp *spec, n *node, v reflect.Value) error {
 		return fmt.Errorf("must be text, not %s; write %q", n.describe(), n.text)
 	}
 	if len(sp.enum) > 0 && !slices.Contains(sp.enum, n.text) {
-		return &fault{fmt.Sprintf("must be %s, not %q", sp.expected(), n.text), nearest(n.text, sp.enum)}
+		return &fault{fmt.Sprintf("must be %s, not %q", sp.expected(), n.text), Nearest(n.text, sp.enum)}
 	}
 	v.SetString(n.text)
 	return nil

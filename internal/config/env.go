@@ -126,7 +126,7 @@ func unknownVariable(name string, below *node) string {
 	collectNames(schema(), strings.TrimSuffix(envPrefix, "_"), below, &known)
 	best, bestDistance := "", 4
 	for _, k := range known {
-		if d := distance(name, k); d < bestDistance {
+		if d := Distance(name, k); d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}

@@ -128,12 +128,12 @@ func excerpt(line string, number, column int) string {
 	return head + shown + "\n     | " + pad.String() + "^"
 }
 
-// nearest returns the candidate that word was probably meant to be, or "".
-func nearest(word string, candidates []string) string {
+// Nearest returns the candidate that word was probably meant to be, or "".
+func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", 0
 	key := snake(word)
 	for _, c := range candidates {
-		d := min(distance(word, c), distance(key, c))
+		d := min(Distance(word, c), Distance(key, c))
 		if d > 2 || d*2 >= utf8.RuneCountInString(c) {
 			continue
 		}
@@ -163,9 +163,9 @@ func snake(word string) string {
 	return b.String()
 }
 
-// distance is the number of insertions, deletions, changes and swaps of
+// Distance is the number of insertions, deletions, changes and swaps of
 // neighbours that turn a into b. Words over 64 characters are never near.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > 64 || len(y) > 64 {
 		return 64

@@ -75,7 +75,7 @@ func (r *fragmentReader) builtin(f *Fragment, name, where string) bool {
 		f.Text = text
 		return true
 	}
-	near := nearest(name, r.options.BuiltinNames)
+	near := Nearest(name, r.options.BuiltinNames)
 	if near != "" {
 		near = builtinPrefix + near
 	}

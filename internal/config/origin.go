@@ -126,3 +126,11 @@ func (c *Config) AgentReferences() []AgentReference {
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }
+
+// Name is the file of the configuration, or that there is none.
+func (c *Config) Name() string {
+	if c.File == "" {
+		return "the configuration (there is no pawl.yaml in " + c.Root + ")"
+	}
+	return c.File
+}

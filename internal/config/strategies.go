@@ -40,7 +40,7 @@ func (k *checker) classes(path string, s *Strategy) {
 			continue
 		}
 		at := fmt.Sprintf("%s.applicable_errors[%d]", path, i)
-		near, hint := nearest(name, known), ""
+		near, hint := Nearest(name, known), ""
 		if near == "" {
 			hint = "; there are " + strings.Join(known, ", ")
 		}

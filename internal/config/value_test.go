@@ -121,8 +121,8 @@ func TestNearest(t *testing.T) {
 		"maxIterations": "max_iterations", "max-iterations": "max_iterations", "leese": "lease", "laese": "lease", "leases": "lease",
 		"pull_request": "pull-request", "pull-requset": "pull-request", "x": "", "on": "", "release": "lease", "increase": "",
 	} {
-		if got := nearest(word, words); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		if got := Nearest(word, words); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (r *workflowReader) plan() (*workflow.Plan, error) {
 		if f.First != "" {
 			f.Message += fmt.Sprintf("; the first is in line %d", r.place(f.First).line)
 		}
-		r.errs = append(r.errs, errorAt(at, nearest(f.Word, f.Among), "%s", f.Message))
+		r.errs = append(r.errs, errorAt(at, Nearest(f.Word, f.Among), "%s", f.Message))
 	}
 	return nil, r.errs.asError()
 }

@@ -1,4 +1,4 @@
-package cli
+package planner
 
 import (
 	"errors"
@@ -18,10 +18,10 @@ const builtinReview = "review/diff"
 // reviewPolicy sets who reviews green work. A batch is collected until a
 // sprint ends; a run of its own has no sprint, so each is asked for like that
 // of a person.
-func (pl planner) reviewPolicy(pol *loop.Policy) {
-	switch pl.c.Review.Mode {
+func (d draft) reviewPolicy(pol *loop.Policy) {
+	switch d.Config.Review.Mode {
 	case "agent":
-		pol.Review, pol.Reviewer = true, pl.c.Review.Agent
+		pol.Review, pol.Reviewer = true, d.Config.Review.Agent
 	case "person", "batch":
 		pol.Review, pol.Reviewer = true, loop.Person
 	}
@@ -39,17 +39,17 @@ func reviewer(pol *loop.Policy) string {
 }
 
 // review resolves the reviewing agent, which must be installed, and its prompt.
-func (pl planner) review(plan *engine.Plan) error {
-	if pl.c.Review.Mode != "agent" {
+func (d draft) review(plan *engine.Plan) error {
+	if d.Config.Review.Mode != "agent" {
 		return nil
 	}
 	if name := plan.Policy.Reviewer; name != "" {
-		if err := pl.add(plan.Agents, name, true); err != nil {
+		if err := d.add(plan.Agents, name, true); err != nil {
 			return ofReview(err)
 		}
 	}
-	plan.Review = engine.Review{Purpose: pl.p.Summary}
-	if f := pl.c.Review.Prompt; f != nil {
+	plan.Review = engine.Review{Purpose: d.p.Summary}
+	if f := d.Config.Review.Prompt; f != nil {
 		plan.Review.Fragment = prompt.Fragment{Name: f.Name, Text: f.Text}
 		return nil
 	}

@@ -6,17 +6,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
 	"path/filepath"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sandbox"
@@ -47,20 +46,8 @@ func (a *app) openLanding(ctx context.Context, c *config.Config, store *sqlite.S
 		return nil, fault.Of(fault.Failed, err)
 	}
 	l := &landing{a: a, c: c, store: store, repo: repo}
-	l.plan = engine.Plan{
-		Name: "queue", Root: c.Root, Safety: c.Loop.Safety, Home: a.getenv("HOME"),
-		Protect: gate.Protect{Patterns: c.Verification.Protect, New: c.Verification.ProtectNew},
-	}
-	for _, g := range c.Verification.Commands {
-		l.plan.Gates = append(l.plan.Gates, gate.Spec{
-			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty, Kind: g.Kind,
-		})
-	}
-	pl := planner{a: a, c: c, name: "queue"}
-	if err := pl.checkPatterns(); err != nil {
-		return nil, err
-	}
-	return l, pl.safe(&l.plan)
+	l.plan, err = a.planner(c, planner.Flags{}).Landing()
+	return l, err
 }
 
 // box asks the machine what it can enforce for gates, and says what it cannot.
@@ -92,10 +79,6 @@ func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.O
 	if err != nil {
 		return merge.Options{}, err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return merge.Options{}, fmt.Errorf("cannot find pawl's own program: %v", err)
-	}
 	self, err := process.Self()
 	if err != nil {
 		return merge.Options{}, err
@@ -109,7 +92,7 @@ func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.O
 		},
 		Gates: l.plan.Gates, Protect: l.plan.Protect, Environ: l.plan.Environ, Environment: l.environment(), HostEnviron: l.a.env,
 		Regenerate: l.regenerations(),
-		Exe:        exe, Args: []string{early.Supervise}, Lease: l.c.Loop.Lease.Std(),
+		Exe:        l.plan.Exe, Args: l.plan.Args, Lease: l.plan.Lease,
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
 	return o, nil
@@ -173,4 +156,41 @@ func (l *landing) environment() string {
 		fmt.Fprintf(h, "%q\n", part)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// landingTarget is the full name of the branch that work lands on.
+func landingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (string, error) {
+	name := c.Merge.Target
+	if name == "" {
+		head, err := repo.Head(ctx)
+		if err != nil {
+			return "", fault.Of(fault.Failed, err)
+		}
+		if head.Branch == "" {
+			return "", usage("no branch is checked out here, so there is none to land on").Hint("Name one in pawl.yaml: merge: {target: main}")
+		}
+		name = head.Branch
+	}
+	name = merge.Ref(name)
+	commit, err := repo.Find(ctx, name)
+	if err == nil && commit == "" {
+		return "", usage("there is no branch %q to land on, or it has no commit", name).Hint("Make a first commit, or set merge.target in pawl.yaml")
+	}
+	if err != nil {
+		return "", fault.Of(fault.Failed, err)
+	}
+	return name, nil
+}
+
+// merge is how verified work lands: as with pawl queue, with what the tasks'
+// gates are held to.
+func (t *taskPlanner) merge(ctx context.Context, repo *git.Repo, store *sqlite.Store, plan engine.Plan, clones *pool.Pool) (merge.Options, error) {
+	l := &landing{a: t.a, c: t.c, store: store, repo: repo, plan: plan, verdict: t.verdict}
+	o, err := l.options(ctx, nil)
+	if err != nil {
+		return o, err
+	}
+	l.useWorkspaces(&o, clones)
+	o.Resolve = (&resolver{t: t, clones: clones, store: store, log: slog.New(slog.DiscardHandler)}).resolve
+	return o, nil
 }

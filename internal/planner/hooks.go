@@ -1,20 +1,16 @@
-package cli
+package planner
 
 import (
-	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/hook"
 )
 
-// hooksOf are the configured hooks: by event, and the general one.
-func hooksOf(c *config.Config) (own map[hook.Name]*config.Hook, general *config.Hook) {
+// HooksOf are the configured hooks: by event, and the general one.
+func HooksOf(c *config.Config) (own map[hook.Name]*config.Hook, general *config.Hook) {
 	h := c.Hooks
 	return map[hook.Name]*config.Hook{
 		hook.Start: h.OnStart, hook.Complete: h.OnComplete, hook.PreMerge: h.PreMerge, hook.PostMerge: h.PostMerge, hook.Conflict: h.OnConflict,
@@ -22,14 +18,14 @@ func hooksOf(c *config.Config) (own map[hook.Name]*config.Hook, general *config.
 	}, h.OnEvent
 }
 
-// hookOptions are the configured hooks and receivers. A receiver that needs a
+// Hooks are the configured hooks and receivers. A receiver that needs a
 // variable which is not set is left out, and named.
-func hookOptions(c *config.Config, getenv func(string) string) (o hook.Options, left []string) {
+func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left []string) {
 	o = hook.Options{Hooks: map[hook.Name]hook.Command{}, Root: c.Root}
 	command := func(h *config.Hook) hook.Command {
 		return hook.Command{Line: h.Command, Timeout: h.Timeout.Std(), Boxed: h.Sandbox}
 	}
-	own, general := hooksOf(c)
+	own, general := HooksOf(c)
 	for n, h := range own {
 		if h != nil {
 			o.Hooks[n] = command(h)
@@ -99,55 +95,4 @@ func fillVariables(text string, getenv func(string) string) (filled string, miss
 		b.WriteString(value)
 		text = after
 	}
-}
-
-// startHooks makes the runner of hooks and notifications, which lives until
-// the session is closed. Hooks run in the box of the run's gates.
-func (s *session) startHooks() { s.startHooksIn(s.plan.Box, s.plan.Copy, s.hookTrouble) }
-
-// startHooksIn is startHooks with a box for hooks, in which the root may be
-// kept, and who hears of problems.
-func (s *session) startHooksIn(box *engine.Box, keep bool, say func(string)) {
-	if s.hooks != nil {
-		return
-	}
-	o, left := hookOptions(s.c, s.a.getenv)
-	for _, l := range left {
-		s.a.say("Warning: %s.", l)
-	}
-	o.Dir, o.Exe, o.Args = filepath.Join(s.stateDir, "hooks"), s.plan.Exe, s.plan.Args
-	o.Environ, o.Whole = s.plan.Environ, s.a.env
-	if box != nil {
-		policy := box.Gates
-		if keep { // the agent works elsewhere, and nothing else may change the user's files
-			policy.Write = slices.DeleteFunc(slices.Clone(policy.Write), func(path string) bool { return path == s.plan.Root })
-			policy.Keep = append(slices.Clone(policy.Keep), s.plan.Root)
-		}
-		o.Box, o.Environ = &policy, slices.Concat(o.Environ, box.Caches)
-	}
-	logger, closeLog := openLog(s.plan.Root)
-	o.Log, o.Say = logger, say
-	if s.hooks = hook.New(o); s.hooks == nil {
-		closeLog()
-		return
-	}
-	s.closing = append(s.closing, func() {
-		s.hooks.Close(context.Background())
-		closeLog()
-	})
-}
-
-// hookTrouble says that a hook failed, without breaking the live line.
-func (s *session) hookTrouble(text string) {
-	s.showing.Lock()
-	defer s.showing.Unlock()
-	s.screen.Notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})
-}
-
-// heard hands a notice to the screen.
-func (s *session) heard(n engine.Notice) {
-	s.showing.Lock()
-	defer s.showing.Unlock()
-	s.running = n.Run
-	s.screen.Notice(n)
 }

@@ -1,4 +1,4 @@
-package cli
+package planner
 
 import (
 	"cmp"
@@ -15,71 +15,72 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // agents resolves every agent that may work on the run. The default one must
 // be installed; a fallback that is missing is left out with a warning.
-func (pl planner) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
+func (d draft) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
 	all := map[string]engine.Agent{}
-	if pl.flags.AgentCmd != "" {
-		own, err := pl.fromCommand()
+	if d.Flags.AgentCmd != "" {
+		own, err := d.fromCommand()
 		if err != nil {
 			return nil, err
 		}
 		pol.Agent = own.Adapter.Name()
 		all[pol.Agent] = own
-	} else if err := pl.add(all, pol.Agent, true); err != nil {
+	} else if err := d.add(all, pol.Agent, true); err != nil {
 		return nil, err
 	}
-	return all, pl.spareAgents(all, pol)
+	return all, d.spareAgents(all, pol)
 }
 
 // spareAgents resolves those that stand in. One that is missing is left out
 // with a warning.
-func (pl planner) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error {
+func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error {
 	kept := pol.Fallback[:0:0]
 	for _, name := range pol.Fallback {
-		if err := pl.add(all, name, false); err != nil {
-			pl.a.say("Warning: fallback agent left out: %v", err)
+		if err := d.add(all, name, false); err != nil {
+			d.warn("fallback agent left out: %v", err)
 			continue
 		}
 		kept = append(kept, name)
 	}
 	pol.Fallback = kept
 	if pol.Stronger != "" {
-		if err := pl.add(all, pol.Stronger, false); err != nil {
-			pl.a.say("Warning: stronger agent left out: %v", err)
+		if err := d.add(all, pol.Stronger, false); err != nil {
+			d.warn("stronger agent left out: %v", err)
 			pol.Stronger = ""
 		}
 	}
-	return pl.strategyAgents(all, pol)
+	return d.strategyAgents(all, pol)
 }
 
-func (pl planner) fromCommand() (engine.Agent, error) {
-	argv, err := config.SplitWords(pl.flags.AgentCmd)
+func (d draft) fromCommand() (engine.Agent, error) {
+	argv, err := config.SplitWords(d.Flags.AgentCmd)
 	if err != nil || len(argv) == 0 {
-		return engine.Agent{}, usage("--agent-cmd: cannot read %q as a command line: %v", pl.flags.AgentCmd, err)
+		return engine.Agent{}, fault.Refuse("--agent-cmd: cannot read %q as a command line: %v", d.Flags.AgentCmd, err)
 	}
 	name := filepath.Base(argv[0])
 	adapter, err := agents.Custom(name, argv, "")
 	if err != nil {
-		return engine.Agent{}, usage("--agent-cmd: %v", err)
+		return engine.Agent{}, fault.Refuse("--agent-cmd: %v", err)
 	}
 	own := engine.Agent{Adapter: adapter}
-	own.Account = pl.account(name, argv, own)
-	return own, pl.installed(name, own)
+	own.Account = d.account(name, argv, own)
+	return own, d.installed(name, own)
 }
 
-func (pl planner) add(all map[string]engine.Agent, name string, must bool) error {
+func (d draft) add(all map[string]engine.Agent, name string, must bool) error {
 	if _, ok := all[name]; ok {
 		return nil
 	}
-	ag, err := pl.resolve(name)
+	ag, err := d.resolve(name)
 	if err != nil {
 		return err
 	}
-	if err := pl.installed(name, ag); err != nil {
+	if err := d.installed(name, ag); err != nil {
 		if must {
 			return err
 		}
@@ -89,19 +90,19 @@ func (pl planner) add(all map[string]engine.Agent, name string, must bool) error
 	return nil
 }
 
-func (pl planner) resolve(name string) (engine.Agent, error) {
-	own, named := pl.c.Agents.Named[name]
+func (d draft) resolve(name string) (engine.Agent, error) {
+	own, named := d.Config.Agents.Named[name]
 	ag := engine.Agent{Command: own.Command, Model: own.Model, Isolate: own.Isolate}
 	for k, v := range own.Env {
 		ag.Env = append(ag.Env, k+"="+v)
 	}
 	sort.Strings(ag.Env)
-	ag.Account = pl.account(name, own.Command, ag)
+	ag.Account = d.account(name, own.Command, ag)
 	if own.IdleTimeout != nil {
 		ag.Idle = own.IdleTimeout.Std()
 	}
 	var err error
-	if ag.Endpoints, err = pl.endpoints(name, own, ag.Env); err != nil {
+	if ag.Endpoints, err = d.endpoints(name, own, ag.Env); err != nil {
 		return ag, err
 	}
 	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
@@ -109,11 +110,11 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 		return ag, nil
 	}
 	if !named || len(own.Command) == 0 {
-		return ag, usage("agent %q is not known", name).
+		return ag, fault.Refuse("agent %q is not known", name).
 			Hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml", strings.Join(agents.Names(), ", "), name)
 	}
 	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
-		return ag, usage("agent %q: %v", name, err)
+		return ag, fault.Refuse("agent %q: %v", name, err)
 	}
 	return ag, nil
 }
@@ -122,16 +123,16 @@ func (pl planner) resolve(name string) (engine.Agent, error) {
 // says, else what is known of the program whose stream it speaks. A base URL
 // that only the program understands is none of the run's business. Who speaks
 // ACP may be any program: there the name tells.
-func (pl planner) endpoints(name string, own config.Agent, env []string) ([]string, error) {
+func (d draft) endpoints(name string, own config.Agent, env []string) ([]string, error) {
 	for _, text := range own.Endpoints {
 		if _, err := egress.ParseEndpoint(text); err != nil {
-			return nil, usage("agent %q: %v", name, err).Hint("Correct agents.%s.endpoints", name)
+			return nil, fault.Refuse("agent %q: %v", name, err).Hint("Correct agents.%s.endpoints", name)
 		}
 	}
 	if len(own.Endpoints) > 0 {
 		return own.Endpoints, nil
 	}
-	in := agent.Invocation{Env: slices.Concat(pl.a.env, env)}
+	in := agent.Invocation{Env: slices.Concat(d.Env, env)}
 	if own.Output != "" && own.Output != "acp" {
 		name = own.Output
 	}
@@ -140,22 +141,22 @@ func (pl planner) endpoints(name string, own config.Agent, env []string) ([]stri
 }
 
 // installed looks the program up before anything is started.
-func (pl planner) installed(name string, ag engine.Agent) error {
-	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: os.DevNull, Dir: pl.c.Root, Safety: pl.safety(), Command: ag.Command, Now: time.Now()})
+func (d draft) installed(name string, ag engine.Agent) error {
+	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: os.DevNull, Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Now: time.Now()})
 	if err != nil {
-		return usage("agent %q: %v", name, err)
+		return fault.Refuse("agent %q: %v", name, err)
 	}
 	program := cmp.Or(start.Program, start.Args[0])
-	if pl.a.findProgram(program, pl.c.Root) {
+	if d.findProgram(program, d.Config.Root) {
 		return nil
 	}
-	e := usage("agent %q is not installed: %q is not an executable program here", name, program)
+	e := fault.Refuse("agent %q is not installed: %q is not an executable program here", name, program)
 	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
 		e = e.Hint("Install %s", how)
 	} else if how != "" {
 		e = e.Hint("Install it: %s", how)
 	}
-	if found := pl.a.installedAgents(); len(found) > 0 {
+	if found := d.installedAgents(); len(found) > 0 {
 		return e.Hint("On this machine: %s; choose one with --agent", strings.Join(found, ", "))
 	}
 	return e.Hint("No other known agent is on this machine; your own command goes with --agent-cmd \"CMD ARGS\"")
@@ -163,21 +164,21 @@ func (pl planner) installed(name string, ag engine.Agent) error {
 
 // findProgram looks a program up as the supervisor does: a name with a slash
 // below dir, any other in PATH.
-func (a *app) findProgram(name, dir string) bool {
+func (pl *Planner) findProgram(name, dir string) bool {
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
-	_, err := a.lookPath(name)
+	_, err := pl.LookPath(name)
 	return err == nil
 }
 
 // installedAgents are the built-in agents whose program is here.
-func (a *app) installedAgents() []string {
+func (pl *Planner) installedAgents() []string {
 	var found []string
 	for _, name := range agents.Names() {
 		ad, _ := agents.Lookup(name)
 		start, err := ad.Start(agent.Invocation{PromptFile: os.DevNull})
-		if err == nil && name != "script" && a.findProgram(start.Args[0], "") {
+		if err == nil && name != "script" && pl.findProgram(start.Args[0], "") {
 			found = append(found, name)
 		}
 	}
@@ -186,16 +187,16 @@ func (a *app) installedAgents() []string {
 
 // commandLine is what the agent would be started with, for --dry-run. An agent
 // that cannot be resolved is shown by its name.
-func (pl planner) commandLine(name string) string {
-	ag, err := pl.resolve(name)
-	if pl.flags.AgentCmd != "" {
-		argv, _ := config.SplitWords(pl.flags.AgentCmd)
+func (d draft) commandLine(name string) string {
+	ag, err := d.resolve(name)
+	if d.Flags.AgentCmd != "" {
+		argv, _ := config.SplitWords(d.Flags.AgentCmd)
 		return strings.Join(argv, " ")
 	}
 	if err != nil {
 		return name
 	}
-	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: "PROMPT", Dir: pl.c.Root, Safety: pl.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now()})
+	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: "PROMPT", Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now()})
 	if err != nil {
 		return name
 	}

@@ -1,4 +1,4 @@
-package cli
+package planner
 
 import (
 	"os"
@@ -13,11 +13,11 @@ import (
 
 // account names the account of an agent: runs with the same program, model,
 // base URL, keys and configuration meet the same limits. Only a hash is kept.
-func (pl planner) account(name string, command []string, ag engine.Agent) string {
+func (d draft) account(name string, command []string, ag engine.Agent) string {
 	parts := []string{name, ag.Model}
 	for _, word := range command {
 		// A file of the project is another one in another project.
-		if path := filepath.Join(pl.c.Root, word); !filepath.IsAbs(word) {
+		if path := filepath.Join(d.Config.Root, word); !filepath.IsAbs(word) {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 				word = path
 			}
@@ -25,9 +25,9 @@ func (pl planner) account(name string, command []string, ag engine.Agent) string
 		parts = append(parts, word)
 	}
 	if ag.Isolate { // its login is in the repository's state
-		parts = append(parts, config.StateDir(pl.c.Root, pl.a.env))
+		parts = append(parts, config.StateDir(d.Config.Root, d.Env))
 	}
-	return account.Key(append(parts, identifying(slices.Concat(pl.a.env, ag.Env))...)...)
+	return account.Key(append(parts, identifying(slices.Concat(d.Env, ag.Env))...)...)
 }
 
 // identifying are the variables that may say who pays for a call and where it

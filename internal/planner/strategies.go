@@ -1,4 +1,4 @@
-package cli
+package planner
 
 import (
 	"github.com/pawl-dev/pawl/internal/config"
@@ -9,13 +9,13 @@ import (
 )
 
 // strategies sets how the run chooses its strategies, or the one that is fixed.
-func (pl planner) strategies(pol *loop.Policy) {
-	for i := range pl.c.Strategies {
-		pol.Strategies = append(pol.Strategies, ownStrategy(&pl.c.Strategies[i]))
+func (d draft) strategies(pol *loop.Policy) {
+	for i := range d.Config.Strategies {
+		pol.Strategies = append(pol.Strategies, ownStrategy(&d.Config.Strategies[i]))
 	}
-	name := pl.c.Loop.Strategy
-	if pl.p.Strategy != "" && !pl.c.IsFlag("loop.strategy") {
-		name = pl.p.Strategy
+	name := d.Config.Loop.Strategy
+	if d.p.Strategy != "" && !d.Config.IsFlag("loop.strategy") {
+		name = d.p.Strategy
 	}
 	if _, ok := strategy.Lookup(name, pol.Strategies); ok {
 		pol.Strategy = name
@@ -39,17 +39,17 @@ func ownStrategy(c *config.Strategy) strategy.Strategy {
 
 // strategyAgents makes ready the agents that own strategies use. A strategy
 // whose agent is missing is left out with a warning, unless it is the one that was fixed.
-func (pl planner) strategyAgents(all map[string]engine.Agent, pol *loop.Policy) error {
+func (d draft) strategyAgents(all map[string]engine.Agent, pol *loop.Policy) error {
 	kept := pol.Strategies[:0:0]
 	for _, s := range pol.Strategies {
 		if s.Agent != "" {
 			fixed := s.Name == pol.Strategy
-			err := pl.add(all, s.Agent, fixed)
+			err := d.add(all, s.Agent, fixed)
 			if fixed && err != nil {
 				return err
 			}
 			if err != nil {
-				pl.a.say("Warning: strategy %s left out: %v", s.Name, err)
+				d.warn("strategy %s left out: %v", s.Name, err)
 				continue
 			}
 		}
@@ -57,19 +57,4 @@ func (pl planner) strategyAgents(all map[string]engine.Agent, pol *loop.Policy) 
 	}
 	pol.Strategies = kept
 	return nil
-}
-
-// warnFixedStrategy says that a strategy that was fixed for the run changes
-// nothing, before money is spent.
-func (s *session) warnFixedStrategy(pol *loop.Policy) {
-	if pol.Strategy == "" {
-		return
-	}
-	at := strategy.Situation{
-		Own: pol.Strategies, CanFallback: len(pol.Fallback) > 0, CanStronger: pol.Stronger != "", CanRewind: s.tree != nil,
-		HasOptional: pol.HasOptional, IterationTimeout: pol.IterationTimeout, Ceiling: pol.IterationCeiling,
-	}
-	if why := at.Ineffective(pol.Strategy); why != "" {
-		s.a.say("Warning: strategy %s has no effect: %s.", pol.Strategy, why)
-	}
 }

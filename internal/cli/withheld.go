@@ -9,39 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 )
-
-// safe takes out of the environment what the level withholds, and refuses a
-// gate that the level forbids.
-func (pl planner) safe(plan *engine.Plan) error {
-	level := safety.Level(plan.Safety)
-	own := variables(pl.c)
-	plan.Home = pl.a.getenv("HOME")
-	plan.Environ, plan.Withheld = level.Environ(pl.a.env, nil, own)
-	for name, ag := range plan.Agents {
-		ag.Environ, ag.Withheld = level.Environ(pl.a.env, pl.needs(name), own)
-		plan.Agents[name] = ag
-	}
-	gate, f, refused := plan.RefusedGate()
-	if !refused {
-		return nil
-	}
-	return usage("gate %q is refused at safety level %s: %s: it %s (%s)", gate, plan.Safety, f.Operation.Message(), f.Why, f.Pattern).
-		Hint("What was found: %s", f.Command).
-		Hint("Take it out of verification.commands, or allow it: --safety permissive")
-}
-
-func variables(c *config.Config) safety.Variables {
-	return safety.Variables{Hide: c.Safety.Env.Hide, Allow: c.Safety.Env.Allow}
-}
-
-// needs are the variables that an agent's program reads its credentials from.
-func (pl planner) needs(name string) []string {
-	format := pl.c.Agents.Named[name].Output
-	return agents.Variables(name, format, pl.a.getenv)
-}
 
 // sayWithheld tells which variables the agent does not get.
 func (s *session) sayWithheld(plan engine.Plan) {
@@ -75,7 +46,7 @@ func (a *app) environmentFound(c *config.Config) string {
 	if level == safety.Permissive {
 		return "permissive: inherited whole"
 	}
-	_, held := level.Environ(a.env, agents.Variables(c.Agent, c.Agents.Named[c.Agent].Output, a.getenv), variables(c))
+	_, held := level.Environ(a.env, agents.Variables(c.Agent, c.Agents.Named[c.Agent].Output, a.getenv), planner.Variables(c))
 	if len(held) == 0 {
 		return string(level) + ": nothing to withhold"
 	}

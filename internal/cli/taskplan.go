@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// taskPlanner makes the plans of tasks. It has judged the machine and said
+// what there is to say, once; plans are made in silence.
+type taskPlanner struct {
+	a        *app
+	c        *config.Config
+	planner  *planner.Planner
+	stateDir string
+	verdict  sandbox.Verdict
+}
+
+// newTaskPlanner checks that tasks can be worked on at all: agents, gates,
+// sandbox. The plan is that of a task in the root itself.
+func (a *app) newTaskPlanner(ctx context.Context, c *config.Config, stateDir string, f planner.Flags) (*taskPlanner, engine.Plan, error) {
+	t := &taskPlanner{a: a, c: c, planner: a.planner(c, f), stateDir: stateDir}
+	plan, err := t.planner.Task(autopilot.Task{})
+	if err != nil {
+		return nil, plan, err
+	}
+	var offer sandbox.Offer
+	if plan.Safety != sandbox.Permissive && !f.Unsandboxed {
+		offer = sandbox.Probe(ctx)
+	}
+	t.verdict = sandbox.Judge(plan.Safety, offer, f.Unsandboxed)
+	if t.verdict.Refused != "" {
+		return nil, plan, refusedLevel(plan.Safety, t.verdict)
+	}
+	if f.Unsandboxed {
+		a.say("Warning: no sandbox (--unsandboxed): what the agents may touch is not confined.")
+	}
+	for _, gap := range t.verdict.Gaps {
+		a.say("Note: safety level %s: %s.", plan.Safety, gap)
+	}
+	quiet := *a
+	quiet.quiet = true
+	t.a, t.planner = &quiet, quiet.planner(c, f)
+	return t, plan, nil
+}
+
+// plan is the plan of a task in its workspace, and its tree.
+func (t *taskPlanner) plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+	plan, err := t.planner.Task(task)
+	if err != nil {
+		return plan, nil, err
+	}
+	tree, err := workspace.Open(ctx, plan.Root, workspace.Options{StateDir: autopilot.TreeDir(t.stateDir, task.Case.ID), MaxFile: plan.SnapshotMaxFile})
+	if err != nil {
+		return plan, nil, err
+	}
+	if err := tree.Exclude(ctx); err != nil {
+		return plan, nil, err
+	}
+	plan.Sandbox = plan.Safety + ": " + t.verdict.Enforced
+	if t.verdict.Boxed {
+		s := &session{a: t.a, c: t.c, plan: plan, stateDir: t.stateDir, tree: tree}
+		plan.Box = s.policies(ctx, t.verdict)
+	}
+	return plan, tree, nil
+}

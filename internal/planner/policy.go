@@ -1,0 +1,145 @@
+package planner
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+func (d draft) safety() string {
+	if d.p.Safety != "" && !d.Config.IsFlag("loop.safety") {
+		return d.p.Safety
+	}
+	return d.Config.Loop.Safety
+}
+
+// policy resolves what the loop may do: flag, then procedure, then the general
+// settings, then what the policy's kind has as its default.
+func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
+	c, p, l := d.Config, d.p, d.Config.Loop
+	pol := loop.Policy{
+		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold, Stuck: l.StuckThreshold,
+		PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
+		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
+		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
+	}
+	d.maximum(&pol)
+	if pol.Kind == loop.Controlled {
+		set := ControlSettings(d.iterationControl())
+		pol.Control = &set
+	}
+	if pol.Kind == loop.Task && !c.IsSet("loop.failure_threshold") {
+		pol.FailureThreshold = taskFailureThreshold
+	}
+	if p.FailureThreshold != nil {
+		pol.FailureThreshold = *p.FailureThreshold
+	}
+	if p.Timeout != nil && !c.IsFlag("loop.timeout") {
+		pol.Timeout = p.Timeout.Std()
+	}
+	if p.IterationTimeout != nil {
+		pol.IterationTimeout = p.IterationTimeout.Std()
+	}
+	if p.IdleTimeout != nil {
+		pol.IdleTimeout = p.IdleTimeout.Std()
+	}
+	if p.Agent != "" && !c.IsFlag("agent") {
+		pol.Agent = p.Agent
+	}
+	for _, g := range gates {
+		pol.HasOptional = pol.HasOptional || !g.Required
+	}
+	d.strategies(&pol)
+	d.reviewPolicy(&pol)
+	err := d.limits(&pol)
+	return pol, err
+}
+
+const (
+	repeatedThreshold    = 5
+	taskFailureThreshold = 5
+)
+
+// maximum sets the iterations that the policy allows.
+func (d draft) maximum(pol *loop.Policy) {
+	c, p := d.Config, d.p
+	switch {
+	case c.IsFlag("loop.max_iterations"):
+		pol.MaxIterations = c.Loop.MaxIterations
+	case p.MaxIterations != nil:
+		pol.MaxIterations = *p.MaxIterations
+	case pol.Kind == loop.Task:
+		pol.MaxIterations = c.Autopilot.MaxIterations
+		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
+	case pol.Kind == loop.Controlled:
+		pol.MaxIterations = d.iterationControl().MaxIterations
+	default:
+		pol.MaxIterations = c.Loop.MaxIterations
+	}
+}
+
+// iterationControl is the procedure's own, else the general one.
+func (d draft) iterationControl() config.IterationControl {
+	if own := d.p.IterationControl; own != nil {
+		return *own
+	}
+	return d.Config.IterationControl
+}
+
+// ControlSettings are those of the configuration as iteration control takes them.
+func ControlSettings(c config.IterationControl) control.Settings {
+	return control.Settings{
+		MaxIterations: c.MaxIterations, RetryTestFail: c.AutoRetryOnTestFail, RetryReviewReject: c.AutoRetryOnReviewReject,
+		IncludeDiff: c.EscalationIncludesDiff, FeedbackMax: c.FeedbackMaxLength,
+	}
+}
+
+// limits sets cost, calls and time from the safety level. The level's times
+// hold for a procedure only when the level is named on the command line.
+func (d draft) limits(pol *loop.Policy) error {
+	levels := d.Config.Safety.Limits
+	limit, ok := map[string]config.Limit{"permissive": levels.Permissive, "normal": levels.Normal, "paranoid": levels.Paranoid}[d.safety()]
+	if !ok {
+		return fault.Refuse("unknown safety level %q: write permissive, normal or paranoid", d.safety())
+	}
+	pol.MaxCost, pol.MaxIterationCost, pol.MaxIterationCalls = limit.MaxTotalCost, limit.MaxCostPerIteration, limit.MaxAPICallsPerIteration
+	if own := d.Config.Loop.MaxCost; own != nil {
+		pol.MaxCost = min(pol.MaxCost, *own)
+	}
+	if d.Config.IsFlag("loop.safety") || pol.Kind == loop.Workflow && !pol.Once {
+		pol.IterationTimeout = shorter(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
+		pol.IterationCeiling = limit.MaxDurationPerIteration.Std()
+		pol.MaxDuration = limit.MaxTotalDuration.Std()
+	}
+	if pol.Kind != loop.Procedure && pol.MaxIterations == 0 {
+		return fault.Refuse("procedure %q has policy %s and max_iterations 0, which allows nothing: only policy procedure may run without a maximum", d.name, pol.Kind)
+	}
+	return nil
+}
+
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// prices are the list prices with the user's over them.
+func (d draft) prices() agent.Prices {
+	all := agent.ListPrices()
+	for model, p := range d.Config.Prices {
+		all[model] = agent.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+	}
+	return all
+}
+
+// guards end an agent that runs in circles.
+func (d draft) guards() agent.Guards {
+	l := d.Config.Loop
+	return agent.Guards{Repeats: l.RepeatThreshold, EmptyCalls: l.MaxEmptyCalls, Retries: l.MaxRetries, RetryTime: l.RetryTimeout.Std()}
+}

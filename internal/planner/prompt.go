@@ -1,0 +1,65 @@
+package planner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/prompt"
+)
+
+// prompt has all that stays the same from iteration to iteration.
+func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
+	in := prompt.Input{
+		Procedure: d.name, Budget: d.Config.Prompt.TokenBudget, NoGates: len(gates) == 0,
+		Observe: fragments(d.p.Observe), Orient: fragments(d.p.Orient), Decide: fragments(d.p.Decide), Act: fragments(d.p.Act),
+	}
+	for _, g := range gates {
+		in.Gates = append(in.Gates, g.Name)
+	}
+	for _, item := range d.Flags.Context {
+		c, err := d.context(item)
+		if err != nil {
+			return in, err
+		}
+		in.Context = append(in.Context, c)
+	}
+	return in, nil
+}
+
+// context is one --context: a file's content when there is such a file, else
+// the text itself.
+func (d draft) context(item string) (prompt.Item, error) {
+	if strings.TrimSpace(item) == "" {
+		return prompt.Item{}, fault.Refuse("empty text is not allowed for --context: give a text or a file")
+	}
+	path := item
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(d.Dir, path)
+	}
+	if !fileExists(path) {
+		return prompt.Item{Text: item}, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return prompt.Item{}, fault.Refuse("--context %s: %v", item, err)
+	}
+	return prompt.Item{Source: item, Text: string(data)}, nil
+}
+
+// fileExists is false for folders too.
+func fileExists(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+func fragments(list []config.Fragment) []prompt.Fragment {
+	out := make([]prompt.Fragment, len(list))
+	for i, f := range list {
+		out[i] = prompt.Fragment{Name: f.Name, Text: f.Text}
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package planner
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/prompt"
+)
+
+// Task is the plan of a task of the board in its workspace. The zero task has
+// none: its plan tells whether tasks can be worked on at all.
+func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
+	p, name, err := pl.taskProcedure()
+	if err != nil {
+		return engine.Plan{}, err
+	}
+	plan, err := draft{pl, name, p}.procedure()
+	if err != nil {
+		return plan, err
+	}
+	c := task.Case
+	plan.Kind, plan.Name = "task", c.ID
+	if plan.Policy.Reviewer == loop.Person { // people review on the board, and no run waits for them
+		plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
+	}
+	if n := task.Limits.MaxIterations; n > 0 {
+		plan.Policy.MaxIterations = n
+	}
+	if d := task.Limits.Timeout; d > 0 {
+		plan.Policy.TaskTimeout = d
+	}
+	plan.Prompt.Procedure = c.ID
+	plan.Prompt.Case = prompt.Case{ID: c.ID, Title: c.Title, Description: c.Description, Acceptance: c.Acceptance, Tags: c.Tags}
+	plan.Prompt.Context = append(slices.Clone(plan.Prompt.Context), task.Told...)
+	if w := task.Workspace; w.Dir != "" {
+		plan.Root, plan.Project, plan.Marks = w.Dir, pl.Config.Root, append(w.Env(), "PAWL_CASE="+c.ID)
+		for name, ag := range plan.Agents {
+			ag.Command = inPlace(ag.Command, pl.Config.Root, w.Dir)
+			plan.Agents[name] = ag
+		}
+	}
+	return plan, nil
+}
+
+// taskProcedure is what tasks are worked on with: the configured one, else what
+// pawl brings.
+func (pl *Planner) taskProcedure() (p config.Procedure, name string, err error) {
+	if name = pl.Config.Autopilot.Procedure; name == "" {
+		name = "task"
+		p = config.Procedure{Summary: "Do one task of the board"}
+		for _, f := range []struct {
+			to   *[]config.Fragment
+			name string
+		}{{&p.Observe, "observe/case"}, {&p.Observe, "observe/repository"}, {&p.Orient, "orient/compare"}, {&p.Act, "act/edit-and-test"}} {
+			text, _ := prompt.Builtin(f.name)
+			*f.to = append(*f.to, config.Fragment{Name: "builtin:" + f.name, Text: text})
+		}
+	} else if p, err = Lookup(pl.Config, name); err != nil {
+		return p, name, err
+	}
+	if p.Policy == "" || p.Policy == string(loop.Procedure) {
+		p.Policy = string(loop.Task)
+	}
+	return p, name, nil
+}
+
+// inPlace makes files of the project that a workspace does not have absolute,
+// in the words of a command.
+func inPlace(command []string, root, dir string) []string {
+	out := slices.Clone(command)
+	for i, word := range out {
+		if filepath.IsAbs(word) || strings.HasPrefix(word, "-") || isRegular(filepath.Join(dir, word)) {
+			continue
+		}
+		if path := filepath.Join(root, word); isRegular(path) {
+			out[i] = path
+		}
+	}
+	return out
+}
+
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
