@@ -59,8 +59,11 @@ func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error 
 
 func (d draft) fromCommand() (engine.Agent, error) {
 	argv, err := config.SplitWords(d.Flags.AgentCmd)
-	if err != nil || len(argv) == 0 {
+	if err != nil {
 		return engine.Agent{}, fault.Refuse("--agent-cmd: cannot read %q as a command line: %v", d.Flags.AgentCmd, err)
+	}
+	if len(argv) == 0 {
+		return engine.Agent{}, fault.Refuse("--agent-cmd names no program: give a command line, for example \"mine --fast\"")
 	}
 	name := filepath.Base(argv[0])
 	adapter, err := agents.Custom(name, argv, "")
@@ -69,7 +72,12 @@ func (d draft) fromCommand() (engine.Agent, error) {
 	}
 	own := engine.Agent{Adapter: adapter}
 	own.Account = d.account(name, argv, own)
-	return own, d.installed(name, own)
+	err = d.installed(name, own)
+	var e *fault.Error
+	if errors.As(err, &e) && len(e.Hints) > 0 { // the program is no entry of the configuration
+		e.Hints[0] = "Install " + argv[0] + ", or correct --agent-cmd"
+	}
+	return own, err
 }
 
 func (d draft) add(all map[string]engine.Agent, name string, must bool) error {

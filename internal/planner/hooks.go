@@ -71,7 +71,10 @@ func webhook(n config.Notification, getenv func(string) string) (hook.Webhook, e
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return w, fmt.Errorf("the variable %s is not set", strings.Join(slices.Compact(missing), ", "))
+		if missing = slices.Compact(missing); len(missing) == 1 {
+			return w, fmt.Errorf("the variable %s is not set", missing[0])
+		}
+		return w, fmt.Errorf("the variables %s are not set", strings.Join(missing, ", "))
 	}
 	return w, w.Check()
 }

@@ -33,8 +33,11 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 		set := ControlSettings(d.iterationControl())
 		pol.Control = &set
 	}
-	if pol.Kind == loop.Task && !c.IsSet("loop.failure_threshold") {
-		pol.FailureThreshold = taskFailureThreshold
+	if pol.Kind == loop.Task {
+		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
+		if !c.IsSet("loop.failure_threshold") {
+			pol.FailureThreshold = taskFailureThreshold
+		}
 	}
 	if p.FailureThreshold != nil {
 		pol.FailureThreshold = *p.FailureThreshold
@@ -75,7 +78,6 @@ func (d draft) maximum(pol *loop.Policy) {
 		pol.MaxIterations = *p.MaxIterations
 	case pol.Kind == loop.Task:
 		pol.MaxIterations = c.Autopilot.MaxIterations
-		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
 	case pol.Kind == loop.Controlled:
 		pol.MaxIterations = d.iterationControl().MaxIterations
 	default:

@@ -32,7 +32,7 @@ func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
 	if err := d.knowProcedures(w); err != nil {
 		return plan, err
 	}
-	if plan.Agents, err = d.workflowAgents(&plan.Policy, named); err != nil {
+	if plan.Agents, err = d.workflowAgents(w, &plan.Policy, named); err != nil {
 		return plan, err
 	}
 	if namedLater(w) {
@@ -119,6 +119,35 @@ func (d draft) knowProcedures(w *config.Workflow) error {
 	return nil
 }
 
+// ofNamed says which step names the agent that an error is about: no flag
+// chooses another one for it.
+func ofNamed(w *config.Workflow, agent string, err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	out := &fault.Error{Kind: e.Kind, Err: e.Err, Hints: slices.Clone(e.Hints[:min(1, len(e.Hints))])}
+	return ofStep(stepOf(w, agent), out.Hint("Or name another agent in the step"))
+}
+
+// stepOf is the first step that names an agent; in a workflow below, with the
+// step that runs it.
+func stepOf(w *config.Workflow, agent string) string {
+	for _, s := range w.Plan.Steps {
+		for _, work := range append([]workflow.Work{s.Work}, s.Step.Alternatives...) {
+			if work.Kind == workflow.Agent && work.Agent == agent {
+				return s.ID
+			}
+		}
+		if below := w.Nested[s.ID]; below != nil {
+			if id := stepOf(below, agent); id != "" {
+				return s.ID + "/" + id
+			}
+		}
+	}
+	return ""
+}
+
 // ofStep says whose error it is.
 func ofStep(step string, err error) error {
 	var e *fault.Error
@@ -201,7 +230,7 @@ func (d draft) workflowPolicy(w *config.Workflow, named []string, unnamed, optio
 }
 
 // workflowAgents resolves the agents of all steps, which must be installed.
-func (d draft) workflowAgents(pol *loop.Policy, named []string) (map[string]engine.Agent, error) {
+func (d draft) workflowAgents(w *config.Workflow, pol *loop.Policy, named []string) (map[string]engine.Agent, error) {
 	all := map[string]engine.Agent{}
 	if pol.Agent == "" {
 		pol.Fallback, pol.Stronger = nil, ""
@@ -209,7 +238,7 @@ func (d draft) workflowAgents(pol *loop.Policy, named []string) (map[string]engi
 	}
 	for _, name := range named {
 		if err := d.add(all, name, true); err != nil {
-			return nil, err
+			return nil, ofNamed(w, name, err)
 		}
 	}
 	more, err := d.agents(pol)
