@@ -20,7 +20,7 @@ func page(limit int) int { return min(max(limit, 1), MaxPage) }
 type RunQuery struct {
 	Root   string
 	Status []string // one of these, as stored
-	Active bool     // only runs that have not ended
+	Active bool     // as in [Filter]
 	Kind   string
 	Name   string
 	Text   string // in the id, the name or the reason, in any case of letters
@@ -68,7 +68,7 @@ func (q RunQuery) where() (conds []string, args []any) {
 		add(`root = ?`, q.Root)
 	}
 	if q.Active {
-		conds = append(conds, `ended_at = 0`)
+		conds = append(conds, openRuns)
 	}
 	if q.Kind != "" {
 		add(`kind = ?`, q.Kind)

@@ -56,9 +56,15 @@ type Owner struct {
 // Filter narrows a listing of runs.
 type Filter struct {
 	Root   string // "" is all
-	Active bool   // only runs that have not ended
+	Active bool   // only runs that have not ended, of a task the last one
 	Limit  int    // 0, and above 1,000, is 1,000
 }
+
+// openRuns are the runs that have not ended. Of a task that is the last one,
+// until the task is done: those before it cannot be taken up any more.
+const openRuns = `ended_at = 0 AND (kind <> 'task' OR NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name
+		AND l.root = runs.root AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))
+	AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = runs.name AND c.status = 'done')))`
 
 // Limits of listings.
 const (
@@ -250,7 +256,7 @@ func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	}
 	where, args := []string{}, []any{}
 	if f.Active {
-		where = append(where, `ended_at = 0`)
+		where = append(where, openRuns)
 	}
 	if f.Root != "" {
 		args = append(args, f.Root)

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/queue"
 )
 
 // A run is created, goes on step by step, and ends; what was stored is what
@@ -260,6 +263,36 @@ func TestListings(t *testing.T) {
 		if got := strings.Join(ids, " "); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.filter, got, c.want)
 		}
+	}
+	added := addAll(t, s, draft("one"), draft("two"))
+	for i, id := range []string{"t1", "t2", "t3"} { // t1 was followed by t2
+		r := run(id, added[max(i-1, 0)])
+		r.Kind, r.Root, r.StartedAt = "task", "/c", noon.Add(time.Duration(i)*time.Hour)
+		must(t, s.Create(ctx, r, event(id, 1, "x"), nobody))
+		rest := stepOf(r, 2)
+		rest.Release = true
+		must(t, s.Commit(ctx, rest))
+	}
+	open := func() (ids []string) {
+		runs, err := s.Runs(ctx, Filter{Root: "/c", Active: true})
+		must(t, err)
+		page, _, _, err := s.RunPage(ctx, RunQuery{Root: "/c", Active: true}, RunMark{}, 10)
+		must(t, err)
+		for i, r := range runs {
+			ids = append(ids, r.ID)
+			if len(page) != len(runs) || page[i].ID != r.ID {
+				t.Errorf("a page of %d runs, a listing of %d", len(page), len(runs))
+			}
+		}
+		return ids
+	}
+	if got := open(); !slices.Equal(got, []string{"t3", "t2"}) {
+		t.Errorf("of tasks %q are open", got)
+	}
+	_, err := s.LandCases(ctx, []queue.Landing{{Task: added[0], Commit: "c"}}, noon)
+	must(t, err)
+	if got := open(); !slices.Equal(got, []string{"t3"}) {
+		t.Errorf("when the first has landed, %q are open", got)
 	}
 	if r, err := s.Latest(ctx, "/a", "build"); err != nil || r.ID != "r4" || r.State == nil {
 		t.Errorf("latest %s, %v", r.ID, err)
