@@ -73,6 +73,7 @@ func (r *Repo) BeginAdvance(ctx context.Context, from, to string, hold *os.File)
 
 func (a *Advance) lock() error {
 	name, mark := a.repo.Index+".lock", filepath.Join(a.repo.Dir, "pawl-lock")
+	_ = os.Remove(mark)   // a dead pawl's may be another name of the lock, and is not written into
 	defer os.Remove(mark) // it has the other name, or is of no use
 	err := os.WriteFile(mark, []byte(lockMark), 0o600)
 	if err == nil {

@@ -130,6 +130,28 @@ func TestLockedIndexSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// A pawl that died between the two names of its lock left both. The next one
+// takes the lock as it is: to write it again would lose the mark for a moment,
+// in which the power may fail.
+func TestLockOfADeadPawlIsNotWrittenAgain(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "repo")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
+	lock := r.Index + ".lock"
+	put(t, lock, lockMark)
+	if err := errors.Join(os.Link(lock, filepath.Join(r.Dir, "pawl-lock")), os.Chtimes(lock, beforeAnyBoot, beforeAnyBoot)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.BeginAdvance(t.Context(), head, head, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.End()
+	if info, err := os.Stat(lock); err != nil || !info.ModTime().Equal(beforeAnyBoot) {
+		t.Errorf("the lock was written at %v, %v", info.ModTime(), err)
+	}
+}
+
 // startGit starts a git that works in a folder until the end is asked for.
 func startGit(t *testing.T, dir string) (end func()) {
 	t.Helper()
