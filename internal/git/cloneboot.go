@@ -15,16 +15,16 @@ import (
 // that is not whole is made again. An error is that the clone cannot be worked in;
 // its files are as they are.
 func (c *Clone) AfterBoot(ctx context.Context, base string) error {
-	head, err := c.Head()
-	if err != nil {
-		return err
-	}
 	dir := filepath.Join(c.Top, ".git")
 	agents := &Repo{Top: c.Top, Dir: dir, Common: dir, Objects: filepath.Join(dir, "objects"), Format: c.Of.Format}
-	for _, r := range []*Repo{agents, c.shadow.Repo} {
+	for _, r := range []*Repo{agents, c.shadow.Repo} { // first: they are in the way of saving the files too
 		if _, err := r.dropBroken(ctx, filepath.Join(c.Own, "after-power-loss")); err != nil {
 			return err
 		}
+	}
+	head, err := c.Head()
+	if err != nil {
+		return err
 	}
 	if head.Commit == "" {
 		return fmt.Errorf("%w: what is checked out has no commit", ErrBroken)
