@@ -23,6 +23,7 @@ type inode struct {
 	changed  time.Time // of the content
 	links    uint32
 	open     int
+	gone     bool // without a name, and its room given back
 	device   uint32
 
 	data []byte
@@ -171,13 +172,12 @@ func (d *disk) enter(sets ...set) {
 	d.pending = append(d.pending, change{sets})
 }
 
-// reclaim gives back the room of a file that nobody can reach. Its synced
-// content stays for the cut.
+// reclaim gives back the room of a file that nobody can reach. Its content stays
+// for the cut, which may bring the name back.
 func (d *disk) reclaim(n *inode) {
-	if int32(n.links) <= 0 && n.open == 0 && !n.isDir() { //nolint:gosec // it counts names
+	if int32(n.links) <= 0 && n.open == 0 && !n.isDir() && !n.gone { //nolint:gosec // it counts names
 		d.used -= int64(len(n.data))
-		n.touched()
-		n.data = nil
+		n.gone = true
 	}
 }
 
@@ -241,7 +241,7 @@ func (d *disk) survive(r *rand.Rand) {
 	d.inodes, d.used = reached, 0
 	for _, id := range slices.Sorted(maps.Keys(reached)) {
 		n := reached[id]
-		n.open = 0
+		n.open, n.gone = 0, false
 		if n.isDir() {
 			n.names = maps.Clone(n.durable)
 		}

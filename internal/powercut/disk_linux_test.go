@@ -97,6 +97,31 @@ func TestRenameIsOne(t *testing.T) {
 	}
 }
 
+// A synced file that was removed is gone after a power cut, or whole: no disk
+// frees what has a name.
+func TestRemovedIsWhole(t *testing.T) {
+	t.Parallel()
+	back := 0
+	for seed := range uint64(200) {
+		d := newDisk(func() {})
+		file := add(t, d, d.inodes[rootID], "file", syscall.S_IFREG)
+		write(t, d, file, "synced")
+		d.settle()
+		d.enter(set{rootID, "file", 0})
+		d.survive(rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // it repeats
+		n := d.inodes[file.id]
+		if n != nil && (string(n.data) != "synced" || d.used != int64(len("synced"))) {
+			t.Fatalf("seed %d: %q is back, and %d bytes are used", seed, n.data, d.used)
+		}
+		if n != nil {
+			back++
+		}
+	}
+	if back == 0 || back == 200 {
+		t.Errorf("the file is back after %d of 200 power cuts", back)
+	}
+}
+
 // A full disk refuses what does not fit, and takes it when there is room again.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
