@@ -79,6 +79,7 @@ type chaosRun struct {
 	t         *testing.T
 	dir, home string
 	random    *rand.Rand
+	tasks     int
 	more      []string          // variables of what it starts
 	before    map[string]string // the person's own files
 }
@@ -95,12 +96,12 @@ func (c *chaosRun) program(name string, args []string) *exec.Cmd {
 	return cmd
 }
 
-// newChaosRun makes the board in two folders that are empty.
-func newChaosRun(t *testing.T, random *rand.Rand, dir, home string) *chaosRun {
+// newChaosRun makes a board of so many tasks in two folders that are empty.
+func newChaosRun(t *testing.T, random *rand.Rand, tasks int, dir, home string) *chaosRun {
 	t.Helper()
-	c := &chaosRun{t: t, dir: dir, home: home, random: random}
+	c := &chaosRun{t: t, dir: dir, home: home, random: random, tasks: tasks}
 	var needs, list strings.Builder
-	for i := 1; i <= chaosTasks; i++ {
+	for i := 1; i <= c.tasks; i++ {
 		item := map[string]any{"ref": fmt.Sprintf("t%d", i), "title": fmt.Sprintf("Task %d", i)}
 		if i > 9 && i%2 == 0 {
 			item["needs"] = []string{fmt.Sprintf("t%d", i-3), fmt.Sprintf("t%d", i-7)}
@@ -214,16 +215,16 @@ func (c *chaosRun) check() {
 			landed[id]++
 		}
 	}
-	for i := 1; i <= chaosTasks; i++ {
+	for i := 1; i <= c.tasks; i++ {
 		if id := fmt.Sprintf("task-%03d", i); landed[id] != 1 {
 			c.t.Errorf("%s landed %d times", id, landed[id])
 		}
 	}
-	if len(landed) != chaosTasks {
-		c.t.Errorf("%d tasks landed, not %d", len(landed), chaosTasks)
+	if len(landed) != c.tasks {
+		c.t.Errorf("%d tasks landed, not %d", len(landed), c.tasks)
 	}
-	if n := strings.Count(c.must(c.git("show", "main:score")), " "); n != chaosTasks/5 {
-		c.t.Errorf("%d words are in the line that every fifth task changes, not %d", n, chaosTasks/5)
+	if n := strings.Count(c.must(c.git("show", "main:score")), " "); n != c.tasks/5 {
+		c.t.Errorf("%d words are in the line that every fifth task changes, not %d", n, c.tasks/5)
 	}
 	c.everyValueIsGreen()
 	if after := c.own(); fmt.Sprint(after) != fmt.Sprint(c.before) {
@@ -232,7 +233,7 @@ func (c *chaosRun) check() {
 	if kept, _ := filepath.Glob(filepath.Join(c.home, "state", "pawl", "*", "workspaces", "task-*")); len(kept) > 0 {
 		c.t.Errorf("workspaces are left: %v\n%s", kept, c.must(c.command("case", "clean", "--dry-run", "--json")))
 	}
-	if out := c.must(c.command("case", "list", "--all", "--json")); strings.Count(out, `"status":"done"`) != chaosTasks {
+	if out := c.must(c.command("case", "list", "--all", "--json")); strings.Count(out, `"status":"done"`) != c.tasks {
 		c.t.Errorf("not all cases are done:\n%s", out)
 	}
 	for _, p := range left(c.dir) {
@@ -281,7 +282,7 @@ func TestChaos(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it repeats
 	done, started := 0, 0
 	for done < *chaosKills {
-		c := newChaosRun(t, random, t.TempDir(), t.TempDir())
+		c := newChaosRun(t, random, chaosTasks, t.TempDir(), t.TempDir())
 		for over := false; !over; started++ {
 			if started > chaosSessions {
 				t.Fatalf("no end after %d sessions:\n%s", started, c.must(c.command("case", "list", "--all")))

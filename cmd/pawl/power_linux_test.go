@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,15 +22,21 @@ import (
 
 var (
 	powerSeed = flag.Uint64("power-seed", 0, "the seed of a run of TestPowerCut that is to be repeated; 0 takes a new one")
-	powerCuts = flag.Int("power-cuts", 0, "how often TestPowerCut cuts the power; 'make powercut' does it a hundred times, and 0 skips it")
+	powerCuts = flag.Int("power-cuts", 3, "how often TestPowerCut cuts the power; 'make powercut' does it a hundred times")
 )
 
 // bootVar is what a pawl of TestPowerCut takes for the machine's start: its
 // number, and when it was in nanoseconds.
 const bootVar = "TEST_BOOT"
 
-// powerLimit is how long a board may be worked without an end or a power cut.
-const powerLimit = 5 * time.Minute
+const (
+	// perTask bounds the changes on the disk before a power cut, for each task of
+	// the board: what a task takes, and a little more.
+	perTask = 200
+	// endless is how many changes a board may make for each of its tasks before it
+	// counts as one that comes to no end.
+	endless = 50 * perTask
+)
 
 // pretend is what every program of the tests does first.
 func pretend() {
@@ -72,52 +80,69 @@ func (c *chaosRun) darken(d *powercut.Disk, changes int) (over bool) {
 	if err := d.Arm(changes); err != nil {
 		c.t.Fatal(err)
 	}
+	said := &sayings{paused: make(chan struct{})}
 	cmd := c.command("autopilot", "--json", "-p", fmt.Sprint(chaosSlots))
-	said, err := os.CreateTemp(c.t.TempDir(), "said")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer func() { _ = said.Close() }() // it is read by its name
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	limit := time.NewTimer(powerLimit)
-	defer limit.Stop()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	var err error
+	ended := make(chan struct{})
+	go func() { defer close(ended); err = cmd.Wait() }()
+	stop := func() { c.endAll(); <-ended }
 	select {
 	case <-d.Off:
-		c.endAll()
-		<-ended
-		return false
-	case <-limit.C:
-		c.t.Errorf("the board does not come to an end:\n%s", c.story(said.Name()))
-		c.endAll()
-		<-ended
-		c.t.FailNow()
-		return false
-	case err := <-ended:
-		if dark, derr := d.Dark(); derr != nil {
-			c.t.Fatal(derr)
-		} else if dark {
-			c.endAll()
-			return false
-		}
-		if err != nil {
-			c.t.Fatalf("pawl autopilot: %v\n%s", err, c.story(said.Name()))
-		}
-		return true
+	case <-said.paused:
+	case <-ended:
 	}
+	dark, derr := d.Dark()
+	if derr != nil {
+		c.t.Fatal(derr)
+	}
+	if dark {
+		stop()
+		return false
+	}
+	select {
+	case <-ended:
+	default:
+		story := c.story()
+		stop()
+		c.t.Fatalf("the autopilot pauses:\n%s%s", said, story)
+	}
+	if err != nil {
+		c.t.Fatalf("pawl autopilot: %v\n%s%s", err, said, c.story())
+	}
+	return true
 }
 
-// story is what the autopilot said, and how the board is.
-func (c *chaosRun) story(said string) string {
-	data, err := os.ReadFile(said)
-	if err != nil {
-		return err.Error()
+// sayings is what an autopilot says.
+type sayings struct {
+	mu     sync.Mutex
+	text   strings.Builder
+	paused chan struct{} // closed when it said that it pauses
+	once   sync.Once
+}
+
+func (s *sayings) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(p)
+	if bytes.Contains(p, []byte(`"event":"paused"`)) {
+		s.once.Do(func() { close(s.paused) })
 	}
-	text := string(data)
+	return len(p), nil
+}
+
+func (s *sayings) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// story is how the board is.
+func (c *chaosRun) story() string {
+	text := ""
 	for _, args := range [][]string{{"autopilot", "status"}, {"queue"}, {"case", "list", "--all"}, {"ps", "--all"}} {
 		out, _ := c.command(args...).CombinedOutput() // what it says of itself is told
 		text += strings.Join(args, " ") + ":\n" + string(out)
@@ -172,9 +197,6 @@ func TestPowerCut(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git")
 	}
-	if *powerCuts == 0 {
-		t.Skip("it takes minutes, and is run by 'make powercut'")
-	}
 	seed := *powerSeed
 	if seed == 0 {
 		seed = rand.Uint64() //nolint:gosec // nothing is kept secret
@@ -197,17 +219,19 @@ func oneBoard(t *testing.T, random *rand.Rand, most int) (cuts int) {
 			t.Fatal(err)
 		}
 	}
-	c := newChaosRun(t, random, filepath.Join(mount, "repo"), filepath.Join(mount, "home"))
+	c := newChaosRun(t, random, min(chaosTasks, 4*most), filepath.Join(mount, "repo"), filepath.Join(mount, "home"))
 	c.boot(0)
 	if err := d.Settle(); err != nil {
 		t.Fatal(err)
 	}
-	for over := false; !over; {
-		changes := 1 + random.IntN(6000)
-		if cuts >= most {
-			changes = 0 // never
+	for {
+		if cuts == most {
+			if !c.darken(d, endless*c.tasks) {
+				t.Fatalf("the board comes to no end in %d changes on the disk", endless*c.tasks)
+			}
+			break
 		}
-		if over = c.darken(d, changes); over {
+		if c.darken(d, 1+random.IntN(perTask*c.tasks)) {
 			break
 		}
 		cuts++
