@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,10 +63,33 @@ func (f *caseFields) common(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.description, "description", "d", "", "what is to be done, as `TEXT`; - reads stdin")
 	flags.StringArrayVar(&f.acceptance, "acceptance", nil, "what must hold in the end, as `TEXT` (repeatable)")
-	flags.StringSliceVarP(&f.needs, "needs", "n", nil, "the `ID` of a case that must land first (repeatable)")
-	flags.StringSliceVarP(&f.tags, "tag", "t", nil, "a `TAG`; critical and quick-win go first (repeatable)")
+	flags.VarP(&names{list: &f.needs, what: "id"}, "needs", "n", "the `ID` of a case that must land first (repeatable)")
+	flags.VarP(&names{list: &f.tags, what: "tag"}, "tag", "t", "a `TAG`; critical and quick-win go first (repeatable)")
 	flags.IntVarP(&f.priority, "priority", "p", 0, "`N`: higher goes first, before any score")
 	flags.StringVar(&f.parent, "parent", "", "the `ID` of the operation that it belongs to")
+}
+
+// names is a flag of one or more names with commas between. An empty one is an
+// error: a script's variable that holds nothing must not mean "none".
+type names struct {
+	list *[]string
+	what string
+}
+
+func (n *names) String() string { return "" }
+
+func (n *names) Type() string { return "strings" }
+
+// Set adds what one use of the flag says.
+func (n *names) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			return fmt.Errorf("there is no %s in %q", n.what, report.Line(text, 60))
+		}
+		*n.list = append(*n.list, name)
+	}
+	return nil
 }
 
 // given is how many of these flags were given.
@@ -198,8 +222,8 @@ func (a *app) caseEditCommand() *cobra.Command {
 	}
 	f.common(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
-	cmd.Flags().StringSliceVar(&f.unneed, "unneed", nil, "the `ID` of a case that it does not need any more (repeatable)")
-	cmd.Flags().StringSliceVar(&f.untag, "untag", nil, "a `TAG` to take away (repeatable)")
+	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed", "the `ID` of a case that it does not need any more (repeatable)")
+	cmd.Flags().Var(&names{list: &f.untag, what: "tag"}, "untag", "a `TAG` to take away (repeatable)")
 	return cmd
 }
 

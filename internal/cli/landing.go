@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -173,11 +174,13 @@ func landingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 	}
 	name = merge.Ref(name)
 	commit, err := repo.Find(ctx, name)
-	if err == nil && commit == "" {
-		return "", usage("there is no branch %q to land on, or it has no commit", name).Hint("Make a first commit, or set merge.target in pawl.yaml")
-	}
-	if err != nil {
+	switch short := report.Line(shortRef(name), 200); {
+	case err != nil:
 		return "", fault.Of(fault.Failed, err)
+	case commit == "" && c.Merge.Target != "":
+		return "", usage("there is no branch %s, which merge.target names", short).Hint("Make it, or name another in pawl.yaml: git branch %s", short)
+	case commit == "":
+		return "", usage("the branch %s has no commit yet, so there is nothing to land on", short).Hint("Make the first one: git add -A && git commit")
 	}
 	return name, nil
 }

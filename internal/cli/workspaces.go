@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/config"
@@ -63,6 +64,7 @@ type shownSpace struct {
 	Why       string    `json:"why,omitempty"`
 	Process   int       `json:"process,omitempty"` // the live process that works in it
 	KeepUntil time.Time `json:"keep_until,omitzero"`
+	Gone      bool      `json:"gone,omitempty"` // somebody removed its folder
 }
 
 // caseSpace is the workspace of a task; nil when it has none.
@@ -72,6 +74,8 @@ func caseSpace(ctx context.Context, store *sqlite.Store, id string) (*shownSpace
 		return nil, err
 	}
 	s := &shownSpace{Dir: r.Dir, State: r.State, Branch: r.Branch, Base: r.Base, Commit: r.Head, PortBase: r.Ports, Why: r.Why}
+	_, err = os.Lstat(r.Dir)
+	s.Gone = errors.Is(err, os.ErrNotExist)
 	if engine.Alive(r.Owner) {
 		s.Process = r.Owner.PID
 	} else {
@@ -87,12 +91,14 @@ func (a *app) printSpace(s *shownSpace) {
 	a.result("  workspace   %s\n", report.Line(s.Dir, 1000))
 	what := s.State
 	switch {
+	case s.Gone:
+		what = "its folder is gone, with what it held"
 	case s.Process != 0:
 		what = fmt.Sprintf("process %d works in it", s.Process)
 	case s.Why != "":
 		what += ": " + report.Line(s.Why, 300)
 	}
-	if !s.KeepUntil.IsZero() {
+	if !s.KeepUntil.IsZero() && !s.Gone {
 		what += ", until " + minute(s.KeepUntil)
 	}
 	a.result("              %s\n", what)

@@ -73,8 +73,24 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 	return true, nil
 }
 
+// ErrRefused: the remote takes nothing on that branch, as it is protected or a
+// hook of it says no.
+var ErrRefused = errors.New("refuses it")
+
+// remoteSaid is what the other side said in a command's messages.
+func remoteSaid(stderr string) string {
+	var said []string
+	for line := range strings.Lines(stderr) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "remote:"); ok {
+			said = append(said, strings.TrimSpace(text))
+		}
+	}
+	return strings.Join(said, " ")
+}
+
 // Push sends a commit to a ref of a remote, never with force. Rejected is true
-// when the remote has commits that are not here.
+// when the remote has commits that are not here; [ErrRefused] says that it takes
+// none.
 func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
 	c, err := r.overNetwork(ctx, "push", "--quiet", "--no-follow-tags", "--no-recurse-submodules", "--porcelain", "--end-of-options", remote, commit+":"+ref)
 	if err != nil {
@@ -82,8 +98,11 @@ func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected b
 	}
 	out, err := run(ctx, c)
 	var e *Error
-	if errors.As(err, &e) && strings.Contains(string(out)+e.Stderr, "[rejected]") {
+	switch said := errors.As(err, &e); {
+	case said && strings.Contains(string(out)+e.Stderr, "[rejected]"):
 		return true, nil
+	case said && strings.Contains(string(out)+e.Stderr, "[remote rejected]"):
+		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, remoteSaid(e.Stderr))
 	}
 	if err != nil {
 		return false, fmt.Errorf("cannot push to %s: %w", remote, err)

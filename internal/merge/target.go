@@ -2,6 +2,7 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -128,6 +130,8 @@ func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) 
 		case rejected:
 			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced: look at both, then: pawl queue resume", q.remote.name, short(q.remote.ref))
 			q.remote.at = time.Time{}
+		case errors.Is(err, git.ErrRefused):
+			p.Failed = err.Error() + "; push it yourself, or land by pull requests (merge.mode: pull-request)"
 		case err != nil:
 			p.Failed = err.Error()
 		}

@@ -28,7 +28,10 @@ const listed = 5
 // program that pawl does not run. Nothing is changed then.
 func (p *Pool) Collect(ctx context.Context, w Workspace, message string) (string, error) {
 	commit, err := p.collect(ctx, w.ID, message)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrRefused):
+		return "", fmt.Errorf("the work of %s %w", w.ID, err)
+	case err != nil:
 		return "", fmt.Errorf("cannot collect the work of %s: %w", w.ID, err)
 	}
 	return commit, nil
@@ -237,7 +240,18 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 }
 
 func (p *Pool) refuseLarge(paths []string) error {
-	return refuse("%s over %d MB; remove or ignore it, or raise snapshot.max_file", some(paths, "is a file", "are files"), p.o.MaxFile>>20)
+	return refuse("%s over %s; remove or ignore it, or raise snapshot.max_file", some(paths, "is a file", "are files"), size(p.o.MaxFile))
+}
+
+// size is a limit in bytes in the unit that it was set in.
+func size(n int64) string {
+	switch {
+	case n%1e6 == 0:
+		return fmt.Sprintf("%d MB", n/1e6)
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // some names paths, of many the first, with the verb that fits their number.

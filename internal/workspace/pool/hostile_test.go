@@ -86,12 +86,12 @@ func TestCollectOfAHostileClone(t *testing.T) {
 			r.git(w.Dir+"/module", "commit", "-q", "--allow-empty", "-m", "inner")
 		}, "submodule"},
 		{"a filter", func(r *rig, w Workspace) { r.put(w.Dir, ".gitattributes", "work filter=evil\n") }, "does not run"},
-		{"a large file", func(r *rig, w Workspace) { r.put(w.Dir, "large", strings.Repeat("x", 2<<20)) }, "over 1 MB"},
+		{"a large file", func(r *rig, w Workspace) { r.put(w.Dir, "large", strings.Repeat("x", 2<<20)) }, "over 1 MiB"},
 		{"a large file that was committed", func(r *rig, w Workspace) {
 			r.put(w.Dir, "large", strings.Repeat("x", 2<<20))
 			r.git(w.Dir, "add", "large")
 			r.git(w.Dir, "commit", "-qm", "mine")
-		}, "over 1 MB"},
+		}, "over 1 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

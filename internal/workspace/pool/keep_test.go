@@ -41,6 +41,8 @@ func TestJudge(t *testing.T) {
 		{"not proved", task, question{named: true, landed: true, proof: errors.New("another folder")}, false, "cannot be proved to be the folder that was made: another folder"},
 		{"warm", sqlite.Workspace{Kind: kindWarm, State: warm}, question{}, true, "nothing is in it"},
 		{"integration", sqlite.Workspace{Kind: kindIntegration, State: kept}, question{}, true, "has ended"},
+		{"removed by hand", task, question{gone: true}, false, "its folder is gone, with what it held; to forget it: pawl case clean task-001"},
+		{"removed by hand and named", task, question{gone: true, named: true}, true, "you named it"},
 		{"named", task, question{named: true}, true, "you named it"},
 		{"landed", task, question{landed: true}, true, "has landed"},
 		{"failed", task, question{}, false, "it failed; kept until"},

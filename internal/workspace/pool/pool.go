@@ -49,7 +49,7 @@ var (
 	ErrDisk = errors.New("the disk is nearly full")
 	// ErrRefused: the work cannot be taken over as it is. The message says what
 	// has to be changed in the workspace; an agent can be told.
-	ErrRefused = errors.New("the work cannot be collected")
+	ErrRefused = errors.New("cannot be collected")
 )
 
 // Options say whose clones, and how they are made.
@@ -128,6 +128,11 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	}
 	if o.Dir, err = filepath.EvalSymlinks(o.Dir); err != nil {
 		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
+	}
+	for _, dir := range []string{repo.Objects, o.Dir, o.StateDir} {
+		if strings.Contains(dir, "\n") {
+			return nil, fmt.Errorf("cannot make workspaces: %q has a line break in its name, so git cannot share objects; move it", dir)
+		}
 	}
 	if rel, err := filepath.Rel(repo.Top, o.Dir); err == nil && filepath.IsLocal(rel) {
 		return nil, fmt.Errorf("cannot keep workspaces in %s: it is inside of the repository; set workspace.root to a folder outside of it", o.Dir)

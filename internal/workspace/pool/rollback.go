@@ -44,6 +44,9 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 		}
 		return "", ErrNone
 	}
+	if gone(found) {
+		return "", ErrNone
+	}
 	if err := p.prove(found); err != nil {
 		return "", err
 	}

@@ -125,7 +125,7 @@ func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry
 
 // look finds out what has to be known of a workspace.
 func (p *Pool) look(ctx context.Context, r sqlite.Workspace, q *question) {
-	q.now, q.proof = time.Now(), p.proveOrGone(r)
+	q.now, q.gone, q.proof = time.Now(), gone(r), p.proveOrGone(r)
 	q.landed = q.landed || r.Landed
 	switch c, err := p.o.Store.Case(ctx, r.ID); {
 	case alive(r.Owner):
@@ -145,6 +145,7 @@ type question struct {
 	landed bool   // its work is on its target
 	busy   string // who works in it
 	proof  error  // why it cannot be proved to be the folder that was made
+	gone   bool   // somebody removed the folder
 	now    time.Time
 }
 
@@ -170,6 +171,9 @@ func judge(r sqlite.Workspace, q question) (remove bool, why string) {
 	case !r.KeepUntil.IsZero() && q.now.After(r.KeepUntil):
 		return true, "it was kept for workspace.retention"
 	}
+	if q.gone {
+		return false, "its folder is gone, with what it held; to forget it: pawl case clean " + r.ID
+	}
 	why = cmp.Or(r.Why, "it was left")
 	if !r.KeepUntil.IsZero() {
 		why += "; kept until " + r.KeepUntil.Local().Format("2006-01-02 15:04")
@@ -179,10 +183,16 @@ func judge(r sqlite.Workspace, q question) (remove bool, why string) {
 
 // proveOrGone is [Pool.prove]; a folder that somebody removed is no objection.
 func (p *Pool) proveOrGone(r sqlite.Workspace) error {
-	if _, err := os.Lstat(r.Dir); errors.Is(err, os.ErrNotExist) {
+	if gone(r) {
 		return nil
 	}
 	return p.prove(r)
+}
+
+// gone reports whether somebody removed the folder of a workspace.
+func gone(r sqlite.Workspace) bool {
+	_, err := os.Lstat(r.Dir)
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // lost are the ignored files of a workspace. They are in no commit.

@@ -63,15 +63,17 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 		return fail(err)
 	}
 	p.step("claimed")
+	var notes []string
 	if was == held || was == kept {
-		w, gone, err := p.again(ctx, row)
-		if err == nil && !gone {
+		w, missing, err := p.again(ctx, row)
+		if err == nil && !missing {
 			return w, nil
 		}
 		if err != nil {
 			return fail(errors.Join(err, p.let(ctx, row, was)))
 		}
 		row, was = p.renew(row, want), making
+		notes = append(notes, fmt.Sprintf("its workspace was gone, with what it held; it begins anew from %.12s", row.Base))
 	}
 	w, err := p.make(ctx, row, was)
 	if err != nil {
@@ -80,6 +82,7 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 		}
 		return fail(errors.Join(err, p.unmake(context.WithoutCancel(ctx), row)))
 	}
+	w.Notes = append(notes, w.Notes...)
 	return w, nil
 }
 
@@ -134,8 +137,8 @@ func (p *Pool) warmDir(own string) string {
 }
 
 // again takes up a workspace that was kept. It is gone when its folder is.
-func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, gone bool, err error) {
-	if _, err := os.Lstat(row.Dir); errors.Is(err, os.ErrNotExist) {
+func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, missing bool, err error) {
+	if gone(row) {
 		return Workspace{}, true, nil
 	}
 	c, release, err := p.clone(ctx, row)
