@@ -251,6 +251,23 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 	}
 }
 
+// What is asked, and the keys that answer it, are there on a small terminal too.
+func TestConfirmationFits(t *testing.T) {
+	for _, key := range []string{"s", "S"} {
+		b := newTable(t, busy(), 80, 24)
+		b.press(t, key)
+		foot := strings.Split(b.text(), "\n")[22:]
+		if !strings.HasSuffix(foot[0], "pending again.") || !strings.Contains(foot[1], "y yes") {
+			t.Errorf("%s asks %q", key, foot)
+		}
+		b = newTable(t, busy(), 40, 10)
+		b.press(t, key)
+		if !strings.Contains(b.text(), "y yes · n no") {
+			t.Errorf("%s asks without its keys:\n%s", key, b.text())
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	b := newTable(t, busy(), 100, 24)
 	b.press(t, "p", "m", "j", "j", "r")

@@ -78,7 +78,7 @@ func (m *model) keyInMain(k string) tea.Cmd {
 	case "q":
 		return m.quit()
 	case "S":
-		m.confirm(Deed{Kind: StopAll}, "Stop the autopilot? Its runs are ended, their work is kept, the tasks go back to pending.")
+		m.confirm(Deed{Kind: StopAll}, "Stop the autopilot? Its runs end, their work is kept, tasks are pending again.")
 	case "p", "space":
 		return m.pause()
 	case "m":
@@ -109,7 +109,7 @@ func (m *model) keyOnRow(k string) tea.Cmd {
 			m.said, m.bad = "There is no run to stop: choose a task in a slot.", true
 			return nil
 		}
-		m.confirm(Deed{Kind: StopRun, Run: r.slot.Run}, fmt.Sprintf("Stop %s? Its agent is ended, its work is kept, the task goes back to pending.", r.slot.Case))
+		m.confirm(Deed{Kind: StopRun, Run: r.slot.Run}, fmt.Sprintf("Stop %s? Its agent ends, its work is kept, the task is pending again.", r.slot.Case))
 	case "r":
 		if r.need == nil || r.need.What == board.Review {
 			m.said, m.bad = "Only a task that failed, timed out or is blocked is tried again.", true
@@ -122,7 +122,7 @@ func (m *model) keyOnRow(k string) tea.Cmd {
 
 func (m *model) quit() tea.Cmd {
 	if m.o.Own && m.view.Running {
-		m.confirm(Deed{Kind: StopAll}, "End the autopilot? Its runs are ended, their work is kept, the tasks go back to pending.")
+		m.confirm(Deed{Kind: StopAll}, "End the autopilot? Its runs end, their work is kept, tasks are pending again.")
 		return nil
 	}
 	m.leave = true

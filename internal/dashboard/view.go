@@ -135,7 +135,7 @@ func (m *model) foot() []string {
 	}
 	switch m.panel {
 	case confirmPanel:
-		return []string{warn.Render(m.ask) + strong.Render(" y/n"), ""}
+		return []string{warn.Render(m.ask), strong.Render("y yes · n no")}
 	case helpPanel:
 		return []string{said, faint.Render("any key: back")}
 	case logPanel:
