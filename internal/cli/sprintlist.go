@@ -102,7 +102,7 @@ func (a *app) showSprint(s schedule.SprintStats) error {
 		return a.document(s)
 	}
 	a.result("Sprint %s, %s, took %s, target %s\n", s.ID, minute(time.UnixMilli(s.StartedAt)), took(s), targetWords(s.Target))
-	a.result("%d tasks: %d complete, %d failed, %d wait for your review\n", s.TotalTasks, s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
+	a.result("%s: %d complete, %d failed, %d wait for your review\n", counted(s.TotalTasks, "task"), s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
 	if len(s.TaskStats) == 0 {
 		return nil
 	}

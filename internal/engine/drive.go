@@ -148,7 +148,7 @@ func (d *Driver) moveRunDir(why error) error {
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the run: %v", why)
 	}
-	d.warn(fmt.Sprintf("%s cannot be written (%v); the run's files go to %s, where they are not found after a crash", d.runDir, why, dir))
+	d.warn(fmt.Sprintf("the run's files go to %s, where they are not found after a crash: %s cannot be written (%v)", dir, d.runDir, why))
 	d.runDir = dir
 	if d.lanes != nil {
 		d.lanes.dir = filepath.Join(dir, "lanes")

@@ -90,7 +90,7 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 			return queue.Event{}, err
 		}
 		if len(paths) > 0 {
-			why := fmt.Sprintf("%s in %s has changes of yours, or is not known to git; commit it or move it away", strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
+			why := fmt.Sprintf("%s has changes of yours, or is not known to git; commit it or move it away, in %s", strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
 			ids, err := q.touching(ctx, s, c, paths)
 			return refused(queue.Refusal{Why: why, IDs: ids}), err
 		}

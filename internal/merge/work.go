@@ -260,7 +260,7 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	for _, n := range after.Out.Notes {
 		w.q.tell(n)
 	}
-	w.q.unpin(ctx, after.Out.Landings)
+	w.q.unpin(context.WithoutCancel(ctx), after.Out.Landings)
 	return nil
 }
 
