@@ -23,33 +23,42 @@ export interface Asking {
   fields?: Field[];
   /** quick are texts that are put into the first field by a number key. */
   quick?: string[];
+  /** yes is the name of the button that does it. */
   yes: string;
 }
 
+/** Answers are what was filled in, by the fields' names. */
+export type Answers = Record<string, string>;
+
 interface Open extends Asking {
-  done: (answer: Record<string, string> | null) => void;
+  /** agree does the work, and throws what went wrong. */
+  agree: (answers: Answers) => Promise<void>;
+  no: () => void;
 }
 
 class Ask {
   open = $state.raw<Open | null>(null);
 
-  /** ask shows a question; null is no. */
-  ask(asking: Asking): Promise<Record<string, string> | null> {
-    this.open?.done(null);
+  /**
+   * ask shows a question, and does the work with what was filled in. The
+   * question stays, with all that was written, until the work succeeds; null is
+   * that the person would not.
+   */
+  ask<T>(asking: Asking, work: (answers: Answers) => Promise<T>): Promise<T | null> {
+    this.open?.no();
     return new Promise((resolve) => {
-      this.open = {
-        ...asking,
-        done: (answer) => {
-          this.open = null;
-          resolve(answer);
-        },
+      const close = (result: T | null) => {
+        if (this.open === mine) this.open = null;
+        resolve(result);
       };
+      const mine: Open = { ...asking, agree: async (answers) => close(await work(answers)), no: () => close(null) };
+      this.open = mine;
     });
   }
 
   /** sure asks about something by which something is lost. */
   async sure(title: string, loses: string, yes: string): Promise<boolean> {
-    return (await this.ask({ title, loses, yes })) !== null;
+    return (await this.ask({ title, loses, yes }, async () => true)) !== null;
   }
 }
 

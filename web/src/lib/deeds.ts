@@ -2,20 +2,32 @@
 // lost is asked about first.
 
 import { get, patch, post, remove, type Case, type Done, type Run, type RunDetail } from './api';
-import { asking } from './ask.svelte';
+import { asking, type Answers, type Asking } from './ask.svelte';
 import { short } from './format';
 import { attempt, notes } from './notes.svelte';
 import { store } from './store.svelte';
 
-/** tell shows what came of a deed, and the run as it is then. */
-async function tell(work: () => Promise<Done>): Promise<boolean> {
-  const done = await attempt(work);
-  if (!done) return false;
+/** show says what came of a deed, and shows the run as it is then. */
+function show(done: Done): true {
   notes.done(done.message || 'Done.');
   if (done.run) store.putRuns([done.run]);
   store.loadInbox();
   return true;
 }
+
+/** tell does it, and shows what came of it. */
+async function tell(work: () => Promise<Done>): Promise<boolean> {
+  const done = await attempt(work);
+  return done !== undefined && show(done);
+}
+
+/** fill asks what a deed needs to know, does it, and shows what came of it. */
+const fill = async (question: Asking, work: (answers: Answers) => Promise<Done>): Promise<boolean> => (await asking.ask(question, async (answers) => show(await work(answers)))) ?? false;
+
+/** filled are the fields that were not left empty. */
+const filled = (answers: Answers) => Object.fromEntries(Object.entries(answers).filter(([, v]) => v.trim() !== ''));
+const linesOf = (text = '') => text.split('\n').map((l) => l.trim()).filter((l) => l !== '');
+const wordsOf = (text = '') => text.split(/[\s,]+/).filter((t) => t !== '');
 
 const at = (r: { run: string }) => ({ path: { run: r.run } });
 
@@ -42,8 +54,8 @@ export async function stop(r: Run): Promise<boolean> {
 export const resume = (r: Run) => tell(() => post('/api/v1/runs/{run}/resume', { ...at(r), body: {} }));
 
 /** raise gives a run higher limits: it goes on with them, now or when it rests. */
-export async function raise(r: Run | RunDetail): Promise<boolean> {
-  const values = await asking.ask({
+export const raise = (r: Run | RunDetail) => fill(
+  {
     title: can(r, 'resume') ? 'Raise limits and go on' : `Raise the limits of ${short(r.name, 60)}`,
     text: can(r, 'resume') ? 'Empty fields stay as they are.' : 'It works on meanwhile, and its next iterations are held to the new limits. Empty fields stay as they are.',
     fields: [
@@ -52,20 +64,40 @@ export async function raise(r: Run | RunDetail): Promise<boolean> {
       { name: 'timeout', label: r.kind === 'task' ? 'Time at most, waits aside' : 'Wall clock at most', hint: 'with its unit, for example 90m or 4h' },
     ],
     yes: can(r, 'resume') ? 'Raise and resume' : 'Raise',
-  });
-  if (!values) return false;
-  const body = Object.fromEntries(Object.entries(values).filter(([, v]) => v.trim() !== ''));
-  return tell(() => post('/api/v1/runs/{run}/resume', { ...at(r), body }));
-}
+  },
+  (answers) => post('/api/v1/runs/{run}/resume', { ...at(r), body: filled(answers) }),
+);
 
-export async function message(r: Run): Promise<boolean> {
-  const values = await asking.ask({
+export const message = (r: Run) => fill(
+  {
     title: `Message to the agent of ${short(r.name, 60)}`,
     text: 'An agent without a terminal cannot be interrupted: the message goes into the prompt of its next iteration, of a workflow into that of the next agent.',
     fields: [{ name: 'text', label: 'Message', lines: true, needed: true }],
     yes: 'Send',
-  });
-  return values !== null && tell(() => post('/api/v1/runs/{run}/message', { ...at(r), body: { text: values.text ?? '' } }));
+  },
+  (answers) => post('/api/v1/runs/{run}/message', { ...at(r), body: { text: answers.text ?? '' } }),
+);
+
+/** redirect gives the slot of a task's agent to another task. */
+export async function redirect(r: Run): Promise<boolean> {
+  const ready = await attempt(() => get('/api/v1/cases', { query: { ready: true, limit: 200 } }));
+  if (!ready) return false;
+  if (ready.cases.length === 0) {
+    await asking.ask({ title: 'No other task is ready', text: 'Add one to the board, or unblock one that waits.', yes: 'All right' }, async () => true);
+    return false;
+  }
+  return fill(
+    {
+      title: `Give the slot of ${short(r.name, 60)} to another task`,
+      loses: `Its agent is ended now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed stay, and ${short(r.name, 60)} goes back to pending.`,
+      fields: [{ name: 'to', label: 'Work on this instead', value: ready.cases[0]!.id, choices: ready.cases.map((c) => [c.id, `${c.id}: ${short(c.title, 80)}`]) }],
+      yes: 'Redirect',
+    },
+    async ({ to = '' }) => {
+      await post('/api/v1/cases/{id}/actions', { path: { id: to }, body: { action: 'start', why: '' } });
+      return post('/api/v1/runs/{run}/stop', { ...at(r), body: undefined });
+    },
+  );
 }
 
 export async function rollback(r: Run, to: number): Promise<boolean> {
@@ -85,6 +117,12 @@ export const apply = (r: Run) => tell(() => post('/api/v1/runs/{run}/apply', { .
 export const answer = (run: string, choice: number, text: string, step = '') =>
   tell(() => post('/api/v1/runs/{run}/answer', { path: { run }, body: { choice, text, step } }));
 
+/** sendBack asks what must change in the work of a run that waits for its review. */
+export const sendBack = (r: Run) => fill(
+  { title: `What must change in ${short(r.name, 60)}?`, text: 'The next iteration is told.', quick: quickReasons, fields: [{ name: 'text', label: 'What must change?', lines: true, needed: true }], yes: 'Send it back' },
+  ({ text = '' }) => post('/api/v1/runs/{run}/review', { path: { run: r.run }, body: { decision: 'reject', text } }),
+);
+
 export const decide = (run: string, decision: 'approve' | 'reject', text: string) => tell(() => post('/api/v1/runs/{run}/review', { path: { run }, body: { decision, text } }));
 
 /** start asks which procedure, and starts it. */
@@ -92,10 +130,10 @@ export async function start(): Promise<string> {
   const known = await attempt(() => get('/api/v1/procedures', {}));
   if (!known) return '';
   if (known.procedures.length === 0) {
-    await asking.ask({ title: 'There is no procedure yet', text: 'A procedure is a named prompt under procedures: in pawl.yaml. Add one, then start it here or with pawl run NAME.', yes: 'All right' });
+    await asking.ask({ title: 'There is no procedure yet', text: 'A procedure is a named prompt under procedures: in pawl.yaml. Add one, then start it here or with pawl run NAME.', yes: 'All right' }, async () => true);
     return '';
   }
-  const values = await asking.ask({
+  const done = await asking.ask({
     title: 'Start a procedure',
     fields: [
       { name: 'procedure', label: 'Procedure', value: known.procedures[0]!.name, choices: known.procedures.map((p) => [p.name, short(p.summary ? `${p.name}: ${p.summary}` : p.name, 90)]) },
@@ -103,17 +141,16 @@ export async function start(): Promise<string> {
       { name: 'max_iterations', label: 'Iterations at most (optional)' },
     ],
     yes: 'Start',
+  }, (answers) => {
+    const body = {
+      procedure: answers.procedure ?? '',
+      ...(answers.context?.trim() ? { context: [answers.context] } : {}),
+      ...(answers.max_iterations?.trim() ? { max_iterations: answers.max_iterations.trim() } : {}),
+    };
+    return post('/api/v1/runs', { body });
   });
-  if (!values) return '';
-  const body = {
-    procedure: values.procedure ?? '',
-    ...(values.context?.trim() ? { context: [values.context] } : {}),
-    ...(values.max_iterations?.trim() ? { max_iterations: values.max_iterations.trim() } : {}),
-  };
-  const done = await attempt(() => post('/api/v1/runs', { body }));
   if (!done) return '';
-  notes.done(done.message || 'Started.');
-  if (done.run) store.putRuns([done.run]);
+  show(done);
   return done.run?.run ?? '';
 }
 
@@ -147,7 +184,7 @@ export async function takeBack(c: Case): Promise<boolean> {
 /** extend gives a task more iterations or time. */
 export async function extend(c: Case): Promise<boolean> {
   const used = store.runs.find((r) => r.name === c.id);
-  const values = await asking.ask({
+  return fill({
     title: `Give ${c.id} more room`,
     text: c.status === 'timeout' ? 'Its run goes on where it was.' : '',
     fields: [
@@ -155,10 +192,7 @@ export async function extend(c: Case): Promise<boolean> {
       { name: 'timeout', label: 'Time in all (optional)', hint: 'waits aside, with its unit: 1h30m' },
     ],
     yes: 'Give it',
-  });
-  if (!values) return false;
-  const body = Object.fromEntries(Object.entries(values).filter(([, v]) => v.trim() !== ''));
-  return tell(() => post('/api/v1/cases/{id}/extend', { path: { id: c.id }, body }));
+  }, (answers) => post('/api/v1/cases/{id}/extend', { path: { id: c.id }, body: filled(answers) }));
 }
 
 /** quickReasons are what a review most often finds. */
@@ -166,19 +200,16 @@ export const quickReasons = ['Tests incomplete', 'Code style issues', 'Missing e
 
 export async function move(c: Case, how: Move): Promise<boolean> {
   const word = words[how];
-  let why = '';
-  if (word.why !== 'none') {
-    const values = await asking.ask({
+  const act = (why: string) => post('/api/v1/cases/{id}/actions', { path: { id: c.id }, body: { action: how, why } });
+  const now = word.why === 'none'
+    ? await attempt(() => act(''))
+    : await asking.ask({
       title: `${word.title} ${c.id}`,
       text: short(c.title, 200),
       ...(how === 'redo' ? { quick: quickReasons } : {}),
       fields: [{ name: 'why', label: how === 'block' ? 'What has to happen first?' : 'What must change?', lines: true, needed: true }],
       yes: word.yes,
-    });
-    if (!values) return false;
-    why = values.why ?? '';
-  }
-  const now = await attempt(() => post('/api/v1/cases/{id}/actions', { path: { id: c.id }, body: { action: how, why } }));
+    }, (answers) => act(answers.why ?? ''));
   if (!now) return false;
   store.putCases([now]);
   store.loadInbox();
@@ -189,7 +220,7 @@ export async function move(c: Case, how: Move): Promise<boolean> {
 export async function edit(id: string): Promise<boolean> {
   const c = await attempt(() => get('/api/v1/cases/{id}', { path: { id } }));
   if (!c) return false;
-  const values = await asking.ask({
+  const now = await asking.ask({
     title: `Edit ${c.id}`,
     fields: [
       { name: 'title', label: 'Title', value: c.title, needed: true },
@@ -199,16 +230,11 @@ export async function edit(id: string): Promise<boolean> {
       { name: 'priority', label: 'Priority', value: String(c.priority), hint: 'higher goes first' },
     ],
     yes: 'Save',
+  }, (answers) => {
+    const { title = c.title, description = '', acceptance, tags, priority = '' } = answers;
+    const body = { title, description, acceptance: linesOf(acceptance), tags: wordsOf(tags), priority: Number.parseInt(priority, 10) || 0 };
+    return patch('/api/v1/cases/{id}', { path: { id }, body });
   });
-  if (!values) return false;
-  const body = {
-    title: values.title ?? c.title,
-    description: values.description ?? '',
-    acceptance: (values.acceptance ?? '').split('\n').map((l) => l.trim()).filter((l) => l !== ''),
-    tags: (values.tags ?? '').split(/[\s,]+/).filter((t) => t !== ''),
-    priority: Number.parseInt(values.priority ?? '', 10) || 0,
-  };
-  const now = await attempt(() => patch('/api/v1/cases/{id}', { path: { id }, body }));
   if (!now) return false;
   store.putCases([now]);
   notes.done(`${c.id} is changed.`);
@@ -216,7 +242,7 @@ export async function edit(id: string): Promise<boolean> {
 }
 
 export async function addCase(): Promise<string> {
-  const values = await asking.ask({
+  const now = await asking.ask({
     title: 'Add a task',
     fields: [
       { name: 'title', label: 'What is to be done?', needed: true },
@@ -225,11 +251,7 @@ export async function addCase(): Promise<string> {
       { name: 'tags', label: 'Tags (optional)', hint: 'separated by spaces' },
     ],
     yes: 'Add',
-  });
-  if (!values) return '';
-  const lines = (values.acceptance ?? '').split('\n').map((l) => l.trim()).filter((l) => l !== '');
-  const tags = (values.tags ?? '').split(/[\s,]+/).filter((t) => t !== '');
-  const now = await attempt(() => post('/api/v1/cases', { body: { title: values.title ?? '', description: values.description ?? '', acceptance: lines, tags } }));
+  }, ({ title = '', description = '', acceptance, tags }) => post('/api/v1/cases', { body: { title, description, acceptance: linesOf(acceptance), tags: wordsOf(tags) } }));
   if (!now) return '';
   store.putCases([now]);
   notes.done(`${now.id} is on the board.`);
@@ -237,14 +259,12 @@ export async function addCase(): Promise<string> {
 }
 
 export async function importCases(): Promise<void> {
-  const values = await asking.ask({
+  const done = await asking.ask({
     title: 'Import a list of tasks',
     text: 'Paste Markdown with checkboxes, JSON lines, or an export of beads. All of it is added, or nothing.',
     fields: [{ name: 'text', label: 'List', lines: true, needed: true }],
     yes: 'Import',
-  });
-  if (!values) return;
-  const done = await attempt(() => post('/api/v1/cases/import', { body: { text: values.text ?? '' } }));
+  }, ({ text = '' }) => post('/api/v1/cases/import', { body: { text } }));
   if (!done) return;
   notes.done(`${done.ids.length} cases are on the board.`);
   store.reload();

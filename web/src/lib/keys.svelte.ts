@@ -16,10 +16,12 @@ export interface Key {
   everywhere?: boolean;
 }
 
-/** Group is the keys of one page or panel. */
+/** Group is the keys of one page, or of one dialog. */
 export interface Group {
   name: string;
   keys: Key[];
+  /** dialog: they work in the dialog that names the group, and nowhere else. */
+  dialog: boolean;
 }
 
 const names: Record<string, string> = { ' ': 'Space', Escape: 'Esc', Delete: 'Del', ArrowDown: '↓', ArrowUp: '↑', ArrowLeft: '←', ArrowRight: '→' };
@@ -38,6 +40,8 @@ const presses = (target: EventTarget | null) => target instanceof HTMLElement &&
 
 class Keys {
   groups = $state.raw<Group[]>([]);
+  /** help is whether the keys are shown. */
+  help = $state(false);
   private first = '';
   private firstAt = 0;
 
@@ -46,23 +50,30 @@ class Keys {
   }
 
   /** add shows and obeys keys until the function that it returns is called. The last group goes first. */
-  add(name: string, keys: Key[]): () => void {
-    const group = { name, keys };
+  add(name: string, keys: Key[], dialog = false): () => void {
+    const group = { name, keys, dialog };
     // It is called in effects, which must not depend on the list that they change.
     untrack(() => (this.groups = [...this.groups, group]));
     return () => untrack(() => (this.groups = this.groups.filter((g) => g !== group)));
   }
 
+  /** listed are the groups that work where the person is: those of the page, or of the dialog that is open over it. */
+  listed(): Group[] {
+    const all = this.groups.filter((g) => g.name !== 'Help').reverse();
+    const panel = all.filter((g) => g.dialog);
+    return panel.length > 0 ? panel : all;
+  }
+
   private press(e: KeyboardEvent): void {
     if (e.defaultPrevented || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return;
     const writing = writes(e.target);
-    // A dialog has its own keys; those of the page behind it are off.
-    const dialog = document.querySelector('dialog[open]') !== null;
+    // A dialog has its own keys; those of what is behind it are off.
+    const dialog = [...document.querySelectorAll<HTMLElement>('dialog[open]')].at(-1);
     if ((e.key === 'Enter' || e.key === ' ') && presses(e.target)) return;
     const chord = this.first !== '' && e.timeStamp - this.firstAt < 1500 ? `${this.first} ${e.key}` : '';
     this.first = '';
     for (const group of [...this.groups].reverse()) {
-      if (dialog && !group.name.startsWith('Dialog')) continue;
+      if (dialog ? dialog.dataset.keys !== group.name : group.dialog) continue;
       for (const key of group.keys) {
         const all = [key.key, ...(key.also ?? [])];
         if (writing && !key.everywhere) continue;

@@ -186,7 +186,7 @@ class Live {
   private renew(): void {
     if (this.newer === this.version) return;
     const at = document.activeElement;
-    if (document.querySelector('dialog[open]') || (at instanceof HTMLElement && at.matches('input, textarea, select'))) return;
+    if (document.querySelector('dialog[open]') || [...document.querySelectorAll('textarea')].some((t) => t.value !== '') || (at instanceof HTMLElement && at.matches('input, textarea, select'))) return;
     location.reload();
   }
 
