@@ -189,6 +189,17 @@ func TestEntry(t *testing.T) {
 	if w := r.send(again); w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
 		t.Errorf("with the cookie: %d", w.Code)
 	}
+	for what, ask := range map[string][2]string{
+		"a wrong token": {http.MethodGet, "/?token=" + strings.Repeat("0", 64)}, "no token": {http.MethodGet, "/?token="}, "half a token": {http.MethodGet, "/?token=" + testToken[:32]},
+		"HEAD": {http.MethodHead, "/?token=" + testToken}, "a change": {http.MethodPost, "/?token=" + testToken}, "the API": {http.MethodGet, base + "/overview?token=" + testToken},
+		"the cookie's value": {http.MethodGet, "/?token=" + c.Value},
+	} {
+		req := r.asking(ask[0], ask[1], "{}")
+		req.Header.Del("Authorization")
+		if w := r.send(req); w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) > 0 {
+			t.Errorf("%s is let in: %d with %v", what, w.Code, w.Result().Cookies())
+		}
+	}
 	for _, path := range []string{"//attacker.example/?token=", "/\\attacker.example?token=", "///attacker.example?token="} {
 		req := r.asking(http.MethodGet, "/", "")
 		req.URL.Path, req.URL.RawQuery = strings.SplitN(path, "?", 2)[0], "token="+testToken
@@ -298,6 +309,24 @@ func TestHostileNames(t *testing.T) {
 		if w.Code == http.StatusOK || w.Code >= 500 {
 			t.Errorf("run %s: %d %s", id, w.Code, w.Body)
 		}
+	}
+	for _, path := range []string{
+		"/cases/%2e%2e%2f%2e%2e", "/cases/task-001%00", "/cases/task-001%0a", "/cases/-1", "/cases/task-999999999999999999999", "/cases/" + strings.Repeat("9", 5000), "/cases/%2fetc%2fpasswd/diff",
+		"/runs/abc123/iterations/-1", "/runs/abc123/iterations/1e9", "/runs/abc123/iterations/99999999999999999999", "/runs/abc123/iterations/..%2f..%2f1",
+		"/runs/abc123/diff/file?path=..%2f..%2fetc%2fpasswd", "/runs/abc123/diff/file?path=%00", "/runs/abc123/diff/file?path=:(top)secret.txt", "/runs/abc123/diff?from=--output=x&to=HEAD",
+		"/runs/abc123/iterations/1/conversation?from=-9", "/runs/abc123/iterations/1/files/agent.out?offset=x", "/events?after=1%0a-1", "/events?run=..%2f..",
+	} {
+		if w := r.send(r.asking(http.MethodGet, base+path, "")); w.Code < 400 || w.Code >= 500 || strings.Contains(w.Body.String(), "hush-hush") {
+			t.Errorf("%.60s: %d %.200s", path, w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"/cases/..%2f../actions", "/cases/task-001%00/clean", "/runs/..%2f../stop", "/runs/a%20b/rollback", "/queue/entries/..%2f../actions", "/queue/entries/--all/actions"} {
+		if w := r.send(r.asking(http.MethodPost, base+path, `{"action":"drop"}`)); w.Code < 400 || w.Code >= 500 {
+			t.Errorf("%s: %d %.200s", path, w.Code, w.Body)
+		}
+	}
+	if r.deeds.all() != "" {
+		t.Errorf("something was done: %s", r.deeds.all())
 	}
 	var list RunPage
 	r.get("/runs?q="+"%27%3B%20DROP%20TABLE%20runs%3B--", &list)
