@@ -135,6 +135,9 @@ func (s *State) proposals(ev *Event) {
 		case r.Closed != "":
 			s.park(e, r.Closed, nil, ev.At)
 		case r.URL != "":
+			if e.Request != r.URL {
+				s.note(NoteProposed, e.ID, "its pull request is open: "+r.URL)
+			}
 			e.Status, e.Why, e.Request = Proposed, "its pull request is open: "+r.URL, r.URL
 		}
 	}

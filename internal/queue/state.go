@@ -228,6 +228,7 @@ const (
 	NoteEmpty     NoteKind = "unverified"     // there are no gates
 	NoteWaiting   NoteKind = "waiting"        // a file of the user's is in the way
 	NoteResolving NoteKind = "resolving"
+	NoteProposed  NoteKind = "proposed"  // a pull request was opened for an entry
 	NoteEscalated NoteKind = "escalated" // a person is asked
 	NoteDropped   NoteKind = "dropped"
 	NoteStopped   NoteKind = "stopped" // the whole queue

@@ -135,6 +135,9 @@ func (s *State) opened(e *Event) {
 	if s.see(e.Facts, e.At) {
 		s.lost(e.Facts.Lost)
 	}
+	if len(s.proposed()) > 0 {
+		s.Due = []CommandKind{DoReview} // the host may have merged since
+	}
 	s.next(e.At)
 }
 
