@@ -58,13 +58,23 @@ func (a *app) logs(ctx context.Context, st *sqlite.Store, r sqlite.Run, follow b
 		last = e.Seq
 		a.printEvent(e)
 	}
-	if !follow || !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+	if !follow || !loop.Status(r.Status).Active() {
+		return nil
+	}
+	if !engine.Alive(r.Owner) {
+		a.sayGone(r)
 		return nil
 	}
 	return a.follow(ctx, st, r, last)
 }
 
-// follow prints events as they are stored, until the run comes to rest.
+// sayGone says that nothing is added to the journal of a run.
+func (a *app) sayGone(r sqlite.Run) {
+	a.say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", r.Name, r.Name)
+}
+
+// follow prints events as they are stored, until the run comes to rest or
+// nobody drives it.
 func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last int64) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
@@ -89,8 +99,14 @@ func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last i
 		case <-sig.Stops:
 			return status(exitInterrupted)
 		}
-		if now, err := st.Run(ctx, r.ID); err == nil && now.Owner.PID == 0 && !loop.Status(now.Status).Active() {
+		now, err := st.Run(ctx, r.ID)
+		switch {
+		case err != nil:
+		case now.Owner.PID == 0 && !loop.Status(now.Status).Active():
 			ended = true // one more read above has what was stored meanwhile
+		case now.Owner.PID != 0 && !engine.Alive(now.Owner):
+			a.sayGone(now)
+			return nil
 		}
 	}
 }
