@@ -206,27 +206,24 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verd
 			s.a.result("%s\n", line)
 		}
 	}
-	s.sayReviews(ctx, res)
+	s.saySummary(ctx, res)
 	if res.Exit == exitOK {
 		return nil
 	}
 	return status(res.Exit)
 }
 
-// sayReviews tells what waits for the batch review.
-func (s *session) sayReviews(ctx context.Context, res autopilot.Result) {
+// saySummary tells of the sprint, and what waits for a person.
+func (s *session) saySummary(ctx context.Context, res autopilot.Result) {
 	if res.Sprint != nil {
 		s.a.say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
-	const most = 50
-	list, err := s.store.OpenReviews(ctx, most)
-	if err != nil || len(list) == 0 {
+	v, err := autopilot.Status(context.WithoutCancel(ctx), s.store, s.c.Root)
+	if err != nil {
+		s.a.say("Warning: what needs you cannot be listed: %v", err)
 		return
 	}
-	s.a.say("Waiting for your review:")
-	for _, r := range list {
-		s.a.say("  %s  look: pawl show %s --diff   then: pawl case approve|redo|reject %s", r.Case, r.Case, r.Case)
-	}
+	printNeeds(v.NeedsYou, s.a.say)
 }
 
 // watchedPilot runs the autopilot below its dashboard where a person looks on,

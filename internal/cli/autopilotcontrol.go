@@ -155,13 +155,33 @@ func (a *app) printAutopilot(v autopilot.View) error {
 	a.result("(%d ready)\n", v.Ready)
 	t := v.Tally
 	a.result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked)
-	for i, n := range v.NeedsYou {
-		if i == 0 {
-			a.result("Needs you:\n")
-		}
-		a.result("  %s %s: %s%s\n", n.Case, n.What, report.Line(n.Title, 80), aside(n.Why))
-	}
+	printNeeds(v.NeedsYou, func(format string, args ...any) { a.result(format+"\n", args...) })
 	return nil
+}
+
+// printNeeds lists what waits for a person, and what to do about each.
+func printNeeds(needs []autopilot.Need, line func(format string, args ...any)) {
+	if len(needs) > 0 {
+		line("Needs you:")
+	}
+	for _, n := range needs {
+		line("  %s %s: %s%s", n.Case, n.What, report.Line(n.Title, 80), aside(n.Why))
+		line("    %s", nextStep(n))
+	}
+}
+
+// nextStep is what a person can do about an entry.
+func nextStep(n autopilot.Need) string {
+	switch {
+	case n.What == board.Review:
+		return fmt.Sprintf("pawl show %s --diff, then pawl case approve|redo|reject %s", n.Case, n.Case)
+	case n.Run == "":
+		return fmt.Sprintf("pawl case show %s, then pawl case retry %s", n.Case, n.Case)
+	case n.What == board.Blocked:
+		return fmt.Sprintf("pawl show %s, then pawl answer %s TEXT, or pawl case retry %s", n.Case, n.Case, n.Case)
+	default:
+		return fmt.Sprintf("pawl show %s, then pawl case retry %s", n.Case, n.Case)
+	}
 }
 
 func (a *app) slotTable(v autopilot.View) error {

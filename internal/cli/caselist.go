@@ -79,8 +79,7 @@ func (a *app) listCases(ctx context.Context, store *sqlite.Store, f sqlite.CaseF
 		return nil
 	}
 	if len(list) == 0 {
-		a.say("No such cases. Add one with: pawl case add TITLE")
-		return nil
+		return a.sayNoCases(ctx, store, f)
 	}
 	more := limit > 0 && len(list) > limit
 	if more {
@@ -95,6 +94,23 @@ func (a *app) listCases(ctx context.Context, store *sqlite.Store, f sqlite.CaseF
 		a.say("There are more; --limit 0 lists all.")
 	}
 	a.say("%s", tally(counts, ready))
+	return nil
+}
+
+// sayNoCases says why nothing was listed.
+func (a *app) sayNoCases(ctx context.Context, store *sqlite.Store, f sqlite.CaseFilter) error {
+	counts, ready, err := store.CaseCounts(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(counts) == 0:
+		a.say("The board is empty. Add a task with: pawl case add TITLE")
+	case f.Open && !f.Ready && f.Tag == "" && f.Parent == "":
+		a.say("Nothing is open; 'pawl case list --all' lists what is done. %s", tally(counts, ready))
+	default:
+		a.say("Nothing matches. %s", tally(counts, ready))
+	}
 	return nil
 }
 

@@ -156,6 +156,7 @@ func TestSweepKeepsWorkAndWhatIsInUse(t *testing.T) {
 	v := r.take(p, "task-003")
 	r.git(v.Dir, "init", "-q", "nested")
 	r.put(v.Dir, "nested/f", "1\n")
+	r.put(v.Dir, ".pawl/log.jsonl", "{}\n") // pawl's own is no loss
 	r.release(p, v, Keep("holds what no ref can hold"))
 	all, err := p.Sweep(t.Context())
 	if err != nil || len(all) != 2 {

@@ -195,7 +195,8 @@ func gone(r sqlite.Workspace) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// lost are the ignored files of a workspace. They are in no commit.
+// lost are the ignored files of a workspace, those of pawl aside. They are in
+// no commit.
 func (p *Pool) lost(ctx context.Context, r sqlite.Workspace) []string {
 	if r.Kind != kindTask || r.Folder == "" {
 		return nil
@@ -209,7 +210,7 @@ func (p *Pool) lost(ctx context.Context, r sqlite.Workspace) []string {
 	if err != nil {
 		return nil
 	}
-	return all
+	return slices.DeleteFunc(all, func(name string) bool { return name == ".pawl/" })
 }
 
 // seize makes this process the owner of a row whose owner is dead or nobody,
