@@ -5,7 +5,8 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { api, at, p, viewer } from './rig';
+import { make } from './project';
+import { api, at, entered, p, viewer } from './rig';
 
 /** tell lets the talker say more. */
 function tell(...lines: string[]): void {
@@ -135,4 +136,123 @@ test('a text that is being written stays while the server is away', async () => 
   await page.keyboard.type('tle');
   assert.equal(await title.inputValue(), 'Half a title');
   await context.close();
+});
+
+test('what was written is not lost when it cannot be sent', async () => {
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(at('/board'));
+  await page.getByText('Number invoices without gaps').waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.keyboard.press('n');
+  const title = page.getByLabel('What is to be done?');
+  const alert = page.getByRole('dialog').getByRole('alert');
+  await p.restart(async () => {
+    await title.fill('Written before the server ended');
+    await page.getByLabel(/^Description/).fill('In many words.');
+    await page.keyboard.press('Control+Enter');
+    await alert.getByText('cannot be reached').waitFor();
+    await alert.getByText('pawl serve').waitFor();
+  });
+  assert.equal(await title.inputValue(), 'Written before the server ended');
+  assert.equal(await page.getByLabel(/^Description/).inputValue(), 'In many words.');
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('dialog', { name: 'Add a task' }).waitFor({ state: 'detached' });
+  await page.getByRole('option', { name: /Written before the server ended/ }).waitFor();
+
+  // A text that is too long is not lost either: it can be shortened.
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.keyboard.press('n');
+  for (const length of [1 << 20, 501]) {
+    await title.fill('x'.repeat(length));
+    await page.keyboard.press('Control+Enter');
+    await alert.getByText(length > 1000 ? 'more than 1048576 bytes' : /title/).first().waitFor();
+    assert.equal((await title.inputValue()).length, length);
+  }
+  const long = 'Long'.repeat(125);
+  await title.fill(long);
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('dialog', { name: 'Add a task' }).waitFor({ state: 'detached' });
+  await page.setViewportSize({ width: 400, height: 860 });
+  for (const path of ['/board?q=longlong', '/board?q=longlong&view=groups']) {
+    await page.goto(at(path));
+    await page.getByRole('option', { name: /LongLong/ }).waitFor();
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 400, path);
+  }
+  await page.getByRole('option', { name: /LongLong/ }).click();
+  await page.getByRole('dialog').getByText(long).waitFor();
+  assert.ok((await page.evaluate(() => document.querySelector('dialog')!.scrollWidth)) <= 400);
+  await context.close();
+});
+
+test('a browser without shared workers has a stream for each page, and a reader that was dropped comes back', async () => {
+  const context = await viewer(1280);
+  await context.addInitScript(() => Reflect.deleteProperty(window, 'SharedWorker'));
+  const page = await context.newPage();
+  const opened: string[] = [];
+  let cursor = '';
+  await page.route('**/api/v1/events*', (route) => {
+    opened.push(new URL(route.request().url()).search);
+    if (opened.length > 1) return route.continue();
+    // The first stream is one that read too slowly; what happens before the next one is not in it.
+    const hello = JSON.stringify({ cursor, version: 'v', now: new Date().toISOString() });
+    return route.fulfill({ contentType: 'text/event-stream', body: `event: hello\ndata: ${hello}\n\nevent: dropped\ndata: {"why":"slow"}\n\n` });
+  });
+  const other = await context.newPage();
+  await other.goto(at('/config'));
+  cursor = await other.evaluate(() => new Promise<string>((resolve) => {
+    const s = new EventSource('/api/v1/events');
+    s.addEventListener('hello', (e) => (s.close(), resolve((JSON.parse((e as MessageEvent<string>).data) as { cursor: string }).cursor)));
+  }));
+  p.run('case', 'add', 'Came while it was dropped');
+  await page.goto(at('/board?q=dropped'));
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByText('1 task that fit').waitFor();
+  p.run('case', 'add', 'Came after it was dropped');
+  await page.getByText('2 tasks that fit').waitFor();
+  assert.equal(opened[1], `?after=${cursor}`);
+  assert.equal(await page.getByRole('listbox', { name: 'Pending' }).getByRole('option').count(), 2);
+  // Without a worker each page has a stream of its own.
+  await other.goto(at('/board?q=dropped'));
+  await other.getByText('2 tasks that fit').waitFor();
+  await other.getByText('Live', { exact: true }).waitFor();
+  p.run('case', 'add', 'Dropped a third time');
+  await page.getByText('3 tasks that fit').waitFor();
+  await other.getByText('3 tasks that fit').waitFor();
+  await context.close();
+});
+
+test('a viewer that slept for an hour sees everything, and nothing twice', async () => {
+  const own = await make(process.env.PAWL ?? 'pawl', { 'night.md': Array.from({ length: 5001 }, (_, i) => `- [ ] Night ${i}\n`).join('') });
+  const context = await entered(own.url, 1280);
+  try {
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(new URL('/board?q=night', own.url).href);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('0 tasks that fit').or(page.getByText('The board is empty')).first().waitFor();
+    const see = (seen: boolean) =>
+      page.evaluate((seen) => {
+        Object.defineProperty(document, 'hidden', { configurable: true, get: () => !seen });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, seen);
+    await see(false);
+    await page.clock.fastForward(3_600_000);
+    own.run('case', 'add', '-f', 'night.md');
+    // The server sends no more than 5,000 again: it says that all is to be loaded anew.
+    assert.equal(await page.evaluate(() => new Promise((resolve) => {
+      const s = new EventSource('/api/v1/events?after=0-0');
+      s.addEventListener('reset', () => (s.close(), resolve('reset')));
+      s.addEventListener('case', () => (s.close(), resolve('case')));
+    })), 'reset');
+    await see(true);
+    await page.getByText('5,001 tasks that fit').waitFor();
+    own.run('case', 'add', 'Night watch');
+    await page.getByText('5,002 tasks that fit').waitFor();
+    await page.getByRole('listbox', { name: 'Pending' }).getByText(/ready/).first().waitFor();
+  } finally {
+    await context.close();
+    await own.close();
+  }
 });

@@ -80,7 +80,7 @@ scenes:
         - sleep: 1s
         - tool: {name: Bash, command: "npm test -- import"}
         - say: "The batch that holds the bad line fails now, and only it. Next is the report of what was left out."
-        - sleep: 600s
+        - sleep: 3600s
   - when: {prompt: scene-port}
     turns:
       - - say: "<promise>PENDING: Which port does the archive listen on?</promise>"
@@ -179,23 +179,24 @@ export interface Project {
   url: string;
   state: string;
   run(...args: string[]): string;
+  git(args: string[], input?: string): string;
   begin(...args: string[]): ChildProcess;
   /** restart ends the server and starts it again; meanwhile runs in between. */
-  restart(meanwhile: () => void): Promise<void>;
+  restart(meanwhile: () => unknown): Promise<void>;
   close(): Promise<void>;
   /** pid is the server's. */
   pid(): number;
 }
 
-/** make builds the project; pawl is the program. */
-export async function make(pawl: string, port = 0): Promise<Project> {
+/** make builds the project; pawl is the program, and files are others than those above. */
+export async function make(pawl: string, files: Record<string, string> = {}, port = 0): Promise<Project> {
   const top = mkdtempSync(join(tmpdir(), 'pawl-pages-'));
   const dir = join(top, 'ledger');
   mkdirSync(join(dir, 'checks'), { recursive: true });
   mkdirSync(join(dir, 'src'));
   const state = join(top, 'state');
   const env = { ...process.env, XDG_STATE_HOME: state, XDG_CONFIG_HOME: join(top, 'config'), HOME: top, GIT_CONFIG_GLOBAL: '/dev/null', GIT_AUTHOR_NAME: 'Test', GIT_AUTHOR_EMAIL: 'test@example.com', GIT_COMMITTER_NAME: 'Test', GIT_COMMITTER_EMAIL: 'test@example.com' };
-  const write = (name: string, text: string) => writeFileSync(join(dir, name), text);
+  const write = (name: string, text: string) => writeFileSync(join(dir, name), files[name] ?? text);
   write('pawl.yaml', config.trimStart());
   write('agent.yaml', agent.trimStart());
   write('plan.md', plan.trimStart());
@@ -204,10 +205,11 @@ export async function make(pawl: string, port = 0): Promise<Project> {
   write('checks/types.sh', 'echo checked 214 files\n');
   write('checks/lint.sh', 'echo no remarks\n');
   write('src/money.ts', Array.from({ length: 60 }, (_, i) => (i === 31 ? '  return amount.toFixed(2);' : `// line ${i + 1} of the formatter`)).join('\n') + '\n');
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: dir, env, stdio: 'pipe' });
-  git('init', '-q', '-b', 'main');
-  git('add', '-A');
-  git('commit', '-qm', 'Begin');
+  for (const [name, text] of Object.entries(files)) write(name, text);
+  const git = (args: string[], input?: string) => execFileSync('git', args, { cwd: dir, env, stdio: 'pipe', encoding: 'utf8', ...(input === undefined ? {} : { input }) });
+  git(['init', '-q', '-b', 'main']);
+  git(['add', '-A']);
+  git(['commit', '-qm', 'Begin']);
 
   const children: ChildProcess[] = [];
   const begin = (...args: string[]) => {
@@ -257,16 +259,16 @@ export async function make(pawl: string, port = 0): Promise<Project> {
     }
   };
   let [server, url] = await first(20);
-  const restart = async (meanwhile: () => void) => {
+  const restart = async (meanwhile: () => unknown) => {
     await end(server);
-    meanwhile();
+    await meanwhile();
     [server] = await serve();
   };
   const close = async () => {
     await Promise.all(children.map(end));
     rmSync(top, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   };
-  return { dir, home: top, url, state, run, begin, restart, close, pid: () => server.pid! };
+  return { dir, home: top, url, state, run, git, begin, restart, close, pid: () => server.pid! };
 }
 
 /** fill makes the history: runs of every kind, and a board. */

@@ -1,6 +1,7 @@
 // One project, one server and one browser for all browser tests, which run one
 // after the other.
 
+import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { after, before } from 'node:test';
@@ -18,7 +19,7 @@ before(async () => {
   fill(p);
   p.run('run', 'hostile', '-q');
   p.begin('run', 'slow-import', '-q');
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--host-resolver-rules=MAP attacker.example 127.0.0.1'] });
   const context = await viewer(1280);
   const page = await context.newPage();
   await page.goto(p.url);
@@ -31,18 +32,67 @@ after(async () => {
   await p?.close();
 });
 
-/** launched is the browser, for tests with a server of their own. */
-export const launched = () => browser;
 
 export const at = (path: string) => new URL(path, p.url).href;
+/** pressed are the keys that did something in a test: where, a tab, and the key. A dialog's keys are where its name is. */
+export const pressed = new Set<string>();
+/** listed are the keys that ? showed: the group, a tab, where it was shown, a tab, and the key. */
+export const listed = new Set<string>();
+
+/** noted notes which keys of a browser do something. */
+export async function noted(context: BrowserContext): Promise<BrowserContext> {
+  await context.exposeFunction('pressed', (what: string) => void pressed.add(what));
+  await context.addInitScript(() => {
+    let before = '';
+    addEventListener('keydown', (e) => {
+      if (e.ctrlKey || e.altKey || e.metaKey || (e.target as HTMLElement).matches('textarea, select, input:not([type=radio]):not([type=checkbox])')) return;
+      const dialog = [...document.querySelectorAll<HTMLElement>('dialog[open]')].at(-1)?.dataset.keys;
+      const where = dialog ?? location.pathname.split('/').slice(1, 3).join('/');
+      // What the page has taken is known when all have heard of it.
+      queueMicrotask(() => setTimeout(() => {
+        if (e.defaultPrevented) void (window as unknown as { pressed(what: string): void }).pressed(`${where}\t${before === 'g' ? `g ${e.key}` : e.key}`);
+        before = e.defaultPrevented ? '' : e.key;
+      }));
+    });
+  });
+  return context;
+}
+
+/** named are keys as they are shown, and as the browser names them. */
+export const named: Record<string, string> = { Space: ' ', Esc: 'Escape', Del: 'Delete', '↓': 'ArrowDown', '↑': 'ArrowUp', '←': 'ArrowLeft', '→': 'ArrowRight' };
+
+/** help opens the keys by ?, and notes which it shows. */
+export async function help(page: Page): Promise<void> {
+  await page.keyboard.press('?');
+  const dialog = page.getByRole('dialog', { name: 'Keys of this page' });
+  await dialog.waitFor();
+  const where = await page.evaluate(() => [...document.querySelectorAll<HTMLElement>('dialog[open]')].at(-2)?.dataset.keys ?? location.pathname.split('/').slice(1, 3).join('/'));
+  const rows = await dialog.locator('section').evaluateAll((sections) =>
+    sections.flatMap((s) => [...s.querySelectorAll('dt')].flatMap((dt) => {
+      const keys: string[][] = [[]];
+      for (const part of dt.children) part.tagName === 'KBD' ? keys.at(-1)!.push(part.textContent!) : keys.push([]);
+      return keys.map((k) => [s.querySelector('h3')!.textContent!, k] as [string, string[]]);
+    })),
+  );
+  assert.ok(rows.length > 0);
+  for (const [group, keys] of rows) listed.add([group, where, keys.map((k) => named[k] ?? k).join(' ')].join('\t'));
+  await page.keyboard.press('?');
+  await dialog.waitFor({ state: 'detached' });
+}
+
 export const api = (page: Page, path: string) => page.evaluate(async (path) => (await fetch(path)).json(), path);
 
 /** viewer is a browser that has been let in. */
 export async function viewer(width: number, scheme: 'light' | 'dark' = 'light'): Promise<BrowserContext> {
-  const context = await browser.newContext({ viewport: { width, height: 860 }, colorScheme: scheme, reducedMotion: 'reduce' });
+  return entered(p.url, width, scheme);
+}
+
+/** entered is a browser that has been let in by a server of one's own. */
+export async function entered(url: string, width: number, scheme: 'light' | 'dark' = 'light'): Promise<BrowserContext> {
+  const context = await noted(await browser.newContext({ viewport: { width, height: 860 }, colorScheme: scheme, reducedMotion: 'reduce' }));
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
-  await page.goto(p.url);
+  await page.goto(url);
   await page.close();
   return context;
 }

@@ -7,11 +7,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { make } from './project';
-import { launched, quiet } from './rig';
+import { entered, quiet } from './rig';
 
 test('from a list of tasks to work that has landed', async () => {
   const own = await make(process.env.PAWL ?? 'pawl');
-  const context = await launched().newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' });
+  const context = await entered(own.url, 1280);
   context.setDefaultTimeout(120_000);
   try {
     const page = await context.newPage();

@@ -1,0 +1,168 @@
+// Every deed by key, by mouse and by the API alike. The server's answers to
+// deeds are made up here, so that the same one can be asked for again: what is
+// compared is what the page asks of the server.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { at, runs, viewer } from './rig';
+
+interface Deed {
+  key: string;
+  /** button is the name of what does the same by mouse. */
+  button: RegExp;
+  /** asks: a question comes first, and its fields are filled in with what is needed. */
+  asks?: boolean;
+  does: string;
+  /** leads: the page goes elsewhere when it is done. */
+  leads?: boolean;
+}
+const deed = (key: string, button: RegExp, does: string, asks = false, leads = false): Deed => ({ key, button, does, asks, leads });
+
+const all = ['retry', 'unblock', 'block', 'defer', 'undefer', 'start', 'approve', 'redo', 'reject', 'extend', 'rollback', 'clean', 'edit'];
+const move = 'POST /api/v1/cases/{id}/actions';
+const run = '/api/v1/runs/{run}';
+const autopilot = '/api/v1/autopilot';
+
+/** Each place, as the server would have it be, with what can be done there. */
+const places: { path: () => string; ready: RegExp; change?: (answer: Record<string, any>, path: string) => void; before?: (page: Page) => Promise<unknown>; deeds: Deed[] }[] = [
+  {
+    path: () => '/board/task-003',
+    ready: /^History$/,
+    change: (a, path) => path.startsWith('/api/v1/cases/task-003') && (a.actions = all.filter((x) => x !== 'undefer')),
+    deeds: [
+      deed('r', /^Retry/, move), deed('u', /^Unblock/, move), deed('b', /^Block/, move, true), deed('d', /^Defer/, move), deed('s', /^Start/, move), deed('A', /^Approve/, move),
+      deed('o', /^Redo/, move, true), deed('J', /^Reject/, move, true), deed('e', /^Edit/, 'PATCH /api/v1/cases/{id}', true), deed('+', /^More iterations/, 'POST /api/v1/cases/{id}/extend', true),
+      deed('R', /^Roll back/, 'POST /api/v1/cases/{id}/rollback', true), deed('X', /^Clean/, 'POST /api/v1/cases/{id}/clean', true), deed('Delete', /^Remove/, 'DELETE /api/v1/cases/{id}', true, true),
+    ],
+  },
+  {
+    path: () => `/runs/${runs['slow-import']}?i=1.1`,
+    ready: /^Iteration 1$/,
+    change: (a, path) => path.endsWith(runs['slow-import']!) && (a.actions = ['pause', 'stop', 'message', 'raise']),
+    deeds: [deed('Space', /^Pause/, `POST ${run}/pause`), deed('m', /^Message/, `POST ${run}/message`, true), deed('x', /^Stop/, `POST ${run}/stop`, true), deed('+', /^Raise limits/, `POST ${run}/resume`, true)],
+  },
+  {
+    path: () => `/runs/${runs['retry-webhooks']}?i=2.1`,
+    ready: /^Iteration 2$/,
+    change: (a, path) => (path.endsWith(runs['retry-webhooks']!) ? (a.actions = ['resume', 'raise', 'rollback', 'apply']) : path.endsWith('/snapshots') && (a.undo = true)),
+    deeds: [
+      deed('r', /^Resume/, `POST ${run}/resume`), deed('Space', /^Resume/, `POST ${run}/resume`), deed('+', /^Raise limits/, `POST ${run}/resume`, true), deed('a', /^Apply/, `POST ${run}/apply`),
+      deed('R', /^Roll back to before it/, `POST ${run}/rollback`, true), deed('u', /^Undo rollback/, `POST ${run}/rollback`),
+    ],
+  },
+  { path: () => '/', ready: /^Needs you/, deeds: [deed('n', /^Start a procedure/, 'POST /api/v1/runs', true), deed('m', /^Message$/, `POST ${run}/message`, true), deed('x', /^Stop$/, `POST ${run}/stop`, true), deed('Space', /^Pause$/, `POST ${run}/pause`)] },
+  { path: () => '/runs', ready: /^Runs$/, deeds: [deed('n', /^Start a procedure/, 'POST /api/v1/runs', true)] },
+  { path: () => '/board', ready: /^Pending/, deeds: [deed('n', /^Add a task/, 'POST /api/v1/cases', true), deed('I', /^Import/, 'POST /api/v1/cases/import', true)] },
+  {
+    path: () => '/queue',
+    ready: /^Merge queue$/,
+    change: (a, path) => path.endsWith('/queue') && (a.queues = [queue()]),
+    before: (page) => page.getByRole('option', { name: /task-001/ }).click(),
+    deeds: [
+      deed('h', /^Hold back/, 'POST /api/v1/queue/entries/{id}/actions', true), deed('r', /^Try again/, 'POST /api/v1/queue/entries/{id}/actions'), deed('X', /^Drop/, 'POST /api/v1/queue/entries/{id}/actions', true),
+      deed('L', /^Land now/, 'POST /api/v1/queue/actions'), deed('Space', /^Pause the queue/, 'POST /api/v1/queue/actions', true),
+    ],
+  },
+  {
+    path: () => '/review',
+    ready: /^Review$/,
+    change: (a, path) => {
+      const item = { id: 'task-001', type: 'task', title: 'Work', tags: [], needs: [], actions: ['approve', 'redo', 'reject'], status: 'review' };
+      if (path.endsWith('/inbox')) a.entries = [{ kind: 'review', title: 'task-001: Work', why: '', since: new Date().toISOString(), case: item }];
+      if (path.endsWith('/reviews')) a.reviews = [];
+    },
+    deeds: [deed('A', /^Approve/, move), deed('R', /^Redo/, move, true), deed('X', /^Reject/, move, true)],
+  },
+  { path: () => '/sprint', ready: /^Sprint$/, deeds: [deed('Enter', /^Start the sprint/, 'POST /api/v1/sprints')] },
+  {
+    path: () => '/sprint',
+    ready: /^Sprint$/,
+    change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'running', actions: ['pause', 'stop', 'mode'] }),
+    deeds: [deed('Space', /^Pause/, `POST ${autopilot}/pause`), deed('x', /^Stop/, `POST ${autopilot}/stop`, true), deed('m', /^Choose tasks yourself/, `POST ${autopilot}/mode`)],
+  },
+  {
+    path: () => '/sprint',
+    ready: /^Sprint$/,
+    change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'paused', actions: ['resume', 'stop', 'mode'] }),
+    deeds: [deed('Space', /^Resume/, `POST ${autopilot}/resume`)],
+  },
+];
+
+const queue = () => ({
+  target: 'main', working: 0, doing: '', stopped: '', cause: '', window: 1, landed: [], actions: ['pause', 'land'],
+  entries: [{ id: 'task-001', title: 'Work', status: 'parked', why: '', commit: 'c0ffee', run: '', priority: 0, needs: [], attempts: 0, problem: '', files: [], red: '', conflict_ahead: [], pull_request: '', added_at: new Date().toISOString(), until: null, actions: ['hold', 'drop', 'retry'] }],
+});
+
+test('what a key does a button does too, and the API', async (t) => {
+  const api = (JSON.parse(readFileSync('../docs/openapi.json', 'utf8')) as { paths: Record<string, Record<string, unknown>> }).paths;
+  const known = Object.entries(api).flatMap(([path, methods]) => Object.keys(methods).filter((m) => m !== 'get').map((m) => `${m.toUpperCase()} ${path}`));
+  const named = (method: string, path: string) => known.find((k) => new RegExp(`^${k.replaceAll('+', '\\+').replace(/\{\w+\}/g, '[^/]+')}$`).test(`${method} ${path}`)) ?? `${method} ${path}`;
+  const done = new Set<string>();
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  let asked: { does: string; body: unknown }[] = [];
+  let change: (typeof places)[number]['change'];
+  await page.route('**/api/v1/**', async (route) => {
+    const request = route.request();
+    const path = new URL(request.url()).pathname;
+    if (request.method() === 'GET') {
+      if (path.endsWith('/events') && !path.includes('/runs/')) return route.continue();
+      try {
+        const response = await route.fetch();
+        const answer = (await response.json()) as Record<string, unknown>;
+        change?.(answer, path);
+        return await route.fulfill({ response, json: answer });
+      } catch {
+        return; // who asked is gone: another page is opened
+      }
+    }
+    asked.push({ does: named(request.method(), path), body: request.postDataJSON() as unknown });
+    return route.fulfill({ json: { message: 'Done.', lines: [], ids: [], removed: '', id: 'task-003', type: 'task', title: 'x', tags: [], needs: [], actions: all, status: 'pending' } });
+  });
+  /** agree fills in what must be filled in, and says yes. */
+  const agree = async () => {
+    const form = page.locator('dialog form');
+    await form.waitFor();
+    for (const field of await form.locator('[required]').all()) await field.fill('Words');
+    await form.locator('button[type=submit]').click();
+    await form.waitFor({ state: 'detached' });
+  };
+  for (const place of places) {
+    const open = async () => {
+      change = place.change;
+      await page.goto(at(place.path()));
+      await page.getByRole('heading', { name: place.ready }).first().waitFor();
+      await place.before?.(page);
+    };
+    await open();
+    for (const d of place.deeds) {
+      await t.test(`${place.path().replace(/^\/runs\/\w+/, '/runs/…')} ${d.key}`, async () => {
+        const seen: (typeof asked)[] = [];
+        for (const how of ['key', 'mouse'] as const) {
+          // Nothing has changed, so the page is as it was, unless the deed leads away from it.
+          if (new URL(page.url()).pathname !== new URL(at(place.path())).pathname) await open();
+          await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+          const button = page.locator('main, dialog').getByRole('button', { name: d.button }).first();
+          await button.waitFor();
+          asked = [];
+          const sent = page.waitForRequest((r) => r.method() !== 'GET');
+          if (how === 'key') await page.keyboard.press(d.key);
+          else await button.click();
+          if (d.asks) await agree();
+          await sent;
+          if (d.leads) await page.waitForURL((url) => url.pathname !== place.path());
+          seen.push(asked);
+        }
+        assert.deepEqual(seen[0], seen[1]);
+        assert.deepEqual(seen[0]!.map((a) => a.does), [d.does]);
+        done.add(d.does);
+      });
+    }
+  }
+  // What the API can do and no key: answers have keys of their own (work.test.ts), and the autopilot without an aim is a sprint until nothing is ready.
+  assert.deepEqual(known.filter((k) => !done.has(k)), ['POST /api/v1/autopilot/start', `POST ${run}/answer`, `POST ${run}/review`].sort((a, b) => known.indexOf(a) - known.indexOf(b)));
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await context.close();
+});
