@@ -183,7 +183,7 @@ var stdlib = map[string]struct {
 
 // starters is who may start goroutines, and what for.
 var starters = map[string]string{
-	"autopilot":    "one per slot, and the merge queue's",
+	"autopilot":    "one per slot, the merge queue's, and what is given back or made ready beside them",
 	"agent":        "reads streams",
 	"agent/acp":    "the bridge's reader, writer and wait, in a process of its own",
 	"dashboard":    "the autopilot below it",
@@ -205,6 +205,7 @@ var readers = map[string]string{
 	"config":       "PAWL_… and XDG_…: the one place for configuration",
 	"cli":          "what describes the terminal (NO_COLOR, TERM, COLUMNS); never configuration",
 	"agent/agents": "the agents' own variables, such as a key that is set, handed to the adapters",
+	"git":          "where git itself looks for its configuration, to tell when it has changed",
 	"workspace":    "where git itself looks for the user-wide ignore file",
 	"process":      "the mark of a run in a child's environment",
 	"supervisor":   "the mark of a run, and what a parent hands to its re-executed self",

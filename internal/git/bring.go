@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -101,6 +102,11 @@ func smallFile(root *os.Root, name string, limit int64) string {
 // that was committed although it is ignored counts as tracked; what is known of
 // files that did not change is kept.
 func (c *Clone) Stage(ctx context.Context, commit string) error {
+	if _, staged, err := c.shadow.Repo.readIndex(c.shadow.Repo.Index); err == nil && staged != "" {
+		if tree, ok := c.shadow.Repo.looseTreeOf(commit); ok && tree == staged {
+			return nil
+		}
+	}
 	if _, err := run(ctx, c.call("read-tree", "-m", commit)); err != nil {
 		if _, err := run(ctx, c.call("read-tree", "--reset", commit)); err != nil {
 			return fmt.Errorf("cannot read commit %s: %w", commit, err)
@@ -129,6 +135,9 @@ func (c *Clone) Tree(ctx context.Context) (string, error) { return c.index.Write
 
 // TreeOf is the tree of a commit that the clone or its lender has.
 func (c *Clone) TreeOf(ctx context.Context, commit string) (string, error) {
+	if tree, ok := c.shadow.Repo.looseTreeOf(commit); ok {
+		return tree, nil
+	}
 	out, err := run(ctx, c.call("rev-parse", "--verify", "-q", commit+"^{tree}"))
 	if err != nil {
 		return "", fmt.Errorf("%w: commit %s cannot be read: %v", ErrBroken, commit, err)
@@ -173,7 +182,7 @@ func (c *Clone) Commits(ctx context.Context, ids []string) ([]string, error) {
 // Filtered returns those paths that .gitattributes gives to a program which
 // filters content.
 func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) {
-	if len(paths) == 0 {
+	if len(paths) == 0 || !c.attributed(paths) {
 		return nil, nil
 	}
 	k := c.call("check-attr", "-z", "--stdin", "filter")
@@ -192,10 +201,32 @@ func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) 
 	return found, nil
 }
 
+// attributed reports whether any .gitattributes may have a say about the paths:
+// one that is staged, or one on disk.
+func (c *Clone) attributed(paths []string) bool {
+	all, _, err := c.shadow.Repo.readIndex(c.shadow.Repo.Index)
+	if err != nil || slices.ContainsFunc(all, func(e Entry) bool { return path.Base(e.Path) == ".gitattributes" }) {
+		return true
+	}
+	seen := map[string]bool{}
+	for _, p := range paths {
+		for dir := path.Dir(p); !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			if _, err := os.Lstat(filepath.Join(c.Top, filepath.FromSlash(dir), ".gitattributes")); !errors.Is(err, fs.ErrNotExist) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Commit stores a commit of a tree by the person whom git's configuration
 // names, else by pawl. It is on no branch.
 func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
 	who := identity(c.settings)
+	if id, err := c.shadow.writeCommit(who, tree, message, parents); err == nil {
+		return id, nil
+	}
 	args := []string{"commit-tree", tree}
 	for _, p := range parents {
 		args = append(args, "-p", p)

@@ -56,7 +56,7 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 	if err != nil {
 		return nil, err
 	}
-	c.settings = settings
+	c.settings, c.shadow.shared = settings, sharedMode(latest(settings))
 	conversions, err := of.conversions(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -86,6 +86,16 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 		return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
 	}
 	return c, nil
+}
+
+// Repo is the repository that a new .git of the clone is: until an agent has
+// written in it, it need not be asked.
+func (c *Clone) Repo() *Repo {
+	dir := filepath.Join(c.Top, ".git")
+	return &Repo{
+		Top: c.Top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"), Index: filepath.Join(dir, "index"),
+		Objects: filepath.Join(dir, "objects"), Format: c.Of.Format,
+	}
 }
 
 // trust lets pawl's own git directory read the objects of the lender, and of the

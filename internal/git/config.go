@@ -2,11 +2,15 @@ package git
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Setting is one value of the configuration.
@@ -17,8 +21,95 @@ type Setting struct {
 	Value string
 }
 
+// configured is the configuration as it was last read.
+type configured struct {
+	mu       sync.Mutex
+	settings []Setting
+	files    []string // where it came from or could come from
+	sum      string   // of the files; empty when it must be read anew each time
+}
+
 // Config lists the effective configuration, included files too, in git's order.
+// Git is asked only when one of its files is not as it was, or when files
+// include others. The list is not the caller's to change.
 func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
+	last := &r.configured
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	if last.sum != "" && last.sum == sumFiles(last.files) {
+		return last.settings, nil
+	}
+	files := r.configFiles(last.settings)
+	before := sumFiles(files) // before git reads them, so that a change in between is seen next time
+	last.settings, last.files, last.sum = nil, nil, ""
+	all, err := r.readConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last.settings, last.files = all, r.configFiles(all)
+	included := func(s Setting) bool { return s.Key == "include.path" || strings.HasPrefix(s.Key, "includeif.") }
+	if slices.Equal(last.files, files) && !slices.ContainsFunc(all, included) {
+		last.sum = before // else there is a file that was not looked at: next time
+	}
+	return all, nil
+}
+
+// configFiles are the files that git reads without being told, and those that
+// the settings came from: a git that was built for another place has its
+// system-wide file there.
+func (r *Repo) configFiles(settings []Setting) []string {
+	home := os.Getenv("HOME")
+	xdg := os.Getenv("XDG_CONFIG_HOME")
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	files := []string{
+		filepath.Join(r.Common, "config"), filepath.Join(r.Dir, "config.worktree"),
+		filepath.Join(home, ".gitconfig"), filepath.Join(xdg, "git", "config"), "/etc/gitconfig",
+		os.Getenv("GIT_CONFIG_GLOBAL"), os.Getenv("GIT_CONFIG_SYSTEM"),
+	}
+	known := map[string]bool{"": true}
+	for _, f := range files {
+		known[f] = true
+	}
+	for _, s := range settings {
+		if !known[s.File] {
+			known[s.File] = true
+			files = append(files, s.File)
+		}
+	}
+	return files
+}
+
+// configLimit is the size in bytes of a file whose content is compared.
+const configLimit = 1 << 20
+
+// sumFiles is a sum of what files are and hold; empty if it cannot be certain.
+func sumFiles(files []string) string {
+	h := sha256.New()
+	for _, name := range files {
+		if name == "" {
+			continue
+		}
+		fmt.Fprintf(h, "%s\x00", name)
+		info, err := os.Stat(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil || !info.Mode().IsRegular() || info.Size() > configLimit {
+			return ""
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return ""
+		}
+		fmt.Fprintf(h, "%d\x00", len(data))
+		h.Write(data)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (r *Repo) readConfig(ctx context.Context) ([]Setting, error) {
 	out, err := run(ctx, r.call("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the git configuration: %w", err)
@@ -44,6 +135,13 @@ func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
 // ConfigPath is the value of a key that names a file, with ~ expanded; it is
 // empty when the key is not set.
 func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
+	settings, err := r.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	if path, plain := plainPath(latest(settings)[strings.ToLower(key)]); plain {
+		return path, nil
+	}
 	out, err := run(ctx, r.call("config", "-z", "--type=path", "--get", key))
 	if exitCode(err) == 1 {
 		return "", nil
@@ -52,6 +150,15 @@ func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
 		return "", fmt.Errorf("cannot read %s of the git configuration: %w", key, err)
 	}
 	return strings.TrimSuffix(string(out), "\x00"), nil
+}
+
+// plainPath is the path that a value stands for. It is not plain when only git
+// knows what it expands to, such as another user's home.
+func plainPath(value string) (path string, plain bool) {
+	if rest, ok := strings.CutPrefix(value, "~/"); ok && os.Getenv("HOME") != "" {
+		return filepath.Join(os.Getenv("HOME"), rest), true
+	}
+	return value, !strings.HasPrefix(value, "~") && !strings.HasPrefix(value, "%(") && !strings.HasPrefix(value, ":")
 }
 
 // ConfigBool is the value of a key that is true or false; a key that is not

@@ -217,7 +217,7 @@ func TestCommitIsWhatGitMakes(t *testing.T) {
 	dir, r := repository(t, "r")
 	s := shadow(t, r)
 	tree, head := gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), gittest.Git(t, dir, "rev-parse", "HEAD")
-	own, err := s.writeCommit(tree, "a title\n\nKey: value\n", []string{head})
+	own, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, "a title\n\nKey: value\n", []string{head})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,13 +228,13 @@ func TestCommitIsWhatGitMakes(t *testing.T) {
 	}
 	gittest.Git(t, dir, "repack", "-adq")
 	gittest.Git(t, dir, "prune-packed", "-q")
-	if _, err := s.writeCommit(tree, "m\n", []string{head}); err == nil {
+	if _, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, "m\n", []string{head}); err == nil {
 		t.Error("objects in a pack were taken for certain")
 	}
 	if _, err := s.Commit(t.Context(), tree, "m\n", head); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.writeCommit(tree, "n\n", []string{head}); err != nil {
+	if _, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, "n\n", []string{head}); err != nil {
 		t.Errorf("objects that git found are forgotten: %v", err)
 	}
 	if _, err := s.Commit(t.Context(), tree, "m\n", strings.Repeat("1", len(head))); err == nil {

@@ -11,6 +11,11 @@ import (
 // Find is the commit that a ref or another name stands for; empty when
 // there is none.
 func (r *Repo) Find(ctx context.Context, name string) (string, error) {
+	if r.isID(name) { // what was found before may be gone
+		if kind, _, err := r.readLoose(name); err == nil && kind == "commit" {
+			return name, nil
+		}
+	}
 	if strings.HasPrefix(name, "refs/") && plainRef(name) {
 		if id, ok := r.readRef(name); ok {
 			if kind, _, err := r.readLoose(id); id == "" || err == nil && kind == "commit" {
@@ -30,10 +35,8 @@ func (r *Repo) Find(ctx context.Context, name string) (string, error) {
 
 // TreeOf is the tree of a commit.
 func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
-	if kind, _, err := r.readLoose(commit); err == nil && kind == "commit" {
-		if tree, err := r.treeOf(commit); err == nil {
-			return tree, nil
-		}
+	if tree, ok := r.looseTreeOf(commit); ok {
+		return tree, nil
 	}
 	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}"))
 	if err != nil {

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -43,23 +42,15 @@ func (r *Repo) readRef(name string) (string, bool) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", false
 	}
-	packed := filepath.Join(r.Common, "packed-refs")
-	info, err := os.Lstat(packed)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", true
-	}
-	if err != nil || !info.Mode().IsRegular() || info.Size() > packedLimit {
+	packed, ok := r.packedRefs()
+	if !ok {
 		return "", false
 	}
-	data, err := os.ReadFile(packed)
-	if err != nil {
-		return "", false
-	}
-	before, _, found := bytes.Cut(data, []byte(" "+name+"\n"))
+	before, _, found := strings.Cut(packed, " "+name+"\n")
 	if !found {
 		return "", true
 	}
-	id := string(before[bytes.LastIndexByte(before, '\n')+1:])
+	id := before[strings.LastIndexByte(before, '\n')+1:]
 	return id, r.isID(id)
 }
 

@@ -62,14 +62,23 @@ func (x *Index) Scan(ctx context.Context, refresh bool) (Scan, error) {
 	if err != nil {
 		return Scan{}, err
 	}
+	out, err := run(ctx, x.status(refresh))
+	if err != nil {
+		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
+	}
+	return scanned(out, head)
+}
+
+func (x *Index) status(refresh bool) call {
 	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames", "--ignore-submodules=all")
 	if refresh {
 		c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1")
 	}
-	out, err := run(ctx, c)
-	if err != nil {
-		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
-	}
+	return c
+}
+
+// scanned reads what git status said.
+func scanned(out []byte, head Head) (Scan, error) {
 	s := Scan{Head: head}
 	for _, l := range records(out) {
 		if err := s.read(l); err != nil {
@@ -118,23 +127,52 @@ func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error)
 // IgnoredFolded lists what is on disk and ignored. A folder whose files are
 // all ignored is one entry, which ends with a slash.
 func (x *Index) IgnoredFolded(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"))
+	out, err := run(ctx, x.ignoredFolded())
 	return records(out), err
+}
+
+func (x *Index) ignoredFolded() call {
+	return x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard")
 }
 
 // IgnoredTracked lists the paths in the index that the rules of now ignore.
 func (x *Index) IgnoredTracked(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	out, err := run(ctx, x.ignoredTracked())
 	return records(out), err
+}
+
+func (x *Index) ignoredTracked() call {
+	return x.call("ls-files", "-z", "-c", "-i", "--exclude-standard")
+}
+
+// Survey is [Index.IgnoredFolded], [Index.IgnoredTracked] and [Index.Scan] with
+// refresh, side by side.
+func (x *Index) Survey(ctx context.Context) (folded, tracked []string, s Scan, err error) {
+	head, err := x.shadow.Repo.Head(ctx)
+	if err != nil {
+		return nil, nil, s, err
+	}
+	outs, err := runAll(ctx, x.ignoredFolded(), x.ignoredTracked(), x.status(true))
+	if err != nil {
+		return nil, nil, s, fmt.Errorf("cannot scan the work tree: %w", err)
+	}
+	s, err = scanned(outs[2], head)
+	return records(outs[0]), records(outs[1]), s, err
 }
 
 // Entries lists the index.
 func (x *Index) Entries(ctx context.Context) ([]Entry, error) {
+	if all, _, err := x.shadow.Repo.readIndex(x.file); err == nil {
+		return all, nil
+	}
 	return entries(ctx, x.call(lsEntries...))
 }
 
 // IndexEntries lists the user's index, whatever its format; no index is no entries.
 func (r *Repo) IndexEntries(ctx context.Context) ([]Entry, error) {
+	if all, _, err := r.readIndex(r.Index); err == nil {
+		return all, nil
+	}
 	return entries(ctx, r.call(lsEntries...))
 }
 
@@ -223,7 +261,9 @@ func (x *Index) WriteTree(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot store the tree: %w", err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	tree := strings.TrimSpace(string(out))
+	x.shadow.stored.Store(tree, true)
+	return tree, nil
 }
 
 // FoldersIgnored returns those folders, given with a slash at the end, that the

@@ -15,8 +15,11 @@ const (
 )
 
 // Tips are the commits that branches, remote branches and tags are at, without
-// repetition, the last that were committed first; of many, the first 300.
+// repetition; of many, the 300 that were committed last.
 func (r *Repo) Tips(ctx context.Context) ([]string, error) {
+	if tips, ok := r.tipFiles(); ok {
+		return tips, nil
+	}
 	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
 		"refs/heads", "refs/remotes", "refs/tags"))
 	if err != nil {
@@ -26,10 +29,18 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
-		if len(f) >= 2 && f[0] == "tag" {
+		if len(f) < 2 {
+			continue
+		}
+		id := f[1]
+		if f[0] == "tag" {
 			f = f[2:]
 		}
-		if len(f) < 2 || f[0] != "commit" || seen[f[1]] {
+		if len(f) < 2 || f[0] != "commit" {
+			continue
+		}
+		r.peeled.Store(id, f[1])
+		if seen[f[1]] {
 			continue
 		}
 		seen[f[1]] = true
@@ -38,6 +49,25 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 		}
 	}
 	return tips, nil
+}
+
+// tipFiles are the tips as the files of the repository say, if what each stands
+// for is certain.
+func (r *Repo) tipFiles() ([]string, bool) {
+	refs, ok := r.refFiles(tipsLimit, "refs/heads/", "refs/remotes/", "refs/tags/")
+	if !ok {
+		return nil, false
+	}
+	tips := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		tip, known := r.peel(ref.id)
+		if !known {
+			return nil, false
+		}
+		tips = append(tips, tip)
+	}
+	slices.Sort(tips)
+	return slices.Compact(tips), true
 }
 
 // Bind stores a commit without files that has the commits as parents, so that
@@ -64,6 +94,9 @@ func (r *Repo) Bind(commits []string) (string, error) {
 // Tags are the tags in the history of a commit, the newest first; of many, the
 // first 100. Commit is what the ref is at: a tag object or a commit.
 func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
+	if r.noRefs("refs/tags/") {
+		return nil, nil, nil
+	}
 	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit), "--merged="+commit,
 		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))
 	if err != nil {

@@ -12,8 +12,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // errUnusual says that what is there is not the plain case that is done
@@ -38,6 +40,63 @@ func (r *Repo) hasLoose(id string) bool {
 	}
 	info, err := os.Lstat(r.loosePath(id))
 	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}
+
+// stores are the folders in which objects are looked for: the repository's own
+// first, then those that it borrows from, as its files say.
+func (r *Repo) stores() []string {
+	all := []string{r.Objects}
+	for i := 0; i < len(all) && len(all) < 8; i++ {
+		name := filepath.Join(all[i], "info", "alternates")
+		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			if dir := strings.TrimSuffix(line, "\n"); filepath.IsAbs(dir) && !slices.Contains(all, dir) {
+				all = append(all, dir)
+			}
+		}
+	}
+	return all
+}
+
+// findLoose is the file in which an object lies by itself, in any of the
+// stores; "" when there is none.
+func (r *Repo) findLoose(id string) string {
+	if !r.isID(id) {
+		return ""
+	}
+	for _, dir := range r.stores() {
+		name := filepath.Join(dir, id[:2], id[2:])
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// peel is the commit that an id stands for, which may be a tag's, if that is
+// certain without git.
+func (r *Repo) peel(id string) (string, bool) {
+	if commit, known := r.peeled.Load(id); known {
+		return commit.(string), true
+	}
+	if kind, _, err := r.readLoose(id); err != nil || kind != "commit" {
+		return "", false
+	}
+	r.peeled.Store(id, id)
+	return id, true
+}
+
+// isCommit reports whether an id is certain to be a commit in the store. False
+// means that git must be asked.
+func (r *Repo) isCommit(id string) bool {
+	commit, known := r.peel(id)
+	return known && commit == id
 }
 
 // writeLoose stores an object in a file of its own, whole or not at all. Like
@@ -84,13 +143,13 @@ func placeObject(name string, data []byte) error {
 }
 
 // writeCommit is what git commit-tree does, for a tree and parents that are
-// certain to be in the store.
-func (s *Shadow) writeCommit(tree, message string, parents []string) (string, error) {
-	if s.shared {
+// certain to be in the store, and for texts that it takes as they are.
+func (s *Shadow) writeCommit(by Person, tree, message string, parents []string) (string, error) {
+	if s.shared || !plainWord(by.Name) || !plainWord(by.Email) || !utf8.ValidString(message) || strings.ContainsRune(message, 0) {
 		return "", errUnusual
 	}
 	for _, id := range append([]string{tree}, parents...) {
-		if _, seen := s.stored.Load(id); !seen && !s.Repo.hasLoose(id) {
+		if _, seen := s.stored.Load(id); !seen && s.Repo.findLoose(id) == "" {
 			return "", errUnusual
 		}
 	}
@@ -100,9 +159,16 @@ func (s *Shadow) writeCommit(tree, message string, parents []string) (string, er
 		fmt.Fprintf(&b, "parent %s\n", p)
 	}
 	now := time.Now()
-	who := fmt.Sprintf("pawl <pawl@localhost> %d %s", now.Unix(), now.Format("-0700"))
+	who := fmt.Sprintf("%s <%s> %d %s", by.Name, by.Email, now.Unix(), now.Format("-0700"))
 	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", who, who, message)
 	return s.Repo.writeLoose("commit", b.Bytes())
+}
+
+// plainWord reports whether git writes a name or an address as it is: it drops
+// some signs, at the ends more of them.
+func plainWord(text string) bool {
+	odd := func(c rune) bool { return c < ' ' || c == '<' || c == '>' || c == utf8.RuneError }
+	return text != "" && strings.Trim(text, " .,:;\"\\'") == text && strings.IndexFunc(text, odd) < 0
 }
 
 // writeRef makes a new ref of pawl's own. The file takes its name when it is
@@ -110,7 +176,7 @@ func (s *Shadow) writeCommit(tree, message string, parents []string) (string, er
 // behind that would be in the way of the next attempt. A ref that is there is
 // git's to change.
 func (r *Repo) writeRef(name, commit string) error {
-	if !strings.HasPrefix(name, "refs/pawl/") || !plainRef(name) || !r.refsInFiles() || !r.hasLoose(commit) {
+	if !strings.HasPrefix(name, "refs/pawl/") || !plainRef(name) || !r.refsInFiles() || !r.isCommit(commit) {
 		return errUnusual
 	}
 	file := filepath.Join(r.Common, name)

@@ -31,6 +31,9 @@ func (r *Repo) Zero() string {
 // Refs lists the refs whose names are below the given prefixes, by name. A
 // prefix is a whole name or ends at a slash.
 func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
+	if r.noRefs(prefixes...) {
+		return nil, nil
+	}
 	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
 	out, err := run(ctx, r.call(append([]string{"for-each-ref", format}, prefixes...)...))
 	if err != nil {
@@ -83,14 +86,32 @@ func (s *Shadow) Keep(ctx context.Context, name, commit string) error {
 	return s.Repo.UpdateRef(ctx, name, commit, "", "pawl")
 }
 
-// SetRefs points refs to commits in one transaction, wherever they were. Pairs
-// are names and ids in turn. The disk is not waited for.
+// SetRefs points refs of pawl's own to commits, wherever they were. Pairs are
+// names and ids in turn. The disk is not waited for.
 func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
+	if r.writeRefs(ctx, pairs) {
+		return nil
+	}
 	_, err := run(ctx, r.setRefs(pairs))
 	return err
 }
 
-// KeepRefs is [Repo.SetRefs] for refs that survive a power loss. What they lead
+// writeRefs does it without git: refs of pawl's own that are not there yet. False
+// means that git has to do it, which is no harm to those that were made.
+func (r *Repo) writeRefs(ctx context.Context, pairs []string) bool {
+	settings, err := r.Config(ctx)
+	if err != nil || sharedMode(latest(settings)) {
+		return false
+	}
+	for pair := range slices.Chunk(pairs, 2) {
+		if r.writeRef(pair[0], pair[1]) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// KeepRefs is [Repo.SetRefs] in one transaction, for refs that survive a power loss. What they lead
 // to was synced by [Repo.SyncObjects].
 func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
 	if _, err := run(ctx, safely(r.setRefs(pairs))); err != nil {
@@ -183,6 +204,9 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 	if strings.HasPrefix(name, "-") || name == "" {
 		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 	}
+	if r.isID(name) && r.isCommit(name) {
+		return name, nil
+	}
 	out, err := run(ctx, r.call("rev-parse", "--verify", "-q", name+"^{commit}"))
 	if exitCode(err) != 0 {
 		if head, herr := r.Head(ctx); herr == nil && head.Commit == "" {
@@ -190,5 +214,9 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 		}
 		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 	}
-	return strings.TrimSpace(string(out)), err
+	id := strings.TrimSpace(string(out))
+	if err == nil {
+		r.peeled.Store(id, id)
+	}
+	return id, err
 }

@@ -27,6 +27,9 @@ type Repo struct {
 	Index   string // the user's index, which may not exist
 	Objects string // object store
 	Format  string // hash of objects: "sha1" or "sha256"
+
+	configured configured
+	peeled     sync.Map // by ids that git once found, or that were read here: the commits that they stand for
 }
 
 // Open finds the repository that dir is in. It returns ErrNoGit without a git

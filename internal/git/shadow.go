@@ -52,9 +52,9 @@ func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
 // Over is the same git directory over the files of another folder, which need
 // be no repository. What is stored goes to the same object store.
 func (s *Shadow) Over(dir string) *Shadow {
-	r := *s.Repo
-	r.Top = dir
-	return &Shadow{Repo: &r, Dir: s.Dir, shared: s.shared}
+	r := s.Repo
+	over := &Repo{Top: dir, Dir: r.Dir, Common: r.Common, Exclude: r.Exclude, Index: r.Index, Objects: r.Objects, Format: r.Format}
+	return &Shadow{Repo: over, Dir: s.Dir, shared: s.shared}
 }
 
 func (s *Shadow) config(ctx context.Context) (string, error) {
@@ -75,22 +75,25 @@ func (s *Shadow) config(ctx context.Context) (string, error) {
 		}
 		fmt.Fprintf(&b, "\texcludesFile = %s\n", quoteValue(ignore))
 	}
-	last := map[string]string{}
-	for _, v := range settings {
-		last[v.Key] = v.Value
-	}
+	last := latest(settings)
 	for _, key := range []string{"core.ignorecase", "core.precomposeunicode", "core.sharedrepository"} {
 		if v, ok := last[key]; ok {
 			fmt.Fprintf(&b, "\t%s = %s\n", strings.TrimPrefix(key, "core."), quoteValue(v))
 		}
 	}
 	fmt.Fprintf(&b, "[extensions]\n\tobjectFormat = %s\n", s.Repo.Format)
+	s.shared = sharedMode(last)
+	return b.String(), nil
+}
+
+// sharedMode reports whether core.sharedRepository asks for modes other than the
+// umask's.
+func sharedMode(last map[string]string) bool {
 	switch strings.ToLower(last["core.sharedrepository"]) {
 	case "", "umask", "false", "no", "off", "0":
-	default:
-		s.shared = true
+		return false
 	}
-	return b.String(), nil
+	return true
 }
 
 func quoteValue(v string) string {

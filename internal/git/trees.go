@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"compress/zlib"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -124,6 +126,12 @@ func (r *Repo) treeOf(id string) (string, error) {
 	return tree, nil
 }
 
+// looseTreeOf is the tree of a commit in a file of its own.
+func (r *Repo) looseTreeOf(commit string) (string, bool) {
+	tree, err := r.treeOf(commit)
+	return tree, err == nil && tree != commit
+}
+
 func (r *Repo) looseTree(id string) ([]treeEntry, error) {
 	if id == "" {
 		return nil, nil
@@ -155,13 +163,39 @@ func (r *Repo) looseTree(id string) ([]treeEntry, error) {
 	return all, nil
 }
 
-// readLoose reads an object from its own file. Its content must be what its
+// looseSize is the size of an object in a file of its own, in any of the stores, by
+// its first bytes; -1 when it has none.
+func (r *Repo) looseSize(id string) int64 {
+	name := r.findLoose(id)
+	if name == "" {
+		return -1
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return -1
+	}
+	defer f.Close()
+	z, err := zlib.NewReader(f)
+	if err != nil {
+		return -1
+	}
+	head, err := bufio.NewReaderSize(z, 64).ReadString(0)
+	_, text, _ := strings.Cut(strings.TrimSuffix(head, "\x00"), " ")
+	size, nerr := strconv.ParseInt(text, 10, 64)
+	if err != nil || nerr != nil || size < 0 {
+		return -1
+	}
+	return size
+}
+
+// readLoose reads an object from its own file, in any of the stores. Its content must be what its
 // id says, which git itself does not check for trees.
 func (r *Repo) readLoose(id string) (kind string, body []byte, err error) {
-	if !r.isID(id) {
+	file := r.findLoose(id)
+	if file == "" {
 		return "", nil, errUnusual
 	}
-	f, err := os.Open(r.loosePath(id))
+	f, err := os.Open(file)
 	if err != nil {
 		return "", nil, err
 	}

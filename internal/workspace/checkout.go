@@ -25,6 +25,13 @@ type Options struct {
 	// MaxFile is the size in bytes over which a file is left out of
 	// snapshots; 0 is DefaultMaxFile.
 	MaxFile int64
+	// Repo is the repository that the folder is in, where that is certain; nil
+	// asks git.
+	Repo *git.Repo
+	// Clean is a commit that was just checked out, index and files, with nothing
+	// else beside them, and nothing has run since. The first look believes that.
+	// Empty is not known.
+	Clean string
 }
 
 // Checkout is the user's own work tree. Its methods may be called from several
@@ -37,15 +44,13 @@ type Checkout struct {
 	stateDir string
 	maxFile  int64
 
-	mu   sync.Mutex
-	runs map[string]*held
+	mu    sync.Mutex
+	runs  map[string]*held
+	clean string // see [Options]; until the first look
 
 	globalMu    sync.Mutex
 	global      string // the user's own ignore file, if globalKnown
 	globalKnown bool
-
-	configMu sync.Mutex
-	config   configured
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside
@@ -65,9 +70,11 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return nil, fmt.Errorf("cannot open the work tree: %w", err)
 	}
-	repo, err := git.Open(ctx, root)
-	if err != nil {
-		return nil, err
+	repo := o.Repo
+	if repo == nil {
+		if repo, err = git.Open(ctx, root); err != nil {
+			return nil, err
+		}
 	}
 	state, err := filepath.Abs(o.StateDir)
 	if err != nil {
@@ -78,7 +85,7 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 		return nil, err
 	}
 	return &Checkout{
-		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*held{},
+		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*held{}, clean: o.Clean,
 	}, nil
 }
 

@@ -163,9 +163,7 @@ func (c *Checkout) holds(dir string) bool {
 
 // fill writes the files of a snapshot, byte for byte, below top.
 func (c *Checkout) fill(ctx context.Context, top string, entries []git.Entry) error {
-	to := *c.Repo
-	to.Top = top
-	w, err := newRestorer(&to)
+	w, err := newRestorer(&git.Repo{Top: top, Format: c.Repo.Format})
 	if err != nil {
 		return err
 	}

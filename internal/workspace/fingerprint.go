@@ -50,7 +50,7 @@ func (f Fingerprint) Differs(other Fingerprint) []string {
 // writes, do not count. The hooks folder is the one that git would use.
 func (c *Checkout) ConfigFingerprint(ctx context.Context) (Fingerprint, error) {
 	var f Fingerprint
-	settings, err := c.settings(ctx)
+	settings, err := c.Repo.Config(ctx)
 	hooks := filepath.Join(c.Repo.Common, "hooks")
 	if err != nil {
 		if ctx.Err() != nil {

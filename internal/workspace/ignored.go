@@ -16,7 +16,7 @@ import (
 // ignore. Git is asked only when a rule or what is in the index changed.
 func (r *session) ignoredTracked(ctx context.Context) ([]string, error) {
 	// Before git: rules that change in between are seen next time.
-	rules := r.rulesNow()
+	rules := r.rulesNow(r.start.global)
 	if r.mem.rules == rules {
 		return r.mem.ignored, nil
 	}
@@ -31,12 +31,12 @@ func (r *session) ignoredTracked(ctx context.Context) ([]string, error) {
 // rulesNow is a sum of every ignore file that can have a say about a path of
 // the private index. One that is in the index and outside of the sparse
 // checkout is not among them.
-func (r *session) rulesNow() string {
+func (r *session) rulesNow(global string) string {
 	h := sha256.New()
 	add := func(name string, data []byte) {
 		fmt.Fprintf(h, "%s\x00%s\x00%s\x00", name, fileKey(name), sum(data))
 	}
-	add(r.start.global, readRules(r.start.global))
+	add(global, readRules(global))
 	add(r.c.Repo.Exclude, readRules(r.c.Repo.Exclude))
 	for _, dir := range slices.Sorted(maps.Keys(r.mem.folders)) {
 		file := path.Join(dir, ".gitignore")

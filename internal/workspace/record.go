@@ -166,13 +166,13 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 
 // Kept lists the runs that snapshots are kept of, in the order of their ids.
 func (c *Checkout) Kept(ctx context.Context) ([]string, error) {
-	refs, err := c.Repo.Refs(ctx, runPrefix)
+	names, err := c.Repo.RefNames(ctx, runPrefix)
 	if err != nil {
 		return nil, err
 	}
 	var runs []string
-	for _, ref := range refs {
-		run, _, _ := strings.Cut(strings.TrimPrefix(ref.Name, runPrefix), "/")
+	for _, name := range names {
+		run, _, _ := strings.Cut(strings.TrimPrefix(name, runPrefix), "/")
 		runs = append(runs, run)
 	}
 	slices.Sort(runs)

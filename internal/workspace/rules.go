@@ -105,12 +105,18 @@ func (r *session) loadStart(ctx context.Context) (*start, error) {
 	return s, err
 }
 
+// captureStart keeps what is ignored now. The scan that it needs is left for who
+// scans next.
 func (r *session) captureStart(ctx context.Context) error {
-	ignored, err := r.index.IgnoredFolded(ctx)
+	global, err := r.c.globalIgnore(ctx)
+	if err == nil {
+		err = r.knowKept(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	pinned, err := r.index.IgnoredTracked(ctx)
+	now := r.rulesNow(global)
+	ignored, pinned, scan, err := r.index.Survey(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,10 +124,7 @@ func (r *session) captureStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scan, err := r.index.Scan(ctx, true)
-	if err != nil {
-		return err
-	}
+	r.mem.ignored, r.mem.rules, r.scanned = pinned, now, &scan
 	ignored, within, err := r.foldersAsOne(ctx, ignored)
 	if err != nil {
 		return err
@@ -130,17 +133,29 @@ func (r *session) captureStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return r.keepStart(ignored, pinned, sums, rules, true)
+}
+
+// keepStart stores what [session.loadStart] reads: the rules last, when the rest
+// is on the disk, if it is to survive a power loss.
+func (r *session) keepStart(ignored, pinned, sums []string, rules []byte, synced bool) error {
+	paths := []string{r.dir}
 	for _, f := range []struct {
 		name string
-		data []byte
-	}{
-		{"ignored", relist(ignored)}, {"pinned", relist(pinned)}, {"sums", relist(sums)}, {"rules", rules},
-	} {
-		if err := files.Replace(filepath.Join(r.dir, f.name), f.data, 0o600, true); err != nil {
+		list []string
+	}{{"ignored", ignored}, {"pinned", pinned}, {"sums", sums}} {
+		file := filepath.Join(r.dir, f.name)
+		if err := files.Replace(file, relist(f.list), 0o600, false); err != nil {
+			return err
+		}
+		paths = append(paths, file)
+	}
+	if synced {
+		if err := files.Sync(paths...); err != nil {
 			return err
 		}
 	}
-	return nil
+	return files.Replace(filepath.Join(r.dir, "rules"), rules, 0o600, synced)
 }
 
 // foldersAsOne drops the folders that are not ignored themselves, in which
@@ -149,7 +164,7 @@ func (r *session) captureStart(ctx context.Context) error {
 func (r *session) foldersAsOne(ctx context.Context, folded []string) (ignored, within []string, err error) {
 	var folders []string
 	for _, p := range folded {
-		if strings.HasSuffix(p, "/") {
+		if strings.HasSuffix(p, "/") && !ours(strings.TrimSuffix(p, "/")) {
 			folders = append(folders, p)
 		}
 	}
@@ -162,7 +177,7 @@ func (r *session) foldersAsOne(ctx context.Context, folded []string) (ignored, w
 		is[p] = true
 	}
 	for _, p := range folded {
-		if !strings.HasSuffix(p, "/") || is[p] {
+		if !strings.HasSuffix(p, "/") || is[p] || ours(strings.TrimSuffix(p, "/")) {
 			ignored = append(ignored, p)
 			continue
 		}

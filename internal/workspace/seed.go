@@ -108,7 +108,8 @@ func (r *session) seedHead(ctx context.Context) ([]git.Entry, error) {
 }
 
 // copyIndex copies with the time of change, by which git knows that a file
-// may have changed right after the index was written.
+// may have changed right after the index was written. The disk is not waited for:
+// after a power loss the copy is made anew.
 func copyIndex(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -118,7 +119,7 @@ func copyIndex(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := files.Replace(to, data, 0o600, true); err != nil {
+	if err := files.Replace(to, data, 0o600, false); err != nil {
 		return err
 	}
 	return os.Chtimes(to, info.ModTime(), info.ModTime())

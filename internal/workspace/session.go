@@ -51,6 +51,8 @@ type session struct {
 	held  *held
 	mem   *memory // held.memory
 	start *start
+
+	scanned *git.Scan // how the files differ from the private index, as just seen
 }
 
 const nameRunes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -198,7 +200,7 @@ func (r *session) syncSparse(ctx context.Context) ([]string, error) {
 	if len(set)+len(drop) == 0 {
 		return nil, nil
 	}
-	m.tree, m.rules = "", ""
+	m.tree, m.rules, r.scanned = "", "", nil
 	err := errors.Join(r.index.Remove(ctx, drop), r.index.Set(ctx, set), r.index.MarkSparse(ctx, mark))
 	m.kept = want
 	return drop, err

@@ -116,6 +116,9 @@ func (r *session) scan(ctx context.Context) (state, error) {
 }
 
 func (r *session) scanOnce(ctx context.Context) (state, error) {
+	if s, ok := r.untouched(ctx); ok {
+		return s, nil
+	}
 	if err := r.ready(ctx); err != nil {
 		return state{}, err
 	}
@@ -127,11 +130,10 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	scan, err := r.index.Scan(ctx, r.mem.scans%refreshEvery == 0)
+	scan, err := r.look(ctx)
 	if err != nil {
 		return state{}, err
 	}
-	r.mem.scans++
 	d, err := r.classify(ctx, scan, ignored, woken)
 	if err != nil {
 		return state{}, err
@@ -148,6 +150,17 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	}
 	s.tree = r.mem.tree
 	return s, nil
+}
+
+// look compares the files with the private index, if that was not just done.
+func (r *session) look(ctx context.Context) (git.Scan, error) {
+	if s := r.scanned; s != nil {
+		r.scanned = nil
+		return *s, nil
+	}
+	scan, err := r.index.Scan(ctx, r.mem.scans%refreshEvery == 0)
+	r.mem.scans++
+	return scan, err
 }
 
 // delta is what has to be done to the private index.
