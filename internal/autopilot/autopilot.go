@@ -38,9 +38,13 @@ type pilot struct {
 	state schedule.State
 	saved string // the stored state, to tell whether it changed
 	slots map[string]*slot
-	queue *merge.Queue
+	// leaving are closed when the workspaces of tasks that landed are given back.
+	leaving map[string]chan struct{}
+	queue   *merge.Queue
 	// inbox has what slots and queue tell.
 	inbox chan schedule.Event
+	// ahead asks for what the next task needs; one who asks is enough.
+	ahead chan struct{}
 	// pending are events that came together with another.
 	pending []schedule.Event
 	version int64  // of the database, as last seen
@@ -49,6 +53,7 @@ type pilot struct {
 	room    pool.Room // on the disk, as last told
 
 	telling sync.Mutex // over Notify
+	freeing sync.Mutex // one workspace is given back at a time, beside the slots
 	working sync.WaitGroup
 }
 
@@ -71,6 +76,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	p.working.Go(func() { p.land(landing) })
+	p.working.Go(func() { p.prepareNext(landing) })
 	p.tell(Notice{Kind: Began, Text: p.state.Why})
 	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
 	stopLanding()
@@ -110,7 +116,7 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 	}
 	now := time.Now()
 	p := &pilot{
-		o: o, slots: map[string]*slot{}, inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
+		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{}, ahead: make(chan struct{}, 1), inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
 		row: sqlite.Autopilot{
 			Session: engine.NewID(), Phase: string(schedule.Running), Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
 			Owner: engine.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),
@@ -147,7 +153,7 @@ func (p *pilot) drain(ctx context.Context) {
 		select {
 		case e := <-p.inbox:
 			if e.Kind == schedule.Landed {
-				p.landed(ctx, e.Case)
+				p.landed(ctx, e.Case, true)
 				p.state, _ = schedule.Step(p.state, e)
 			}
 		default:
@@ -224,7 +230,7 @@ func (p *pilot) wait(ctx context.Context, until time.Time) schedule.Event {
 		select {
 		case e := <-p.inbox:
 			if e.Kind == schedule.Landed {
-				p.landed(hard, e.Case)
+				p.landedBeside(hard, e.Case)
 			}
 			return e
 		case <-over:

@@ -28,10 +28,35 @@ func (p *pilot) note(ctx context.Context, n queue.Note) {
 	p.send(ctx, e)
 }
 
-// landed takes note of a task whose work is on its target.
-func (p *pilot) landed(ctx context.Context, id string) {
+// landedBeside takes note of a task whose work is on its target, without letting a
+// free slot wait for it.
+func (p *pilot) landedBeside(ctx context.Context, id string) {
+	idle := p.slots[id] == nil // else its run is being ended, and clear follows
+	for other, done := range p.leaving {
+		select {
+		case <-done:
+			delete(p.leaving, other)
+		default:
+		}
+	}
+	before, done := p.leaving[id], make(chan struct{})
+	p.leaving[id] = done
+	p.working.Go(func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		p.freeing.Lock()
+		defer p.freeing.Unlock()
+		p.landed(ctx, id, idle)
+	})
+}
+
+// landed takes note of a task whose work is on its target, and gives its
+// workspace back if nobody works in it.
+func (p *pilot) landed(ctx context.Context, id string, idle bool) {
 	c, err := p.o.Store.Case(ctx, id)
-	if err == nil && p.slots[id] == nil { // else its run is being ended, and clear follows
+	if err == nil && idle {
 		err = p.free(ctx, id)
 	}
 	if err != nil {

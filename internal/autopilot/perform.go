@@ -121,7 +121,12 @@ func (p *pilot) spawn(ctx context.Context, l *slot) {
 	}
 	ready, cancel := context.WithCancel(ctx)
 	l.cancel = cancel
+	left := p.leaving[l.task.ID] // of the time before it was opened again
+	delete(p.leaving, l.task.ID)
 	p.working.Go(func() {
+		if left != nil {
+			<-left
+		}
 		o := p.work(ctx, ready, l)
 		if o.NotStarted {
 			fault := schedule.OfTask

@@ -232,3 +232,76 @@ func (r *rig) everything() map[string]string {
 	}
 	return all
 }
+
+// One clone is made ahead, the next task begins in it at the commit of its own, and
+// nothing else is left of that.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.open()
+	prepare := func() []Entry {
+		t.Helper()
+		if err := p.Prepare(t.Context(), r.git(r.top, "rev-parse", "HEAD")); err != nil {
+			t.Fatal(err)
+		}
+		all, err := p.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all := prepare()
+	if len(all) != 1 || all[0].State != warm || all[0].Process != 0 {
+		t.Fatalf("prepared: %+v", all)
+	}
+	inode, err := folderID(all[0].Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := prepare(); len(again) != 1 || again[0].ID != all[0].ID {
+		t.Errorf("prepared again: %+v", again)
+	}
+	if refs := r.git(r.top, "for-each-ref", "refs/pawl"); refs != "" {
+		t.Errorf("refs are left:\n%s", refs)
+	}
+	r.put(r.top, "a", "the target moved\n")
+	r.git(r.top, "commit", "-qam", "second")
+	w := r.take(p, "task-001")
+	if id, err := folderID(w.Dir); err != nil || id != inode {
+		t.Errorf("another clone was made: %s, %v", id, err)
+	}
+	if got := r.git(w.Dir, "status", "--porcelain", "--ignored"); got != "" || !w.Clean || w.Repo == nil || w.Repo.Top != w.Top {
+		t.Errorf("it is not clean: %q, %+v", got, w)
+	}
+	if got, err := os.ReadFile(filepath.Join(w.Dir, "a")); err != nil || string(got) != "the target moved\n" {
+		t.Errorf("it has %q, %v", got, err)
+	}
+	r.o.Warm = -1
+	q := r.open()
+	if err := q.Prepare(t.Context(), w.Base); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := q.List(t.Context()); err != nil || len(left) != 1 {
+		t.Errorf("prepared although none is to wait: %+v, %v", left, err)
+	}
+}
+
+// What was there, what is copied and what a setup makes is nothing to believe.
+func TestAWorkspaceIsCleanOnlyWhenNothingElseIsInIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a", "1\n", ".gitignore", "*.env\n")
+	r.put(r.top, "x.env", "copied\n")
+	for name, c := range map[string]struct{ copied, setup []string }{"copied": {[]string{"*.env"}, nil}, "setup": {nil, []string{"make"}}} {
+		r.o.Copy, r.o.Setup = c.copied, c.setup
+		if w := r.take(r.open(), "task-"+name); w.Clean || w.Repo == nil {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+	r.o.Copy, r.o.Setup = nil, nil
+	p := r.open()
+	w := r.take(p, "task-kept")
+	r.release(p, w, Keep("later"))
+	if w := r.take(p, "task-kept"); !w.Kept || w.Clean || w.Repo != nil {
+		t.Errorf("kept: %+v", w)
+	}
+}
