@@ -34,8 +34,9 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":       {Asking, []string{"config", "dashboard", "planner", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"cli":       {Asking, []string{"config", "dashboard", "deed", "planner", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
 	"planner":   {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
+	"deed":      {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
 	"screen":    {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
 	"dashboard": {Asking, nil, "the autopilot in a terminal"},
 	"web":       {Asking, []string{"config"}, "the same for browsers"},

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -107,7 +108,7 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	if s.target, err = landingTarget(ctx, c, repo); err != nil {
+	if s.target, err = deed.LandingTarget(ctx, c, repo); err != nil {
 		return err
 	}
 	t, plan, err := a.newTaskPlanner(ctx, c, s.stateDir, f.run)

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -40,70 +39,9 @@ func (a *app) autopilotModeCommand() *cobra.Command {
 	}
 }
 
-// stopAutopilotWait is how long stop waits for the autopilot to have ended:
-// agents have their grace, one after the other's end.
-const stopAutopilotWait = 60 * time.Second
-
 // askAutopilot asks the one that runs. A stop waits for its end.
 func (a *app) askAutopilot(ctx context.Context, kind, text string) error {
-	return a.withBoard(ctx, func(store *sqlite.Store) error {
-		p, err := running(ctx, store)
-		if err != nil {
-			return err
-		}
-		if p.Phase != string(schedule.Paused) && kind == sqlite.AutopilotResume {
-			return usage("the autopilot is not paused: it is %s", p.Phase)
-		}
-		if _, err := store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: kind, Text: text, At: time.Now()}); err != nil {
-			return err
-		}
-		switch kind {
-		case sqlite.AutopilotPause:
-			a.say("The autopilot starts nothing new; runs rest at the end of their iteration. Go on with: pawl autopilot resume")
-		case sqlite.AutopilotResume:
-			a.say("The autopilot goes on.")
-		case sqlite.AutopilotMode:
-			a.say("The autopilot's mode is %s.", text)
-		case sqlite.AutopilotStop:
-			return a.awaitAutopilot(ctx, store, p)
-		}
-		return nil
-	})
-}
-
-// running is the autopilot that a live process drives.
-func running(ctx context.Context, store *sqlite.Store) (sqlite.Autopilot, error) {
-	p, ok, err := store.Autopilot(ctx)
-	if err != nil {
-		return p, err
-	}
-	if !ok || !engine.Alive(p.Owner) {
-		return p, usage("no autopilot runs here").Hint("Start it: pawl autopilot")
-	}
-	return p, nil
-}
-
-func (a *app) awaitAutopilot(ctx context.Context, store *sqlite.Store, p sqlite.Autopilot) error {
-	deadline := time.NewTimer(stopAutopilotWait)
-	defer deadline.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		now, _, err := store.Autopilot(ctx)
-		if err != nil {
-			return err
-		}
-		if now.Session != p.Session || now.Owner.PID == 0 || !engine.Alive(now.Owner) {
-			a.say("The autopilot has ended.")
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			return usage("the autopilot was asked to stop %s ago and has not ended; process %d drives it", stopAutopilotWait, p.Owner.PID).
-				Hint("See what it does: pawl autopilot status")
-		}
-	}
+	return a.withPerson(ctx, func(p *deed.Person) error { return p.AskAutopilot(ctx, kind, text, true) })
 }
 
 func (a *app) autopilotStatusCommand() *cobra.Command {

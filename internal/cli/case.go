@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -53,47 +53,7 @@ func (a *app) withBoard(ctx context.Context, do func(*sqlite.Store) error) (err 
 			err = fmt.Errorf("cannot close the database: %v", cerr)
 		}
 	}()
-	return caseError(do(store))
-}
-
-// caseError adds the exit status and what to do next.
-func caseError(err error) error {
-	var known *fault.Error
-	var refusal *board.RefusalError
-	var problems *board.ProblemsError
-	var cycle *board.CycleError
-	switch {
-	case err == nil, errors.As(err, &known):
-		return err
-	case errors.As(err, &refusal):
-		e := usage("%s", refusal.Why)
-		if refusal.Instead != "" {
-			e = e.Hint("%s", refusal.Instead)
-		}
-		return e
-	case errors.As(err, &problems):
-		e := usage("nothing was stored: %s", report.Line(problems.Problems[0].String(), 400))
-		for _, p := range problems.Problems[1:] {
-			e = e.Hint("%s", report.Line(p.String(), 400))
-		}
-		if problems.More > 0 {
-			e = e.Hint("and %d more", problems.More)
-		}
-		return e
-	case errors.As(err, &cycle):
-		return usage("nothing was stored: %s", report.Line(cycle.Error(), 400))
-	case errors.Is(err, sqlite.ErrNoCase):
-		return fault.Of(fault.Refused, err).Hint("List the board: pawl case list --all")
-	}
-	return fault.Of(fault.Failed, err)
-}
-
-// caseID reads an id as a person writes it.
-func caseID(text string) (string, error) {
-	if _, _, ok := board.ParseID(text); !ok {
-		return "", usage("%q is no id of a case; write task-042, op-005, or 42 for task-042", report.Line(text, 60))
-	}
-	return board.Normal(text), nil
+	return deed.Explain(do(store))
 }
 
 // caseMoveCommand is one command that changes the status of cases.
@@ -103,14 +63,8 @@ func (a *app) caseMoveCommand(action board.Action, short string) *cobra.Command 
 		Use: string(action) + " ID...", Short: short,
 		Args: someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error {
-				return a.eachCase(args, func(id string) error {
-					c, err := store.MoveCase(cmd.Context(), id, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
-					if err != nil {
-						return err
-					}
-					return a.sayCase(&c, "%s is %s: %s", c.ID, state(&c), report.Line(c.Why, 200))
-				})
+			return a.withPerson(cmd.Context(), func(p *deed.Person) error {
+				return a.eachCase(args, func(id string) error { return a.done(p.Move(cmd.Context(), id, action, why)) })
 			})
 		},
 	}
@@ -125,12 +79,21 @@ func someIDs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// withPerson opens the board for somebody who acts on it.
+func (a *app) withPerson(ctx context.Context, do func(*deed.Person) error) error {
+	root, err := config.FindRoot(a.dir)
+	if err != nil {
+		return fault.Of(fault.Refused, err)
+	}
+	return a.withBoard(ctx, func(store *sqlite.Store) error { return do(a.person(store, root)) })
+}
+
 // eachCase does something with each id. All are read before the first is
 // changed; the first refusal ends it.
 func (a *app) eachCase(args []string, do func(id string) error) error {
 	ids := make([]string, len(args))
 	for i, arg := range args {
-		id, err := caseID(arg)
+		id, err := deed.CaseID(arg)
 		if err != nil {
 			return err
 		}
@@ -174,14 +137,6 @@ func caseJSON(c *board.Case) caseDocument {
 	d := caseDocument{Case: *c, Ready: c.IsReady()}
 	d.Score, d.Parts = board.Score(c)
 	return d
-}
-
-// state is the status as a person wants it: a pending task may be ready.
-func state(c *board.Case) string {
-	if c.IsReady() {
-		return "ready"
-	}
-	return string(c.Status)
 }
 
 func (a *app) caseRemoveCommand() *cobra.Command {

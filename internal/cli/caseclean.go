@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -29,7 +30,7 @@ func (a *app) caseCleanCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids := make([]string, len(args))
 			for i, arg := range args {
-				id, err := caseID(arg)
+				id, err := deed.CaseID(arg)
 				if err != nil {
 					return err
 				}

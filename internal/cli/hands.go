@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -39,31 +39,30 @@ func (h *hands) end() {
 	}
 }
 
-// muted is an app that says what it says into a buffer and asks nobody.
-func (h *hands) muted() (*app, *bytes.Buffer) {
-	b, said := *h.a, &bytes.Buffer{}
+// muted is an app at root that says what it says into a buffer and asks nobody.
+func (a *app) muted(root string) (*app, *bytes.Buffer) {
+	b, said := *a, &bytes.Buffer{}
 	b.stdin, b.stdout, b.stderr = strings.NewReader(""), said, said
-	b.dir, b.json, b.quiet, b.verbose, b.color = h.root, false, false, false, "never"
+	b.dir, b.json, b.quiet, b.verbose, b.color = root, false, false, false, "never"
 	return &b, said
 }
 
-// do finds a run and does something with it as a command would.
-func (h *hands) do(ctx context.Context, run string, do func(*app, sqlite.Run) error) (web.Said, error) {
+// act does something as a person at a browser.
+func (h *hands) act(do func(*deed.Person) error) (web.Said, error) {
+	b, said := h.a.muted(h.root)
+	if err := do(b.person(h.store, h.root)); err != nil {
+		return web.Said{}, err
+	}
+	return saidOf(said.String()), nil
+}
+
+// do finds a run and does something with it.
+func (h *hands) do(ctx context.Context, run string, do func(*deed.Person, sqlite.Run) error) (web.Said, error) {
 	r, err := h.store.Run(ctx, run)
 	if err != nil {
 		return web.Said{}, err
 	}
-	b, said := h.muted()
-	err = do(b, r)
-	var code status
-	if errors.As(err, &code) { // what is wrong is said already
-		lines := saidOf(said.String()).Lines
-		return web.Said{}, fault.Refuse("%s", strings.Join(lines, " "))
-	}
-	if err != nil {
-		return web.Said{}, err
-	}
-	return saidOf(said.String()), nil
+	return h.act(func(p *deed.Person) error { return do(p, r) })
 }
 
 func saidOf(text string) web.Said {
@@ -77,24 +76,12 @@ func saidOf(text string) web.Said {
 }
 
 func (h *hands) Pause(ctx context.Context, run string) (web.Said, error) {
-	return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.pause(ctx, h.store, r) })
+	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Pause(ctx, r) })
 }
 
 // Stop asks a run to stop and does not wait for its end, which the events tell.
 func (h *hands) Stop(ctx context.Context, run string) (web.Said, error) {
-	return h.do(ctx, run, func(b *app, r sqlite.Run) error {
-		if !loop.Status(r.Status).Active() {
-			return usage("run %s does not run: it is %s", r.ID, r.Status)
-		}
-		if !engine.Alive(r.Owner) {
-			return b.stopUnattended(ctx, r)
-		}
-		if err := ask(ctx, h.store, r, sqlite.ControlStop, ""); err != nil {
-			return err
-		}
-		b.say("Run %s is stopping: its agent is ended, its work is kept.", r.ID)
-		return nil
-	})
+	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Stop(ctx, r, false) })
 }
 
 func (h *hands) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Said, goesOn bool, err error) {
@@ -102,30 +89,35 @@ func (h *hands) Answer(ctx context.Context, run, step string, choice int, text s
 	if choice > 0 {
 		words = []string{strconv.Itoa(choice), text}
 	}
-	s, err = h.do(ctx, run, func(b *app, r sqlite.Run) error {
-		kept, err := b.keepAnswer(ctx, h.store, r, step, words)
-		goesOn = kept
+	s, err = h.do(ctx, run, func(p *deed.Person, r sqlite.Run) (err error) {
+		goesOn, err = p.Answer(ctx, r, step, words)
 		return err
 	})
 	return s, goesOn, err
 }
 
 func (h *hands) Rollback(ctx context.Context, run string, to int, undo bool) (web.Said, error) {
-	return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.rollback(ctx, h.store, r, backTo{n: to, undo: undo}) })
+	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Rollback(ctx, r, deed.BackTo{N: to, Undo: undo}) })
 }
 
 func (h *hands) Apply(ctx context.Context, run string) (web.Said, error) {
-	return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.apply(ctx, h.store, r, applying{}) })
+	conflict := false
+	said, err := h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error {
+		out, err := p.Apply(ctx, r, false)
+		if err == nil {
+			p.TellApplied(out, false)
+		}
+		conflict = out.Status == "conflict"
+		return err
+	})
+	if conflict {
+		return web.Said{}, fault.Refuse("%s", strings.Join(said.Lines, " "))
+	}
+	return said, err
 }
 
 func (h *hands) Gather(ctx context.Context, run string) error {
-	_, err := h.do(ctx, run, func(b *app, r sqlite.Run) error {
-		tree, err := b.tree(ctx, r.Root)
-		if err != nil {
-			return err
-		}
-		return b.gather(ctx, h.store, tree, r)
-	})
+	_, err := h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Gather(ctx, r) })
 	return err
 }
 
@@ -137,11 +129,11 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
 	switch {
 	case r.Kind == string(loop.Task) && f.Raises():
-		return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.extendTask(ctx, h.store, r, f) })
+		return h.act(tell(func(p *deed.Person) (deed.Done, error) { return p.ExtendRun(ctx, r, f) }))
 	case r.Kind == string(loop.Task): // the autopilot goes on with it
-		return h.command(ctx, "resume", "--", r.ID)
-	case works(r) && f.Raises():
-		return h.do(ctx, run, func(b *app, r sqlite.Run) error { return b.raise(ctx, h.store, r, f) })
+		return h.act(func(p *deed.Person) error { return p.Reopen(ctx, r, "a person resumed it") })
+	case deed.Works(r) && f.Raises():
+		return h.act(func(p *deed.Person) error { return p.Raise(ctx, r, f) })
 	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
 		return web.Said{}, fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
@@ -155,7 +147,7 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 }
 
 func (h *hands) Start(ctx context.Context, procedure string, fresh bool, raise web.Raise) (string, web.Said, error) {
-	b, _ := h.muted()
+	b, _ := h.a.muted(h.root)
 	c, err := b.load(nil)
 	if err != nil {
 		return "", web.Said{}, err
@@ -176,18 +168,7 @@ func (h *hands) Start(ctx context.Context, procedure string, fresh bool, raise w
 
 // AskAutopilot asks, and does not wait for the end after a stop.
 func (h *hands) AskAutopilot(ctx context.Context, wish, text string) (web.Said, error) {
-	b, said := h.muted()
-	if wish != sqlite.AutopilotStop {
-		if err := b.askAutopilot(ctx, wish, text); err != nil {
-			return web.Said{}, err
-		}
-		return saidOf(said.String()), nil
-	}
-	if _, err := running(ctx, h.store); err != nil {
-		return web.Said{}, err
-	}
-	_, err := h.store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: wish, At: time.Now()})
-	return web.Said{Lines: []string{"The autopilot is stopping: its runs are ended, their tasks go back to pending."}}, err
+	return h.act(func(p *deed.Person) error { return p.AskAutopilot(ctx, wish, text, false) })
 }
 
 func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, error) {
@@ -206,7 +187,7 @@ func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, 
 
 // pilot starts an autopilot in the background.
 func (h *hands) pilot(ctx context.Context, args []string, said string) (web.Said, error) {
-	if p, err := running(ctx, h.store); err == nil {
+	if p, err := h.a.person(h.store, h.root).Autopilot(ctx); err == nil {
 		return web.Said{}, fault.Refuse("the autopilot is already running: process %d", p.Owner.PID)
 	}
 	_, err := h.launch(ctx, args, func(pid int) (string, bool, error) {

@@ -5,57 +5,89 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
 	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
-// command runs a command line of pawl in this process and returns what it said.
-// Words of a person stand after "--" or in their own flag, so that none of them
-// is taken for a flag.
-func (h *hands) command(ctx context.Context, args ...string) (web.Said, error) {
-	b, said := h.muted()
-	root := b.root()
-	root.SetArgs(append([]string{"-C", h.root, "--color=never"}, args...))
-	root.SetOut(said)
-	root.SetErr(said)
-	err := root.ExecuteContext(ctx)
-	var code status
-	if errors.As(err, &code) { // what is wrong is said already
-		return web.Said{}, fault.Refuse("%s", strings.Join(saidOf(said.String()).Lines, " "))
+// tell is a deed that says what it made of a task.
+func tell(do func(*deed.Person) (deed.Done, error)) func(*deed.Person) error {
+	return func(p *deed.Person) error {
+		d, err := do(p)
+		if err == nil {
+			p.Say("%s", d.Text)
+		}
+		return deed.Explain(err)
 	}
-	var known *fault.Error
-	if errors.As(err, &known) { // what it said before tells why
-		return web.Said{}, &fault.Error{Kind: fault.Refused, Err: known, Hints: append(saidOf(said.String()).Lines, known.Hints...)}
-	}
-	return saidOf(said.String()), err
 }
 
 func (h *hands) Case(ctx context.Context, verb, id string, w web.CaseWish) (web.Said, error) {
-	args := []string{"case", verb}
+	switch verb {
+	case "clean":
+		return h.clean(ctx, id)
+	case "start":
+		return h.act(func(p *deed.Person) error { return deed.Explain(p.StartTask(ctx, id)) })
+	}
+	return h.act(tell(func(p *deed.Person) (deed.Done, error) {
+		switch verb {
+		case "extend":
+			l, err := deed.ReadLimits(w.Limits.MaxIterations, w.Limits.Timeout)
+			if err != nil {
+				return deed.Done{}, err
+			}
+			return p.Extend(ctx, id, l)
+		case "rollback":
+			return h.rollbackTask(ctx, p, id, w)
+		case "approve":
+			return p.Approve(ctx, id, "")
+		case "redo":
+			return p.Redo(ctx, id, w.Text)
+		case "reject":
+			return p.Reject(ctx, id, w.Text)
+		}
+		return p.Move(ctx, id, board.Action(verb), w.Text)
+	}))
+}
+
+func (h *hands) rollbackTask(ctx context.Context, p *deed.Person, id string, w web.CaseWish) (deed.Done, error) {
+	b, _ := h.a.muted(h.root)
+	clones, err := h.pool(ctx, b)
+	if err != nil {
+		return deed.Done{}, err
+	}
+	to := deed.BackTo{Undo: w.Undo}
 	if w.To != nil {
-		args = append(args, "--to="+strconv.Itoa(*w.To))
+		to.N = *w.To
 	}
-	if w.Undo {
-		args = append(args, "--undo")
+	return p.RollbackTask(ctx, clones, id, to)
+}
+
+// clean removes the workspace of a task. That it stays is a refusal; what was
+// said tells why.
+func (h *hands) clean(ctx context.Context, id string) (web.Said, error) {
+	b, said := h.a.muted(h.root)
+	clones, err := h.pool(ctx, b)
+	if err == nil {
+		err = b.cleanCases(ctx, clones, []string{id}, false)
 	}
-	if l := w.Limits; l.MaxIterations != "" {
-		args = append(args, "--max-iterations="+l.MaxIterations)
+	if err != nil {
+		return web.Said{}, &fault.Error{Kind: fault.Refused, Err: err, Hints: saidOf(said.String()).Lines}
 	}
-	if l := w.Limits; l.Timeout != "" {
-		args = append(args, "--timeout="+l.Timeout)
+	return saidOf(said.String()), nil
+}
+
+func (h *hands) pool(ctx context.Context, b *app) (*pool.Pool, error) {
+	c, err := b.load(nil)
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case w.Text == "":
-	case verb == "redo":
-		args = append(args, "--feedback="+w.Text)
-	case verb == "reject":
-		args = append(args, "--why="+w.Text)
-	}
-	return h.command(ctx, append(args, "--", id)...)
+	return b.pool(ctx, c, h.store)
 }
 
 // StartSprint starts one in the background.
@@ -88,9 +120,7 @@ func (h *hands) StartSprint(ctx context.Context, w web.SprintWish) (web.Said, er
 // Tree is the history of the files that a run worked on: for a task that of its
 // workspace.
 func (h *hands) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
-	b, _ := h.muted()
-	tree, err := b.treeOf(ctx, r)
-	return tree, err
+	return h.a.person(h.store, h.root).Tree(ctx, r)
 }
 
 // AskQueue asks something of the merge queue. To land is done in the background:
@@ -99,11 +129,11 @@ func (h *hands) AskQueue(ctx context.Context, wish, id, why string) (web.Said, e
 	if wish == "land" {
 		return h.land(ctx)
 	}
-	args := []string{"queue", wish, "--why=" + why}
-	if id != "" {
-		args = append(args, "--", id)
-	}
-	if _, err := h.command(ctx, args...); err != nil {
+	b, _ := h.a.muted(h.root)
+	err := b.withQueue(ctx, func(q *openQueue) error {
+		return b.askQueue(ctx, q, []queue.Ask{{Wish: queue.Wish(wish), ID: id, Why: why}})
+	})
+	if err != nil {
 		return web.Said{}, err
 	}
 	what := map[string]string{

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -18,7 +19,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -76,7 +76,7 @@ func (l *landing) box(ctx context.Context, unsandboxed bool) error {
 
 // options are those of the queue. Gates run in workspaces of the pool.
 func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.Options, error) {
-	target, err := landingTarget(ctx, l.c, l.repo)
+	target, err := deed.LandingTarget(ctx, l.c, l.repo)
 	if err != nil {
 		return merge.Options{}, err
 	}
@@ -157,32 +157,6 @@ func (l *landing) environment() string {
 		fmt.Fprintf(h, "%q\n", part)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-// landingTarget is the full name of the branch that work lands on.
-func landingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (string, error) {
-	name := c.Merge.Target
-	if name == "" {
-		head, err := repo.Head(ctx)
-		if err != nil {
-			return "", fault.Of(fault.Failed, err)
-		}
-		if head.Branch == "" {
-			return "", usage("no branch is checked out here, so there is none to land on").Hint("Name one in pawl.yaml: merge: {target: main}")
-		}
-		name = head.Branch
-	}
-	name = merge.Ref(name)
-	commit, err := repo.Find(ctx, name)
-	switch short := report.Line(shortRef(name), 200); {
-	case err != nil:
-		return "", fault.Of(fault.Failed, err)
-	case commit == "" && c.Merge.Target != "":
-		return "", usage("there is no branch %s, which merge.target names", short).Hint("Make it, or name another in pawl.yaml: git branch %s", short)
-	case commit == "":
-		return "", usage("the branch %s has no commit yet, so there is nothing to land on", short).Hint("Make the first one: git add -A && git commit")
-	}
-	return name, nil
 }
 
 // merge is how verified work lands: as with pawl queue, with what the tasks'

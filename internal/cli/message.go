@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -26,15 +23,7 @@ func (a *app) messageCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				err := engine.LeaveMessage(cmd.Context(), st, r, strings.Join(args[1:], " "), "cli")
-				if errors.Is(err, engine.ErrNoReader) {
-					return usage("%v", err)
-				}
-				if err != nil {
-					return fault.Of(fault.Failed, err)
-				}
-				a.say("The message is kept and goes into the next prompt of run %s.", r.ID)
-				return nil
+				return a.person(st, r.Root).Message(cmd.Context(), r, strings.Join(args[1:], " "), "cli")
 			})
 		},
 	}

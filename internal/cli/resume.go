@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -56,14 +56,15 @@ func (a *app) resume(ctx context.Context, name string, f planner.Flags) error {
 	} else if !errors.Is(ierr, engine.ErrNoStateFile) {
 		err = ierr
 	}
-	if err == nil && (run.Kind == "task" || f.Raises() && works(run)) {
+	if err == nil && (run.Kind == "task" || f.Raises() && deed.Works(run)) {
+		p := a.person(store, root)
 		switch {
 		case run.Kind != "task":
-			err = a.raise(ctx, store, run, f)
+			err = p.Raise(ctx, run, f)
 		case f.Raises():
-			err = a.extendTask(ctx, store, run, f)
+			err = a.done(p.ExtendRun(ctx, run, f))
 		default:
-			err = a.reopenTask(ctx, store, run, "a person resumed it")
+			err = p.Reopen(ctx, run, "a person resumed it")
 		}
 		if cerr := store.Close(); err == nil {
 			err = cerr
@@ -71,7 +72,7 @@ func (a *app) resume(ctx context.Context, name string, f planner.Flags) error {
 		return err
 	}
 	if err == nil {
-		f, err = storedFlags(run, f)
+		f, err = deed.StoredFlags(run, f)
 	}
 	if cerr := store.Close(); err == nil {
 		err = cerr
@@ -107,19 +108,6 @@ func adoptFile(ctx context.Context, store *sqlite.Store, root, name string, last
 		return last, err
 	}
 	return engine.Import(ctx, store, root, name)
-}
-
-// storedFlags are the flags of the run, with the newer ones over them.
-func storedFlags(run sqlite.Run, newer planner.Flags) (planner.Flags, error) {
-	var stored struct {
-		Flags planner.Flags `json:"flags"`
-	}
-	if len(run.Setup) > 0 {
-		if err := json.Unmarshal(run.Setup, &stored); err != nil {
-			return newer, fmt.Errorf("cannot read how run %s was started: %v", run.ID, err)
-		}
-	}
-	return stored.Flags.Merge(newer), nil
 }
 
 func (a *app) resumeRun(ctx context.Context, run sqlite.Run, f planner.Flags) error {

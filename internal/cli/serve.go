@@ -195,7 +195,7 @@ func (a *app) openServer(ctx context.Context, store *sqlite.Store, root string, 
 	server := web.New(door, web.Options{
 		Root: root, StateDir: dir, Version: version(), Token: session.Token, Store: store, Tree: tree, Deeds: h, Log: logger,
 		Config: func() (*config.Config, error) {
-			b, _ := h.muted()
+			b, _ := h.a.muted(h.root)
 			return b.load(nil)
 		},
 	})

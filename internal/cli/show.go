@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // document is `show --json`: the run, and every iteration.
@@ -90,7 +90,7 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	if box := sandboxOf(r); box != "" {
 		a.result("\nSandbox %s", box)
 	}
-	if workedOnCopy(r) {
+	if deed.OnCopy(r) {
 		a.result("\nIt works on a copy: 'pawl show %s --diff' shows its result, 'pawl apply %s' brings it into your files", r.ID, r.ID)
 	}
 	a.result("\n\n")
@@ -210,12 +210,13 @@ func (a *app) document(v any) error {
 const maxDiff = 10 << 20
 
 func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
-	tree, err := a.treeOf(ctx, r)
+	p := a.person(st, r.Root)
+	tree, err := p.Tree(ctx, r)
 	if err != nil {
 		return err
 	}
-	if workedOnCopy(r) {
-		if err := a.gather(ctx, st, tree, r); err != nil {
+	if deed.OnCopy(r) {
+		if err := p.Gather(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -235,14 +236,6 @@ func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) erro
 		a.say("The patch is cut at 10 MB. The whole: git diff %s %s", snaps[0].Commit, snaps[len(snaps)-1].Commit)
 	}
 	return nil
-}
-
-func (a *app) tree(ctx context.Context, root string) (*workspace.Checkout, error) {
-	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: stateDir(root, a.env)})
-	if err != nil {
-		return nil, fault.Of(fault.Failed, fmt.Errorf("there are no snapshots: %v", err))
-	}
-	return tree, nil
 }
 
 // free is true for a run on which no agent has worked: the steps of a workflow

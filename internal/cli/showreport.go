@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -144,7 +145,7 @@ func (a *app) reportInput(ctx context.Context, st *sqlite.Store, r sqlite.Run) (
 // reportChanges is what the run changed, nil where that cannot be seen: outside
 // of git, or when the snapshots are kept no longer.
 func (a *app) reportChanges(ctx context.Context, r sqlite.Run) *report.Changes {
-	tree, err := a.tree(ctx, r.Root)
+	tree, err := a.person(nil, r.Root).RootTree(ctx, r.Root)
 	if err != nil {
 		return nil
 	}
@@ -333,7 +334,7 @@ func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) [
 		return out
 	}
 	add("See what it changed", "pawl show %s --diff", r.ID)
-	if workedOnCopy(r) {
+	if deed.OnCopy(r) {
 		add("Bring it into your files", "pawl apply %s", r.ID)
 	} else {
 		add("Undo what it changed", "pawl rollback %s --to 0", r.ID)

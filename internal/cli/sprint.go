@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -145,7 +146,7 @@ func (s *session) knownCases(ctx context.Context, ids []string) error {
 	for i, id := range ids {
 		ids[i] = board.Normal(id)
 		if _, err := s.store.Case(ctx, ids[i]); err != nil {
-			return caseError(err)
+			return deed.Explain(err)
 		}
 	}
 	return nil

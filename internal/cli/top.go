@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
+	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/tape"
@@ -67,7 +68,9 @@ func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 		Question: func(ctx context.Context, n autopilot.Need) (dashboard.Question, error) {
 			return needQuestion(ctx, store, n)
 		},
-		Do:        func(_ context.Context, d dashboard.Deed) (string, error) { return a.command(root, deedArgs(d)...) },
+		Do: func(ctx context.Context, d dashboard.Deed) (string, error) {
+			return a.act(context.WithoutCancel(ctx), store, root, d)
+		},
 		Interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) },
 		In:        a.stdin, Out: a.stderr, Env: a.env,
 	}
@@ -77,42 +80,47 @@ func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 	return o
 }
 
-// command does what a command of pawl does, and says what it said.
-func (a *app) command(root string, args ...string) (string, error) {
-	var said bytes.Buffer
-	code := Main(append([]string{"-C", root, "--color", "never"}, args...), strings.NewReader(""), &said, &said, a.env)
-	text := strings.Join(strings.Fields(said.String()), " ")
-	if code != exitOK {
-		return "", errors.New(strings.TrimPrefix(text, "pawl: "))
+// act does what a person asked for by a key, and says what came of it.
+func (a *app) act(ctx context.Context, store *sqlite.Store, root string, d dashboard.Deed) (string, error) {
+	b, said := a.muted(root)
+	err := deed.Explain(perform(ctx, b.person(store, root), d))
+	var f *fault.Error
+	if errors.As(err, &f) {
+		err = errors.New(inOneLine(append([]string{f.Error()}, f.Hints...)...))
 	}
-	return text, nil
+	return inOneLine(said.String()), err
 }
 
-// deedArgs are the arguments of the command that does it.
-func deedArgs(d dashboard.Deed) []string {
+func inOneLine(texts ...string) string {
+	return strings.Join(strings.Fields(strings.Join(texts, " ")), " ")
+}
+
+func perform(ctx context.Context, p *deed.Person, d dashboard.Deed) error {
 	switch d.Kind {
-	case dashboard.Pause, dashboard.Resume:
-		return []string{"autopilot", string(d.Kind)}
-	case dashboard.Mode:
-		return []string{"autopilot", "mode", d.Text}
+	case dashboard.Pause, dashboard.Resume, dashboard.Mode:
+		return p.AskAutopilot(ctx, string(d.Kind), d.Text, false)
 	case dashboard.StopAll:
-		return []string{"autopilot", "stop"}
-	case dashboard.StopRun:
-		return []string{"stop", d.Run}
+		return p.AskAutopilot(ctx, sqlite.AutopilotStop, "", true)
 	case dashboard.Retry:
-		return []string{"case", "retry", d.Need.Case}
+		return tell(func(p *deed.Person) (deed.Done, error) { return p.Move(ctx, d.Need.Case, board.Retry, "") })(p)
+	case dashboard.Answer:
+		if d.Need.What == board.Review {
+			return tell(func(p *deed.Person) (deed.Done, error) { return judge(ctx, p, d) })(p)
+		}
 	}
-	if d.Need.What == board.Review {
-		return verdictArgs(d)
+	r, err := p.Store.Run(ctx, d.Run)
+	if err != nil {
+		return err
 	}
-	args := []string{"answer", d.Run}
+	if d.Kind == dashboard.StopRun {
+		return p.Stop(ctx, r, true)
+	}
+	words := []string{d.Text}
 	if d.Choice > 0 {
-		args = append(args, strconv.Itoa(d.Choice))
+		words = []string{strconv.Itoa(d.Choice), d.Text}
 	}
-	if d.Text != "" {
-		args = append(args, "--", d.Text)
-	}
-	return args
+	_, err = p.Answer(ctx, r, "", words)
+	return err
 }
 
 // Choices about verified work; words alone are what must change.
@@ -122,14 +130,14 @@ const (
 	chooseReject
 )
 
-func verdictArgs(d dashboard.Deed) []string {
+func judge(ctx context.Context, p *deed.Person, d dashboard.Deed) (deed.Done, error) {
 	switch d.Choice {
 	case chooseApprove:
-		return []string{"case", "approve", d.Need.Case}
+		return p.Approve(ctx, d.Need.Case, "")
 	case chooseReject:
-		return []string{"case", "reject", d.Need.Case, "--why=" + d.Text}
+		return p.Reject(ctx, d.Need.Case, d.Text)
 	}
-	return []string{"case", "redo", d.Need.Case, "--feedback=" + d.Text}
+	return p.Redo(ctx, d.Need.Case, d.Text)
 }
 
 // needQuestion is what a task waits for, as a question.
