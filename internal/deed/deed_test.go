@@ -1,0 +1,215 @@
+package deed_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// gone is a process of an earlier boot of the machine.
+var gone = sqlite.Owner{PID: 1, Start: "1", Boot: "an earlier one"}
+
+// person is somebody at an empty folder that is no repository, with what is
+// said to them.
+func person(t *testing.T) (p *deed.Person, said *strings.Builder) {
+	t.Helper()
+	dir, said := t.TempDir(), &strings.Builder{}
+	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	say := func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) }
+	return &deed.Person{
+		Store: store, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
+		Planner: func(string, planner.Flags) (*planner.Planner, error) {
+			return nil, errors.New("nothing here needs the configuration")
+		},
+		Log: func(string) (*slog.Logger, func()) { return slog.New(slog.DiscardHandler), func() {} },
+	}, said
+}
+
+// run stores a run that nobody drives.
+func run(t *testing.T, p *deed.Person, s loop.State) sqlite.Run {
+	t.Helper()
+	state, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := sqlite.Run{ID: "r1", Kind: "procedure", Name: "build", Root: p.Root, Status: string(s.Status), Iteration: s.Iteration, State: state, Owner: gone}
+	e, err := journal.New(r.ID, 1, noon, journal.RunCreated, journal.Created{Kind: r.Kind, Name: r.Name})
+	if err == nil {
+		err = p.Store.Create(t.Context(), r, e, func(sqlite.Owner) bool { return false })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func task(t *testing.T, p *deed.Person, actions ...board.Action) string {
+	t.Helper()
+	added, err := p.Store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "Greet"}}}, board.Person, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range actions {
+		if _, err := p.Store.MoveCase(t.Context(), added[0].ID, board.Change{Action: a, By: board.Pawl, Why: "a test", At: noon}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return added[0].ID
+}
+
+// refused checks that an error is a refusal with these words, hints included.
+func refused(t *testing.T, err error, words ...string) {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Kind != fault.Refused {
+		t.Errorf("%v is no refusal", err)
+		return
+	}
+	text := strings.Join(append([]string{f.Error()}, f.Hints...), "\n")
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("it lacks %q:\n%s", w, text)
+		}
+	}
+}
+
+// What does not fit how a run is says so, and changes nothing.
+func TestRefusedToARun(t *testing.T) {
+	t.Parallel()
+	p, said := person(t)
+	r := run(t, p, loop.State{Status: loop.Completed, Iteration: 2})
+	refused(t, p.Pause(t.Context(), r), "run r1 does not run: it is completed")
+	refused(t, p.Stop(t.Context(), r, true), "run r1 does not run: it is completed")
+	_, err := p.Answer(t.Context(), r, "", []string{"yes"})
+	refused(t, err, "run r1 asks nothing: it is completed")
+	_, err = p.Answer(t.Context(), r, "", []string{" ", ""})
+	refused(t, err, "needs words, or the number of an option")
+	_, err = p.Apply(t.Context(), r, false)
+	refused(t, err, "there is nothing to apply", "pawl show r1 --diff")
+	refused(t, p.Raise(t.Context(), r, planner.Flags{Max: "9", Agent: "other"}), "only --max-iterations, --max-cost and --timeout", "pawl pause build")
+	rows, err := p.Store.Controls(t.Context(), r.ID)
+	if err != nil || len(rows) != 0 || said.Len() != 0 {
+		t.Errorf("%d wishes were stored (%v), and this was said: %s", len(rows), err, said)
+	}
+}
+
+// An answer waits in the database until the run goes on; whoever answered is
+// told so.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	p, said := person(t)
+	r := run(t, p, loop.State{Status: loop.Pending, Iteration: 1, Question: &loop.Question{Text: "Which port?"}})
+	goesOn, err := p.Answer(t.Context(), r, "", []string{"port", "8080"})
+	if err != nil || !goesOn {
+		t.Fatalf("%t, %v", goesOn, err)
+	}
+	rows, err := p.Store.Controls(t.Context(), r.ID)
+	if err != nil || len(rows) != 1 || rows[0].Kind != sqlite.ControlAnswer || rows[0].Text != "port 8080" {
+		t.Errorf("stored are %+v, %v", rows, err)
+	}
+	if want := "The answer is kept and goes into the next prompt.\n"; said.String() != want {
+		t.Errorf("said is %q, want %q", said, want)
+	}
+}
+
+func TestReadReply(t *testing.T) {
+	t.Parallel()
+	asked := &loop.State{Question: &loop.Question{Choices: []control.Choice{
+		{Text: "Try again", Do: control.TryAgain, Advice: true}, {Text: "Send it back", Do: control.TryAgain, Advice: true, Needs: true}, {Text: "Give up", Do: control.GiveUp},
+	}}}
+	for _, c := range []struct {
+		words  []string
+		number int
+		text   string
+		wrong  string
+	}{
+		{words: []string{"1"}, number: 1},
+		{words: []string{"1.", "the", "fixture"}, number: 1, text: "the fixture"},
+		{words: []string{" 2) ", "rename it"}, number: 2, text: "rename it"},
+		{words: []string{"2"}, wrong: "option 2 (Send it back) needs words"},
+		{words: []string{"3", "now"}, wrong: "option 3 (Give up) takes no words"},
+		{words: []string{"4"}, wrong: "there is no option 4: the question has 1 to 3"},
+		{words: []string{"0"}, wrong: "there is no option 0"},
+		{words: []string{"use", "8080"}, text: "use 8080"},
+	} {
+		got, err := deed.ReadReply(asked, c.words)
+		if err == nil {
+			err = got.Complete()
+		}
+		if c.wrong != "" {
+			refused(t, err, c.wrong)
+			continue
+		}
+		if err != nil || got.Number != c.number || got.Text != c.text {
+			t.Errorf("%q is option %d with %q (%v), want %d with %q", c.words, got.Number, got.Text, err, c.number, c.text)
+		}
+	}
+	if got, err := deed.ReadReply(&loop.State{Question: &loop.Question{}}, []string{"8080"}); err != nil || got.Number != 0 || got.Text != "8080" {
+		t.Errorf("a number is no answer to a question without options: %+v, %v", got, err)
+	}
+}
+
+// What does not fit how a task is says so.
+func TestRefusedToATask(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	id := task(t, p)
+	refused(t, p.StartTask(t.Context(), id), "no autopilot runs here", "pawl autopilot")
+	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotPause, "", false), "no autopilot runs here")
+	_, err := p.Redo(t.Context(), id, " ")
+	refused(t, err, "say what must change")
+	for _, do := range map[string]func() (deed.Done, error){
+		"approve": func() (deed.Done, error) { return p.Approve(t.Context(), id, "") },
+		"redo":    func() (deed.Done, error) { return p.Redo(t.Context(), id, "shorter") },
+		"reject":  func() (deed.Done, error) { return p.Reject(t.Context(), id, "no") },
+	} {
+		_, err := do()
+		refused(t, err, "no review of "+id+" waits for you: it is pending", "pawl autopilot status")
+	}
+	_, err = p.Move(t.Context(), id, board.Retry, "")
+	refused(t, deed.Explain(err), id)
+	_, err = p.Move(t.Context(), "task-999", board.Retry, "")
+	refused(t, deed.Explain(err), "task-999", "pawl case list --all")
+}
+
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	id := task(t, p, board.Start, board.Expire)
+	l, err := deed.ReadLimits("80", "1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Extend(t.Context(), id, l)
+	if err != nil || d.Case.Status != board.Pending || !strings.Contains(d.Text, "its run goes on where it was") {
+		t.Errorf("%+v, %v", d, err)
+	}
+	got, err := p.Store.CaseLimits(t.Context(), id)
+	if err != nil || got.MaxIterations != 80 || got.Timeout != time.Hour {
+		t.Errorf("its limits are %+v, %v", got, err)
+	}
+	for _, c := range [][3]string{{"", "", "say how far"}, {"0", "", "--max-iterations 0"}, {"x", "", "--max-iterations x"}, {"", "5", "--timeout 5"}, {"", "-1m", "--timeout -1m"}} {
+		_, err := deed.ReadLimits(c[0], c[1])
+		refused(t, err, c[2])
+	}
+}
