@@ -48,6 +48,7 @@ type pilot struct {
 	// pending are events that came together with another.
 	pending []schedule.Event
 	version int64  // of the database, as last seen
+	deaf    bool   // what is asked could not be read last time
 	rested  string // why nothing was done, as last told
 	sprint  *schedule.SprintStats
 	room    pool.Room // on the disk, as last told
@@ -260,11 +261,13 @@ func (p *pilot) look(ctx context.Context) (schedule.Event, bool) {
 	if err != nil || v == p.version {
 		return schedule.Event{}, false
 	}
-	p.version = v
 	rows, err := p.o.Store.TakeAutopilotControls(ctx)
-	if err != nil {
+	if err == nil {
+		p.version = v // else it is looked again
+	} else if !p.deaf {
 		p.o.Log.Warn(err.Error())
 	}
+	p.deaf = err != nil
 	for _, r := range rows {
 		p.pending = append(p.pending, asked(r))
 	}

@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -65,14 +66,14 @@ func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i 
 	case res.Error != "":
 		return fmt.Errorf("cannot set the workspace up with %q: %s", line, res.Error)
 	case res.Exit.Code != 0 || res.Exit.Ended != loop.NotEnded:
-		return fmt.Errorf("setting the workspace up with %q failed with status %d: %s", line, res.Exit.Code, lastLines(res.Stdout.Tail+res.Stdout.Head))
+		return fmt.Errorf("setting the workspace up with %q failed with status %d: %s", line, res.Exit.Code, lastLines(res.Stdout))
 	}
 	return nil
 }
 
 // lastLines is the end of an output, for a message.
-func lastLines(text string) string {
+func lastLines(out supervisor.Stream) string {
 	const most = 3
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines := strings.Split(strings.TrimSpace(cmp.Or(out.Tail, out.Head)), "\n")
 	return strings.Join(lines[max(0, len(lines)-most):], "; ")
 }
