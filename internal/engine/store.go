@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,9 @@ type setup struct {
 	Flags json.RawMessage `json:"flags,omitempty"`
 	// Sandbox says what is enforced by the operating system.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Checks are the gates that the run's work goes through, in their order; nil
+	// of an older pawl.
+	Checks []Check `json:"checks"`
 	// Copy: the run works on a copy of the work tree.
 	Copy bool `json:"copy,omitempty"`
 	// Place is where the agents worked, when that is not the run's root.
@@ -34,6 +38,23 @@ type setup struct {
 	Rest string `json:"rest,omitempty"`
 }
 
+// Check is what is stored of a gate. Timeout 0 is none of its own.
+type Check struct {
+	Name     string        `json:"name"`
+	Command  string        `json:"command"`
+	Required bool          `json:"required"`
+	Timeout  time.Duration `json:"timeout"`
+}
+
+// checks are the plan's gates as they are stored; never nil.
+func (p *Plan) checks() []Check {
+	list := make([]Check, len(p.Gates))
+	for i, g := range p.Gates {
+		list[i] = Check{Name: cmp.Or(g.Name, g.Command), Command: g.Command, Required: g.Required, Timeout: g.Timeout}
+	}
+	return list
+}
+
 // unsaved is a write that waits for the database: the run's creation or a step.
 type unsaved struct {
 	create *sqlite.Run
@@ -45,7 +66,7 @@ type unsaved struct {
 // start.
 func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
-	d.setup.Flags, d.setup.Sandbox = d.plan.Flags, d.plan.Sandbox
+	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.checks()
 	if d.plan.Project != "" && d.plan.Project != d.plan.Root {
 		d.setup.Place = d.plan.Root
 	}

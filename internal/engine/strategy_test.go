@@ -176,7 +176,8 @@ func TestOldSnapshotsAreDropped(t *testing.T) {
 	}
 }
 
-// The flags and limits that a run was resumed with are those of the next resume.
+// The flags, limits and gates that a run was resumed with are those of the next
+// resume, and what is shown of it.
 func TestAResumeKeepsItsFlags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -193,11 +194,15 @@ func TestAResumeKeepsItsFlags(t *testing.T) {
 	}
 	w.o.Flags = json.RawMessage(`{"max":"2"}`)
 	w.o.Policy.MaxIterations = 2
+	w.o.Gates = []gate.Spec{{Name: "build", Command: "true", Required: true, Timeout: time.Minute}, {Command: "exit 0"}}
 	w.within().resume(loop.Event{Kind: loop.Resumed})
 	w.holds(loop.TimedOut, "1.1 success", "2.1 success")
 	run, _, _ := w.stored()
 	var s setup
 	if err := json.Unmarshal(run.Setup, &s); err != nil || string(s.Flags) != `{"max":"2"}` || s.Base == "" || s.Guarded == nil {
 		t.Errorf("set-up %s, %v", run.Setup, err)
+	}
+	if want := []Check{{"build", "true", true, time.Minute}, {"exit 0", "exit 0", false, 0}}; !slices.Equal(s.Checks, want) {
+		t.Errorf("the checks are %+v, want %+v", s.Checks, want)
 	}
 }

@@ -105,6 +105,7 @@ func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
 	if d.plan.Sandbox != "" {
 		d.setup.Sandbox = d.plan.Sandbox
 	}
+	d.setup.Checks = d.plan.checks()
 	d.become(s)
 	d.n, d.from, d.fresh = run.N, run.Status, true
 	return nil

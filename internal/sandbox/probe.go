@@ -76,7 +76,7 @@ const (
 func Judge(level string, o Offer, unsandboxed bool) Verdict {
 	switch {
 	case level == Permissive:
-		return Verdict{Enforced: "nothing: the level is permissive"}
+		return Verdict{Enforced: "nothing is enforced"}
 	case unsandboxed:
 		return Verdict{Enforced: "nothing: --unsandboxed"}
 	case level == Paranoid:

@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 		unsandboxed bool
 		want        string
 	}{
-		{Permissive, full, false, "open: nothing: the level is permissive"},
+		{Permissive, full, false, "open: nothing is enforced"},
 		{Normal, full, true, "open: nothing: --unsandboxed"},
 		{Normal, full, false, "boxed 0 gaps: writes, secrets and signals, by user and mount namespaces, Landlock 7, seccomp"},
 		{Paranoid, full, false, "boxed 0 gaps: writes, secrets, signals and network, by user, mount and network namespaces, Landlock 7, seccomp"},

@@ -29,7 +29,7 @@ type Activity struct {
 	TokensOut int64       `json:"tokens_out"`
 	CostUSD   *float64    `json:"cost_usd" nullable:"true"`
 	Calls     int         `json:"api_calls"`
-	Gates     []Gate      `json:"gates" nullable:"false" doc:"The checks of this attempt, while they run."`
+	Gates     []Gate      `json:"gates" nullable:"false" doc:"The checks that this attempt goes through, and how far they are."`
 	Progress  *int        `json:"progress" nullable:"true"`
 }
 
@@ -65,7 +65,9 @@ type glance struct {
 	tail   tailing
 	totals *agent.Collector
 	now    Activity
-	sent   string // the last one, as it was sent
+	specs  []GateSpec // the run's checks as they were when its phase began
+	phase  string     // in which they were read
+	sent   string     // the last one, as it was sent
 	out    *tape.Reader
 	grown  Grown
 	quiet  bool // nothing will grow any more
@@ -146,7 +148,7 @@ func (g *glances) look(ctx context.Context) {
 			continue
 		}
 		kept[r.ID] = true
-		one.look(g.s.gateSpecs)
+		one.look(func() []GateSpec { return g.s.checksOf(ctx, r.ID) })
 		if text, err := json.Marshal(one.now); err == nil && string(text) != one.sent {
 			one.sent = string(text)
 			f := newFrame("", "activity", one.now)
@@ -229,14 +231,16 @@ func (o *glance) look(specs func() []GateSpec) {
 	o.now.TokensIn, o.now.TokensOut, o.now.Calls = out.Usage.Input+out.Usage.CacheRead+out.Usage.CacheWrite, out.Usage.Output, o.totals.Calls()
 	cost, known := o.totals.Cost()
 	o.now.CostUSD = dollars(int64(cost), known)
-	if o.now.Phase == "waiting" || !exists(o.root, "agent.result.json") {
-		return
+	if o.now.Phase != "waiting" && exists(o.root, "agent.result.json") {
+		o.now.Phase = "gates"
+		if exists(o.root, "review.begun.json") {
+			o.now.Phase = "review"
+		}
 	}
-	o.now.Phase = "gates"
-	if exists(o.root, "review.begun.json") {
-		o.now.Phase = "review"
+	if o.phase != o.now.Phase { // whoever resumed the run may have changed its checks
+		o.phase, o.specs = o.now.Phase, specs()
 	}
-	o.now.Gates = o.gates(specs())
+	o.now.Gates = o.gates(o.specs)
 }
 
 // read folds new events of the agent in.
@@ -314,11 +318,4 @@ func (o *glance) gateResult(g *Gate, file string) {
 func exists(root *os.Root, name string) bool {
 	_, err := root.Stat(path.Clean(name))
 	return err == nil
-}
-
-// gateSpecs are the checks as configured now.
-func (s *Server) gateSpecs() []GateSpec {
-	out := Overview{Gates: []GateSpec{}}
-	s.verification(&out)
-	return out.Gates
 }

@@ -51,7 +51,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
 	data, err := s.Description()
 	if err != nil {
-		problem(http.StatusInternalServerError, "INTERNAL", "%v", err).write(w)
+		internal(err).write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

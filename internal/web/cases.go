@@ -91,7 +91,7 @@ type CasePath struct {
 
 func (p CasePath) id() (string, error) {
 	if _, _, ok := board.ParseID(p.ID); !ok {
-		return "", problem(http.StatusNotFound, "CASE_NOT_FOUND", "%q is no id of a case", p.ID)
+		return "", problem(http.StatusNotFound, "CASE_NOT_FOUND", "%q is no id of a case: they look like task-042 or op-007", p.ID).suggest("List the board: GET /api/v1/cases")
 	}
 	return board.Normal(p.ID), nil
 }
@@ -320,7 +320,7 @@ func (s *Server) rollbackCase(ctx context.Context, in *struct {
 	Body CaseWish
 }) (*body[Done], error) {
 	if in.Body.Undo && in.Body.To != nil {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other")
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other: send one of them")
 	}
 	return s.caseDeed(ctx, &in.CasePath, "rollback", in.Body)
 }

@@ -155,7 +155,7 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if strings.TrimSpace(in.Body.Text) == "" {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty")
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty: write what the agent is to know")
 	}
 	err = engine.LeaveMessage(ctx, s.o.Store, r, in.Body.Text, "web")
 	if errors.Is(err, engine.ErrNoReader) {
@@ -180,7 +180,7 @@ func (s *Server) rollbackRun(ctx context.Context, in *struct {
 		to = *in.Body.To
 	}
 	if in.Body.Undo && to >= 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other")
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other: send one of them")
 	}
 	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) {
 		return s.o.Deeds.Rollback(ctx, run, to, in.Body.Undo)

@@ -93,7 +93,7 @@ func (s *Server) diffRoutes(api huma.API) {
 // tree is the history of the files that a run worked on, or why there is none.
 func (s *Server) tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
-		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository", s.o.Root)
+		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository", s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
 	}
 	if r.Kind != string(loop.Task) {
 		return s.o.Tree, nil
@@ -213,7 +213,7 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 		return c, err
 	}
 	if len(snaps) == 0 {
-		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots", r.ID)
+		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots: none was made yet, or they were dropped some time after its end (snapshot.keep)", r.ID)
 	}
 	if of.To < 0 {
 		c.to = snaps[len(snaps)-1].Tree
@@ -226,7 +226,7 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 
 // gather makes the result of a run that works on a copy readable here.
 func (s *Server) gather(ctx context.Context, r sqlite.Run) error {
-	if !strings.Contains(string(r.Setup), `"copy":true`) {
+	if !setupOf(r).Copy {
 		return nil
 	}
 	return s.o.Deeds.Gather(ctx, r.ID)
@@ -244,7 +244,7 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 
 func (c compared) diff(ctx context.Context) (*body[Diff], error) {
 	if c.from == "" || c.to == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known")
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known: the folder is in no git repository, or the snapshots are gone")
 	}
 	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
 	if err != nil {
@@ -280,14 +280,14 @@ func statusWord(f git.FileChange) string {
 
 func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error) {
 	if c.from == "" || c.to == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known")
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known: the folder is in no git repository, or the snapshots are gone")
 	}
 	patch, cut, err := c.tree.DiffFile(ctx, c.from, c.to, of.Path, of.Old, maxPatch)
 	if err != nil {
 		return nil, gone(err)
 	}
 	if patch == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ", clip(of.Path, 200))
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states", clip(of.Path, 200))
 	}
 	out := readPatch(patch)
 	out.Path, out.Truncated = of.Path, cut

@@ -311,11 +311,14 @@ func TestOutputIsFollowed(t *testing.T) {
 	}
 }
 
-// What a run does just now is told to whoever watches.
+// What a run does just now is told to whoever watches. Its checks are those that
+// it was started or resumed with, not those of today's configuration.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Iteration = 1 })
+	r.run("abc123", func(row *sqlite.Run, _ *loop.State) {
+		row.Iteration, row.Setup = 1, json.RawMessage(`{"checks":[{"name":"units","command":"true","required":true,"timeout":90000000000}]}`)
+	})
 	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":2,"at":"2026-11-20T12:00:00Z"}`, eventsFile: agentLines})
 	r.serve()
 	s := r.open("/events", "")
@@ -326,12 +329,15 @@ func TestActivity(t *testing.T) {
 	if a.Run != "abc123" || a.Attempt != 2 || a.Phase != "agent" || !a.Since.Equal(noon) || a.Last == nil || a.Last.Command != "go test ./..." || a.TokensIn != 10 || a.TokensOut != 5 {
 		t.Errorf("got %+v", a)
 	}
+	if g := a.Gates; len(g) != 1 || g[0].Name != "units" || g[0].Status != "waiting" || !g[0].Required {
+		t.Errorf("while the agent works the checks are %+v", g)
+	}
 	r.left("abc123", 1, map[string]string{"agent.result.json": "{}", "gate-1.result.json.tmp": ""})
 	for {
 		if err := json.Unmarshal([]byte(s.until("activity").data), &a); err != nil {
 			t.Fatal(err)
 		}
-		if a.Phase == "gates" && len(a.Gates) == 1 && a.Gates[0].Name == "tests" && a.Gates[0].Status == "running" && a.Gates[0].Timeout == 60 {
+		if a.Phase == "gates" && len(a.Gates) == 1 && a.Gates[0].Name == "units" && a.Gates[0].Status == "running" && a.Gates[0].Timeout == 90 {
 			break
 		}
 	}

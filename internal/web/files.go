@@ -97,7 +97,7 @@ func isAttempt(root *os.Root, dir string, attempt int) bool {
 }
 
 func noFiles(run string, n int) *ProblemError {
-	return problem(http.StatusNotFound, "FILES_NOT_FOUND", "Run %s has no files of iteration %d", run, n)
+	return problem(http.StatusNotFound, "FILES_NOT_FOUND", "Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n)
 }
 
 func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
@@ -124,7 +124,8 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 // openFile opens one of the files that may be seen. What is returned must be closed.
 func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
 	if !fileNames().MatchString(name) {
-		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q", clip(name, 100))
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q", clip(name, 100)).
+			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
 	}
 	root, r, err := s.folder(ctx, in)
 	if err != nil {

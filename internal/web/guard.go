@@ -95,7 +95,7 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 		return nil
 	case http.MethodPost, http.MethodPatch, http.MethodDelete:
 	default:
-		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here", clip(r.Method, 20))
+		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here", clip(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON: the Content-Type must be application/json")

@@ -238,13 +238,16 @@ func noIteration(run string, n int) *ProblemError {
 type telling struct {
 	asked    map[[2]int]loop.Command // what the loop asked for, by number and attempt
 	past     []failure.Analysis
-	timeouts map[string]time.Duration
+	timeouts map[string]float64 // of the checks by name, in seconds
 }
 
 // telling reads what records do not have: why strategies were chosen, and the
 // failures before the first iteration of a page.
 func (s *Server) telling(ctx context.Context, r sqlite.Run, first int) (*telling, error) {
-	t := &telling{asked: map[[2]int]loop.Command{}, timeouts: s.gateTimeouts()}
+	t := &telling{asked: map[[2]int]loop.Command{}, timeouts: map[string]float64{}}
+	for _, c := range s.checks(r) {
+		t.timeouts[c.Name] = c.Timeout
+	}
 	events, err := s.o.Store.EventsOfKind(ctx, r.ID, journal.IterationEnded, journal.IterationReviewed)
 	if err != nil {
 		return nil, err
@@ -287,20 +290,4 @@ func instruction(c loop.Command) string {
 		return ""
 	}
 	return c.Feedback.Instruction
-}
-
-// gateTimeouts are those of the configuration as it is now.
-func (s *Server) gateTimeouts() map[string]time.Duration {
-	c, err := s.o.Config()
-	if err != nil {
-		return nil
-	}
-	out := make(map[string]time.Duration, len(c.Verification.Commands))
-	for _, g := range c.Verification.Commands {
-		out[g.Name] = g.Timeout.Std()
-		if g.Timeout == 0 {
-			out[g.Name] = c.Verification.DefaultTimeout.Std()
-		}
-	}
-	return out
 }

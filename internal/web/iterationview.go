@@ -45,7 +45,7 @@ func costKnown(source string) bool { return source != "none" && source != "" }
 func (t *telling) gates(gates []loop.Gate) []Gate {
 	out := make([]Gate, len(gates))
 	for i, g := range gates {
-		out[i] = Gate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed), Timeout: seconds(t.timeouts[g.Name]), ExitCode: g.ExitCode, Note: g.Note}
+		out[i] = Gate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed), Timeout: t.timeouts[g.Name], ExitCode: g.ExitCode, Note: g.Note}
 		if g.Test && g.Total >= 0 {
 			out[i].Passed, out[i].Total = &gates[i].Passed, &gates[i].Total
 		}
@@ -96,7 +96,7 @@ func story(it *Iteration) []StoryElement {
 	case it.ExitCode != 0:
 		add("agent", "failed", "%s exited with status %d", it.Agent, it.ExitCode)
 	default:
-		add("agent", "passed", "%s changed %d file(s)", it.Agent, len(it.Files))
+		add("agent", "passed", "%s changed %s", it.Agent, files(len(it.Files)))
 	}
 	if it.Signal != "" {
 		add("signal", "note", "It said %s", strings.TrimSuffix(it.Signal+": "+it.SignalText, ": "))
@@ -122,6 +122,16 @@ func story(it *Iteration) []StoryElement {
 		add("snapshot", "note", "Snapshot %.12s: rollback comes back to here", it.Snapshot)
 	}
 	return list
+}
+
+func files(n int) string {
+	switch n {
+	case 0:
+		return "no file"
+	case 1:
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
 }
 
 // endsRun is true for an option after which no agent works.

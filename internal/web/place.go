@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -172,14 +173,16 @@ func (s *Server) verification(out *Overview) {
 		out.Problem = err.Error()
 		return
 	}
-	out.Warnings = list(c.Warnings)
-	for _, g := range c.Verification.Commands {
-		timeout := g.Timeout.Std()
-		if timeout == 0 {
-			timeout = c.Verification.DefaultTimeout.Std()
-		}
-		out.Gates = append(out.Gates, GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(timeout)})
+	out.Warnings, out.Gates = list(c.Warnings), configured(c)
+}
+
+// configured are the checks of the configuration.
+func configured(c *config.Config) []GateSpec {
+	list := make([]GateSpec, len(c.Verification.Commands))
+	for i, g := range c.Verification.Commands {
+		list[i] = GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(g.Timeout.Std())}
 	}
+	return list
 }
 
 func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {

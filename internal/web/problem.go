@@ -92,7 +92,7 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 			case errors.As(err, &known):
 				return known
 			case errors.As(err, &large):
-				return problem(http.StatusRequestEntityTooLarge, "TOO_LARGE", "The request has more than %d bytes", large.Limit)
+				return problem(http.StatusRequestEntityTooLarge, "TOO_LARGE", "The request has more than %d bytes", large.Limit).suggest("Send less at once, e.g. a list in several parts")
 			}
 			if err != nil {
 				p.Body.Details = append(p.Body.Details, err.Error())
@@ -146,9 +146,9 @@ func explain(err error) error {
 	case errors.Is(err, sqlite.ErrNotFound):
 		return problem(http.StatusNotFound, "RUN_NOT_FOUND", "There is no such run").suggest("List the runs: GET /api/v1/runs")
 	case errors.Is(err, sqlite.ErrBusy):
-		return problem(http.StatusServiceUnavailable, "BUSY", "%v", err).suggest("Try again")
+		return problem(http.StatusServiceUnavailable, "BUSY", "%v", err).suggest("Try again in a few seconds: another pawl writes to the database just now")
 	case errors.Is(err, sqlite.ErrUnwritable), errors.Is(err, sqlite.ErrDamaged), errors.Is(err, sqlite.ErrNewer):
-		p := problem(http.StatusInternalServerError, "DATABASE", "%v", err)
+		p := problem(http.StatusInternalServerError, "DATABASE", "%v", err).suggest("'pawl doctor' says what is wrong with the state folder")
 		p.Body.Severity, p.Body.Recoverable = Critical, false
 		return p
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -157,7 +157,13 @@ func explain(err error) error {
 	if p := explainCase(err); p != nil {
 		return p
 	}
-	return problem(http.StatusInternalServerError, "INTERNAL", "%v", err)
+	return internal(err)
+}
+
+// internal is a fault of the server's own, or of the machine that it runs on.
+func internal(err error) *ProblemError {
+	return problem(http.StatusInternalServerError, "INTERNAL", "The server could not do it: %v", err).
+		suggest("Try again; if it stays so, 'pawl doctor' says whether the machine is to blame")
 }
 
 func explainCase(err error) *ProblemError {
@@ -181,7 +187,7 @@ func explainCase(err error) *ProblemError {
 		}
 		return p
 	case errors.As(err, &cycle):
-		return problem(http.StatusUnprocessableEntity, "CYCLE", "Nothing was stored: %v", cycle)
+		return problem(http.StatusUnprocessableEntity, "CYCLE", "Nothing was stored: %v", cycle).suggest("Leave one of these needs out")
 	case errors.Is(err, sqlite.ErrNoCase):
 		return problem(http.StatusNotFound, "CASE_NOT_FOUND", "There is no such case").suggest("List the board: GET /api/v1/cases")
 	}

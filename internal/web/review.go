@@ -103,7 +103,7 @@ func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
 		return compared{}, err
 	}
 	if s.o.Tree == nil {
-		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository", s.o.Root)
+		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository", s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
 	}
 	if _, err := s.o.Store.Case(ctx, id); err != nil {
 		return compared{}, err

@@ -45,19 +45,22 @@ type Run struct {
 // RunDetail is a run with what only its own page shows.
 type RunDetail struct {
 	Run
-	Root      string    `json:"root"`
-	Strategy  string    `json:"strategy" doc:"In force now."`
-	Limits    Limits    `json:"limits"`
-	Spent     Spent     `json:"spent"`
-	Question  *Question `json:"question,omitempty" doc:"What a person is asked."`
-	Sandbox   string    `json:"sandbox" doc:"The safety level, and what the operating system enforces of it."`
-	Copy      bool      `json:"copy" doc:"It works on a copy of the files; apply brings its result over."`
-	Asked     []Asked   `json:"asked" nullable:"false" doc:"What was asked of the run and not taken yet."`
-	Doing     string    `json:"doing" doc:"What the loop does now, e.g. run, review or wait; empty when it rests."`
-	DoingWhy  string    `json:"doing_why"`
-	Until     time.Time `json:"until,omitzero" doc:"While waiting: until when."`
-	Best      int       `json:"best_iteration" doc:"The one with the best score; 0 for none."`
-	GatesSeen bool      `json:"gates_configured" doc:"There are verification commands."`
+	Root     string    `json:"root"`
+	Strategy string    `json:"strategy" doc:"In force now."`
+	Limits   Limits    `json:"limits"`
+	Spent    Spent     `json:"spent"`
+	Question *Question `json:"question,omitempty" doc:"What a person is asked."`
+	Sandbox  string    `json:"sandbox" doc:"The safety level, and what the operating system enforces of it."`
+	Copy     bool      `json:"copy" doc:"It works on a copy of the files; apply brings its result over."`
+	Asked    []Asked   `json:"asked" nullable:"false" doc:"What was asked of the run and not taken yet."`
+	Doing    string    `json:"doing" doc:"What the loop does now, e.g. run, review or wait; empty when it rests."`
+	DoingWhy string    `json:"doing_why"`
+	Until    time.Time `json:"until,omitzero" doc:"While waiting: until when."`
+	Best     int       `json:"best_iteration" doc:"The one with the best score; 0 for none."`
+	// Gates are those that the run's work goes through: of the plan that it works
+	// by, which a later change of the configuration does not touch.
+	Gates     []GateSpec `json:"gates" nullable:"false" doc:"The verification commands that its work goes through."`
+	GatesSeen bool       `json:"gates_configured" doc:"There are some."`
 }
 
 // Limits are those of a run; 0 and null are none.
@@ -232,11 +235,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	if err := json.Unmarshal(r.State, &state); err != nil {
 		return nil, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
 	}
-	var setup struct {
-		Sandbox string `json:"sandbox"`
-		Copy    bool   `json:"copy"`
-	}
-	_ = json.Unmarshal(r.Setup, &setup) // of an older pawl: then nothing is known of it
+	setup := setupOf(r)
 	rows, err := s.o.Store.Controls(ctx, r.ID)
 	if err != nil {
 		return nil, err
@@ -247,9 +246,10 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 		Limits: Limits{
 			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost), p.MaxCost >= 0), Timeout: seconds(p.Timeout), TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
 		},
-		Spent:     Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls, Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
-		GatesSeen: r.Why != "No verification configured",
+		Spent: Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls, Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
+		Gates: s.checks(r),
 	}
+	out.GatesSeen = len(out.Gates) > 0
 	for _, row := range rows {
 		out.Asked = append(out.Asked, Asked{Kind: row.Kind, Text: row.Text, At: row.At})
 	}
@@ -262,6 +262,47 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 		out.Actions = append(out.Actions, "apply")
 	}
 	return answer(out), nil
+}
+
+// setup is what is shown of how a run was set up; nothing is known of one of an
+// older pawl.
+type setup struct {
+	Sandbox string         `json:"sandbox"`
+	Copy    bool           `json:"copy"`
+	Checks  []engine.Check `json:"checks"`
+}
+
+// setupOf reads it from a run with its Setup; a list of runs has none.
+func setupOf(r sqlite.Run) (s setup) {
+	_ = json.Unmarshal(r.Setup, &s)
+	return s
+}
+
+// checks are those that the work of a run goes through; where that is not
+// stored, the configuration's.
+func (s *Server) checks(r sqlite.Run) []GateSpec {
+	stored := setupOf(r).Checks
+	if stored == nil {
+		c, err := s.o.Config()
+		if err != nil {
+			return []GateSpec{} // the overview says what is wrong
+		}
+		return configured(c)
+	}
+	out := make([]GateSpec, len(stored))
+	for i, c := range stored {
+		out[i] = GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout)}
+	}
+	return out
+}
+
+// checksOf are the checks of a run by its id.
+func (s *Server) checksOf(ctx context.Context, id string) []GateSpec {
+	r, err := s.o.Store.Run(ctx, id)
+	if err != nil {
+		return []GateSpec{} // the hub says so
+	}
+	return s.checks(r)
 }
 
 // showQuestion is nil when nothing is asked. rows are what a person has asked of

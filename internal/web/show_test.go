@@ -102,6 +102,9 @@ func TestRunWithQuestion(t *testing.T) {
 	})
 	var run RunDetail
 	r.get("/runs/abc", &run)
+	if len(run.Gates) != 1 || run.Gates[0].Name != "tests" {
+		t.Errorf("the checks of a run of an older pawl are those of the configuration; got %+v", run.Gates)
+	}
 	if run.Question == nil || run.Question.Text != "What <b>now</b>?" || len(run.Question.Options) != 3 {
 		t.Fatalf("the question is %+v", run.Question)
 	}

@@ -232,8 +232,18 @@ async function tab(p: Project, page: Page): Promise<void> {
     // What was measured is what was meant: the page shows what the agent says now.
     const port = readFileSync(join(home, 'DevToolsActivePort'), 'utf8').split('\n')[0];
     const other = await chromium.connectOverCDP(`http://127.0.0.1:${port}`);
-    const shown = await other.contexts()[0]!.pages().find((g) => g.url().includes(run))!.textContent('[role=log]');
+    const watched = other.contexts()[0]!.pages().find((g) => g.url().includes(run))!;
+    const shown = await watched.textContent('[role=log]');
+    // What is left when all garbage is collected is what the page really holds.
+    const devtools = await watched.context().newCDPSession(watched);
+    await devtools.send('HeapProfiler.collectGarbage');
+    await devtools.send('Performance.enable');
+    const { metrics } = await devtools.send('Performance.getMetrics');
+    const metric = (name: string) => metrics.find((m) => m.name === name)?.value ?? 0;
+    const alive = `${(metric('JSHeapUsedSize') / 2 ** 20).toFixed(1)} MB of heap, ${metric('Nodes')} nodes, ${metric('JSEventListeners')} listeners`;
     await other.close();
+    await rest(5000);
+    const collected = Math.round(Math.max(...renderers().map((m) => m.own)));
     const step = Number([...shown!.matchAll(/Step (\d+):/g)].at(-1)?.[1] ?? 0);
     if (step < minutes * 60 * 80) throw new Error(`the page is at step ${step} and does not follow`);
     // The slope of the later two thirds; the least of each half minute, since garbage comes and goes.
@@ -245,6 +255,7 @@ async function tab(p: Project, page: Page): Promise<void> {
     const slope = mean((q) => (q.at - t) * (q.own - m)) / mean((q) => (q.at - t) ** 2);
     const most = Math.max(...late.map((q) => q.own));
     console.log(`tab: ${last} after ${minutes} minutes of 100 events a second, at most ${Math.round(most)}; ${(slope * 60).toFixed(2)} MB a minute, so ${Math.round(most + Math.max(0, slope) * (3600 - minutes * 60))} MB after an hour`);
+    console.log(`tab: after a collection ${collected} MB, with ${alive}`);
   } finally {
     const gone = new Promise((r) => child.once('exit', r));
     child.kill('SIGTERM');

@@ -121,7 +121,7 @@ test('a drag asks for the move that leads there', async () => {
   await page.getByRole('option', { name: /task-010/ }).dragTo(page.getByRole('region', { name: 'Deferred' }));
   await page.getByRole('listbox', { name: 'Deferred' }).getByRole('option', { name: /task-010/ }).waitFor();
   await page.getByRole('option', { name: /task-010/ }).dragTo(page.getByRole('region', { name: 'Done' }));
-  await page.getByText('cannot be moved there').waitFor();
+  await page.getByText('cannot be dragged to').waitFor();
   await context.close();
 });
 

@@ -9,6 +9,7 @@ export type Question = Schemas['Question'];
 export type Iteration = Schemas['Iteration'];
 export type Current = Schemas['Current'];
 export type Gate = Schemas['Gate'];
+export type GateSpec = Schemas['GateSpec'];
 export type Activity = Schemas['Activity'];
 export type AgentEvent = Schemas['AgentEvent'];
 export type Case = Schemas['Case'];
@@ -48,7 +49,7 @@ export class Problem extends Error {
 /** explain makes a problem of whatever was thrown. */
 export function explain(thrown: unknown): Problem {
   if (thrown instanceof Problem) return thrown;
-  return new Problem('PAGE', thrown instanceof Error ? thrown.message : String(thrown), 'high');
+  return new Problem('PAGE', `Something in this page failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`, 'high', [], ['Load the page again: what was stored is stored']);
 }
 
 interface Sent {
@@ -90,7 +91,7 @@ async function send(method: string, path: string, sent: Sent): Promise<unknown> 
   try {
     value = text === '' ? {} : JSON.parse(text);
   } catch {
-    throw new Problem('NO_JSON', `The server answered with status ${response.status} and no JSON.`, 'high', [], [], response.status);
+    throw new Problem('NO_JSON', `The server answered with status ${response.status} and no JSON.`, 'high', [], ['Something between this page and pawl may have answered: load the page again'], response.status);
   }
   if (!response.ok) throw problem(value, response.status);
   return value;

@@ -47,6 +47,9 @@ const pad = (n: number) => String(n).padStart(2, '0');
 /** whole is a duration without fractions, for clocks that run. */
 export const whole = (seconds: number) => duration(Math.floor(Math.max(0, seconds)));
 
+/** round is a duration that somebody set, without what is zero: 10m, 1h, 1m 30s. */
+export const round = (seconds: number) => duration(seconds).replace(/ 00[ms]$/, '');
+
 /** money is US dollars; null is not known. */
 export function money(usd: number | null | undefined): string {
   if (usd === null || usd === undefined) return '–';

@@ -1,6 +1,8 @@
 // What statuses mean: their colour, their sign and their word. A colour never
 // stands alone; sign and word say the same.
 
+import type { Gate, GateSpec } from './api';
+
 export type Tone = 'run' | 'ask' | 'good' | 'bad' | 'rest';
 
 /** Look is how a status is shown. */
@@ -60,6 +62,10 @@ export const runLook = (status: string): Look => looks[status] ?? unknown(status
 export const caseLook = (status: string): Look => caseLooks[status] ?? unknown(status);
 export const outcomeLook = (outcome: string): Look => outcomeLooks[outcome] ?? unknown(outcome);
 export const gateLook = (status: string): Look => gateLooks[status] ?? unknown(status);
+
+/** notBegun are checks that wait for the agent. */
+export const notBegun = (list: readonly GateSpec[]): Gate[] =>
+  list.map((g) => ({ ...g, status: 'waiting', elapsed: 0, exit_code: -1, passed: null, total: null, note: '', file: '' }));
 
 /** works is true for a run that is under way. */
 export const works = (status: string) => status === 'running' || status === 'waiting';

@@ -7,6 +7,7 @@ import { clock } from './clock.svelte';
 import { coalesce } from './coalesce';
 import { haystack } from './filter';
 import { live, type Changed, type Happened } from './live.svelte';
+import { notBegun } from './status';
 import { notes } from './notes.svelte';
 
 /** offset is how many minutes the person's clock is ahead of UTC. */
@@ -30,7 +31,7 @@ class Store {
   casesWhole = $state(false);
   unreachable = $state(false);
   /** gates are the checks as they are configured, none of them begun. */
-  readonly gates = $derived((this.overview?.gates ?? []).map((g) => ({ ...g, status: 'waiting' as const, elapsed: 0, exit_code: -1, passed: null, total: null, note: '', file: '' })));
+  readonly gates = $derived(notBegun(this.overview?.gates ?? []));
   /** activity is what each run does just now. */
   readonly activity = new SvelteMap<string, Activity>();
 
