@@ -256,7 +256,8 @@ func (a *Advance) Move(ctx context.Context) (left []string, err error) {
 	if err != nil {
 		return left, fmt.Errorf("cannot move the files of %s: %w", a.repo.Top, err)
 	}
-	if err := a.syncFiles(left); err != nil {
+	// The index gets its name when it is on the disk too.
+	if err := files.Sync(append(a.moved(left), a.private)...); err != nil {
 		return left, fmt.Errorf("cannot keep the files of %s on the disk: %v", a.repo.Top, err)
 	}
 	if err := a.publish(); err != nil {
@@ -266,21 +267,14 @@ func (a *Advance) Move(ctx context.Context) (left []string, err error) {
 }
 
 func (a *Advance) publish() error {
-	f, err := os.OpenFile(a.private, os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
 	if err := os.Rename(a.private, a.repo.Index); err != nil {
 		return err
 	}
 	return files.Sync(filepath.Dir(a.repo.Index))
 }
 
-// syncFiles makes the files that were moved survive a power loss.
-func (a *Advance) syncFiles(left []string) error {
+// moved are the files that were moved, and their folders.
+func (a *Advance) moved(left []string) []string {
 	var paths []string
 	for _, c := range a.changes {
 		if slices.Contains(left, c.Path) || c.NewMode == ModeNested {
@@ -293,7 +287,7 @@ func (a *Advance) syncFiles(left []string) error {
 		paths = append(paths, files.Folders(name, a.repo.Top)...)
 	}
 	slices.Sort(paths)
-	return files.Sync(slices.Compact(paths)...)
+	return slices.Compact(paths)
 }
 
 // finish moves path by path.

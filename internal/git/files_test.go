@@ -226,6 +226,22 @@ func TestCommitIsWhatGitMakes(t *testing.T) {
 	if got := strings.TrimSpace(gittest.Git(t, dir, "log", "-1", format, own)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	for _, who := range []Person{{"Zoë van Dam-2", "zoe+git@example.com"}, {" Ann <x>. ", "<ann@example.com>"}, {"Bob\n", "bob@example.com"}} {
+		id, err := s.CommitTree(t.Context(), who, tree, "m\n", head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := s.Repo.call("commit-tree", tree, "-p", head)
+		by.stdin, by.env = strings.NewReader("m\n"), append(by.env, "GIT_AUTHOR_NAME="+who.Name, "GIT_AUTHOR_EMAIL="+who.Email, "GIT_COMMITTER_NAME="+who.Name, "GIT_COMMITTER_EMAIL="+who.Email)
+		out, err := run(t.Context(), by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := gittest.Git(t, dir, "log", "-1", format, id), gittest.Git(t, dir, "log", "-1", format, strings.TrimSpace(string(out))); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	s.stored.Clear()
 	gittest.Git(t, dir, "repack", "-adq")
 	gittest.Git(t, dir, "prune-packed", "-q")
 	if _, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, "m\n", []string{head}); err == nil {

@@ -11,10 +11,12 @@ import (
 	"strings"
 )
 
-// author stands in every commit that pawl makes for itself.
+// pawl is the author of every commit that pawl makes for itself.
+var pawl = Person{Name: "pawl", Email: "pawl@localhost"}
+
 var author = []string{
-	"GIT_AUTHOR_NAME=pawl", "GIT_AUTHOR_EMAIL=pawl@localhost",
-	"GIT_COMMITTER_NAME=pawl", "GIT_COMMITTER_EMAIL=pawl@localhost",
+	"GIT_AUTHOR_NAME=" + pawl.Name, "GIT_AUTHOR_EMAIL=" + pawl.Email,
+	"GIT_COMMITTER_NAME=" + pawl.Name, "GIT_COMMITTER_EMAIL=" + pawl.Email,
 }
 
 // Commit stores a commit by "pawl" with the time of now. Empty parents are

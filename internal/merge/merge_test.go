@@ -1,10 +1,12 @@
 package merge
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -209,4 +211,42 @@ func TestProtectedFilesComeFromTheTarget(t *testing.T) {
 		t.Errorf("a lifted file is %q", got)
 	}
 	r.audit(base)
+}
+
+// While there are no gates, what waits lands together: one wait for the disk
+// serves all. Whoever wants each task alone gets that.
+func TestWithoutGatesWhatWaitsLandsTogether(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		batch int
+		gates []gate.Spec
+		want  int // commits on the target's own line
+	}{
+		"no gates": {4, nil, 2}, // 4, then 16
+		"gates":    {4, gates("true"), 5},
+		"alone":    {1, nil, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			base := r.git("rev-parse", "main")
+			r.o.Policy.Batch, r.o.Gates = tt.batch, tt.gates
+			q := r.queue()
+			for i, commit := range r.many(20) {
+				id, _ := r.task(fmt.Sprintf("Task %d", i), base)
+				r.add(q, id, commit, "Task")
+			}
+			r.drain(q)
+			if left := r.left(); len(left) > 0 {
+				t.Fatalf("left: %q", left)
+			}
+			if got := r.git("rev-list", "--count", "--first-parent", base+"..main"); got != fmt.Sprint(tt.want) {
+				t.Errorf("the target moved %s times, want %d", got, tt.want)
+			}
+			if got := r.git("ls-files", "d*"); len(strings.Fields(got)) != 20 {
+				t.Errorf("files: %s", got)
+			}
+			r.audit(base)
+		})
+	}
 }

@@ -46,7 +46,7 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 	}
 	out.Head, out.Result = at.head, at.tree
 	if len(landed) > 1 {
-		out.Head, err = q.o.Repo.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), facts.Tip, at.head)
+		out.Head, err = q.shadow.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), facts.Tip, at.head)
 	}
 	if err == nil && out.Head != facts.Tip {
 		// The command to land it will be on the disk before it is carried out.
@@ -79,7 +79,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		m.Empty, m.Commit = true, at.head
 		return m, at, nil
 	}
-	m.Commit, err = q.o.Repo.CommitTree(ctx, q.who, tree, message(e, batch), at.head, e.Commit)
+	m.Commit, err = q.shadow.CommitTree(ctx, q.who, tree, message(e, batch), at.head, e.Commit)
 	if err != nil {
 		return m, at, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -286,13 +285,16 @@ func (w *worker) commit(ctx context.Context, step sqlite.QueueStep) error {
 
 // unpin lets go of the commits of what has landed. A ref that stays does no harm.
 func (q *Queue) unpin(ctx context.Context, landed []queue.Landing) {
-	var refs []git.Ref
+	var names []string
 	for _, l := range landed {
-		if at, err := q.o.Repo.Find(ctx, taskRef(l.Task)); err == nil && at != "" {
-			refs = append(refs, git.Ref{Name: taskRef(l.Task), Commit: at})
-		}
+		names = append(names, taskRef(l.Task))
 	}
-	_ = q.o.Repo.DeleteRefs(ctx, refs)
+	if len(names) == 0 {
+		return
+	}
+	if refs, err := q.o.Repo.Refs(ctx, names...); err == nil {
+		_ = q.o.Repo.DeleteRefs(ctx, refs)
+	}
 }
 
 func (q *Queue) tell(n queue.Note) {

@@ -61,7 +61,7 @@ func (s *State) choose(now time.Time) ([]string, string) {
 		half := s.Suspects[:(n+1)/2]
 		return slices.Clone(half), fmt.Sprintf("%s, red together: the first %d", counted(n, "entry"), len(half))
 	}
-	most := s.Window
+	most := s.width()
 	if s.Policy.Propose {
 		most = min(most, 1)
 	}
@@ -70,6 +70,14 @@ func (s *State) choose(now time.Time) ([]string, string) {
 		chosen = append(chosen, e.ID)
 	}
 	return chosen, fmt.Sprintf("%d of %d that are ready", len(chosen), len(list))
+}
+
+// width is the most entries of the next batch. Whoever wants each alone gets that.
+func (s *State) width() int {
+	if s.Unverified && s.Policy.Batch > 1 {
+		return min(s.Policy.Batch*UnverifiedBatches, MaxBatch)
+	}
+	return s.Window
 }
 
 // prepared takes in how the batch merges.
@@ -162,7 +170,7 @@ func (s *State) verified(e *Event) {
 }
 
 func (s *State) green(v *Verdict) {
-	if v.Empty {
+	if s.Unverified = v.Empty; v.Empty {
 		s.note(NoteEmpty, "", "VERIFICATION_EMPTY: there are no gates, so nothing was verified")
 	}
 	why := "all required gates passed"
@@ -356,7 +364,7 @@ func (s *State) follow(kind CommandKind) bool {
 func (s *State) foresee() bool {
 	var list []string
 	for i, e := range s.InOrder(time.Time{}) {
-		next := i < s.Window && e.ready(time.Time{})
+		next := i < s.width() && e.ready(time.Time{})
 		if !next && e.Problem == nil && e.Status != Proposed && len(list) < MaxForeseen {
 			list = append(list, e.ID)
 		}

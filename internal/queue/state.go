@@ -11,6 +11,9 @@ const (
 	AgeLimit = 8
 	// MaxBatch is the most entries that are verified as one, whatever is asked for.
 	MaxBatch = 500
+	// UnverifiedBatches is how many batches land as one while there are no gates:
+	// none of them can be red, and each landing waits for the disk.
+	UnverifiedBatches = 8
 	// MaxForeseen is how many entries are looked at for conflicts after a landing.
 	MaxForeseen = 32
 )
@@ -134,14 +137,16 @@ type Batch struct {
 
 // State is one queue. It goes through JSON.
 type State struct {
-	Seq     int64  `json:"seq"` // of the last command
-	Target  string `json:"target"`
-	Policy  Policy `json:"policy"`
-	Tip     string `json:"tip,omitempty"`   // the target's commit when it was seen last
-	Green   string `json:"green,omitempty"` // the last tree of the target that is known to be green
-	Window  int    `json:"window"`          // entries of the next batch; 1 <= Window <= Policy.Batch
-	Batches int64  `json:"batches"`         // numbered so far
-	Arrived int64  `json:"arrived"`         // the last Order
+	Seq    int64  `json:"seq"` // of the last command
+	Target string `json:"target"`
+	Policy Policy `json:"policy"`
+	Tip    string `json:"tip,omitempty"`   // the target's commit when it was seen last
+	Green  string `json:"green,omitempty"` // the last tree of the target that is known to be green
+	Window int    `json:"window"`          // entries of the next batch; 1 <= Window <= Policy.Batch
+	// Unverified: there were no gates for the last batch.
+	Unverified bool  `json:"unverified,omitempty"`
+	Batches    int64 `json:"batches"` // numbered so far
+	Arrived    int64 `json:"arrived"` // the last Order
 	// Entries are in no order that counts; [State.InOrder] has it.
 	Entries []Entry `json:"entries,omitempty"`
 	// Suspects landed together would be red: they are tried by halves.

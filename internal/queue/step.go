@@ -120,6 +120,7 @@ func (s *State) opened(e *Event) {
 		s.Window = s.Policy.Batch
 	}
 	s.Window = min(s.Window, s.Policy.Batch)
+	s.Unverified = false
 	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
 	for i := range s.Entries {
 		// What was in the user's checkout then may be gone by now.
