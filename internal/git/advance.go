@@ -153,7 +153,7 @@ func (a *Advance) call(args ...string) call {
 // refresh looks at files whose times have changed. That some differ is no error.
 func (a *Advance) refresh(ctx context.Context) error {
 	_, err := run(ctx, a.call("update-index", "-q", "--refresh"))
-	if err != nil && exitCode(err) == 0 {
+	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
 		return err
 	}
 	return nil
@@ -182,7 +182,7 @@ func (a *Advance) Overlap(ctx context.Context) ([]string, error) {
 	}
 	_, err = run(ctx, a.call("read-tree", "-n", "-m", "-u", a.from, a.to))
 	var e *Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && e.Code > 0 {
 		return []string{inWay(e.Stderr)}, nil
 	}
 	return nil, err

@@ -55,14 +55,13 @@ func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 // the ref is at old; old of [Repo.Zero] creates it only. Reason goes to the
 // reflog, if the ref has one.
 func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
-	_, err := run(ctx, r.updateRef(name, commit, old, reason))
-	return err
+	return r.runRefs(ctx, r.updateRef(name, commit, old, reason))
 }
 
 // KeepRef is [Repo.UpdateRef] for a ref that survives a power loss. What it leads
 // to was synced by [Repo.SyncObjects].
 func (r *Repo) KeepRef(ctx context.Context, name, commit, old, reason string) error {
-	if _, err := run(ctx, safely(r.updateRef(name, commit, old, reason))); err != nil {
+	if err := r.runRefs(ctx, safely(r.updateRef(name, commit, old, reason))); err != nil {
 		return err
 	}
 	return r.syncRefs(name)
@@ -83,7 +82,8 @@ func (s *Shadow) Keep(ctx context.Context, name, commit string) error {
 	if !s.shared && s.Repo.writeRef(name, commit) == nil {
 		return nil
 	}
-	return s.Repo.UpdateRef(ctx, name, commit, "", "pawl")
+	_, err := run(ctx, s.Repo.updateRef(name, commit, "", "pawl"))
+	return err
 }
 
 // SetRefs points refs of pawl's own to commits, wherever they were. Pairs are
@@ -92,8 +92,7 @@ func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
 	if r.writeRefs(ctx, pairs) {
 		return nil
 	}
-	_, err := run(ctx, r.setRefs(pairs))
-	return err
+	return r.runRefs(ctx, r.setRefs(pairs))
 }
 
 // writeRefs does it without git: refs of pawl's own that are not there yet. False
@@ -114,7 +113,7 @@ func (r *Repo) writeRefs(ctx context.Context, pairs []string) bool {
 // KeepRefs is [Repo.SetRefs] in one transaction, for refs that survive a power loss. What they lead
 // to was synced by [Repo.SyncObjects].
 func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
-	if _, err := run(ctx, safely(r.setRefs(pairs))); err != nil {
+	if err := r.runRefs(ctx, safely(r.setRefs(pairs))); err != nil {
 		return err
 	}
 	var names []string
@@ -136,8 +135,7 @@ func (r *Repo) setRefs(pairs []string) call {
 
 // DeleteRef removes a ref if it is at old.
 func (r *Repo) DeleteRef(ctx context.Context, name, old, reason string) error {
-	_, err := run(ctx, r.call("update-ref", "-m", reason, "-d", name, old))
-	return err
+	return r.runRefs(ctx, r.call("update-ref", "-m", reason, "-d", name, old))
 }
 
 // DeleteRefs removes refs in one transaction, each only if it still is where
@@ -152,7 +150,7 @@ func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
 	}
 	c := r.call("update-ref", "-z", "--stdin")
 	c.stdin = strings.NewReader(in.String())
-	if _, err := run(ctx, c); err != nil {
+	if err := r.runRefs(ctx, c); err != nil {
 		return fmt.Errorf("cannot delete %d refs: %w", len(refs), err)
 	}
 	return nil

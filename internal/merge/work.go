@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -118,6 +120,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 	if err := w.open(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+	q.unpinLeft(ctx, w.state.Tip)
 	return w.run(ctx, drain)
 }
 
@@ -280,6 +283,22 @@ func (w *worker) commit(ctx context.Context, step sqlite.QueueStep) error {
 		if rest(ctx, min(time.Second<<min(try, 5), 30*time.Second)); ctx.Err() != nil {
 			return err
 		}
+	}
+}
+
+// unpinLeft lets go of commits that are on the target: a git that was killed when
+// it was to do that leaves them, and locks.
+func (q *Queue) unpinLeft(ctx context.Context, tip string) {
+	refs, err := q.o.Repo.Refs(ctx, taskRef(""))
+	if err != nil || len(refs) == 0 || tip == "" {
+		return
+	}
+	commits := make([]string, len(refs))
+	for i, r := range refs {
+		commits[i] = r.Commit
+	}
+	if gone, err := q.o.Repo.Unreachable(ctx, commits, tip); err == nil {
+		_ = q.o.Repo.DeleteRefs(ctx, slices.DeleteFunc(refs, func(r git.Ref) bool { return gone[r.Commit] }))
 	}
 }
 

@@ -1,7 +1,9 @@
 package process
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,4 +32,38 @@ func Within(dirs ...string) string {
 		return fmt.Sprintf("process %s (%s) is in it", pid, strings.TrimSpace(string(name)))
 	}
 	return ""
+}
+
+// Users are the processes of a program, or of one whose name goes on after a dash,
+// that may work in one of the folders: their working folder is below it, or they
+// were told of it, or what they do cannot be seen. Ok is false where the machine
+// does not tell.
+func Users(program string, dirs ...string) (list []Identity, ok bool) {
+	if _, err := os.Readlink("/proc/self/cwd"); err != nil {
+		return nil, false
+	}
+	for _, p := range table() {
+		if p.Name != program && !strings.HasPrefix(p.Name, program+"-") || p.Zombie || !mayUse(p.PID, dirs) {
+			continue
+		}
+		if id, err := Identify(p.PID); err == nil {
+			list = append(list, id)
+		}
+	}
+	return list, true
+}
+
+func mayUse(pid int, dirs []string) bool {
+	proc := "/proc/" + strconv.Itoa(pid)
+	cwd, err := os.Readlink(proc + "/cwd")
+	if errors.Is(err, fs.ErrNotExist) {
+		return false // it has ended
+	}
+	told := cwd + "/"
+	for _, name := range []string{"/cmdline", "/environ"} {
+		data, rerr := os.ReadFile(proc + name)
+		err = errors.Join(err, rerr)
+		told += "\n" + string(data)
+	}
+	return err != nil || slices.ContainsFunc(dirs, func(dir string) bool { return strings.Contains(told, dir) })
 }

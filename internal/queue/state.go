@@ -137,12 +137,14 @@ type Batch struct {
 
 // State is one queue. It goes through JSON.
 type State struct {
-	Seq    int64  `json:"seq"` // of the last command
-	Target string `json:"target"`
-	Policy Policy `json:"policy"`
-	Tip    string `json:"tip,omitempty"`   // the target's commit when it was seen last
-	Green  string `json:"green,omitempty"` // the last tree of the target that is known to be green
-	Window int    `json:"window"`          // entries of the next batch; 1 <= Window <= Policy.Batch
+	Seq int64 `json:"seq"` // of the last command
+	// Stepped is the time of the last step: a clock that was set back since is seen by it.
+	Stepped time.Time `json:"stepped,omitzero"`
+	Target  string    `json:"target"`
+	Policy  Policy    `json:"policy"`
+	Tip     string    `json:"tip,omitempty"`   // the target's commit when it was seen last
+	Green   string    `json:"green,omitempty"` // the last tree of the target that is known to be green
+	Window  int       `json:"window"`          // entries of the next batch; 1 <= Window <= Policy.Batch
 	// Unverified: there were no gates for the last batch.
 	Unverified bool  `json:"unverified,omitempty"`
 	Batches    int64 `json:"batches"` // numbered so far

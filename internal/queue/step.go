@@ -25,8 +25,29 @@ func Step(s State, e Event) (State, Command) {
 	for _, w := range e.Warnings {
 		s.note(NoteWarning, "", w)
 	}
+	s.setBack(e.At)
 	s.take(&e)
 	return s, s.Command
+}
+
+// setBack moves what is waited for when the clock was set back since the last
+// step: else a wait of seconds would be one of hours.
+func (s *State) setBack(now time.Time) {
+	by := now.Sub(s.Stepped)
+	if s.Stepped.IsZero() || by >= 0 {
+		s.Stepped = now
+		return
+	}
+	s.Stepped = now
+	move := func(t *time.Time) {
+		if !t.IsZero() {
+			*t = t.Add(by)
+		}
+	}
+	move(&s.Rest)
+	for i := range s.Entries {
+		move(&s.Entries[i].Until)
+	}
 }
 
 // fits is false for an answer to another command than the open one.

@@ -1,0 +1,106 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+// runRefs runs a command that moves refs. Git itself waits ten seconds for the
+// lock of a ref. Is it there then, who has it may be dead: git was killed. Such
+// locks are removed if
+//
+//   - they are those of refs, of HEAD or of packed-refs, and files of this user;
+//   - they are the same at the beginning and at the end of another ten seconds;
+//   - no git that may have worked in the repository at their beginning lives at
+//     their end: what holds a lock lived when it was seen.
+//
+// The lock of an index is never removed: there may be something in it. Time is
+// what git waits, and no clock.
+func (r *Repo) runRefs(ctx context.Context, c call) error {
+	_, err := run(ctx, c)
+	if lockIn(err) == "" {
+		return err
+	}
+	seen := r.refLocks()
+	holders, ok := process.Users("git", r.Top, r.Common, r.Dir)
+	if !ok || seen[lockIn(err)] == nil {
+		return err
+	}
+	if err = again(ctx, c); err == nil {
+		return nil
+	}
+	now := r.refLocks()
+	if at := lockIn(err); !same(seen[at], now[at]) || slices.ContainsFunc(holders, process.Alive) {
+		return err
+	}
+	for path, was := range seen {
+		if same(was, now[path]) {
+			_ = os.Remove(path) // or git says that it is there
+		}
+	}
+	return again(ctx, c)
+}
+
+// again runs a command with the same input.
+func again(ctx context.Context, c call) error {
+	if s, ok := c.stdin.(io.Seeker); ok {
+		if _, err := s.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	_, err := run(ctx, c)
+	return err
+}
+
+// lockIn is the lock that a command failed at; empty for any other error.
+func lockIn(err error) string {
+	var e *Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	_, path, _ := strings.Cut(e.Stderr, "Unable to create '")
+	path, _, there := strings.Cut(path, "': File exists")
+	if !there {
+		return ""
+	}
+	return path
+}
+
+// refLocks are the locks of refs that are files of this user, by path.
+func (r *Repo) refLocks() map[string]os.FileInfo {
+	locks := map[string]os.FileInfo{}
+	add := func(path string) {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			return
+		}
+		if own, ok := info.Sys().(*syscall.Stat_t); ok && int(own.Uid) == os.Geteuid() {
+			locks[path] = info
+		}
+	}
+	for _, dir := range []string{r.Dir, r.Common} {
+		add(filepath.Join(dir, "HEAD.lock"))
+		add(filepath.Join(dir, "packed-refs.lock"))
+		_ = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".lock") {
+				add(path)
+			}
+			return nil // what cannot be read is left
+		})
+	}
+	return locks
+}
+
+// same reports whether a lock was not given back and taken again.
+func same(was, is os.FileInfo) bool {
+	return was != nil && is != nil && os.SameFile(was, is) && was.ModTime().Equal(is.ModTime()) && was.Size() == is.Size()
+}
