@@ -99,16 +99,28 @@ func (p *Parser) say() {
 // message takes a message or a piece of one. A piece without an id is a
 // message of its own.
 func (p *Parser) message(b []byte) {
-	model := jsonline.String(jsonline.Get(b, "role")) == "assistant"
+	var role, id, content []byte
+	jsonline.Object(b, func(key, v []byte) bool {
+		switch string(key) {
+		case "role":
+			role = v
+		case "id":
+			id = v
+		case "content":
+			content = v
+		}
+		return true
+	})
+	model := jsonline.String(role) == "assistant"
 	if model {
 		p.failed, p.ended = false, false
-		if id := jsonline.Short(jsonline.Get(b, "id"), maxName); id == "" || id != p.id {
+		if id := jsonline.Short(id, maxName); id == "" || id != p.id {
 			p.say()
 			p.id = id
 			p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 		}
 	}
-	jsonline.Array(jsonline.Get(b, "content"), func(one []byte) bool {
+	jsonline.Array(content, func(one []byte) bool {
 		p.content(one, model)
 		return true
 	})
@@ -116,19 +128,35 @@ func (p *Parser) message(b []byte) {
 
 // content takes one part of a message. Texts of the user are the prompt.
 func (p *Parser) content(b []byte, model bool) {
-	switch kind := jsonline.Short(jsonline.Get(b, "type"), maxName); kind {
+	var kind, text, thinking, id, result []byte
+	jsonline.Object(b, func(key, v []byte) bool {
+		switch string(key) {
+		case "type":
+			kind = v
+		case "text":
+			text = v
+		case "thinking":
+			thinking = v
+		case "id":
+			id = v
+		case "toolResult":
+			result = v
+		}
+		return true
+	})
+	switch kind := jsonline.Short(kind, maxName); kind {
 	case "text":
 		if model {
 			p.open = true
-			p.draft.Join(jsonline.String(jsonline.Get(b, "text")))
+			p.draft.Join(jsonline.String(text))
 		}
 	case "thinking":
-		p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(jsonline.Get(b, "thinking"))})
+		p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(thinking)})
 	case "toolRequest", "frontendToolRequest":
 		p.say()
 		p.request(b)
 	case "toolResponse":
-		id, result := jsonline.Short(jsonline.Get(b, "id"), maxName), jsonline.Get(b, "toolResult")
+		id := jsonline.Short(id, maxName)
 		p.emit(agent.Event{
 			Kind: agent.ToolEnd, Digest: agent.Digest(result), Tool: p.tools.Value(id), Call: id, Result: jsonline.Result(result, agent.ResultCap),
 			Failed: bytes.Contains(b, failedStatus) || bytes.Contains(b, failedCall),

@@ -124,6 +124,9 @@ func String(b []byte) string {
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return strings.ToValidUTF8(string(inner), "\uFFFD")
 	}
+	if s, cut, ok := unquote(inner); ok && !cut {
+		return s
+	}
 	var s string
 	if json.Unmarshal(b, &s) != nil {
 		return ""
