@@ -40,6 +40,10 @@ func (t *Tail) Join(s string) {
 	t.began = true
 	for len(s) > 0 {
 		n := min(len(s), t.limit/4+1)
+		if need := len(t.buf) + n; need > cap(t.buf) {
+			most := t.limit + t.limit/2 + t.limit/4 + 1
+			t.buf = append(make([]byte, 0, max(need, min(2*cap(t.buf), most))), t.buf...) // append alone would leave more behind
+		}
 		t.buf = append(t.buf, s[:n]...)
 		s = s[n:]
 		if len(t.buf) > t.limit+t.limit/2 {

@@ -51,6 +51,18 @@ func (b *backlog) drop() {
 	b.notes = append(b.notes[:at], b.notes[at+1:]...)
 }
 
+// next takes the oldest; there is one. The number of those that were dropped
+// before it is told, and begins again.
+func (b *backlog) next() note {
+	n := b.notes[0]
+	b.notes[0] = note{}
+	b.bytes -= len(n.data)
+	if b.notes, b.dropped = b.notes[1:], 0; len(b.notes) == 0 {
+		b.notes = nil
+	}
+	return n
+}
+
 func (b *backlog) take() ([]note, int) {
 	notes, dropped := b.notes, b.dropped
 	*b = backlog{}

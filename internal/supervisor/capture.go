@@ -57,6 +57,9 @@ func (c *capture) keepTail(p []byte) {
 	}
 	if room := tailSize - len(c.tail); room > 0 {
 		n := min(room, len(p))
+		if need := len(c.tail) + n; need > cap(c.tail) {
+			c.tail = append(make([]byte, 0, min(max(need, 2*cap(c.tail)), tailSize)), c.tail...) // append alone would leave more behind
+		}
 		c.tail = append(c.tail, p[:n]...)
 		p = p[n:]
 	}

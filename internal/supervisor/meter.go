@@ -1,8 +1,10 @@
 package supervisor
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -15,8 +17,11 @@ import (
 // agentLimit is what is kept of an agent's output, and of its events.
 const agentLimit = 128 << 20
 
-// flushAt bounds what is collected of one chunk.
-const flushAt = 256 << 10
+// Bounds of what is collected of one chunk: fifty supervisors run side by side.
+const (
+	flushAt    = 8 << 10 // bytes for the file
+	flushNotes = 128
+)
 
 // meter reads an agent's stream while it comes: events go to the file and to
 // the client, and a limit that is passed is told at once.
@@ -37,13 +42,16 @@ type meter struct {
 	rules   safety.Rules
 	refused *safety.Finding
 
-	lot   []byte // events of the chunk at hand, as they go to the file
-	notes []note // and to the client
-	kept  bool   // an event goes to the file
+	lot    bytes.Buffer // events of the chunk at hand, as they go to the file
+	encode *json.Encoder
+	one    agent.Event // what is encoded
+	notes  []note      // to the client
+	kept   bool        // an event goes to the file
 }
 
 func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.Ended, string)) *meter {
 	m := &meter{rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector(), dog: newWatchdog(job, pass)}
+	m.encode = json.NewEncoder(&m.lot)
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
 	m.file = tape.NewWriter(job.Files+".events.jsonl", agentLimit)
@@ -66,9 +74,14 @@ func (m *meter) flush() {
 	if len(m.notes) == 0 {
 		return
 	}
-	_, _ = m.file.Write(m.lot)
+	_, _ = m.file.Write(m.lot.Bytes())
 	m.emit(m.notes)
-	m.lot, m.notes = m.lot[:0], m.notes[:0]
+	runtime.Gosched() // who writes to the client goes first, or all of a chunk waits there
+	if m.lot.Reset(); m.lot.Cap() > 4*flushAt {
+		m.lot = bytes.Buffer{} // of a long event
+	}
+	clear(m.notes)
+	m.notes = m.notes[:0]
 }
 
 // finish takes the end of the stream and returns what it came to.
@@ -130,23 +143,38 @@ func (m *meter) judge(e agent.Event) {
 }
 
 func (m *meter) publish(e agent.Event) {
-	data, err := json.Marshal(e)
-	if err != nil {
+	at := m.lot.Len()
+	data := m.line(e)
+	if data == nil {
 		return
 	}
-	if e.Kind != agent.End || m.kept { // the result has the end, so a silent program leaves no file
-		m.lot, m.kept = append(append(m.lot, data...), '\n'), true
+	if e.Kind == agent.End && !m.kept { // the result has the end, so a silent program leaves no file
+		m.lot.Truncate(at)
+	} else {
+		m.kept = true
 	}
 	if len(e.Text) > liveText {
 		e.Text = strings.ToValidUTF8(e.Text[:liveText], "") + "…"
-		if data, err = json.Marshal(e); err != nil {
-			return
-		}
+		at = m.lot.Len()
+		data = m.line(e)
+		m.lot.Truncate(at)
 	}
-	m.notes = append(m.notes, note{kind: e.Kind, data: data})
-	if len(m.lot) > flushAt || len(m.notes) > backlogEvents {
+	m.notes = append(m.notes, note{kind: e.Kind, data: bytes.Clone(data)})
+	if m.lot.Len() > flushAt || len(m.notes) >= flushNotes {
 		m.flush()
 	}
+}
+
+// line adds the line of an event to the lot and returns it without its end, valid
+// until the next one.
+func (m *meter) line(e agent.Event) []byte {
+	at := m.lot.Len()
+	m.one = e
+	if m.encode.Encode(&m.one) != nil {
+		m.lot.Truncate(at)
+		return nil
+	}
+	return m.lot.Bytes()[at : m.lot.Len()-1]
 }
 
 // over names the limit that is passed: to reach it is allowed.

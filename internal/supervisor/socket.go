@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -100,6 +101,10 @@ func connOf(f *os.File) (*net.UnixConn, error) {
 // flushBound is how long a leaving supervisor tries to tell its client.
 const flushBound = time.Second
 
+// messageAt is how long a message with events gets, in bytes, before the rest goes
+// into another one.
+const messageAt = 8 << 10
+
 // link is the supervisor's end of a connection. Messages wait in it for a
 // client that may be slow; the supervisor never does.
 type link struct {
@@ -113,6 +118,8 @@ type link struct {
 	mu       sync.Mutex
 	messages [][]byte
 	live     backlog
+
+	out []byte // what is written next; the writer's
 }
 
 func newLink(conn *net.UnixConn) *link {
@@ -137,6 +144,7 @@ func (l *link) send(r reply) {
 // events queues events, and may drop older ones for them.
 func (l *link) events(notes []note) {
 	l.mu.Lock()
+	l.live.notes = slices.Grow(l.live.notes, len(notes))
 	for _, n := range notes {
 		l.live.add(n)
 	}
@@ -170,9 +178,12 @@ func (l *link) write() {
 		case <-l.closed:
 			leaving = true
 		}
-		if _, err := l.conn.Write(l.take()); err != nil {
-			// The reader of this link sees the end too; nothing else is to do.
-			return
+		for more := true; more; {
+			more = l.take()
+			if _, err := l.conn.Write(l.out); err != nil {
+				// The reader of this link sees the end too; nothing else is to do.
+				return
+			}
 		}
 		if leaving {
 			return
@@ -180,23 +191,33 @@ func (l *link) write() {
 	}
 }
 
-// take returns all that waits: events before the messages, as a result comes
-// after its events.
-func (l *link) take() []byte {
+// take puts what waits into out: events before the messages, as a result comes
+// after its events. With many events it does so in several turns, and returns
+// true when there is more.
+func (l *link) take() (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []byte
+	if l.out = l.out[:0]; cap(l.out) > 4*messageAt {
+		l.out = nil // of a long event
+	}
 	if len(l.live.notes) > 0 {
-		notes, dropped := l.live.take()
-		r := reply{Op: opEvents, Dropped: dropped}
-		for _, n := range notes {
-			r.Events = append(r.Events, n.data)
+		l.out = slices.Grow(l.out, messageAt+messageAt/4)
+		l.out = append(l.out, `{"op":"`+opEvents+`","events":[`...)
+		dropped := l.live.dropped
+		for i := 0; len(l.live.notes) > 0 && len(l.out) < messageAt; i++ {
+			if i > 0 {
+				l.out = append(l.out, ',')
+			}
+			l.out = append(l.out, l.live.next().data...)
 		}
-		out = encode(r)
+		l.out = fmt.Appendf(l.out, `],"dropped":%d}`+"\n", dropped)
+		if len(l.live.notes) > 0 {
+			return true
+		}
 	}
 	for _, m := range l.messages {
-		out = append(out, m...)
+		l.out = append(l.out, m...)
 	}
 	l.messages = l.messages[:0]
-	return out
+	return false
 }
