@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,12 +60,10 @@ func (s *session) greet(ctx context.Context, req request) (Status, error) {
 	_ = s.conn.SetDeadline(deadline)
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := s.conn.Write(encode(req)); err != nil {
-		return Status{}, s.greetError(ctx, err)
-	}
-	line, err := readLine(s.reader)
+	_, unsent := s.conn.Write(encode(req))
+	line, err := readLine(s.reader) // also from one that left at once: it said why
 	if err != nil {
-		return Status{}, s.greetError(ctx, err)
+		return Status{}, s.greetError(ctx, cmp.Or(unsent, err))
 	}
 	var r reply
 	if err := json.Unmarshal(line, &r); err != nil {
