@@ -21,6 +21,8 @@ type BackTo struct {
 	Undo bool
 }
 
+// Rollback puts the files of a run back; what was there before is kept, so that
+// it can be undone. A run that is being worked on refuses.
 func (p *Person) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error {
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
 		return fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).Hint("Stop it first: pawl stop %s", r.ID)

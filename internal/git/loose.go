@@ -83,7 +83,8 @@ func (r *Repo) findLoose(id string) string {
 // certain without git.
 func (r *Repo) peel(id string) (string, bool) {
 	if commit, known := r.peeled.Load(id); known {
-		return commit.(string), true
+		text, ok := commit.(string)
+		return text, ok
 	}
 	if kind, _, err := r.readLoose(id); err != nil || kind != "commit" {
 		return "", false

@@ -104,7 +104,7 @@ func TestBrokenIndexIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "index")
-	for n := range len(whole) {
+	for n := range whole {
 		if err := os.WriteFile(file, whole[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}

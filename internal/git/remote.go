@@ -73,7 +73,7 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 	return true, nil
 }
 
-// ErrRefused: the remote takes nothing on that branch, as it is protected or a
+// ErrRefused means that the remote takes nothing on that branch, as it is protected or a
 // hook of it says no.
 var ErrRefused = errors.New("refuses it")
 

@@ -157,7 +157,7 @@ func (s *story) planner(given []string) (*planner.Planner, *string, error) {
 		Config: c, Flags: f, Env: s.env, Dir: s.dir, Warn: func(text string) { said += "warning: " + text + "\n" },
 		LookPath: func(program string) (string, error) {
 			if slices.Contains(s.have, program) {
-				return filepath.Join("/bin", program), nil
+				return "/bin/" + program, nil
 			}
 			return "", exec.ErrNotFound
 		},

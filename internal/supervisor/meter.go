@@ -170,7 +170,7 @@ func (m *meter) publish(e agent.Event) {
 func (m *meter) line(e agent.Event) []byte {
 	at := m.lot.Len()
 	m.one = e
-	if m.encode.Encode(&m.one) != nil {
+	if err := m.encode.Encode(&m.one); err != nil {
 		m.lot.Truncate(at)
 		return nil
 	}

@@ -103,7 +103,8 @@ func (g *gatherer) text(b []byte, i int) int {
 	if g.more {
 		return -1
 	}
-	text, first := "", b[i:min(i+room+len(`""`), len(b))]
+	var text string
+	first := b[i:min(i+room+len(`""`), len(b))]
 	end := skipString(first, 0)
 	if end >= 0 {
 		text = String(first[:end])
