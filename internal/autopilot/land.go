@@ -3,6 +3,7 @@ package autopilot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -70,7 +71,8 @@ func (p *pilot) landed(ctx context.Context, id string, idle bool) {
 const mostAsks = 1000
 
 // queueLeft is how many verified tasks the queue lands without a person, and
-// why it lands the others only with one.
+// why it lands the others only with one. What landed and is to be pushed counts
+// as one.
 func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time.Time) (n int, held string, err error) {
 	// What waits to be seen is read first: the queue may take it in just now, and
 	// then it is among the entries.
@@ -102,6 +104,9 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 		case e.Status != queue.Parked && held == "": // who is parked is blocked on the board
 			held = fmt.Sprintf("%s waits in the merge queue: %s", e.ID, e.Why)
 		}
+	}
+	if s.Policy.Push && (s.Command.Kind == queue.DoPush || slices.Contains(s.Due, queue.DoPush)) {
+		n = max(n, 1)
 	}
 	if n > 0 {
 		held = ""
