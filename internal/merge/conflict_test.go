@@ -181,18 +181,24 @@ func TestOthersAreToldOfConflictsToCome(t *testing.T) {
 
 func TestAnAgentThatTakesTheTargetWholeHasDoneNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	a := &resolver{}
-	a.make = func(p Problem, _ int) (string, error) {
-		return r.git("commit-tree", p.Tip+"^{tree}", "-p", p.Tip, "-p", p.Entry.Commit, "-m", "theirs"), nil
-	}
-	r.o.Resolve = a.resolve
-	id := r.conflicting([]string{"a.txt", "one\nTWO\nthree\n"}, []string{"a.txt", "one\n2\nthree\n"})
-	if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "the agent left nothing of the change") {
-		t.Errorf("left %q", left)
-	}
-	if s := r.status(id); s != board.Blocked {
-		t.Errorf("it is %s", s)
+	var r *rig
+	for name, solve := range map[string]func(Problem) string{
+		"as it was": func(p Problem) string {
+			return r.git("commit-tree", p.Tip+"^{tree}", "-p", p.Tip, "-p", p.Entry.Commit, "-m", "theirs")
+		},
+		"and writes something else": func(p Problem) string { return r.commit("else", p.Tip, "other.txt", "other\n") },
+	} {
+		r = newRig(t)
+		a := &resolver{}
+		a.make = func(p Problem, _ int) (string, error) { return solve(p), nil }
+		r.o.Resolve = a.resolve
+		id := r.conflicting([]string{"a.txt", "one\nTWO\nthree\n"}, []string{"a.txt", "one\n2\nthree\n"})
+		if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "the agent left nothing of the change") {
+			t.Errorf("%s: left %q", name, left)
+		}
+		if s := r.status(id); s != board.Blocked {
+			t.Errorf("%s: it is %s", name, s)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -78,19 +79,23 @@ func (q *Queue) solve(ctx context.Context, e queue.Entry) {
 	}
 }
 
-// keepSolved makes sure that an agent's commit stays, and that it is more than
-// the target: a change of which nothing is left would count as done.
+// keepSolved makes sure that an agent's commit stays, and that something of the
+// change is in it: one that was left out would count as done.
 func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error {
-	tree, err := q.o.Repo.TreeOf(ctx, commit)
+	m, err := q.o.Repo.MergeTree(ctx, p.Tip, p.Entry.Commit)
 	if err != nil {
 		return err
 	}
-	tip, err := q.o.Repo.TreeOf(ctx, p.Tip)
+	wanted, err := q.paths(ctx, p.Tip, m.Tree)
 	if err != nil {
 		return err
 	}
-	if tree == tip {
-		return fmt.Errorf("the agent left nothing of the change: its commit %.10s is the target as it was", commit)
+	made, err := q.paths(ctx, p.Tip, commit)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(wanted, func(path string) bool { _, ok := slices.BinarySearch(made, path); return ok }) {
+		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is the target's", commit)
 	}
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
 }
