@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,18 +42,26 @@ kill -9 $$
 // hook is run by git when it has the locks of the refs that it is to move.
 const hook = "#!/bin/sh\n[ \"$1\" = prepared ] && kill -9 $PPID\nexit 0\n"
 
-// TestGitIsKilled kills git at each command of a landing.
+// killStep is how many commands of git lie between two kills: each landing with
+// one takes a second.
+var killStep = flag.Int("kill-step", 5, "kill git at every `N`th command of a landing")
+
+// TestGitIsKilled kills git at the commands of a landing, and whenever it has
+// locked refs.
 func TestGitIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ how, pawl string }{{"before", "no"}, {"after", "yes"}, {"locked", "no"}, {"locked", "yes"}} {
 		t.Run(tt.how+", pawl too: "+tt.pawl, func(t *testing.T) {
 			t.Parallel()
-			n := 1
-			for gitIsKilled(t, n, tt.how, tt.pawl) {
-				n++
+			step, kills := *killStep, 0
+			if tt.how == "locked" {
+				step = 1
 			}
-			if n < 3 && !t.Failed() {
-				t.Errorf("git was killed %d times: the test tests nothing", n-1)
+			for gitIsKilled(t, 1+kills*step, tt.how, tt.pawl) {
+				kills++
+			}
+			if kills < 2 && !t.Failed() {
+				t.Errorf("git was killed %d times: the test tests nothing", kills)
 			}
 		})
 	}
