@@ -1,10 +1,7 @@
 // All browser tests: see rig.ts. Needs PAWL, the program, and CHROMIUM, the browser.
 
 import './keys.test';
-import './work.test';
 import './pages.test';
 import './story.test';
 import './live.test';
 import './guard.test';
-import './alike.test';
-import './help.test';
