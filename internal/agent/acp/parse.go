@@ -2,7 +2,6 @@ package acp
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -10,9 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
-
-// maxUSD is beyond what one run can cost.
-const maxUSD = 1_000_000
 
 // Parser reads what the bridge tells.
 type Parser struct {
@@ -78,8 +74,8 @@ func (p *Parser) line(kind string, f map[string][]byte) {
 			CacheRead: jsonline.Count(f["cache_read"]), CacheWrite: jsonline.Count(f["cache_write"]),
 		}})
 	case lineCost:
-		if usd := jsonline.Float(f["usd"]); usd >= 0 && usd <= maxUSD {
-			p.emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
+		if cost, ok := jsonline.Cost(f["usd"]); ok {
+			p.emit(agent.Event{Kind: agent.CostSeen, Cost: cost})
 		}
 	case lineError:
 		p.say()

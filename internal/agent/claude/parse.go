@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	maxError = 2000 // of an error's text, in bytes
-	maxUSD   = 1_000_000
+	maxError = 2000                 // of an error's text, in bytes
 	maxWait  = 366 * 24 * 3_600_000 // before a retry, in milliseconds
 	// bytesPerToken is the estimate while the program reports no output tokens.
 	bytesPerToken = 4
@@ -302,10 +301,8 @@ func (p *Parser) totals(b []byte) {
 		CacheRead: max(sum.CacheRead, models.CacheRead), CacheWrite: max(sum.CacheWrite, models.CacheWrite),
 	}
 	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: total})
-	if raw := jsonline.Get(b, "total_cost_usd"); !jsonline.Null(raw) {
-		if usd := jsonline.Float(raw); usd >= 0 && usd <= maxUSD {
-			p.emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
-		}
+	if cost, ok := jsonline.Cost(jsonline.Get(b, "total_cost_usd")); ok {
+		p.emit(agent.Event{Kind: agent.CostSeen, Cost: cost})
 	}
 }
 

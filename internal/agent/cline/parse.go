@@ -2,8 +2,6 @@ package cline
 
 import (
 	"bytes"
-	"math"
-	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
@@ -14,8 +12,6 @@ import (
 const (
 	maxText = 2000 // of an error's text, in bytes
 	maxName = 200
-	maxPath = 4096
-	maxUSD  = 1_000_000
 )
 
 // Parser is the [agent.Parser] of the program's stream.
@@ -169,35 +165,11 @@ func (p *Parser) content(end bool, f *fields) {
 			return
 		}
 		e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(f.tool, maxName), Digest: agent.Digest(f.input), Call: jsonline.Short(f.call, agent.CallCap)}
-		describe(&e, f.input)
+		jsonline.Input(&e, f.input)
 		p.emit(e)
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "content/" + kind})
 	}
-}
-
-// describe adds what a tool runs and which files it touches.
-func describe(e *agent.Event, input []byte) {
-	jsonline.Object(input, func(key, v []byte) bool {
-		switch string(key) {
-		case "command":
-			e.Command = jsonline.Short(v, agent.CommandCap)
-		case "commands":
-			var all []string
-			size := 0
-			jsonline.Array(v, func(one []byte) bool {
-				all = append(all, jsonline.Short(one, agent.CommandCap-size))
-				size += len(all[len(all)-1]) + 1
-				return size < agent.CommandCap
-			})
-			e.Command = strings.Join(all, "\n")
-		case "path", "file_path", "filePath":
-			if path := jsonline.Short(v, maxPath); path != "" {
-				e.Files = append(e.Files, path)
-			}
-		}
-		return true
-	})
 }
 
 // broken is whether a tool failed: as a whole, or one of its commands.
@@ -268,7 +240,7 @@ func usage(b []byte) agent.Usage {
 // cost takes the run's cost so far. Nothing is what a model without a price
 // costs, so it is not known then.
 func (p *Parser) cost(b []byte) {
-	if usd := jsonline.Float(b); usd > 0 && usd <= maxUSD {
-		p.emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
+	if cost, ok := jsonline.Cost(b); ok && cost > 0 {
+		p.emit(agent.Event{Kind: agent.CostSeen, Cost: cost})
 	}
 }

@@ -2,7 +2,6 @@ package cline
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -42,8 +41,8 @@ func TestRun(t *testing.T) {
 	if want := (agent.Usage{Input: 190, Output: 6, CacheRead: 60}); got.Usage != want || got.Calls != 2 || got.Turns != 2 || got.Cost != 2500 {
 		t.Errorf("outcome is %+v", got)
 	}
-	if want := "> run_commands go vet\ngo test ; < run_commands true"; tools(events) != want {
-		t.Errorf("tools are %s", tools(events))
+	if want := "> run_commands go vet\ngo test ; < run_commands true"; reading.Tools(events) != want {
+		t.Errorf("tools are %s", reading.Tools(events))
 	}
 	if got, _ := read(run[:13]...); got.Message != said || got.Terminal != loop.TerminalMissing || got.Usage.Input != 90 {
 		t.Errorf("cut off: %+v", got)
@@ -88,20 +87,6 @@ func TestAbsurdNumbers(t *testing.T) {
 	if got.Usage != (agent.Usage{CacheRead: 30}) || got.Cost != 0 || got.CostSource != agent.CostNone {
 		t.Errorf("outcome is %+v", got)
 	}
-}
-
-// tools writes the tool events in short.
-func tools(events []agent.Event) string {
-	var log []string
-	for _, e := range events {
-		switch e.Kind {
-		case agent.ToolStart:
-			log = append(log, "> "+e.Tool+" "+e.Command+" "+strings.Join(e.Files, ","))
-		case agent.ToolEnd:
-			log = append(log, fmt.Sprintf("< %s %v", e.Tool, e.Failed))
-		}
-	}
-	return strings.Join(log, "; ")
 }
 
 func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

@@ -12,7 +12,6 @@ import (
 const (
 	maxText = 2000 // of an error's text, in bytes
 	maxName = 200
-	maxPath = 4096
 	// maxEpoch is the year 3000: a reset beyond it is misread.
 	maxEpoch = 32_503_680_000
 )
@@ -140,17 +139,7 @@ func (p *Parser) tool(data []byte) {
 	e.Digest = agent.Digest(args)
 	e.Call = jsonline.Short(jsonline.Get(data, "toolCallId"), maxName)
 	p.tools.Add(e.Call, e.Tool)
-	jsonline.Object(args, func(key, v []byte) bool {
-		switch string(key) {
-		case "command":
-			e.Command = jsonline.Short(v, agent.CommandCap)
-		case "path", "file_path":
-			if path := jsonline.Short(v, maxPath); path != "" {
-				e.Files = append(e.Files, path)
-			}
-		}
-		return true
-	})
+	jsonline.Input(&e, args)
 	p.emit(e)
 }
 

@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,8 +39,8 @@ func TestRun(t *testing.T) {
 	if got.Usage != (agent.Usage{}) || got.Calls != 2 || got.Turns != 2 || got.CostSource != agent.CostNone {
 		t.Errorf("outcome is %+v", got)
 	}
-	if want := "> bash go test ; < bash true"; tools(events) != want {
-		t.Errorf("tools are %s", tools(events))
+	if want := "> bash go test ; < bash true"; reading.Tools(events) != want {
+		t.Errorf("tools are %s", reading.Tools(events))
 	}
 	// Pieces are a message where the whole did not come any more.
 	if got, _ := read(run[:13]...); got.Message != said || got.Terminal != loop.TerminalMissing {
@@ -107,20 +106,6 @@ func TestSubAgents(t *testing.T) {
 	if got.Message != "I test." {
 		t.Errorf("message is %q", got.Message)
 	}
-}
-
-// tools writes the tool events in short.
-func tools(events []agent.Event) string {
-	var log []string
-	for _, e := range events {
-		switch e.Kind {
-		case agent.ToolStart:
-			log = append(log, "> "+e.Tool+" "+e.Command+" "+strings.Join(e.Files, ","))
-		case agent.ToolEnd:
-			log = append(log, fmt.Sprintf("< %s %v", e.Tool, e.Failed))
-		}
-	}
-	return strings.Join(log, "; ")
 }
 
 func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

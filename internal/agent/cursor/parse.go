@@ -8,9 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 )
 
-const (
-	maxPath = 4096
-)
+const ()
 
 // Parser is the [agent.Parser] of the program's stream: Claude Code's, with
 // the lines that are not its own taken out.
@@ -89,17 +87,7 @@ func (p *Parser) tool(b []byte) {
 		e := agent.Event{Kind: agent.ToolStart, Tool: name, Call: id}
 		args := jsonline.Get(call, "args")
 		e.Digest = agent.Digest(args)
-		jsonline.Object(args, func(key, v []byte) bool {
-			switch string(key) {
-			case "command":
-				e.Command = jsonline.Short(v, agent.CommandCap)
-			case "path", "filePath":
-				if path := jsonline.Short(v, maxPath); path != "" {
-					e.Files = append(e.Files, path)
-				}
-			}
-			return true
-		})
+		jsonline.Input(&e, args)
 		p.said = false
 		p.emit(e)
 	case "completed":

@@ -10,7 +10,6 @@ import (
 const (
 	maxText    = 2000 // of an error's text, in bytes
 	maxName    = 200
-	maxPath    = 4096
 	fromLoop   = "agent_loop"
 	noMoreThan = 1 << 20 // turns of one run that can be true
 )
@@ -143,17 +142,7 @@ func (p *Parser) part(id []byte) {
 
 func (p *Parser) call(l line) {
 	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName), Digest: agent.Digest(l.params)}
-	jsonline.Object(l.params, func(key, v []byte) bool {
-		switch string(key) {
-		case "command":
-			e.Command = jsonline.Short(v, agent.CommandCap)
-		case "file_path", "path":
-			if path := jsonline.Short(v, maxPath); path != "" {
-				e.Files = append(e.Files, path)
-			}
-		}
-		return true
-	})
+	jsonline.Input(&e, l.params)
 	p.emit(e)
 }
 

@@ -2,7 +2,6 @@ package droid
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -33,8 +32,8 @@ func TestRun(t *testing.T) {
 	if want := (agent.Usage{Input: 70, Output: 5, CacheRead: 30}); got.Usage != want || got.Calls != 3 || got.Turns != 3 || got.CostSource != agent.CostNone {
 		t.Errorf("outcome is %+v", got)
 	}
-	if want := "> Create  /a; < Create false; > Execute go test ; < Execute true"; tools(events) != want {
-		t.Errorf("tools are %s", tools(events))
+	if want := "> Create  /a; < Create false; > Execute go test ; < Execute true"; reading.Tools(events) != want {
+		t.Errorf("tools are %s", reading.Tools(events))
 	}
 	if got, _ := read(run[:9]...); got.Message != "Done." || got.Terminal != loop.TerminalMissing {
 		t.Errorf("cut off: %+v", got)
@@ -76,20 +75,6 @@ func TestEndlessLoop(t *testing.T) {
 	if got, _ := read(lines...); got.Calls != 50 || got.Turns != 50 {
 		t.Errorf("calls %d, turns %d", got.Calls, got.Turns)
 	}
-}
-
-// tools writes the tool events in short.
-func tools(events []agent.Event) string {
-	var log []string
-	for _, e := range events {
-		switch e.Kind {
-		case agent.ToolStart:
-			log = append(log, "> "+e.Tool+" "+e.Command+" "+strings.Join(e.Files, ","))
-		case agent.ToolEnd:
-			log = append(log, fmt.Sprintf("< %s %v", e.Tool, e.Failed))
-		}
-	}
-	return strings.Join(log, "; ")
 }
 
 func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

@@ -2,7 +2,6 @@ package goose
 
 import (
 	"bytes"
-	"math"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
@@ -13,8 +12,6 @@ import (
 const (
 	maxText = 2000 // of an error's text, in bytes
 	maxName = 200
-	maxPath = 4096
-	maxUSD  = 1_000_000
 )
 
 // A tool's result says so when it failed. Within a text these words would have
@@ -174,17 +171,7 @@ func (p *Parser) request(b []byte) {
 	p.tools.Add(e.Call, e.Tool)
 	args := jsonline.Get(call, "arguments")
 	e.Digest = agent.Digest(args)
-	jsonline.Object(args, func(key, v []byte) bool {
-		switch string(key) {
-		case "command":
-			e.Command = jsonline.Short(v, agent.CommandCap)
-		case "path", "file_path":
-			if path := jsonline.Short(v, maxPath); path != "" {
-				e.Files = append(e.Files, path)
-			}
-		}
-		return true
-	})
+	jsonline.Input(&e, args)
 	p.emit(e)
 }
 
@@ -198,10 +185,8 @@ func (p *Parser) complete(b []byte) {
 	}
 	u.Input = max(0, jsonline.Count(jsonline.Get(b, "input_tokens"))-u.CacheRead-u.CacheWrite)
 	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
-	if raw := jsonline.Get(b, "cost_usd"); !jsonline.Null(raw) {
-		if usd := jsonline.Float(raw); usd >= 0 && usd <= maxUSD {
-			p.emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
-		}
+	if cost, ok := jsonline.Cost(jsonline.Get(b, "cost_usd")); ok {
+		p.emit(agent.Event{Kind: agent.CostSeen, Cost: cost})
 	}
 	end := loop.TerminalOK
 	if p.failed {

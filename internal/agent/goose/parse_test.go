@@ -36,8 +36,8 @@ func TestRun(t *testing.T) {
 	if want := (agent.Usage{Input: 40, Output: 6, CacheRead: 60}); got.Usage != want || got.Calls != 2 || got.Turns != 2 || got.Cost != 2500 || got.CostSource != agent.CostReported {
 		t.Errorf("outcome is %+v", got)
 	}
-	if want := "> developer__shell go test ; < developer__shell false"; tools(events) != want {
-		t.Errorf("tools are %s", tools(events))
+	if want := "> developer__shell go test ; < developer__shell false"; reading.Tools(events) != want {
+		t.Errorf("tools are %s", reading.Tools(events))
 	}
 	if got, _ := read(run[:7]...); got.Message != said || got.Terminal != loop.TerminalMissing {
 		t.Errorf("cut off: %+v", got)
@@ -69,24 +69,10 @@ func TestFailures(t *testing.T) {
 	}
 	for _, result := range []string{`{"status":"error","error":"no"}`, `{"status":"success","value":{"content":[],"isError":true}}`} {
 		_, events := read(run[2], message("user", "2", `{"type":"toolResponse","id":"t","toolResult":`+result+`}`))
-		if !strings.HasSuffix(tools(events), "< developer__shell true") {
-			t.Errorf("%s: tools are %s", result, tools(events))
+		if !strings.HasSuffix(reading.Tools(events), "< developer__shell true") {
+			t.Errorf("%s: tools are %s", result, reading.Tools(events))
 		}
 	}
-}
-
-// tools writes the tool events in short.
-func tools(events []agent.Event) string {
-	var log []string
-	for _, e := range events {
-		switch e.Kind {
-		case agent.ToolStart:
-			log = append(log, "> "+e.Tool+" "+e.Command+" "+strings.Join(e.Files, ","))
-		case agent.ToolEnd:
-			log = append(log, fmt.Sprintf("< %s %v", e.Tool, e.Failed))
-		}
-	}
-	return strings.Join(log, "; ")
 }
 
 func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }

@@ -3,6 +3,7 @@
 package reading
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -34,4 +35,19 @@ func Kinds(events []agent.Event) string {
 		words = append(words, w)
 	}
 	return strings.Join(words, " ")
+}
+
+// Tools writes the calls of tools in short: "> bash ls a.go; < bash false", where
+// the last word is whether it failed.
+func Tools(events []agent.Event) string {
+	var log []string
+	for _, e := range events {
+		switch e.Kind {
+		case agent.ToolStart:
+			log = append(log, "> "+e.Tool+" "+e.Command+" "+strings.Join(e.Files, ","))
+		case agent.ToolEnd:
+			log = append(log, fmt.Sprintf("< %s %v", e.Tool, e.Failed))
+		}
+	}
+	return strings.Join(log, "; ")
 }

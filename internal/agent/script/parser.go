@@ -1,7 +1,6 @@
 package script
 
 import (
-	"math"
 	"strings"
 	"time"
 
@@ -120,11 +119,11 @@ func (f fields) number(name string) int64 { return max(jsonline.Int(f[name]), 0)
 
 // money is an amount in USD; -1, which no collector takes, when it is absurd.
 func (f fields) money(name string) loop.MicroUSD {
-	usd := jsonline.Float(f[name])
-	if usd < 0 || usd > 1e6 {
+	cost, ok := jsonline.Cost(f[name])
+	if !ok {
 		return -1
 	}
-	return loop.MicroUSD(math.Round(usd * 1e6))
+	return cost
 }
 
 func (f fields) list(name string) []string {
