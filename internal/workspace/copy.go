@@ -244,35 +244,8 @@ func (k *Copy) Harvest(ctx context.Context, n int, tree string) error {
 	return k.of.shadow.Keep(ctx, runRef(k.run, n, ""), commit)
 }
 
-// RemoveCopy removes the copy at dir; none is no error. Programs make folders
-// that cannot be written, which is no reason to keep them.
+// RemoveCopy removes the copy at dir; none is no error.
 func RemoveCopy(dir string) error {
 	_ = os.Remove(copyPlan(dir)) // first: what is left is no copy any more
-	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, os.ErrPermission) {
-		return err
-	}
-	root, rerr := os.OpenRoot(dir)
-	if rerr != nil {
-		return err
-	}
-	openFolders(root, ".")
-	_ = root.Close() // a folder: nothing to lose
-	return os.RemoveAll(dir)
-}
-
-// openFolders makes a folder and all in it writable for their owner.
-func openFolders(root *os.Root, dir string) {
-	_ = root.Chmod(dir, 0o700) // what it does not open, the removal says
-	f, err := root.Open(dir)
-	if err != nil {
-		return
-	}
-	entries, _ := f.ReadDir(-1)
-	_ = f.Close() // opened for reading only
-	for _, e := range entries {
-		if e.IsDir() {
-			openFolders(root, filepath.Join(dir, e.Name()))
-		}
-	}
+	return files.RemoveAll(dir)
 }

@@ -133,7 +133,7 @@ func (p *Pool) clean(ctx context.Context, row sqlite.Workspace) error {
 		return err
 	}
 	defer release()
-	if err := removeTree(filepath.Join(row.Dir, ".git")); err != nil {
+	if err := files.RemoveAll(filepath.Join(row.Dir, ".git")); err != nil {
 		return err
 	}
 	if err := c.Clean(ctx, row.Base); err != nil {
@@ -171,7 +171,7 @@ func (p *Pool) forget(ctx context.Context, row sqlite.Workspace) error {
 // lost.
 func (p *Pool) discard(ctx context.Context, row sqlite.Workspace) error {
 	for _, dir := range []string{row.Dir, p.warmDir(row.Own)} {
-		if err := removeTree(dir); err != nil {
+		if err := files.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove %s: %w", dir, err)
 		}
 	}
@@ -182,7 +182,7 @@ func (p *Pool) discard(ctx context.Context, row sqlite.Workspace) error {
 	if err := p.forget(ctx, row); err != nil {
 		return err
 	}
-	if err := removeTree(row.Own); err != nil {
+	if err := files.RemoveAll(row.Own); err != nil {
 		return fmt.Errorf("cannot remove %s: %w", row.Own, err)
 	}
 	return p.drop(ctx, row.ID)

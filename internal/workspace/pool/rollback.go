@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -112,7 +113,7 @@ func (p *Pool) anew(ctx context.Context, c *git.Clone, row sqlite.Workspace, to 
 	if err := c.Checkout(ctx, to.Tree); err != nil {
 		return err
 	}
-	if err := removeTree(filepath.Join(row.Dir, ".git")); err != nil {
+	if err := files.RemoveAll(filepath.Join(row.Dir, ".git")); err != nil {
 		return err
 	}
 	row.Base = to.Head

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -236,7 +237,7 @@ func (p *Pool) fill(ctx context.Context, c *git.Clone, row sqlite.Workspace, was
 		return nil
 	}
 	for _, dir := range []string{waits, row.Dir} {
-		if err := removeTree(dir); err != nil {
+		if err := files.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove what is left of an earlier attempt: %w", err)
 		}
 	}
