@@ -33,7 +33,7 @@ const (
 	mostOutput = 64 << 20
 	// shownOutput is how much of it goes into the log.
 	shownOutput = 2000
-	// abandoned is when a folder that a killed pawl left is taken away.
+	// abandoned is the age at which a folder that a killed pawl left is taken away.
 	abandoned = time.Hour
 	// markName is the variable that finds what a command left when its
 	// supervisor was killed.
@@ -47,7 +47,7 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 	if ctx.Err() != nil {
 		return "", errors.New("not started: pawl ends")
 	}
-	dir, err := r.folder()
+	dir, err := r.folder(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -132,24 +132,32 @@ func outcome(res supervisor.Result, timeout time.Duration, output string) error 
 
 // folder makes a folder for one command, and takes away once what pawls that
 // were killed left.
-func (r *Runner) folder() (string, error) {
+func (r *Runner) folder(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the folder of hooks: %v", err)
 	}
-	r.tidy.Do(func() {
-		entries, _ := os.ReadDir(r.o.Dir)
-		for _, entry := range entries {
-			info, err := entry.Info()
-			if err == nil && entry.IsDir() && time.Since(info.ModTime()) > abandoned {
-				_ = os.RemoveAll(filepath.Join(r.o.Dir, entry.Name()))
-			}
-		}
-	})
+	r.tidy.Do(func() { r.clear(ctx) })
 	dir, err := os.MkdirTemp(r.o.Dir, "hook-")
 	if err != nil {
 		return "", fmt.Errorf("cannot make the folder of a hook: %v", err)
 	}
 	return dir, nil
+}
+
+// clear takes away the folders of commands that are over. Another pawl's command
+// may take longer than any age says: whoever has a supervisor is at work.
+func (r *Runner) clear(ctx context.Context) {
+	entries, _ := os.ReadDir(r.o.Dir)
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !entry.IsDir() || time.Since(info.ModTime()) <= abandoned {
+			continue
+		}
+		dir := filepath.Join(r.o.Dir, entry.Name())
+		if _, err := supervisor.Probe(ctx, dir); errors.Is(err, supervisor.ErrGone) {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
 
 func lastBytes(s string, most int) string { return s[max(0, len(s)-most):] }

@@ -153,6 +153,49 @@ func TestHangingHookThatForks(t *testing.T) {
 	}
 }
 
+// A pawl that begins takes away the folders that killed ones left, and not
+// that of another pawl's command, however long it takes.
+func TestFoldersOfOthers(t *testing.T) {
+	t.Parallel()
+	ours, _ := runner(t, Options{Hooks: map[Name]Command{Start: sh("echo up >fifo; read go <go; echo $? >ended")}})
+	for _, name := range []string{"fifo", "go"} {
+		if err := syscall.Mkfifo(filepath.Join(ours.o.Root, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ours.Fire(t.Context(), Event{Name: Start})
+	content(t, filepath.Join(ours.o.Root, "fifo"))
+	left := filepath.Join(ours.o.Dir, "hook-left")
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(ours.o.Dir)
+	if err != nil || len(entries) != 2 {
+		t.Fatal(entries, err)
+	}
+	old := time.Now().Add(-2 * abandoned)
+	for _, e := range entries {
+		if err := os.Chtimes(filepath.Join(ours.o.Dir, e.Name()), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	others, h := runner(t, Options{Hooks: map[Name]Command{Start: sh("true")}})
+	others.o.Dir = ours.o.Dir
+	others.Fire(t.Context(), Event{Name: Start})
+	others.Close(t.Context())
+	now, err := os.ReadDir(ours.o.Dir)
+	if err != nil || len(now) != 1 || now[0].Name() == "hook-left" {
+		t.Errorf("of %v there are %v, %v", entries, now, err)
+	}
+	if err := os.WriteFile(filepath.Join(ours.o.Root, "go"), []byte("on\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	ours.Close(t.Context())
+	if got := content(t, filepath.Join(ours.o.Root, "ended")); got != "0\n" || h.all() != "" {
+		t.Errorf("ended with %q; said: %s", got, h.all())
+	}
+}
+
 // A child that holds the output open holds nobody up.
 func TestHookThatLeavesAChild(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func (q *Queue) host(ctx context.Context, args ...string) (string, error) {
 	}
 	res, err := client.Run(ctx, supervisor.Job{
 		ID: "gh", Files: filepath.Join(dir, "gh"), Args: append([]string{"gh"}, args...), Dir: q.o.Repo.Top,
-		Env: append(q.o.HostEnviron, "GH_PROMPT_DISABLED=1", "NO_COLOR=1"), Limits: supervisor.Limits{Wall: hostLimit},
+		Env: slices.Concat(q.o.HostEnviron, []string{"GH_PROMPT_DISABLED=1", "NO_COLOR=1"}), Limits: supervisor.Limits{Wall: hostLimit},
 	}, nil)
 	if cerr := client.Close(); err == nil {
 		err = cerr
