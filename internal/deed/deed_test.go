@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -190,6 +192,60 @@ func TestRefusedToATask(t *testing.T) {
 	refused(t, deed.Explain(err), id)
 	_, err = p.Move(t.Context(), "task-999", board.Retry, "")
 	refused(t, deed.Explain(err), "task-999", "pawl case list --all")
+}
+
+// Of two people only the first decides: an approval that comes after a rejection
+// lands nothing and says so, also when the rejection came while it was made ready.
+func TestApproveAfterSomebodyElse(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	p.Root = filepath.Join(p.Root, "repo")
+	gittest.Git(t, "", "init", "-q", "-b", "main", p.Root)
+	gittest.Git(t, p.Root, "commit", "-q", "--allow-empty", "-m", "base")
+	commit := gittest.Git(t, p.Root, "rev-parse", "HEAD")
+	meanwhile := func() {}
+	p.Planner = func(string, planner.Flags) (*planner.Planner, error) {
+		meanwhile()
+		return &planner.Planner{Config: &config.Config{Root: p.Root}}, nil
+	}
+	verified := func() string {
+		id := task(t, p, board.Start)
+		ask := sqlite.CaseReview{Case: id, Run: "r1", Work: []byte(fmt.Sprintf(`{"id":%q,"commit":%q}`, id, commit)), AskedAt: noon}
+		if err := p.Store.AskReview(t.Context(), ask, board.Change{Action: board.Verify, By: board.Pawl, At: noon}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	check := func(id, decision string, queued int) {
+		t.Helper()
+		list, err := p.Store.CaseReviews(t.Context(), id)
+		if err != nil || len(list) != 1 || list[0].Decision != decision {
+			t.Errorf("reviews of %s: %+v, %v", id, list, err)
+		}
+		asks, err := p.Store.QueueAsks(t.Context(), "refs/heads/main", 10)
+		if err != nil || len(asks) != queued {
+			t.Errorf("asked of the queue: %+v, %v", asks, err)
+		}
+	}
+
+	late := verified()
+	meanwhile = func() {
+		if _, err := p.Reject(t.Context(), late, "too slow"); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := p.Approve(t.Context(), late, "")
+	refused(t, err, "no review of "+late+" waits for you: it was rejected at ", "(too slow), and it is blocked")
+	check(late, sqlite.Rejected, 0)
+
+	id := verified()
+	meanwhile = func() {}
+	if done, err := p.Approve(t.Context(), id, ""); err != nil || done.Case.Status != board.Review {
+		t.Errorf("approved: %+v, %v", done, err)
+	}
+	_, err = p.Reject(t.Context(), id, "no")
+	refused(t, err, "it was approved at ")
+	check(id, sqlite.Approved, 1)
 }
 
 func TestExtend(t *testing.T) {

@@ -36,8 +36,11 @@ func (p *Person) Reject(ctx context.Context, id, why string) (Done, error) {
 
 // decide stores a redo or a rejection.
 func (p *Person) decide(ctx context.Context, id, decision, text string, action board.Action) (Done, error) {
-	ch := board.Change{Action: action, By: board.Person, Why: text, At: time.Now()}
-	if _, ok, err := p.Store.DecideReview(ctx, id, decision, text, ch); err != nil {
+	v := sqlite.Verdict{
+		Case: id, Decision: decision, Feedback: text,
+		Change: board.Change{Action: action, By: board.Person, Why: text, At: time.Now()},
+	}
+	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
 		return Done{}, err
 	} else if !ok {
 		return Done{}, p.noReview(ctx, id)
@@ -50,8 +53,8 @@ func (p *Person) decide(ctx context.Context, id, decision, text string, action b
 	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, nil
 }
 
-// Approve hands the work to the merge queue, and then notes the decision: an
-// approval that was given is never without its landing.
+// Approve hands the work to the merge queue. The decision and what is to land
+// are stored at once: work that somebody else decided about meanwhile is refused.
 func (p *Person) Approve(ctx context.Context, id, _ string) (Done, error) {
 	list, err := p.Store.CaseReviews(ctx, id)
 	if err != nil {
@@ -81,11 +84,18 @@ func (p *Person) Approve(ctx context.Context, id, _ string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	if err := q.Add(ctx, e); err != nil {
+	ask, err := q.Offer(ctx, e)
+	if err != nil {
 		return Done{}, err
 	}
-	if _, _, err := p.Store.DecideReview(ctx, id, sqlite.Approved, "", board.Change{By: board.Person, At: time.Now()}); err != nil {
+	v := sqlite.Verdict{
+		Case: id, Review: list[len(list)-1].Seq, Decision: sqlite.Approved,
+		Change: board.Change{By: board.Person, At: ask.At}, Land: &ask,
+	}
+	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
 		return Done{}, err
+	} else if !ok {
+		return Done{}, p.noReview(ctx, id)
 	}
 	p.noteDecision(ctx, id, sqlite.Approved)
 	one, err := p.Store.Case(ctx, id)
@@ -102,12 +112,31 @@ func (p *Person) noteDecision(ctx context.Context, id, decision string) {
 	}
 }
 
+// noReview says why there is nothing to decide: who was first, if somebody was.
 func (p *Person) noReview(ctx context.Context, id string) error {
 	c, err := p.Store.Case(ctx, id)
 	if err != nil {
 		return err
 	}
-	return fault.Refuse("no review of %s waits for you: it is %s", id, c.Status).Hint("See what needs you: pawl autopilot status")
+	list, err := p.Store.CaseReviews(ctx, id)
+	if err != nil {
+		return err
+	}
+	became := ""
+	if len(list) > 0 && list[len(list)-1].Decision != "" {
+		became = decided(&list[len(list)-1]) + ", and "
+	}
+	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status).Hint("See what needs you: pawl autopilot status")
+}
+
+// decided is what became of a review, as the middle of a sentence.
+func decided(r *sqlite.CaseReview) string {
+	words := map[string]string{sqlite.Approved: "it was approved", sqlite.Redo: "it was sent back to be done again", sqlite.Rejected: "it was rejected"}
+	text := words[r.Decision] + " at " + r.DecidedAt.Local().Format(time.DateTime)
+	if r.Feedback != "" {
+		text += " (" + report.Line(r.Feedback, 200) + ")"
+	}
+	return text
 }
 
 // LandingTarget is the full name of the branch that work lands on.

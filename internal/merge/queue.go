@@ -157,24 +157,34 @@ func (q *Queue) Target() string { return q.target }
 // later change of a task takes the place of an earlier one. What the task
 // needs and has not landed is looked up on the board, if Needs is nil.
 func (q *Queue) Add(ctx context.Context, e Entry) error {
-	commit, err := q.o.Repo.Find(ctx, e.Commit)
+	ask, err := q.Offer(ctx, e)
 	if err != nil {
 		return err
 	}
+	return q.store(ctx, ask)
+}
+
+// Offer makes ready what [Queue.Add] stores, for whoever has more to store in
+// the same transaction.
+func (q *Queue) Offer(ctx context.Context, e Entry) (sqlite.QueueAsk, error) {
+	commit, err := q.o.Repo.Find(ctx, e.Commit)
+	if err != nil {
+		return sqlite.QueueAsk{}, err
+	}
 	if commit == "" {
-		return fmt.Errorf("cannot queue %s: there is no commit %q in the repository", e.ID, e.Commit)
+		return sqlite.QueueAsk{}, fmt.Errorf("cannot queue %s: there is no commit %q in the repository", e.ID, e.Commit)
 	}
 	e.Commit = commit
 	if e.Needs == nil {
 		if e.Needs, err = q.o.Store.UnmetNeeds(ctx, e.ID); err != nil {
-			return err
+			return sqlite.QueueAsk{}, err
 		}
 	}
 	// The commit stays until it has landed, whatever else points to it.
 	if err := q.o.Repo.UpdateRef(ctx, taskRef(e.ID), commit, "", "pawl: queued"); err != nil {
-		return err
+		return sqlite.QueueAsk{}, err
 	}
-	return q.ask(ctx, queue.Event{Kind: queue.Added, Entry: &e})
+	return q.asking(queue.Event{Kind: queue.Added, Entry: &e}), nil
 }
 
 // taskRef is where the commit of a queued task is kept until it has landed.
@@ -182,12 +192,15 @@ func taskRef(id string) string { return "refs/pawl/queue/" + id }
 
 // Ask asks something of the queue, for whoever works on it.
 func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {
-	return q.ask(ctx, queue.Event{Kind: queue.Asked, Ask: &a})
+	return q.store(ctx, q.asking(queue.Event{Kind: queue.Asked, Ask: &a}))
 }
 
-func (q *Queue) ask(ctx context.Context, e queue.Event) error {
-	_, err := q.o.Store.AskQueue(ctx, sqlite.QueueAsk{Target: q.target, Event: e, At: time.Now()})
-	if err != nil {
+func (q *Queue) asking(e queue.Event) sqlite.QueueAsk {
+	return sqlite.QueueAsk{Target: q.target, Event: e, At: time.Now()}
+}
+
+func (q *Queue) store(ctx context.Context, ask sqlite.QueueAsk) error {
+	if _, err := q.o.Store.AskQueue(ctx, ask); err != nil {
 		return err
 	}
 	select {

@@ -83,31 +83,46 @@ func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) er
 	return s.explainCase(ctx, "ask for the review of "+r.Case, err)
 }
 
-// DecideReview stores a person's decision about the open review of a task,
-// with the change of its status where there is one. It is on disk when it
-// returns. ok is false when no review of the task is open.
-func (s *Store) DecideReview(ctx context.Context, id, decision, feedback string, ch board.Change) (r CaseReview, ok bool, err error) {
+// Verdict is what a person decided about verified work.
+type Verdict struct {
+	Case     string
+	Review   int64  // the Seq of the review that it is about; 0 is whichever is open
+	Decision string // Approved, Redo or Rejected
+	Feedback string
+	Change   board.Change // who decided and when; without an Action the task stays as it is
+	Land     *QueueAsk    // what is asked of the queue with it; nil is nothing
+}
+
+// DecideReview stores a person's verdict about the open review of a task, with
+// the change of its status and what is to land, where there is any. It is on
+// disk when it returns. ok is false when the review is not open: nothing is
+// stored then.
+func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		list, err := reviews(ctx, w, ` WHERE id = $1 AND decision = ''`, id)
+		list, err := reviews(ctx, w, ` WHERE id = $1 AND decision = '' AND $2 IN (0, seq)`, v.Case, v.Review)
 		if ok = err == nil && len(list) > 0; !ok {
 			return err
 		}
-		r = list[0]
-		if ch.Action != "" {
-			b := &cases{w: w, by: ch.By, now: ch.At}
-			c, err := b.require(ctx, id)
+		if v.Change.Action != "" {
+			b := &cases{w: w, by: v.Change.By, now: v.Change.At}
+			c, err := b.require(ctx, v.Case)
 			if err == nil {
-				_, err = b.move(ctx, c, ch)
+				_, err = b.move(ctx, c, v.Change)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		_, err = w.exec(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`, decision, feedback, ms(ch.At), r.Seq)
+		if v.Land != nil {
+			if _, err := askQueue(ctx, w, *v.Land); err != nil {
+				return err
+			}
+		}
+		_, err = w.exec(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`,
+			v.Decision, v.Feedback, ms(v.Change.At), list[0].Seq)
 		return err
 	})
-	r.Decision, r.Feedback, r.DecidedAt = decision, feedback, ch.At
-	return r, ok, s.explainCase(ctx, "decide about "+id, err)
+	return ok && err == nil, s.explainCase(ctx, "decide about "+v.Case, err)
 }
 
 // OpenReviews are those that wait for a person, the oldest first.

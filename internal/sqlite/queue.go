@@ -287,22 +287,27 @@ type QueueAsk struct {
 // task that is added becomes one in review in the same transaction, so that
 // nobody starts it again.
 func (s *Store) AskQueue(ctx context.Context, ask QueueAsk) (id int64, err error) {
-	data, err := json.Marshal(ask.Event)
-	if err != nil {
-		return 0, fmt.Errorf("cannot ask the queue of %s: %v", ask.Target, err)
-	}
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		if ask.Event.Kind == queue.Added && ask.Event.Entry != nil {
-			m := queue.CaseMove{ID: ask.Event.Entry.ID, Move: queue.MoveQueued, Why: "its change waits to be landed"}
-			if err := moveQueued(ctx, w, m, ask.At); err != nil {
-				return err
-			}
-		}
-		_, err := w.one(ctx, `INSERT INTO queue_asks (target, event, at, taken_at) VALUES ($1, $2, $3, 0) RETURNING id`,
-			[]any{ask.Target, string(data), ms(ask.At)}, &id)
+		id, err = askQueue(ctx, w, ask)
 		return err
 	})
 	return id, s.explainCase(ctx, "ask the queue of "+ask.Target, err)
+}
+
+func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err error) {
+	data, err := json.Marshal(ask.Event)
+	if err != nil {
+		return 0, err
+	}
+	if ask.Event.Kind == queue.Added && ask.Event.Entry != nil {
+		m := queue.CaseMove{ID: ask.Event.Entry.ID, Move: queue.MoveQueued, Why: "its change waits to be landed"}
+		if err := moveQueued(ctx, w, m, ask.At); err != nil {
+			return 0, err
+		}
+	}
+	_, err = w.one(ctx, `INSERT INTO queue_asks (target, event, at, taken_at) VALUES ($1, $2, $3, 0) RETURNING id`,
+		[]any{ask.Target, string(data), ms(ask.At)}, &id)
+	return id, err
 }
 
 // QueueAsks returns what is asked of a queue and not taken, oldest first, at
