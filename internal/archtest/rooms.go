@@ -34,7 +34,8 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":       {Asking, []string{"config", "dashboard", "deed", "planner", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"cli":       {Asking, []string{"config", "confine", "dashboard", "deed", "planner", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"confine":   {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
 	"planner":   {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
 	"deed":      {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
 	"screen":    {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
@@ -174,7 +175,7 @@ var stdlib = map[string]struct {
 	why   string
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
-	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up"},
+	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli", "confine", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, confine asks go for a setting"},
 	"net/http":     {[]string{"web", "autopilot", "egress", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, the sandboxed agent's endpoint and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},

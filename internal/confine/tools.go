@@ -1,4 +1,4 @@
-package cli
+package confine
 
 import (
 	"context"
@@ -28,9 +28,9 @@ func pnpmStore(root, cache string) []string {
 // which it downloads no module: that lies in GOPATH, not in the module cache.
 // A GOPATH that is there keeps its place, since tools are in it, and gets a
 // folder of the caches put over; else GOPATH is in the caches.
-func (s *session) goSums(home, cache string, mounts bool) (binds []sandbox.Bind, env []string) {
+func (m maker) goSums(home, cache string, mounts bool) (binds []sandbox.Bind, env []string) {
 	own := filepath.Join(cache, "go")
-	gopath, _, _ := strings.Cut(s.a.getenv("GOPATH"), string(filepath.ListSeparator))
+	gopath, _, _ := strings.Cut(m.getenv("GOPATH"), string(filepath.ListSeparator))
 	if gopath == "" {
 		gopath = filepath.Join(home, "go")
 	}
@@ -51,15 +51,15 @@ const goSettingsWithin = 5 * time.Second
 
 // withGoProxy is the environment with the place that modules come from, which
 // may be set in files of Go's own; as it is where go is not installed.
-func (s *session) withGoProxy(ctx context.Context, environ []string) []string {
-	path, err := s.a.lookPath("go")
-	if err != nil || s.a.getenv("GOPROXY") != "" {
+func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
+	path, err := m.LookPath("go")
+	if err != nil || m.getenv("GOPROXY") != "" {
 		return environ
 	}
 	ctx, cancel := context.WithTimeout(ctx, goSettingsWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "env", "GOPROXY")
-	cmd.Dir, cmd.Env, cmd.WaitDelay = s.plan.Root, s.a.env, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = m.Plan.Root, m.Env, time.Second
 	out, err := cmd.Output()
 	if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" {
 		return append(slices.Clone(environ), "GOPROXY="+proxy)
@@ -69,25 +69,25 @@ func (s *session) withGoProxy(ctx context.Context, environ []string) []string {
 
 // unsigned switches the signing of commits and tags off where the user's
 // configuration asks for it: the keys are hidden, and no commit would succeed.
-func (s *session) unsigned(ctx context.Context, write []string) []string {
-	home := s.a.getenv("HOME")
+func (m maker) unsigned(ctx context.Context, write []string) []string {
+	home := m.getenv("HOME")
 	shown := func(path string) bool {
 		return path == filepath.Join(home, ".gnupg") || path == filepath.Join(home, ".ssh")
 	}
-	if s.tree == nil || slices.ContainsFunc(write, shown) {
+	if m.Tree == nil || slices.ContainsFunc(write, shown) {
 		return nil
 	}
 	var keys []string
 	for _, key := range []string{"commit.gpgSign", "tag.gpgSign"} {
-		if on, err := s.tree.Repo.ConfigBool(ctx, key); err == nil && on {
+		if on, err := m.Tree.Repo.ConfigBool(ctx, key); err == nil && on {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	s.a.say("Note: commits in the sandbox are not signed: it hides your keys. To have them signed, add their folder to safety.write.")
-	n, _ := strconv.Atoi(s.a.getenv("GIT_CONFIG_COUNT"))
+	m.Say("Note: commits in the sandbox are not signed: it hides your keys. To have them signed, add their folder to safety.write.")
+	n, _ := strconv.Atoi(m.getenv("GIT_CONFIG_COUNT"))
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(keys))}
 	for i, key := range keys {
 		at := strconv.Itoa(n + i)
