@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 
@@ -168,6 +167,6 @@ func (t *taskPlanner) merge(ctx context.Context, repo *git.Repo, store *sqlite.S
 		return o, err
 	}
 	l.useWorkspaces(&o, clones)
-	o.Resolve = (&resolver{t: t, clones: clones, store: store, log: slog.New(slog.DiscardHandler)}).resolve
+	o.Resolve = t.resolver(clones, store).Resolve
 	return o, nil
 }

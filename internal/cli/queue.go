@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -332,7 +331,7 @@ func (a *app) resolving(ctx context.Context, c *config.Config, store *sqlite.Sto
 	if err != nil {
 		return nil
 	}
-	return (&resolver{t: t, clones: p, store: store, log: slog.New(slog.DiscardHandler)}).resolve
+	return t.resolver(p, store).Resolve
 }
 
 func (a *app) drain(ctx context.Context, q *openQueue) error {

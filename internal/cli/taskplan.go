@@ -2,13 +2,17 @@ package cli
 
 import (
 	"context"
+	"log/slog"
 
+	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // taskPlanner makes the plans of tasks. It has judged the machine and said
@@ -73,4 +77,12 @@ func (t *taskPlanner) plan(ctx context.Context, task autopilot.Task) (engine.Pla
 		plan.Box = s.policies(ctx, t.verdict)
 	}
 	return plan, tree, nil
+}
+
+// resolver is an agent for conflicts, planned like that of a task.
+func (t *taskPlanner) resolver(clones *pool.Pool, store *sqlite.Store) *autopilot.Resolver {
+	return &autopilot.Resolver{
+		Plan: t.plan, Pool: clones, Store: store, StateDir: t.stateDir,
+		Accounts: account.NewShelf(config.LimitsDir(t.a.env)), Log: slog.New(slog.DiscardHandler),
+	}
 }

@@ -1,4 +1,4 @@
-package cli
+package autopilot
 
 import (
 	"context"
@@ -8,30 +8,32 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/account"
-	"github.com/pawl-dev/pawl/internal/autopilot"
-	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
-// resolver has an agent bring together what a rule cannot: a run like that of a
+// Resolver has an agent bring together what a rule cannot: a run like that of a
 // task, in a workspace of its own that begins at the target.
-type resolver struct {
-	t      *taskPlanner
-	clones *pool.Pool
-	store  *sqlite.Store
-	log    *slog.Logger
+type Resolver struct {
+	// Plan makes the plan of a task's run, and the tree that it works on.
+	Plan     func(context.Context, Task) (engine.Plan, *workspace.Checkout, error)
+	Pool     *pool.Pool
+	Store    *sqlite.Store
+	StateDir string
+	Accounts *account.Shelf
+	Log      *slog.Logger
 }
 
 // resolveIterations is how many iterations one attempt has.
 const resolveIterations = 5
 
-// resolve runs the agent and returns the commit that it made, on top of the target.
-func (r *resolver) resolve(ctx context.Context, p merge.Problem) (string, error) {
+// Resolve runs the agent and returns the commit that it made, on top of the target.
+func (r *Resolver) Resolve(ctx context.Context, p merge.Problem) (string, error) {
 	w, err := r.take(ctx, p.Entry.ID+pool.MergeSuffix, p.Tip)
 	if err != nil {
 		return "", err
@@ -41,7 +43,7 @@ func (r *resolver) resolve(ctx context.Context, p merge.Problem) (string, error)
 	if ctx.Err() != nil {
 		how = pool.Stopped("pawl stopped")
 	}
-	if rerr := r.clones.Release(context.WithoutCancel(ctx), w, how); err == nil && rerr != nil {
+	if rerr := r.Pool.Release(context.WithoutCancel(ctx), w, how); err == nil && rerr != nil {
 		err = rerr
 	}
 	return commit, err
@@ -49,26 +51,26 @@ func (r *resolver) resolve(ctx context.Context, p merge.Problem) (string, error)
 
 // take gives a workspace at the target. One that an earlier attempt left is
 // given up: it began elsewhere.
-func (r *resolver) take(ctx context.Context, id, tip string) (pool.Workspace, error) {
-	w, err := r.clones.Take(ctx, id, tip)
+func (r *Resolver) take(ctx context.Context, id, tip string) (pool.Workspace, error) {
+	w, err := r.Pool.Take(ctx, id, tip)
 	if err != nil || !w.Kept {
 		return w, err
 	}
-	if err := r.clones.Release(ctx, w, pool.GivenUp("a new attempt begins at the target as it is now")); err != nil {
+	if err := r.Pool.Release(ctx, w, pool.GivenUp("a new attempt begins at the target as it is now")); err != nil {
 		return w, err
 	}
-	return r.clones.Take(ctx, id, tip)
+	return r.Pool.Take(ctx, id, tip)
 }
 
-func (r *resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) (string, error) {
-	c, err := r.store.Case(ctx, p.Entry.ID)
+func (r *Resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) (string, error) {
+	c, err := r.Store.Case(ctx, p.Entry.ID)
 	if errors.Is(err, sqlite.ErrNoCase) {
 		c.ID = p.Entry.ID
 	} else if err != nil {
 		return "", err
 	}
-	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, task(p, w, c.Description)
-	plan, tree, err := r.t.plan(ctx, autopilot.Task{Case: c, Workspace: w, Limits: sqlite.CaseLimits{MaxIterations: resolveIterations}})
+	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, resolution(p, w, c.Description)
+	plan, tree, err := r.Plan(ctx, Task{Case: c, Workspace: w, Limits: sqlite.CaseLimits{MaxIterations: resolveIterations}})
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +78,7 @@ func (r *resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) 
 	plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
 	plan.Protect.Allow = append(plan.Protect.Allow, p.Entry.Allow...)
 	d, err := engine.Start(ctx, engine.Options{
-		Plan: plan, StateDir: r.t.stateDir, Store: r.store, Tree: tree, Accounts: account.NewShelf(config.LimitsDir(r.t.a.env)), Log: r.log,
+		Plan: plan, StateDir: r.StateDir, Store: r.Store, Tree: tree, Accounts: r.Accounts, Log: r.Log,
 	})
 	if err != nil {
 		return "", err
@@ -84,15 +86,15 @@ func (r *resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) 
 	if s := d.State(); s.Status != loop.Completed {
 		return "", fmt.Errorf("the agent did not bring it together: run %s is %s: %s", d.ID(), s.Status, s.Why)
 	}
-	return r.clones.Collect(ctx, w, fmt.Sprintf("Merge %s\n\nPawl-Task: %s\nPawl-Run: %s\n", p.Entry.ID, p.Entry.ID, d.ID()))
+	return r.Pool.Collect(ctx, w, fmt.Sprintf("Merge %s\n\nPawl-Task: %s\nPawl-Run: %s\n", p.Entry.ID, p.Entry.ID, d.ID()))
 }
 
 // mostText is how many bytes of a conflict an agent is told; the files have all.
 const mostText = 16 << 10
 
-// task is what the agent is to do: what is wrong, what the others meant, and
+// resolution is what the agent is to do: what is wrong, what the others meant, and
 // what the change was for.
-func task(p merge.Problem, w pool.Workspace, was string) string {
+func resolution(p merge.Problem, w pool.Workspace, was string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "This workspace is at the target as it is now. The change of %s is the commit %s.\n", p.Entry.ID, p.Entry.Commit)
 	fmt.Fprintf(&b, "Merge it with: git merge %s\n", p.Entry.Commit)
