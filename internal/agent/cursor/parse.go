@@ -8,8 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 )
 
-const ()
-
 // Parser is the [agent.Parser] of the program's stream: Claude Code's, with
 // the lines that are not its own taken out.
 type Parser struct {
