@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -203,6 +204,27 @@ func TestSession(t *testing.T) {
 	if _, err := LoadSession(dir); err == nil || errors.Is(err, ErrNoSession) {
 		t.Errorf("a broken one: %v", err)
 	}
+}
+
+// Servers that start at once each keep a whole session: none takes away what
+// another one writes.
+func TestSessionsAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 20 {
+				if err := (Session{Token: NewToken()}).Save(dir); err != nil {
+					t.Error(err)
+				}
+				if s, err := LoadSession(dir); err != nil || !ValidToken(s.Token) {
+					t.Errorf("it is %+v, %v", s, err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // Files of the pages: compressed where there is a form for it, kept for ever

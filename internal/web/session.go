@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -61,12 +62,8 @@ func (s Session) Save(stateDir string) error {
 	if err == nil {
 		data, err = json.Marshal(s)
 	}
-	path := sessionFile(stateDir)
 	if err == nil {
-		err = os.WriteFile(path+".tmp", data, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = files.Replace(sessionFile(stateDir), data, 0o600, false)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep how the server is reached: %v", err)
