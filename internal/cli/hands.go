@@ -84,6 +84,15 @@ func (h *hands) Stop(ctx context.Context, run string) (web.Said, error) {
 	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Stop(ctx, r, false) })
 }
 
+// Redirect does not wait for the end of the run either.
+func (h *hands) Redirect(ctx context.Context, run, task string) (web.Said, error) {
+	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return deed.Explain(p.Redirect(ctx, r, task)) })
+}
+
+func (h *hands) Message(ctx context.Context, run, text string) (web.Said, error) {
+	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Message(ctx, r, text, "web") })
+}
+
 func (h *hands) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Said, goesOn bool, err error) {
 	words := []string{text}
 	if choice > 0 {
@@ -146,24 +155,27 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 	return web.Said{Lines: []string{fmt.Sprintf("Run %s of %s goes on.", id, r.Name)}}, nil
 }
 
-func (h *hands) Start(ctx context.Context, procedure string, fresh bool, raise web.Raise) (string, web.Said, error) {
+func (h *hands) Start(ctx context.Context, w web.StartWish) (string, web.Said, error) {
 	b, _ := h.a.muted(h.root)
 	c, err := b.load(nil)
 	if err != nil {
 		return "", web.Said{}, err
 	}
-	if _, err := planner.Lookup(c, procedure); err != nil {
+	if _, err := planner.Lookup(c, w.Procedure); err != nil {
 		return "", web.Said{}, err
 	}
-	args := append([]string{"run", procedure}, limitArgs(raise)...)
-	if fresh {
+	args := append([]string{"run", w.Procedure}, limitArgs(w.Raise)...)
+	if w.Fresh {
 		args = append(args, "--fresh")
 	}
-	id, err := h.launch(ctx, args, h.owned(ctx, func(now sqlite.Run) bool { return now.Name == procedure }))
+	for _, text := range w.Context {
+		args = append(args, "--context="+text)
+	}
+	id, err := h.launch(ctx, args, h.owned(ctx, func(now sqlite.Run) bool { return now.Name == w.Procedure }))
 	if err != nil {
 		return "", web.Said{}, err
 	}
-	return id, web.Said{Lines: []string{fmt.Sprintf("Run %s of %s has started.", id, procedure)}}, nil
+	return id, web.Said{Lines: []string{fmt.Sprintf("Run %s of %s has started.", id, w.Procedure)}}, nil
 }
 
 // AskAutopilot asks, and does not wait for the end after a stop.

@@ -14,11 +14,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -246,6 +248,57 @@ func TestApproveAfterSomebodyElse(t *testing.T) {
 	_, err = p.Reject(t.Context(), id, "no")
 	refused(t, err, "it was approved at ")
 	check(id, sqlite.Approved, 1)
+
+}
+
+// A slot goes from one task to another, or nothing is asked at all.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	p, said := person(t)
+	r, to := run(t, p, loop.State{Status: loop.Running, Iteration: 1}), task(t, p)
+	refused(t, p.Redirect(t.Context(), r, to), "run r1 holds no slot: it is a procedure", "pawl stop r1")
+	r.Kind, r.Name, r.Owner = "task", "task-009", sqlite.Owner{}
+	refused(t, p.Redirect(t.Context(), r, to), "it does not run", "pawl case start "+to)
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Owner = engine.OwnerOf(self)
+	refused(t, p.Redirect(t.Context(), r, to), "no autopilot runs here")
+	if _, err := p.Store.TakeAutopilot(t.Context(), sqlite.Autopilot{Session: "s", Owner: r.Owner, StartedAt: noon, State: json.RawMessage(`{}`)}, func(sqlite.Owner) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Store.MoveCase(t.Context(), to, board.Change{Action: board.Defer, By: board.Person, At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, p.Redirect(t.Context(), r, to), to+" cannot be started: "+to+" is deferred")
+	asked := func() (wishes string) {
+		rows, err := p.Store.Controls(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			wishes += row.Kind + " " + row.Run + "; "
+		}
+		list, err := p.Store.TakeAutopilotControls(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			wishes += c.Kind + " " + c.Text
+		}
+		return wishes
+	}
+	if got := asked(); got != "" || said.Len() != 0 {
+		t.Errorf("asked for %q, said %q", got, said)
+	}
+	ready := task(t, p)
+	if err := p.Redirect(t.Context(), r, ready); err != nil {
+		t.Fatal(err)
+	}
+	if got := asked(); got != "stop r1; start "+ready || !strings.Contains(said.String(), ready+" gets the slot.") {
+		t.Errorf("asked for %q, said %q", got, said)
+	}
 }
 
 func TestExtend(t *testing.T) {

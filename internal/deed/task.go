@@ -9,7 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -18,6 +20,19 @@ import (
 
 // StartTask gives a ready task the next free slot of the autopilot that runs.
 func (p *Person) StartTask(ctx context.Context, id string) error {
+	if err := p.startable(ctx, id); err != nil {
+		return err
+	}
+	if _, err := p.Store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: sqlite.AutopilotStart, Text: id, At: time.Now()}); err != nil {
+		return err
+	}
+	p.Say("%s gets the next free slot.", id)
+	return nil
+}
+
+// startable refuses a task that the autopilot could not start, and every task
+// while none runs.
+func (p *Person) startable(ctx context.Context, id string) error {
 	if _, err := p.Autopilot(ctx); err != nil {
 		return err
 	}
@@ -25,17 +40,32 @@ func (p *Person) StartTask(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if !c.IsReady() {
-		why := c.NotReady()
-		if c.Status != board.Pending || c.Type != board.Task {
-			why = fmt.Sprintf("%s is %s", c.ID, c.Status)
-		}
-		return fault.Refuse("%s cannot be started: %s", id, why)
+	if c.IsReady() {
+		return nil
 	}
-	if _, err := p.Store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: sqlite.AutopilotStart, Text: id, At: time.Now()}); err != nil {
+	why := c.NotReady()
+	if c.Status != board.Pending || c.Type != board.Task {
+		why = fmt.Sprintf("%s is %s", c.ID, c.Status)
+	}
+	return fault.Refuse("%s cannot be started: %s", id, why)
+}
+
+// Redirect stops the run of a task and gives its slot to another task that is
+// ready. Both are asked for, or neither is.
+func (p *Person) Redirect(ctx context.Context, r sqlite.Run, to string) error {
+	if r.Kind != string(loop.Task) {
+		return fault.Refuse("run %s holds no slot: it is a %s", r.ID, r.Kind).Hint("Stop it: pawl stop %s", r.ID)
+	}
+	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+		return fault.Refuse("run %s of %s holds no slot: it does not run", r.ID, r.Name).Hint("Start the other task: pawl case start %s", to)
+	}
+	if err := p.startable(ctx, to); err != nil {
 		return err
 	}
-	p.Say("%s gets the next free slot.", id)
+	if err := p.Store.Redirect(ctx, r.ID, to, time.Now()); err != nil {
+		return err
+	}
+	p.Say("Run %s of %s is stopping, and its work is kept. %s gets the slot.", r.ID, r.Name, to)
 	return nil
 }
 

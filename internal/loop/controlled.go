@@ -92,6 +92,9 @@ func (s *State) bounded(f *Feedback, r *Record) {
 	}
 }
 
+// GivenUp is why a run has failed when a person chose that: it waits for nobody.
+const GivenUp = "given up by a person"
+
 // chosen carries out an option of the question that was asked, and reports
 // false when that is to try again.
 func (s *State) chosen(choice control.Choice) bool {
@@ -102,7 +105,7 @@ func (s *State) chosen(choice control.Choice) bool {
 	case control.TakeOver:
 		c.Status, c.Why = Stopped, "taken over by a person"
 	case control.GiveUp:
-		c.Status, c.Why = FailedRun, "given up by a person"
+		c.Status, c.Why = FailedRun, GivenUp
 	default:
 		return false
 	}

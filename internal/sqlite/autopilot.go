@@ -159,11 +159,16 @@ type AutopilotControl struct {
 
 // AskAutopilot stores a wish for the autopilot that runs.
 func (s *Store) AskAutopilot(ctx context.Context, c AutopilotControl) (id int64, err error) {
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		_, err := w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`, []any{c.Kind, c.Text, ms(c.At)}, &id)
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) (err error) {
+		id, err = askAutopilot(ctx, w, c)
 		return err
 	})
 	return id, s.explain(ctx, "ask the autopilot to "+c.Kind, err)
+}
+
+func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id int64, err error) {
+	_, err = w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`, []any{c.Kind, c.Text, ms(c.At)}, &id)
+	return id, err
 }
 
 // TakeAutopilotControls returns what is asked of the autopilot, oldest first:

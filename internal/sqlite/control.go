@@ -42,17 +42,35 @@ func (s *Store) AddControl(ctx context.Context, c Control) (id int64, err error)
 	if c.Answers() {
 		d = powerSafe
 	}
-	err = s.transact(ctx, d, func(ctx context.Context, w *statements) error {
-		if _, ok, err := head(ctx, w, c.Run); err != nil {
-			return err
-		} else if !ok {
-			return fmt.Errorf("%w: %s", ErrNotFound, c.Run)
-		}
-		_, err := w.one(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
-			[]any{c.Run, c.Kind, c.Text, ms(c.At)}, &id)
+	err = s.transact(ctx, d, func(ctx context.Context, w *statements) (err error) {
+		id, err = addControl(ctx, w, c)
 		return err
 	})
 	return id, s.explain(ctx, "ask run "+c.Run+" to "+c.Kind, err)
+}
+
+func addControl(ctx context.Context, w *statements, c Control) (id int64, err error) {
+	if _, ok, err := head(ctx, w, c.Run); err != nil {
+		return 0, err
+	} else if !ok {
+		return 0, fmt.Errorf("%w: %s", ErrNotFound, c.Run)
+	}
+	_, err = w.one(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
+		[]any{c.Run, c.Kind, c.Text, ms(c.At)}, &id)
+	return id, err
+}
+
+// Redirect asks the autopilot to start a task next, and a run to stop, in one
+// transaction. It returns [ErrNotFound] when there is no such run.
+func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) error {
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
+			return err
+		}
+		_, err := addControl(ctx, w, Control{Run: run, Kind: ControlStop, At: when})
+		return err
+	})
+	return s.explain(ctx, "give the slot of run "+run+" to "+task, err)
 }
 
 // Controls returns the rows of a run that nobody has taken, oldest first, and

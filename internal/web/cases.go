@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -365,15 +364,7 @@ func (s *Server) moveCase(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	action := board.Action(in.Body.Action)
-	if !slices.Contains(personal, action) {
-		if _, err := s.caseDeed(ctx, &in.CasePath, in.Body.Action, CaseWish{Text: strings.TrimSpace(in.Body.Why)}); err != nil {
-			return nil, err
-		}
-		return s.caseDetail(ctx, id)
-	}
-	change := board.Change{Action: action, By: board.Person, Why: strings.TrimSpace(in.Body.Why), At: time.Now()}
-	if _, err := s.o.Store.MoveCase(ctx, id, change); err != nil {
+	if _, err := s.caseDeed(ctx, &in.CasePath, in.Body.Action, CaseWish{Text: strings.TrimSpace(in.Body.Why)}); err != nil {
 		return nil, err
 	}
 	return s.caseDetail(ctx, id)

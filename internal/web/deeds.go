@@ -2,15 +2,11 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // Done is what came of a wish.
@@ -24,6 +20,7 @@ func (s *Server) deedRoutes(api huma.API) {
 	post(api, "/runs", "start-run", "deeds", "Start a procedure", s.startRun)
 	post(api, "/runs/{run}/pause", "pause-run", "deeds", "Pause a run at the end of its iteration", s.pauseRun)
 	post(api, "/runs/{run}/stop", "stop-run", "deeds", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
+	post(api, "/runs/{run}/redirect", "redirect-run", "deeds", "Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept", s.redirectRun)
 	post(api, "/runs/{run}/resume", "resume-run", "deeds", "Go on with a run, with higher limits if wanted; limits alone change for one that works", s.resumeRun)
 	post(api, "/runs/{run}/answer", "answer-run", "deeds", "Answer a run's question, and go on", s.answerRun)
 	post(api, "/runs/{run}/review", "review-run", "deeds", "Decide about work that waits for a person's review", s.reviewRun)
@@ -72,18 +69,30 @@ func (s *Server) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) 
 	return s.plain(ctx, in, s.o.Deeds.Stop)
 }
 
+func (s *Server) redirectRun(ctx context.Context, in *struct {
+	RunPath
+	Body struct {
+		To string `json:"to" maxLength:"40" pattern:"^[0-9A-Za-z-]+$" doc:"The task that gets the slot; it must be ready."`
+	}
+}) (*body[Done], error) {
+	to, err := CasePath{in.Body.To}.id()
+	if err == nil {
+		_, err = s.o.Store.Case(ctx, to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Redirect(ctx, run, to) })
+}
+
 func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error) {
 	return s.plain(ctx, in, s.o.Deeds.Apply)
 }
 
 func (s *Server) startRun(ctx context.Context, in *struct {
-	Body struct {
-		Procedure string `json:"procedure" minLength:"1" maxLength:"200" doc:"Its name, as in GET /procedures."`
-		Fresh     bool   `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
-		Raise
-	}
+	Body StartWish
 }) (*body[Done], error) {
-	run, said, err := s.o.Deeds.Start(ctx, in.Body.Procedure, in.Body.Fresh, in.Body.Raise)
+	run, said, err := s.o.Deeds.Start(ctx, in.Body)
 	return s.done(ctx, run, said, err)
 }
 
@@ -150,22 +159,10 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 		Text string `json:"text" minLength:"1" maxLength:"20000"`
 	}
 }) (*body[Done], error) {
-	r, err := s.o.Store.Run(ctx, in.Run)
-	if err != nil {
-		return nil, err
-	}
 	if strings.TrimSpace(in.Body.Text) == "" {
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty: write what the agent is to know")
 	}
-	err = engine.LeaveMessage(ctx, s.o.Store, r, in.Body.Text, "web")
-	if errors.Is(err, engine.ErrNoReader) {
-		err = fault.Of(fault.Refused, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	said := Said{Lines: []string{"The message is kept and goes into the next iteration's prompt."}}
-	return s.done(ctx, r.ID, said, nil)
+	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Message(ctx, run, in.Body.Text) })
 }
 
 func (s *Server) rollbackRun(ctx context.Context, in *struct {

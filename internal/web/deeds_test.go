@@ -15,10 +15,14 @@ func TestDeeds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", nil)
+	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
 	r.run("new", func(row *sqlite.Run, _ *loop.State) { row.Name = "other" })
 	r.deeds.goesOn = true
 	for _, c := range []struct{ path, body, want string }{
-		{"/runs", `{"procedure":"other","max_iterations":"5","fresh":true}`, "start other true {5  }"},
+		{"/runs", `{"procedure":"other","max_iterations":"5","fresh":true}`, "start {other true [] {5  }}"},
+		{"/runs", `{"procedure":"other","context":["use port 1"]}`, "start {other false [use port 1] {  }}"},
+		{"/runs/abc123/message", `{"text":" look at the <script> first\n"}`, `message abc123 " look at the <script> first\n"`},
+		{"/runs/abc123/redirect", `{"to":"1"}`, "redirect abc123 task-001"},
 		{"/runs/abc123/pause", `{}`, "pause abc123"},
 		{"/runs/abc/stop", `{}`, "stop abc123"},
 		{"/runs/abc123/resume", `{"max_cost":"2.50"}`, "resume abc123 { 2.50 }"},
@@ -64,30 +68,10 @@ func TestRefusedDeeds(t *testing.T) {
 	if p := r.refused(http.MethodPost, "/runs/zzz/stop", `{}`, http.StatusNotFound); p.Code != "RUN_NOT_FOUND" {
 		t.Errorf("%+v", p)
 	}
+	if p := r.refused(http.MethodPost, "/runs/abc123/redirect", `{"to":"task-9"}`, http.StatusNotFound); p.Code != "CASE_NOT_FOUND" {
+		t.Errorf("%+v", p)
+	}
 	if r.deeds.all() != "" {
 		t.Errorf("did %s", r.deeds.all())
-	}
-}
-
-// A message waits for the run, and the journal tells of it.
-func TestMessage(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.run("abc123", nil)
-	var done Done
-	r.ask(http.MethodPost, "/runs/abc123/message", `{"text":" look at the <script> first\n"}`, &done)
-	var run RunDetail
-	r.get("/runs/abc123", &run)
-	if len(run.Asked) != 1 || run.Asked[0].Kind != "message" || run.Asked[0].Text != "look at the <script> first" {
-		t.Errorf("asked is %+v", run.Asked)
-	}
-	var events EventPage
-	r.get("/runs/abc123/events", &events)
-	if n := len(events.Events); n != 2 || events.Events[1].Kind != "message.left" {
-		t.Errorf("the journal has %+v", events.Events)
-	}
-	r.run("done1", func(row *sqlite.Run, _ *loop.State) { row.Status, row.Name = "completed", "x" })
-	if p := r.refused(http.MethodPost, "/runs/done1/message", `{"text":"hello"}`, http.StatusConflict); p.Code != "REFUSED" {
-		t.Errorf("%+v", p)
 	}
 }

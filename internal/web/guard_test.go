@@ -357,7 +357,9 @@ func TestLimitsOfRequests(t *testing.T) {
 		if !slices.Contains(c.status, w.Code) {
 			t.Errorf("%s: %d %.300s", c.name, w.Code, w.Body)
 		}
-		r.problem(w, w.Code)
+		if p := r.problem(w, w.Code); c.name == "body" && (!strings.Contains(p.Message, "1 MiB") || len(p.Suggestions) == 0) {
+			t.Errorf("too much is told as %+v", p)
+		}
 	}
 	r.serve()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.door.URL()+base+"/overview", http.NoBody)

@@ -96,7 +96,7 @@ func story(it *Iteration) []StoryElement {
 	case it.ExitCode != 0:
 		add("agent", "failed", "%s exited with status %d", it.Agent, it.ExitCode)
 	default:
-		add("agent", "passed", "%s changed %s", it.Agent, files(len(it.Files)))
+		add("agent", "passed", "%s changed %s", it.Agent, countFiles(len(it.Files)))
 	}
 	if it.Signal != "" {
 		add("signal", "note", "It said %s", strings.TrimSuffix(it.Signal+": "+it.SignalText, ": "))
@@ -124,7 +124,7 @@ func story(it *Iteration) []StoryElement {
 	return list
 }
 
-func files(n int) string {
+func countFiles(n int) string {
 	switch n {
 	case 0:
 		return "no file"

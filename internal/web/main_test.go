@@ -12,11 +12,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -60,7 +62,7 @@ func newRigAt(t *testing.T, a Address) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = door.Close() })
-	r := &rig{t: t, store: store, dir: dir, deeds: &hands{}, log: &buffer{}, host: door.shown}
+	r := &rig{t: t, store: store, dir: dir, deeds: &hands{store: store}, log: &buffer{}, host: door.shown}
 	r.s = New(door, Options{
 		Root: "/repo", StateDir: dir, Version: "test", Token: testToken, Store: store, Deeds: r.deeds, Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Config: func() (*config.Config, error) {
@@ -184,6 +186,7 @@ type hands struct {
 	asked  []string
 	refuse error
 	goesOn bool
+	store  *sqlite.Store // cases are moved in it
 	tree   *workspace.Checkout
 }
 
@@ -200,8 +203,8 @@ func (h *hands) all() string {
 	return strings.Join(h.asked, "; ")
 }
 
-func (h *hands) Start(_ context.Context, name string, fresh bool, r Raise) (string, Said, error) {
-	said, err := h.note("start %s %v %v", name, fresh, r)
+func (h *hands) Start(_ context.Context, w StartWish) (string, Said, error) {
+	said, err := h.note("start %v", w)
 	return "new", said, err
 }
 
@@ -210,6 +213,12 @@ func (h *hands) Resume(_ context.Context, run string, r Raise) (Said, error) {
 }
 func (h *hands) Pause(_ context.Context, run string) (Said, error) { return h.note("pause %s", run) }
 func (h *hands) Stop(_ context.Context, run string) (Said, error)  { return h.note("stop %s", run) }
+func (h *hands) Redirect(_ context.Context, run, task string) (Said, error) {
+	return h.note("redirect %s %s", run, task)
+}
+func (h *hands) Message(_ context.Context, run, text string) (Said, error) {
+	return h.note("message %s %q", run, text)
+}
 func (h *hands) Apply(_ context.Context, run string) (Said, error) { return h.note("apply %s", run) }
 func (h *hands) StartAutopilot(_ context.Context, w PilotWish) (Said, error) {
 	return h.note("autopilot start %v", w)
@@ -226,7 +235,11 @@ func (h *hands) Tree(context.Context, sqlite.Run) (*workspace.Checkout, error) {
 func (h *hands) AskQueue(_ context.Context, wish, id, why string) (Said, error) {
 	return h.note("queue %s %s %q", wish, id, why)
 }
-func (h *hands) Case(_ context.Context, verb, id string, w CaseWish) (Said, error) {
+func (h *hands) Case(ctx context.Context, verb, id string, w CaseWish) (Said, error) {
+	if slices.Contains(personal, board.Action(verb)) {
+		_, err := h.store.MoveCase(ctx, id, board.Change{Action: board.Action(verb), By: board.Person, Why: w.Text, At: time.Now()})
+		return Said{}, err
+	}
 	return h.note("case %s %s %v", verb, id, w)
 }
 func (h *hands) Gather(context.Context, string) error { return errors.New("nothing to gather") }

@@ -198,23 +198,30 @@ const maxNeeds = 500
 
 // needs are what waits for a person. Of several runs of one name only the last
 // counts: who starts anew has left the others behind. A task and its run are one
-// need.
+// need. What a person has given up waits for nobody.
 func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	runs, _, _, err := s.o.Store.RunPage(ctx, sqlite.RunQuery{Root: s.o.Root, Status: waiting}, sqlite.RunMark{}, maxNeeds)
 	if err != nil {
 		return nil, err
 	}
-	needs, seen := []Need{}, map[string]int{}
+	needs, seen, over, given := []Need{}, map[string]int{}, map[string]bool{}, map[string]bool{}
 	for _, r := range runs {
+		if over[r.Name] { // the last started comes first
+			continue
+		}
+		over[r.Name] = true
 		last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := seen[r.Name]; ok || last.ID != r.ID {
-			continue
+		switch {
+		case last.ID != r.ID:
+		case last.Why == loop.GivenUp:
+			given[r.Name] = true
+		default:
+			seen[r.Name] = len(needs)
+			needs = append(needs, asked(s.need(ctx, last))...)
 		}
-		seen[r.Name] = len(needs)
-		needs = append(needs, asked(s.need(ctx, last))...)
 	}
 	cases, _, err := s.o.Store.CasePage(ctx, sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
 	if err != nil {
@@ -222,6 +229,9 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	}
 	for i := range cases {
 		c := showCase(&cases[i])
+		if given[c.ID] && cases[i].Status == board.Blocked {
+			continue
+		}
 		if at, ok := seen[c.ID]; ok { // its run says what is needed
 			needs[at].Case, needs[at].Title = &c, c.ID+": "+c.Title
 			continue

@@ -92,7 +92,7 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 			case errors.As(err, &known):
 				return known
 			case errors.As(err, &large):
-				return problem(http.StatusRequestEntityTooLarge, "TOO_LARGE", "The request has more than %d bytes", large.Limit).suggest("Send less at once, e.g. a list in several parts")
+				return tooLarge(large.Limit)
 			}
 			if err != nil {
 				p.Body.Details = append(p.Body.Details, err.Error())
@@ -103,6 +103,12 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 		}
 		return p
 	}
+}
+
+// tooLarge is a request of more than so many bytes.
+func tooLarge(limit int64) *ProblemError {
+	return problem(http.StatusRequestEntityTooLarge, "TOO_LARGE", "The request is larger than the %d MiB that are taken at once; nothing of it was done", limit>>20).
+		suggest("Send less at once: a shorter text, or a list in several parts", "A long list is taken from a file: pawl case add -f FILE")
 }
 
 // codeOf names a status for which there is no better name.

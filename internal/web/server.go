@@ -56,16 +56,28 @@ type Raise struct {
 	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"As --timeout: wall clock with its unit, e.g. 90m."`
 }
 
+// StartWish is which procedure is to be started, and how.
+type StartWish struct {
+	Procedure string   `json:"procedure" minLength:"1" maxLength:"200" doc:"Its name, as in GET /procedures."`
+	Fresh     bool     `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
+	Context   []string `json:"context,omitempty" maxItems:"20" doc:"As --context: each is a text for the prompt, or a file whose text it is."`
+	Raise
+}
+
 // Deeds are what the server does for a person. The command line implements
 // them, so that a button does what the command does and says the same. A
 // request that cannot be carried out as things are is a [*fault.Error] that
 // is refused.
 type Deeds interface {
-	// Start starts a procedure; fresh leaves an earlier run behind that could go on.
-	Start(ctx context.Context, procedure string, fresh bool, r Raise) (run string, s Said, err error)
+	Start(ctx context.Context, w StartWish) (run string, s Said, err error)
 	Resume(ctx context.Context, run string, r Raise) (Said, error)
 	Pause(ctx context.Context, run string) (Said, error)
 	Stop(ctx context.Context, run string) (Said, error)
+	// Redirect stops the run of a task and gives its slot to another task, or
+	// does neither.
+	Redirect(ctx context.Context, run, task string) (Said, error)
+	// Message leaves words for the next prompt.
+	Message(ctx context.Context, run, text string) (Said, error)
 	// Answer takes the number of an option (0: none) and words. goesOn is true
 	// when the run waits to be resumed with the answer.
 	Answer(ctx context.Context, run, step string, choice int, text string) (s Said, goesOn bool, err error)

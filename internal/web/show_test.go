@@ -569,6 +569,25 @@ func TestCases(t *testing.T) {
 	r.refused(http.MethodGet, "/cases/2", "", http.StatusNotFound)
 }
 
+// What a person has given up waits for nobody, the task with it.
+func TestInboxWithoutWhatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var c Case
+	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &c)
+	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"no key"}`, &c)
+	for id, name := range map[string]string{"abc123": c.ID, "def456": "build"} {
+		r.run(id, func(row *sqlite.Run, _ *loop.State) {
+			row.Name, row.Status, row.Why = name, string(loop.FailedRun), loop.GivenUp
+		})
+	}
+	var inbox Inbox
+	r.get("/inbox", &inbox)
+	if len(inbox.Entries) != 0 {
+		t.Errorf("the inbox is %+v", inbox)
+	}
+}
+
 // A task whose run asks something is one need, not two.
 func TestInboxNamesATaskOnce(t *testing.T) {
 	r := newRig(t)

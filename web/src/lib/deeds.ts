@@ -93,10 +93,7 @@ export async function redirect(r: Run): Promise<boolean> {
       fields: [{ name: 'to', label: 'Work on this instead', value: ready.cases[0]!.id, choices: ready.cases.map((c) => [c.id, `${c.id}: ${short(c.title, 80)}`]) }],
       yes: 'Redirect',
     },
-    async ({ to = '' }) => {
-      await post('/api/v1/cases/{id}/actions', { path: { id: to }, body: { action: 'start', why: '' } });
-      return post('/api/v1/runs/{run}/stop', { ...at(r), body: undefined });
-    },
+    ({ to = '' }) => post('/api/v1/runs/{run}/redirect', { ...at(r), body: { to } }),
   );
 }
 
