@@ -100,6 +100,8 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 		return fault.Of(fault.Failed, err)
 	}
 	defer s.close()
+	screen := &pilotScreen{a: a}
+	s.store.OnWait(screen.waits)
 	// What the repository lacks is told before what the machine does.
 	repo, err := git.Open(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
@@ -131,9 +133,9 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 		a.say("    verification: [%q]", "go test ./...")
 	}
 	if f.serve {
-		return a.serveBeside(ctx, s.store, c.Root, func() error { return s.pilot(ctx, o, t.verdict) })
+		return a.serveBeside(ctx, s.store, c.Root, func() error { return s.pilot(ctx, o, t.verdict, screen) })
 	}
-	return s.pilot(ctx, o, t.verdict)
+	return s.pilot(ctx, o, t.verdict, screen)
 }
 
 // tellOfPilot is the autopilot's screen, with hooks and notifications beside it.
@@ -186,12 +188,11 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 }
 
 // pilot runs the autopilot with signals and screen attached.
-func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verdict) error {
+func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verdict, screen *pilotScreen) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	logger, closeLog := openLog(s.c.Root)
 	defer closeLog()
-	screen := &pilotScreen{a: s.a}
 	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, logger, s.tellOfPilot(ctx, v, o.Sprint != nil, screen)
 	res, err := s.watchedPilot(ctx, o, screen)
 	var running *sqlite.RunningError

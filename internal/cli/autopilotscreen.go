@@ -170,6 +170,13 @@ func (s *pilotScreen) warn(text string) {
 	s.print("Warning: %s", report.Line(text, 500))
 }
 
+// waits says who has the database locked.
+func (s *pilotScreen) waits(holder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.line(time.Now(), "%s", lockedBy(holder))
+}
+
 func (s *pilotScreen) line(at time.Time, format string, args ...any) {
 	s.print("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
 }

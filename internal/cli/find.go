@@ -22,7 +22,12 @@ func (a *app) store(ctx context.Context) (*sqlite.Store, string, error) {
 	if err != nil {
 		return nil, "", fault.Of(fault.Failed, err)
 	}
+	store.OnWait(func(holder string) { a.say("%s", lockedBy(holder)) })
 	return store, root, nil
+}
+
+func lockedBy(holder string) string {
+	return "Waiting for the database, which " + holder + " has locked."
 }
 
 // findRun finds a run by its id, a prefix of it, or the name of its procedure,

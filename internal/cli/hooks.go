@@ -13,7 +13,7 @@ import (
 
 // startHooks makes the runner of hooks and notifications, which lives until
 // the session is closed. Hooks run in the box of the run's gates.
-func (s *session) startHooks() { s.startHooksIn(s.plan.Box, s.plan.Copy, s.hookTrouble) }
+func (s *session) startHooks() { s.startHooksIn(s.plan.Box, s.plan.Copy, s.warn) }
 
 // startHooksIn is startHooks with a box for hooks, in which the root may be
 // kept, and who hears of problems.
@@ -47,8 +47,8 @@ func (s *session) startHooksIn(box *engine.Box, keep bool, say func(string)) {
 	})
 }
 
-// hookTrouble says that a hook failed, without breaking the live line.
-func (s *session) hookTrouble(text string) {
+// warn says what a hook or the database has to say, without breaking the live line.
+func (s *session) warn(text string) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.screen.Notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})

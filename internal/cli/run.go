@@ -209,7 +209,9 @@ func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*se
 		a.say("Warning: %v", err)
 		a.say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
 	}
-	s.store = store
+	if s.store = store; store != nil {
+		store.OnWait(func(holder string) { s.warn(lockedBy(holder)) })
+	}
 	s.tree, err = workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir, MaxFile: plan.SnapshotMaxFile})
 	switch {
 	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):

@@ -40,6 +40,7 @@ func (a *app) topCommand() *cobra.Command {
 				if err != nil {
 					return usage("%v", err)
 				}
+				store.OnWait(nil) // the dashboard has the screen
 				if err := dashboard.Watch(cmd.Context(), a.dashboard(store, root)); err != nil {
 					return fmt.Errorf("cannot go on drawing: %v", err)
 				}

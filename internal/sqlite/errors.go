@@ -86,6 +86,9 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	if kind == nil {
 		return fmt.Errorf("cannot %s: %v", what, err)
 	}
+	if errors.Is(kind, ErrBusy) {
+		return fmt.Errorf("cannot %s: %w: %s has %s locked; %s", what, kind, s.holder(), s.path, advice)
+	}
 	return fmt.Errorf("cannot %s: %w: %s: %v; %s", what, kind, s.path, err, advice)
 }
 
@@ -116,7 +119,7 @@ func diagnose(err error) (advice string, kind error) {
 	case errors.Is(err, sqlite3.IOERR), errors.Is(err, syscall.EIO):
 		return "check its disk", ErrUnwritable
 	case errors.Is(err, sqlite3.BUSY):
-		return "another pawl process has held it for too long; try again", ErrBusy
+		return "let it end, or end it, and try again", ErrBusy
 	}
 	return "", nil
 }

@@ -47,6 +47,8 @@ func child(job []string) int {
 		for i := 0; i < 30 && err == nil; i++ {
 			_, err = s.AddCases(ctx, []board.Draft{draft(fmt.Sprint(job[2], i))}, board.Person, noon)
 		}
+	case "lock":
+		err = holdLock(job[1])
 	case "write":
 		err = writeForEver(ctx, s, job[2])
 	}
@@ -99,10 +101,15 @@ func start(t *testing.T, job ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stdin, err := cmd.StdinPipe() // some go on until it is closed
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		_ = stdin.Close()
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()

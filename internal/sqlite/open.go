@@ -19,8 +19,10 @@ import (
 
 // Limits of the connections.
 const (
-	// busy is how long one statement waits for other processes.
+	// busy is how long one statement that reads waits for other processes.
 	busy = 10 * time.Second
+	// turn is how long one attempt to write waits for them; there are [attempts].
+	turn = 1500 * time.Millisecond
 	// readers is how many reads run at once, the one that watches included.
 	readers = 5
 	// keepWAL is what the log file shrinks to after a checkpoint, in bytes.
@@ -31,6 +33,7 @@ const (
 // writes go one after another through one connection, reads beside them.
 type Store struct {
 	path string
+	tell func(holder string) // of who is waited for; nil: nobody
 
 	writer *sql.DB
 	reader *sql.DB
@@ -106,7 +109,7 @@ func (s *Store) connect(ctx context.Context) error {
 // write-ahead log needs the file alone for a moment, and SQLite does not wait
 // for that one by itself when two processes make a database at once.
 func (s *Store) writerConn(ctx context.Context) (*sql.Conn, error) {
-	return insist(ctx, func() (*sql.Conn, error) { return s.writer.Conn(ctx) })
+	return insist(ctx, s.waits, func() (*sql.Conn, error) { return s.writer.Conn(ctx) })
 }
 
 // dsn names the file as a URI, so that any character may be in the path.
@@ -119,7 +122,7 @@ func (s *Store) dsn() string {
 }
 
 func prepareWriter(c *sqlite3.Conn) error {
-	if err := c.BusyTimeout(busy); err != nil {
+	if err := c.BusyTimeout(turn); err != nil {
 		return err
 	}
 	return c.Exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;

@@ -19,17 +19,21 @@ const (
 )
 
 // attempts is how often a busy database is asked for the lock, each time for
-// up to [busy]. SQLite's waiting is not fair, so a single wait may lose.
-const attempts = 3
+// up to [turn]. SQLite's waiting is not fair, so a single wait may lose.
+const attempts = 20
 
-// insist repeats try while the database is busy.
-func insist[T any](ctx context.Context, try func() (T, error)) (T, error) {
+// insist repeats try while the database is busy. It calls told when the first
+// attempt was in vain.
+func insist[T any](ctx context.Context, told func(), try func() (T, error)) (T, error) {
 	var v T
 	var err error
-	for range attempts {
+	for i := range attempts {
 		v, err = try()
 		if !errors.Is(err, sqlite3.BUSY) || ctx.Err() != nil {
 			return v, err
+		}
+		if i == 0 {
+			told()
 		}
 	}
 	return v, err
@@ -81,7 +85,7 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 			_, _ = w.conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = NORMAL`)
 		}()
 	}
-	_, err := insist(ctx, func() (sql.Result, error) { return w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`) })
+	_, err := insist(ctx, s.waits, func() (sql.Result, error) { return w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`) })
 	if err != nil {
 		return err
 	}
