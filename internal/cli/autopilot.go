@@ -225,7 +225,7 @@ func (s *session) saySummary(ctx context.Context, res autopilot.Result) {
 		s.a.say("Warning: what needs you cannot be listed: %v", err)
 		return
 	}
-	printNeeds(v.NeedsYou, s.a.say)
+	printNeeds(v, s.a.say)
 }
 
 // watchedPilot runs the autopilot below its dashboard where a person looks on,

@@ -93,16 +93,20 @@ func (a *app) printAutopilot(v autopilot.View) error {
 	a.result("(%d ready)\n", v.Ready)
 	t := v.Tally
 	a.result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked)
-	printNeeds(v.NeedsYou, func(format string, args ...any) { a.result(format+"\n", args...) })
+	printNeeds(v, func(format string, args ...any) { a.result(format+"\n", args...) })
 	return nil
 }
 
 // printNeeds lists what waits for a person, and what to do about each.
-func printNeeds(needs []autopilot.Need, line func(format string, args ...any)) {
-	if len(needs) > 0 {
+func printNeeds(v autopilot.View, line func(format string, args ...any)) {
+	if len(v.NeedsYou) > 0 || v.QueueHeld != "" {
 		line("Needs you:")
 	}
-	for _, n := range needs {
+	if v.QueueHeld != "" {
+		line("  %s", report.Line(v.QueueHeld, 300))
+		line("    pawl queue")
+	}
+	for _, n := range v.NeedsYou {
 		line("  %s %s: %s%s", n.Case, n.What, report.Line(n.Title, 80), aside(n.Why))
 		line("    %s", nextStep(n))
 	}

@@ -98,6 +98,19 @@ func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.O
 	return o, nil
 }
 
+// canPropose refuses pull requests that could not be opened, before work is
+// done for them.
+func (l *landing) canPropose(ctx context.Context, o *merge.Options) error {
+	err := merge.CanPropose(ctx, o)
+	switch {
+	case errors.Is(err, merge.ErrNoRemote):
+		return usage("merge.mode is pull-request: %v", err).Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
+	case errors.Is(err, merge.ErrNoProgram):
+		return usage("merge.mode is pull-request: %v", err).Hint("Install it, and log in: gh auth login").Hint("Or land here: set merge.mode to local")
+	}
+	return err
+}
+
 // regenerations are the commands that make lock files and the like anew.
 func (l *landing) regenerations() []merge.Regeneration {
 	var list []merge.Regeneration
@@ -164,6 +177,9 @@ func (t *taskPlanner) merge(ctx context.Context, repo *git.Repo, store *sqlite.S
 	l := &landing{a: t.a, c: t.c, store: store, repo: repo, plan: plan, verdict: t.verdict}
 	o, err := l.options(ctx, nil)
 	if err != nil {
+		return o, err
+	}
+	if err := l.canPropose(ctx, &o); err != nil {
 		return o, err
 	}
 	l.useWorkspaces(&o, clones)

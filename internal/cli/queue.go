@@ -277,6 +277,9 @@ func (a *app) landNow(ctx context.Context, tasks []string, commit string, allow 
 		if err != nil {
 			return err
 		}
+		if err := l.canPropose(ctx, &o); err != nil {
+			return err
+		}
 		s.tellOfLanding(ctx, l, &o)
 		if p, err := a.pool(ctx, c, store); err == nil {
 			l.useWorkspaces(&o, p)

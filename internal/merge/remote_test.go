@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -196,6 +197,9 @@ func TestPullRequestsNeedTheProgram(t *testing.T) {
 	r.upstream()
 	r.o.Policy.Propose = true
 	r.o.HostEnviron = []string{"PATH=" + folder(t)}
+	if err := CanPropose(t.Context(), &r.o); !errors.Is(err, ErrNoProgram) {
+		t.Errorf("before: %v", err)
+	}
 	q := r.queue()
 	id, commit := r.task("Change", r.git("rev-parse", "main"), "new.txt", "new\n")
 	r.add(q, id, commit, "Change")

@@ -18,12 +18,40 @@ import (
 
 const hostLimit = time.Minute // for one call of the host's program
 
+// What pull requests need.
+var (
+	ErrNoRemote  = errors.New("has no remote")
+	ErrNoProgram = errors.New("the program gh is not installed")
+)
+
+// CanPropose says why no pull request can be opened: [ErrNoRemote] or
+// [ErrNoProgram]; nil in the mode that opens none.
+func CanPropose(ctx context.Context, o *Options) error {
+	if !o.Policy.Propose {
+		return nil
+	}
+	target := Ref(o.Target)
+	remote, _, err := o.Repo.UpstreamOf(ctx, target)
+	if err == nil && remote == "" {
+		err = fmt.Errorf("cannot open a pull request: %s %w", short(target), ErrNoRemote)
+	}
+	if err == nil && !hasProgram(o) {
+		err = fmt.Errorf("cannot use pull requests: %w", ErrNoProgram)
+	}
+	return err
+}
+
+func hasProgram(o *Options) bool {
+	_, err := process.Command{Args: []string{"gh"}, Env: o.HostEnviron}.Resolve()
+	return err == nil
+}
+
 // propose opens a pull request for the one entry of a batch: the merge that was
 // verified is pushed as a branch of the entry's own. A request that is open for
 // that branch already is used again, so it is safe to repeat.
 func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	if q.remote.name == "" {
-		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s has no remote", short(q.target))
+		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s %w", short(q.target), ErrNoRemote)
 	}
 	if len(c.IDs) != 1 {
 		return queue.Event{}, errors.New("cannot open a pull request: it is for one task")
@@ -127,8 +155,8 @@ func (q *Queue) host(ctx context.Context, args ...string) (string, error) {
 	fail := func(why string) error {
 		return fmt.Errorf("cannot use pull requests: gh %s: %s", strings.Join(args[:2], " "), why)
 	}
-	if _, err := (process.Command{Args: []string{"gh"}, Env: q.o.HostEnviron}).Resolve(); err != nil {
-		return "", fail("the program gh is not installed; install it and log in with: gh auth login, or set merge.mode to local")
+	if !hasProgram(&q.o) {
+		return "", fail(ErrNoProgram.Error() + "; install it and log in with: gh auth login, or set merge.mode to local")
 	}
 	dir, err := os.MkdirTemp(q.o.Dir, "host-*")
 	if err != nil {

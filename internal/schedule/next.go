@@ -157,7 +157,11 @@ func (s *State) over() (Command, bool) {
 	if s.Mode != Auto || s.Settings.Keep || s.Dry == "" || s.Hold != "" || s.waits() {
 		return Command{}, false
 	}
-	return s.finish(s.Dry), true
+	why := s.Dry
+	if s.Counts.QueueHeld != "" {
+		why += "; " + s.Counts.QueueHeld
+	}
+	return s.finish(why), true
 }
 
 // onItsWay is true while the queue works on what is verified.
