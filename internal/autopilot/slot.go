@@ -32,6 +32,7 @@ type slot struct {
 	killed sync.Once
 	pauses chan struct{}
 	cancel context.CancelFunc // ends what comes before the run
+	filled func()             // says that its agent is there
 
 	// result is what is to land, once the run is complete. The owner reads it
 	// after the slot has ended.
@@ -50,7 +51,7 @@ type slot struct {
 
 func newSlot(c board.Case, adopt bool) *slot {
 	return &slot{
-		task: c, adopt: adopt, since: time.Now(), stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
+		task: c, adopt: adopt, since: time.Now(), filled: func() {}, stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
 	}
 }
 
@@ -218,7 +219,7 @@ func (p *pilot) forget(ctx context.Context, w pool.Workspace) {
 		runs, err = tree.Kept(ctx)
 	}
 	for _, run := range runs {
-		if _, ferr := tree.Forget(ctx, run); ferr != nil {
+		if ferr := tree.Forget(ctx, run); ferr != nil {
 			err = ferr
 		}
 	}
@@ -395,7 +396,8 @@ const tellEvery = time.Second
 // notice passes on what the engine tells, and stores what the slot does.
 func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
 	l.note(n.State, n.Run)
-	if n.Kind == engine.IterationStarted {
+	if n.Kind == engine.AgentStarts {
+		l.filled()
 		p.lookAhead()
 	}
 	if text := l.does(n); text != "" {

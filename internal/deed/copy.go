@@ -136,7 +136,7 @@ func (p *Person) Discard(ctx context.Context, r sqlite.Run) (Application, error)
 func (p *Person) discard(ctx context.Context, tree *workspace.Checkout, r sqlite.Run) error {
 	err := workspace.RemoveCopy(engine.CopyDir(config.StateDir(r.Root, p.Env), r.ID))
 	if err == nil {
-		_, err = tree.Forget(ctx, r.ID)
+		err = tree.Forget(ctx, r.ID)
 	}
 	if err != nil {
 		return fault.Of(fault.Failed, fmt.Errorf("cannot give the result of run %s up: %v", r.ID, err))

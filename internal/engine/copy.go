@@ -38,7 +38,7 @@ func (d *Driver) startCopy(ctx context.Context) error {
 	}
 	k, err := d.o.Tree.MakeCopy(ctx, d.id, filepath.Join(d.runDir, "copy"))
 	if err != nil {
-		_, _ = d.o.Tree.Forget(context.WithoutCancel(ctx), d.id) // the first error is the one to tell
+		_ = d.o.Tree.Forget(context.WithoutCancel(ctx), d.id) // the first error is the one to tell
 		return err
 	}
 	d.setup.Copy = true
@@ -162,7 +162,7 @@ func (d *Driver) dropCopy(ctx context.Context) {
 		return
 	}
 	err := workspace.RemoveCopy(filepath.Join(d.runDir, "copy"))
-	if _, ferr := d.original.Forget(context.WithoutCancel(ctx), d.id); err == nil {
+	if ferr := d.original.Forget(context.WithoutCancel(ctx), d.id); err == nil {
 		err = ferr
 	}
 	if err != nil {

@@ -45,6 +45,7 @@ func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
 	if err != nil {
 		return d.over(c, d.cannotStart(c, err))
 	}
+	d.notify(Notice{Kind: AgentStarts, Command: c})
 	res, err := d.runJob(ctx, b.Job, func(e agent.Event) { d.watchAlive(ctx, e); d.agentEvent(e) })
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):

@@ -16,6 +16,7 @@ const (
 	RunStarted       NoticeKind = "run started"       // Run
 	RunResumed       NoticeKind = "run resumed"       // Run
 	IterationStarted NoticeKind = "iteration started" // Command
+	AgentStarts      NoticeKind = "agent starts"      // Command; all is ready for it
 	AgentEvent       NoticeKind = "agent"             // Event
 	GateStarted      NoticeKind = "gate started"      // Gate.Name
 	GateEnded        NoticeKind = "gate ended"        // Gate

@@ -56,6 +56,5 @@ func (d *Driver) forget(ctx context.Context, tree *workspace.Checkout, run strin
 	if err := workspace.RemoveCopy(dir); err != nil {
 		return err
 	}
-	_, err := tree.Forget(ctx, run)
-	return err
+	return tree.Forget(ctx, run)
 }

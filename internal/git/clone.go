@@ -28,6 +28,7 @@ type Clone struct {
 	shadow   *Shadow
 	index    *Index
 	settings []Setting // of the lender, as they were when the clone was opened
+	agents   string    // the configuration of the agent's .git, if it was made here
 }
 
 // CloneRefs is what a new .git has.
@@ -90,12 +91,14 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 
 // Repo is the repository that a new .git of the clone is: until an agent has
 // written in it, it need not be asked.
-func (c *Clone) Repo() *Repo {
+func (c *Clone) Repo(ctx context.Context) *Repo {
 	dir := filepath.Join(c.Top, ".git")
-	return &Repo{
+	r := &Repo{
 		Top: c.Top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"), Index: filepath.Join(dir, "index"),
 		Objects: filepath.Join(dir, "objects"), Format: c.Of.Format,
 	}
+	r.knowConfig(ctx, c.Of, c.agents)
+	return r
 }
 
 // trust lets pawl's own git directory read the objects of the lender, and of the
@@ -258,6 +261,7 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 	if err := c.lay(config, packedRefs(refs, tags), refs.Branch); err != nil {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}
+	c.agents = config
 	if err := c.copyTags(ctx, objects); err != nil {
 		return err
 	}

@@ -47,11 +47,66 @@ func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
 		return nil, err
 	}
 	last.settings, last.files = all, r.configFiles(all)
-	included := func(s Setting) bool { return s.Key == "include.path" || strings.HasPrefix(s.Key, "includeif.") }
-	if slices.Equal(last.files, files) && !slices.ContainsFunc(all, included) {
+	if slices.Equal(last.files, files) && !slices.ContainsFunc(all, includes) {
 		last.sum = before // else there is a file that was not looked at: next time
 	}
 	return all, nil
+}
+
+// knowConfig makes the configuration known of a repository that has the given
+// file of its own, which pawl wrote, and otherwise what holds for another one of the
+// same user. What is not certain is left to git.
+func (r *Repo) knowConfig(ctx context.Context, like *Repo, own string) {
+	local, ok := r.plainSettings(own)
+	if !ok {
+		return
+	}
+	files := r.configFiles(nil)
+	sum := sumFiles(files) // before the other one looks, so that a change in between is seen next time
+	all, err := like.Config(ctx)
+	if err != nil || slices.ContainsFunc(all, includes) {
+		return
+	}
+	var settings []Setting
+	for _, s := range all {
+		switch s.Scope {
+		case "local", "worktree":
+			continue
+		case "command":
+			settings, local = append(settings, local...), nil
+		}
+		settings = append(settings, s)
+	}
+	settings = append(settings, local...)
+	if slices.Equal(files, r.configFiles(settings)) {
+		r.configured.settings, r.configured.files, r.configured.sum = settings, files, sum
+	}
+}
+
+// plainSettings reads a configuration file of lines as pawl writes them.
+func (r *Repo) plainSettings(text string) (all []Setting, ok bool) {
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if head, is := strings.CutPrefix(line, "["); is {
+			section = strings.TrimSuffix(head, "]") + "."
+			continue
+		}
+		key, value, found := strings.Cut(strings.TrimPrefix(line, "\t"), " = ")
+		if plain, quoted := strings.CutPrefix(value, `"`); quoted {
+			value = strings.TrimSuffix(plain, `"`)
+		}
+		if !found || strings.ContainsAny(value, "\"\\") {
+			return nil, false
+		}
+		all = append(all, Setting{Scope: "local", File: filepath.Join(r.Common, "config"), Key: strings.ToLower(section + key), Value: value})
+	}
+	return all, len(all) > 0
+}
+
+// includes reports whether a setting names another file of settings.
+func includes(s Setting) bool {
+	return s.Key == "include.path" || strings.HasPrefix(s.Key, "includeif.")
 }
 
 // configFiles are the files that git reads without being told, and those that

@@ -179,6 +179,63 @@ func TestRefsAreReadFromFilesAsGitReadsThem(t *testing.T) {
 	}
 }
 
+// Refs are removed by name and below a prefix, wherever they are, and no other.
+func TestRefsAreDroppedWhereverTheyAre(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	git := func(args ...string) string { return gittest.Git(t, dir, args...) }
+	git("commit", "-q", "--allow-empty", "-m", "c")
+	names := []string{"refs/pawl/base/t1/base", "refs/pawl/base/t1/x/tips", "refs/pawl/base/t10/base", "refs/pawl/queue/t1", "refs/pawl/queue/t10"}
+	for _, c := range []struct {
+		name  string
+		files bool // without git
+		make  func()
+	}{
+		{"files", true, func() {}},
+		{"packed", false, func() { git("pack-refs", "--all") }},
+		{"packed and moved since", false, func() {
+			git("pack-refs", "--all")
+			git("commit", "-q", "--allow-empty", "-m", "next")
+			git("update-ref", names[3], "HEAD")
+		}},
+		{"with a log", false, func() {
+			git("update-ref", "-d", names[3])
+			git("update-ref", "--create-reflog", "-m", "test", names[3], "HEAD")
+		}},
+	} {
+		for _, n := range names {
+			git("update-ref", n, "HEAD")
+		}
+		c.make()
+		drop := []string{"refs/pawl/base/t1/", "refs/pawl/queue/t1", "refs/pawl/queue/none", "refs/pawl/none/"}
+		if c.files != r.dropRefFiles(drop) {
+			t.Errorf("%s: without git is %v", c.name, !c.files)
+		}
+		if err := r.DropRefs(t.Context(), drop...); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := strings.Fields(git("for-each-ref", "--format=%(refname)", "refs/pawl")); !slices.Equal(got, []string{names[2], names[4]}) {
+			t.Errorf("%s: left %v", c.name, got)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".git", "refs", "pawl", "base", "t1")); err == nil {
+			t.Errorf("%s: an empty folder is left", c.name)
+		}
+	}
+	// What is nobody's but the user's is git's to remove, and a link leads nowhere.
+	outside := t.TempDir()
+	put(t, filepath.Join(outside, "kept"), git("rev-parse", "HEAD")+"\n")
+	if err := os.Symlink(outside, filepath.Join(dir, ".git", "refs", "pawl", "link")); err != nil {
+		t.Fatal(err)
+	}
+	if r.dropRefFiles([]string{"refs/heads/"}) {
+		t.Error("a branch was removed without git")
+	}
+	_ = r.dropRefFiles([]string{"refs/pawl/link/kept"})
+	if _, err := os.Lstat(filepath.Join(outside, "kept")); err != nil {
+		t.Error(err)
+	}
+}
+
 // The configuration is asked for again when one of its files changed.
 func TestConfigIsReadAgainWhenItChanged(t *testing.T) {
 	t.Parallel()
@@ -206,5 +263,62 @@ func TestConfigIsReadAgainWhenItChanged(t *testing.T) {
 	put(t, included, "[pawl]\n\ttest = four\n")
 	if got := value(); got != "four" {
 		t.Errorf("included and changed: %q", got)
+	}
+}
+
+// What is known of the configuration of a clone that was just made is what git says.
+func TestConfigOfANewCloneIsKnown(t *testing.T) {
+	t.Parallel()
+	dir, of := repository(t, "r")
+	put(t, filepath.Join(dir, "f"), "f\n")
+	git := func(args ...string) { gittest.Git(t, dir, args...) }
+	git("add", "-A")
+	git("commit", "-q", "-m", "c")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
+	clone := func(name string) *Repo {
+		t.Helper()
+		own := filepath.Join(t.TempDir(), name)
+		lock, err := os.CreateTemp(t.TempDir(), "lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		c, err := OpenClone(t.Context(), of, filepath.Join(own, "top"), filepath.Join(own, "own"), lock)
+		if err == nil {
+			err = os.Mkdir(c.Top, 0o700)
+		}
+		if err == nil {
+			err = c.Checkout(t.Context(), head)
+		}
+		if err == nil {
+			err = c.Furnish(t.Context(), CloneRefs{Branch: "pawl/x", Commit: head})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Repo(t.Context())
+	}
+	for _, set := range [][]string{nil, {"core.autocrlf", "input"}, {"user.name", "Ann # Lee"}, {"core.sharedRepository", "0660"}} {
+		if set != nil {
+			git("config", set[0], set[1])
+		}
+		r := clone("plain")
+		if r.configured.sum == "" {
+			t.Errorf("%v: git is asked", set)
+		}
+		got, err := r.Config(t.Context())
+		if want, werr := r.readConfig(t.Context()); err != nil || werr != nil || !slices.Equal(got, want) {
+			t.Errorf("%v: %v, %v\nwant %v, %v", set, got, err, want, werr)
+		}
+		gittest.Git(t, r.Top, "config", "pawl.agent", "was here")
+		if all, err := r.Config(t.Context()); err != nil || latest(all)["pawl.agent"] != "was here" {
+			t.Errorf("%v: changed: %v, %v", set, all, err)
+		}
+	}
+	for _, set := range [][]string{{"user.name", `Ann "the" Lee`}, {"include.path", filepath.Join(t.TempDir(), "more")}} {
+		git("config", set[0], set[1])
+		if r := clone("odd"); r.configured.sum != "" {
+			t.Errorf("%v: git is not asked", set)
+		}
 	}
 }

@@ -156,6 +156,20 @@ func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
 	return nil
 }
 
+// DropRefs removes refs of pawl's own, wherever they are: of each name, and of all
+// below a prefix that ends at a slash. Nobody else may move them meanwhile. The
+// disk is not waited for.
+func (r *Repo) DropRefs(ctx context.Context, prefixes ...string) error {
+	if len(prefixes) == 0 || r.dropRefFiles(prefixes) {
+		return nil
+	}
+	refs, err := r.Refs(ctx, prefixes...)
+	if err != nil {
+		return err
+	}
+	return r.DeleteRefs(ctx, refs)
+}
+
 // Count is the number of commits that can be reached from to and not from
 // from. An empty id stands for no commits.
 func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {

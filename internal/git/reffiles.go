@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,8 +14,8 @@ import (
 // fileRef is a ref as the files say it.
 type fileRef struct{ name, id string }
 
-// refFiles lists the refs below the prefixes, which end at a slash, from the
-// files of the repository, in no order. It is false when there are more than
+// refFiles lists the refs of the prefixes, each a whole name or one that ends at
+// a slash, from the files of the repository, in no order. It is false when there are more than
 // limit, and for whatever is not plain: then git is asked. A symbolic ref is left
 // out if it leads below one of the prefixes, where its commit is listed anyway.
 func (r *Repo) refFiles(limit int, prefixes ...string) ([]fileRef, bool) {
@@ -35,7 +36,7 @@ func (r *Repo) refFiles(limit int, prefixes ...string) ([]fileRef, bool) {
 	}
 	for line := range strings.Lines(packed) {
 		id, name, two := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if line[0] == '#' || line[0] == '^' || !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if line[0] == '#' || line[0] == '^' || !slices.ContainsFunc(prefixes, func(p string) bool { return below(name, p) }) {
 			continue
 		}
 		if _, loose := all[name]; loose {
@@ -53,6 +54,15 @@ func (r *Repo) refFiles(limit int, prefixes ...string) ([]fileRef, bool) {
 		}
 	}
 	return list, true
+}
+
+// below reports whether a ref is the one of a name, or begins with a prefix that
+// ends at a slash.
+func below(ref, prefix string) bool {
+	if strings.HasSuffix(prefix, "/") {
+		return strings.HasPrefix(ref, prefix)
+	}
+	return ref == prefix
 }
 
 // namesLimit is how many refs are listed from files.
@@ -101,7 +111,7 @@ func (r *Repo) looseRefs(prefix string, prefixes []string, limit int, all map[st
 		}
 		to, symbolic := strings.CutPrefix(text, "ref: ")
 		switch {
-		case symbolic && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(to, p) }):
+		case symbolic && slices.ContainsFunc(prefixes, func(p string) bool { return below(to, p) }):
 			all[name] = ""
 		case r.isID(text):
 			all[name] = text
@@ -127,14 +137,42 @@ func (r *Repo) packedRefs() (string, bool) {
 	return string(data), err == nil && (len(data) == 0 || data[len(data)-1] == '\n')
 }
 
+// dropRefFiles removes refs of pawl's own that are files and nothing else. False
+// means that git has to remove what is left.
+func (r *Repo) dropRefFiles(prefixes []string) bool {
+	list, ok := r.refFiles(namesLimit, prefixes...)
+	if !ok {
+		return false
+	}
+	packed, ok := r.packedRefs()
+	if !ok {
+		return false
+	}
+	root, err := os.OpenRoot(r.Common) // a link that an agent put there leads nowhere
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	for _, ref := range list {
+		_, locked := root.Lstat(ref.name + ".lock")
+		_, logged := root.Lstat("logs/" + ref.name)
+		if !strings.HasPrefix(ref.name, "refs/pawl/") || strings.Contains(packed, " "+ref.name+"\n") ||
+			!errors.Is(locked, fs.ErrNotExist) || !errors.Is(logged, fs.ErrNotExist) {
+			return false
+		}
+		if err := root.Remove(ref.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		for dir := path.Dir(ref.name); strings.Count(dir, "/") > 2 && root.Remove(dir) == nil; { // empty ones
+			dir = path.Dir(dir)
+		}
+	}
+	return true
+}
+
 // noRefs reports whether the files say that there is no ref below any of the
 // prefixes. False means that git must be asked.
 func (r *Repo) noRefs(prefixes ...string) bool {
-	for _, p := range prefixes {
-		if !strings.HasSuffix(p, "/") {
-			return false
-		}
-	}
 	list, ok := r.refFiles(1, prefixes...)
 	return ok && len(list) == 0
 }

@@ -21,8 +21,11 @@ func (q *Queue) integration(ctx context.Context, commit string) (Workspace, erro
 }
 
 // holds makes sure that what is tested is what is to land.
-func holds(ctx context.Context, dir, tree string) error {
-	repo, err := git.Open(ctx, dir)
+func holds(ctx context.Context, ws Workspace, tree string) error {
+	repo, err := ws.Repo, error(nil)
+	if repo == nil {
+		repo, err = git.Open(ctx, ws.Dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -35,7 +38,7 @@ func holds(ctx context.Context, dir, tree string) error {
 		return err
 	}
 	if is != tree {
-		return fmt.Errorf("cannot verify in %s: it has the tree %s checked out and not %s", dir, is, tree)
+		return fmt.Errorf("cannot verify in %s: it has the tree %s checked out and not %s", ws.Dir, is, tree)
 	}
 	return nil
 }

@@ -53,14 +53,14 @@ func TestGitIsKilled(t *testing.T) {
 	for _, tt := range []struct{ how, pawl string }{{"before", "no"}, {"after", "yes"}, {"locked", "no"}, {"locked", "yes"}} {
 		t.Run(tt.how+", pawl too: "+tt.pawl, func(t *testing.T) {
 			t.Parallel()
-			step, kills := *killStep, 0
+			step, kills, least := *killStep, 0, 2
 			if tt.how == "locked" {
-				step = 1
+				step, least = 1, 1 // refs of pawl's own are moved without git
 			}
 			for gitIsKilled(t, 1+kills*step, tt.how, tt.pawl) {
 				kills++
 			}
-			if kills < 2 && !t.Failed() {
+			if kills < least && !t.Failed() {
 				t.Errorf("git was killed %d times: the test tests nothing", kills)
 			}
 		})

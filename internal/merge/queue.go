@@ -69,8 +69,9 @@ type Options struct {
 // Workspace is a folder for gates. Done gives it back.
 type Workspace struct {
 	Dir     string
-	Environ []string // variables of its own, such as a base port
-	Setup   []string // commands to run before the gates; one that fails is red
+	Repo    *git.Repo // that it is, where that is certain; nil asks git
+	Environ []string  // variables of its own, such as a base port
+	Setup   []string  // commands to run before the gates; one that fails is red
 	// Box is what the operating system holds gates to; nil is nothing.
 	Box  *sandbox.Policy
 	Done func(ctx context.Context)
@@ -181,7 +182,7 @@ func (q *Queue) Offer(ctx context.Context, e Entry) (sqlite.QueueAsk, error) {
 		}
 	}
 	// The commit stays until it has landed, whatever else points to it.
-	if err := q.o.Repo.UpdateRef(ctx, taskRef(e.ID), commit, "", "pawl: queued"); err != nil {
+	if err := q.shadow.Keep(ctx, taskRef(e.ID), commit); err != nil {
 		return sqlite.QueueAsk{}, err
 	}
 	return q.asking(queue.Event{Kind: queue.Added, Entry: &e}), nil

@@ -126,7 +126,7 @@ func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree st
 		return "", "", err
 	}
 	defer ws.Done(context.WithoutCancel(ctx))
-	if err := holds(ctx, ws.Dir, tree); err != nil {
+	if err := holds(ctx, ws, tree); err != nil {
 		return "", "", err
 	}
 	var rules []Regeneration

@@ -103,7 +103,7 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 		return gate.Report{}, err
 	}
 	defer ws.Done(context.WithoutCancel(ctx))
-	if err := holds(ctx, ws.Dir, tree); err != nil {
+	if err := holds(ctx, ws, tree); err != nil {
 		return gate.Report{}, err
 	}
 	setup := len(ws.Setup)

@@ -308,12 +308,7 @@ func (q *Queue) unpin(ctx context.Context, landed []queue.Landing) {
 	for _, l := range landed {
 		names = append(names, taskRef(l.Task))
 	}
-	if len(names) == 0 {
-		return
-	}
-	if refs, err := q.o.Repo.Refs(ctx, names...); err == nil {
-		_ = q.o.Repo.DeleteRefs(ctx, refs)
-	}
+	_ = q.o.Repo.DropRefs(ctx, names...)
 }
 
 func (q *Queue) tell(n queue.Note) {

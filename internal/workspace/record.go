@@ -180,28 +180,23 @@ func (c *Checkout) Kept(ctx context.Context) ([]string, error) {
 }
 
 // Forget drops everything that is kept for a run: snapshots, recoveries and
-// private state. It returns the number of refs.
-func (c *Checkout) Forget(ctx context.Context, run string) (int, error) {
-	n, err := c.forget(ctx, run)
-	if err != nil {
-		return 0, fmt.Errorf("cannot drop the snapshots of run %s: %w", run, err)
+// private state.
+func (c *Checkout) Forget(ctx context.Context, run string) error {
+	if err := c.forget(ctx, run); err != nil {
+		return fmt.Errorf("cannot drop the snapshots of run %s: %w", run, err)
 	}
-	return n, nil
+	return nil
 }
 
-func (c *Checkout) forget(ctx context.Context, run string) (int, error) {
+func (c *Checkout) forget(ctx context.Context, run string) error {
 	r, err := c.open(ctx, run)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer r.close()
-	refs, err := c.Repo.Refs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/")
-	if err != nil {
-		return 0, err
-	}
-	if err := c.Repo.DeleteRefs(ctx, refs); err != nil {
-		return 0, err
+	if err := c.Repo.DropRefs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/"); err != nil {
+		return err
 	}
 	*r.mem = memory{}
-	return len(refs), os.RemoveAll(r.dir)
+	return os.RemoveAll(r.dir)
 }

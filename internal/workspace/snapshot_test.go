@@ -580,9 +580,9 @@ func TestPrune(t *testing.T) {
 	if runs, err := p.c.Kept(t.Context()); err != nil || !slices.Equal(runs, []string{"r1"}) {
 		t.Errorf("kept %q, %v", runs, err)
 	}
-	for run, want := range map[string]int{"r1": 6, "never": 0} {
-		if n, err := p.c.Forget(t.Context(), run); err != nil || n != want {
-			t.Errorf("of %s forgot %d, %v", run, n, err)
+	for _, run := range []string{"r1", "never"} {
+		if err := p.c.Forget(t.Context(), run); err != nil {
+			t.Errorf("%s: %v", run, err)
 		}
 	}
 	if got := p.git("for-each-ref", "refs/pawl"); got != "" {

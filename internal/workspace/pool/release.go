@@ -160,11 +160,7 @@ func (p *Pool) forget(ctx context.Context, row sqlite.Workspace) error {
 	if !row.Landed {
 		return nil
 	}
-	refs, err := p.repo.Refs(ctx, taskPrefix+row.ID)
-	if err != nil {
-		return err
-	}
-	return p.repo.DeleteRefs(ctx, refs)
+	return p.repo.DropRefs(ctx, taskPrefix+row.ID)
 }
 
 // discard removes folder and row of a clone in which nothing is that could be

@@ -226,7 +226,7 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 	}
 	p.step("held")
 	w := p.workspace(done)
-	w.Repo, w.Clean = c.Repo(), len(p.o.Copy)+len(w.Setup) == 0
+	w.Repo, w.Clean = c.Repo(ctx), len(p.o.Copy)+len(w.Setup) == 0
 	return w, nil
 }
 
@@ -308,11 +308,7 @@ func (p *Pool) pinAll(ctx context.Context, row sqlite.Workspace) error {
 
 // unpin drops all pins of a workspace.
 func (p *Pool) unpin(ctx context.Context, id string) error {
-	refs, err := p.repo.Refs(ctx, basePrefix+id+"/")
-	if err != nil {
-		return err
-	}
-	return p.repo.DeleteRefs(ctx, refs)
+	return p.repo.DropRefs(ctx, basePrefix+id+"/")
 }
 
 // room refuses when the disk is too full to start anything, after it has
