@@ -71,7 +71,7 @@ type CaseChange struct {
 }
 
 func (s *Server) caseRoutes(api huma.API) {
-	get(api, "/cases", "list-cases", "cases", "The board, in the order in which cases were added", s.listCases)
+	getShared(s, api, "/cases", "list-cases", "cases", "The board, in the order in which cases were added", s.listCases)
 	get(api, "/cases/{id}", "get-case", "cases", "One case with its texts and its history", s.getCase)
 	post(api, "/cases", "add-case", "cases", "Add a case", s.addCase)
 	post(api, "/cases/import", "import-cases", "cases", "Add the cases of a list: Markdown, JSON lines, or an export of beads; all or none", s.importCases)

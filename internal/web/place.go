@@ -98,8 +98,8 @@ type ProcedureSpec struct {
 }
 
 func (s *Server) placeRoutes(api huma.API) {
-	get(api, "/overview", "get-overview", "overview", "What runs, what needs a person, what was used today", s.overview)
-	get(api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.inbox)
+	getShared(s, api, "/overview", "get-overview", "overview", "What runs, what needs a person, what was used today", s.overview)
+	getShared(s, api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.inbox)
 	get(api, "/config", "get-config", "overview", "Every setting in force and where it comes from", s.settings)
 	get(api, "/procedures", "list-procedures", "overview", "What can be started", s.procedures)
 }

@@ -121,7 +121,7 @@ type RunPage struct {
 }
 
 func (s *Server) runRoutes(api huma.API) {
-	get(api, "/runs", "list-runs", "runs", "Runs, the last started first", s.listRuns)
+	getShared(s, api, "/runs", "list-runs", "runs", "Runs, the last started first", s.listRuns)
 	get(api, "/runs/{run}", "get-run", "runs", "One run with its question, limits and what was asked of it", s.getRun)
 	get(api, "/runs/{run}/events", "list-run-events", "runs", "The journal of a run, oldest first", s.runEvents)
 }
