@@ -232,8 +232,10 @@ func (e Event) variables() []string {
 	add("PAWL_AGENT", e.Agent)
 	add("PAWL_STATUS", e.Status)
 	add("PAWL_WHY", e.Why)
-	add("PAWL_ITERATIONS", strconv.Itoa(e.Iterations))
-	add("PAWL_DURATION_MS", strconv.FormatInt(e.Duration.Milliseconds(), 10))
+	if e.Agent != "" || e.Iterations > 0 { // a run's
+		add("PAWL_ITERATIONS", strconv.Itoa(e.Iterations))
+		add("PAWL_DURATION_MS", strconv.FormatInt(e.Duration.Milliseconds(), 10))
+	}
 	if e.CostUSD != nil {
 		add("PAWL_COST_USD", strconv.FormatFloat(*e.CostUSD, 'f', -1, 64))
 	}

@@ -63,6 +63,10 @@ func TestWhatACommandGets(t *testing.T) {
 			t.Errorf("%q is not in the environment", want)
 		}
 	}
+	landing := Event{Name: PreMerge, Case: "task-042", Target: "main", Commit: "abc"}
+	if got := strings.Join(landing.variables(), "\n"); strings.Contains(got, "PAWL_ITERATIONS") || strings.Contains(got, "PAWL_DURATION_MS") {
+		t.Errorf("a landing has the figures of a run: %q", got)
+	}
 	if strings.Contains(env, "stale") {
 		t.Error("a variable of another event is in the environment")
 	}

@@ -83,7 +83,7 @@ func TestALockFileThatIsNotMadeAnewIsAConflict(t *testing.T) {
 		"it does nothing":        {"true", second, "true leaves it as main has it, and what the change did to it would be lost"},
 		"only the lock changed":  {relock, []string{"needs.lock", "a 2\n"}, "leaves it as main has it, and what the change did to it would be lost"},
 		"one side has no lock":   {relock, []string{"needs.lock", "-"}, "a modify/delete conflict"},
-		"another file conflicts": {relock, append([]string{"needs/b", "B\n"}, second...), "2 files, 1 lines (needs.lock, needs/b)"},
+		"another file conflicts": {relock, append([]string{"needs/b", "B\n"}, second...), "2 files, 1 line (needs.lock, needs/b)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

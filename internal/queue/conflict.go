@@ -101,7 +101,7 @@ func Classify(c Conflict) (Class, string) {
 	if class == Medium {
 		lines = hard
 	}
-	why := fmt.Sprintf("%s, %d lines", counted(len(c.Files)+c.More, "file"), lines) + " (" + listed(c.paths()) + ")"
+	why := fmt.Sprintf("%s, %s", counted(len(c.Files)+c.More, "file"), counted(lines, "line")) + " (" + listed(c.paths()) + ")"
 	switch {
 	case class == Simple && c.More == 0:
 		return Simple, why
