@@ -22,7 +22,11 @@ func (p *Person) AskAutopilot(ctx context.Context, kind, text string, wait bool)
 		return err
 	}
 	if pilot.Phase != string(schedule.Paused) && kind == sqlite.AutopilotResume {
-		return fault.Refuse("the autopilot is not paused: it is %s", pilot.Phase)
+		if pauses, err := p.Store.AutopilotAsked(ctx, sqlite.AutopilotPause); err != nil {
+			return err
+		} else if !pauses {
+			return fault.Refuse("the autopilot is not paused: it is %s", pilot.Phase)
+		}
 	}
 	if _, err := p.Store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: kind, Text: text, At: time.Now()}); err != nil {
 		return err

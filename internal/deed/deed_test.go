@@ -301,6 +301,31 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// A resume follows a pause that the autopilot has not taken up yet; without one
+// it is refused.
+func TestResumeFollowsAPause(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := sqlite.Autopilot{Session: "s", Phase: "running", Owner: engine.OwnerOf(self), StartedAt: noon, State: json.RawMessage(`{}`)}
+	if _, err := p.Store.TakeAutopilot(t.Context(), a, func(sqlite.Owner) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotResume, "", false), "the autopilot is not paused: it is running")
+	for _, kind := range []string{sqlite.AutopilotPause, sqlite.AutopilotResume} {
+		if err := p.AskAutopilot(t.Context(), kind, "", false); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	list, err := p.Store.TakeAutopilotControls(t.Context())
+	if err != nil || len(list) != 2 || list[1].Kind != sqlite.AutopilotResume {
+		t.Errorf("the autopilot is asked %+v, %v", list, err)
+	}
+}
+
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	p, _ := person(t)

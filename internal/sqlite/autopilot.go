@@ -171,6 +171,13 @@ func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id in
 	return id, err
 }
 
+// AutopilotAsked reports whether such a wish waits to be taken.
+func (s *Store) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
+	n := 0
+	_, err := s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls WHERE kind = $1`, []any{kind}, &n)
+	return n > 0, s.explain(ctx, "read what is asked of the autopilot", err)
+}
+
 // TakeAutopilotControls returns what is asked of the autopilot, oldest first:
 // each wish once. When there is none it only reads.
 func (s *Store) TakeAutopilotControls(ctx context.Context) (list []AutopilotControl, err error) {
