@@ -95,12 +95,7 @@ func TestAJobThatEndsUnattendedIsFound(t *testing.T) {
 
 func TestTheLeaseEndsAllThatIsUnattended(t *testing.T) {
 	t.Parallel()
-	r := newRun(t)
-	r.o.Lease = 100 * time.Millisecond
-	job := r.job("1", tree)
-	job.Limits.Grace = time.Millisecond
-	k := startKillable(t, r.o, job)
-	k.await(t, "up")
+	k, job := startBriefly(t)
 	k.kill()
 	gone(t, k.supervisor)
 	if got, ok, err := LoadResult(job.Files); !ok || err != nil || got.Exit.Ended != loop.EndedLease {
@@ -111,12 +106,7 @@ func TestTheLeaseEndsAllThatIsUnattended(t *testing.T) {
 // A client that is stopped, and not dead, does not renew either.
 func TestTheLeaseEndsWhenTheClientIsStopped(t *testing.T) {
 	t.Parallel()
-	r := newRun(t)
-	r.o.Lease = 300 * time.Millisecond
-	job := r.job("1", tree)
-	job.Limits.Grace = time.Millisecond
-	k := startKillable(t, r.o, job)
-	k.await(t, "up")
+	k, _ := startBriefly(t)
 	if err := k.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

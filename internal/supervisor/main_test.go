@@ -112,42 +112,82 @@ type killable struct {
 
 func startKillable(t *testing.T, o Options, job Job) *killable {
 	t.Helper()
-	data, err := json.Marshal(clientOrder{o, job})
+	k, err := launch(t, o, job)
 	if err != nil {
-		t.Fatal(err)
-	}
-	k := &killable{cmd: exec.Command(os.Args[0], "__client")}
-	k.cmd.Stdin = strings.NewReader(string(data))
-	k.cmd.Stderr = os.Stderr
-	out, err := k.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { k.kill() })
-	k.lines = bufio.NewScanner(out)
-	pid := 0
-	if _, err := fmt.Sscanf(k.await(t, "up"), "up %d", &pid); err != nil {
-		t.Fatal(err)
-	}
-	if k.supervisor, err = process.Identify(pid); err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
+func launch(t *testing.T, o Options, job Job) (*killable, error) {
+	t.Helper()
+	data, err := json.Marshal(clientOrder{o, job})
+	if err != nil {
+		return nil, err
+	}
+	k := &killable{cmd: exec.Command(os.Args[0], "__client")}
+	k.cmd.Stdin = strings.NewReader(string(data))
+	k.cmd.Stderr = os.Stderr
+	out, err := k.cmd.StdoutPipe()
+	if err == nil {
+		err = k.cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { k.kill() })
+	k.lines = bufio.NewScanner(out)
+	up, err := k.reach("up")
+	if err != nil {
+		return nil, err
+	}
+	pid := 0
+	if _, err := fmt.Sscanf(up, "up %d", &pid); err != nil {
+		return nil, err
+	}
+	k.supervisor, err = process.Identify(pid)
+	return k, err
+}
+
+// startBriefly starts a client whose job is up, with a short lease: the shortest
+// that this machine, as busy as it is, can keep up so long.
+func startBriefly(t *testing.T) (*killable, Job) {
+	t.Helper()
+	for lease := 100 * time.Millisecond; ; lease *= 2 {
+		r := newRun(t)
+		r.o.Lease = lease
+		job := r.job("1", tree)
+		job.Limits.Grace = time.Millisecond
+		k, err := launch(t, r.o, job)
+		if err == nil {
+			_, err = k.reach("up")
+		}
+		switch {
+		case err == nil:
+			return k, job
+		case lease > time.Minute:
+			t.Fatal(err)
+		}
+	}
+}
+
 // await reads lines up to one that starts with want.
 func (k *killable) await(t *testing.T, want string) string {
 	t.Helper()
+	line, err := k.reach(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+func (k *killable) reach(want string) (string, error) {
 	for k.lines.Scan() {
 		if strings.HasPrefix(k.lines.Text(), want) {
-			return k.lines.Text()
+			return k.lines.Text(), nil
 		}
 	}
-	t.Fatalf("the client ended before %q", want)
-	return ""
+	return "", fmt.Errorf("the client ended before %q", want)
 }
 
 func (k *killable) kill() {
