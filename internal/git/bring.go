@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -117,6 +118,36 @@ func (c *Clone) Stage(ctx context.Context, commit string) error {
 
 // Scan compares the work tree with what was staged. Head is not filled in.
 func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx, true) }
+
+// StagedModules are the submodules that the agent's own index has at another commit
+// than what was staged here, or at none, in the order of their names. An index that
+// git alone can read, and none, has none.
+func (c *Clone) StagedModules() []string {
+	modules := func(file string) (map[string]string, bool) {
+		all, _, err := c.shadow.Repo.readIndex(file)
+		at := map[string]string{}
+		for _, e := range all {
+			if e.Mode == ModeNested {
+				at[e.Path] = e.Object
+			}
+		}
+		return at, err == nil && len(all) > 0
+	}
+	mine, known := modules(c.shadow.Repo.Index)
+	agents, ok := modules(filepath.Join(c.Top, ".git", "index"))
+	if !known || !ok {
+		return nil
+	}
+	moved := map[string]bool{}
+	for name, commit := range agents {
+		moved[name] = mine[name] != commit
+	}
+	for name := range mine {
+		moved[name] = agents[name] != mine[name]
+	}
+	maps.DeleteFunc(moved, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(moved))
+}
 
 // Enter stages paths as they are on disk, and takes off those that are gone. A
 // link in the place of a folder hides what was below it.

@@ -51,10 +51,7 @@ func (p *Pool) revive(ctx context.Context, r sqlite.Workspace) error {
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), p.let(ctx, row, r.State))
 	}
-	folder := row.Folder
-	if id, err := folderID(row.Dir); err == nil && inodeOf(id) == inodeOf(folder) {
-		folder = id // the numbers of devices may change with a start
-	}
+	folder := p.renumbered(row)
 	// From here on the row counts as looked at.
 	if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Folder = folder }); err != nil {
 		return err
@@ -116,8 +113,19 @@ func (p *Pool) sound(ctx context.Context, row sqlite.Workspace) (to Point, err e
 	return to, nil
 }
 
-// inodeOf is the second half of the id of a folder.
-func inodeOf(folder string) string {
-	_, inode, _ := strings.Cut(folder, ":")
-	return inode
+// renumbered is the id that the folder of a row has now, when only the number of
+// its device changed, as a start of the machine may do it: the inode is the same,
+// and it is on the disk of all workspaces. Else it is what the row says.
+func (p *Pool) renumbered(row sqlite.Workspace) string {
+	now, err := folderID(row.Dir)
+	all, aerr := folderID(p.o.Dir)
+	if err != nil || aerr != nil {
+		return row.Folder
+	}
+	_, was, _ := strings.Cut(row.Folder, ":")
+	device, inode, _ := strings.Cut(now, ":")
+	if disk, _, _ := strings.Cut(all, ":"); inode != was || device != disk {
+		return row.Folder
+	}
+	return now
 }

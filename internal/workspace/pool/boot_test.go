@@ -45,3 +45,43 @@ func TestEmptyObjectAndBrokenHead(t *testing.T) {
 		t.Errorf("notes are %q", notes)
 	}
 }
+
+// A start of the machine may give a disk another number. What gates were in goes
+// all the same when its process is dead, and a folder that is another one stays.
+func TestTheNumberOfADiskChanges(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.open()
+	var dirs []string
+	for range 3 {
+		w, err := p.Integration(t.Context(), "HEAD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, w.Dir)
+	}
+	if err := r.o.Store.EditWorkspaces(t.Context(), func(all []sqlite.Workspace) (c sqlite.WorkspaceChange, err error) {
+		for i, row := range all {
+			device, inode, _ := strings.Cut(row.Folder, ":")
+			row.Owner = sqlite.Owner{} // its process is dead
+			row.Folder = []string{"9" + device + ":" + inode, device + ":9" + inode, "9" + device + ":" + inode}[i]
+			if i == 2 {
+				row.State = kept
+			}
+			c.Put = append(c.Put, row)
+		}
+		return c, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p = r.open()
+	all, err := p.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Dir != dirs[1] || all[0].Why != "it cannot be proved to be the folder that was made" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for i, dir := range dirs {
+		if exists(dir) != (i == 1) {
+			t.Errorf("folder %d is there: %v", i, exists(dir))
+		}
+	}
+}

@@ -121,8 +121,17 @@ func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base stri
 // commit commits what is uncommitted and not ignored, and returns the commit
 // that has all of the work.
 func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, message string) (string, error) {
+	// Sizes first: a scan reads the content of what was committed.
+	if large, err := p.committedLarge(ctx, c, base, head.Commit); err != nil {
+		return "", broken(ctx, err)
+	} else if len(large) > 0 {
+		return "", p.refuseLarge(large)
+	}
 	if err := c.Stage(ctx, head.Commit); err != nil {
 		return "", broken(ctx, err)
+	}
+	if moved := c.StagedModules(); len(moved) > 0 {
+		return "", refuseModules(moved, head.Commit)
 	}
 	scan, err := c.Scan(ctx)
 	if err != nil {
@@ -169,6 +178,27 @@ func (p *Pool) tooLarge(c *git.Clone, paths []string) []string {
 	return large
 }
 
+// committedLarge are the paths that a commit changes and whose files, as they are
+// on disk, are over the limit.
+func (p *Pool) committedLarge(ctx context.Context, c *git.Clone, base, commit string) ([]string, error) {
+	if commit == base {
+		return nil, nil
+	}
+	changes, err := c.Changes(ctx, base, commit)
+	if err != nil {
+		return nil, err
+	}
+	var written []string
+	for _, ch := range changes {
+		if ch.NewObject != "" && ch.NewMode != git.ModeNested {
+			written = append(written, ch.Path)
+		}
+	}
+	large := p.tooLarge(c, written)
+	filtered, err := c.Filtered(ctx, large) // on disk it is not what was committed
+	return slices.DeleteFunc(large, func(name string) bool { return slices.Contains(filtered, name) }), err
+}
+
 // sift tells the paths of a scan apart: those to enter; changed ones whose
 // content a program filters; and repositories in the clone, which git cannot hold.
 // Files of LFS that a setup filled in, and that nobody changed since, are none of
@@ -198,6 +228,11 @@ func refuseFiltered(paths []string) error {
 	return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it outside of a task", some(paths, "is filtered", "are filtered"))
 }
 
+func refuseModules(paths []string, base string) error {
+	return refuse("%s: the commit of a submodule is in no repository but the workspace's; put it back with git checkout %s -- PATH, or take a new one out with git rm --cached PATH",
+		some(paths, "is a submodule that was moved", "are submodules that were moved"), base)
+}
+
 // acceptable refuses changes that the user's repository cannot hold whole.
 func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) error {
 	changes, err := c.Changes(ctx, base, tree)
@@ -214,7 +249,7 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 		}
 	}
 	if len(modules) > 0 {
-		return refuse("%s: the commit of a submodule is in no repository but the workspace's; put it back with git checkout %s -- PATH", some(modules, "is a submodule that was moved", "are submodules that were moved"), base)
+		return refuseModules(modules, base)
 	}
 	filtered, err := c.Filtered(ctx, written)
 	if err != nil {

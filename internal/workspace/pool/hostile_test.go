@@ -85,6 +85,9 @@ func TestCollectOfAHostileClone(t *testing.T) {
 			r.git(w.Dir, "init", "-q", "module")
 			r.git(w.Dir+"/module", "commit", "-q", "--allow-empty", "-m", "inner")
 		}, "submodule"},
+		{"a submodule that is staged and no more", func(r *rig, w Workspace) {
+			r.git(w.Dir, "update-index", "--add", "--cacheinfo", "160000,"+w.Base+",module")
+		}, "submodule"},
 		{"a filter", func(r *rig, w Workspace) { r.put(w.Dir, ".gitattributes", "work filter=evil\n") }, "does not run"},
 		{"a large file", func(r *rig, w Workspace) { r.put(w.Dir, "large", strings.Repeat("x", 2<<20)) }, "over 1 MiB"},
 		{"a large file that was committed", func(r *rig, w Workspace) {

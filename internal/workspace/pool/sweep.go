@@ -286,7 +286,7 @@ func (p *Pool) saveBefore(ctx context.Context, row sqlite.Workspace, givenUp boo
 
 // Sweep removes workspaces that were kept for the retention, and those that were
 // given back while somebody was still in them. Those that must stay are left, with a
-// reason.
+// reason; those of gates that somebody is in still, without a word.
 func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	rows, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
@@ -295,7 +295,8 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	var all []Verdict
 	for _, r := range rows {
 		over := !r.KeepUntil.IsZero() && time.Now().After(r.KeepUntil) || r.Landed && !p.o.KeepOnSuccess
-		if r.Kind == kindTask && r.State == kept && over {
+		gates := r.Kind == kindIntegration && p.proveOrGone(r) == nil && used(r.Dir) == ""
+		if r.State == kept && (r.Kind == kindTask && over || gates) {
 			all = append(all, p.cleanOne(ctx, r, question{}, false))
 		}
 	}
@@ -342,11 +343,11 @@ func (p *Pool) mend(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		if alive(r.Owner) || r.Repo != p.repo.Common || r.State == held && r.Kind == kindIntegration && used(r.Dir) != "" {
+		if alive(r.Owner) || r.Repo != p.repo.Common || r.Kind == kindIntegration && used(r.Dir) != "" {
 			continue // gates outlive the process that started them, for a while
 		}
 		switch {
-		case r.State == making, r.State == removing, r.State == held && r.Kind == kindIntegration:
+		case r.State == making, r.State == removing, r.Kind == kindIntegration:
 			err = p.finish(ctx, r)
 		case r.State == held:
 			err = p.orphan(ctx, r)
@@ -365,7 +366,13 @@ func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
-	if row.Kind == kindIntegration && row.State == held && p.proveOrGone(row) != nil {
+	if row.Folder != "" {
+		folder := p.renumbered(row)
+		if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Folder = folder }); err != nil {
+			return err
+		}
+	}
+	if row.Kind == kindIntegration && (row.State == held || row.State == kept) && p.proveOrGone(row) != nil {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made")
 	}
 	if _, err := p.remove(ctx, row, false); err != nil {
