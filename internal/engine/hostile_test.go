@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,48 @@ func TestAnAgentDeletesPawlsFolder(t *testing.T) {
 	w.holds(loop.Completed, "1.1 success", "2.1 success", "3.1 success")
 	if h.count(string(Warning)) != 0 {
 		t.Errorf("warnings: %q", h.lines)
+	}
+}
+
+// Without its folder a run ends, and says so: neither the claim of the agent that
+// saw it go counts, nor is another one started to work at nothing.
+func TestTheFolderOfARunIsRemoved(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]bool{"while the agent works": false, "between two iterations": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, `
+  - - append: {path: "{dir}/starts", content: "x"}
+    - write: {path: a.txt, content: "one"}
+    - run: {command: "`+map[bool]string{false: "rm -r {dir}/repo", true: "true"}[between]+`", must: true}
+    - say: "<promise>COMPLETE</promise>"
+`)
+			if between {
+				w.gate("tests", "false")
+			}
+			w.o.Policy.MaxIterations = 3
+			h, last := w.within(), 1
+			h.on["iteration ended 1"] = func() {
+				if between {
+					last = 2
+					_ = os.RemoveAll(w.o.Root)
+				}
+			}
+			h.start()
+			_, records, s := w.stored()
+			if len(records) != last || s.Status != loop.FailedRun || !strings.Contains(s.Why, w.o.Root+" was removed while the run worked in it") {
+				t.Errorf("it is %s (%s), %d records, want %d", s.Status, s.Why, len(records), last)
+			}
+			if n := w.starts(); n != 1 {
+				t.Errorf("%d agents were started", n)
+			}
+			if _, err := os.Stat(w.o.Root); err == nil {
+				t.Error("the folder was made again")
+			}
+			if n := h.count(string(Warning)); n != last-1 { // COMPLETE with a red gate
+				t.Errorf("%d warnings: %q", n, h.lines)
+			}
+		})
 	}
 }
 

@@ -32,6 +32,9 @@ func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
 	if begun || d.missing {
 		return d.takenUp(ctx, hard, s, p, b, begun)
 	}
+	if d.homeless() {
+		return d.over(c, d.cannotStart(c, errors.New(d.goneFailure().Summary)))
+	}
 	if !d.enter(ctx, c) {
 		return d.barred(c)
 	}
@@ -248,6 +251,9 @@ func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res su
 	c := s.Command
 	res.Agent = d.complete(ctx, c.Agent, b, res)
 	r := d.told(c, res)
+	if d.lostFolder(r) {
+		return r
+	}
 	if r.Valid() {
 		read := signal.Read(res.Agent.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
@@ -290,12 +296,16 @@ func (d *Driver) structured(name string) bool {
 	return ok && a.Adapter.Structured()
 }
 
+// stopped is true for an agent that pawl, or what ended pawl, cut off.
+func stopped(x loop.Exit) bool {
+	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
+}
+
 // agentFailure analyses an agent that did not end well; nil when it did.
 func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
 	x := r.Exit
-	stopped := x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
 	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded && x.Terminal != loop.TerminalMissing && x.Terminal != loop.TerminalFailed
-	if stopped || (well && r.Signal.Kind != signal.Failure) {
+	if stopped(x) || (well && r.Signal.Kind != signal.Failure) {
 		return nil
 	}
 	if well {

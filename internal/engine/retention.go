@@ -38,7 +38,7 @@ func (d *Driver) dropOld(ctx context.Context) {
 			dropped++
 		}
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !d.homeless() {
 		d.warn(fmt.Sprintf("old snapshots could not be dropped: %v", err))
 	}
 }

@@ -88,6 +88,9 @@ const (
 // next tick. A run that completed leaves no file. That it cannot be written is
 // said once and changes nothing.
 func (d *Driver) saveStateFile(last bool) {
+	if d.homeless() {
+		return // the run says so, and no folder is made in its place
+	}
 	now := time.Now()
 	if d.image.early = max(0, d.image.early-int(now.Sub(d.image.at)/stateFileEvery)); d.image.early >= stateFileBurst && !last {
 		d.image.stale = true

@@ -35,6 +35,9 @@ func (d *Driver) verify(ctx, hard context.Context, c loop.Command, r *loop.Recor
 		r.Verified = false
 		return
 	}
+	if d.lostFolder(r) {
+		return
+	}
 	after, cancel := d.o.after(hard)
 	defer cancel()
 	v := d.tampered(after, r)

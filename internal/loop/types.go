@@ -60,6 +60,7 @@ const (
 	EndedRetries  Ended = "retries"  // the program's own retries do not end
 	EndedOutput   Ended = "output"   // output, or one message, without end
 	EndedDisk     Ended = "disk"     // the disk of the workspace is nearly full
+	EndedGone     Ended = "gone"     // the folder that it worked in was removed
 
 	EndedDestructive Ended = "destructive" // a tool call that the safety level forbids
 )
