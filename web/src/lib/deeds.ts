@@ -7,10 +7,10 @@ import { short } from './format';
 import { attempt, notes } from './notes.svelte';
 import { store } from './store.svelte';
 
-/** show says what came of a deed, and shows the run as it is then. */
+/** show says what came of a deed, and shows the run as it is then: what it was at the answer may be old by now. */
 function show(done: Done): true {
   notes.done(done.message || 'Done.');
-  if (done.run) store.putRuns([done.run]);
+  if (done.run) store.touch(done.run.run);
   store.loadInbox();
   return true;
 }
@@ -208,7 +208,7 @@ export async function move(c: Case, how: Move): Promise<boolean> {
       yes: word.yes,
     }, (answers) => act(answers.why ?? ''));
   if (!now) return false;
-  store.putCases([now]);
+  store.touchCase(now.id);
   store.loadInbox();
   notes.done(`${c.id} ${word.did}.`);
   return true;
@@ -233,7 +233,7 @@ export async function edit(id: string): Promise<boolean> {
     return patch('/api/v1/cases/{id}', { path: { id }, body });
   });
   if (!now) return false;
-  store.putCases([now]);
+  store.touchCase(now.id);
   notes.done(`${c.id} is changed.`);
   return true;
 }
@@ -250,7 +250,7 @@ export async function addCase(): Promise<string> {
     yes: 'Add',
   }, ({ title = '', description = '', acceptance, tags }) => post('/api/v1/cases', { body: { title, description, acceptance: linesOf(acceptance), tags: wordsOf(tags) } }));
   if (!now) return '';
-  store.putCases([now]);
+  store.touchCase(now.id);
   notes.done(`${now.id} is on the board.`);
   return now.id;
 }
@@ -272,7 +272,7 @@ export async function removeCase(c: Case): Promise<boolean> {
   if (!sure) return false;
   const gone = await attempt(() => remove('/api/v1/cases/{id}', { path: { id: c.id } }));
   if (!gone) return false;
-  store.putCases([c.id]);
+  store.touchCase(c.id);
   notes.done(`${c.id} is removed.`);
   return true;
 }

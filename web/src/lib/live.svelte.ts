@@ -5,6 +5,8 @@
 
 import type { Activity } from './api';
 import { clock } from './clock.svelte';
+import { coalesce } from './coalesce';
+import { notes } from './notes.svelte';
 import { Stream, type Joined, type State, type Told } from './stream';
 
 /** Happened is an event of the journal. */
@@ -53,8 +55,11 @@ const slow = 4_000; // after this the worker is not waited for
 
 class Live {
   state = $state<State | 'resting'>('connecting');
+  /** unreachable: something could not be loaded, and is when the server answers again. */
+  unreachable = $state(false);
   version = '';
   private listeners = new Set<Listener>();
+  private late = new Set<() => void>();
   private port: MessagePort | null = null;
   private own: Stream | null = null;
   private place = '';
@@ -77,6 +82,36 @@ class Live {
   listen(l: Listener): () => void {
     this.listeners.add(l);
     return () => this.listeners.delete(l);
+  }
+
+  /**
+   * loading is a load of what the server knows, see coalesce. It begins when
+   * nothing can be missed any more between it and the first event, and is done
+   * again when the server could not be reached and is back. Other errors go to
+   * failed.
+   */
+  loading(work: () => Promise<void>, gap: number, failed: (error: unknown) => void = (e) => notes.failed(e)): () => void {
+    const load: () => void = coalesce(
+      async () => {
+        await this.ready;
+        await work();
+      },
+      gap,
+      (e) => {
+        if ((e as { code?: string }).code !== 'UNREACHABLE') return failed(e);
+        this.late.add(load);
+        this.unreachable = true;
+      },
+    );
+    return load;
+  }
+
+  /** again loads what could not be loaded. */
+  private again(): void {
+    const late = [...this.late];
+    this.late.clear();
+    this.unreachable = false;
+    for (const load of late) load();
   }
 
   /** share finds the worker of all pages; a page without one has a stream of its own. */
@@ -145,6 +180,7 @@ class Live {
     else if (t.kind === 'reset') this.tell((l) => l.reset?.());
     else if (t.kind === 'beat') {
       clock.server(data<{ now: string }>().now);
+      this.again();
       this.renew();
     }
   }
@@ -178,6 +214,7 @@ class Live {
     this.newer = d.version;
     clock.server(d.now);
     this.known();
+    this.again();
     this.renew();
   }
   private newer = '';

@@ -4,11 +4,11 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { get, type Activity, type Case, type Need, type Overview, type Run } from './api';
 import { clock } from './clock.svelte';
-import { coalesce } from './coalesce';
 import { haystack } from './filter';
 import { live, type Changed, type Happened } from './live.svelte';
-import { notBegun } from './status';
+import { Newest } from './newest';
 import { notes } from './notes.svelte';
+import { notBegun } from './status';
 
 /** offset is how many minutes the person's clock is ahead of UTC. */
 export const offset = () => -new Date().getTimezoneOffset();
@@ -18,6 +18,34 @@ export const here = () => ({ zone: Intl.DateTimeFormat().resolvedOptions().timeZ
 
 /** asked are the kinds of events after which something may wait for a person. */
 const rests = new Set(['paused', 'finished', 'question.asked', 'answered', 'run.resumed', 'run.created', 'rolled-back', 'stop.asked', 'pause.asked', 'limits.raised']);
+
+/** inOrder are agents at work, the longest first. */
+const inOrder = (runs: Run[]) => runs.sort((a, b) => a.started_at.localeCompare(b.started_at) || a.run.localeCompare(b.run));
+
+/**
+ * each asks for those of a set and takes them out of it; one that is gone is
+ * undefined. When one cannot be asked for, all stay in the set.
+ */
+async function each<T>(set: Set<string>, ids: string[], ask: (id: string) => Promise<T>): Promise<Map<string, T | undefined>> {
+  for (const id of ids) set.delete(id);
+  try {
+    return new Map(
+      await Promise.all(
+        ids.map(async (id): Promise<[string, T | undefined]> => {
+          try {
+            return [id, await ask(id)];
+          } catch (e) {
+            if ((e as { status?: number }).status === 404) return [id, undefined];
+            throw e;
+          }
+        }),
+      ),
+    );
+  } catch (e) {
+    for (const id of ids) set.add(id);
+    throw e;
+  }
+}
 
 class Store {
   overview = $state.raw<Overview | null>(null);
@@ -29,7 +57,6 @@ class Store {
   /** casesKnown: the first page is there; casesWhole: all of them. */
   casesKnown = $state(false);
   casesWhole = $state(false);
-  unreachable = $state(false);
   /** gates are the checks as they are configured, none of them begun. */
   readonly gates = $derived(notBegun(this.overview?.gates ?? []));
   /** activity is what each run does just now. */
@@ -38,98 +65,71 @@ class Store {
   private readonly hay = new WeakMap<Case, string>();
   private wantsCases = false;
   private wantsRuns = false;
+  private readonly newestRuns = new Newest<Run>((r) => r.run);
+  private readonly newestActive = new Newest<Run>((r) => r.run);
+  private readonly newestCases = new Newest<Case>((c) => c.id);
   private changed = new Set<string>();
   private touched = new Set<string>();
 
-  readonly loadOverview = coalesce(
-    async () => {
-      await live.ready;
-      this.overview = await get('/api/v1/overview', { query: here() });
-      this.unreachable = false;
-      clock.server(this.overview.now);
-    },
-    250,
-    (e) => this.failed(e),
-  );
+  readonly loadOverview = live.loading(async () => {
+    const asked = this.newestActive.ask();
+    const now = await get('/api/v1/overview', { query: here() });
+    const { list, more } = this.newestActive.merge(now.active, this.overview?.active ?? [], asked);
+    this.overview = { ...now, active: inOrder([...list, ...more]) };
+    clock.server(now.now);
+  }, 250);
 
-  readonly loadInbox = coalesce(
-    async () => {
-      await live.ready;
-      const before = this.inbox.length;
-      this.inbox = (await get('/api/v1/inbox', {})).entries;
-      if (this.inboxKnown && this.inbox.length > before) notes.say(`${this.inbox[0]!.title} needs you. ${this.inbox.length} in all.`);
-      this.inboxKnown = true;
-    },
-    250,
-    (e) => this.failed(e),
-  );
+  readonly loadInbox = live.loading(async () => {
+    const before = this.inbox.length;
+    this.inbox = (await get('/api/v1/inbox', {})).entries;
+    if (this.inboxKnown && this.inbox.length > before) notes.say(`${this.inbox[0]!.title} needs you. ${this.inbox.length} in all.`);
+    this.inboxKnown = true;
+  }, 250);
 
-  readonly loadRuns = coalesce(
-    async () => {
-      await live.ready;
-      let cursor = '';
-      const list: Run[] = [];
-      do {
-        const page = await get('/api/v1/runs', { query: { limit: 200, cursor } });
-        list.push(...page.runs);
-        cursor = page.next_cursor;
-        if (!this.runsKnown) this.show(list);
-      } while (cursor !== '' && list.length < 2000);
-      this.show(list);
-    },
-    1000,
-    (e) => this.failed(e),
-  );
+  private readonly loadRuns = live.loading(async () => {
+    const asked = this.newestRuns.ask();
+    let cursor = '';
+    const list: Run[] = [];
+    do {
+      const page = await get('/api/v1/runs', { query: { limit: 200, cursor } });
+      list.push(...page.runs);
+      cursor = page.next_cursor;
+      if (!this.runsKnown) this.show(list, asked);
+    } while (cursor !== '' && list.length < 2000);
+    this.show(list, asked);
+  }, 1000);
 
-  private readonly loadTouched = coalesce(
-    async () => {
-      const ids = [...this.touched].slice(0, 50);
-      for (const id of ids) this.touched.delete(id);
-      const fresh = await Promise.all(ids.map((run) => get('/api/v1/runs/{run}', { path: { run } })));
-      this.putRuns(fresh);
-      if (this.touched.size > 0) this.loadTouched();
-    },
-    100,
-    (e) => this.failed(e),
-  );
+  private readonly loadTouched = live.loading(async () => {
+    const ids = [...this.touched].slice(0, 50);
+    const asked = [this.newestRuns.ask(), this.newestActive.ask()] as const;
+    this.putRuns(await each(this.touched, ids, (run) => get('/api/v1/runs/{run}', { path: { run } })), ...asked);
+    if (this.touched.size > 0) this.loadTouched();
+  }, 100);
 
-  private readonly loadCases = coalesce(
-    async () => {
-      await live.ready;
-      let cursor = '';
-      const list: Case[] = [];
-      do {
-        const page = await get('/api/v1/cases', { query: { limit: list.length === 0 && !this.casesKnown ? 200 : 1000, cursor } });
-        list.push(...page.cases);
-        cursor = page.next_cursor;
-        if (!this.casesKnown) this.putAll(list.slice());
-      } while (cursor !== '');
-      this.putAll(list);
-      this.casesWhole = true;
-      this.prepare(0);
-    },
-    2000,
-    (e) => this.failed(e),
-  );
+  private readonly loadCases = live.loading(async () => {
+    const asked = this.newestCases.ask();
+    let cursor = '';
+    const list: Case[] = [];
+    do {
+      const page = await get('/api/v1/cases', { query: { limit: list.length === 0 && !this.casesKnown ? 200 : 1000, cursor } });
+      list.push(...page.cases);
+      cursor = page.next_cursor;
+      if (!this.casesKnown) this.showCases(list.slice(), asked);
+    } while (cursor !== '');
+    this.showCases(list, asked);
+    this.casesWhole = true;
+    this.prepare(0);
+  }, 2000);
 
-  private readonly loadChanged = coalesce(
-    async () => {
-      const ids = [...this.changed];
+  private readonly loadChanged = live.loading(async () => {
+    const ids = [...this.changed];
+    if (ids.length > 20) {
       this.changed.clear();
-      if (ids.length > 20) return this.loadCases();
-      const fresh = await Promise.all(
-        ids.map((id) =>
-          get('/api/v1/cases/{id}', { path: { id } }).catch((e: unknown) => {
-            if ((e as { status?: number }).status === 404) return id; // it was removed
-            throw e;
-          }),
-        ),
-      );
-      this.putCases(fresh);
-    },
-    60,
-    (e) => this.failed(e),
-  );
+      return this.loadCases();
+    }
+    const asked = this.newestCases.ask();
+    this.putCases(await each(this.changed, ids, (id) => get('/api/v1/cases/{id}', { path: { id } })), asked);
+  }, 60);
 
   /** Every load waits until nothing can be missed between it and the first event. */
   start(): void {
@@ -157,14 +157,27 @@ class Store {
     if (this.wantsCases) this.loadCases();
   }
 
-  private show(list: Run[]): void {
-    this.runs = list.slice();
+  /** touch loads a run that may have changed; touchCase a case. */
+  touch(run: string): void {
+    this.touched.add(run);
+    this.loadTouched();
+  }
+
+  touchCase(id: string): void {
+    if (!this.wantsCases) return;
+    this.changed.add(id);
+    this.loadChanged();
+  }
+
+  private show(all: Run[], asked: number): void {
+    const { list, more } = this.newestRuns.merge(all, this.runs, asked);
+    this.runs = [...more, ...list];
     this.runsKnown = true;
   }
 
-  private failed(e: unknown): void {
-    if ((e as { code?: string }).code === 'UNREACHABLE') this.unreachable = true;
-    else notes.failed(e);
+  private showCases(all: Case[], asked: number): void {
+    const { list, more } = this.newestCases.merge(all, this.cases, asked);
+    this.putAll([...list, ...more]);
   }
 
   private journal(e: Happened): void {
@@ -172,45 +185,42 @@ class Store {
     this.loadOverview();
     if (rests.has(e.kind)) this.loadInbox();
     if (e.run === 'autopilot' || e.run.startsWith('queue:')) return; // of no run
-    this.touched.add(e.run);
-    this.loadTouched();
+    this.touch(e.run);
   }
 
   private change(e: Changed): void {
     this.loadOverview();
     this.loadInbox();
     if (!this.wantsCases) return;
-    this.changed.add(e.id);
-    this.loadChanged();
+    this.touchCase(e.id);
     // What is done or gone makes others ready: their counters change unseen.
     if (e.to === 'done' || e.from === 'done' || e.action === 'remove' || e.action === 'edit' || e.action === 'block' || e.action === 'unblock') this.loadCases();
   }
 
-  /** putRuns takes runs as they are now. */
-  putRuns(fresh: Run[]): void {
-    const by = new Map(fresh.map((r) => [r.run, r]));
-    const list = this.runs.map((r) => {
+  /** putRuns takes runs as they were when they were asked for; undefined is one that is gone. */
+  private putRuns(fresh: Map<string, Run | undefined>, asked: number, askedActive: number): void {
+    const by = new Map([...fresh].filter(([id]) => this.newestRuns.take(id, asked)));
+    const list = this.runs.flatMap((r) => {
+      if (!by.has(r.run)) return [r];
       const now = by.get(r.run);
       by.delete(r.run);
-      return now ?? r;
+      return now ? [now] : [];
     });
-    this.runs = [...[...by.values()].sort((a, b) => b.started_at.localeCompare(a.started_at)), ...list];
+    this.runs = [...[...by.values()].filter((r) => r !== undefined).sort((a, b) => b.started_at.localeCompare(a.started_at)), ...list];
     const o = this.overview;
     if (!o) return;
-    const working = fresh.filter((r) => r.status === 'running' || r.status === 'waiting');
-    const others = o.active.filter((r) => !fresh.some((f) => f.run === r.run));
-    const active = [...working, ...others].sort((a, b) => a.started_at.localeCompare(b.started_at) || a.run.localeCompare(b.run));
-    this.overview = { ...o, active };
+    const taken = new Map([...fresh].filter(([id]) => this.newestActive.take(id, askedActive)));
+    const working = [...taken.values()].filter((r) => r !== undefined && (r.status === 'running' || r.status === 'waiting')) as Run[];
+    this.overview = { ...o, active: inOrder([...working, ...o.active.filter((r) => !taken.has(r.run))]) };
   }
 
-  /** putCases takes cases as they are now; an id alone is one that is gone. */
-  putCases(fresh: (Case | string)[]): void {
-    const by = new Map<string, Case | null>();
-    for (const c of fresh) by.set(typeof c === 'string' ? c : c.id, typeof c === 'string' ? null : c);
+  /** putCases takes cases likewise. */
+  private putCases(fresh: Map<string, Case | undefined>, asked: number): void {
+    const by = new Map([...fresh].filter(([id]) => this.newestCases.take(id, asked)));
     const list: Case[] = [];
     for (const c of this.cases) {
       const now = by.get(c.id);
-      if (now === undefined) list.push(c);
+      if (!by.has(c.id)) list.push(c);
       else if (now) list.push(now);
       by.delete(c.id);
     }
