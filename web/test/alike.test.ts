@@ -44,6 +44,12 @@ const places: { path: () => string; ready: RegExp; change?: (answer: Record<stri
     deeds: [deed('Space', /^Pause/, `POST ${run}/pause`), deed('m', /^Message/, `POST ${run}/message`, true), deed('x', /^Stop/, `POST ${run}/stop`, true), deed('+', /^Raise limits/, `POST ${run}/resume`, true)],
   },
   {
+    path: () => `/runs/${runs['slow-import']}`,
+    ready: /^Iteration 1$/,
+    change: (a, path) => path.endsWith(runs['slow-import']!) && Object.assign(a, { kind: 'task', actions: ['stop'] }),
+    deeds: [deed('r', /^Redirect/, `POST ${run}/redirect`, true)],
+  },
+  {
     path: () => `/runs/${runs['retry-webhooks']}?i=2.1`,
     ready: /^Iteration 2$/,
     change: (a, path) => (path.endsWith(runs['retry-webhooks']!) ? (a.actions = ['resume', 'raise', 'rollback', 'apply']) : path.endsWith('/snapshots') && (a.undo = true)),
@@ -147,7 +153,8 @@ test('what a key does a button does too, and the API', async (t) => {
           const button = page.locator('main, dialog').getByRole('button', { name: d.button }).first();
           await button.waitFor();
           asked = [];
-          const sent = page.waitForRequest((r) => r.method() !== 'GET');
+          // It is in the list when it is answered.
+          const sent = page.waitForResponse((r) => r.request().method() !== 'GET');
           if (how === 'key') await page.keyboard.press(d.key);
           else await button.click();
           if (d.asks) await agree();

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { api, at, p, quiet, runs, viewer } from './rig';
+import { api, at, dialogs, p, quiet, runs, viewer } from './rig';
 
 /** asks presses a key that opens a dialog, and closes that. */
 async function asks(page: Page, key: string, title: RegExp): Promise<void> {
@@ -99,6 +99,7 @@ test('a run is told something and gets more room while it works, by key', async 
   await page.getByRole('dialog').getByRole('textbox', { name: 'Message' }).fill('Mind the last line.');
   await page.keyboard.press('Control+Enter');
   await page.getByText('The message is kept').waitFor();
+  await dialogs(page, 0);
   await page.keyboard.press('+');
   await page.getByRole('dialog', { name: /Raise the limits/ }).getByLabel(/^Iterations at most/).fill('21');
   await page.keyboard.press('Control+Enter');
@@ -141,6 +142,7 @@ test('a case is added, edited, blocked, taken up and removed by key, while anoth
   await page.keyboard.press('e');
   await page.getByLabel('Title').fill('Greet in Hebrew');
   await page.keyboard.press('Control+Enter');
+  await dialogs(page, 1);
   await panel.getByText('Greet in Hebrew').waitFor();
   await other.getByRole('dialog', { name: id }).getByText('Greet in Hebrew').waitFor();
   await page.keyboard.press('d');
@@ -150,6 +152,7 @@ test('a case is added, edited, blocked, taken up and removed by key, while anoth
   await page.keyboard.press('b');
   await page.getByLabel('What has to happen first?').fill('Wait');
   await page.keyboard.press('Control+Enter');
+  await dialogs(page, 1);
   await panel.getByRole('button', { name: /^Unblock/ }).waitFor();
   await page.keyboard.press('u');
   await panel.getByRole('button', { name: /^Block/ }).waitFor();

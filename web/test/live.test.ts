@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { make } from './project';
-import { api, at, entered, p, viewer } from './rig';
+import { api, at, entered, p, runs, until, viewer } from './rig';
 
 /** tell lets the talker say more. */
 function tell(...lines: string[]): void {
@@ -81,10 +81,7 @@ test('of a conversation of any length the place in view is there, and what comes
     });
   const before = await first();
   tell('The second thing that comes.');
-  await page.waitForFunction(async (run) => {
-    const c = (await (await fetch(`/api/v1/runs/${run}/iterations/1/conversation?tail=true&limit=1`)).json()) as { events: { text?: string }[] };
-    return c.events[0]?.text?.startsWith('The second thing');
-  }, run);
+  await until<{ events: { text?: string }[] }>(page, `/api/v1/runs/${run}/iterations/1/conversation?tail=true&limit=1`, (c) => c.events[0]?.text?.startsWith('The second thing') ?? false);
   assert.equal(await first(), before);
   await scroll(1);
   await seen(page, box, 'The second thing that comes.');
@@ -117,6 +114,42 @@ test('more pages of one browser than it has connections see everything', async (
   for (const page of pages.splice(0, 6)) await page.close();
   p.run('case', 'add', 'Seen by the pages that are left');
   for (const page of pages) await page.getByRole('option', { name: /Seen by the pages that are left/ }).waitFor();
+  await context.close();
+});
+
+test('what happens while a page loads is on it, whatever comes first', async () => {
+  const context = await viewer(1280);
+  // The list of cases comes after what happened since it was asked for.
+  const page = await context.newPage();
+  let go: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (go = resolve));
+  let had: () => void = () => undefined;
+  const asked = new Promise<void>((resolve) => (had = resolve));
+  await page.route('**/api/v1/cases?*', async (route) => {
+    const response = await route.fetch();
+    had();
+    await held;
+    await route.fulfill({ response });
+  });
+  await page.goto(at('/board'));
+  await asked;
+  p.run('case', 'block', 'task-004', '--why', 'First the archive');
+  const row = page.getByRole('listbox', { name: 'Blocked' }).getByRole('option', { name: /task-004/ });
+  await row.waitFor();
+  go();
+  await page.getByRole('listbox', { name: 'Pending' }).getByRole('option', { name: /task-003/ }).waitFor();
+  assert.equal(await row.count(), 1);
+  p.run('case', 'unblock', 'task-004');
+
+  // Something happens after the page is there, and before its stream is.
+  const other = await context.newPage();
+  await other.addInitScript(() => Reflect.deleteProperty(window, 'SharedWorker'));
+  await other.route('**/api/v1/events', async (route) => {
+    p.run('message', runs['slow-import']!, 'Before the stream');
+    await route.continue();
+  });
+  await other.goto(at(`/runs/${runs['slow-import']}`));
+  await other.getByText('Before the stream').waitFor();
   await context.close();
 });
 

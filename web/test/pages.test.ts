@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { api, at, p, quiet, runs, viewer, violations } from './rig';
+import { api, at, p, quiet, runs, until, viewer, violations } from './rig';
 
 const pages: [name: string, path: () => string, ready: (page: Page) => Promise<unknown>][] = [
   ['now', () => '/', (g) => g.getByRole('heading', { name: 'Needs you' }).waitFor()],
@@ -146,10 +146,7 @@ test('a question is answered where it stands', async () => {
   await page.getByRole('button', { name: /which-database/ }).click();
   await page.getByLabel('Your answer in words').fill('The warehouse stays.');
   await page.getByRole('button', { name: 'Answer', exact: true }).click();
-  await page.waitForFunction(async (run) => {
-    const events = (await (await fetch(`/api/v1/runs/${run}/events?limit=1000`)).json()).events as { kind: string }[];
-    return events.some((e) => e.kind === 'answered');
-  }, runs['which-database']);
+  await until<{ events: { kind: string }[] }>(page, `/api/v1/runs/${runs['which-database']}/events?limit=1000`, (a) => a.events.some((e) => e.kind === 'answered'));
   await context.close();
 });
 

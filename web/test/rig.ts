@@ -82,6 +82,23 @@ export async function help(page: Page): Promise<void> {
 
 export const api = (page: Page, path: string) => page.evaluate(async (path) => (await fetch(path)).json(), path);
 
+/**
+ * until asks the server until its answer fits, for a minute at most. (A function
+ * that is async is true at once for page.waitForFunction, whatever it returns.)
+ */
+export async function until<T>(page: Page, path: string, fits: (answer: T) => boolean): Promise<T> {
+  const end = Date.now() + 60_000;
+  for (;;) {
+    const answer = (await api(page, path)) as T;
+    if (fits(answer)) return answer;
+    assert.ok(Date.now() < end, `${path} does not come to what is waited for: ${JSON.stringify(answer).slice(0, 3000)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** dialogs waits until so many dialogs are open: what was sent off by one is done when it is gone. */
+export const dialogs = (page: Page, many: number) => page.waitForFunction((n) => document.querySelectorAll('dialog[open]').length === n, many);
+
 /** viewer is a browser that has been let in. */
 export async function viewer(width: number, scheme: 'light' | 'dark' = 'light'): Promise<BrowserContext> {
   return entered(p.url, width, scheme);

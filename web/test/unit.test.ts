@@ -11,6 +11,7 @@ import { fits, haystack, readFilter } from '../src/lib/filter';
 import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
 import { markdown, spans, type Block, type Span } from '../src/lib/markdown';
 import { Piece, placeOf, tall } from '../src/lib/parts';
+import { Newest } from '../src/lib/newest';
 import { long, turns } from '../src/lib/talk';
 import { expected, progress, readStats, timeOfDay } from '../src/lib/sprint';
 import { scrollFor, windowOf } from '../src/lib/window';
@@ -210,4 +211,24 @@ test('no text makes the work endless, and none is lost', () => {
   }
   const words = 'alpha *beta* `gamma` [delta](epsilon) **zeta';
   for (const word of words.match(/[a-z]+/g)!) assert.ok(laid(markdown(words)).includes(word), word);
+});
+
+test('an older answer never takes the place of a newer one', () => {
+  interface Item {
+    id: string;
+    now: string;
+  }
+  const item = (id: string, now: string): Item => ({ id, now });
+  const newest = new Newest<Item>((i) => i.id);
+  const [all, one, two] = [newest.ask(), newest.ask(), newest.ask()];
+  // What was asked for first comes last.
+  assert.ok(newest.take('a', two));
+  assert.ok(!newest.take('a', one));
+  assert.ok(newest.take('b', one)); // it is gone by now
+  assert.ok(newest.take('new', one));
+  const { list, more } = newest.merge([item('a', 'running'), item('b', 'running'), item('c', 'running')], [item('a', 'paused'), item('c', 'old'), item('new', 'running')], all);
+  assert.deepEqual(list, [item('a', 'paused'), item('c', 'running')]);
+  assert.deepEqual(more, [item('new', 'running')]);
+  // What is asked for now is newest again, and what it does not have is gone.
+  assert.deepEqual(newest.merge([item('a', 'done')], [...list, ...more], newest.ask()), { list: [item('a', 'done')], more: [] });
 });

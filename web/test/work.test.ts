@@ -6,7 +6,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { make, type Project } from './project';
-import { api, entered, help, quiet } from './rig';
+import { api, dialogs, entered, help, quiet, until } from './rig';
 
 const evil = '<script>alert(1)</script><img src=x onerror=alert(1)>';
 
@@ -100,7 +100,12 @@ test('deeds by key, while agents work', async (t) => {
   const key = (k: string) => page.keyboard.press(k);
   const go = (path: string) => page.goto(new URL(path, own.url).href);
   const dialog = page.getByRole('dialog');
-  const shut = () => dialog.waitFor({ state: 'detached' });
+  const shut = () => dialogs(page, 0);
+  /** press presses a key whose button is there, so that it does something. */
+  const press = async (k: string, button: RegExp) => {
+    await page.getByRole('button', { name: button }).first().waitFor();
+    await key(k);
+  };
   /** answered does something that asks the server for a deed, and waits until that is done. */
   const answered = (deed: () => Promise<unknown>) => Promise.all([page.waitForResponse((r) => r.request().method() !== 'GET' && r.ok()), deed()]);
   const sure = async (title: RegExp, loses: RegExp, yes: string) => {
@@ -110,11 +115,10 @@ test('deeds by key, while agents work', async (t) => {
     await asked.waitFor({ state: 'detached' });
   };
   const column = (name: string, id: string) => page.getByRole('listbox', { name, exact: true }).getByRole('option', { name: new RegExp(id) });
-  const status = (id: string, want: string) =>
-    page.waitForFunction(async ([id, want]) => ((await (await fetch(`/api/v1/cases/${id}`)).json()) as { status: string }).status === want, [id, want] as const, { polling: 100 });
+  const status = (id: string, want: string) => until<{ status: string }>(page, `/api/v1/cases/${id}`, (c) => c.status === want);
   /** heard waits for the nth event of a kind in a run's journal. */
   const heard = (run: string, kind: string, n: number) =>
-    page.waitForFunction(async ([run, kind, n]) => ((await (await fetch(`/api/v1/runs/${run}/events?limit=1000`)).json()) as { events: { kind: string }[] }).events.filter((e) => e.kind === kind).length >= n, [run, kind, n] as const, { polling: 100 });
+    until<{ events: { kind: string }[] }>(page, `/api/v1/runs/${run}/events?limit=1000`, (a) => a.events.filter((e) => e.kind === kind).length >= n);
   const began = async (name: string) => {
     own.begin('run', name, '-q');
     await go('/');
@@ -137,20 +141,17 @@ test('deeds by key, while agents work', async (t) => {
   await step('a run: paused, resumed, stopped, rolled back, and back again', async () => {
     const run = await began('alpha');
     await go(`/runs/${run}`);
-    await page.getByRole('button', { name: /^Pause/ }).waitFor();
-    await key('Space');
+    await press('Space', /^Pause/);
     await heard(run, 'pause.asked', 1);
     release(run, 1);
-    await page.getByRole('button', { name: /^Resume/ }).waitFor();
-    await key('Space');
+    await press('Space', /^Resume/);
     await page.getByRole('heading', { name: 'Iteration 2' }).waitFor();
-    await key('Space');
+    await press('Space', /^Pause/);
     await heard(run, 'pause.asked', 2);
     release(run, 2);
-    await page.getByRole('button', { name: /^Resume/ }).waitFor();
-    await key('r');
+    await press('r', /^Resume/);
     await page.getByRole('heading', { name: 'Iteration 3' }).waitFor();
-    await key('x');
+    await press('x', /^Stop/);
     await sure(/Stop alpha/, /since its last answer is lost; files that it changed stay/, 'Stop the run');
     await page.getByRole('button', { name: /^Resume/ }).waitFor();
     assert.ok(has(run, 1) && has(run, 2));
@@ -160,7 +161,7 @@ test('deeds by key, while agents work', async (t) => {
     await page.getByRole('heading', { name: 'Iteration 3' }).waitFor();
     await key('ArrowUp');
     await page.getByRole('heading', { name: 'Iteration 2' }).waitFor();
-    await key('R');
+    await press('R', /^Roll back to before it/);
     await sure(/Roll back to after iteration 1/, /put back\. A snapshot .* is taken first, so that the rollback can be undone/, 'Roll back');
     await page.getByRole('button', { name: /^Undo rollback/ }).waitFor();
     assert.ok(has(run, 1) && !has(run, 2));
@@ -185,9 +186,11 @@ test('deeds by key, while agents work', async (t) => {
     await dialog.getByRole('textbox', { name: 'Message' }).fill(evil);
     await key('Control+Enter');
     await page.getByText('The message is kept').waitFor();
+    await shut();
     await key('+');
     await dialog.getByLabel(/^Iterations at most/).fill('12');
     await key('Enter');
+    await shut();
     await row.getByText('1 / 12').waitFor();
     await key('Space');
     await heard(run, 'pause.asked', 1);
@@ -258,17 +261,14 @@ test('deeds by key, while agents work', async (t) => {
     await page.waitForFunction(() => document.activeElement instanceof HTMLTextAreaElement);
     await page.keyboard.type('Add them up first.');
     await key('Control+Enter');
-    await page.waitForFunction(
-      async () => ((await (await fetch('/api/v1/inbox')).json()) as { entries: { title: string; kind: string; run?: { iteration: number } }[] }).entries.some((e) => e.title === 'sums' && e.kind === 'review' && e.run!.iteration === 2),
-      undefined,
-      { polling: 100 },
-    );
+    type Entry = { title: string; kind: string; run?: { iteration: number } };
+    await until<{ entries: Entry[] }>(page, '/api/v1/inbox', (a) => a.entries.some((e) => e.title === 'sums' && e.kind === 'review' && e.run!.iteration === 2));
   });
 
   await step('the board: started, tried again, extended, rolled back, cleaned, approved', async () => {
     own.run('case', 'add', '-f', 'tasks.md');
     const pilot = own.begin('autopilot', '--keep', '--semi-auto', '--max-iterations', '2', '-q');
-    await page.waitForFunction(async () => ((await (await fetch('/api/v1/autopilot')).json()) as { running: boolean }).running, undefined, { polling: 100 });
+    await until<{ running: boolean }>(page, '/api/v1/autopilot', (a) => a.running);
     await go('/board');
     const choose = async (id: string) => {
       await page.getByRole('option', { name: new RegExp(id) }).click();
@@ -286,6 +286,7 @@ test('deeds by key, while agents work', async (t) => {
     await key('b');
     await page.getByLabel('What has to happen first?').fill('The other way round');
     await key('Control+Enter');
+    await shut();
     await column('Blocked', 'task-011').waitFor();
     await key('ArrowLeft');
     await waits('Pending').waitFor();
@@ -304,6 +305,7 @@ test('deeds by key, while agents work', async (t) => {
     await key('e');
     await page.getByLabel('Priority').fill('-1');
     await key('Enter');
+    await shut();
     await column('Pending', 'task-011').getByText('P-1').waitFor();
     for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) {
       await choose(`task-00${n}`);
@@ -327,6 +329,7 @@ test('deeds by key, while agents work', async (t) => {
     await key('+');
     await dialog.getByLabel('Iterations in all').fill('4');
     await key('Enter');
+    await shut();
     await column('Pending', 'task-003').waitFor();
     await column('Review', 'task-005').waitFor();
     await choose('task-005');
@@ -358,14 +361,13 @@ test('deeds by key, while agents work', async (t) => {
     await panel('task-004');
     await help(page);
     await status('task-004', 'timeout');
-    await page.getByRole('button', { name: /^More iterations/ }).waitFor();
-    await key('+');
+    await press('+', /^More iterations/);
     await page.getByLabel('Iterations in all').fill('5');
     await key('Enter');
+    await dialogs(page, 1);
     await status('task-004', 'pending');
     await panel('task-008');
-    await page.getByRole('button', { name: /^Clean/ }).waitFor();
-    await key('X');
+    await press('X', /^Clean/);
     const asked = page.getByRole('dialog', { name: /Remove the workspace of task-008/ });
     await asked.waitFor();
     await key('e'); // of the panel behind the question
@@ -373,46 +375,40 @@ test('deeds by key, while agents work', async (t) => {
     assert.equal(await page.getByRole('dialog').count(), 2);
     await sure(/Remove the workspace of task-008/, /are lost/, 'Remove the workspace');
     await page.getByText(/removed/).first().waitFor();
-    await key('r');
+    await press('r', /^Retry/);
     await status('task-008', 'pending');
     await panel('task-009');
-    await page.getByRole('button', { name: /^Start/ }).waitFor();
-    await key('s');
+    await press('s', /^Start/);
     await status('task-009', 'failed');
-    await page.getByRole('button', { name: /^Roll back/ }).waitFor();
-    await key('R');
+    await press('R', /^Roll back/);
     await sure(/Roll task-009 back/, /A snapshot is kept/, 'Roll back');
     await status('task-009', 'pending');
     await panel('task-006');
-    await page.getByRole('button', { name: /^Redo/ }).waitFor();
-    await key('o');
+    await press('o', /^Redo/);
     await page.getByRole('button', { name: /^Tests incomplete/ }).waitFor();
     await key('Alt+1');
     await key('Alt+3');
     assert.equal(await page.getByLabel('What must change?').inputValue(), 'Tests incomplete\nMissing error handling');
     await key('Control+Enter');
+    await dialogs(page, 1);
     await status('task-006', 'pending');
-    await page.getByRole('button', { name: /^Start/ }).waitFor();
-    await key('s');
+    await press('s', /^Start/);
     await status('task-006', 'review');
-    await page.getByRole('button', { name: /^Reject/ }).waitFor();
-    await key('J');
+    await press('J', /^Reject/);
     await page.getByLabel('What must change?').fill(evil);
     await key('Control+Enter');
+    await dialogs(page, 1);
     await status('task-006', 'blocked');
     await panel('task-007');
-    await page.getByRole('button', { name: /^Approve/ }).waitFor();
-    await key('A');
+    await press('A', /^Approve/);
     await status('task-007', 'done');
 
     // An agent at work is redirected: another task gets its slot.
     await panel('task-010');
-    await page.getByRole('button', { name: /^Start/ }).waitFor();
-    await key('s');
+    await press('s', /^Start/);
     await status('task-010', 'active');
     await page.getByRole('dialog').getByRole('link', { name: /^[0-9a-z]{8}$/ }).first().click();
-    await page.getByRole('button', { name: /^Redirect/ }).waitFor();
-    await key('r');
+    await press('r', /^Redirect/);
     await page.getByLabel('Work on this instead').selectOption('task-011');
     await sure(/Give the slot of task-010 to another task/, /since its last answer is lost; files that it changed stay, and task-010 goes back to pending/, 'Redirect');
     await status('task-011', 'active');
@@ -433,11 +429,10 @@ test('deeds by key, while agents work', async (t) => {
     await key('Enter');
     await page.getByRole('region', { name: 'Progress' }).waitFor();
     await page.getByRole('heading', { name: 'Wait for the word' }).waitFor();
-    await key('Space');
-    await page.getByRole('button', { name: /^Resume/ }).waitFor();
-    await key('Space');
+    await press('Space', /^Pause/);
+    await press('Space', /^Resume/);
     await page.getByRole('button', { name: /^Pause/ }).waitFor();
-    await key('x');
+    await press('x', /^Stop/);
     await sure(/Stop the autopilot/, /what they said since their last answer is lost/, 'Stop it');
     await page.getByRole('button', { name: /^Start the sprint/ }).waitFor();
     await status('task-010', 'pending');
@@ -459,6 +454,7 @@ test('deeds by key, while agents work', async (t) => {
     await key('Space');
     await dialog.getByLabel(/^Why/).fill(evil);
     await key('Enter');
+    await shut();
     await page.getByText('The queue stands still').waitFor();
     await key('Space');
     await page.getByText('The queue stands still').waitFor({ state: 'detached' });
@@ -467,6 +463,7 @@ test('deeds by key, while agents work', async (t) => {
     await key('h');
     await dialog.getByLabel(/^Why/).fill('Not today');
     await key('Enter');
+    await shut();
     await row(12).getByText('held').waitFor();
     await row(12).getByText('Not today').waitFor();
     await key('h');
