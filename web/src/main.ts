@@ -6,10 +6,12 @@ import { keys } from './lib/keys.svelte';
 import { live } from './lib/live.svelte';
 import { router } from './lib/router.svelte';
 import { store } from './lib/store.svelte';
+import { wholeTexts } from './lib/whole';
 
 router.start();
 clock.start();
 keys.start();
 live.start();
 store.start();
+wholeTexts(document);
 mount(App, { target: document.getElementById('app')! });

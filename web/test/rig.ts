@@ -126,14 +126,15 @@ export function quiet(page: Page): string[] {
   return wrong;
 }
 
-export async function violations(page: Page): Promise<string[]> {
+/** violations are what axe finds; of colours alone, when the rest was looked at in others. */
+export async function violations(page: Page, colours = false): Promise<string[]> {
   // The policy forbids scripts of others; the browser's own door is not held by it.
   await page.evaluate(axe);
   // What the edge of a region that scrolls cuts is no target that is too small.
   await page.evaluate(() => document.querySelectorAll<HTMLElement>('[role=log]').forEach((e) => (e.style.height = 'auto')));
-  return page.evaluate(async () => {
+  return page.evaluate(async (runOnly) => {
     const run = (window as unknown as { axe: { run(o: object): Promise<{ violations: { id: string; nodes: { target: unknown[]; failureSummary?: string }[] }[] }> } }).axe.run;
-    const found = await run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] });
+    const found = await run({ runOnly });
     return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.failureSummary ?? ''}`).join('; ')}`);
-  });
+  }, colours ? { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } : { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] });
 }
