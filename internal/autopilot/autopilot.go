@@ -248,7 +248,11 @@ func (p *pilot) wait(ctx context.Context, until time.Time) schedule.Event {
 			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseInterrupt, Kill: true}
 		case <-ended:
 			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseInterrupt}
-		case <-tick.C:
+		case now := <-tick.C:
+			// A timer does not know of a clock that was set past an hour of the day.
+			if !until.IsZero() && !now.Before(until) {
+				return schedule.Event{Kind: schedule.Woken}
+			}
 			if e, ok := p.look(hard); ok {
 				return e
 			}

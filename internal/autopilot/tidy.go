@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -42,7 +42,7 @@ func (p *pilot) dropRecoveries(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	now := process.Cautious()
 	var old []pool.Recovery
 	for _, r := range list {
 		if !p.o.Pool.Outdated(r, now) {

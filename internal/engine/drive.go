@@ -82,6 +82,7 @@ type Driver struct {
 	probe   probe                    // likewise
 	trees   trees                    // likewise
 	missing bool                     // likewise: the run's folder was gone when the run was taken up
+	longest time.Duration            // likewise: what the wait that the run was taken up in was to last, at most; 0 is any time
 	elapsed []time.Duration          // of each iteration, for the state file
 
 	unsaved []unsaved

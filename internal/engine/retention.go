@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -33,7 +34,7 @@ func (d *Driver) dropOld(ctx context.Context) {
 		switch {
 		case errors.Is(err, sqlite.ErrNotFound):
 			err = nil
-		case err == nil && run.ID == runs[i] && run.ID != d.id && !run.EndedAt.IsZero() && time.Since(run.EndedAt) > d.plan.SnapshotKeep:
+		case err == nil && run.ID == runs[i] && run.ID != d.id && !run.EndedAt.IsZero() && process.Cautious().Sub(run.EndedAt) > d.plan.SnapshotKeep:
 			err = d.forget(ctx, tree, runs[i])
 			dropped++
 		}

@@ -89,7 +89,11 @@ func (d *Driver) watchAlive(ctx context.Context, e agent.Event) {
 // wait carries out a wait. It ends early when what is known of the limit
 // changes; then the kernel decides anew.
 func (d *Driver) wait(ctx context.Context, c loop.Command) loop.Event {
-	timer := time.NewTimer(time.Until(c.Until))
+	left := time.Until(c.Until)
+	if d.longest > 0 {
+		left, d.longest = min(left, d.longest), 0
+	}
+	timer := time.NewTimer(left)
 	defer timer.Stop()
 	key := d.account(c.Agent)
 	// What the kernel saw, not what is there by now, is what a change is told from.
@@ -97,20 +101,17 @@ func (d *Driver) wait(ctx context.Context, c loop.Command) loop.Event {
 	if !shared {
 		began, shared = d.o.Accounts.Look(key, time.Now())
 	}
-	var look <-chan time.Time
-	if shared {
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
-		look = tick.C
-	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for waits := true; waits; {
 		select {
 		case <-timer.C:
 			waits = false
 		case <-ctx.Done():
 			return d.event(loop.Event{Kind: loop.WaitOver, For: c.Seq})
-		case <-look:
-			waits = d.stillBarred(key, began)
+		case now := <-look.C:
+			// A timer does not know of a clock that was set past the hour that a provider named.
+			waits = now.Before(c.Until) && (!shared || d.stillBarred(key, began))
 		}
 	}
 	// Who may try is settled before the kernel is asked, so that of many runs

@@ -164,6 +164,9 @@ func awaitEnd(ctx context.Context, id process.Identity) {
 // clock. What an attempt worked on after its pawl was gone stays on it.
 func (d *Driver) forgetAbsence(adopted bool) {
 	s := d.state
+	if s.Command.Kind == loop.Wait {
+		d.longest = s.Command.Until.Sub(s.LastAt)
+	}
 	if adopted {
 		return
 	}

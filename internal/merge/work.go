@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -52,7 +53,7 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	w := &worker{q: q, state: row.State, n: row.N}
+	w := &worker{q: q, state: row.State, n: row.N, set: process.ClockSet()}
 	defer w.leave(ctx)
 	facts, warnings, err := q.facts(ctx, w.state.Tip)
 	if err != nil {
@@ -88,7 +89,8 @@ type worker struct {
 	q     *Queue
 	state queue.State
 	n     int64
-	seen  int64 // the database's version when rows were looked for
+	seen  int64         // the database's version when rows were looked for
+	set   time.Duration // by which the clock was set, as the state knows it
 
 	job       *job // the command that is carried out
 	resolving map[string]context.CancelFunc
@@ -111,7 +113,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 		}
 		return err
 	}
-	w := &worker{q: q, state: row.State, n: row.N, resolving: map[string]context.CancelFunc{}, resolved: make(chan string, 100)}
+	w := &worker{q: q, state: row.State, n: row.N, set: process.ClockSet(), resolving: map[string]context.CancelFunc{}, resolved: make(chan string, 100)}
 	defer w.leave(ctx)
 	defer w.end()
 	if err := q.sweep(ctx); err != nil {
@@ -247,6 +249,8 @@ func (q *Queue) isLanded(ctx context.Context, id string) (bool, error) {
 // While the database cannot be written nothing goes on.
 func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error {
 	e.At = time.Now().UTC()
+	set := process.ClockSet()
+	e.ClockSet = set - w.set
 	before := w.state
 	after, c := queue.Step(before, e)
 	if c.Kind == "" && len(taken) == 0 {
@@ -259,6 +263,9 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	}
 	w.q.o.point("after " + string(e.Kind))
 	w.state, w.n = after, row.N
+	if c.Kind != "" {
+		w.set = set
+	}
 	for _, n := range after.Out.Notes {
 		w.q.tell(n)
 	}

@@ -51,3 +51,39 @@ func TestTheClockIsSetBack(t *testing.T) {
 		})
 	}
 }
+
+// A clock that is set while somebody looks on, a day forward or back, changes
+// nothing about how long a person has to answer, or how long pawl waits.
+func TestTheClockIsSetWhileSomebodyLooksOn(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)
+			policy := Policy{Batch: 8, Timeout: time.Hour, Action: Retry}
+			facts := Facts{Tip: "c1", Tree: "t1", Past: true}
+			s, c := Step(State{Target: "refs/heads/main"}, Event{Kind: Opened, At: now, Policy: &policy, Facts: &facts})
+			step := func(e Event) {
+				t.Helper()
+				e.At, e.For = now, c.Seq
+				s, c = Step(s, e)
+			}
+			step(Event{Kind: Added, Entry: &Entry{ID: "a", Commit: "ca"}})
+			lost := Prepare{Facts: facts, Head: "c1", Result: "t1", Steps: []Merged{{ID: "a", Lost: "gone"}}}
+			step(Event{Kind: Prepared, Prepared: &lost})
+			asked := now
+
+			now = now.Add(time.Minute + by)
+			step(Event{Kind: Added, Entry: &Entry{ID: "b", Commit: "cb"}, ClockSet: by})
+			if a, _ := s.Find("a"); a.Status != Parked || !a.Until.Equal(asked.Add(time.Hour+by)) {
+				t.Errorf("a person was asked at %s, the clock was set by %s: %+v", asked, by, a)
+			}
+			step(Event{Kind: Stumbled, Why: "the disk is full"})
+			now = now.Add(by)
+			step(Event{Kind: Asked, Ask: &Ask{Wish: WishHold, ID: "b"}, ClockSet: by})
+			if wait := s.Rest.Sub(now); wait != time.Second {
+				t.Errorf("it waits %s", wait)
+			}
+		})
+	}
+}

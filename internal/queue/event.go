@@ -32,6 +32,9 @@ type Event struct {
 	Kind EventKind `json:"kind"`
 	At   time.Time `json:"at"`
 	For  int64     `json:"for,omitempty"`
+	// ClockSet is by how much the clock was set since the last event, At included,
+	// as far as somebody saw it: what is waited for comes as much later.
+	ClockSet time.Duration `json:"clock_set,omitempty"`
 
 	Policy     *Policy     `json:"policy,omitempty"`
 	Facts      *Facts      `json:"facts,omitempty"`

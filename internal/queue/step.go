@@ -25,13 +25,17 @@ func Step(s State, e Event) (State, Command) {
 	for _, w := range e.Warnings {
 		s.note(NoteWarning, "", w)
 	}
+	if e.ClockSet != 0 {
+		s.shift(e.ClockSet)
+		s.Stepped = s.Stepped.Add(e.ClockSet)
+	}
 	s.setBack(e.At)
 	s.take(&e)
 	return s, s.Command
 }
 
 // setBack moves what is waited for when the clock was set back since the last
-// step: else a wait of seconds would be one of hours.
+// step, and nobody saw it: else a wait of seconds would be one of hours.
 func (s *State) setBack(now time.Time) {
 	by := now.Sub(s.Stepped)
 	if s.Stepped.IsZero() || by >= 0 {
@@ -39,6 +43,11 @@ func (s *State) setBack(now time.Time) {
 		return
 	}
 	s.Stepped = now
+	s.shift(by)
+}
+
+// shift moves what is waited for: that much time has not passed.
+func (s *State) shift(by time.Duration) {
 	move := func(t *time.Time) {
 		if !t.IsZero() {
 			*t = t.Add(by)

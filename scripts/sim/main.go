@@ -52,6 +52,6 @@ func work(o fleet.Options) {
 		r.Time.Round(time.Hour), r.Iterations, r.Waits, r.Board, r.Sessions, r.Deeds)
 	fmt.Printf("  %d landings in %d batches, %d red verdicts, %d conflicts; the target was moved by others %d times, %d of them rewritten\n",
 		r.Landings, r.Batches, r.Reds, r.Conflicts, r.Moved, r.Rewritten)
-	fmt.Printf("  pawl was killed %d times: %d runs were adopted, %d iterations lost; at most %d agents at once, %d in the queue, %d passed over\n",
-		r.Crashes, r.Adopted, r.Lost, r.MostLive, r.MostQueued, r.MostPassed)
+	fmt.Printf("  pawl was killed %d times: %d runs were adopted, %d iterations lost; at most %d agents at once, %d in the queue, %d passed over; the clock was set %d times\n",
+		r.Crashes, r.Adopted, r.Lost, r.MostLive, r.MostQueued, r.MostPassed, r.ClocksSet)
 }

@@ -31,6 +31,7 @@ type task struct {
 	files    []int // that its work touches
 	reopened board.Entry
 	activeAt time.Time
+	marked   time.Time // activeAt as the machine's clock told it
 
 	run      *loop.State
 	touched  time.Time // when run was stored last
@@ -166,7 +167,7 @@ func (w *world) move(i int, a board.Action, by board.Actor, why string) error {
 	case board.Pending:
 		it.reopened = entry
 	case board.Active:
-		it.activeAt = w.clock.now
+		it.activeAt, it.marked = w.clock.now, w.clock.wall()
 	default:
 	}
 	if (was == board.Done) != (c.Status == board.Done) {

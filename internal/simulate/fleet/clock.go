@@ -9,7 +9,17 @@ type clock struct {
 	begin time.Time
 	plans []plan // a heap
 	n     uint64
+
+	// What the machine's clock is ahead, and was when this pawl began.
+	ahead, began time.Duration
 }
+
+// wall is what the machine's clock tells.
+func (c *clock) wall() time.Time { return c.now.Add(c.ahead) }
+
+// steady is what it would tell if nobody had set it since this pawl began: what
+// times that a process compares with its own come to.
+func (c *clock) steady() time.Time { return c.now.Add(c.began) }
 
 type plan struct {
 	at time.Time

@@ -20,6 +20,23 @@ func (w *world) crashes() {
 	w.crash()
 }
 
+// setClock sets the machine's clock now and then, by up to a day forward or back,
+// mostly for good.
+func (w *world) setClock() {
+	if w.left == 0 {
+		return
+	}
+	chance := func(n int64) time.Duration { return time.Duration(w.whims.Int64N(n)) }
+	w.clock.after(time.Hour+chance(int64(5*time.Hour)), w.setClock)
+	by := chance(int64(48*time.Hour)) - 24*time.Hour
+	if w.clock.ahead != 0 && w.whims.IntN(3) == 0 {
+		by = -w.clock.ahead
+	}
+	w.clock.ahead += by
+	w.report.ClocksSet++
+	w.tell("", "the clock is set by %s", by)
+}
+
 // killed kills pawl at this very point, so many times in ten thousand. What
 // was stored before it is all that is left.
 func (w *world) killed(times int) bool {
@@ -62,6 +79,8 @@ func (it *item) startedAfter(t time.Time) bool { return it.activeAt.After(t) }
 // and goes on.
 func (w *world) restart() {
 	w.up = true
+	w.clock.began = w.clock.ahead
+	w.known = w.clock.ahead
 	w.tell("", "pawl starts")
 	w.audit()
 	w.open()
@@ -77,7 +96,7 @@ func (w *world) recover() {
 			w.kill(i) // it landed while its loop went on
 			continue
 		}
-		found = append(found, schedule.Found{Case: it.c.ID, ActiveAt: it.activeAt, Run: it.run, TouchedAt: it.touched, Alive: it.alive})
+		found = append(found, schedule.Found{Case: it.c.ID, ActiveAt: it.marked, Run: it.run, TouchedAt: it.touched, Alive: it.alive})
 	}
 	w.adopt = nil
 	for _, r := range w.rules.Recover(found, w.o.Agents) {

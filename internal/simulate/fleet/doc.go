@@ -1,7 +1,7 @@
 // Package fleet plays a whole board at work: the autopilot's decisions, the
 // runs of its tasks and the merge queue, with crashes at every step, conflicts,
-// gates that are flaky or red, limits of providers, and people who answer late
-// or interfere.
+// gates that are flaky or red, limits of providers, a clock that is set forward
+// and back, and people who answer late or interfere.
 //
 // What decides is the real code: schedule.Step, loop.Step, queue.Step and the
 // board's transitions. What performs is played: agents, git, gates, the

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -30,7 +31,7 @@ func TestLaws(t *testing.T) {
 			}
 			for what, n := range map[string]int{
 				"crashes": sum.Crashes, "adopted runs": sum.Adopted, "lost iterations": sum.Lost, "waits for a provider": sum.Waits, "conflicts": sum.Conflicts,
-				"red verdicts": sum.Reds, "moves of the target": sum.Moved, "rewritten targets": sum.Rewritten, "deeds of people": sum.Deeds,
+				"red verdicts": sum.Reds, "times that the clock is set": sum.ClocksSet, "moves of the target": sum.Moved, "rewritten targets": sum.Rewritten, "deeds of people": sum.Deeds,
 			} {
 				if n == 0 && o.Tasks >= 1500 {
 					t.Errorf("there are no %s", what)
@@ -42,6 +43,7 @@ func TestLaws(t *testing.T) {
 
 func (r *Report) add(o Report) {
 	r.Crashes += o.Crashes
+	r.ClocksSet += o.ClocksSet
 	r.Adopted += o.Adopted
 	r.Lost += o.Lost
 	r.Waits += o.Waits
@@ -198,6 +200,12 @@ var broken = map[string]struct {
 			return queue.Step(s, e)
 		},
 	}, o: Options{Tasks: 100, Agents: 3}},
+	"the queue does not see that its clock is set": {law: Prompt, rules: Rules{
+		Queue: func(s queue.State, e queue.Event) (queue.State, queue.Command) {
+			s.Stepped, e.ClockSet = time.Time{}, 0
+			return queue.Step(s, e)
+		},
+	}},
 	"the board refuses what a run came to": {law: Table, rules: Rules{
 		Move: func(c board.Case, ch board.Change) (board.Case, board.Entry, error) {
 			if ch.Action == board.Block && ch.By == board.Pawl && c.Status == board.Active {

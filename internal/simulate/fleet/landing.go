@@ -61,7 +61,8 @@ func (w *world) open() {
 
 // land takes one event through the queue and carries out what follows.
 func (w *world) land(e queue.Event) {
-	e.At = w.clock.now
+	e.At, e.ClockSet = w.clock.wall(), w.clock.ahead-w.known
+	w.known = w.clock.ahead
 	w.report.Events++
 	before := w.queue.Command.Seq
 	var chosen []string
@@ -140,7 +141,7 @@ func (w *world) passed(landed []queue.Landing, chosen []string) {
 	}
 	for i := range w.queue.Entries {
 		e := &w.queue.Entries[i]
-		if e.Status != queue.Waiting || len(e.Needs) > 0 || w.clock.now.Before(e.Until) || e.Order >= last || slices.Contains(chosen, e.ID) {
+		if e.Status != queue.Waiting || len(e.Needs) > 0 || w.clock.wall().Before(e.Until) || e.Order >= last || slices.Contains(chosen, e.ID) {
 			continue
 		}
 		w.passes[e.ID]++
@@ -216,7 +217,10 @@ func (w *world) perform(c queue.Command) {
 		queue.DoForesee: 20 * time.Millisecond, queue.DoPush: 300 * time.Millisecond, queue.DoLook: time.Millisecond,
 	}[c.Kind]
 	if c.Kind == queue.DoWait {
-		took = max(0, c.Until.Sub(w.clock.now))
+		took = max(0, c.Until.Sub(w.clock.wall()))
+		if took > w.policy.Timeout {
+			w.broken(Prompt, c.IDs, "the queue waits for %s, and nothing of it takes longer than %s", took, w.policy.Timeout)
+		}
 	} else {
 		took = w.random(took)
 	}

@@ -21,6 +21,7 @@ const (
 	Fair     Law = "fair"     // younger entries go before one of the queue a bounded number of times
 	Blame    Law = "blame"    // no entry is blamed for a target that is red by itself
 	Drained  Law = "drained"  // everything is done in the end
+	Prompt   Law = "prompt"   // no wait is longer than it was to be, however the clock is set
 	Table    Law = "table"    // the board takes what the autopilot says of a task
 )
 

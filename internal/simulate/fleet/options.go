@@ -63,6 +63,7 @@ type Report struct {
 	Time       time.Duration // that passed in the play
 	Sessions   int           // of the autopilot
 	Crashes    int           // of pawl
+	ClocksSet  int           // times that somebody set the machine's clock
 	Adopted    int           // runs that went on after a crash
 	Lost       int           // iterations that a crash ended
 	Iterations int

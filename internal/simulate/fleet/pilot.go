@@ -17,7 +17,7 @@ func (w *world) settings() schedule.Settings {
 	case 0:
 		s.Count = 1 + w.pick(w.o.Tasks)
 	case 1:
-		s.Until = w.clock.now.Add(w.random(2 * time.Hour))
+		s.Until = w.clock.steady().Add(w.random(2 * time.Hour))
 	case 2:
 		s.Keep = true
 	case 3:
@@ -64,7 +64,7 @@ func (w *world) pilot(e schedule.Event) {
 }
 
 func (w *world) schedule(e schedule.Event) schedule.Command {
-	e.At = w.clock.now
+	e.At = w.clock.steady()
 	w.report.Events++
 	s, c := w.rules.Schedule(w.sched, e)
 	w.sched = s
@@ -250,7 +250,7 @@ func (w *world) rested(c *schedule.Command) {
 		}
 	}
 	if !c.Until.IsZero() {
-		w.mine(c.Until.Sub(w.clock.now), func() { w.pilot(schedule.Event{Kind: schedule.Woken}) })
+		w.mine(c.Until.Sub(w.clock.steady()), func() { w.pilot(schedule.Event{Kind: schedule.Woken}) })
 	}
 	if s.Phase == schedule.Paused && !w.paused {
 		w.paused = true

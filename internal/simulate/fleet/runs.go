@@ -47,8 +47,10 @@ func (w *world) goOn(i int) {
 	switch {
 	case !s.Status.Active():
 		w.step(i, loop.Event{Kind: loop.Resumed, Policy: runPolicy})
-	case s.Command.Kind == loop.Wait:
-		w.wait(i, s.Command)
+	case s.Command.Kind == loop.Wait: // how long it was to be, whatever the clock tells by now
+		c := s.Command
+		c.Until = c.Until.Add(min(0, c.Until.Sub(s.LastAt)-c.Until.Sub(w.clock.steady())))
+		w.wait(i, c)
 	case it.after: // its result is in its files
 		it.after = false
 		w.step(i, loop.Event{Kind: loop.IterationEnded, For: s.Command.Seq, Record: w.record(&s.Command)})
@@ -76,11 +78,11 @@ func (w *world) readopt(i int) {
 // carries out what follows.
 func (w *world) step(i int, e loop.Event) {
 	it := &w.items[i]
-	e.At, e.Seed = w.clock.now, w.rng.Uint64()
+	e.At, e.Seed = w.clock.steady(), w.rng.Uint64()
 	w.report.Events++
 	before := it.run.Seq
 	s, _ := w.rules.Loop(*it.run, e)
-	*it.run, it.touched = s, w.clock.now
+	*it.run, it.touched = s, w.clock.wall()
 	if s.Seq == before {
 		return
 	}
@@ -172,7 +174,11 @@ func (w *world) wait(i int, c loop.Command) {
 	it := &w.items[i]
 	it.agent++
 	agent := it.agent
-	w.mine(max(0, c.Until.Sub(w.clock.now)), func() {
+	took := max(0, c.Until.Sub(w.clock.steady()))
+	if took > runPolicy.MaxWait {
+		w.broken(Prompt, []string{it.c.ID}, "the run of %s waits for %s, and no wait is longer than %s", it.c.ID, took, runPolicy.MaxWait)
+	}
+	w.mine(took, func() {
 		if it.agent == agent && it.run.Status == loop.Waiting {
 			w.step(i, loop.Event{Kind: loop.WaitOver, For: c.Seq})
 		}
@@ -208,7 +214,7 @@ func (w *world) record(c *loop.Command) *loop.Record {
 	if w.clock.now.Before(w.limited) {
 		r.Exit.Code = 1
 		r.Failure = &failure.Analysis{
-			Class: failure.RateLimit, Kind: failure.Transient, Transient: true, Provider: true, Summary: "rate limit", Fingerprint: "rate", WaitUntil: w.limited,
+			Class: failure.RateLimit, Kind: failure.Transient, Transient: true, Provider: true, Summary: "rate limit", Fingerprint: "rate", WaitUntil: w.limited.Add(w.clock.began),
 		}
 		return r
 	}

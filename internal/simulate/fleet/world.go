@@ -15,6 +15,7 @@ type world struct {
 	o      Options
 	rules  Rules
 	rng    *rand.Rand
+	whims  *rand.Rand // of who sets the clock: without them all else is the same
 	clock  *clock
 	report Report
 
@@ -31,9 +32,10 @@ type world struct {
 
 	// What pawl has in memory, and what of it is under way.
 	up, opened, taking bool
-	working, piloting  bool // a session; an event of it is being dealt with
-	unstored           bool // something of the session could not be stored
-	epoch              int  // rises with each crash
+	working, piloting  bool          // a session; an event of it is being dealt with
+	unstored           bool          // something of the session could not be stored
+	epoch              int           // rises with each crash
+	known              time.Duration // what the queue knows the machine's clock to be ahead
 	sched              schedule.State
 	mail               []schedule.Event
 	adopt              []string
@@ -57,7 +59,8 @@ type world struct {
 // Play plays a board until everything is done, or a law is broken.
 func Play(o Options) (Report, *ViolationError) {
 	w := &world{
-		o: o, rules: o.Rules.complete(), rng: rand.New(rand.NewPCG(o.Seed, 0)), clock: newClock(), //nolint:gosec // chance, no secret
+		o: o, rules: o.Rules.complete(), clock: newClock(),
+		rng: rand.New(rand.NewPCG(o.Seed, 0)), whims: rand.New(rand.NewPCG(o.Seed, 1)), //nolint:gosec // chance, no secret
 		index: map[string]int{}, orders: map[string]int64{}, passes: map[string]int{}, left: o.Tasks, files: 20 + o.Tasks/2,
 	}
 	w.target = newTarget(w.files)
@@ -74,6 +77,7 @@ func Play(o Options) (Report, *ViolationError) {
 	w.later(25*time.Minute, w.crashes)
 	w.later(6*time.Minute, w.meddle)
 	w.later(time.Hour, w.limit)
+	w.clock.after(time.Duration(w.whims.Int64N(int64(time.Hour))), w.setClock)
 	w.play()
 	w.report.Time = w.clock.now.Sub(w.clock.begin)
 	return w.report, w.violation

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -125,7 +126,7 @@ func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry
 
 // look finds out what has to be known of a workspace.
 func (p *Pool) look(ctx context.Context, r sqlite.Workspace, q *question) {
-	q.now, q.gone, q.proof = time.Now(), gone(r), p.proveOrGone(r)
+	q.now, q.gone, q.proof = process.Cautious(), gone(r), p.proveOrGone(r)
 	q.landed = q.landed || r.Landed
 	switch c, err := p.o.Store.Case(ctx, r.ID); {
 	case alive(r.Owner):
@@ -294,7 +295,7 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	}
 	var all []Verdict
 	for _, r := range rows {
-		over := !r.KeepUntil.IsZero() && time.Now().After(r.KeepUntil) || r.Landed && !p.o.KeepOnSuccess
+		over := !r.KeepUntil.IsZero() && process.Cautious().After(r.KeepUntil) || r.Landed && !p.o.KeepOnSuccess
 		gates := r.Kind == kindIntegration && p.proveOrGone(r) == nil && used(r.Dir) == ""
 		if r.State == kept && (r.Kind == kindTask && over || gates) {
 			all = append(all, p.cleanOne(ctx, r, question{}, false))
