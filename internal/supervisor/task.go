@@ -113,12 +113,14 @@ func (t *task) perform(r *Result) error {
 	if err != nil {
 		return err
 	}
+	disk := newDiskGuard(t.job) // it compares with what is free before the job
+	defer disk.stop()
 	child, err := t.launch(o)
 	defer t.leaveBox()
 	if err != nil {
 		return err
 	}
-	why := t.watch(child, o.meter)
+	why := t.watch(child, o.meter, disk)
 	r.Elapsed = time.Since(t.started)
 	r.Exit = exitOf(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
@@ -236,7 +238,7 @@ type verdict struct {
 }
 
 // watch waits until the process has ended, by itself or at a limit.
-func (t *task) watch(child *process.Child, m *meter) verdict {
+func (t *task) watch(child *process.Child, m *meter, disk *diskGuard) verdict {
 	var dog *watchdog
 	if m != nil {
 		dog = m.dog
@@ -245,8 +247,6 @@ func (t *task) watch(child *process.Child, m *meter) verdict {
 	defer idle.stop()
 	guards := newGuardian(dog)
 	defer guards.stop()
-	disk := newDiskGuard(t.job)
-	defer disk.stop()
 	wall := make(<-chan time.Time)
 	if t.job.Limits.Wall > 0 {
 		timer := time.NewTimer(t.job.Limits.Wall)
