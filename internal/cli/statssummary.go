@@ -82,7 +82,7 @@ func (a *app) statsTotal(t stats.Tally) {
 	}
 	a.result("Tasks       %d landed, %d failed, %d timed out, %d blocked; %d starts\n", t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Started)
 	line := fmt.Sprintf("Iterations  %d: %d good, %d failed", t.Iterations, t.Succeeded, t.Failed)
-	if t.Landed > 0 {
+	if t.Worked > 0 {
 		line += fmt.Sprintf("; a task that landed took %s (%d to %d)", perTask(t), t.Fewest, t.Most)
 	}
 	a.result("%s\n", line)

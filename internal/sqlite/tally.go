@@ -67,26 +67,27 @@ func dayOf(column string, spans []stats.Span) string {
 	return b.String()
 }
 
-// tallyColumns are those that scanTally reads.
+// tallyColumns are those that scanTally reads. What landed without an agent,
+// a person brought.
 const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), sum(retries), sum(cured), sum(elapsed),
 	coalesce(min(fastest), 0), coalesce(max(slowest), 0), sum(cost), sum(cost_known), sum(tokens_in), sum(tokens_out),
 	sum(waited), sum(asked), sum(guards), sum(conflicts), sum(started), sum(landed), sum(gave_up), sum(timed_out), sum(blocked),
-	sum(task_iterations), coalesce(min(fewest), 0), coalesce(max(most), 0)`
+	sum(CASE agent WHEN '' THEN 0 ELSE landed END), sum(task_iterations), coalesce(min(fewest), 0), coalesce(max(most), 0)`
 
 // taskTallies reads the history of few tasks only: the index finds them.
 const taskTallies = tallyColumns + ` FROM (
 	WITH some AS (SELECT name, max(started_at) AS at FROM (
 		SELECT name, started_at FROM runs WHERE kind = 'task' AND started_at >= $1 ORDER BY started_at DESC LIMIT 10 * $2)
 		GROUP BY name ORDER BY at DESC LIMIT $2)
-	SELECT some.at, some.name AS key, f.iterations, f.succeeded, f.failed, f.retries, f.cured, f.elapsed, f.took AS fastest, f.took AS slowest,
+	SELECT some.at, some.name AS key, 'its' AS agent, f.iterations, f.succeeded, f.failed, f.retries, f.cured, f.elapsed, f.took AS fastest, f.took AS slowest,
 		f.cost, f.cost_known, f.tokens_in, f.tokens_out, 0 AS waited, 0 AS asked, 0 AS guards, 0 AS conflicts,
 		0 AS started, 0 AS landed, 0 AS gave_up, 0 AS timed_out, 0 AS blocked, 0 AS task_iterations, NULL AS fewest, NULL AS most
 	FROM some JOIN runs r ON r.name = some.name AND r.kind = 'task' JOIN iteration_facts f ON f.run = r.id
 	UNION ALL
-	SELECT some.at, some.name, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, e.waited, e.asked, e.guards, 0, 0, 0, 0, 0, 0, 0, NULL, NULL
+	SELECT some.at, some.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, e.waited, e.asked, e.guards, 0, 0, 0, 0, 0, 0, 0, NULL, NULL
 	FROM some JOIN runs r ON r.name = some.name AND r.kind = 'task' JOIN events v ON v.run = r.id JOIN event_facts e ON e.seq = v.seq
 	UNION ALL
-	SELECT some.at, some.name, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0,
+	SELECT some.at, some.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0,
 		c.started, c.landed, c.gave_up, c.timed_out, c.blocked, coalesce(c.task_iterations, 0), c.task_iterations, c.task_iterations
 	FROM some JOIN case_history h ON h.id = some.name JOIN case_facts c ON c.seq = h.seq)
 	GROUP BY key ORDER BY max(at) DESC, key`
@@ -97,7 +98,7 @@ func scanTally(row scanner) (stats.Tally, error) {
 	err := row.Scan(&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, &elapsed,
 		&fastest, &slowest, &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
 		&waited, &asked, &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp, &t.TimedOut, &t.Blocked,
-		&t.TaskIterations, &t.Fewest, &t.Most)
+		&t.Worked, &t.TaskIterations, &t.Fewest, &t.Most)
 	t.Elapsed, t.Fastest, t.Slowest = time.Duration(elapsed)*time.Millisecond, time.Duration(fastest)*time.Millisecond, time.Duration(slowest)*time.Millisecond
 	t.Waited, t.Asked = time.Duration(waited)*time.Millisecond, time.Duration(asked)*time.Millisecond
 	return t, err

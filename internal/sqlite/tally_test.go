@@ -276,3 +276,30 @@ func BenchmarkTallies(b *testing.B) {
 		})
 	}
 }
+
+// What a person landed took no iterations, and is not part of the mean.
+func TestTallyOfWhatAPersonLanded(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	w := &teller{t: t, s: s, at: noon}
+	ids := addAll(t, s, draft("a"), draft("b"))
+	w.move(ids[0], board.Start)
+	w.begin("r1", "task", ids[0], "script")
+	r := w.r
+	r.Iteration = 3
+	must(t, s.Commit(t.Context(), Step{Run: r, Event: event("r1", 2, "x")}))
+	for _, a := range []board.Action{board.Verify, board.Land} {
+		w.move(ids[0], a)
+	}
+	for _, a := range []board.Action{board.Start, board.Verify, board.Land} {
+		w.move(ids[1], a)
+	}
+	for _, by := range []stats.By{stats.All, stats.Day} {
+		list, err := s.Tallies(t.Context(), by, time.Time{}, noon, time.UTC, 10)
+		must(t, err)
+		all := stats.Sum(list)
+		if mean, _ := all.MeanIterations(); all.Landed != 2 || mean != 3 || all.Fewest != 3 {
+			t.Errorf("%v: %d landed after %g iterations: %+v", by, all.Landed, mean, all)
+		}
+	}
+}

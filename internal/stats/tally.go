@@ -45,8 +45,10 @@ type Tally struct {
 	// Of tasks: how often they were started, landed, and so on.
 	Started, Landed, GaveUp, TimedOut, Blocked int
 	Conflicts                                  int // of landings
-	// TaskIterations are those of the landed ones, in all their runs; Fewest and
-	// Most those of one of them, zero when none landed.
+	// Worked are the landed ones that a loop worked on; the others a person
+	// brought. TaskIterations are theirs, in all their runs; Fewest and Most those
+	// of one of them, zero when there is none.
+	Worked         int
 	TaskIterations int
 	Fewest, Most   int
 }
@@ -73,6 +75,7 @@ func (t *Tally) Add(o Tally) {
 	t.TimedOut += o.TimedOut
 	t.Blocked += o.Blocked
 	t.Conflicts += o.Conflicts
+	t.Worked += o.Worked
 	t.TaskIterations += o.TaskIterations
 	t.Fewest, t.Most = least(t.Fewest, o.Fewest), max(t.Most, o.Most)
 }
@@ -95,10 +98,10 @@ func Sum(list []Tally) Tally {
 	return all
 }
 
-// MeanIterations is how many iterations a task took that landed; ok is false
-// when none did.
+// MeanIterations is how many iterations a task took that a loop worked on and
+// that landed; ok is false without one.
 func (t Tally) MeanIterations() (mean float64, ok bool) {
-	return ratio(t.TaskIterations, t.Landed)
+	return ratio(t.TaskIterations, t.Worked)
 }
 
 // RetrySuccess is the share of the iterations after a failed one that
