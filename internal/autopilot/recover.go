@@ -78,7 +78,12 @@ func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
 
 // find looks at the last run of an active task.
 func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, sqlite.Run, error) {
-	f := schedule.Found{Case: c.ID, ActiveAt: c.UpdatedAt}
+	f := schedule.Found{Case: c.ID}
+	history, err := p.o.Store.CaseHistory(ctx, c.ID)
+	if err != nil {
+		return f, sqlite.Run{}, err
+	}
+	f.ActiveAt = schedule.Since(history, board.Active) // its texts may have been edited since
 	run, err := p.o.Store.Latest(ctx, p.o.Root, c.ID)
 	if errors.Is(err, sqlite.ErrNotFound) {
 		return f, run, nil

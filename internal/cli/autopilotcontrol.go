@@ -119,6 +119,8 @@ func nextStep(n autopilot.Need) string {
 		return fmt.Sprintf("pawl show %s --diff, then pawl case approve|redo|reject %s", n.Case, n.Case)
 	case n.Run == "":
 		return fmt.Sprintf("pawl case show %s, then pawl case retry %s", n.Case, n.Case)
+	case n.What == board.Timeout:
+		return fmt.Sprintf("pawl show %s, then pawl case extend %s --max-iterations N or --timeout D, or pawl case retry %s", n.Case, n.Case, n.Case)
 	case n.What == board.Blocked:
 		return fmt.Sprintf("pawl show %s, then pawl answer %s TEXT, or pawl case retry %s", n.Case, n.Case, n.Case)
 	default:

@@ -43,7 +43,7 @@ func Approach(p Past, pol *loop.Policy) (way Way, why string) {
 	if p.Answered && !p.Run.Status.Active() && p.Run.Status != loop.Completed {
 		return Answer, "a person answered"
 	}
-	if p.Run.Status == loop.Completed && p.RestedAt.After(blockedAt(p.History)) && reopened(p.History) == board.Unblock {
+	if p.Run.Status == loop.Completed && p.RestedAt.After(Since(p.History, board.Blocked)) && reopened(p.History) == board.Unblock {
 		return Accept, "a person accepted its work"
 	}
 	again := reopened(p.History)
@@ -70,10 +70,10 @@ func reopened(history []board.Entry) board.Action {
 	return ""
 }
 
-// blockedAt is when a task was blocked last.
-func blockedAt(history []board.Entry) time.Time {
+// Since is when a task got a status last; zero for never.
+func Since(history []board.Entry, s board.Status) time.Time {
 	for _, e := range slices.Backward(history) {
-		if e.To == board.Blocked && e.From != board.Blocked {
+		if e.To == s && e.From != s {
 			return e.At
 		}
 	}
