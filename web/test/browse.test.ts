@@ -5,3 +5,6 @@ import './pages.test';
 import './story.test';
 import './live.test';
 import './guard.test';
+import './work.test';
+import './alike.test';
+import './help.test';

@@ -200,7 +200,7 @@ test('what was written is not lost when it cannot be sent', async () => {
   for (const length of [1 << 20, 501]) {
     await title.fill('x'.repeat(length));
     await page.keyboard.press('Control+Enter');
-    await alert.getByText(length > 1000 ? 'more than 1048576 bytes' : /title/).first().waitFor();
+    await alert.getByText(length > 1000 ? 'larger than the 1 MiB' : /title/).first().waitFor();
     assert.equal((await title.inputValue()).length, length);
   }
   const long = 'Long'.repeat(125);
@@ -274,11 +274,14 @@ test('a viewer that slept for an hour sees everything, and nothing twice', async
     await page.clock.fastForward(3_600_000);
     own.run('case', 'add', '-f', 'night.md');
     // The server sends no more than 5,000 again: it says that all is to be loaded anew.
-    assert.equal(await page.evaluate(() => new Promise((resolve) => {
-      const s = new EventSource('/api/v1/events?after=0-0');
-      s.addEventListener('reset', () => (s.close(), resolve('reset')));
-      s.addEventListener('case', () => (s.close(), resolve('case')));
-    })), 'reset');
+    // A server that still has readers is on its way there, and sends what they have, too.
+    await page.evaluate(async () => {
+      const first = () => new Promise((resolve) => {
+        const s = new EventSource('/api/v1/events?after=0-0');
+        for (const kind of ['reset', 'case']) s.addEventListener(kind, () => (s.close(), resolve(kind)));
+      });
+      while ((await first()) !== 'reset');
+    });
     await see(true);
     await page.getByText('5,001 tasks that fit').waitFor();
     own.run('case', 'add', 'Night watch');

@@ -108,9 +108,7 @@ export async function viewer(width: number, scheme: 'light' | 'dark' = 'light'):
 export async function entered(url: string, width: number, scheme: 'light' | 'dark' = 'light'): Promise<BrowserContext> {
   const context = await noted(await browser.newContext({ viewport: { width, height: 860 }, colorScheme: scheme, reducedMotion: 'reduce' }));
   context.setDefaultTimeout(60_000);
-  const page = await context.newPage();
-  await page.goto(url);
-  await page.close();
+  await context.request.get(url); // the cookie that it sets is the browser's
   return context;
 }
 
