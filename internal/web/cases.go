@@ -264,7 +264,8 @@ func (s *Server) importCases(ctx context.Context, in *struct {
 		if p := explainCase(err); p != nil {
 			return nil, p
 		}
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_LIST", "%v", err)
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_LIST", "Nothing was stored: %v", err).
+			suggest("A list is Markdown with checkboxes (- [ ] title), one JSON object a line, or an export of beads")
 	}
 	added, err := s.o.Store.AddCases(ctx, l.Drafts, board.Person, time.Now())
 	if err != nil {
@@ -319,7 +320,7 @@ func (s *Server) rollbackCase(ctx context.Context, in *struct {
 	Body CaseWish
 }) (*body[Done], error) {
 	if in.Body.Undo && in.Body.To != nil {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other: send one of them")
+		return nil, bothWays()
 	}
 	return s.caseDeed(ctx, &in.CasePath, "rollback", in.Body)
 }

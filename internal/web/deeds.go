@@ -122,7 +122,8 @@ func (s *Server) answerRun(ctx context.Context, in *struct {
 // reply answers, and goes on where the answer asks for work.
 func (s *Server) reply(ctx context.Context, run string, a Reply) (Said, error) {
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
-		return Said{}, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "An answer needs the number of an option, or words")
+		return Said{}, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "An answer needs the number of an option, or words").
+			suggest("See what is asked: GET /api/v1/runs/" + run)
 	}
 	said, goesOn, err := s.o.Deeds.Answer(ctx, run, a.Step, a.Choice, a.Text)
 	if err != nil || !goesOn || a.Resume != nil && !*a.Resume {
@@ -146,7 +147,7 @@ func (s *Server) reviewRun(ctx context.Context, in *struct {
 	words := "approve"
 	if in.Body.Decision == "reject" {
 		if strings.TrimSpace(in.Body.Text) == "" {
-			return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "Say what must change: the next iteration is told")
+			return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "Work that is sent back needs words").suggest("Say in text what must change: the next iteration is told")
 		}
 		words = "reject: " + in.Body.Text
 	}
@@ -160,9 +161,15 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 	}
 }) (*body[Done], error) {
 	if strings.TrimSpace(in.Body.Text) == "" {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty: write what the agent is to know")
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty").suggest("Write in text what the agent is to know")
 	}
 	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Message(ctx, run, in.Body.Text) })
+}
+
+// bothWays is a rollback that is to go to a place and to be undone.
+func bothWays() *ProblemError {
+	return problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other").
+		suggest("Send to for going back to an iteration, or undo for taking the last rollback back")
 }
 
 func (s *Server) rollbackRun(ctx context.Context, in *struct {
@@ -177,7 +184,7 @@ func (s *Server) rollbackRun(ctx context.Context, in *struct {
 		to = *in.Body.To
 	}
 	if in.Body.Undo && to >= 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other: send one of them")
+		return nil, bothWays()
 	}
 	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) {
 		return s.o.Deeds.Rollback(ctx, run, to, in.Body.Undo)

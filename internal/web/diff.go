@@ -213,7 +213,8 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 		return c, err
 	}
 	if len(snaps) == 0 {
-		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots: none was made yet, or they were dropped some time after its end (snapshot.keep)", r.ID)
+		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots: none was made yet, or they were dropped some time after its end", r.ID).
+			suggest("snapshot.keep in pawl.yaml says how long they are kept")
 	}
 	if of.To < 0 {
 		c.to = snaps[len(snaps)-1].Tree
@@ -244,7 +245,7 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 
 func (c compared) diff(ctx context.Context) (*body[Diff], error) {
 	if c.from == "" || c.to == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known: the folder is in no git repository, or the snapshots are gone")
+		return nil, unknownStates()
 	}
 	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
 	if err != nil {
@@ -261,7 +262,13 @@ func (c compared) diff(ctx context.Context) (*body[Diff], error) {
 
 // gone explains what is most likely wrong with two trees that were recorded.
 func gone(err error) error {
-	return problem(http.StatusNotFound, "NO_DIFF", "The states cannot be compared: their snapshots may have been dropped since").detail(err.Error())
+	return problem(http.StatusNotFound, "NO_DIFF", "The states cannot be compared: their snapshots may have been dropped since").detail(err.Error()).
+		suggest("snapshot.keep in pawl.yaml says how long they are kept")
+}
+
+func unknownStates() error {
+	return problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known: the folder is in no git repository, or the snapshots are gone").
+		suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
 }
 
 func statusWord(f git.FileChange) string {
@@ -280,14 +287,15 @@ func statusWord(f git.FileChange) string {
 
 func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error) {
 	if c.from == "" || c.to == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known: the folder is in no git repository, or the snapshots are gone")
+		return nil, unknownStates()
 	}
 	patch, cut, err := c.tree.DiffFile(ctx, c.from, c.to, of.Path, of.Old, maxPatch)
 	if err != nil {
 		return nil, gone(err)
 	}
 	if patch == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states", clip(of.Path, 200))
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states", clip(of.Path, 200)).
+			suggest("See which files do: leave out /file")
 	}
 	out := readPatch(patch)
 	out.Path, out.Truncated = of.Path, cut

@@ -97,7 +97,8 @@ func isAttempt(root *os.Root, dir string, attempt int) bool {
 }
 
 func noFiles(run string, n int) *ProblemError {
-	return problem(http.StatusNotFound, "FILES_NOT_FOUND", "Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n)
+	return problem(http.StatusNotFound, "FILES_NOT_FOUND", "Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n).
+		suggest("See what the run has: GET " + base + "/runs/" + run + "/iterations")
 }
 
 func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
@@ -137,7 +138,8 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	}
 	_ = root.Close()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name)
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name).
+			suggest(fmt.Sprintf("See what there is: GET %s/runs/%s/iterations/%d/files", base, r.ID, in.Number))
 	}
 	return nil, fmt.Errorf("cannot open %s: %v", name, err)
 }

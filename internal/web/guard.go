@@ -78,6 +78,9 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/")
 // changes is true for methods that may have an effect.
 func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
+// ownPages is what somebody does whose browser was sent here by another site.
+const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
+
 // refuse says why a request is not looked at any further; nil when it is.
 func (s *Server) refuse(r *http.Request) *ProblemError {
 	if !s.door.answers(r.Host) {
@@ -85,10 +88,10 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !s.door.sameOrigin(origin, r.Host) || len(r.Header.Values("Origin")) > 1 {
-		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s", clip(r.Header.Get("Origin"), 100))
+		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s", clip(r.Header.Get("Origin"), 100)).suggest(ownPages)
 	}
 	if s.foreign(r) {
-		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site")
+		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -98,7 +101,8 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here", clip(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON: the Content-Type must be application/json")
+		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON").
+			suggest("Send the header Content-Type: application/json")
 	}
 	return nil
 }

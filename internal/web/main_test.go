@@ -138,6 +138,9 @@ func (r *rig) problem(w *httptest.ResponseRecorder, status int) Details {
 	if p.Error.Code == "" || p.Error.Message == "" || p.Error.Severity == "" || p.Error.Details == nil || p.Error.Suggestions == nil {
 		r.t.Errorf("a problem without all its parts: %s", w.Body)
 	}
+	if len(p.Error.Suggestions) == 0 && p.Error.Code != "REFUSED" { // what a deed refuses says in its message why
+		r.t.Errorf("a problem that does not say what to do next: %s", w.Body)
+	}
 	return *p.Error
 }
 

@@ -190,7 +190,7 @@ func (s *Server) switchAutopilot(ctx context.Context, in *struct {
 	}
 }) (*body[Done], error) {
 	if in.Body.Mode == "" {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "Say which mode: auto or semi-auto")
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The mode is missing").suggest("Send mode: auto or semi-auto")
 	}
 	said, err := s.o.Deeds.AskAutopilot(ctx, "mode", in.Body.Mode)
 	return s.done(ctx, "", said, err)

@@ -98,7 +98,7 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 				p.Body.Details = append(p.Body.Details, err.Error())
 			}
 		}
-		if status == http.StatusUnprocessableEntity {
+		if status < http.StatusInternalServerError {
 			p.Body.Suggestions = append(p.Body.Suggestions, "See what the request takes in /api/v1/openapi.json")
 		}
 		return p
@@ -184,7 +184,8 @@ func explainCase(err error) *ProblemError {
 		}
 		return p
 	case errors.As(err, &problems):
-		p := problem(http.StatusUnprocessableEntity, "INVALID_CASE", "Nothing was stored: %s", problems.Problems[0].String())
+		p := problem(http.StatusUnprocessableEntity, "INVALID_CASE", "Nothing was stored: %s", problems.Problems[0].String()).
+			suggest("Change it and send it again: all that is sent is stored, or nothing")
 		for _, one := range problems.Problems[1:] {
 			p.Body.Details = append(p.Body.Details, one.String())
 		}
