@@ -9,7 +9,7 @@ import { daysUntil, shortDay } from '../src/lib/days';
 import { pairs, rows } from '../src/lib/diff';
 import { fits, haystack, readFilter } from '../src/lib/filter';
 import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
-import { markdown, spans, type Block, type Span } from '../src/lib/markdown';
+import { isPlain, markdown, spans, type Block, type Span } from '../src/lib/markdown';
 import { Piece, placeOf, tall } from '../src/lib/parts';
 import { Newest } from '../src/lib/newest';
 import { long, turns } from '../src/lib/talk';
@@ -114,10 +114,11 @@ test('turns of a conversation are drawn once', () => {
   const one = turns([first], new Set());
   assert.deepEqual(one.map((t) => [t.key, t.kind, t.text, t.over]), [[0, 'text', 'a', false], [20, 'tool', 'ls', false]]);
   const end = { offset: 40, kind: 'tool_end' as const, call: 'c', result: 'x', failed: true };
-  const two = turns([first, { offset: 40, next: 60, size: 90, events: [end, text(50, 'b')] }], new Set(), one);
+  const two = turns([first, { offset: 40, next: 60, size: 90, events: [end, text(50, 'b')] }], new Set());
   assert.deepEqual(two.map((t) => [t.key, t.kind, t.over]), [[0, 'text', false], [20, 'tool', true], [-40, 'note', false], [50, 'text', false]]);
   assert.equal(two[0], one[0]);
   assert.notEqual(two.find((t) => t.key === 20), one[1]);
+  assert.deepEqual([one[1]!.over, two[1]!.over, two[1]!.result, two[1]!.failed], [false, true, 'x', true]);
   assert.equal(turns([{ ...first, events: [text(0, 'x'.repeat(long + 1))] }], new Set())[0]!.text.length, long);
 });
 
@@ -194,6 +195,20 @@ test('what is no Markdown stays what it is', () => {
   assert.equal(said(spans('<script>alert(1)</script> <promise>COMPLETE</promise>')), '<script>alert(1)</script> <promise>COMPLETE</promise>');
   assert.equal(said(spans('`` a`b `` and ` alone')), 'c(a`b) and ` alone');
   assert.equal(said(spans('\\*not\\* _so_ __very__ ***both***')), '*not* em(so) strong(very) em(strong(both))');
+});
+
+test('what is plain is one paragraph of itself', () => {
+  const plainly = ['Step 3: the test of part 3 says what is missing, and I look.', 'A (note), 50% done; it’s 2 + 2 = 4!', 'http is a word', 'شكرا'];
+  for (const text of plainly) assert.ok(isPlain(text), text);
+  const others = ['# a', '- a', '+ a', '  - a', '1. a', '2) a', '> a', '    a', 'a *b*', 'a_b_', '`a`', '~~a~~', '[a](https://b.c)', 'see https://example.com', 'a\nb', '| a |', 'a\\*', '<b>', ' a', 'a ', '---', '***', '===', 'a\rb'];
+  for (const text of others) assert.ok(!isPlain(text), text);
+  const pieces = ['a', ' ', '1', '.', ')', '#', '-', '+', '*', '_', '`', '~', '[', ']', '(', '!', '\\', '>', '|', '=', ':', '//', 'http', '\n'];
+  let seed = 7;
+  for (let n = 0; n < 20_000; n++) {
+    let text = '';
+    for (let k = 0; k < 7; k++) text += pieces[(seed = (seed * 1103515245 + 12345) % 2147483648) % pieces.length]!;
+    if (text && isPlain(text)) assert.equal(laid(markdown(text)), `p(${text})`);
+  }
 });
 
 test('links lead to the web or nowhere', () => {

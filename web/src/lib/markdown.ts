@@ -39,6 +39,12 @@ const item = /^( {0,3})([-*+]|\d{1,9}[.)])( +)(?=\S)/;
 const box = /^\[([ xX])\]\s+/;
 const divider = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 
+// What may mean something: signs of spans anywhere, of blocks where a line begins.
+const meaning = /[`*_~[\]<>|\\\n\r\t]|:\/\/|^ *(?:#|[-+=]|\d+[.)])|^\s|\s$/;
+
+/** isPlain is true for a text that is one paragraph without anything in it. It may be false for one that is. */
+export const isPlain = (text: string) => text.length <= mostInline && !meaning.test(text);
+
 /** markdown reads a text. */
 export function markdown(text: string): Block[] {
   if (text.length > most) return [{ kind: 'text', spans: [{ kind: 'text', text }] }];
@@ -162,6 +168,8 @@ function paragraph(lines: string[], from: number): Taken {
   return { block: { kind: 'text', spans: spans(text) }, next: i };
 }
 
+const special = /[`*_~[\\h!]/g;
+
 /** spans reads what stands within a text. */
 export function spans(text: string, depth = 0): Span[] {
   if (text.length > mostInline || depth > mostNested) return [{ kind: 'text', text }];
@@ -172,12 +180,14 @@ export function spans(text: string, depth = 0): Span[] {
     plain = '';
     out.push(s);
   };
-  let i = 0;
-  while (i < text.length) {
-    const found = /[`*_~[\\h!]/.test(text[i]!) ? (escaped(text, i) ?? code(text, i) ?? marked(text, i, depth) ?? linked(text, i, depth) ?? bare(text, i)) : null;
+  for (let i = 0; i < text.length; ) {
+    special.lastIndex = i;
+    const at = special.exec(text)?.index ?? text.length;
+    plain += text.slice(i, at);
+    i = at;
+    const found = at < text.length ? (escaped(text, i) ?? code(text, i) ?? marked(text, i, depth) ?? linked(text, i, depth) ?? bare(text, i)) : null;
     if (!found) {
-      plain += text[i];
-      i++;
+      plain += text.slice(i, ++i);
       continue;
     }
     if (typeof found.span === 'string') plain += found.span;

@@ -43,35 +43,50 @@ function read(e: AgentEvent): Turn | null {
   return t;
 }
 
-const same = (a: Turn, b: Turn) => (Object.keys(a) as (keyof Turn)[]).every((k) => a[k] === b[k]);
+// What was made of an event is kept as long as the event: a page that follows a
+// talkative agent makes each turn once, and draws only what is new.
+const made = new WeakMap<AgentEvent, Turn | null>();
+const cuts = new WeakMap<Turn, Turn>();
+const ended = new WeakMap<AgentEvent, { start: Turn; turn: Turn }>();
+const gaps = new WeakMap<Said, Turn>();
+
+function kept<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
+}
+
+/** over is a tool call with its result. */
+function over(e: AgentEvent, start: Turn): Turn {
+  const known = ended.get(e);
+  if (known?.start === start) return known.turn;
+  const turn = { ...start, over: true, failed: e.failed ?? false, result: e.result ?? '' };
+  ended.set(e, { start, turn });
+  return turn;
+}
 
 /**
  * turns are those of parts; whole are the keys of texts that are shown in full.
- * A turn of before that is as it was stays the same object, so that a page
- * draws only what is new.
+ * A turn that is as it was is the same object as before.
  */
-export function turns(parts: readonly Said[], whole: ReadonlySet<number>, before: readonly Turn[] = []): Turn[] {
+export function turns(parts: readonly Said[], whole: ReadonlySet<number>): Turn[] {
   const list: Turn[] = [];
   let to = parts[0]?.offset ?? 0;
   for (const p of parts) {
-    if (p.offset > to) list.push({ ...blank(-p.offset), text: `${bytes(p.offset - to)} were left out here: of a very long conversation the beginning and the end are kept.` });
+    const left = p.offset - to;
+    if (left > 0) list.push(kept(gaps, p, () => ({ ...blank(-p.offset), text: `${bytes(left)} were left out here: of a very long conversation the beginning and the end are kept.` })));
     to = p.next;
     for (const e of p.events) {
       if (e.kind === 'tool_end') {
         // Without an id, results come in the order of their calls.
-        const start = e.call ? list.findLast((o) => o.call === e.call) : list.find((o) => o.kind === 'tool' && !o.over && (!e.tool || o.tool === e.tool));
-        if (start) Object.assign(start, { over: true, failed: e.failed ?? false, result: e.result ?? '' });
+        const at = e.call ? list.findLastIndex((o) => o.call === e.call) : list.findIndex((o) => o.kind === 'tool' && !o.over && (!e.tool || o.tool === e.tool));
+        if (at >= 0) list[at] = over(e, list[at]!);
         continue;
       }
-      const t = read(e);
+      const t = kept(made, e, () => read(e));
       if (!t) continue;
-      if (t.size > long && !whole.has(t.key)) t.text = t.text.slice(0, long);
-      list.push(t);
+      list.push(t.size > long && !whole.has(t.key) ? kept(cuts, t, () => ({ ...t, text: t.text.slice(0, long) })) : t);
     }
   }
-  const known = new Map(before.map((t) => [t.key, t]));
-  return list.map((t) => {
-    const was = known.get(t.key);
-    return was && same(was, t) ? was : t;
-  });
+  return list;
 }
