@@ -103,6 +103,10 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 func (s *pilotScreen) queue(n autopilot.Notice) {
 	switch n.Note.Kind {
 	case queue.NoteLanded, queue.NoteEmpty:
+	case queue.NoteConflict:
+		if !n.Note.Parked { // what a person is asked says it
+			s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
+		}
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
 		s.line(n.At, "ATTENTION: %s", report.Line(prefixed(n.Case, n.Text), 500))
 	default:

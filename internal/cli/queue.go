@@ -363,6 +363,9 @@ func (a *app) drain(ctx context.Context, q *openQueue) error {
 
 // sayNote tells what a queue says.
 func (a *app) sayNote(n queue.Note) {
+	if n.Parked {
+		return // what a person is asked says it
+	}
 	who := ""
 	if n.ID != "" {
 		who = n.ID + ": "

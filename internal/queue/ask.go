@@ -63,9 +63,16 @@ func (s *State) added(ev *Event) {
 	s.settle(ev.At)
 }
 
-// join lets a new entry into the batch that is being merged, while that has room.
+// joinFor is how long new entries join a batch that is being merged, which begins
+// that anew each time: else a stream of them would keep a long merge from its end.
+const joinFor = 2 * time.Second
+
+// join lets a new entry into the batch that is being merged, while that has room
+// and has just begun.
 func (s *State) join(e *Entry, now time.Time) {
-	if s.Command.Kind == DoPrepare && s.Batch != nil && len(s.Batch.IDs) < s.Window && len(s.Suspects) == 0 && !s.Policy.Propose && e.ready(now) {
+	b := s.Batch
+	if s.Command.Kind == DoPrepare && b != nil && len(b.IDs) < s.Window && len(s.Suspects) == 0 && !s.Policy.Propose && e.ready(now) && now.Sub(b.Since) < joinFor {
+		s.since = b.Since
 		s.Batches-- // it never was
 		s.drop()
 		s.Command = Command{}

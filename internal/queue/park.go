@@ -20,7 +20,9 @@ func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
 		why += "; others landed while it was brought together"
 	}
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteConflict, ID: e.ID, Text: why, Paths: c.paths(), Class: class})
+	told := len(s.Out.Notes) - 1
 	s.resolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
+	s.Out.Notes[told].Parked = e.Status == Parked
 }
 
 // resolve hands an entry to an agent while it has attempts, and else to a person.

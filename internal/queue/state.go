@@ -122,17 +122,19 @@ type Stop struct {
 
 // Batch is what is being landed. Steps are those entries that merge, in order.
 type Batch struct {
-	N       int64    `json:"n"`
-	IDs     []string `json:"ids"` // as they were chosen
-	Tip     string   `json:"tip,omitempty"`
-	Tree    string   `json:"tree,omitempty"` // of Tip
-	Steps   []Merged `json:"steps,omitempty"`
-	Head    string   `json:"head,omitempty"`      // what the target is to be
-	Result  string   `json:"head_tree,omitempty"` // its tree: the one that is verified
-	Retried bool     `json:"retried,omitempty"`   // the red gate has had its second try
-	Target  bool     `json:"target,omitempty"`    // Tip itself is being verified
-	Red     string   `json:"red,omitempty"`       // why Result is red
-	Landing bool     `json:"landing,omitempty"`   // it is green, and the target is being moved
+	// Since is when it was chosen first: others join it for [joinFor] at most.
+	Since   time.Time `json:"since,omitzero"`
+	N       int64     `json:"n"`
+	IDs     []string  `json:"ids"` // as they were chosen
+	Tip     string    `json:"tip,omitempty"`
+	Tree    string    `json:"tree,omitempty"` // of Tip
+	Steps   []Merged  `json:"steps,omitempty"`
+	Head    string    `json:"head,omitempty"`      // what the target is to be
+	Result  string    `json:"head_tree,omitempty"` // its tree: the one that is verified
+	Retried bool      `json:"retried,omitempty"`   // the red gate has had its second try
+	Target  bool      `json:"target,omitempty"`    // Tip itself is being verified
+	Red     string    `json:"red,omitempty"`       // why Result is red
+	Landing bool      `json:"landing,omitempty"`   // it is green, and the target is being moved
 }
 
 // State is one queue. It goes through JSON.
@@ -166,6 +168,8 @@ type State struct {
 	Due      []CommandKind `json:"due,omitempty"` // what follows a landing, in order
 	Command  Command       `json:"command"`
 	Out      Out           `json:"out,omitzero"`
+
+	since time.Time // within a step: of the batch that is chosen again
 }
 
 // Out is what the last step means beside its command. It is stored and told in
@@ -217,6 +221,8 @@ type Note struct {
 	// Commit is what landed, Class how hard a conflict is.
 	Commit string `json:"commit,omitempty"`
 	Class  Class  `json:"class,omitempty"`
+	// Parked, of a conflict: a person is asked about it next, in the same words.
+	Parked bool `json:"parked,omitempty"`
 }
 
 // NoteKind is what a note is about.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -31,6 +32,7 @@ func Step(s State, e Event) (State, Command) {
 	}
 	s.setBack(e.At)
 	s.take(&e)
+	s.since = time.Time{}
 	return s, s.Command
 }
 
@@ -54,6 +56,9 @@ func (s *State) shift(by time.Duration) {
 		}
 	}
 	move(&s.Rest)
+	if s.Batch != nil {
+		move(&s.Batch.Since)
+	}
 	for i := range s.Entries {
 		move(&s.Entries[i].Until)
 	}
@@ -190,7 +195,9 @@ func (s *State) see(f *Facts, now time.Time) bool {
 		s.lost(f.Lost)
 		return false
 	default:
-		s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", short(s.Target), abbreviated(before), abbreviated(f.Tip)))
+		if len(s.Entries) > 0 {
+			s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", short(s.Target), abbreviated(before), abbreviated(f.Tip)))
+		}
 		s.Green, s.Suspects = "", nil
 	}
 	s.Tip = f.Tip
@@ -230,7 +237,7 @@ func (s *State) next(now time.Time) {
 	}
 	if list, why := s.choose(now); len(list) > 0 {
 		s.Batches++
-		s.Batch = &Batch{N: s.Batches, IDs: list}
+		s.Batch = &Batch{N: s.Batches, IDs: list, Since: cmp.Or(s.since, now)}
 		s.do(Command{Kind: DoPrepare, Why: why, IDs: list, Batch: s.Batches})
 		return
 	}
