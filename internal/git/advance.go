@@ -31,8 +31,8 @@ import (
 // inherits: two pawls never move the same work tree.
 //
 // Files are synced before the index says that they are there. A move that was cut
-// off by a power loss is finished with Torn, by which files that are half of what
-// they are to be are known.
+// off by a power loss, or failed for want of room, is finished with Torn, by which
+// files that are half of what they are to be are known.
 type Advance struct {
 	repo     *Repo
 	from, to string
@@ -40,7 +40,7 @@ type Advance struct {
 	private  string // the copy of the index
 	changes  []Change
 
-	// Torn: the machine went down while files were moved.
+	// Torn: the machine went down, or its disk was full, while files were moved.
 	Torn bool
 }
 
@@ -251,6 +251,7 @@ func (a *Advance) Move(ctx context.Context) (left []string, err error) {
 	_, err = run(ctx, a.call("read-tree", "-m", "-u", a.from, a.to))
 	var refused *Error
 	if errors.As(err, &refused) && ctx.Err() == nil {
+		a.Torn = a.Torn || files.Full(a.repo.Top)
 		left, err = a.finish(ctx)
 	}
 	if err != nil {
@@ -336,8 +337,8 @@ func (a *Advance) finish(ctx context.Context) (left []string, err error) {
 	return left, a.refresh(ctx)
 }
 
-// half reports whether a file is what a power loss left of one that was being
-// moved: not there, or a beginning of what it was or is to be, with zeros after it.
+// half reports whether a file is what a power loss, or a full disk, left of one that
+// was being moved: not there, or a beginning of what it was or is to be, with zeros after it.
 func (a *Advance) half(ctx context.Context, c Change) bool {
 	if !a.Torn {
 		return false

@@ -107,7 +107,7 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 		return refused(queue.Refusal{Moved: true}), nil
 	}
 	q.o.point("after ref")
-	return q.moveFiles(ctx, trees, moves)
+	return q.moveFiles(ctx, trees, moves, hold)
 }
 
 // begin waits a little for a git command that has the index.
@@ -121,12 +121,14 @@ func begin(ctx context.Context, tree *git.Repo, c queue.Command, hold *os.File) 
 	}
 }
 
-func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.Advance) (queue.Event, error) {
+func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.Advance, hold *os.File) (queue.Event, error) {
 	e := queue.Event{Kind: queue.Landed}
 	for i, m := range moves {
 		left, err := m.Move(ctx)
 		if err != nil {
-			return e, err
+			// What it was at may be half written: the next try takes nothing of
+			// that for the user's.
+			return e, errors.Join(err, hold.Truncate(0))
 		}
 		q.o.point("after files")
 		if len(left) > 0 {
@@ -152,7 +154,7 @@ func (q *Queue) finish(ctx context.Context, trees []*git.Repo, c queue.Command, 
 		m.Torn = !noted(hold, c.To)
 		moves = append(moves, m)
 	}
-	return q.moveFiles(ctx, trees, moves)
+	return q.moveFiles(ctx, trees, moves, hold)
 }
 
 // note says in the file that is held where the target is moved to, and under
@@ -167,7 +169,8 @@ func note(hold *os.File, to string) error {
 	return nil
 }
 
-// noted reports whether the machine has run since the move to a commit began.
+// noted reports whether the machine has run since the move to a commit began, and
+// no file of it failed.
 func noted(hold *os.File, to string) bool {
 	data, err := io.ReadAll(io.NewSectionReader(hold, 0, 4096))
 	return err == nil && string(data) == to+" "+process.Boot()+"\n"

@@ -60,7 +60,16 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: folder(t), state: folder(t)}
+	return newRigIn(t, folder(t))
+}
+
+// newRigIn is a rig whose repository and checkout are in a folder.
+func newRigIn(t testing.TB, dir string) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: dir, state: folder(t)}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
 	r.git("init", "-q", "-b", "main")
 	r.write("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
 	r.write("b.txt", "b\n")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -343,11 +344,22 @@ func (w *worker) start(ctx context.Context, c queue.Command) {
 			if own.Err() != nil && c.Kind != queue.DoLand {
 				return
 			}
-			e = queue.Event{Kind: queue.Stumbled, Why: err.Error()}
+			e = queue.Event{Kind: queue.Stumbled, Why: w.q.stumbled(err)}
 		}
 		e.For = c.Seq
 		j.done <- e
 	}()
+}
+
+// stumbled is an error of pawl's own for a person. Git does not always say that a
+// disk is full.
+func (q *Queue) stumbled(err error) string {
+	for _, dir := range []string{q.o.Repo.Common, q.o.Dir} {
+		if files.Full(dir) {
+			return fmt.Sprintf("the disk of %s is full, make room: %v", dir, err)
+		}
+	}
+	return err.Error()
 }
 
 // stopJob ends what is carried out, and waits for its end. A landing that ends
