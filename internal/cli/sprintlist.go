@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 // mostSprints is how many are listed.
@@ -23,14 +23,14 @@ func (a *app) sprintListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the sprints, the last one first", Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withSprints(cmd.Context(), func(_ *sqlite.Store, _ string, list []schedule.SprintStats) error { return a.listSprints(list) })
+			return a.withSprints(cmd.Context(), func(live string, list []schedule.SprintStats) error { return a.listSprints(live, list) })
 		},
 	}
 }
 
-// withSprints reads the sprints of the repository.
-func (a *app) withSprints(ctx context.Context, do func(*sqlite.Store, string, []schedule.SprintStats) error) error {
-	store, root, err := a.store(ctx)
+// withSprints reads the sprints of the repository, and which of them goes on.
+func (a *app) withSprints(ctx context.Context, do func(live string, list []schedule.SprintStats) error) error {
+	store, _, err := a.store(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,10 +45,18 @@ func (a *app) withSprints(ctx context.Context, do func(*sqlite.Store, string, []
 			return fault.Of(fault.Failed, fmt.Errorf("cannot read the statistics of sprint %s: %v", row.ID, err))
 		}
 	}
-	return do(store, root, list)
+	pilot, _, err := store.Autopilot(ctx)
+	if err != nil {
+		return fault.Of(fault.Failed, err)
+	}
+	live := ""
+	if engine.Alive(pilot.Owner) {
+		live = pilot.Sprint
+	}
+	return do(live, list)
 }
 
-func (a *app) listSprints(list []schedule.SprintStats) error {
+func (a *app) listSprints(live string, list []schedule.SprintStats) error {
 	if a.json {
 		for _, s := range list {
 			if err := a.jsonLine(s); err != nil {
@@ -64,15 +72,20 @@ func (a *app) listSprints(list []schedule.SprintStats) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "SPRINT\tSTARTED\tTOOK\tTARGET\tTASKS\tCOMPLETE\tFAILED\tREVIEWING")
 	for _, s := range list {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.ID, minute(time.UnixMilli(s.StartedAt)), took(s), targetWords(s.Target),
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.ID, minute(time.UnixMilli(s.StartedAt)), took(s, live), targetWords(s.Target),
 			s.TotalTasks, s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
 	}
 	return w.Flush()
 }
 
-func took(s schedule.SprintStats) string {
-	if s.EndedAt == nil {
+// took is how long a sprint took. The one that goes on is live; another without
+// an end was cut off, until the next start of the autopilot writes it.
+func took(s schedule.SprintStats, live string) string {
+	switch {
+	case s.EndedAt == nil && s.ID == live:
 		return "runs"
+	case s.EndedAt == nil:
+		return "cut off"
 	}
 	return loop.Duration(time.Duration(*s.EndedAt-s.StartedAt) * time.Millisecond)
 }
@@ -85,10 +98,10 @@ func (a *app) sprintShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show [ID]", Short: "Show a sprint, task by task; the last one without an id", Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSprints(cmd.Context(), func(_ *sqlite.Store, _ string, list []schedule.SprintStats) error {
+			return a.withSprints(cmd.Context(), func(live string, list []schedule.SprintStats) error {
 				for _, s := range list {
 					if len(args) == 0 || s.ID == args[0] {
-						return a.showSprint(s)
+						return a.showSprint(live, s)
 					}
 				}
 				return usage("there is no such sprint").Hint("List them: pawl sprint list")
@@ -97,11 +110,15 @@ func (a *app) sprintShowCommand() *cobra.Command {
 	}
 }
 
-func (a *app) showSprint(s schedule.SprintStats) error {
+func (a *app) showSprint(live string, s schedule.SprintStats) error {
 	if a.json {
 		return a.document(s)
 	}
-	a.result("Sprint %s, %s, took %s, target %s\n", s.ID, minute(time.UnixMilli(s.StartedAt)), took(s), targetWords(s.Target))
+	how := took(s, live)
+	if s.EndedAt != nil {
+		how = "took " + how
+	}
+	a.result("Sprint %s, %s, %s, target %s\n", s.ID, minute(time.UnixMilli(s.StartedAt)), how, targetWords(s.Target))
 	a.result("%s: %d complete, %d failed, %d wait for your review\n", counted(s.TotalTasks, "task"), s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
 	if len(s.TaskStats) == 0 {
 		return nil
@@ -109,7 +126,10 @@ func (a *app) showSprint(s schedule.SprintStats) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TASK\tITERATIONS\tTOOK\tVERIFIED\tREVIEW")
 	for _, t := range s.TaskStats {
-		done, verified := "runs", "no"
+		done, verified := "-", "no"
+		if s.EndedAt == nil && s.ID == live {
+			done = "runs"
+		}
 		if t.CompletedAt > 0 {
 			done = loop.Duration(time.Duration(t.CompletedAt-t.StartedAt) * time.Millisecond)
 		}
