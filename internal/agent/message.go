@@ -22,6 +22,10 @@ type Tail struct {
 // NewTail returns an empty tail that keeps limit bytes.
 func NewTail(limit int) *Tail { return &Tail{limit: max(limit, 1)} }
 
+// tailRoom is the room that a tail begins with, in bytes: memory of that size is the
+// system's until it is written to, while what grows leaves what it was behind.
+const tailRoom = 64 << 10
+
 // cutMark stands for the start of a line that was cut off.
 const cutMark = "…"
 
@@ -42,7 +46,7 @@ func (t *Tail) Join(s string) {
 		n := min(len(s), t.limit/4+1)
 		if need := len(t.buf) + n; need > cap(t.buf) {
 			most := t.limit + t.limit/2 + t.limit/4 + 1
-			t.buf = append(make([]byte, 0, max(need, min(2*cap(t.buf), most))), t.buf...) // append alone would leave more behind
+			t.buf = append(make([]byte, 0, max(need, min(max(2*cap(t.buf), tailRoom), most))), t.buf...) // append alone would leave more behind
 		}
 		t.buf = append(t.buf, s[:n]...)
 		s = s[n:]

@@ -159,7 +159,6 @@ func (p *project) writtenAt(pattern ...string) time.Time {
 // counted.
 func BenchmarkFiftyLoops(b *testing.B) {
 	const loops = 50
-	keepBinary(b)
 	for _, c := range []struct{ name, script string }{
 		{"silent agents", ""},
 		{"agents that said 20 kB", "yes 'the quick brown fox jumps over the lazy dog' | head -c 20000\n"},
@@ -226,18 +225,4 @@ func fiftyLoops(b *testing.B, script string, loops int) (ours, theirs float64) {
 		}
 	}
 	return ours, theirs
-}
-
-// keepBinary writes the program's file to the disk: pages of a file that was
-// just made count as memory of who maps them, until they are written.
-func keepBinary(b *testing.B) {
-	b.Helper()
-	f, err := os.Open(pawl(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	if err := f.Sync(); err != nil {
-		b.Fatal(err)
-	}
 }

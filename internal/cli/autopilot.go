@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -231,6 +233,9 @@ func (s *session) saySummary(ctx context.Context, res autopilot.Result) {
 // watchedPilot runs the autopilot below its dashboard where a person looks on,
 // else behind plain lines.
 func (s *session) watchedPilot(ctx context.Context, o autopilot.Options, screen *pilotScreen) (res autopilot.Result, err error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // it waits most of the time, beside many agents
+	}
 	if !s.a.interactive() || s.a.quiet {
 		return autopilot.Run(ctx, o)
 	}

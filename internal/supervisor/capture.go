@@ -56,10 +56,10 @@ func (c *capture) keepTail(p []byte) {
 		p = p[len(p)-tailSize:]
 	}
 	if room := tailSize - len(c.tail); room > 0 {
-		n := min(room, len(p))
-		if need := len(c.tail) + n; need > cap(c.tail) {
-			c.tail = append(make([]byte, 0, min(max(need, 2*cap(c.tail)), tailSize)), c.tail...) // append alone would leave more behind
+		if c.tail == nil {
+			c.tail = make([]byte, 0, tailSize) // the system's until it is written to
 		}
+		n := min(room, len(p))
 		c.tail = append(c.tail, p[:n]...)
 		p = p[n:]
 	}

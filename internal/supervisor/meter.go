@@ -143,6 +143,10 @@ func (m *meter) judge(e agent.Event) {
 }
 
 func (m *meter) publish(e agent.Event) {
+	if m.notes == nil { // what grows leaves what it was behind
+		m.notes = make([]note, 0, flushNotes)
+		m.lot.Grow(flushAt + flushAt/2)
+	}
 	at := m.lot.Len()
 	data := m.line(e)
 	if data == nil {

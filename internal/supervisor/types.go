@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -80,6 +81,13 @@ type Result struct {
 	Agent     agent.Outcome `json:"agent"`
 	// Refused is the tool call that ended the job, when one did.
 	Refused *safety.Finding `json:"refused,omitempty"`
+}
+
+// MarshalJSON keeps what encoding/json learns of a result out of memory until there
+// is one: fifty supervisors wait side by side.
+func (r Result) MarshalJSON() ([]byte, error) {
+	type plain Result
+	return json.Marshal(plain(r))
 }
 
 // Stream is what is known of one output stream. Tail and Head are cut for
