@@ -45,6 +45,7 @@ sim-board: ## play a board of 100,000 tasks and 1,000 agents, killed and interfe
 
 chaos: ## kill pawl a hundred times while agents work a board, and hold it to its promises
 	@$(GO) test ./cmd/pawl -run TestChaos -count=1 -v -timeout 30m -chaos-kills 100
+	@$(GO) test ./internal/merge ./internal/workspace -run 'FullDisk|DiskIsFull' -count=1 -full-disk-all
 	@$(GO) test ./internal/merge -run TestGitIsKilled -count=1 -timeout 30m -kill-step 1
 
 powercut: ## cut the power a hundred times under a board, on a disk that forgets what was not synced; needs root and FUSE

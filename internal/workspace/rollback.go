@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/git"
@@ -237,6 +238,9 @@ func (r *session) carryOut(ctx context.Context, w *restorer, changes []git.Chang
 	}
 	return r.c.shadow.Blobs(ctx, blobs, func(i int, size int64, body io.Reader) error {
 		done, reason := w.write(writes[i], size, body)
+		if errors.Is(reason, syscall.ENOSPC) || errors.Is(reason, syscall.EDQUOT) {
+			return fmt.Errorf("%q is as it was: %w; make room on the disk of %s", writes[i].Path, reason, r.c.Repo.Top)
+		}
 		b.restored(writes[i].Path, done, reason)
 		return ctx.Err()
 	})

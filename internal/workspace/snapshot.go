@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -52,6 +53,14 @@ type state struct {
 // ignore rules of its start. When nothing changed since the last one, both
 // names point to the same commit.
 func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
+	snap, err := c.snapshot(ctx, run, n, o)
+	if err != nil && files.Full(c.Repo.Common) { // git does not always say so
+		err = fmt.Errorf("%w; the disk of %s is full, make room", err, c.Repo.Common)
+	}
+	return snap, err
+}
+
+func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
 	if n < 0 || o.Attempt != "" && !validName(o.Attempt) {
 		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be part of a ref", n, o.Attempt, run)
 	}
