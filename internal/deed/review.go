@@ -102,7 +102,7 @@ func (p *Person) Approve(ctx context.Context, id, _ string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	return Done{one, fmt.Sprintf("%s is approved, and waits to land on %s.", id, target)}, nil
+	return Done{one, fmt.Sprintf("%s is approved, and waits to land on %s.", id, strings.TrimPrefix(target, "refs/heads/"))}, nil
 }
 
 // noteDecision adds the decision to the statistics of the sprint that it is about.
