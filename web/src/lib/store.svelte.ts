@@ -189,10 +189,10 @@ class Store {
   }
 
   private change(e: Changed): void {
+    if (this.wantsCases) this.touchCase(e.id); // first: it is what is looked at
     this.loadOverview();
     this.loadInbox();
     if (!this.wantsCases) return;
-    this.touchCase(e.id);
     // What is done or gone makes others ready: their counters change unseen.
     if (e.to === 'done' || e.from === 'done' || e.action === 'remove' || e.action === 'edit' || e.action === 'block' || e.action === 'unblock') this.loadCases();
   }
