@@ -248,7 +248,6 @@ func TestApproveAfterSomebodyElse(t *testing.T) {
 	_, err = p.Reject(t.Context(), id, "no")
 	refused(t, err, "it was approved at ")
 	check(id, sqlite.Approved, 1)
-
 }
 
 // A slot goes from one task to another, or nothing is asked at all.
