@@ -26,6 +26,27 @@ test "$(pwd)" = "$1"`
 	}
 }
 
+// Where something below /dev is hidden, its neighbours are shown one by one, and
+// some of them are pipes.
+func TestHiddenBesidePipes(t *testing.T) {
+	hidden, err := os.MkdirTemp("/dev/shm", "pawl-test-") //nolint:usetesting // the folder must be below /dev
+	if err != nil {
+		t.Skipf("nothing can be made below /dev: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(hidden) })
+	for _, tier := range tiers(t) {
+		t.Run(tier.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			pol := p.policy(tier.Means)
+			pol.Hide = append(pol.Hide, hidden)
+			if r := run(t, pol, p.work, "sh", "-c", "echo out && echo err >&2 && cat file >/dev/null"); r.code != 0 {
+				t.Errorf("exit %d: %s", r.code, r.out)
+			}
+		})
+	}
+}
+
 func TestWritesOutsideAreRefused(t *testing.T) {
 	for _, tier := range tiers(t) {
 		t.Run(tier.name, func(t *testing.T) {
