@@ -11,6 +11,7 @@ agent: script
 agents:
   script: {command: [agent.yaml]}
   talker: {command: [node, talk.mjs, "20000"], output: script}
+  chatter: {command: [node, talk.mjs, "20"], output: script}
 loop: {max_iterations: 8, safety: permissive}
 verification:
   commands:
@@ -25,6 +26,7 @@ procedures:
   slow-import: {summary: Import customers in batches, act: [{content: "Import customers. scene-slow"}]}
   reviewed: {summary: Round totals, act: [{content: "Round totals. scene-currency"}]}
   talk: {summary: Say very much, agent: talker, act: [{content: "Talk."}]}
+  chat: {summary: Say a little, agent: chatter, act: [{content: "Chat."}]}
   hostile: {summary: "<script>alert(1)</script>", act: [{content: "Hostile. scene-hostile"}]}
 `;
 
