@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -58,7 +59,7 @@ type Inbox struct {
 
 // Need is one thing that waits.
 type Need struct {
-	Kind     string    `json:"kind" enum:"question,review,blocked,failed,paused,case" doc:"What is needed: an answer, a review, a decision."`
+	Kind     string    `json:"kind" enum:"question,review,conflict,blocked,failed,paused,case" doc:"What is needed: an answer, a review, a decision."`
 	Title    string    `json:"title"`
 	Why      string    `json:"why"`
 	Since    time.Time `json:"since"`
@@ -66,6 +67,8 @@ type Need struct {
 	Question *Question `json:"question,omitempty"`
 	Step     string    `json:"step,omitempty" doc:"The step of a workflow that asks."`
 	Case     *Case     `json:"case,omitempty"`
+	// Entry is the work of a task that does not land as it is.
+	Entry *QueueEntry `json:"entry,omitempty" doc:"Of a conflict: its place in the merge queue, with the files."`
 }
 
 // Settings are the configuration in force.
@@ -227,6 +230,10 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	if err != nil {
 		return nil, err
 	}
+	queued, err := s.queued(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i := range cases {
 		c := showCase(&cases[i])
 		if given[c.ID] && cases[i].Status == board.Blocked {
@@ -236,17 +243,25 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 			needs[at].Case, needs[at].Title = &c, c.ID+": "+c.Title
 			continue
 		}
+		entry, waits := queued[c.ID]
+		if waits && cases[i].Status == board.Review {
+			continue // for its turn to land
+		}
 		if approved, err := s.approved(ctx, &cases[i]); err != nil || approved {
 			if err != nil {
 				return nil, err
 			}
-			continue // it waits for its turn to land
+			continue // its place in the queue is to come
 		}
 		kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "failed"}[cases[i].Status]
 		if kind == "" {
 			kind = "case"
 		}
-		needs = append(needs, Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: c.UpdatedAt, Case: &c})
+		n := Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: c.UpdatedAt, Case: &c}
+		if entry.Status == string(queue.Parked) {
+			n.Kind, n.Why, n.Entry = "conflict", entry.Why, &entry
+		}
+		needs = append(needs, n)
 	}
 	slices.SortStableFunc(needs, func(a, b Need) int {
 		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
@@ -272,7 +287,7 @@ func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 }
 
 // urgency is the order of the inbox: first what holds an agent up.
-var urgency = []string{"question", "review", "blocked", "failed", "case", "paused"}
+var urgency = []string{"question", "review", "conflict", "blocked", "failed", "case", "paused"}
 
 func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
 	v := s.view(ctx, r)

@@ -119,6 +119,25 @@ func (s *Server) queue(ctx context.Context, target string) (QueueView, error) {
 	return v, err
 }
 
+// queued are the entries of all queues, by their tasks.
+func (s *Server) queued(ctx context.Context) (map[string]QueueEntry, error) {
+	targets, err := s.o.Store.QueueTargets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries := map[string]QueueEntry{}
+	for _, target := range targets {
+		row, _, err := s.o.Store.Queue(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range row.State.Entries {
+			entries[e.ID] = showQueued(&row.State, &e, false)
+		}
+	}
+	return entries, nil
+}
+
 // arriving are entries that nobody who works on the queue has taken in yet.
 func (v *QueueView) arriving(asks []sqlite.QueueAsk) {
 	for _, ask := range asks {

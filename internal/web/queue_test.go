@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,39 @@ func TestQueue(t *testing.T) {
 	}
 	if e := q.Queues[0].Entries[0]; e.Status != "arriving" || e.Title != "<b>x</b>" || e.ID != added.ID {
 		t.Errorf("the entry is %+v", e)
+	}
+}
+
+// Work that does not land as it is waits for a person, with where it conflicts.
+func TestInboxNamesConflicts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var added, other CaseDetail
+	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
+	r.ask(http.MethodPost, "/cases", `{"title":"waits for its turn"}`, &other)
+	const target = "refs/heads/main"
+	owner := sqlite.Owner{PID: 1, Start: "1", Boot: "b", Host: "h"}
+	q, err := r.store.TakeQueue(t.Context(), target, owner, noon, func(sqlite.Owner) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.N++
+	conflict := &queue.Conflict{Files: []queue.File{{Path: "a.go"}}}
+	state := queue.State{
+		Entries: []queue.Entry{{ID: other.ID, Commit: strings.Repeat("b", 40), Status: queue.Waiting}, {ID: added.ID, Commit: strings.Repeat("a", 40), Status: queue.Parked, Why: "it conflicts", Problem: &queue.Problem{Class: queue.Complex, Conflict: conflict}}},
+		Out:     queue.Out{Cases: []queue.CaseMove{{ID: other.ID, Move: queue.MoveQueued}, {ID: added.ID, Move: queue.MoveQueued}, {ID: added.ID, Move: queue.MoveBlocked, Why: "parked"}}},
+	}
+	if err := r.store.CommitQueue(t.Context(), sqlite.QueueStep{Queue: q, State: state, At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	var inbox Inbox
+	r.get("/inbox", &inbox)
+	if len(inbox.Entries) != 1 {
+		t.Fatalf("the inbox is %+v", inbox)
+	}
+	n := inbox.Entries[0]
+	if n.Kind != "conflict" || n.Why != "it conflicts" || n.Entry == nil || !slices.Equal(n.Entry.Files, []string{"a.go"}) || !slices.Contains(n.Entry.Actions, "retry") {
+		t.Errorf("the need is %+v of %+v", n, n.Entry)
 	}
 }
 

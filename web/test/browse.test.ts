@@ -3,6 +3,7 @@
 import './keys.test';
 import './pages.test';
 import './story.test';
+import './still.test';
 import './live.test';
 import './guard.test';
 import './work.test';

@@ -480,6 +480,17 @@ test('deeds by key, while agents work', async (t) => {
     await key('L');
     await row(17).getByText('needs you').waitFor();
     await page.getByText('1 entry for').waitFor();
+    // A conflict is in the inbox, says where it is, and can be tried again there.
+    await go('/');
+    const conflict = page.getByRole('button', { name: /task-017/ }).and(page.locator('[aria-expanded]'));
+    await conflict.filter({ hasText: 'conflict' }).click();
+    await page.getByText('Both sides changed src/money.ts').waitFor();
+    await answered(() => press('r', /^Try again/));
+    await conflict.waitFor({ state: 'detached' });
+    await go('/queue');
+    await row(17).getByText('waiting').waitFor();
+    await key('L');
+    await row(17).getByText('needs you').waitFor();
     await row(17).click();
     await page.getByRole('region', { name: 'The chosen entry' }).getByText('src/money.ts').first().waitFor();
     await page.getByRole('button', { name: /^Try again/ }).waitFor();

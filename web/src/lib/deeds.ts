@@ -111,6 +111,9 @@ export const undoRollback = (r: Run) => tell(() => post('/api/v1/runs/{run}/roll
 
 export const apply = (r: Run) => tell(() => post('/api/v1/runs/{run}/apply', { ...at(r), body: undefined }));
 
+/** landAgain tries again what did not land. */
+export const landAgain = (id: string) => tell(() => post('/api/v1/queue/entries/{id}/actions', { path: { id }, body: { action: 'retry', why: '' } }));
+
 export const answer = (run: string, choice: number, text: string, step = '') =>
   tell(() => post('/api/v1/runs/{run}/answer', { path: { run }, body: { choice, text, step } }));
 
