@@ -64,7 +64,7 @@ test('nothing on a page moves while things happen', async () => {
   // What needs a person later comes below what is open, and pushes nothing but what is below.
   const asked = now.getByRole('button', { name: /registry-access/ });
   const top = (await asked.boundingBox())!.y;
-  p.run('case', 'add', 'Comes last');
+  const added = /task-\d+/.exec(p.run('case', 'add', 'Comes last'))![0];
   await board.getByRole('option', { name: /Comes last/ }).waitFor();
   p.run('case', 'block', 'task-010', '--why', 'Later');
   await board.getByRole('listbox', { name: 'Blocked' }).getByRole('option', { name: /task-010/ }).waitFor();
@@ -80,5 +80,6 @@ test('nothing on a page moves while things happen', async () => {
   await now.keyboard.type('en is set');
   assert.equal(await now.getByLabel('Your answer in words').inputValue(), 'The token is set');
   p.run('case', 'edit', 'task-001', '--title', 'Number invoices without gaps');
+  for (const id of [added, 'task-010']) p.run('case', 'defer', id); // a column shows what fits into it
   await context.close();
 });
