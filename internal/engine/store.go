@@ -182,9 +182,13 @@ func (d *Driver) row(at time.Time) sqlite.Run {
 			why = "until " + untilText(c.Until, at) + " (" + c.Why + ")"
 		}
 	}
+	agent := ""
+	if s.Command.Kind == loop.Run { // a reviewer does not work on it
+		agent = s.Command.Agent
+	}
 	return sqlite.Run{
 		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Status: string(s.Status), Why: why,
-		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: s.Command.Agent,
+		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: agent,
 		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
 		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,
 	}

@@ -29,10 +29,10 @@ type Run struct {
 	// Setup has flags and the resolved plan, for a resume. Listings leave it
 	// nil; a commit with a nil Setup keeps the stored one.
 	Setup         json.RawMessage
-	Iteration     int // the last that started, 0 for none
-	MaxIterations int // 0 is unlimited
-	Agent         string
-	Cost          int64 // micro-dollars
+	Iteration     int    // the last that started, 0 for none
+	MaxIterations int    // 0 is unlimited
+	Agent         string // that works on it, or did last; a commit without one keeps the stored one
+	Cost          int64  // micro-dollars
 	CostKnown     bool
 	TokensIn      int64
 	TokensOut     int64

@@ -67,12 +67,12 @@ func dayOf(column string, spans []stats.Span) string {
 	return b.String()
 }
 
-// tallyColumns are those that scanTally reads. What landed without an agent,
-// a person brought.
+// tallyColumns are those that scanTally reads. What landed without an agent and
+// an iteration, a person brought.
 const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), sum(retries), sum(cured), sum(elapsed),
 	coalesce(min(fastest), 0), coalesce(max(slowest), 0), sum(cost), sum(cost_known), sum(tokens_in), sum(tokens_out),
 	sum(waited), sum(asked), sum(guards), sum(conflicts), sum(started), sum(landed), sum(gave_up), sum(timed_out), sum(blocked),
-	sum(CASE agent WHEN '' THEN 0 ELSE landed END), sum(task_iterations), coalesce(min(fewest), 0), coalesce(max(most), 0)`
+	sum(CASE WHEN agent = '' AND task_iterations = 0 THEN 0 ELSE landed END), sum(task_iterations), coalesce(min(fewest), 0), coalesce(max(most), 0)`
 
 // taskTallies reads the history of few tasks only: the index finds them.
 const taskTallies = tallyColumns + ` FROM (
