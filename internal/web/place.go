@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -186,152 +184,6 @@ func configured(c *config.Config) []GateSpec {
 		list[i] = GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(g.Timeout.Std())}
 	}
 	return list
-}
-
-func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
-	needs, err := s.needs(ctx)
-	return answer(Inbox{Entries: needs}), err
-}
-
-// waiting are the statuses of runs that wait for a person.
-var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.Aborted), string(loop.Paused), string(loop.FailedRun)}
-
-// maxNeeds bounds the inbox.
-const maxNeeds = 500
-
-// needs are what waits for a person. Of several runs of one name only the last
-// counts: who starts anew has left the others behind. A task and its run are one
-// need. What a person has given up waits for nobody.
-func (s *Server) needs(ctx context.Context) ([]Need, error) {
-	runs, _, _, err := s.o.Store.RunPage(ctx, sqlite.RunQuery{Root: s.o.Root, Status: waiting}, sqlite.RunMark{}, maxNeeds)
-	if err != nil {
-		return nil, err
-	}
-	needs, seen, over, given := []Need{}, map[string]int{}, map[string]bool{}, map[string]bool{}
-	for _, r := range runs {
-		if over[r.Name] { // the last started comes first
-			continue
-		}
-		over[r.Name] = true
-		last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case last.ID != r.ID:
-		case last.Why == loop.GivenUp:
-			given[r.Name] = true
-		default:
-			seen[r.Name] = len(needs)
-			needs = append(needs, asked(s.need(ctx, last))...)
-		}
-	}
-	cases, _, err := s.o.Store.CasePage(ctx, sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
-	if err != nil {
-		return nil, err
-	}
-	queued, err := s.queued(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range cases {
-		c := showCase(&cases[i])
-		if given[c.ID] && cases[i].Status == board.Blocked {
-			continue
-		}
-		if at, ok := seen[c.ID]; ok { // its run says what is needed
-			needs[at].Case, needs[at].Title = &c, c.ID+": "+c.Title
-			continue
-		}
-		entry, waits := queued[c.ID]
-		if waits && cases[i].Status == board.Review {
-			continue // for its turn to land
-		}
-		if approved, err := s.approved(ctx, &cases[i]); err != nil || approved {
-			if err != nil {
-				return nil, err
-			}
-			continue // its place in the queue is to come
-		}
-		kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "failed"}[cases[i].Status]
-		if kind == "" {
-			kind = "case"
-		}
-		n := Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: c.UpdatedAt, Case: &c}
-		if entry.Status == string(queue.Parked) {
-			n.Kind, n.Why, n.Entry = "conflict", entry.Why, &entry
-		}
-		needs = append(needs, n)
-	}
-	slices.SortStableFunc(needs, func(a, b Need) int {
-		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
-			return d
-		}
-		return a.Since.Compare(b.Since)
-	})
-	return needs, nil
-}
-
-// approved is true for work that a person has let land, and of which nothing was
-// said since.
-func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
-	if c.Status != board.Review {
-		return false, nil
-	}
-	list, err := s.o.Store.CaseReviews(ctx, c.ID)
-	if err != nil || len(list) == 0 {
-		return false, err
-	}
-	last := list[len(list)-1]
-	return last.Decision == sqlite.Approved && last.Why == c.Why, nil
-}
-
-// urgency is the order of the inbox: first what holds an agent up.
-var urgency = []string{"question", "review", "conflict", "blocked", "failed", "case", "paused"}
-
-func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
-	v := s.view(ctx, r)
-	n := Need{Kind: "question", Title: r.Name, Why: r.Why, Since: r.UpdatedAt, Run: &v}
-	var state loop.State
-	if json.Unmarshal(r.State, &state) == nil {
-		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
-		n.Question = showQuestion(state.Question, rows)
-	}
-	switch {
-	case state.Held != nil:
-		n.Kind = "review"
-	case loop.Status(r.Status) == loop.Paused && n.Question == nil:
-		n.Kind = "paused"
-	case loop.Status(r.Status) == loop.Blocked || loop.Status(r.Status) == loop.Aborted:
-		n.Kind = "blocked"
-	case loop.Status(r.Status) == loop.FailedRun:
-		n.Kind = "failed"
-	}
-	return n
-}
-
-// asked is a need for each step that asks and is not answered, where several do.
-func asked(n Need) []Need {
-	if n.Kind != "question" || n.Question == nil || len(n.Question.Asks) == 0 {
-		return []Need{n}
-	}
-	var needs []Need
-	for _, a := range n.Question.Asks {
-		if a.Answered && len(n.Question.Asks) > 1 {
-			continue
-		}
-		one, q := n, *n.Question
-		q.Text, q.Asks = a.Text, []Asks{a}
-		one.Step, one.Question = a.Step, &q
-		if len(n.Question.Asks) > 1 {
-			one.Title, one.Why = n.Title+": "+a.Step, a.Text
-		}
-		needs = append(needs, one)
-	}
-	if len(needs) == 0 { // all are answered, and the run is to go on
-		return []Need{n}
-	}
-	return needs
 }
 
 func (s *Server) settings(_ context.Context, in *struct {

@@ -1,0 +1,186 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
+	needs, err := s.needs(ctx)
+	return answer(Inbox{Entries: needs}), err
+}
+
+// waiting are the statuses of runs that wait for a person.
+var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.Aborted), string(loop.Paused), string(loop.FailedRun)}
+
+// maxNeeds bounds the inbox.
+const maxNeeds = 500
+
+// needs are what waits for a person, the most urgent first. A task and its run
+// are one need.
+func (s *Server) needs(ctx context.Context) ([]Need, error) {
+	of, err := s.runNeeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cases, _, err := s.o.Store.CasePage(ctx, sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
+	if err != nil {
+		return nil, err
+	}
+	queued, err := s.queued(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cases {
+		c := &cases[i]
+		if of.given[c.ID] && c.Status == board.Blocked {
+			continue
+		}
+		if at, ok := of.at[c.ID]; ok { // its run says what is needed
+			shown := showCase(c)
+			of.needs[at].Case, of.needs[at].Title = &shown, c.ID+": "+c.Title
+			continue
+		}
+		n, ok, err := s.caseNeed(ctx, c, queued)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			of.needs = append(of.needs, n)
+		}
+	}
+	slices.SortStableFunc(of.needs, func(a, b Need) int {
+		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
+			return d
+		}
+		return a.Since.Compare(b.Since)
+	})
+	return of.needs, nil
+}
+
+// runNeeds are what runs wait for.
+type runNeeds struct {
+	needs []Need
+	at    map[string]int  // the first need of a name
+	given map[string]bool // names that a person has given up
+}
+
+// runNeeds finds them. Of several runs of one name only the last counts: who
+// starts anew has left the others behind. What a person has given up waits for
+// nobody.
+func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
+	out := runNeeds{needs: []Need{}, at: map[string]int{}, given: map[string]bool{}}
+	runs, _, _, err := s.o.Store.RunPage(ctx, sqlite.RunQuery{Root: s.o.Root, Status: waiting}, sqlite.RunMark{}, maxNeeds)
+	if err != nil {
+		return out, err
+	}
+	over := map[string]bool{}
+	for _, r := range runs {
+		if over[r.Name] { // the last started comes first
+			continue
+		}
+		over[r.Name] = true
+		last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
+		switch {
+		case err != nil:
+			return out, err
+		case last.ID != r.ID:
+		case last.Why == loop.GivenUp:
+			out.given[r.Name] = true
+		default:
+			out.at[r.Name] = len(out.needs)
+			out.needs = append(out.needs, asked(s.need(ctx, last))...)
+		}
+	}
+	return out, nil
+}
+
+// caseNeed is what a task without a run that waits needs; ok is false while its
+// work waits for its turn to land.
+func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]QueueEntry) (n Need, ok bool, err error) {
+	entry, waits := queued[c.ID]
+	if waits && c.Status == board.Review {
+		return n, false, nil
+	}
+	if approved, err := s.approved(ctx, c); err != nil || approved {
+		return n, false, err // its place in the queue is to come
+	}
+	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "failed"}[c.Status]
+	if kind == "" {
+		kind = "case"
+	}
+	shown := showCase(c)
+	n = Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: shown.UpdatedAt, Case: &shown}
+	if entry.Status == string(queue.Parked) {
+		n.Kind, n.Why, n.Entry = "conflict", entry.Why, &entry
+	}
+	return n, true, nil
+}
+
+// approved is true for work that a person has let land, and of which nothing was
+// said since.
+func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
+	if c.Status != board.Review {
+		return false, nil
+	}
+	list, err := s.o.Store.CaseReviews(ctx, c.ID)
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	last := list[len(list)-1]
+	return last.Decision == sqlite.Approved && last.Why == c.Why, nil
+}
+
+// urgency is the order of the inbox: first what holds an agent up.
+var urgency = []string{"question", "review", "conflict", "blocked", "failed", "case", "paused"}
+
+func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
+	v := s.view(ctx, r)
+	n := Need{Kind: "question", Title: r.Name, Why: r.Why, Since: r.UpdatedAt, Run: &v}
+	var state loop.State
+	if json.Unmarshal(r.State, &state) == nil {
+		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
+		n.Question = showQuestion(state.Question, rows)
+	}
+	switch {
+	case state.Held != nil:
+		n.Kind = "review"
+	case loop.Status(r.Status) == loop.Paused && n.Question == nil:
+		n.Kind = "paused"
+	case loop.Status(r.Status) == loop.Blocked || loop.Status(r.Status) == loop.Aborted:
+		n.Kind = "blocked"
+	case loop.Status(r.Status) == loop.FailedRun:
+		n.Kind = "failed"
+	}
+	return n
+}
+
+// asked is a need for each step that asks and is not answered, where several do.
+func asked(n Need) []Need {
+	if n.Kind != "question" || n.Question == nil || len(n.Question.Asks) == 0 {
+		return []Need{n}
+	}
+	var needs []Need
+	for _, a := range n.Question.Asks {
+		if a.Answered && len(n.Question.Asks) > 1 {
+			continue
+		}
+		one, q := n, *n.Question
+		q.Text, q.Asks = a.Text, []Asks{a}
+		one.Step, one.Question = a.Step, &q
+		if len(n.Question.Asks) > 1 {
+			one.Title, one.Why = n.Title+": "+a.Step, a.Text
+		}
+		needs = append(needs, one)
+	}
+	if len(needs) == 0 { // all are answered, and the run is to go on
+		return []Need{n}
+	}
+	return needs
+}
