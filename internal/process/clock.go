@@ -2,6 +2,8 @@ package process
 
 import "time"
 
+var started = time.Now()
+
 // began is when this process began: the time of day, and how long the machine had
 // been up, standing still included, which nobody can set.
 var began = reading{time.Now(), uptime()}

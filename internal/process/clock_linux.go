@@ -14,5 +14,3 @@ func uptime() time.Duration {
 	}
 	return time.Duration(ts.Nano())
 }
-
-var started = time.Now()

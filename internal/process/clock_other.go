@@ -4,8 +4,6 @@ package process
 
 import "time"
 
-var started = time.Now()
-
 // uptime counts from the start of this process. A machine that slept looks like
 // one whose clock was set.
 func uptime() time.Duration { return time.Since(started) }

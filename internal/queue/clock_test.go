@@ -5,6 +5,33 @@ import (
 	"time"
 )
 
+// clocked is a queue with a clock of its own.
+type clocked struct {
+	now time.Time
+	s   State
+	c   Command
+}
+
+func openAt(now time.Time) *clocked {
+	q := &clocked{now: now}
+	q.s, q.c = Step(State{Target: "refs/heads/main"}, Event{
+		Kind: Opened, At: now, Policy: &Policy{Batch: 8, Timeout: time.Hour, Action: Retry}, Facts: &Facts{Tip: "c1", Tree: "t1", Past: true},
+	})
+	return q
+}
+
+func (q *clocked) step(e Event) {
+	e.At, e.For = q.now, q.c.Seq
+	q.s, q.c = Step(q.s, e)
+}
+
+// lose answers the preparation: the change of a task is gone, and a person is asked.
+func (q *clocked) lose(id string) {
+	q.step(Event{Kind: Prepared, Prepared: &Prepare{
+		Facts: Facts{Tip: "c1", Tree: "t1", Past: true}, Head: "c1", Result: "t1", Steps: []Merged{{ID: id, Lost: "gone"}},
+	}})
+}
+
 // A clock that is set back, by hours or by less than a wait, makes no wait longer
 // than it was to be.
 func TestTheClockIsSetBack(t *testing.T) {
@@ -12,41 +39,32 @@ func TestTheClockIsSetBack(t *testing.T) {
 	for _, back := range []time.Duration{0, 500 * time.Millisecond, 5 * time.Hour, 90 * 24 * time.Hour} {
 		t.Run(back.String(), func(t *testing.T) {
 			t.Parallel()
-			now := time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)
-			policy := Policy{Batch: 8, Timeout: time.Hour, Action: Retry}
-			facts := Facts{Tip: "c1", Tree: "t1", Past: true}
-			s, c := Step(State{Target: "refs/heads/main"}, Event{Kind: Opened, At: now, Policy: &policy, Facts: &facts})
-			step := func(e Event) {
-				t.Helper()
-				e.At, e.For = now, c.Seq
-				s, c = Step(s, e)
-			}
-			step(Event{Kind: Added, Entry: &Entry{ID: "a", Commit: "ca"}})
-			step(Event{Kind: Added, Entry: &Entry{ID: "b", Commit: "cb"}})
-			lost := Prepare{Facts: facts, Head: "c1", Result: "t1", Steps: []Merged{{ID: "a", Lost: "gone"}}}
-			step(Event{Kind: Prepared, Prepared: &lost})
-			if a, _ := s.Find("a"); a.Status != Parked || !a.Until.Equal(now.Add(time.Hour)) {
+			q := openAt(time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC))
+			q.step(Event{Kind: Added, Entry: &Entry{ID: "a", Commit: "ca"}})
+			q.step(Event{Kind: Added, Entry: &Entry{ID: "b", Commit: "cb"}})
+			q.lose("a")
+			if a, _ := q.s.Find("a"); a.Status != Parked || !a.Until.Equal(q.now.Add(time.Hour)) {
 				t.Fatalf("%+v", a)
 			}
-			step(Event{Kind: Stumbled, Why: "the disk is full"})
-			if c.Kind != DoWait || c.Until.Sub(now) != time.Second {
-				t.Fatalf("%+v", c)
+			q.step(Event{Kind: Stumbled, Why: "the disk is full"})
+			if q.c.Kind != DoWait || q.c.Until.Sub(q.now) != time.Second {
+				t.Fatalf("%+v", q.c)
 			}
 
-			now = now.Add(time.Second - back) // the wait is over
-			step(Event{Kind: WaitOver})
-			if c.Kind == DoWait {
-				if wait := c.Until.Sub(now); back == 0 || wait > time.Second {
+			q.now = q.now.Add(time.Second - back) // the wait is over
+			q.step(Event{Kind: WaitOver})
+			if q.c.Kind == DoWait {
+				if wait := q.c.Until.Sub(q.now); back == 0 || wait > time.Second {
 					t.Fatalf("it waits %s more", wait)
 				}
-				now = c.Until
-				step(Event{Kind: WaitOver})
+				q.now = q.c.Until
+				q.step(Event{Kind: WaitOver})
 			}
-			if c.Kind != DoPrepare {
-				t.Errorf("after the wait: %+v", c)
+			if q.c.Kind != DoPrepare {
+				t.Errorf("after the wait: %+v", q.c)
 			}
-			if a, _ := s.Find("a"); a.Until.Sub(now) > time.Hour {
-				t.Errorf("a person has %s more", a.Until.Sub(now))
+			if a, _ := q.s.Find("a"); a.Until.Sub(q.now) > time.Hour {
+				t.Errorf("a person has %s more", a.Until.Sub(q.now))
 			}
 		})
 	}
@@ -59,29 +77,20 @@ func TestTheClockIsSetWhileSomebodyLooksOn(t *testing.T) {
 	for _, by := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			t.Parallel()
-			now := time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)
-			policy := Policy{Batch: 8, Timeout: time.Hour, Action: Retry}
-			facts := Facts{Tip: "c1", Tree: "t1", Past: true}
-			s, c := Step(State{Target: "refs/heads/main"}, Event{Kind: Opened, At: now, Policy: &policy, Facts: &facts})
-			step := func(e Event) {
-				t.Helper()
-				e.At, e.For = now, c.Seq
-				s, c = Step(s, e)
-			}
-			step(Event{Kind: Added, Entry: &Entry{ID: "a", Commit: "ca"}})
-			lost := Prepare{Facts: facts, Head: "c1", Result: "t1", Steps: []Merged{{ID: "a", Lost: "gone"}}}
-			step(Event{Kind: Prepared, Prepared: &lost})
-			asked := now
+			q := openAt(time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC))
+			q.step(Event{Kind: Added, Entry: &Entry{ID: "a", Commit: "ca"}})
+			q.lose("a")
+			asked := q.now
 
-			now = now.Add(time.Minute + by)
-			step(Event{Kind: Added, Entry: &Entry{ID: "b", Commit: "cb"}, ClockSet: by})
-			if a, _ := s.Find("a"); a.Status != Parked || !a.Until.Equal(asked.Add(time.Hour+by)) {
+			q.now = q.now.Add(time.Minute + by)
+			q.step(Event{Kind: Added, Entry: &Entry{ID: "b", Commit: "cb"}, ClockSet: by})
+			if a, _ := q.s.Find("a"); a.Status != Parked || !a.Until.Equal(asked.Add(time.Hour+by)) {
 				t.Errorf("a person was asked at %s, the clock was set by %s: %+v", asked, by, a)
 			}
-			step(Event{Kind: Stumbled, Why: "the disk is full"})
-			now = now.Add(by)
-			step(Event{Kind: Asked, Ask: &Ask{Wish: WishHold, ID: "b"}, ClockSet: by})
-			if wait := s.Rest.Sub(now); wait != time.Second {
+			q.step(Event{Kind: Stumbled, Why: "the disk is full"})
+			q.now = q.now.Add(by)
+			q.step(Event{Kind: Asked, Ask: &Ask{Wish: WishHold, ID: "b"}, ClockSet: by})
+			if wait := q.s.Rest.Sub(q.now); wait != time.Second {
 				t.Errorf("it waits %s", wait)
 			}
 		})
