@@ -34,11 +34,11 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":       {Asking, []string{"config", "confine", "dashboard", "deed", "planner", "screen", "telemetry", "web"}, "one file per command: read flags, call, print"},
-	"confine":   {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
+	"cli":       {Asking, []string{"config", "boxpolicy", "dashboard", "action", "planner", "console", "telemetry", "web"}, "one file per command: read flags, call, print"},
+	"boxpolicy": {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
 	"planner":   {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
-	"deed":      {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
-	"screen":    {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
+	"action":    {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
+	"console":   {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
 	"dashboard": {Asking, nil, "the autopilot in a terminal"},
 	"web":       {Asking, []string{"config"}, "the same for browsers"},
 	"telemetry": {Asking, nil, "what a run does, for an OpenTelemetry collector"},
@@ -61,10 +61,10 @@ var rooms = map[string]room{
 	"signal":   {Deciding, nil, "what an agent says about its own work"},
 
 	// doing
-	"autopilot":      {Doing, []string{"account", "agent", "engine", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"account", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"autopilot":      {Doing, []string{"ratelimit", "agent", "engine", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
+	"engine":         {Doing, []string{"ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
-	"account":        {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
+	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: fields that may be missing or odd"},
 	"agent/reading":  {Testing, nil, "plays streams to parsers in tests"},
@@ -87,11 +87,11 @@ var rooms = map[string]room{
 	"agent/command":  {Doing, []string{"agent", "agent/text"}, "any program, as text"},
 	"agent/script":   {Doing, []string{"agent", "agent/jsonline", "agent/text"}, "the agent that plays a scenario"},
 	"agent/agents":   {Doing, []string{"agent", "agent/acp", "agent/aider", "agent/amp", "agent/claude", "agent/cline", "agent/codex", "agent/command", "agent/copilot", "agent/cursor", "agent/droid", "agent/gemini", "agent/goose", "agent/jsonline", "agent/opencode", "agent/plain", "agent/program", "agent/qwen", "agent/script", "agent/text"}, "the list of all adapters, in one place"},
-	"early":          {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
+	"reexec":         {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
-	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox", "tape"}, "owns what a run starts while pawl may come and go"},
+	"supervisor":     {Doing, []string{"agent", "agent/agents", "process", "sandbox", "spool"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
@@ -100,11 +100,11 @@ var rooms = map[string]room{
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering
-	"sqlite":  {Remembering, []string{"files", "journal"}, "the database: open, migrate, all the SQL there is"},
-	"files":   {Remembering, nil, "files that several processes share: replaced whole, and locked"},
-	"attempt": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
-	"tape":    {Remembering, []string{"files"}, "streams of any length on disk, read by offset while they are written"},
-	"journal": {Remembering, nil, "events of every run in order: append, read, follow"},
+	"sqlite":   {Remembering, []string{"files", "journal"}, "the database: open, migrate, all the SQL there is"},
+	"files":    {Remembering, nil, "files that several processes share: replaced whole, and locked"},
+	"checklog": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
+	"spool":    {Remembering, []string{"files"}, "streams of any length on disk, read by offset while they are written"},
+	"journal":  {Remembering, nil, "events of every run in order: append, read, follow"},
 
 	// starting
 	"cmd/pawl":        {Starting, nil, "hands arguments and streams to cli"},
@@ -135,7 +135,7 @@ var modules = map[string]struct {
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
-	"golang.org/x/sys":                {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "screen", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; screen asks a terminal for its size"},
+	"golang.org/x/sys":                {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},
 	"charm.land/lipgloss/v2":          {[]string{"dashboard"}, "styles, and the width of text"},
@@ -175,7 +175,7 @@ var stdlib = map[string]struct {
 	why   string
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
-	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli", "confine", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, confine asks go for a setting"},
+	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
 	"net/http":     {[]string{"web", "autopilot", "egress", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, the sandboxed agent's endpoint and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
@@ -191,7 +191,7 @@ var starters = map[string]string{
 	"dashboard":    "the autopilot below it",
 	"process":      "waits for children and drains their output",
 	"supervisor":   "one per job, the lease, the socket",
-	"early":        "the little program that pawl is, beside the initialisation of the rest",
+	"reexec":       "the little program that pawl is, beside the initialisation of the rest",
 	"engine":       "signals and the wait for the supervisor",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",
 	"egress":       "one per client of the proxy, and one per direction",
@@ -215,4 +215,4 @@ var readers = map[string]string{
 }
 
 // inheritors is who may pass the whole environment on to a child.
-var inheritors = []string{"cli", "config", "early", "engine", "gate", "git", "process", "sandbox", "supervisor"}
+var inheritors = []string{"cli", "config", "reexec", "engine", "gate", "git", "process", "sandbox", "supervisor"}

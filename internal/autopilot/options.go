@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -16,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -40,7 +40,7 @@ type Options struct {
 	Pool *pool.Pool
 	// Queue opens the merge queue, which tells what it does.
 	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
-	Accounts *account.Shelf
+	Accounts *ratelimit.Shelf
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -25,7 +25,7 @@ type Resolver struct {
 	Pool     *pool.Pool
 	Store    *sqlite.Store
 	StateDir string
-	Accounts *account.Shelf
+	Accounts *ratelimit.Shelf
 	Log      *slog.Logger
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	_ "github.com/pawl-dev/pawl/internal/cli" // all that the program initialises
-	"github.com/pawl-dev/pawl/internal/early"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
@@ -72,7 +72,7 @@ func TestInitialisationIsSmall(t *testing.T) {
 // initialised. Nobody made this process a supervisor, so it ends right then.
 func TestLittleProgramsAreEarly(t *testing.T) {
 	const most = 320 << 10 // bytes; all of pawl allocates 420 KiB
-	for _, args := range [][]string{{early.Supervise, t.TempDir()}, {sandbox.Command}} {
+	for _, args := range [][]string{{reexec.Supervise, t.TempDir()}, {sandbox.Command}} {
 		sum, seen := 0, 0
 		for line := range strings.Lines(initialised(t, "", args...)) {
 			name, size, ok := initialisation(line)

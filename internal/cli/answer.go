@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -52,7 +52,7 @@ func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, step s
 
 // askPerson asks on the terminal until it has an answer. ok is false when the
 // question is to wait; Ctrl+C ends pawl, and the question waits too.
-func (a *app) askPerson(run string, s loop.State) (rep deed.Reply, ok bool) {
+func (a *app) askPerson(run string, s loop.State) (rep action.Reply, ok bool) {
 	in := bufio.NewReader(a.stdin)
 	prompt := "Your answer (Enter: later): "
 	if q := s.Question; len(q.Choices) > 0 {
@@ -67,7 +67,7 @@ func (a *app) askPerson(run string, s loop.State) (rep deed.Reply, ok bool) {
 			a.say("The question waits. Answer it with: pawl answer %s NUMBER|TEXT", run)
 			return rep, false
 		}
-		rep, err := deed.ReadReply(&s, []string{line})
+		rep, err := action.ReadReply(&s, []string{line})
 		if err == nil && rep.Number != 0 && rep.Choice.Advice {
 			more := "Anything that the agent should know (Enter: nothing)? "
 			if rep.Choice.Needs {
@@ -94,10 +94,10 @@ func (a *app) readLine(in *bufio.Reader, prompt string) (string, error) {
 
 // answered goes on with a run whose question was answered on the terminal, and
 // makes the exit status of how it ended then.
-func (s *session) answered(ctx context.Context, run string, rep deed.Reply) error {
+func (s *session) answered(ctx context.Context, run string, rep action.Reply) error {
 	if !rep.Ends() {
 		s.showing.Lock()
-		s.screen = screen.New(s.a.terminal(), s.plan.Name)
+		s.screen = console.New(s.a.terminal(), s.plan.Name)
 		s.showing.Unlock()
 		return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
 			return engine.Resume(ctx, o, run, rep.Event(&s.plan.Policy))

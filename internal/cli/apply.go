@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -36,9 +36,9 @@ type applying struct{ check, discard bool }
 
 func (a *app) apply(ctx context.Context, st *sqlite.Store, r sqlite.Run, how applying) error {
 	p := a.person(st, r.Root)
-	do := func() (deed.Application, error) { return p.Apply(ctx, r, how.check) }
+	do := func() (action.Application, error) { return p.Apply(ctx, r, how.check) }
 	if how.discard {
-		do = func() (deed.Application, error) { return p.Discard(ctx, r) }
+		do = func() (action.Application, error) { return p.Discard(ctx, r) }
 	}
 	out, err := do()
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/account"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -112,7 +112,7 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	if s.target, err = deed.LandingTarget(ctx, c, repo); err != nil {
+	if s.target, err = action.LandingTarget(ctx, c, repo); err != nil {
 		return err
 	}
 	t, plan, err := a.newTaskPlanner(ctx, c, s.stateDir, f.run)
@@ -165,7 +165,7 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Root: c.Root, StateDir: s.stateDir, Repo: repo, Store: s.store, Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
+		Root: c.Root, StateDir: s.stateDir, Repo: repo, Store: s.store, Accounts: ratelimit.NewShelf(config.LimitsDir(s.a.env)),
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode), Keep: f.keep,
 			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -41,7 +41,7 @@ func (a *app) autopilotModeCommand() *cobra.Command {
 
 // askAutopilot asks the one that runs. A stop waits for its end.
 func (a *app) askAutopilot(ctx context.Context, kind, text string) error {
-	return a.withPerson(ctx, func(p *deed.Person) error { return p.AskAutopilot(ctx, kind, text, true) })
+	return a.withPerson(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, kind, text, true) })
 }
 
 func (a *app) autopilotStatusCommand() *cobra.Command {
@@ -139,7 +139,7 @@ func (a *app) slotTable(v autopilot.View) error {
 		if l.CostKnown {
 			cost = fmt.Sprint(l.Cost)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Case, l.Run, l.Phase, screen.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
 			report.Line(l.Activity, 40), report.Line(l.Title, 60))
 	}
 	return w.Flush()

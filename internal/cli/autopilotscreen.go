@@ -8,11 +8,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/screen"
 )
 
 // pilotScreen is what a person sees of the autopilot: one line for each thing
@@ -144,7 +144,7 @@ func (s *pilotScreen) run(n autopilot.Notice) {
 		}
 		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed), report.Line(what, 300))
 	case engine.WaitStarted:
-		s.line(n.At, "%s: waiting until %s (%s)", n.Case, screen.Clock(e.Command.Until, e.At), report.Line(e.Command.Why, 200))
+		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At), report.Line(e.Command.Why, 200))
 	case engine.Warning:
 		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
 	}

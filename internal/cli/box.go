@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"github.com/pawl-dev/pawl/internal/confine"
+	"github.com/pawl-dev/pawl/internal/boxpolicy"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/web"
@@ -47,7 +47,7 @@ func refusedLevel(level string, v sandbox.Verdict) error {
 // policies are the boxes of the run's agents and gates. Who reads the token of
 // 'pawl serve' can answer for the person, so nobody does.
 func (s *session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
-	boxes := confine.Make(ctx, confine.Options{
+	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
 		Config: s.c, Plan: s.plan, StateDir: s.stateDir, Cache: s.cache, Tree: s.tree, Env: s.a.env, LookPath: s.a.lookPath,
 		Write: s.a.writes, Hide: []string{web.SessionDir(s.stateDir)}, Say: s.a.say,
 	}, v)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -53,18 +53,18 @@ func (a *app) withBoard(ctx context.Context, do func(*sqlite.Store) error) (err 
 			err = fmt.Errorf("cannot close the database: %v", cerr)
 		}
 	}()
-	return deed.Explain(do(store))
+	return action.Explain(do(store))
 }
 
 // caseMoveCommand is one command that changes the status of cases.
-func (a *app) caseMoveCommand(action board.Action, short string) *cobra.Command {
+func (a *app) caseMoveCommand(verb board.Action, short string) *cobra.Command {
 	var why string
 	cmd := &cobra.Command{
-		Use: string(action) + " ID...", Short: short,
+		Use: string(verb) + " ID...", Short: short,
 		Args: someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPerson(cmd.Context(), func(p *deed.Person) error {
-				return a.eachCase(args, func(id string) error { return a.done(p.Move(cmd.Context(), id, action, why)) })
+			return a.withPerson(cmd.Context(), func(p *action.Operator) error {
+				return a.eachCase(args, func(id string) error { return a.done(p.Move(cmd.Context(), id, verb, why)) })
 			})
 		},
 	}
@@ -80,7 +80,7 @@ func someIDs(cmd *cobra.Command, args []string) error {
 }
 
 // withPerson opens the board for somebody who acts on it.
-func (a *app) withPerson(ctx context.Context, do func(*deed.Person) error) error {
+func (a *app) withPerson(ctx context.Context, do func(*action.Operator) error) error {
 	root, err := config.FindRoot(a.dir)
 	if err != nil {
 		return fault.Of(fault.Refused, err)
@@ -93,7 +93,7 @@ func (a *app) withPerson(ctx context.Context, do func(*deed.Person) error) error
 func (a *app) eachCase(args []string, do func(id string) error) error {
 	ids := make([]string, len(args))
 	for i, arg := range args {
-		id, err := deed.CaseID(arg)
+		id, err := action.CaseID(arg)
 		if err != nil {
 			return err
 		}

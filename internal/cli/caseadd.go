@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -137,7 +137,7 @@ func (a *app) addList(ctx context.Context, name string) error {
 	}
 	list, err := board.Parse(text)
 	if err != nil {
-		return deed.Explain(err)
+		return action.Explain(err)
 	}
 	for _, n := range list.Notes {
 		a.say("Note: %s", report.Line(n, 200))
@@ -202,7 +202,7 @@ func (a *app) caseEditCommand() *cobra.Command {
 		Example: "  pawl case edit task-042 --title 'Parse the long header' --needs task-041\n  pawl case edit 42 --untag critical --priority -1",
 		Args:    exactlyOne("the id of a case"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := deed.CaseID(args[0])
+			id, err := action.CaseID(args[0])
 			if err != nil {
 				return err
 			}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -36,7 +36,7 @@ func (a *app) caseListCommand() *cobra.Command {
 				f.Status = append(f.Status, board.Status(s))
 			}
 			if f.Parent != "" {
-				id, err := deed.CaseID(f.Parent)
+				id, err := action.CaseID(f.Parent)
 				if err != nil {
 					return err
 				}
@@ -149,14 +149,14 @@ func (a *app) caseTable(list []board.Case, ready bool) {
 			score, _ := board.Score(c)
 			rows[i] = []string{c.ID, fmt.Sprint(c.Priority), fmt.Sprint(score)}
 		} else {
-			rows[i] = []string{c.ID, deed.State(c), fmt.Sprint(c.Priority), waitsFor(c)}
+			rows[i] = []string{c.ID, action.State(c), fmt.Sprint(c.Priority), waitsFor(c)}
 		}
 		rows[i] = append(rows[i], caseTitle(c))
 		for j, cell := range rows[i] {
 			width[j] = max(width[j], columns(cell))
 		}
 	}
-	left := screen.Width(a.stdout)
+	left := console.Width(a.stdout)
 	for _, w := range width[:len(width)-1] {
 		left -= w + 2
 	}

@@ -3,13 +3,13 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 func (a *app) caseRollbackCommand() *cobra.Command {
-	var to deed.BackTo
+	var to action.BackTo
 	cmd := &cobra.Command{
 		Use: "rollback ID", Short: "Take back the work of a task: its workspace as it began, or after an iteration; itself undoable",
 		Long: "Put the workspace of a task back to the commit that it began at, or with --to N to the snapshot after\n" +
@@ -18,7 +18,7 @@ func (a *app) caseRollbackCommand() *cobra.Command {
 		Example: "  pawl case rollback task-007\n  pawl case rollback 7 --to 3\n  pawl case rollback 7 --undo",
 		Args:    exactlyOne("the id of a task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := deed.CaseID(args[0])
+			id, err := action.CaseID(args[0])
 			if err != nil {
 				return err
 			}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -20,7 +20,7 @@ func (a *app) caseShowCommand() *cobra.Command {
 		Use: "show ID", Short: "Show a case: what it says, what it waits for, its history",
 		Args: exactlyOne("the id of a case"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := deed.CaseID(args[0])
+			id, err := action.CaseID(args[0])
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) erro
 
 func (a *app) printCase(c *board.Case, needs, dependents []string) {
 	a.result("%s  %s\n", c.ID, report.Line(c.Title, board.MaxTitle))
-	a.result("  status      %s", deed.State(c))
+	a.result("  status      %s", action.State(c))
 	if c.Why != "" {
 		a.result(" (%s)", report.Line(c.Why, 300))
 	}

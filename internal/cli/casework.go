@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 )
 
 func (a *app) caseStartCommand() *cobra.Command {
@@ -13,7 +13,7 @@ func (a *app) caseStartCommand() *cobra.Command {
 		Use: "start ID...", Short: "Give a ready task the next free slot of the autopilot that runs",
 		Args: someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPerson(cmd.Context(), func(p *deed.Person) error {
+			return a.withPerson(cmd.Context(), func(p *action.Operator) error {
 				return a.eachCase(args, func(id string) error { return p.StartTask(cmd.Context(), id) })
 			})
 		},
@@ -27,15 +27,15 @@ func (a *app) caseExtendCommand() *cobra.Command {
 		Example: "  pawl case extend 42 --max-iterations 80\n  pawl case extend 42 --timeout 1h",
 		Args:    exactlyOne("the id of a task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := deed.ReadLimits(iterations, timeout)
+			l, err := action.ReadLimits(iterations, timeout)
 			if err != nil {
 				return err
 			}
-			id, err := deed.CaseID(args[0])
+			id, err := action.CaseID(args[0])
 			if err != nil {
 				return err
 			}
-			return a.withPerson(cmd.Context(), func(p *deed.Person) error { return a.done(p.Extend(cmd.Context(), id, l)) })
+			return a.withPerson(cmd.Context(), func(p *action.Operator) error { return a.done(p.Extend(cmd.Context(), id, l)) })
 		},
 	}
 	cmd.Flags().StringVarP(&iterations, "max-iterations", "n", "", "allow `N` iterations in all")
@@ -45,7 +45,7 @@ func (a *app) caseExtendCommand() *cobra.Command {
 
 // reviewCommands are what a person decides about verified work.
 func (a *app) reviewCommands() []*cobra.Command {
-	one := func(use, short, flag, doc string, needed bool, do func(p *deed.Person, ctx context.Context, id, text string) (deed.Done, error)) *cobra.Command {
+	one := func(use, short, flag, doc string, needed bool, do func(p *action.Operator, ctx context.Context, id, text string) (action.Done, error)) *cobra.Command {
 		var text string
 		cmd := &cobra.Command{
 			Use: use, Short: short, Args: someIDs,
@@ -53,7 +53,7 @@ func (a *app) reviewCommands() []*cobra.Command {
 				if needed && text == "" {
 					return usage("say what must change: pawl case %s --%s \"…\"", use, flag)
 				}
-				return a.withPerson(cmd.Context(), func(p *deed.Person) error {
+				return a.withPerson(cmd.Context(), func(p *action.Operator) error {
 					return a.eachCase(args, func(id string) error { return a.done(do(p, cmd.Context(), id, text)) })
 				})
 			},
@@ -64,8 +64,8 @@ func (a *app) reviewCommands() []*cobra.Command {
 		return cmd
 	}
 	return []*cobra.Command{
-		one("approve ID...", "Let verified work that waits for your review land", "", "", false, (*deed.Person).Approve),
-		one("redo ID...", "Send verified work back, with what must change", "feedback", "the `TEXT` goes into the next prompt", true, (*deed.Person).Redo),
-		one("reject ID...", "Refuse verified work; the task is blocked", "why", "the `REASON`, kept in the history", false, (*deed.Person).Reject),
+		one("approve ID...", "Let verified work that waits for your review land", "", "", false, (*action.Operator).Approve),
+		one("redo ID...", "Send verified work back, with what must change", "feedback", "the `TEXT` goes into the next prompt", true, (*action.Operator).Redo),
+		one("reject ID...", "Refuse verified work; the task is blocked", "why", "the `REASON`, kept in the history", false, (*action.Operator).Reject),
 	}
 }

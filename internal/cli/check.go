@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/attempt"
+	"github.com/pawl-dev/pawl/internal/checklog"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -70,7 +70,7 @@ func (a *app) check(ctx context.Context, from string, reset bool) error {
 	if err != nil {
 		return err
 	}
-	k := &check{a: a, in: in, set: checkSettings(c, in), root: c.Root, log: attempt.Log{Task: in.TaskID}}
+	k := &check{a: a, in: in, set: checkSettings(c, in), root: c.Root, log: checklog.Log{Task: in.TaskID}}
 	return k.run(ctx, reset)
 }
 
@@ -131,7 +131,7 @@ type check struct {
 	in   config.IterationCheck
 	set  control.Settings
 	root string
-	log  attempt.Log
+	log  checklog.Log
 }
 
 func (k *check) run(ctx context.Context, reset bool) error {
@@ -175,7 +175,7 @@ func (k *check) outcome() control.Outcome {
 // be recorded is said, and the decision stands.
 func (k *check) record(ctx context.Context, o control.Outcome, action control.Action, reset bool) {
 	tree := k.a.checkTree(ctx, k.root)
-	store, err := attempt.Open(ctx, k.root)
+	store, err := checklog.Open(ctx, k.root)
 	if err == nil {
 		err = k.recordIn(ctx, store, tree, o, action, reset)
 		if cerr := store.Close(); err == nil {
@@ -189,14 +189,14 @@ func (k *check) record(ctx context.Context, o control.Outcome, action control.Ac
 	}
 }
 
-func (k *check) recordIn(ctx context.Context, store *attempt.Store, tree *workspace.Checkout, o control.Outcome, action control.Action, reset bool) error {
+func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *workspace.Checkout, o control.Outcome, action control.Action, reset bool) error {
 	before, err := store.Load(k.in.TaskID)
-	if err != nil && !errors.Is(err, attempt.ErrCorrupt) {
+	if err != nil && !errors.Is(err, checklog.ErrCorrupt) {
 		k.log = k.next(o, action)
 		return err
 	}
 	if reset {
-		before = attempt.Log{Task: k.in.TaskID}
+		before = checklog.Log{Task: k.in.TaskID}
 	}
 	k.log = before
 	k.log = k.next(o, action)
@@ -212,8 +212,8 @@ func (k *check) recordIn(ctx context.Context, store *attempt.Store, tree *worksp
 
 // next is the log with this attempt. Numbers that begin anew begin a round:
 // after an escalation a person answered, and the count is 0 again.
-func (k *check) next(o control.Outcome, action control.Action) attempt.Log {
-	now := attempt.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action), Summary: o.Summary(), Where: o.Where()}
+func (k *check) next(o control.Outcome, action control.Action) checklog.Log {
+	now := checklog.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action), Summary: o.Summary(), Where: o.Where()}
 	if o.Failure != nil {
 		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint
 	} else if o.Review == control.Rejected {
@@ -259,7 +259,7 @@ func (a *app) forget(ctx context.Context, task string) error {
 	if err != nil {
 		return fault.Of(fault.Refused, err)
 	}
-	store, err := attempt.Open(ctx, root)
+	store, err := checklog.Open(ctx, root)
 	if err != nil {
 		return fault.Of(fault.Failed, err)
 	}

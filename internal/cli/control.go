@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -29,8 +29,8 @@ func (a *app) pauseCommand() *cobra.Command {
 }
 
 // person does things to the work of root, and says what came of them.
-func (a *app) person(store *sqlite.Store, root string) *deed.Person {
-	return &deed.Person{
+func (a *app) person(store *sqlite.Store, root string) *action.Operator {
+	return &action.Operator{
 		Store: store, Root: root, Env: a.env, Log: openLog, Say: a.say,
 		Planner: func(root string, f planner.Flags) (*planner.Planner, error) {
 			there := *a
@@ -47,7 +47,7 @@ func (a *app) person(store *sqlite.Store, root string) *deed.Person {
 }
 
 // done prints a task that a deed changed: its document with --json, else a line.
-func (a *app) done(d deed.Done, err error) error {
+func (a *app) done(d action.Done, err error) error {
 	if err != nil {
 		return err
 	}

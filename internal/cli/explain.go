@@ -10,10 +10,10 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/screen"
 )
 
 const (
@@ -57,7 +57,7 @@ func (a *app) explainCommand() *cobra.Command {
 				return usage("--exit %d: an exit status is 0 to 255", exit)
 			}
 			if len(args) == 0 {
-				if f, ok := a.stdin.(*os.File); ok && screen.IsTerminal(f) {
+				if f, ok := a.stdin.(*os.File); ok && console.IsTerminal(f) {
 					return usage("name a FILE, or pipe a log into pawl explain").Hint("%s", "make test 2>&1 | pawl explain")
 				}
 				args = []string{"-"}

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/screen"
 )
 
 const (
@@ -40,7 +40,7 @@ type page struct {
 
 // printExplanation says it to a person.
 func (a *app) printExplanation(x explained, now time.Time) {
-	p := &page{width: min(screen.Width(a.stdout), widest), colored: a.colorsResult()}
+	p := &page{width: min(console.Width(a.stdout), widest), colored: a.colorsResult()}
 	if !x.failed {
 		p.paint("32", "No failure is found in it.\n")
 		a.result("%s", p.String())
@@ -241,5 +241,5 @@ func (a *app) colorsResult() bool {
 		return false
 	}
 	f, ok := a.stdout.(*os.File)
-	return ok && screen.IsTerminal(f) && a.getenv("TERM") != "dumb" && a.getenv("NO_COLOR") == ""
+	return ok && console.IsTerminal(f) && a.getenv("TERM") != "dumb" && a.getenv("NO_COLOR") == ""
 }

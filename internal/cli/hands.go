@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -48,7 +48,7 @@ func (a *app) muted(root string) (*app, *bytes.Buffer) {
 }
 
 // act does something as a person at a browser.
-func (h *hands) act(do func(*deed.Person) error) (web.Said, error) {
+func (h *hands) act(do func(*action.Operator) error) (web.Said, error) {
 	b, said := h.a.muted(h.root)
 	if err := do(b.person(h.store, h.root)); err != nil {
 		return web.Said{}, err
@@ -57,12 +57,12 @@ func (h *hands) act(do func(*deed.Person) error) (web.Said, error) {
 }
 
 // do finds a run and does something with it.
-func (h *hands) do(ctx context.Context, run string, do func(*deed.Person, sqlite.Run) error) (web.Said, error) {
+func (h *hands) do(ctx context.Context, run string, do func(*action.Operator, sqlite.Run) error) (web.Said, error) {
 	r, err := h.store.Run(ctx, run)
 	if err != nil {
 		return web.Said{}, err
 	}
-	return h.act(func(p *deed.Person) error { return do(p, r) })
+	return h.act(func(p *action.Operator) error { return do(p, r) })
 }
 
 func saidOf(text string) web.Said {
@@ -76,21 +76,21 @@ func saidOf(text string) web.Said {
 }
 
 func (h *hands) Pause(ctx context.Context, run string) (web.Said, error) {
-	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Pause(ctx, r) })
+	return h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Pause(ctx, r) })
 }
 
 // Stop asks a run to stop and does not wait for its end, which the events tell.
 func (h *hands) Stop(ctx context.Context, run string) (web.Said, error) {
-	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Stop(ctx, r, false) })
+	return h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Stop(ctx, r, false) })
 }
 
 // Redirect does not wait for the end of the run either.
 func (h *hands) Redirect(ctx context.Context, run, task string) (web.Said, error) {
-	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return deed.Explain(p.Redirect(ctx, r, task)) })
+	return h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error { return action.Explain(p.Redirect(ctx, r, task)) })
 }
 
 func (h *hands) Message(ctx context.Context, run, text string) (web.Said, error) {
-	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Message(ctx, r, text, "web") })
+	return h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Message(ctx, r, text, "web") })
 }
 
 func (h *hands) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Said, goesOn bool, err error) {
@@ -98,7 +98,7 @@ func (h *hands) Answer(ctx context.Context, run, step string, choice int, text s
 	if choice > 0 {
 		words = []string{strconv.Itoa(choice), text}
 	}
-	s, err = h.do(ctx, run, func(p *deed.Person, r sqlite.Run) (err error) {
+	s, err = h.do(ctx, run, func(p *action.Operator, r sqlite.Run) (err error) {
 		goesOn, err = p.Answer(ctx, r, step, words)
 		return err
 	})
@@ -106,12 +106,14 @@ func (h *hands) Answer(ctx context.Context, run, step string, choice int, text s
 }
 
 func (h *hands) Rollback(ctx context.Context, run string, to int, undo bool) (web.Said, error) {
-	return h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Rollback(ctx, r, deed.BackTo{N: to, Undo: undo}) })
+	return h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error {
+		return p.Rollback(ctx, r, action.BackTo{N: to, Undo: undo})
+	})
 }
 
 func (h *hands) Apply(ctx context.Context, run string) (web.Said, error) {
 	conflict := false
-	said, err := h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error {
+	said, err := h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error {
 		out, err := p.Apply(ctx, r, false)
 		if err == nil {
 			p.TellApplied(out, false)
@@ -126,7 +128,7 @@ func (h *hands) Apply(ctx context.Context, run string) (web.Said, error) {
 }
 
 func (h *hands) Gather(ctx context.Context, run string) error {
-	_, err := h.do(ctx, run, func(p *deed.Person, r sqlite.Run) error { return p.Gather(ctx, r) })
+	_, err := h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Gather(ctx, r) })
 	return err
 }
 
@@ -138,11 +140,11 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
 	switch {
 	case r.Kind == string(loop.Task) && f.Raises():
-		return h.act(tell(func(p *deed.Person) (deed.Done, error) { return p.ExtendRun(ctx, r, f) }))
+		return h.act(tell(func(p *action.Operator) (action.Done, error) { return p.ExtendRun(ctx, r, f) }))
 	case r.Kind == string(loop.Task): // the autopilot goes on with it
-		return h.act(func(p *deed.Person) error { return p.Reopen(ctx, r, "a person resumed it") })
-	case deed.Works(r) && f.Raises():
-		return h.act(func(p *deed.Person) error { return p.Raise(ctx, r, f) })
+		return h.act(func(p *action.Operator) error { return p.Reopen(ctx, r, "a person resumed it") })
+	case action.Works(r) && f.Raises():
+		return h.act(func(p *action.Operator) error { return p.Raise(ctx, r, f) })
 	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
 		return web.Said{}, fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
@@ -180,7 +182,7 @@ func (h *hands) Start(ctx context.Context, w web.StartWish) (string, web.Said, e
 
 // AskAutopilot asks, and does not wait for the end after a stop.
 func (h *hands) AskAutopilot(ctx context.Context, wish, text string) (web.Said, error) {
-	return h.act(func(p *deed.Person) error { return p.AskAutopilot(ctx, wish, text, false) })
+	return h.act(func(p *action.Operator) error { return p.AskAutopilot(ctx, wish, text, false) })
 }
 
 func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, error) {

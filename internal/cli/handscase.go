@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -17,13 +17,13 @@ import (
 )
 
 // tell is a deed that says what it made of a task.
-func tell(do func(*deed.Person) (deed.Done, error)) func(*deed.Person) error {
-	return func(p *deed.Person) error {
+func tell(do func(*action.Operator) (action.Done, error)) func(*action.Operator) error {
+	return func(p *action.Operator) error {
 		d, err := do(p)
 		if err == nil {
 			p.Say("%s", d.Text)
 		}
-		return deed.Explain(err)
+		return action.Explain(err)
 	}
 }
 
@@ -32,14 +32,14 @@ func (h *hands) Case(ctx context.Context, verb, id string, w web.CaseWish) (web.
 	case "clean":
 		return h.clean(ctx, id)
 	case "start":
-		return h.act(func(p *deed.Person) error { return deed.Explain(p.StartTask(ctx, id)) })
+		return h.act(func(p *action.Operator) error { return action.Explain(p.StartTask(ctx, id)) })
 	}
-	return h.act(tell(func(p *deed.Person) (deed.Done, error) {
+	return h.act(tell(func(p *action.Operator) (action.Done, error) {
 		switch verb {
 		case "extend":
-			l, err := deed.ReadLimits(w.Limits.MaxIterations, w.Limits.Timeout)
+			l, err := action.ReadLimits(w.Limits.MaxIterations, w.Limits.Timeout)
 			if err != nil {
-				return deed.Done{}, err
+				return action.Done{}, err
 			}
 			return p.Extend(ctx, id, l)
 		case "rollback":
@@ -55,13 +55,13 @@ func (h *hands) Case(ctx context.Context, verb, id string, w web.CaseWish) (web.
 	}))
 }
 
-func (h *hands) rollbackTask(ctx context.Context, p *deed.Person, id string, w web.CaseWish) (deed.Done, error) {
+func (h *hands) rollbackTask(ctx context.Context, p *action.Operator, id string, w web.CaseWish) (action.Done, error) {
 	b, _ := h.a.muted(h.root)
 	clones, err := h.pool(ctx, b)
 	if err != nil {
-		return deed.Done{}, err
+		return action.Done{}, err
 	}
-	to := deed.BackTo{Undo: w.Undo}
+	to := action.BackTo{Undo: w.Undo}
 	if w.To != nil {
 		to.N = *w.To
 	}

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -75,7 +75,7 @@ func (l *landing) box(ctx context.Context, unsandboxed bool) error {
 
 // options are those of the queue. Gates run in workspaces of the pool.
 func (l *landing) options(ctx context.Context, notify func(queue.Note)) (merge.Options, error) {
-	target, err := deed.LandingTarget(ctx, l.c, l.repo)
+	target, err := action.LandingTarget(ctx, l.c, l.repo)
 	if err != nil {
 		return merge.Options{}, err
 	}

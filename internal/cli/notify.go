@@ -15,14 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/early"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/hook"
 	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -184,10 +184,10 @@ func (a *app) hookSession(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
-	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{early.Supervise}}
+	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{reexec.Supervise}}
 	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.env, nil, planner.Variables(c))
 	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
-	s.screen = screen.New(a.terminal(), plan.Name)
+	s.screen = console.New(a.terminal(), plan.Name)
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir})
 	if err == nil {
 		s.tree = tree

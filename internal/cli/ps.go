@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -77,7 +77,7 @@ func (a *app) table(list []listed) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY")
 	for _, l := range list {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Run, report.Line(l.Name, 40), l.Status, screen.Of(l.Iteration, l.MaxIterations),
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Run, report.Line(l.Name, 40), l.Status, console.Of(l.Iteration, l.MaxIterations),
 			l.StartedAt.Local().Format("2006-01-02 15:04"), report.Line(l.Why, 60))
 	}
 	return w.Flush()

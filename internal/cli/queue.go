@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/merge"
@@ -203,13 +203,13 @@ func (a *app) queueAddCommand() *cobra.Command {
 
 // queueTask queues one task with what it came to.
 func (a *app) queueTask(ctx context.Context, q *openQueue, text, commit string, allow []string) (string, error) {
-	id, err := deed.CaseID(text)
+	id, err := action.CaseID(text)
 	if err != nil {
 		return "", err
 	}
 	c, err := q.store.Case(ctx, id)
 	if err != nil {
-		return "", deed.Explain(err)
+		return "", action.Explain(err)
 	}
 	if c.Type != board.Task {
 		return "", usage("%s is an operation; only tasks are landed", id)
@@ -303,7 +303,7 @@ func (a *app) landNow(ctx context.Context, tasks []string, commit string, allow 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
 // where it was held.
 func (a *app) queueAndRelease(ctx context.Context, q *openQueue, text, commit string, allow []string) error {
-	id, err := deed.CaseID(text)
+	id, err := action.CaseID(text)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -56,7 +56,7 @@ func (a *app) resume(ctx context.Context, name string, f planner.Flags) error {
 	} else if !errors.Is(ierr, engine.ErrNoStateFile) {
 		err = ierr
 	}
-	if err == nil && (run.Kind == "task" || f.Raises() && deed.Works(run)) {
+	if err == nil && (run.Kind == "task" || f.Raises() && action.Works(run)) {
 		p := a.person(store, root)
 		switch {
 		case run.Kind != "task":
@@ -72,7 +72,7 @@ func (a *app) resume(ctx context.Context, name string, f planner.Flags) error {
 		return err
 	}
 	if err == nil {
-		f, err = deed.StoredFlags(run, f)
+		f, err = action.StoredFlags(run, f)
 	}
 	if cerr := store.Close(); err == nil {
 		err = cerr

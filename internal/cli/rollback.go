@@ -3,12 +3,12 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 func (a *app) rollbackCommand() *cobra.Command {
-	to := deed.BackTo{N: -1}
+	to := action.BackTo{N: -1}
 	cmd := &cobra.Command{
 		Use: "rollback RUN", Short: "Put the files back to the snapshot after an iteration; itself undoable",
 		Long: "Put the files back to the snapshot after iteration N; 0 is before the run. Only files that differ\n" +

@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/reexec"
 )
 
 // app is what every command works with.
@@ -36,7 +36,7 @@ type app struct {
 
 // Main runs one command line and returns pawl's exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	if code, ok := early.Finish(egress.Out(os.Getenv)); ok {
+	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
 		return code
 	}
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -23,8 +23,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/sandbox"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/telemetry"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -182,7 +182,7 @@ type session struct {
 	cache    string // the tools' caches; "" is in stateDir
 	store    *sqlite.Store
 	tree     *workspace.Checkout
-	screen   *screen.Screen
+	screen   *console.Screen
 	work     engine.Work // of a workflow
 	// agentPolicy is the box of one more agent, where there are boxes.
 	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
@@ -198,7 +198,7 @@ type session struct {
 // database, no git.
 func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*session, error) {
 	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
-	s.screen = screen.New(a.terminal(), plan.Name)
+	s.screen = console.New(a.terminal(), plan.Name)
 	store, err := sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db"))
 	switch {
 	case errors.Is(err, sqlite.ErrNewer):
@@ -371,7 +371,7 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
 		Plan: s.plan, Work: s.work, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
-		Accounts: account.NewShelf(config.LimitsDir(s.a.env)),
+		Accounts: ratelimit.NewShelf(config.LimitsDir(s.a.env)),
 	})
 	s.screen.Done()
 	sent()
@@ -442,7 +442,7 @@ func (s *session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	s.sayCopy(ctx, d.ID())
 	code := exitCode(st, cause)
 	if s.a.json {
-		if line, err := json.Marshal(screen.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why, Exit: code}); err == nil {
+		if line, err := json.Marshal(console.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why, Exit: code}); err == nil {
 			s.a.result("%s\n", line)
 		}
 	} else if q := st.Question; q != nil && !s.a.quiet {

@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -61,12 +61,12 @@ func (a *app) interactive() bool {
 	if !ok || a.json {
 		return false
 	}
-	return screen.IsTerminal(in) && a.onTerminal()
+	return console.IsTerminal(in) && a.onTerminal()
 }
 
 // terminal is where runs are shown.
-func (a *app) terminal() screen.Terminal {
-	return screen.Terminal{
+func (a *app) terminal() console.Terminal {
+	return console.Terminal{
 		Results: a.stdout, Progress: a.stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.verbose, Quiet: a.quiet, JSON: a.json,
 	}
 }
@@ -74,7 +74,7 @@ func (a *app) terminal() screen.Terminal {
 // onTerminal is true when progress is drawn on a terminal.
 func (a *app) onTerminal() bool {
 	f, ok := a.stderr.(*os.File)
-	return ok && screen.IsTerminal(f) && a.getenv("TERM") != "dumb"
+	return ok && console.IsTerminal(f) && a.getenv("TERM") != "dumb"
 }
 
 // colored says whether to use color on stderr.

@@ -9,27 +9,27 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 // document is `show --json`: the run, and every iteration.
 type document struct {
 	listed
-	Iterations    []screen.Record `json:"iterations"`
-	Success       bool            `json:"success"`
-	Elapsed       float64         `json:"elapsed"` // seconds, waits included
-	FinalStrategy string          `json:"final_strategy"`
-	Checkpoints   []string        `json:"checkpoints"` // commit ids of the snapshots
-	CostUSD       *float64        `json:"cost_usd"`
-	TokensIn      int64           `json:"tokens_in"`
-	TokensOut     int64           `json:"tokens_out"`
-	Question      any             `json:"question,omitempty"`
+	Iterations    []console.Record `json:"iterations"`
+	Success       bool             `json:"success"`
+	Elapsed       float64          `json:"elapsed"` // seconds, waits included
+	FinalStrategy string           `json:"final_strategy"`
+	Checkpoints   []string         `json:"checkpoints"` // commit ids of the snapshots
+	CostUSD       *float64         `json:"cost_usd"`
+	TokensIn      int64            `json:"tokens_in"`
+	TokensOut     int64            `json:"tokens_out"`
+	Question      any              `json:"question,omitempty"`
 	// Sandbox is the level, and what the operating system enforces of it.
 	Sandbox string `json:"sandbox,omitempty"`
 }
@@ -78,7 +78,7 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	if l.Why != "" {
 		a.result(" (%s)", report.Line(l.Why, 500))
 	}
-	a.result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), screen.Iterations(state.Iteration), screen.Short(r.TokensIn+r.TokensOut))
+	a.result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), console.Iterations(state.Iteration), console.Short(r.TokensIn+r.TokensOut))
 	switch {
 	case r.CostKnown:
 		a.result(", %s", loop.MicroUSD(r.Cost))
@@ -90,7 +90,7 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	if box := sandboxOf(r); box != "" {
 		a.result("\nSandbox %s", box)
 	}
-	if deed.OnCopy(r) {
+	if action.OnCopy(r) {
 		a.result("\nIt works on a copy: 'pawl show %s --diff' shows its result, 'pawl apply %s' brings it into your files", r.ID, r.ID)
 	}
 	a.result("\n\n")
@@ -170,7 +170,7 @@ func whatHappened(r loop.Record) string {
 
 func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.Record) error {
 	d := document{
-		listed: l, Iterations: []screen.Record{}, Success: r.Status == string(loop.Completed), Elapsed: screen.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
+		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed), Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}
 	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), sandboxOf(r)
@@ -183,7 +183,7 @@ func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.
 	}
 	var history []failure.Analysis
 	for _, rec := range records {
-		it := screen.Shown(rec)
+		it := console.Shown(rec)
 		if rec.Failure != nil {
 			history = append(history, *rec.Failure)
 			it.Failure.Pattern = failure.Pattern(history)
@@ -215,7 +215,7 @@ func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) erro
 	if err != nil {
 		return err
 	}
-	if deed.OnCopy(r) {
+	if action.OnCopy(r) {
 		if err := p.Gather(ctx, r); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/deed"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -334,7 +334,7 @@ func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) [
 		return out
 	}
 	add("See what it changed", "pawl show %s --diff", r.ID)
-	if deed.OnCopy(r) {
+	if action.OnCopy(r) {
 		add("Bring it into your files", "pawl apply %s", r.ID)
 	} else {
 		add("Undo what it changed", "pawl rollback %s --to 0", r.ID)

@@ -3,10 +3,10 @@ package cli
 import (
 	"fmt"
 
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/screen"
 )
 
 // This file is what pawl show tells of reviews.
@@ -29,9 +29,9 @@ func (a *app) showReviews(records []loop.Record) {
 		if r.Review == nil {
 			continue
 		}
-		a.result("\nReview of iteration %d: %s\n", r.Number, screen.ReviewLine(r.Review))
+		a.result("\nReview of iteration %d: %s\n", r.Number, console.ReviewLine(r.Review))
 		for _, f := range r.Review.Items {
-			a.result("  [%s] %s\n", f.Severity, report.Line(screen.Item(f.File, f.Line, "", f.Message, "", ""), 300))
+			a.result("  [%s] %s\n", f.Severity, report.Line(console.Item(f.File, f.Line, "", f.Message, "", ""), 300))
 		}
 		if n := len(r.Review.Reverted); n > 0 {
 			a.result("  It changed %d file(s), which were put back: %s\n", n, report.Line(r.Review.Reverted[0], 100))
@@ -40,5 +40,5 @@ func (a *app) showReviews(records []loop.Record) {
 }
 
 func reviewText(v journal.Review) string {
-	return fmt.Sprintf(" %d %s", v.Number, screen.ReviewLine(&v.Review))
+	return fmt.Sprintf(" %d %s", v.Number, console.ReviewLine(&v.Review))
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -146,7 +146,7 @@ func (s *session) knownCases(ctx context.Context, ids []string) error {
 	for i, id := range ids {
 		ids[i] = board.Normal(id)
 		if _, err := s.store.Case(ctx, ids[i]); err != nil {
-			return deed.Explain(err)
+			return action.Explain(err)
 		}
 	}
 	return nil

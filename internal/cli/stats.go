@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
@@ -110,13 +110,13 @@ func (a *app) statsFailures(ctx context.Context, store *sqlite.Store) error {
 	}
 	return listing(a, list, "No iteration has failed yet",
 		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) (any, []any) {
-			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: screen.Seconds(f.Elapsed), Last: f.LastAt}
+			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: console.Seconds(f.Elapsed), Last: f.LastAt}
 			cost := "unknown"
 			if f.CostKnown > 0 {
 				mean := float64(f.Cost) / 1e6 / float64(f.CostKnown)
 				s.MeanCost, cost = &mean, loop.MicroUSD(f.Cost/int64(f.CostKnown)).String()
 			}
-			return s, []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, screen.Total(f.Elapsed), minute(s.Last)}
+			return s, []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, console.Total(f.Elapsed), minute(s.Last)}
 		})
 }
 

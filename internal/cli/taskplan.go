@@ -4,11 +4,11 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -83,6 +83,6 @@ func (t *taskPlanner) plan(ctx context.Context, task autopilot.Task) (engine.Pla
 func (t *taskPlanner) resolver(clones *pool.Pool, store *sqlite.Store) *autopilot.Resolver {
 	return &autopilot.Resolver{
 		Plan: t.plan, Pool: clones, Store: store, StateDir: t.stateDir,
-		Accounts: account.NewShelf(config.LimitsDir(t.a.env)), Log: slog.New(slog.DiscardHandler),
+		Accounts: ratelimit.NewShelf(config.LimitsDir(t.a.env)), Log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -13,16 +13,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
-	"github.com/pawl-dev/pawl/internal/deed"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 func (a *app) topCommand() *cobra.Command {
@@ -84,7 +84,7 @@ func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 // act does what a person asked for by a key, and says what came of it.
 func (a *app) act(ctx context.Context, store *sqlite.Store, root string, d dashboard.Deed) (string, error) {
 	b, said := a.muted(root)
-	err := deed.Explain(perform(ctx, b.person(store, root), d))
+	err := action.Explain(perform(ctx, b.person(store, root), d))
 	var f *fault.Error
 	if errors.As(err, &f) {
 		err = errors.New(inOneLine(append([]string{f.Error()}, f.Hints...)...))
@@ -96,17 +96,17 @@ func inOneLine(texts ...string) string {
 	return strings.Join(strings.Fields(strings.Join(texts, " ")), " ")
 }
 
-func perform(ctx context.Context, p *deed.Person, d dashboard.Deed) error {
+func perform(ctx context.Context, p *action.Operator, d dashboard.Deed) error {
 	switch d.Kind {
 	case dashboard.Pause, dashboard.Resume, dashboard.Mode:
 		return p.AskAutopilot(ctx, string(d.Kind), d.Text, false)
 	case dashboard.StopAll:
 		return p.AskAutopilot(ctx, sqlite.AutopilotStop, "", true)
 	case dashboard.Retry:
-		return tell(func(p *deed.Person) (deed.Done, error) { return p.Move(ctx, d.Need.Case, board.Retry, "") })(p)
+		return tell(func(p *action.Operator) (action.Done, error) { return p.Move(ctx, d.Need.Case, board.Retry, "") })(p)
 	case dashboard.Answer:
 		if d.Need.What == board.Review {
-			return tell(func(p *deed.Person) (deed.Done, error) { return judge(ctx, p, d) })(p)
+			return tell(func(p *action.Operator) (action.Done, error) { return judge(ctx, p, d) })(p)
 		}
 	}
 	r, err := p.Store.Run(ctx, d.Run)
@@ -131,7 +131,7 @@ const (
 	chooseReject
 )
 
-func judge(ctx context.Context, p *deed.Person, d dashboard.Deed) (deed.Done, error) {
+func judge(ctx context.Context, p *action.Operator, d dashboard.Deed) (action.Done, error) {
 	switch d.Choice {
 	case chooseApprove:
 		return p.Approve(ctx, d.Need.Case, "")
@@ -187,7 +187,7 @@ func agentLines(dir string) ([]string, error) {
 		return nil, err
 	}
 	defer root.Close()
-	f, err := tape.Open(root, "agent.events.jsonl")
+	f, err := spool.Open(root, "agent.events.jsonl")
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

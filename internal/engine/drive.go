@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/supervisor"
@@ -36,7 +36,7 @@ type Options struct {
 	Tree *workspace.Checkout
 	// Accounts is where limits of providers are shared with other runs; nil
 	// shares none.
-	Accounts *account.Shelf
+	Accounts *ratelimit.Shelf
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)
@@ -78,12 +78,12 @@ type Driver struct {
 	copied   *workspace.Copy     // what the run works on, if it is a copy
 	original *workspace.Checkout // then: the user's own
 
-	known   map[string]account.Limit // by agent, as the kernel heard of them last; of who carries out the command
-	probe   probe                    // likewise
-	trees   trees                    // likewise
-	missing bool                     // likewise: the run's folder was gone when the run was taken up
-	longest time.Duration            // likewise: what the wait that the run was taken up in was to last, at most; 0 is any time
-	elapsed []time.Duration          // of each iteration, for the state file
+	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last; of who carries out the command
+	probe   probe                      // likewise
+	trees   trees                      // likewise
+	missing bool                       // likewise: the run's folder was gone when the run was taken up
+	longest time.Duration              // likewise: what the wait that the run was taken up in was to last, at most; 0 is any time
+	elapsed []time.Duration            // of each iteration, for the state file
 
 	unsaved []unsaved
 	checks  chan chan struct{} // asks listenTo to read the control rows now

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -277,7 +277,7 @@ func (h *Hand) AgentEnded(ctx context.Context, name string, job supervisor.Job, 
 	r.Failure = h.d.agentFailure(r, res)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
 	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() { // else the kernel says how long it is waited for
-		h.d.meet(ctx, h.d.account(name), account.Meeting{Began: res.StartedAt}, r.Exit.Ended, f, time.Now())
+		h.d.meet(ctx, h.d.account(name), ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f, time.Now())
 	}
 	return AgentEnd{r, message}
 }

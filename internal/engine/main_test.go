@@ -17,13 +17,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -100,7 +100,7 @@ func (o order) options(ctx context.Context) (Options, error) {
 	}
 	opts := Options{Plan: o.plan(), StateDir: o.State, Store: store}
 	if o.Accounts != "" {
-		opts.Accounts = account.NewShelf(o.Accounts)
+		opts.Accounts = ratelimit.NewShelf(o.Accounts)
 	}
 	if !o.NoGit {
 		opts.Tree, err = workspace.Open(ctx, o.Root, workspace.Options{StateDir: o.State})

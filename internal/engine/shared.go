@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 )
 
 // This file shares limits of providers with the other runs of the user: what
@@ -34,7 +34,7 @@ func (d *Driver) limited(now time.Time) []loop.Limited {
 		return nil
 	}
 	var list []loop.Limited
-	d.known = map[string]account.Limit{}
+	d.known = map[string]ratelimit.Limit{}
 	for name, a := range d.plan.Agents {
 		l, ok := d.o.Accounts.Look(a.Account, now)
 		if !ok {
@@ -121,7 +121,7 @@ func (d *Driver) wait(ctx context.Context, c loop.Command) loop.Event {
 }
 
 // stillBarred is true while the limit is as it was.
-func (d *Driver) stillBarred(key string, began account.Limit) bool {
+func (d *Driver) stillBarred(key string, began ratelimit.Limit) bool {
 	now := time.Now()
 	l, ok := d.o.Accounts.Look(key, now)
 	if !ok || !l.Same(&began) {
@@ -133,7 +133,7 @@ func (d *Driver) stillBarred(key string, began account.Limit) bool {
 
 // report keeps what an attempt, or a review, showed of its provider's limits.
 func (d *Driver) report(ctx context.Context, e loop.Event, c loop.Command) {
-	var m account.Meeting
+	var m ratelimit.Meeting
 	var f *failure.Analysis
 	var ended loop.Ended
 	name := ""
@@ -166,7 +166,7 @@ func (d *Driver) report(ctx context.Context, e loop.Event, c loop.Command) {
 // has said how long it is waited for. The others were told when their step ended.
 func (d *Driver) reportSteps(ctx context.Context, r *loop.Record, c loop.Command) {
 	if f := r.Failure; f != nil && r.Steps.Met != "" && !strings.HasPrefix(f.Fingerprint, knownLimit) && f.WaitUntil.IsZero() {
-		m := account.Meeting{Began: r.StartedAt}
+		m := ratelimit.Meeting{Began: r.StartedAt}
 		if c.Kind == loop.Wait {
 			m.Until = c.Until
 		}
@@ -180,7 +180,7 @@ const knownLimit = "known-limit-"
 
 // meet keeps what a call of an agent showed of a limit. m.Until is how long one
 // is waited for of which the provider did not say when it is over.
-func (d *Driver) meet(ctx context.Context, key string, m account.Meeting, ended loop.Ended, f *failure.Analysis, now time.Time) {
+func (d *Driver) meet(ctx context.Context, key string, m ratelimit.Meeting, ended loop.Ended, f *failure.Analysis, now time.Time) {
 	switch {
 	case f != nil && f.Provider && f.Kind == failure.Transient && shareable(f.Class):
 		m.Run, m.Class = d.id, f.Class

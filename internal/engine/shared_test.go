@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 )
 
 // works is an agent that speaks before it shows that a model answers.
@@ -37,7 +37,7 @@ func sharers(t *testing.T, turns ...string) (dir string, worlds []*world) {
 func due(t *testing.T, dir string) {
 	t.Helper()
 	now := time.Now()
-	data, err := json.Marshal(account.Limit{Class: failure.RateLimit, Met: now.Add(-time.Hour), Until: now.Add(-time.Minute), Times: 1, Run: "earlier"})
+	data, err := json.Marshal(ratelimit.Limit{Class: failure.RateLimit, Met: now.Add(-time.Hour), Until: now.Add(-time.Minute), Times: 1, Run: "earlier"})
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
@@ -59,7 +59,7 @@ func TestALimitIsWaitedForByAll(t *testing.T) {
 	if w[1].starts() != 0 || q.saw("iteration started") != 0 {
 		t.Errorf("the second run spent a call: %q", q.seen)
 	}
-	if err := account.NewShelf(dir).Clear(t.Context(), "script", time.Now()); err != nil {
+	if err := ratelimit.NewShelf(dir).Clear(t.Context(), "script", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	p.await("end completed")
@@ -80,7 +80,7 @@ func TestOneRunTries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shelf, ctx := account.NewShelf(dir), t.Context()
+	shelf, ctx := ratelimit.NewShelf(dir), t.Context()
 	if try, barred := shelf.Enter(ctx, "script", "prober", self, false); !try || barred {
 		t.Fatalf("try %v, barred %v", try, barred)
 	}
@@ -88,7 +88,7 @@ func TestOneRunTries(t *testing.T) {
 	for _, one := range []*pawl{p, q} {
 		one.await("wait started rate limit of script, met by run earlier; run prober tries")
 	}
-	if err := shelf.Meet(ctx, "script", account.Meeting{Run: "prober", Class: failure.QuotaExhausted, Began: time.Now(), Until: time.Now().Add(time.Hour), Named: true}); err != nil {
+	if err := shelf.Meet(ctx, "script", ratelimit.Meeting{Run: "prober", Class: failure.QuotaExhausted, Began: time.Now(), Until: time.Now().Add(time.Hour), Named: true}); err != nil {
 		t.Fatal(err)
 	}
 	for i, one := range []*pawl{p, q} {
@@ -144,8 +144,8 @@ func TestAStopEndsASharedWaitAndAResumeTries(t *testing.T) {
 	t.Parallel()
 	dir, ws := sharers(t, works)
 	w := ws[0]
-	shelf := account.NewShelf(dir)
-	if err := shelf.Meet(t.Context(), "script", account.Meeting{Run: "other", Class: failure.QuotaExhausted, Until: time.Now().Add(time.Hour), Named: true}); err != nil {
+	shelf := ratelimit.NewShelf(dir)
+	if err := shelf.Meet(t.Context(), "script", ratelimit.Meeting{Run: "other", Class: failure.QuotaExhausted, Until: time.Now().Add(time.Hour), Named: true}); err != nil {
 		t.Fatal(err)
 	}
 	h := w.within()

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/internal/account"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 )
 
 // account names the account of an agent: runs with the same program, model,
@@ -27,7 +27,7 @@ func (d draft) account(name string, command []string, ag engine.Agent) string {
 	if ag.Isolate { // its login is in the repository's state
 		parts = append(parts, config.StateDir(d.Config.Root, d.Env))
 	}
-	return account.Key(append(parts, identifying(slices.Concat(d.Env, ag.Env))...)...)
+	return ratelimit.Key(append(parts, identifying(slices.Concat(d.Env, ag.Env))...)...)
 }
 
 // identifying are the variables that may say who pays for a call and where it

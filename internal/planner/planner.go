@@ -20,10 +20,10 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/early"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -130,7 +130,7 @@ func (d draft) base(kind string) (engine.Plan, error) {
 	return engine.Plan{
 		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safety(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
 		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: d.prices(),
-		Exe: exe, Args: []string{early.Supervise}, Flags: flags, SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
+		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags, SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
 		Protect: d.protect(), Gates: d.gates(),
 	}, d.checkPatterns()
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/tape"
+	"github.com/pawl-dev/pawl/internal/spool"
 )
 
 const (
@@ -24,7 +24,7 @@ type buffers struct {
 // capture keeps one output stream: all of it (within the bound) in a file, its
 // head and tail for the result.
 type capture struct {
-	file  *tape.Writer
+	file  *spool.Writer
 	seen  *atomic.Int64 // when output came last, in Unix nanoseconds
 	also  func([]byte)  // nil, or who else gets the bytes
 	bytes int64

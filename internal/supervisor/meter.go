@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/safety"
-	"github.com/pawl-dev/pawl/internal/tape"
+	"github.com/pawl-dev/pawl/internal/spool"
 )
 
 // agentLimit is what is kept of an agent's output, and of its events.
@@ -30,7 +30,7 @@ type meter struct {
 	parser  agent.Parser
 	lines   *agent.Lines
 	totals  *agent.Collector
-	file    *tape.Writer
+	file    *spool.Writer
 	emit    func([]note)
 	pass    func(loop.Ended, string) // a limit was passed
 	dog     *watchdog
@@ -54,7 +54,7 @@ func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.En
 	m.encode = json.NewEncoder(&m.lot)
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
-	m.file = tape.NewWriter(job.Files+".events.jsonl", agentLimit)
+	m.file = spool.NewWriter(job.Files+".events.jsonl", agentLimit)
 	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.event) })
 	return m
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/tape"
+	"github.com/pawl-dev/pawl/internal/spool"
 )
 
 // LoadResult reads the result that a job left at its Files prefix; false when
@@ -124,7 +124,7 @@ func remains(path string) Stream {
 
 func remainsOf(path string) (s Stream, err error) {
 	// Nobody writes any more: what the supervisor left in parts becomes one file.
-	if err := tape.Mend(path); err != nil {
+	if err := spool.Mend(path); err != nil {
 		s.Note = err.Error()
 	}
 	root, err := os.OpenRoot(filepath.Dir(path))
@@ -132,7 +132,7 @@ func remainsOf(path string) (s Stream, err error) {
 		return s, err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := tape.Open(root, filepath.Base(path))
+	f, err := spool.Open(root, filepath.Base(path))
 	if err != nil {
 		return s, err
 	}
@@ -161,7 +161,7 @@ func replay(job Job) agent.Outcome {
 	c := agent.NewCollector()
 	c.SetPrices(job.Prices)
 	c.SetModel(job.Model)
-	_ = tape.Mend(job.Files + ".events.jsonl") // else the beginning tells
+	_ = spool.Mend(job.Files + ".events.jsonl") // else the beginning tells
 	f, err := os.Open(job.Files + ".events.jsonl")
 	if err != nil {
 		return c.Outcome()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sandbox"
-	"github.com/pawl-dev/pawl/internal/tape"
+	"github.com/pawl-dev/pawl/internal/spool"
 )
 
 const (
@@ -138,8 +138,8 @@ func (t *task) outputs() (*output, error) {
 	if limit == 0 && t.job.Parser != "" {
 		limit = agentLimit
 	}
-	o.out = capture{file: tape.NewWriter(t.job.Files+".out", limit), seen: &t.seen}
-	o.err = capture{file: tape.NewWriter(t.job.Files+".err", limit), seen: &t.seen}
+	o.out = capture{file: spool.NewWriter(t.job.Files+".out", limit), seen: &t.seen}
+	o.err = capture{file: spool.NewWriter(t.job.Files+".err", limit), seen: &t.seen}
 	if t.job.Parser != "" {
 		parser, err := t.parsers(t.job.Parser, t.job)
 		if err != nil {

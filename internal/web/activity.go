@@ -12,8 +12,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 // Activity is what a run does just now, between two events of its journal. It
@@ -68,7 +68,7 @@ type glance struct {
 	specs  []GateSpec // the run's checks as they were when its phase began
 	phase  string     // in which they were read
 	sent   string     // the last one, as it was sent
-	out    *tape.Reader
+	out    *spool.Reader
 	grown  Grown
 	quiet  bool // nothing will grow any more
 }
@@ -116,16 +116,16 @@ func (o *glance) length() Grown {
 	// What it printed last was there before its result.
 	o.quiet = exists(o.root, "agent.result.json")
 	now.Run, now.Iteration, now.Attempt = o.now.Run, o.now.Iteration, o.now.Attempt
-	if o.tail.tape == nil {
+	if o.tail.spool == nil {
 		_ = o.tail.open() // while it has said nothing there is none
 	}
-	if o.tail.tape != nil {
-		if n, err := o.tail.tape.Size(); err == nil {
+	if o.tail.spool != nil {
+		if n, err := o.tail.spool.Size(); err == nil {
 			now.Events = n
 		}
 	}
 	if o.out == nil {
-		o.out, _ = tape.Open(o.root, "agent.out") // while it has printed nothing there is none
+		o.out, _ = spool.Open(o.root, "agent.out") // while it has printed nothing there is none
 	}
 	if o.out != nil {
 		if n, err := o.out.Size(); err == nil {
@@ -245,7 +245,7 @@ func (o *glance) look(specs func() []GateSpec) {
 
 // read folds new events of the agent in.
 func (o *glance) read() {
-	if o.tail.tape == nil && o.tail.open() != nil {
+	if o.tail.spool == nil && o.tail.open() != nil {
 		return
 	}
 	for range 10 * batch { // more comes with the next look

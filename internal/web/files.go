@@ -22,8 +22,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 // What is read of files at once.
@@ -146,13 +146,13 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 
 // output is a stream that was, or is being, kept.
 type output struct {
-	*tape.Reader
+	*spool.Reader
 	root *os.Root
 }
 
 // openOutput takes the folder over when it succeeds.
 func openOutput(root *os.Root, name string) (*output, error) {
-	t, err := tape.Open(root, name)
+	t, err := spool.Open(root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (s *Server) readPart(ctx context.Context, in *partQuery) (*body[FilePart], 
 		return nil, fmt.Errorf("cannot read %s: %v", in.File, err)
 	}
 	end := at + int64(n)
-	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s tape.Span) bool { return s.To == end }))
+	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s spool.Span) bool { return s.To == end }))
 	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: text(buf)}
 	out.More = out.Next < out.Size
 	return answer(out), nil
@@ -298,7 +298,7 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 	}
 	defer func() { _ = root.Close() }()
 	out := Conversation{Events: []AgentEvent{}}
-	f, err := tape.Open(root, eventsFile)
+	f, err := spool.Open(root, eventsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return answer(out), nil // it has said nothing yet
 	}
@@ -321,7 +321,7 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 }
 
 // eventsFrom reads the events that begin at or after a place.
-func eventsFrom(f *tape.Reader, from int64, limit int, out Conversation) Conversation {
+func eventsFrom(f *spool.Reader, from int64, limit int, out Conversation) Conversation {
 	lines := newLineReader(f, from)
 	out.Before, out.Next = from, from
 	for len(out.Events) < limit && out.Next-out.Before < lookBack && lines.next() {
@@ -338,7 +338,7 @@ func eventsFrom(f *tape.Reader, from int64, limit int, out Conversation) Convers
 }
 
 // eventsBefore reads the last events that end at or before a place.
-func eventsBefore(f *tape.Reader, spans []tape.Span, end int64, limit int, out Conversation) Conversation {
+func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out Conversation) Conversation {
 	at := len(spans) - 1
 	if at > 0 && spans[at].From >= end {
 		at--

@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/tape"
 )
 
 // talks begins to keep what an agent says in the first iteration of a run.
-func (r *rig) talks(run, file string, limit int64) *tape.Writer {
+func (r *rig) talks(run, file string, limit int64) *spool.Writer {
 	r.t.Helper()
 	r.left(run, 1, map[string]string{"begun.json": `{"attempt":1}`})
-	return tape.NewWriter(filepath.Join(r.dir, "runs", run, "1", file), limit)
+	return spool.NewWriter(filepath.Join(r.dir, "runs", run, "1", file), limit)
 }
 
 func word(n int) string { return fmt.Sprintf(`{"kind":"text","text":"%06d"}`+"\n", n) }

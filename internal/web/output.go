@@ -11,7 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pawl-dev/pawl/internal/tape"
+	"github.com/pawl-dev/pawl/internal/spool"
 )
 
 // growEvery is how soon more of a file is noticed.
@@ -92,14 +92,14 @@ func (s *Server) tail(ctx context.Context, w *wire, root *os.Root, from int64) {
 // tailing reads the events of one attempt while they come.
 type tailing struct {
 	root  *os.Root
-	tape  *tape.Reader
+	spool *spool.Reader
 	lines *lineReader
 	from  int64
 }
 
 func (t *tailing) close() {
-	if t.tape != nil {
-		_ = t.tape.Close()
+	if t.spool != nil {
+		_ = t.spool.Close()
 	}
 }
 
@@ -117,9 +117,9 @@ func (t *tailing) ended() bool {
 
 // open opens the events; an error while there are none.
 func (t *tailing) open() error {
-	f, err := tape.Open(t.root, eventsFile)
+	f, err := spool.Open(t.root, eventsFile)
 	if err == nil {
-		t.tape, t.lines = f, newLineReader(f, t.from)
+		t.spool, t.lines = f, newLineReader(f, t.from)
 	}
 	return err
 }
@@ -129,7 +129,7 @@ const batch = 200
 
 // read takes the next events; none when there is nothing new.
 func (t *tailing) read() []frame {
-	if t.tape == nil && t.open() != nil {
+	if t.spool == nil && t.open() != nil {
 		return nil // it has said nothing yet
 	}
 	var frames []frame

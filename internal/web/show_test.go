@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/tape"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -309,7 +309,7 @@ func TestEndlessLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	f, err := tape.Open(root, "lines")
+	f, err := spool.Open(root, "lines")
 	if err != nil {
 		t.Fatal(err)
 	}

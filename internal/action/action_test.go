@@ -1,0 +1,348 @@
+package action_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/gittest"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// gone is a process of an earlier boot of the machine.
+var gone = sqlite.Owner{PID: 1, Start: "1", Boot: "an earlier one"}
+
+// person is somebody at an empty folder that is no repository, with what is
+// said to them.
+func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
+	t.Helper()
+	dir, said := t.TempDir(), &strings.Builder{}
+	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	say := func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) }
+	return &action.Operator{
+		Store: store, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
+		Planner: func(string, planner.Flags) (*planner.Planner, error) {
+			return nil, errors.New("nothing here needs the configuration")
+		},
+		Log: func(string) (*slog.Logger, func()) { return slog.New(slog.DiscardHandler), func() {} },
+	}, said
+}
+
+// run stores a run that nobody drives.
+func run(t *testing.T, p *action.Operator, s loop.State) sqlite.Run {
+	t.Helper()
+	state, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := sqlite.Run{ID: "r1", Kind: "procedure", Name: "build", Root: p.Root, Status: string(s.Status), Iteration: s.Iteration, State: state, Owner: gone}
+	e, err := journal.New(r.ID, 1, noon, journal.RunCreated, journal.Created{Kind: r.Kind, Name: r.Name})
+	if err == nil {
+		err = p.Store.Create(t.Context(), r, e, func(sqlite.Owner) bool { return false })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func task(t *testing.T, p *action.Operator, actions ...board.Action) string {
+	t.Helper()
+	added, err := p.Store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "Greet"}}}, board.Person, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range actions {
+		if _, err := p.Store.MoveCase(t.Context(), added[0].ID, board.Change{Action: a, By: board.Pawl, Why: "a test", At: noon}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return added[0].ID
+}
+
+// refused checks that an error is a refusal with these words, hints included.
+func refused(t *testing.T, err error, words ...string) {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Kind != fault.Refused {
+		t.Errorf("%v is no refusal", err)
+		return
+	}
+	text := strings.Join(append([]string{f.Error()}, f.Hints...), "\n")
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("it lacks %q:\n%s", w, text)
+		}
+	}
+}
+
+// What does not fit how a run is says so, and changes nothing.
+func TestRefusedToARun(t *testing.T) {
+	t.Parallel()
+	p, said := person(t)
+	r := run(t, p, loop.State{Status: loop.Completed, Iteration: 2})
+	refused(t, p.Pause(t.Context(), r), "run r1 does not run: it is completed")
+	refused(t, p.Stop(t.Context(), r, true), "run r1 does not run: it is completed")
+	_, err := p.Answer(t.Context(), r, "", []string{"yes"})
+	refused(t, err, "run r1 asks nothing: it is completed")
+	_, err = p.Answer(t.Context(), r, "", []string{" ", ""})
+	refused(t, err, "needs words, or the number of an option")
+	_, err = p.Apply(t.Context(), r, false)
+	refused(t, err, "there is nothing to apply", "pawl show r1 --diff")
+	refused(t, p.Raise(t.Context(), r, planner.Flags{Max: "9", Agent: "other"}), "only --max-iterations, --max-cost and --timeout", "pawl pause build")
+	rows, err := p.Store.Controls(t.Context(), r.ID)
+	if err != nil || len(rows) != 0 || said.Len() != 0 {
+		t.Errorf("%d wishes were stored (%v), and this was said: %s", len(rows), err, said)
+	}
+}
+
+// An answer waits in the database until the run goes on; whoever answered is
+// told so.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	p, said := person(t)
+	r := run(t, p, loop.State{Status: loop.Pending, Iteration: 1, Question: &loop.Question{Text: "Which port?"}})
+	goesOn, err := p.Answer(t.Context(), r, "", []string{"port", "8080"})
+	if err != nil || !goesOn {
+		t.Fatalf("%t, %v", goesOn, err)
+	}
+	rows, err := p.Store.Controls(t.Context(), r.ID)
+	if err != nil || len(rows) != 1 || rows[0].Kind != sqlite.ControlAnswer || rows[0].Text != "port 8080" {
+		t.Errorf("stored are %+v, %v", rows, err)
+	}
+	if want := "The answer is kept and goes into the next prompt.\n"; said.String() != want {
+		t.Errorf("said is %q, want %q", said, want)
+	}
+}
+
+func TestReadReply(t *testing.T) {
+	t.Parallel()
+	asked := &loop.State{Question: &loop.Question{Choices: []control.Choice{
+		{Text: "Try again", Do: control.TryAgain, Advice: true}, {Text: "Send it back", Do: control.TryAgain, Advice: true, Needs: true}, {Text: "Give up", Do: control.GiveUp},
+	}}}
+	for _, c := range []struct {
+		words  []string
+		number int
+		text   string
+		wrong  string
+	}{
+		{words: []string{"1"}, number: 1},
+		{words: []string{"1.", "the", "fixture"}, number: 1, text: "the fixture"},
+		{words: []string{" 2) ", "rename it"}, number: 2, text: "rename it"},
+		{words: []string{"2"}, wrong: "option 2 (Send it back) needs words"},
+		{words: []string{"3", "now"}, wrong: "option 3 (Give up) takes no words"},
+		{words: []string{"4"}, wrong: "there is no option 4: the question has 1 to 3"},
+		{words: []string{"0"}, wrong: "there is no option 0"},
+		{words: []string{"use", "8080"}, text: "use 8080"},
+	} {
+		got, err := action.ReadReply(asked, c.words)
+		if err == nil {
+			err = got.Complete()
+		}
+		if c.wrong != "" {
+			refused(t, err, c.wrong)
+			continue
+		}
+		if err != nil || got.Number != c.number || got.Text != c.text {
+			t.Errorf("%q is option %d with %q (%v), want %d with %q", c.words, got.Number, got.Text, err, c.number, c.text)
+		}
+	}
+	if got, err := action.ReadReply(&loop.State{Question: &loop.Question{}}, []string{"8080"}); err != nil || got.Number != 0 || got.Text != "8080" {
+		t.Errorf("a number is no answer to a question without options: %+v, %v", got, err)
+	}
+}
+
+// What does not fit how a task is says so.
+func TestRefusedToATask(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	id := task(t, p)
+	refused(t, p.StartTask(t.Context(), id), "no autopilot runs here", "pawl autopilot")
+	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotPause, "", false), "no autopilot runs here")
+	_, err := p.Redo(t.Context(), id, " ")
+	refused(t, err, "say what must change")
+	for _, do := range map[string]func() (action.Done, error){
+		"approve": func() (action.Done, error) { return p.Approve(t.Context(), id, "") },
+		"redo":    func() (action.Done, error) { return p.Redo(t.Context(), id, "shorter") },
+		"reject":  func() (action.Done, error) { return p.Reject(t.Context(), id, "no") },
+	} {
+		_, err := do()
+		refused(t, err, "no review of "+id+" waits for you: it is pending", "pawl autopilot status")
+	}
+	_, err = p.Move(t.Context(), id, board.Retry, "")
+	refused(t, action.Explain(err), id)
+	_, err = p.Move(t.Context(), "task-999", board.Retry, "")
+	refused(t, action.Explain(err), "task-999", "pawl case list --all")
+}
+
+// Of two people only the first decides: an approval that comes after a rejection
+// lands nothing and says so, also when the rejection came while it was made ready.
+func TestApproveAfterSomebodyElse(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	p.Root = filepath.Join(p.Root, "repo")
+	gittest.Git(t, "", "init", "-q", "-b", "main", p.Root)
+	gittest.Git(t, p.Root, "commit", "-q", "--allow-empty", "-m", "base")
+	commit := gittest.Git(t, p.Root, "rev-parse", "HEAD")
+	meanwhile := func() {}
+	p.Planner = func(string, planner.Flags) (*planner.Planner, error) {
+		meanwhile()
+		return &planner.Planner{Config: &config.Config{Root: p.Root}}, nil
+	}
+	verified := func() string {
+		id := task(t, p, board.Start)
+		ask := sqlite.CaseReview{Case: id, Run: "r1", Work: []byte(fmt.Sprintf(`{"id":%q,"commit":%q}`, id, commit)), AskedAt: noon}
+		if err := p.Store.AskReview(t.Context(), ask, board.Change{Action: board.Verify, By: board.Pawl, At: noon}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	check := func(id, decision string, queued int) {
+		t.Helper()
+		list, err := p.Store.CaseReviews(t.Context(), id)
+		if err != nil || len(list) != 1 || list[0].Decision != decision {
+			t.Errorf("reviews of %s: %+v, %v", id, list, err)
+		}
+		asks, err := p.Store.QueueAsks(t.Context(), "refs/heads/main", 10)
+		if err != nil || len(asks) != queued {
+			t.Errorf("asked of the queue: %+v, %v", asks, err)
+		}
+	}
+
+	late := verified()
+	meanwhile = func() {
+		if _, err := p.Reject(t.Context(), late, "too slow"); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := p.Approve(t.Context(), late, "")
+	refused(t, err, "no review of "+late+" waits for you: it was rejected at ", "(too slow), and it is blocked")
+	check(late, sqlite.Rejected, 0)
+
+	id := verified()
+	meanwhile = func() {}
+	if done, err := p.Approve(t.Context(), id, ""); err != nil || done.Case.Status != board.Review {
+		t.Errorf("approved: %+v, %v", done, err)
+	}
+	_, err = p.Reject(t.Context(), id, "no")
+	refused(t, err, "it was approved at ")
+	check(id, sqlite.Approved, 1)
+}
+
+// A slot goes from one task to another, or nothing is asked at all.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	p, said := person(t)
+	r, to := run(t, p, loop.State{Status: loop.Running, Iteration: 1}), task(t, p)
+	refused(t, p.Redirect(t.Context(), r, to), "run r1 holds no slot: it is a procedure", "pawl stop r1")
+	r.Kind, r.Name, r.Owner = "task", "task-009", sqlite.Owner{}
+	refused(t, p.Redirect(t.Context(), r, to), "it does not run", "pawl case start "+to)
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Owner = engine.OwnerOf(self)
+	refused(t, p.Redirect(t.Context(), r, to), "no autopilot runs here")
+	if _, err := p.Store.TakeAutopilot(t.Context(), sqlite.Autopilot{Session: "s", Owner: r.Owner, StartedAt: noon, State: json.RawMessage(`{}`)}, func(sqlite.Owner) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Store.MoveCase(t.Context(), to, board.Change{Action: board.Defer, By: board.Person, At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, p.Redirect(t.Context(), r, to), to+" cannot be started: "+to+" is deferred")
+	asked := func() (wishes string) {
+		rows, err := p.Store.Controls(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			wishes += row.Kind + " " + row.Run + "; "
+		}
+		list, err := p.Store.TakeAutopilotControls(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			wishes += c.Kind + " " + c.Text
+		}
+		return wishes
+	}
+	if got := asked(); got != "" || said.Len() != 0 {
+		t.Errorf("asked for %q, said %q", got, said)
+	}
+	ready := task(t, p)
+	if err := p.Redirect(t.Context(), r, ready); err != nil {
+		t.Fatal(err)
+	}
+	if got := asked(); got != "stop r1; start "+ready || !strings.Contains(said.String(), ready+" gets the slot.") {
+		t.Errorf("asked for %q, said %q", got, said)
+	}
+}
+
+// A resume follows a pause that the autopilot has not taken up yet; without one
+// it is refused.
+func TestResumeFollowsAPause(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := sqlite.Autopilot{Session: "s", Phase: "running", Owner: engine.OwnerOf(self), StartedAt: noon, State: json.RawMessage(`{}`)}
+	if _, err := p.Store.TakeAutopilot(t.Context(), a, func(sqlite.Owner) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotResume, "", false), "the autopilot is not paused: it is running")
+	for _, kind := range []string{sqlite.AutopilotPause, sqlite.AutopilotResume} {
+		if err := p.AskAutopilot(t.Context(), kind, "", false); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	list, err := p.Store.TakeAutopilotControls(t.Context())
+	if err != nil || len(list) != 2 || list[1].Kind != sqlite.AutopilotResume {
+		t.Errorf("the autopilot is asked %+v, %v", list, err)
+	}
+}
+
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	id := task(t, p, board.Start, board.Expire)
+	l, err := action.ReadLimits("80", "1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Extend(t.Context(), id, l)
+	if err != nil || d.Case.Status != board.Pending || !strings.Contains(d.Text, "its run goes on where it was") {
+		t.Errorf("%+v, %v", d, err)
+	}
+	got, err := p.Store.CaseLimits(t.Context(), id)
+	if err != nil || got.MaxIterations != 80 || got.Timeout != time.Hour {
+		t.Errorf("its limits are %+v, %v", got, err)
+	}
+	for _, c := range [][3]string{{"", "", "say how far"}, {"0", "", "--max-iterations 0"}, {"x", "", "--max-iterations x"}, {"", "5", "--timeout 5"}, {"", "-1m", "--timeout -1m"}} {
+		_, err := action.ReadLimits(c[0], c[1])
+		refused(t, err, c[2])
+	}
+}

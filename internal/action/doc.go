@@ -1,0 +1,37 @@
+// Package action is what a person does to the work: to runs (pause, stop, answer,
+// message, raise limits, roll back, apply), to tasks of the board (start, extend,
+// move, review, roll back) and to the autopilot. The command line, the dashboard
+// and the browser do it here, so that a key or a button does what the command
+// does and says the same.
+//
+// What cannot be done is a [fault.Error] that says what to do instead. It starts
+// no run: whoever goes on with one is a process of its own.
+package action
+
+import (
+	"log/slog"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Operator is whoever acts on the work of one repository.
+type Operator struct {
+	Store *sqlite.Store
+	Root  string   // the repository's
+	Env   []string // K=V
+	// Planner loads the configuration of a root, with flags in force.
+	Planner func(root string, f planner.Flags) (*planner.Planner, error)
+	// Log opens the log of a root; close it.
+	Log func(root string) (log *slog.Logger, closeLog func())
+	// Say hears what came of a deed, a line at a time; Result gets what was asked
+	// for, its ends of line included.
+	Say, Result func(format string, args ...any)
+}
+
+// Done is what a deed made of a task.
+type Done struct {
+	Case board.Case
+	Text string // a line for the person
+}

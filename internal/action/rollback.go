@@ -1,0 +1,123 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// BackTo is where a rollback goes: the snapshot after iteration N, or with
+// Undo to what was there before the last rollback.
+type BackTo struct {
+	N    int // -1: the snapshot before the last one
+	Undo bool
+}
+
+// Rollback puts the files of a run back; what was there before is kept, so that
+// it can be undone. A run that is being worked on refuses.
+func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error {
+	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
+		return fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).Hint("Stop it first: pawl stop %s", r.ID)
+	}
+	if OnCopy(r) {
+		if to.N >= 0 {
+			return fault.Refuse("run %s works on a copy: your files have no snapshots of its iterations", r.ID).
+				Hint("Undo an 'apply': pawl rollback %s --undo", r.ID)
+		}
+		to.Undo = true
+	}
+	tree, err := p.RootTree(ctx, r.Root)
+	if err != nil {
+		return err
+	}
+	where := "what was there before the last rollback"
+	var back workspace.Rollback
+	if to.Undo {
+		back, err = undoRollback(ctx, tree, r.ID)
+	} else if to.N, err = snapshotOf(ctx, tree, r.ID, to.N); err == nil {
+		where = snapshotName(to.N)
+		back, err = tree.Rollback(ctx, r.ID, to.N, workspace.RollbackOptions{})
+	}
+	if err != nil {
+		return p.rollbackError(err)
+	}
+	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, journal.Rollback{To: max(to.N, 0), Snapshot: back.To.Commit, Recovery: back.Recovery}); err != nil {
+		p.Say("Warning: %v", err)
+	}
+	p.sayBack(back, where)
+	p.Say("What was there before is kept. To get it back: pawl rollback %s --undo", r.ID)
+	return nil
+}
+
+func (p *Operator) sayBack(back workspace.Rollback, where string) {
+	p.Say("Put back to %s: %d file(s) restored, %d removed.", where, len(back.Restored), len(back.Removed))
+	if back.BranchMoved {
+		p.Say("The branch was moved back too.")
+	}
+	for _, n := range back.Notes {
+		p.Say("Note: %s", n)
+	}
+}
+
+func (p *Operator) rollbackError(err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return fault.Of(fault.Failed, err)
+}
+
+// undoRollback goes back to what was kept before the last rollback. That is a
+// rollback too, so undoing twice changes nothing in the end.
+func undoRollback(ctx context.Context, tree *workspace.Checkout, run string) (workspace.Rollback, error) {
+	kept, err := tree.Recoveries(ctx, run)
+	if err != nil {
+		return workspace.Rollback{}, err
+	}
+	if len(kept) == 0 {
+		return workspace.Rollback{}, fault.Refuse("there is no rollback of run %s to undo", run)
+	}
+	return tree.RollbackTo(ctx, kept[len(kept)-1].Ref, workspace.RollbackOptions{})
+}
+
+// snapshotOf checks the number of a snapshot; -1 is the one before the last.
+func snapshotOf(ctx context.Context, tree *workspace.Checkout, run string, n int) (int, error) {
+	snaps, err := tree.Snapshots(ctx, run)
+	if err != nil {
+		return n, err
+	}
+	if len(snaps) == 0 {
+		return n, fault.Refuse("run %s has no snapshots to go back to", run)
+	}
+	if n < 0 {
+		return snaps[max(len(snaps)-2, 0)].N, nil
+	}
+	if !hasSnapshot(snaps, n) {
+		return n, fault.Refuse("run %s has no snapshot %d", run, n).Hint("It has %d to %d", snaps[0].N, snaps[len(snaps)-1].N)
+	}
+	return n, nil
+}
+
+func snapshotName(n int) string {
+	if n == 0 {
+		return "how it was before the run"
+	}
+	return fmt.Sprintf("the snapshot after iteration %d", n)
+}
+
+func hasSnapshot(snaps []workspace.Snapshot, n int) bool {
+	for _, s := range snaps {
+		if s.N == n {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Pause asks a run to rest at the end of its iteration.
+func (p *Operator) Pause(ctx context.Context, r sqlite.Run) error {
+	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+		return fault.Refuse("run %s does not run: it is %s", r.ID, r.Status)
+	}
+	if err := p.ask(ctx, r, sqlite.ControlPause, ""); err != nil {
+		return err
+	}
+	p.Say("Run %s pauses at the end of iteration %d. Resume with: pawl resume %s", r.ID, r.Iteration, r.Name)
+	return nil
+}
+
+func (p *Operator) ask(ctx context.Context, r sqlite.Run, kind, text string) error {
+	if _, err := p.Store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
+		return fault.Of(fault.Failed, err)
+	}
+	return nil
+}
+
+// stopWait is how long stop waits for the run to have ended: the agent's
+// grace, and what comes after.
+const stopWait = 30 * time.Second
+
+// Stop ends a run; its work is kept. A run whose pawl is gone is ended through
+// its supervisor. With wait it is over when the run has ended.
+func (p *Operator) Stop(ctx context.Context, r sqlite.Run, wait bool) error {
+	if !loop.Status(r.Status).Active() {
+		return fault.Refuse("run %s does not run: it is %s", r.ID, r.Status)
+	}
+	if !engine.Alive(r.Owner) {
+		return p.stopUnattended(ctx, r)
+	}
+	if err := p.ask(ctx, r, sqlite.ControlStop, ""); err != nil {
+		return err
+	}
+	if wait {
+		return p.awaitStop(ctx, r)
+	}
+	p.Say("Run %s is stopping: its agent is ended, its work is kept.", r.ID)
+	return nil
+}
+
+func (p *Operator) awaitStop(ctx context.Context, r sqlite.Run) error {
+	deadline := time.NewTimer(stopWait)
+	defer deadline.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for late := false; ; {
+		now, err := p.Store.Run(ctx, r.ID)
+		if err != nil {
+			return fault.Of(fault.Failed, err)
+		}
+		// A run that has come to rest still ends its supervisor; when its
+		// process has gone too, nothing is left.
+		rests := !loop.Status(now.Status).Active() && now.Owner.PID == 0
+		if rests && (late || !engine.Alive(r.Owner)) {
+			p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
+			return nil
+		}
+		if late {
+			return fault.Refuse("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait, r.Owner.PID).
+				Hint("See what it does: pawl logs %s -f", r.ID)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline.C:
+			late = true
+		}
+	}
+}
+
+func (p *Operator) stopUnattended(ctx context.Context, r sqlite.Run) error {
+	dir := filepath.Join(config.StateDir(r.Root, p.Env), "runs", r.ID)
+	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
+		return fault.Of(fault.Failed, err)
+	}
+	p.Say("Nothing of run %s is left running. Go on with it: pawl resume %s", r.ID, r.Name)
+	return nil
+}
+
+// Message leaves words for the next prompt of a run; from says where they come
+// from.
+func (p *Operator) Message(ctx context.Context, r sqlite.Run, text, from string) error {
+	err := engine.LeaveMessage(ctx, p.Store, r, text, from)
+	if errors.Is(err, engine.ErrNoReader) {
+		return fault.Of(fault.Refused, err)
+	}
+	if err != nil {
+		return fault.Of(fault.Failed, err)
+	}
+	p.Say("The message is kept and goes into the next prompt of run %s.", r.ID)
+	return nil
+}

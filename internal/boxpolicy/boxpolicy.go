@@ -1,0 +1,179 @@
+// Package boxpolicy says what the boxes of a run's agents and gates are: which
+// folders are shown, hidden or writable, where tools keep their caches, which
+// endpoints an agent reaches. [sandbox] holds them to it.
+//
+// It asks git and go for settings, and makes folders that must be there to be
+// shown or hidden; it starts nothing that goes on. What it cannot do is told as
+// a warning, since a box with less in it is still one.
+package boxpolicy
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/egress"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// Options are what boxes are made of.
+type Options struct {
+	Config   *config.Config
+	Plan     engine.Plan // its root, level, environment and agents
+	StateDir string
+	// Cache is the folder of the tools' caches; "" is the one in StateDir.
+	Cache string
+	// Tree is what git knows of the root; nil is outside of git.
+	Tree *workspace.Checkout
+	// Env is what pawl was started with, K=V.
+	Env []string
+	// LookPath finds a program in Env's PATH.
+	LookPath func(name string) (string, error)
+	// Write are folders that can be written beside those of safety.write.
+	Write []string
+	// Hide are paths that no agent and no gate may see.
+	Hide []string
+	// Say tells the person what there is to know: whole sentences.
+	Say func(format string, args ...any)
+}
+
+// Boxes are the boxes of a run.
+type Boxes struct {
+	Run *engine.Box
+	// Agent is the box of one more agent.
+	Agent func(name string, ag engine.Agent) sandbox.Policy
+}
+
+// maker makes them.
+type maker struct{ Options }
+
+// Make makes the boxes of the plan's agents and gates, on a machine that
+// enforces what the verdict says.
+func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
+	m := maker{o}
+	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
+	place := sandbox.Place{
+		Root: o.Plan.Root, Home: home, Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir, Cache: cmp.Or(o.Cache, filepath.Join(o.StateDir, "cache")),
+		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(), UID: os.Getuid(), Spare: []int{os.Getpid()},
+	}
+	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
+		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
+	}
+	if o.Tree != nil {
+		place.Git = append([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules()...)
+	}
+	secret := slices.Concat(socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST")), m.hidden())
+	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(m.withGoProxy(ctx, o.Plan.Environ), home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
+	box.Caches = append(box.Caches, pnpmStore(o.Plan.Root, place.Cache)...)
+	box.Caches = append(box.Caches, m.unsigned(ctx, place.Write)...)
+	sums, path := m.goSums(home, place.Cache, v.Means.Mounts)
+	box.Caches = append(box.Caches, path...)
+	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
+	box.Gates = place.Policy(level, v, limits, nil, nil)
+	box.Gates.Binds = sums
+	one := func(name string, ag engine.Agent) sandbox.Policy {
+		program, own := m.ownFolders(name, ag, home)
+		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
+		policy := place.Policy(level, v, limits, own, nil)
+		policy.Binds = sums
+		policy.Reach, policy.Doors = exits(ag.Endpoints)
+		return policy
+	}
+	for name, ag := range o.Plan.Agents {
+		box.Agents[name] = one(name, ag)
+	}
+	return Boxes{box, one}
+}
+
+// hidden are the folders to hide. They are made: only what is there can be hidden.
+func (m maker) hidden() []string {
+	for _, dir := range m.Hide {
+		_ = os.MkdirAll(dir, 0o700) // who keeps something there says so itself
+	}
+	return m.Hide
+}
+
+// getenv is a variable of the environment that pawl was started with.
+func (m maker) getenv(name string) string { return lookup(m.Env, name, "") }
+
+// lookup is the last value of a variable.
+func lookup(env []string, name, otherwise string) string {
+	for _, kv := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return otherwise
+}
+
+// ownFolders are the agent's program and where it keeps what is the user's;
+// folders that are not there yet are made, since the program may not.
+func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, own []string) {
+	start, err := ag.Adapter.Start(agent.Invocation{
+		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety, Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
+		StateDir: filepath.Join(m.StateDir, "agents", name),
+	})
+	if err != nil {
+		return "", nil // it says so when it is to work
+	}
+	getenv := func(variable string) string { return lookup(start.Env, variable, m.getenv(variable)) }
+	program = agents.Program(name, start.Parser, start.Args)
+	own = agents.Folders(program, home, getenv)
+	for _, dir := range own {
+		if filepath.Ext(filepath.Base(dir)[1:]) == "" {
+			_ = os.MkdirAll(dir, 0o700) // without it the program says what it misses
+		}
+	}
+	return program, own
+}
+
+// exits divides endpoints into those that the proxy of a closed box lets
+// through, and ports of this machine, which get a door each.
+func exits(endpoints []string) (reach []string, doors []int) {
+	for _, text := range endpoints {
+		e, err := egress.ParseEndpoint(text)
+		if err != nil {
+			continue // the plan has no such
+		}
+		addr, _ := netip.ParseAddr(e.Host)
+		if e.Host == "localhost" || addr.IsLoopback() {
+			doors = append(doors, int(e.Port))
+			continue
+		}
+		reach = append(reach, text)
+	}
+	return reach, slices.Compact(slices.Sorted(slices.Values(doors)))
+}
+
+// writable are the folders of safety.write.
+func (m maker) writable() []string {
+	out := slices.Clone(m.Write)
+	for _, path := range m.Config.Safety.Write {
+		if _, err := os.Stat(string(path)); err != nil {
+			m.Say("Warning: safety.write: %s is not there, so it cannot be written; make it first", path)
+			continue
+		}
+		out = append(out, string(path))
+	}
+	return out
+}
+
+// socketPaths are the paths in addresses of sockets.
+func socketPaths(addresses ...string) []string {
+	var out []string
+	for _, a := range addresses {
+		if path := strings.TrimPrefix(a, "unix://"); filepath.IsAbs(path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// This file is what a person sees of a workflow's run: plain lines, the output
+// of a step with its id in front.
+
+// stepNotice shows what happened to a step; false when the notice is none.
+func (s *Screen) stepNotice(n engine.Notice) bool {
+	st := n.Step
+	if st == nil {
+		return false
+	}
+	if s.tree != nil && s.live && s.onTree(n) {
+		return true
+	}
+	switch n.Kind {
+	case engine.StepStarted:
+		s.stepStarted(n, st)
+	case engine.StepOutput:
+		s.print("%s | %s", st.Step, printableLine(st.Line))
+	case engine.StepWaits:
+		s.line(n.At, "Step %s waits %s before try %d", st.Step, loop.Duration(st.Elapsed), st.Try)
+	case engine.StepEnded:
+		s.stepEnded(n, st)
+	default:
+		return false
+	}
+	return true
+}
+
+// onTree shows it in the live tree; true when no line is needed beside it.
+func (s *Screen) onTree(n engine.Notice) bool {
+	if n.Kind == engine.AgentEvent {
+		s.tree.agentSaid(n.Step.Step, n.Event)
+		return !s.to.Verbose
+	}
+	s.tree.notice(n)
+	return !s.to.Verbose && n.Step.Status != sqlite.StepFailure
+}
+
+func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
+	if s.doing = "step " + st.Step; st.Status == "adopted" {
+		s.line(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
+		return
+	}
+	var how []string
+	if st.Agent != "" {
+		how = append(how, st.Agent)
+	}
+	if st.Alternate > 0 {
+		how = append(how, fmt.Sprintf("alternative %d", st.Alternate))
+	}
+	if st.Try > 1 {
+		how = append(how, fmt.Sprintf("try %d", st.Try))
+	}
+	if st.Why != "" {
+		how = append(how, "again: "+st.Why)
+	}
+	text := ""
+	if len(how) > 0 {
+		text = " (" + strings.Join(how, ", ") + ")"
+	}
+	s.line(n.At, "Step %s starts%s", st.Step, text)
+}
+
+func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
+	switch st.Status {
+	case sqlite.StepSuccess:
+		s.line(n.At, "Step %s succeeded in %s", st.Step, loop.Duration(st.Elapsed))
+	case sqlite.StepFailure:
+		text := ""
+		if st.Failure != nil {
+			text = ": " + report.Line(st.Failure.Summary, 300)
+		}
+		s.line(n.At, "Step %s failed after %s%s", st.Step, loop.Duration(st.Elapsed), text)
+	case "held":
+		s.note("step %s waits: %s", st.Step, st.Why)
+	case "kept":
+		if st.Why != "" {
+			s.note("step %s: %s", st.Step, st.Why)
+		} else {
+			s.note("step %s was done before", st.Step)
+		}
+	case "skipped":
+		s.line(n.At, "Step %s is skipped: %s", st.Step, st.Why)
+	case sqlite.StepAsking:
+		s.line(n.At, "Step %s waits for a person", st.Step)
+	default:
+		s.line(n.At, "Step %s: %s", st.Step, st.Status)
+	}
+}
+
+// printableLine takes control characters out of a line of output, and leaves
+// its blanks.
+func printableLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// passEnded shows what an iteration of a workflow came to: failure, analysis,
+// and what is tried next.
+func (s *Screen) passEnded(n engine.Notice) {
+	r := n.Record
+	switch {
+	case r.Outcome == loop.Failed && r.Failure != nil:
+		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed), stepFailure(r))
+		s.line(n.At, "Analysis: %s", analysis(r.Failure))
+	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
+		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
+	}
+	if c := n.Command; r.Outcome == loop.Failed && (c.Kind == loop.Run || c.Kind == loop.Wait) && (c.StrategyWhy != "" || c.Strategy != r.Strategy) {
+		why := ""
+		if c.StrategyWhy != "" {
+			why = " (" + c.StrategyWhy + ")"
+		}
+		words := "New strategy"
+		if c.Strategy == r.Strategy {
+			words = "Retrying with same strategy"
+		}
+		s.line(n.At, "%s: %s%s", words, c.Strategy, why)
+	}
+}
+
+func stepFailure(r *loop.Record) string {
+	if word := r.StepWord(); word != "" {
+		return fmt.Sprintf("%s: %s", word, report.Line(r.Failure.Summary, 300))
+	}
+	return report.Line(r.Failure.Summary, 300)
+}
+
+// analysis is what is known of a failure, in a line.
+func analysis(f *failure.Analysis) string {
+	text := fmt.Sprintf("%s, %s", f.Class, f.Kind)
+	if len(f.Actions) > 0 {
+		text += "; " + report.Line(f.Actions[0], 200)
+	}
+	return text
+}
+
+// workflowEnded is the summary of a workflow's run.
+func (s *Screen) workflowEnded(n engine.Notice) {
+	st := n.State
+	cost := "cost unknown"
+	if st.Spent.CostKnown {
+		cost = st.Spent.Cost.String()
+	}
+	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
+		cost = "no cost"
+	}
+	count := fmt.Sprintf("%d iterations", st.Iteration)
+	if st.Iteration == 1 {
+		count = "1 iteration"
+	}
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", count, allTime(st.Spent), cost, st.Why)
+}

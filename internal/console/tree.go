@@ -1,0 +1,433 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// This file is the live tree of a workflow's steps: a block of lines below the
+// progress, drawn over itself. It is drawn on terminals only, and at the end
+// once more as plain lines, so that it stays.
+
+// stepTree is what is known of all steps.
+type stepTree struct {
+	rows []*stepRow
+	last time.Time // when it was drawn
+	// widths are the cells of the lines that are drawn, from the top.
+	widths []int
+	ended  bool
+}
+
+// stepState is how a step stands in the tree.
+type stepState uint8
+
+const (
+	stepPending stepState = iota
+	stepRunning
+	stepWaiting // for a repetition
+	stepAsking
+	stepDone
+	stepFailed
+	stepSkipped
+	stepStopped
+)
+
+var stepMarks = map[stepState]string{
+	stepPending: "○", stepRunning: "●", stepWaiting: "●", stepAsking: "?", stepDone: "✓", stepFailed: "✗", stepSkipped: "–", stepStopped: "–",
+}
+
+type stepRow struct {
+	id, name string // name is the last part of the id
+	depth    int
+	optional bool
+	state    stepState
+	began    time.Time
+	took     time.Duration
+	agent    string
+	try      int
+	other    int // the alternative
+	said     string
+	tokens   int64
+	cost     loop.MicroUSD
+	costs    bool
+}
+
+func newStepTree(w *config.Workflow) *stepTree {
+	t := &stepTree{}
+	t.add(w, "", 0)
+	return t
+}
+
+func (t *stepTree) add(w *config.Workflow, prefix string, depth int) {
+	for i := range w.Plan.Instances {
+		in := &w.Plan.Instances[i]
+		t.rows = append(t.rows, &stepRow{id: prefix + in.ID, name: in.ID, depth: depth})
+		if below := w.Nested[in.Step.ID]; below != nil {
+			t.add(below, prefix+in.ID+"/", depth+1)
+		}
+	}
+}
+
+// row is the row of a step; one that the plan did not know comes after those
+// of the step that it is in.
+func (t *stepTree) row(id string) *stepRow {
+	at := len(t.rows)
+	depth, name := 0, id
+	for i, r := range t.rows {
+		if r.id == id {
+			return r
+		}
+		if inside, ok := strings.CutPrefix(id, r.id+"/"); ok {
+			at, depth, name = i+1, r.depth+1, inside
+		} else if at == i && depth > 0 && r.depth >= depth {
+			at = i + 1
+		}
+	}
+	r := &stepRow{id: id, name: name, depth: depth}
+	t.rows = slices.Insert(t.rows, at, r)
+	return r
+}
+
+// notice takes what happened to a step.
+func (t *stepTree) notice(n engine.Notice) {
+	st := n.Step
+	r := t.row(st.Step)
+	r.optional = st.Optional
+	switch n.Kind {
+	case engine.StepStarted:
+		r.began = n.At
+		r.state, r.agent, r.try, r.other, r.said = stepRunning, st.Agent, st.Try, st.Alternate, ""
+		t.opened(r)
+	case engine.StepOutput:
+		if line := report.Line(st.Line, 200); line != "" {
+			r.said = line
+		}
+	case engine.StepWaits:
+		r.state, r.said = stepWaiting, fmt.Sprintf("waits %s before try %d", loop.Duration(st.Elapsed), st.Try)
+	case engine.StepEnded:
+		r.ended(n)
+	}
+}
+
+// opened shows that the workflows around a step run.
+func (t *stepTree) opened(r *stepRow) {
+	for _, above := range t.rows {
+		if strings.HasPrefix(r.id, above.id+"/") && above.state != stepRunning {
+			above.state, above.began = stepRunning, r.began
+		}
+	}
+}
+
+func (r *stepRow) ended(n engine.Notice) {
+	st := n.Step
+	switch st.Status {
+	case sqlite.StepSuccess:
+		if r.state, r.took = stepDone, st.Elapsed; r.took == 0 && !r.began.IsZero() { // a workflow's own
+			r.took = n.At.Sub(r.began)
+		}
+	case sqlite.StepFailure:
+		r.state, r.took = stepFailed, st.Elapsed
+		if st.Failure != nil {
+			r.said = report.Line(st.Failure.Summary, 200)
+		}
+	case "kept":
+		switch {
+		case r.state == stepDone || r.state == stepFailed: // as it was
+		case st.Why != "":
+			r.state, r.said = stepFailed, st.Why
+		default:
+			r.state, r.said = stepDone, "done before"
+		}
+	case "skipped":
+		r.state, r.said = stepSkipped, report.Line("skipped: "+st.Why, 200)
+	case sqlite.StepAsking:
+		r.state, r.said = stepAsking, "waits for a person"
+	default:
+		r.state, r.said, r.took = stepStopped, st.Status, st.Elapsed
+	}
+}
+
+// agentSaid keeps what a step's agent does.
+func (t *stepTree) agentSaid(id string, e agent.Event) {
+	r := t.row(id)
+	switch e.Kind {
+	case agent.Text:
+		if text := report.Line(e.Text, 200); text != "" && !report.IsSignal(text) {
+			r.said = text
+		}
+	case agent.Thinking:
+		r.said = "thinking"
+	case agent.ToolStart:
+		r.said = report.Line(strings.TrimSpace(e.Tool+" "+e.Command+" "+strings.Join(e.Files, " ")), 200)
+	case agent.UsageSeen:
+		now := e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
+		if !e.Cumulative {
+			now += r.tokens
+		}
+		r.tokens = now
+	case agent.CostSeen:
+		r.cost, r.costs = e.Cost, true
+	}
+}
+
+// again makes the steps of another iteration wait for their turn.
+func (t *stepTree) again() {
+	for _, r := range t.rows {
+		if r.state != stepDone && (r.state != stepFailed || !r.optional) {
+			*r = stepRow{id: r.id, name: r.name, depth: r.depth}
+		}
+		r.tokens, r.cost, r.costs = 0, 0, false
+	}
+}
+
+// lines are the rows for a terminal of that size; height counts them all.
+func (t *stepTree) lines(now time.Time, width, height int) []string {
+	shown, hidden := t.choose(height)
+	names := 8
+	for _, r := range shown {
+		names = max(names, cells(r.name)+2*r.depth)
+	}
+	names = min(names, max(width*2/5, 8), 40)
+	out := make([]string, 0, len(shown)+1)
+	for _, r := range shown {
+		out = append(out, r.line(now, names, width))
+	}
+	if hidden != "" {
+		out = append(out, fitCells("    "+hidden, width))
+	}
+	return out
+}
+
+// choose are the rows that fit, in their order: what runs or failed first, then
+// what comes next, then what ended. hidden counts the others.
+func (t *stepTree) choose(height int) (shown []*stepRow, hidden string) {
+	if len(t.rows) <= height {
+		return t.rows, ""
+	}
+	height = max(height-1, 1)
+	take := map[*stepRow]bool{}
+	pick := func(rows []*stepRow, states ...stepState) {
+		for _, r := range rows {
+			if len(take) < height && slices.Contains(states, r.state) {
+				take[r] = true
+			}
+		}
+	}
+	pick(t.rows, stepRunning, stepWaiting, stepAsking)
+	pick(t.rows, stepFailed)
+	if left := height - len(take); left > 3 {
+		height -= left / 2 // half for what ended
+		pick(t.rows, stepPending)
+		height += left / 2
+	}
+	backwards := slices.Clone(t.rows)
+	slices.Reverse(backwards)
+	pick(backwards, stepDone, stepSkipped, stepStopped)
+	pick(t.rows, stepPending)
+	count := map[stepState]int{}
+	for _, r := range t.rows {
+		if take[r] {
+			shown = append(shown, r)
+			continue
+		}
+		count[r.state]++
+	}
+	var words []string
+	for _, s := range []stepState{stepRunning, stepFailed, stepDone, stepPending, stepSkipped} {
+		if n := count[s]; n > 0 {
+			words = append(words, fmt.Sprintf("%s %d", stepMarks[s], n))
+		}
+	}
+	return shown, "and " + strings.Join(words, "  ")
+}
+
+func (r *stepRow) line(now time.Time, names, width int) string {
+	took := ""
+	switch r.state {
+	case stepRunning, stepWaiting:
+		took = Total(max(0, now.Sub(r.began)))
+	case stepDone, stepFailed, stepStopped:
+		if r.took > 0 {
+			took = loop.Duration(r.took)
+		}
+	}
+	name := fitCells(strings.Repeat("  ", r.depth)+r.name, names)
+	text := fmt.Sprintf("  %s %s%s %6s", stepMarks[r.state], name, strings.Repeat(" ", names-cells(name)), took)
+	var about []string
+	if r.agent != "" {
+		about = append(about, r.agent)
+	}
+	if r.other > 0 {
+		about = append(about, fmt.Sprintf("alternative %d", r.other))
+	}
+	if r.try > 1 {
+		about = append(about, fmt.Sprintf("try %d", r.try))
+	}
+	if r.said != "" {
+		about = append(about, r.said)
+	}
+	return fitCells(strings.TrimRight(text+"  "+strings.Join(about, " · "), " "), width)
+}
+
+// drawTree draws the header and the steps over what is drawn already. Output
+// and agents may come faster than an eye sees: they are drawn 20 times a second.
+func (s *Screen) drawTree(n engine.Notice) {
+	t := s.tree
+	often := n.Kind == engine.StepOutput || n.Kind == engine.AgentEvent
+	if t.ended || s.title == "" || often && s.drawn && n.At.Sub(t.last) < 50*time.Millisecond {
+		return
+	}
+	width, height := Size(s.to.Progress)
+	lines := []string{fitCells(s.treeTitle(n.At), width-1)}
+	lines = append(lines, t.lines(n.At, width-1, max(height-4, 1))...)
+	var b strings.Builder
+	b.WriteString(t.over(width))
+	widths := make([]int, len(lines))
+	for i, l := range lines {
+		widths[i] = cells(l)
+		if i > 0 {
+			b.WriteString("\n")
+			if s.to.Color {
+				l = colorStep(l)
+			}
+		}
+		b.WriteString(l + "\x1b[K")
+	}
+	b.WriteString("\x1b[J")
+	_, _ = io.WriteString(s.to.Progress, b.String())
+	t.last, t.widths, s.drawn = n.At, widths, true
+}
+
+// treeTitle is the line above the steps.
+func (s *Screen) treeTitle(now time.Time) string {
+	done, count := 0, 0
+	tokens, cost, costs := int64(0), loop.MicroUSD(0), false
+	for _, r := range s.tree.rows {
+		if r.depth == 0 {
+			count++
+		}
+		if r.depth == 0 && r.state == stepDone {
+			done++
+		}
+		tokens, cost, costs = tokens+r.tokens, cost+r.cost, costs || r.costs
+	}
+	text := fmt.Sprintf("  %s · %s · %d/%d steps", s.title, Total(now.Sub(s.began)), done, count)
+	if tokens > 0 {
+		text += fmt.Sprintf(" · %s tokens", Short(tokens))
+	}
+	if costs {
+		text += " · " + cost.String()
+	}
+	return text
+}
+
+// over moves to the beginning of what is drawn. Since then the terminal may
+// have become narrower, so that lines take more rows.
+func (t *stepTree) over(width int) string {
+	up := -1
+	for _, w := range t.widths {
+		up += max(1, (w+width-1)/max(width, 1))
+	}
+	if up <= 0 {
+		return "\r"
+	}
+	return fmt.Sprintf("\r\x1b[%dA", up)
+}
+
+// eraseTree takes the block away.
+func (s *Screen) eraseTree() {
+	width, _ := Size(s.to.Progress)
+	_, _ = io.WriteString(s.to.Progress, s.tree.over(width)+"\x1b[J")
+	s.tree.widths, s.drawn = nil, false
+}
+
+// maxFinal is how many rows the tree has when it stays.
+const maxFinal = 200
+
+// settleTree prints the tree for the last time, in place of the live one.
+func (s *Screen) settleTree(now time.Time) {
+	t := s.tree
+	if t == nil || !s.live || t.ended {
+		return
+	}
+	width, _ := Size(s.to.Progress)
+	s.erase()
+	t.ended = true
+	for _, r := range t.rows {
+		if r.state == stepRunning || r.state == stepWaiting {
+			r.state, r.took = stepStopped, 0
+		}
+	}
+	for _, l := range t.lines(now, width-1, maxFinal) {
+		if s.to.Color {
+			l = colorStep(l)
+		}
+		_, _ = io.WriteString(s.to.Progress, l+"\n")
+	}
+}
+
+// colorStep colors a step's line by its mark.
+func colorStep(line string) string {
+	mark := strings.TrimLeft(line, " ")
+	for _, c := range []struct{ mark, code string }{{"✓", "32"}, {"✗", "31"}, {"●", "36"}, {"?", "33"}} {
+		if strings.HasPrefix(mark, c.mark) {
+			return strings.Replace(line, c.mark, "\x1b["+c.code+"m"+c.mark+"\x1b[0m", 1)
+		}
+	}
+	return "\x1b[2m" + line + "\x1b[0m"
+}
+
+// fitCells cuts a text to that many cells.
+func fitCells(text string, width int) string {
+	if cells(text) <= width {
+		return text
+	}
+	n := 0
+	for i, c := range text {
+		if n += runeCells(c); n > width-1 {
+			return text[:i] + strings.Repeat("…", min(1, max(width, 0)))
+		}
+	}
+	return text
+}
+
+// cells is how many columns of a terminal a text takes.
+func cells(text string) int {
+	n := 0
+	for _, c := range text {
+		n += runeCells(c)
+	}
+	return n
+}
+
+// wideRunes are the blocks whose characters take two columns.
+var wideRunes = [][2]rune{
+	{0x1100, 0x115f}, {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60}, {0xffe0, 0xffe6},
+	{0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd},
+}
+
+func runeCells(c rune) int {
+	switch {
+	case c < 0x300:
+		return 1
+	case unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	}
+	for _, w := range wideRunes {
+		if c >= w[0] && c <= w[1] {
+			return 2
+		}
+	}
+	return 1
+}
