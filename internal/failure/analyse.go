@@ -1,6 +1,8 @@
 package failure
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +14,7 @@ import (
 func Analyse(e Evidence) Analysis {
 	out := readable(bound(e.Output))
 	t := split(out.text)
-	h := rules().find(t)
+	h := findHits(t)
 	v := judge(e, h, out)
 	return report(e, h, v)
 }
@@ -65,7 +67,7 @@ func (e Evidence) succeeded() bool {
 // or says that nothing is to do: what it talks about did not stop it.
 func (h *hits) polite() bool {
 	from := closingLines(h.t)
-	return h.has(func(r *compiled) bool { return r.class == NoProgress && r.weight < 70 }, from) >= 0
+	return h.last(func(r *compiled) bool { return r.class == NoProgress && r.weight < 70 }, from) != nil
 }
 
 // judgeProse reads the polite end of an agent that reported no error: it waits
@@ -123,50 +125,46 @@ const (
 // byWords weighs the places at which rules of the asked classes hold.
 func byWords(h *hits, asked func(Class) bool) verdict {
 	v := verdict{class: Unknown, line: -1}
-	if len(h.all) == 0 {
-		return v
-	}
 	closingFrom := closingLines(h.t)
-	loads := h.has(func(r *compiled) bool { return r.flags&loading != 0 }, 0) >= 0
-	for _, n := range h.heavy {
-		i := int(n)
-		one := &h.all[i]
+	loads := h.last(func(r *compiled) bool { return r.flags&loading != 0 }, 0) != nil
+	for _, one := range h.heavy {
 		r := one.rule
 		w := r.weight
 		if w+max(loadBonus, placeBonus) < v.weight {
 			break // lighter ones cannot win any more
 		}
-		if !asked(r.class) || r.flags&loading != 0 || r.flags&closing != 0 && int(one.line) < closingFrom {
+		if !asked(r.class) || r.flags&loading != 0 || r.flags&closing != 0 && one.line < closingFrom {
 			continue
 		}
-		if r.flags&loud == 0 && h.warns(int(one.line)) {
+		line := h.t.line(one.line)
+		if r.flags&loud == 0 && warns(line) {
 			w -= warningMalus
 		}
-		if h.goesOn(int(one.line)) {
+		if goesOn(line) {
 			w -= retryMalus
 		}
 		if loads && (r.class == Dependency || r.class == CompileError) {
 			w += loadBonus
 		}
 		if w < 70 {
-			w += placeBonus * int(one.line) / h.t.len()
+			w += placeBonus * one.line / h.t.len()
 		}
-		if w > 0 && (w > v.weight || w == v.weight && int(one.line) > v.line) && h.holds(i) {
-			v = verdict{class: r.class, weight: w, flags: r.flags, line: int(one.line)}
+		if w > 0 && (w > v.weight || w == v.weight && one.line > v.line) && h.holds(one) {
+			v = verdict{class: r.class, weight: w, flags: r.flags, line: one.line}
 		}
 	}
 	return settle(h, v)
 }
 
-// has returns the number of the last hit in the lines from the given one on
-// whose rule is asked for and holds, or -1.
-func (h *hits) has(asked func(r *compiled) bool, from int) int {
-	for i := len(h.all) - 1; i >= 0 && int(h.all[i].line) >= from; i-- {
-		if asked(h.all[i].rule) && h.holds(i) {
-			return i
+// last returns the last hit in the lines from the given one on whose rule is
+// asked for and holds, or nil.
+func (h *hits) last(asked func(r *compiled) bool, from int) *hit {
+	for _, one := range slices.Backward(h.all) {
+		if one.line >= from && asked(one.rule) && h.holds(one) {
+			return one
 		}
 	}
-	return -1
+	return nil
 }
 
 // settle corrects a verdict that two rules together know better than one.
@@ -177,19 +175,19 @@ func settle(h *hits, v verdict) verdict {
 	if v.class == Unknown || v.class == TestFailure {
 		return v
 	}
-	if i := h.testVerdict(); i >= 0 && !beatsTests(h, int(h.all[i].line), v) {
-		return verdict{class: TestFailure, weight: h.all[i].rule.weight, line: int(h.all[i].line)}
+	if red := h.testVerdict(); red != nil && !beatsTests(h, red.line, v) {
+		return verdict{class: TestFailure, weight: red.rule.weight, line: red.line}
 	}
 	if v.class == Permission && v.weight <= 78 {
 		// The rights of files have no status of HTTP.
-		if i := h.has(func(r *compiled) bool { return r.class == Auth && r.weight == 76 }, 0); i >= 0 {
+		if h.last(func(r *compiled) bool { return r.class == Auth && r.weight == 76 }, 0) != nil {
 			return verdict{class: Auth, weight: v.weight, line: v.line}
 		}
 	}
 	if v.class == Dependency && fetches(h.t.line(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
-		if i := h.has(func(r *compiled) bool { return r.class == Network && r.weight >= 70 }, 0); i >= 0 {
-			return verdict{class: Network, weight: v.weight, flags: h.all[i].rule.flags, line: int(h.all[i].line)}
+		if away := h.last(func(r *compiled) bool { return r.class == Network && r.weight >= 70 }, 0); away != nil {
+			return verdict{class: Network, weight: v.weight, flags: away.rule.flags, line: away.line}
 		}
 	}
 	return v
@@ -199,15 +197,16 @@ func settle(h *hits, v verdict) verdict {
 // as against one that has seen an assertion.
 const suiteWeight = 84
 
-// testVerdict returns the number of the last hit where a test runner says that
-// tests failed, or -1.
-func (h *hits) testVerdict() int {
-	for i := len(h.all) - 1; i >= 0; i-- {
-		if r := h.all[i].rule; r.class == TestFailure && r.weight >= suiteWeight && h.holds(i) && !h.warns(int(h.all[i].line)) {
-			return i
+// testVerdict returns the last hit where a test runner says that tests failed,
+// or nil.
+func (h *hits) testVerdict() *hit {
+	for _, one := range slices.Backward(h.all) {
+		suite := one.rule.class == TestFailure && one.rule.weight >= suiteWeight
+		if suite && h.holds(one) && !warns(h.t.line(one.line)) {
+			return one
 		}
 	}
-	return -1
+	return nil
 }
 
 // beatsTests tells whether v explains a red test run, reported at line at,
@@ -266,10 +265,11 @@ func warns(line string) bool {
 	return strings.Contains(line, "arning") && has(line, ": warning:", ": warning ", "Warning: ")
 }
 
-// goesOn tells whether line, in small letters, says that something is tried
-// again.
+var finalRetry = regexp.MustCompile(`(?i)after retrying|max retries|stopped retrying|giving up`)
+
+// goesOn tells whether line says that something is tried again.
 func goesOn(line string) bool {
-	return strings.Contains(line, "retrying") && !holdsAny(line, []string{"after retrying", "max retries", "stopped retrying", "giving up"})
+	return indexFold(line, "retrying") >= 0 && !finalRetry.MatchString(line)
 }
 
 // closingLines returns the number of the first of the last eight lines that

@@ -14,8 +14,8 @@ const docs = "../../docs/failures.md"
 // whoever failed, transient ones first.
 func kindsOf(c Class) []Kind {
 	flags := []flag{0}
-	for i := range rules().rules {
-		if r := &rules().rules[i]; r.class == c {
+	for _, r := range slices.Concat(ruleTables...) {
+		if r.class == c {
 			flags = append(flags, r.flags)
 		}
 	}

@@ -130,9 +130,9 @@ func FuzzPrefix(f *testing.F) {
 func FuzzScanner(f *testing.F) {
 	f.Add("ERROR: Connection refused; read timeout, ReadTimeoutError 429")
 	f.Fuzz(func(t *testing.T, s string) {
-		rules().words.each(s, smallLetters(s), func(owner int32, from, to int) {
-			if from < 0 || to > len(s) || from >= to || owner != alarmed && int(owner) >= len(rules().rules) {
-				t.Fatalf("%q: %d..%d of rule %d", s, from, to, owner)
+		phrases().each(s, smallLetters(s), func(owner *compiled, from, to int) {
+			if from < 0 || to > len(s) || from >= to || owner == nil {
+				t.Fatalf("%q: %d..%d of rule %v", s, from, to, owner)
 			}
 		})
 	})

@@ -14,7 +14,7 @@ func byForm(h *hits) verdict {
 	seen := 0
 	for i := h.t.len() - 1; i >= 0 && seen < formLines; i-- {
 		l := h.t.line(i)
-		if l == "" || h.warns(i) {
+		if l == "" || warns(l) {
 			continue
 		}
 		seen++

@@ -62,7 +62,7 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	case CompileError, Lint:
 		items, _ = parseProblems(t)
 	case Timeout, Dependency, Crash:
-		if h.has(func(r *compiled) bool { return r.class == TestFailure }, 0) >= 0 {
+		if h.last(func(r *compiled) bool { return r.class == TestFailure }, 0) != nil {
 			parsed, _ := parseTests(t)
 			items = parsed.Items
 		}
@@ -125,8 +125,7 @@ func fit(items []Item) []Item {
 // stack trace leads to, and the end of the output.
 func notes(h *hits, v verdict) []Item {
 	t := h.t
-	var room [maxNotes]int // on the stack
-	lines := room[:0]
+	var lines []int
 	add := func(i int) {
 		if i < 0 || i >= t.len() || len(lines) >= maxNotes || strings.TrimSpace(t.line(i)) == "" {
 			return
@@ -140,16 +139,16 @@ func notes(h *hits, v verdict) []Item {
 		lines = append(lines, i)
 	}
 	add(v.line)
-	for i := len(h.all) - 1; i >= 0 && len(lines) < maxNotes; i-- {
-		if r := h.all[i].rule; r.class == v.class && r.weight >= v.weight-15 && h.holds(i) {
-			add(int(h.all[i].line))
+	for _, one := range slices.Backward(h.all) {
+		if len(lines) < maxNotes && one.rule.class == v.class && one.rule.weight >= v.weight-15 && h.holds(one) {
+			add(one.line)
 		}
 	}
 	switch v.class {
 	case Crash, Timeout, Dependency, Validation, TestFailure:
-		for i := len(h.all) - 1; i >= 0 && len(lines) < maxNotes; i-- {
-			if h.all[i].rule.class == Crash && h.holds(i) && !h.warns(int(h.all[i].line)) {
-				add(int(h.all[i].line))
+		for _, one := range slices.Backward(h.all) {
+			if len(lines) < maxNotes && one.rule.class == Crash && h.holds(one) && !warns(t.line(one.line)) {
+				add(one.line)
 			}
 		}
 	default:

@@ -1,6 +1,9 @@
 package failure
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // This file knows forms of lines that are too common to be looked at with an
 // expression.
@@ -23,6 +26,11 @@ func without(words ...string) func(spot) bool {
 // beginning.
 func then(words ...string) func(spot) bool {
 	return func(p spot) bool { return holdsAny(p.small[min(p.at, len(p.small)):], words) }
+}
+
+// holdsAny tells whether one of words, in small letters, is in small.
+func holdsAny(small string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(small, w) })
 }
 
 // both makes a condition of two.
@@ -55,8 +63,12 @@ func indexFold(s, word string) int {
 
 // quotes tells whether a line is source code, a frame of a stack or the name
 // of a test, or says what was expected: what it holds was not reported there.
-// small is l in small letters.
-func quotes(l, small string) bool {
+// Of a long line only a part is examined, which depends on the phrase.
+func (p *spot) quotes() bool {
+	l, small := p.l, p.small
+	if p.h.differ && changes(l) && len(l) < windowMax {
+		return true
+	}
 	s := strings.TrimLeft(l, " \t")
 	for _, p := range []string{
 		"at ", "raise ", "except ", "import ", "from ", "catch ", "catch(", "throw ", "def ", "class ", "func ", "File \"", "//", "| ",

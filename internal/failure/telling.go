@@ -35,7 +35,7 @@ func Telling(output string, limit int) string {
 	for i := end; i > end-5 && left > limit/2; i-- {
 		take(i)
 	}
-	for _, i := range rules().find(t).errorLines() {
+	for _, i := range findHits(t).errorLines() {
 		if !take(i) {
 			break
 		}
@@ -72,8 +72,8 @@ func join(t text, keep []bool, limit int) string {
 // first, at most 40.
 func (h *hits) errorLines() []int {
 	var out []int
-	for i := len(h.alarms) - 1; i >= 0 && len(out) < 40; i-- {
-		if n := int(h.alarms[i]); !h.warns(n) {
+	for _, n := range slices.Backward(h.alarms) {
+		if len(out) < 40 && !warns(h.t.line(n)) {
 			out = append(out, n)
 		}
 	}

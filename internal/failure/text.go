@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,9 +17,15 @@ const (
 // text is an output made ready: bounded, without ANSI codes, with "\n" as the
 // only end of line.
 type text struct {
-	s      string
-	starts []int32 // offset of each line
-	own    []int32 // offset in each line behind what a CI system put there; nil where all are 0
+	s     string
+	lines []textLine
+}
+
+// textLine is a line as offsets in the text.
+type textLine struct {
+	start int // of the line
+	own   int // of what the program printed, behind what a CI system put there
+	end   int // of the line, without "\n"
 }
 
 // newText bounds and cleans output.
@@ -27,62 +34,31 @@ func newText(output string) text {
 }
 
 func split(s string) text {
-	t := text{s: s, starts: make([]int32, 0, 1+strings.Count(s, "\n"))}
-	for at := 0; ; {
-		n := strings.IndexByte(s[at:], '\n')
-		end := at + n
-		if n < 0 {
-			end = len(s)
-		}
-		if p := prefixOf(s[at:end]); p > 0 {
-			if t.own == nil {
-				t.own = make([]int32, cap(t.starts))
-			}
-			t.own[len(t.starts)] = int32(p)
-		}
-		t.starts = append(t.starts, int32(at))
-		if n < 0 {
-			return t
-		}
-		at = end + 1
+	t := text{s: s}
+	start := 0
+	for l := range strings.SplitSeq(s, "\n") {
+		t.lines = append(t.lines, textLine{start, start + prefixOf(l), start + len(l)})
+		start += len(l) + 1
 	}
+	return t
 }
 
-func (t text) len() int { return len(t.starts) }
-
-// raw returns line i without its end of line.
-func (t text) raw(i int) string {
-	end := len(t.s)
-	if i+1 < len(t.starts) {
-		end = int(t.starts[i+1]) - 1
-	}
-	return t.s[t.starts[i]:end]
-}
+func (t text) len() int { return len(t.lines) }
 
 // line returns line i without its end of line, without what CI systems put
 // before each line, and cut at lineMax bytes.
 func (t text) line(i int) string {
-	return cut(t.raw(i)[t.ownAt(i):], lineMax)
+	l := t.lines[i]
+	return cut(t.s[l.own:l.end], lineMax)
 }
 
-func (t text) ownAt(i int) int32 {
-	if t.own == nil {
-		return 0
+// lineAt returns the number of the line that holds an offset, given an earlier
+// line.
+func (t text) lineAt(line, offset int) int {
+	for line+1 < len(t.lines) && t.lines[line+1].start <= offset {
+		line++
 	}
-	return t.own[i]
-}
-
-// lineAfter returns the number of the line that holds offset at, and where it
-// ends, given an earlier line.
-func (t text) lineAfter(line int32, at int) (n int32, end int) {
-	n = line
-	for int(n)+1 < len(t.starts) && int(t.starts[n+1]) <= at {
-		n++
-	}
-	if int(n)+1 < len(t.starts) {
-		return n, int(t.starts[n+1])
-	}
-	return n, len(t.s)
+	return line
 }
 
 // bound keeps the head and the tail of s, each cut at an end of line where
@@ -101,99 +77,21 @@ func bound(s string) string {
 	return head + "\n" + tail
 }
 
+// ANSI escape sequences, also unfinished ones, and other control characters.
+var control = regexp.MustCompile(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + // up to a final byte
+	`|\x1b[\]P^_][^\x07\x1b\n]*(?:\x07|\x1b.?)?` + // links, titles: up to BEL or ESC \
+	`|\x1b[()#% ].?|\x1b[!-~]?` +
+	`|\r\n?|[\x00-\x08\x0b-\x1f\x7f]`)
+
 // clean removes ANSI escape sequences and other control characters, and makes
-// "\r\n" and "\r" ends of line. A text without them is returned as it is.
+// "\r\n" and "\r" ends of line.
 func clean(s string) string {
-	i := firstControl(s)
-	if i == len(s) {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	b.WriteString(s[:i])
-	for i < len(s) {
-		switch c := s[i]; {
-		case c == 0x1b:
-			i += escape(s[i:])
-		case c == '\r':
-			if i+1 >= len(s) || s[i+1] != '\n' {
-				b.WriteByte('\n')
-			}
-			i++
-		case c < ' ' && c != '\n' && c != '\t' || c == 0x7f:
-			i++
-		default:
-			n := firstControl(s[i:])
-			if n == 0 { // "\n" or "\t"
-				n = 1
-			}
-			b.WriteString(s[i : i+n])
-			i += n
+	return control.ReplaceAllStringFunc(s, func(m string) string {
+		if m[0] == '\r' {
+			return "\n"
 		}
-	}
-	return b.String()
-}
-
-// firstControl returns the offset of the first byte that clean has to look
-// at, or len(s).
-func firstControl(s string) int {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
-			return i
-		}
-	}
-	return len(s)
-}
-
-// escape returns the length of the escape sequence at the start of s, which
-// begins with ESC. An unfinished one ends with the text or after 256 bytes,
-// none within a rune.
-func escape(s string) int {
-	if len(s) > 1 && s[1] >= utf8.RuneSelf {
-		return 1 // ESC alone
-	}
-	n := sequence(s)
-	for n < len(s) && !utf8.RuneStart(s[n]) {
-		n++
-	}
-	return n
-}
-
-func sequence(s string) int {
-	if len(s) < 2 {
-		return len(s)
-	}
-	limit := min(len(s), 256)
-	switch s[1] {
-	case '[': // CSI: up to a final byte
-		for i := 2; i < limit; i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				return i + 1
-			}
-			if s[i] < 0x20 {
-				return i
-			}
-		}
-		return limit
-	case ']', 'P', '^', '_': // OSC and other strings: up to BEL or ESC \
-		for i := 2; i < limit; i++ {
-			if s[i] == 0x07 {
-				return i + 1
-			}
-			if s[i] == 0x1b {
-				return min(i+2, limit)
-			}
-			if s[i] == '\n' {
-				return i
-			}
-		}
-		return limit
-	case '\n':
-		return 1
-	case '(', ')', '#', '%', ' ':
-		return min(3, len(s))
-	}
-	return 2
+		return ""
+	})
 }
 
 // cut shortens s to at most n bytes, at a rune's edge.

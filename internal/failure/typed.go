@@ -64,7 +64,7 @@ func classOf(a APIError) Class {
 // byMessage tells apart what providers put under one status: a plan that is
 // used up from a rate (429), a prompt that is too long from a bad request (400).
 func byMessage(a APIError) Class {
-	h := rules().find(split(a.Type + " " + cut(a.Message, 2000)))
+	h := findHits(split(a.Type + " " + cut(a.Message, 2000)))
 	best := byWords(h, func(c Class) bool { return c == QuotaExhausted || c == ContextLength || c == RateLimit })
 	if best.class == ContextLength && a.Status >= 500 {
 		return Unknown

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,18 +11,18 @@ import (
 // Waits are at most this long; what names a later time is misread.
 const waitMax = 32 * 24 * time.Hour
 
-var waitWords = sync.OnceValue(func() []*expression {
-	return []*expression{
+var waitWords = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
 		// limit reached|1763640000
-		compile(`(?i)(?:limit|reached|reset\w*)\S{0,20}?[|=: ]+["']?(1[5-9]\d{8})(\d{3})?\b`),
+		regexp.MustCompile(`(?i)(?:limit|reached|reset\w*)\S{0,20}?[|=: ]+["']?(1[5-9]\d{8})(\d{3})?\b`),
 		// in 2h 15m; after 37 seconds; retry-after: 60
-		compile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:|retry_?delay['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
+		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:|retry_?delay['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
 		// resets 9pm (America/New_York); try again at 1:27 PM; at Nov 21, 2026 3:04 PM
-		compile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:(?:on )?((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT|Z|P[SD]?T|E[SD]?T|CES?T)\b\)?)?`),
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:(?:on )?((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT|Z|P[SD]?T|E[SD]?T|CES?T)\b\)?)?`),
 		// 2026-11-20T18:00:00Z
-		compile(`(?i)\b(?:resets?|again|until|available|after)\D{0,20}(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)`),
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\D{0,20}(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)`),
 		// Retry-After: Fri, 20 Nov 2026 18:00:00 GMT
-		compile(`(?i)\b(?:resets?|again|until|available|after)\W[^\d,]{0,20}?\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? (\d{1,2}[ -][a-z]{3}[ -]\d{2,4} \d{2}:\d{2}:\d{2}) (?:GMT|UTC)`),
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\W[^\d,]{0,20}?\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? (\d{1,2}[ -][a-z]{3}[ -]\d{2,4} \d{2}:\d{2}:\d{2}) (?:GMT|UTC)`),
 	}
 })
 
@@ -39,7 +40,7 @@ func waitUntil(msg string, now time.Time, zone func(string) *time.Location) time
 	}
 	in := func(m []string, now time.Time) time.Time { return clock(m, inZone(now, m[7], zone)) }
 	for i, read := range []func([]string, time.Time) time.Time{epoch, span, in, stamp} {
-		for _, m := range waitWords()[i].find(msg, 8) {
+		for _, m := range waitWords()[i].FindAllStringSubmatch(msg, 8) {
 			if t := sensible(read(m, now), now); !t.IsZero() {
 				return t
 			}
@@ -50,12 +51,12 @@ func waitUntil(msg string, now time.Time, zone func(string) *time.Location) time
 
 // dated reads a full date: of ISO 8601, or as HTTP has it.
 func dated(msg string, now time.Time) time.Time {
-	for _, m := range waitWords()[3].find(msg, 1) {
+	for _, m := range waitWords()[3].FindAllStringSubmatch(msg, 1) {
 		if t := stamp(m, now); !t.IsZero() {
 			return t
 		}
 	}
-	for _, m := range waitWords()[4].find(msg, 1) {
+	for _, m := range waitWords()[4].FindAllStringSubmatch(msg, 1) {
 		for _, layout := range []string{"2 Jan 2006 15:04:05", "2-Jan-06 15:04:05"} {
 			if t, err := time.Parse(layout, m[1]); err == nil {
 				return t
@@ -92,7 +93,7 @@ const longestRate = 30 * time.Minute
 
 // waitIn reads the first span of time that s names as a wait.
 func waitIn(s string) (time.Duration, bool) {
-	for _, m := range waitWords()[1].find(s, 8) {
+	for _, m := range waitWords()[1].FindAllStringSubmatch(s, 8) {
 		if d, ok := duration(m[1]); ok {
 			return d, true
 		}
