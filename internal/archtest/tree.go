@@ -59,7 +59,7 @@ func load(fsys fs.FS) (*tree, error) {
 			return err
 		case d.IsDir() && slices.Contains(skipped, d.Name()):
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular() || name == ".git": // of a linked work tree
 			return nil
 		}
 		data, err := fs.ReadFile(fsys, name)
