@@ -13,10 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// The recordings of real programs are not part of the project. Where they
-// are, every one of them must have a row here, for each of these programs.
-const allRecordings = "../../../../shared/agents/transcripts"
-
 // account is what a recording must come to; a field at its zero value is none.
 type account struct {
 	message     string // all of it
@@ -213,10 +209,7 @@ func TestRecordingsOfKnownPrograms(t *testing.T) {
 	for program, rows := range map[string]map[string]account{"qwen": qwenRows, "copilot": copilotRows, "droid": droidRows, "cline": clineRows} {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
-			files, err := filepath.Glob(filepath.Join(allRecordings, program, "*.stdout"))
-			if err != nil || len(files) == 0 {
-				t.Skip("the recordings of real programs are not here")
-			}
+			files := streamsOf(t, program)
 			for _, file := range files {
 				name := strings.TrimSuffix(filepath.Base(file), ".stdout")
 				t.Run(name, func(t *testing.T) {

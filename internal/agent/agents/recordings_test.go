@@ -11,9 +11,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// The recordings of the real program are not part of the project. Where they
-// are, every one of them must have a row here.
-const recordings = "../../../../shared/agents/transcripts/claude"
+// recordings has a folder for each program: what it printed in one situation
+// each, and its exit status where a test reads it.
+const recordings = "testdata/recordings"
+
+// streamsOf lists the recorded streams of a program; "*" means all programs.
+func streamsOf(t *testing.T, program string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(recordings, program, "*.stdout"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings of %s: %v", program, err)
+	}
+	return files
+}
 
 // seen is what a recording must come to; a field at its zero value is none.
 type seen struct {
@@ -62,6 +72,7 @@ func refusedBy(status int, kind, message string, retries int) seen {
 	return s
 }
 
+// recorded has a row for each recording of Claude Code.
 var recorded = map[string]seen{
 	"tool": wrote, "bare": wrote, "hooksevents": wrote, "nopersist": wrote, "noperm": wrote, "oauth_tool": wrote,
 	"par0": wrote, "par1": wrote, "par2": wrote, "par3": wrote, "partial": wrote, "safemode": wrote,
@@ -120,9 +131,9 @@ var recorded = map[string]seen{
 }
 
 func TestRecordings(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(recordings, "*.stdout"))
-	if err != nil || len(files) == 0 {
-		t.Skip("the recordings of real programs are not here")
+	files := streamsOf(t, "claude")
+	if len(files) != len(recorded) {
+		t.Errorf("%d recordings and %d rows", len(files), len(recorded))
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".stdout")
