@@ -103,15 +103,15 @@ func (a *app) showReport(ctx context.Context, st *sqlite.Store, r sqlite.Run, fo
 		return err
 	}
 	rep := report.New(in)
+	write := rep.HTML
 	if form == formMarkdown {
-		a.result("%s", rep.Markdown())
-		return nil
+		write = rep.Markdown
 	}
-	page, err := rep.HTML()
+	text, err := write()
 	if err != nil {
 		return err
 	}
-	a.result("%s", page)
+	a.result("%s", text)
 	return nil
 }
 

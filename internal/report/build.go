@@ -3,146 +3,127 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // Bounds of the lists.
 const (
-	maxSteps    = 500 // of them headSteps from the beginning
-	headSteps   = 50
-	maxFailures = 8
-	maxFiles    = 500
-	maxItems    = 5
-	maxNames    = 12 // files of an iteration
-	maxLabels   = 20
-	maxNotes    = 100
-	longText    = 600
+	maxSteps  = 500 // of them headSteps from the beginning
+	headSteps = 50
+	maxFiles  = 500
+	maxNotes  = 100
+	maxWork   = 300
+	longText  = 600
 )
 
 // New makes the report.
 func New(in Input) *Report {
-	r := &Report{
-		Run: Line(in.Run, 60), Name: Line(in.Name, 200), Kind: Line(in.Kind, 60), Status: Line(string(in.Status), 60), Why: Line(in.Why, longText), Tone: tone(in.Status),
-		Started: in.StartedAt, Made: in.Now, Sandbox: Line(in.Sandbox, longText), Version: Line(in.Version, 100),
-		Cost: "unknown", TokensIn: in.State.Spent.TokensIn, TokensOut: in.State.Spent.TokensOut, Calls: in.State.Spent.Calls,
+	in.Executions = slices.Clone(in.Executions)
+	for i := range in.Executions {
+		in.Executions[i].Output = lastLine(in.Executions[i].Output)
 	}
-	if in.State.Spent.CostKnown {
-		r.Cost = in.State.Spent.Cost.String()
-	} else if in.ofSteps() && in.State.Spent.Calls == 0 && len(in.State.Policy.Agent) == 0 {
+	r := &Report{Question: question(in)}
+	r.Input, _ = inLines(reflect.ValueOf(in), longText).Interface().(Input)
+	in = r.Input
+	r.Cost = "unknown"
+	if spent := in.State.Spent; spent.CostKnown {
+		r.Cost = spent.Cost.String()
+	} else if in.ofSteps() && spent.Calls == 0 && len(in.State.Policy.Agent) == 0 {
 		r.Cost = "none"
 	}
-	for _, n := range in.Next {
-		r.Next = append(r.Next, Advice{Line(n.What, 200), Line(n.Command, 500)})
-	}
 	r.Iterations.Done, r.Iterations.Limit = in.State.Iteration, in.State.Limit
-	why := map[[2]int]string{}
-	for _, m := range in.Moments {
-		if m.Kind == Chosen {
-			why[[2]int{m.Number, m.Attempt}] = Line(m.Text, longText)
-		}
-	}
-	var all []Iteration
-	for i := range in.Records {
-		rec := &in.Records[i]
-		it := iteration(rec, in.StartedAt.Location())
-		it.StrategyWhy = why[[2]int{rec.Number, rec.Attempt}]
-		all = append(all, it)
-		if !slices.Contains(r.Agents, it.Agent) && it.Agent != "" {
-			r.Agents = append(r.Agents, it.Agent)
-		}
-		r.count(rec)
-	}
-	r.cut(all)
-	r.failures(in.Records, all)
-	r.strategies(in.Records, all)
-	r.changes(in)
-	r.steps(in)
-	r.question(in)
-	r.notes(in.Moments)
-	r.times(in)
+	all := r.iterations()
+	r.countFailures(all)
+	r.countStrategies(all)
+	r.countChanges()
+	r.sumSteps()
+	r.addNotes()
+	r.addTimes()
 	r.Timeline = timeline(in, all)
+	r.Steps = all
+	if r.LeftOut = max(0, len(all)-maxSteps); r.LeftOut > 0 {
+		r.Steps = slices.Concat(all[:headSteps], all[headSteps+r.LeftOut:])
+	}
 	return r
 }
 
-func tone(s loop.Status) Tone {
-	switch s {
-	case loop.Completed:
-		return Good
-	case loop.Running, loop.Waiting:
-		return Going
-	case loop.Paused, loop.Pending, loop.Blocked, loop.Interrupted, loop.Stopped:
-		return Wait
-	}
-	return Bad
-}
-
-// count adds an attempt to the totals.
-func (r *Report) count(rec *loop.Record) {
-	switch rec.Outcome {
-	case loop.Success:
-		r.Iterations.Succeeded++
-	case loop.Failed:
-		r.Iterations.Failed++
-	case loop.Waited:
-		r.Iterations.Cuts++
-	}
-	r.Times.Agents += rec.Elapsed
-	r.Times.Gates += rec.Verifying()
-	if rec.Review != nil {
-		r.Times.Reviews += rec.Review.Elapsed
-	}
-}
-
-// cut keeps the first and the last iterations.
-func (r *Report) cut(all []Iteration) {
-	if len(all) <= maxSteps {
-		r.Steps = all
-		return
-	}
-	r.LeftOut, r.LeftAfter = len(all)-maxSteps, headSteps
-	r.Steps = slices.Concat(all[:headSteps], all[len(all)-maxSteps+headSteps:])
-}
-
-func iteration(rec *loop.Record, zone *time.Location) Iteration {
-	it := Iteration{
-		Label: label(rec), Outcome: Line(string(rec.Outcome), 60), Tone: outcomeTone(rec.Outcome), Agent: Line(rec.Agent, 60), Strategy: Line(rec.Strategy, 60),
-		StartedAt: rec.StartedAt.In(zone), Took: rec.Took(), Agents: rec.Elapsed, Verifying: rec.Verifying(), Ending: ending(rec.Exit),
-		Said: said(rec), Tokens: rec.TokensIn + rec.TokensOut,
-	}
-	if rec.CostSource != "none" && rec.CostSource != "" {
-		it.Cost = rec.Cost.String()
-	}
-	for _, g := range rec.Gates {
-		it.Gates = append(it.Gates, gate(g))
-	}
-	if rec.Review != nil {
-		it.Review = review(rec.Review)
-		it.Review.Told = rec.Failure != nil && rec.Review.Verdict == loop.Rejected
-	}
-	if f := rec.Failure; f != nil {
-		it.Class, it.Summary, it.Step = Line(string(f.Class), 60), Line(f.Summary, longText), Line(f.Step, 100)
-		for i, item := range f.Items {
-			if i == maxItems {
-				it.MoreItems = len(f.Items) - i
-				break
+// inLines copies a value and makes each text in it one line.
+func inLines(v reflect.Value, limit int) reflect.Value {
+	switch v.Kind() {
+	case reflect.String:
+		return reflect.ValueOf(Line(v.String(), limit)).Convert(v.Type())
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.New(v.Type().Elem())
+		out.Elem().Set(inLines(v.Elem(), limit))
+		return out
+	case reflect.Slice:
+		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			out.Index(i).Set(inLines(v.Index(i), limit))
+		}
+		return out
+	case reflect.Struct:
+		out := reflect.New(v.Type()).Elem()
+		out.Set(v)
+		for i := range v.NumField() {
+			if out.Field(i).CanSet() {
+				out.Field(i).Set(inLines(v.Field(i), limit))
 			}
-			it.Items = append(it.Items, itemLine(item))
+		}
+		return out
+	}
+	return v
+}
+
+// question is what a person is asked; nil while the run goes on.
+func question(in Input) *loop.Question {
+	if in.State.Question == nil || in.Status.Active() || in.Status == loop.Completed {
+		return nil
+	}
+	q, _ := inLines(reflect.ValueOf(in.State.Question), 2000).Interface().(*loop.Question)
+	return q
+}
+
+// iterations labels the attempts and adds them up.
+func (r *Report) iterations() []Iteration {
+	why := map[[2]int]string{}
+	for _, m := range r.Moments {
+		if m.Kind == Chosen {
+			why[[2]int{m.Number, m.Attempt}] = m.Text
 		}
 	}
-	for i, f := range rec.Files {
-		if i == maxNames {
-			it.MoreFiles = len(rec.Files) - i
-			break
+	var all []Iteration
+	for i := range r.Records {
+		rec := &r.Records[i]
+		all = append(all, Iteration{rec, label(rec), why[[2]int{rec.Number, rec.Attempt}]})
+		if rec.Agent != "" && !slices.Contains(r.Agents, rec.Agent) {
+			r.Agents = append(r.Agents, rec.Agent)
 		}
-		it.Files = append(it.Files, path(f))
+		switch rec.Outcome {
+		case loop.Success:
+			r.Iterations.Succeeded++
+		case loop.Failed:
+			r.Iterations.Failed++
+		case loop.Waited:
+			r.Iterations.Cuts++
+		}
+		r.Times.Agents += rec.Elapsed
+		r.Times.Gates += rec.Verifying()
+		if rec.Review != nil {
+			r.Times.Reviews += rec.Review.Elapsed
+		}
+		if rec.Steps != nil {
+			r.StepCount = rec.Steps.String()
+		}
 	}
-	it.Warnings = warnings(rec)
-	return it
+	return all
 }
 
 // label is the number, with the attempt where there was more than one.
@@ -153,263 +134,186 @@ func label(rec *loop.Record) string {
 	return fmt.Sprint(rec.Number)
 }
 
-func outcomeTone(o loop.Outcome) Tone {
-	switch o {
-	case loop.Success:
-		return Good
-	case loop.Failed:
-		return Bad
-	case loop.Waited:
-		return Wait
-	}
-	return Plain
-}
-
-func ending(x loop.Exit) string {
-	switch {
-	case x.Ended != loop.NotEnded:
-		return Line("ended: "+string(x.Ended), 60)
-	case x.Signal != "":
-		return Line("signal: "+x.Signal, 60)
-	case x.Code != 0:
-		return fmt.Sprintf("exit %d", x.Code)
-	}
-	return ""
-}
-
-func said(rec *loop.Record) string {
-	switch {
-	case rec.Signal.Kind != "":
-		return Line(strings.ToUpper(string(rec.Signal.Kind))+" "+rec.Signal.Text, 300)
-	case rec.Progress >= 0:
-		return fmt.Sprintf("PROGRESS %d", rec.Progress)
-	}
-	return ""
-}
-
-func warnings(rec *loop.Record) []string {
-	var out []string
-	if n := len(rec.Tampered); n > 0 {
-		out = append(out, fmt.Sprintf("changed %s: %s", numbered(n, "protected file"), path(rec.Tampered[0])))
-	}
-	if rec.Refused != nil {
-		out = append(out, "a forbidden command was refused: "+Line(rec.Refused.Reason(), 300))
-	}
-	if n := len(rec.Secrets); n > 0 {
-		out = append(out, fmt.Sprintf("%s look like secrets, the first in %s:%d", numbered(n, "added place"), path(rec.Secrets[0].File), rec.Secrets[0].Line))
-	}
-	return out
-}
-
-func gate(g loop.Gate) Gate {
-	out := Gate{Name: Line(g.Name, 100), Status: Line(string(g.Status), 60), Mark: "✗", Tone: Bad, Took: g.Elapsed, Note: Line(g.Note, 200), Optional: !g.Required}
-	switch g.Status {
-	case loop.GatePassed:
-		out.Mark, out.Tone = "✓", Good
-	case loop.GateNotRun:
-		out.Mark, out.Tone = "○", Plain
-	default:
-		if out.Optional {
-			out.Tone = Wait
-		}
-	}
-	if g.Test && g.Total >= 0 {
-		out.Tests = fmt.Sprintf("%d/%d", g.Passed, g.Total)
-	}
-	return out
-}
-
-func review(v *loop.Review) *Review {
-	out := &Review{Verdict: Line(string(v.Verdict), 60), By: Line(v.Agent, 60), Summary: Line(v.Summary, longText), Tone: Wait, Took: v.Elapsed}
-	switch v.Verdict {
-	case loop.Approved:
-		out.Tone = Good
-	case loop.Rejected:
-		out.Tone = Bad
-	}
-	for i, f := range v.Items {
-		if i == maxItems {
-			out.Items = append(out.Items, fmt.Sprintf("… %d more", len(v.Items)-i))
-			break
-		}
-		out.Items = append(out.Items, Line(fmt.Sprintf("[%s] %s", f.Severity, itemLine(f.Item)), 400))
-	}
-	return out
-}
-
-func itemLine(i failure.Item) string {
-	place := i.File
-	if place != "" && i.Line > 0 {
-		place = fmt.Sprintf("%s:%d", place, i.Line)
-	}
-	var parts []string
-	for _, p := range []string{place, i.Test, i.Message} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
-	if i.Expected != "" || i.Received != "" {
-		parts = append(parts, fmt.Sprintf("expected %s, received %s", i.Expected, i.Received))
-	}
-	return Line(strings.Join(parts, ": "), 300)
-}
-
-// failures groups them by fingerprint.
-func (r *Report) failures(records []loop.Record, all []Iteration) {
-	number := map[string]int{}
-	var groups []Failure
-	for i := range records {
-		f := records[i].Failure
-		if f == nil {
+// countFailures groups them by fingerprint.
+func (r *Report) countFailures(all []Iteration) {
+	for _, it := range all {
+		if it.Failure == nil {
 			continue
 		}
-		n, ok := number[f.Fingerprint]
-		if !ok {
-			n = len(groups)
-			number[f.Fingerprint] = n
-			groups = append(groups, Failure{})
+		n := slices.IndexFunc(r.Failures, func(f Failure) bool { return f.Fingerprint == it.Failure.Fingerprint })
+		if n < 0 {
+			n = len(r.Failures)
+			r.Failures = append(r.Failures, Failure{})
 		}
-		g := &groups[n]
-		g.Class, g.Summary, g.Step, g.Severity, g.Transient = Line(string(f.Class), 60), Line(f.Summary, longText), Line(f.Step, 100), Line(string(f.Severity), 60), f.Transient
-		g.Times++
-		g.Where = labelled(g.Where, all[i].Label, g.Times)
-		g.Actions = nil
-		for _, a := range f.Actions {
-			g.Actions = append(g.Actions, Line(a, 300))
-		}
+		f := &r.Failures[n]
+		f.Analysis = it.Failure
+		f.Times++
+		f.Where = append(f.Where, it.Label)
 	}
-	slices.SortStableFunc(groups, func(a, b Failure) int { return b.Times - a.Times })
-	r.Failures, r.MoreKinds = groups[:min(len(groups), maxFailures)], max(0, len(groups)-maxFailures)
+	slices.SortStableFunc(r.Failures, func(a, b Failure) int { return b.Times - a.Times })
 }
 
-// labelled appends the n-th label, or a mark that there are more.
-func labelled(list []string, label string, n int) []string {
-	switch {
-	case n <= maxLabels:
-		return append(list, label)
-	case n == maxLabels+1:
-		return append(list, "…")
-	}
-	return list
-}
-
-// strategies sums up what each was used for.
-func (r *Report) strategies(records []loop.Record, all []Iteration) {
-	number := map[string]int{}
-	var costs []loop.MicroUSD
-	var known []bool
-	for i := range records {
-		rec := &records[i]
-		n, ok := number[rec.Strategy]
-		if !ok {
+// countStrategies sums up what each was used for.
+func (r *Report) countStrategies(all []Iteration) {
+	for _, it := range all {
+		name := cmp.Or(it.Strategy, "none")
+		n := slices.IndexFunc(r.Strategies, func(s Strategy) bool { return s.Name == name })
+		if n < 0 {
 			n = len(r.Strategies)
-			number[rec.Strategy] = n
-			r.Strategies = append(r.Strategies, Strategy{Name: cmp.Or(all[i].Strategy, "none")})
-			costs, known = append(costs, 0), append(known, false)
+			r.Strategies = append(r.Strategies, Strategy{Name: name})
 		}
 		s := &r.Strategies[n]
 		s.Used++
-		s.Where = labelled(s.Where, all[i].Label, s.Used)
-		s.Took += rec.Took()
-		costs[n] += rec.Cost
-		known[n] = known[n] || all[i].Cost != ""
-		switch rec.Outcome {
+		s.Where = append(s.Where, it.Label)
+		s.Took += it.Took()
+		s.Cost += it.Cost
+		s.CostKnown = s.CostKnown || it.costKnown()
+		switch it.Outcome {
 		case loop.Success:
 			s.Succeeded++
 		case loop.Failed:
 			s.Failed++
 		}
 	}
-	for n := range r.Strategies {
-		if known[n] {
-			r.Strategies[n].Cost = costs[n].String()
-		}
-	}
 }
 
-// changes counts how many iterations changed each file. Without snapshots the
-// records are all that is known.
-func (r *Report) changes(in Input) {
+// countChanges counts how many iterations changed each file. Without snapshots
+// the records are all that is known.
+func (r *Report) countChanges() {
 	times := map[string]int{}
-	var order []string
-	for i := range in.Records {
-		for _, f := range in.Records[i].Files {
+	var seen []File
+	for i := range r.Records {
+		for _, f := range r.Records[i].Files {
 			if times[f]++; times[f] == 1 {
-				order = append(order, f)
+				seen = append(seen, File{Status: "changed", Path: f})
 			}
 		}
 	}
-	c := Changes{}
-	if in.Changes != nil {
-		c = *in.Changes
-		c.Files = slices.Clone(c.Files)
-		for i := range c.Files {
-			c.Files[i].Times = times[c.Files[i].Path]
+	if r.Changes == nil {
+		if seen == nil {
+			return
 		}
-	} else {
-		for _, f := range order {
-			c.Files = append(c.Files, File{Status: "changed", Path: f, Times: times[f]})
-		}
+		r.Changes = &Changes{Files: seen}
 	}
-	if in.Changes == nil && len(order) == 0 {
-		return
-	}
+	c := r.Changes
 	if len(c.Files) > maxFiles {
 		c.Files, c.More = c.Files[:maxFiles], true
 	}
 	for i := range c.Files {
-		c.Files[i].Path = path(c.Files[i].Path)
-	}
-	r.Changes = &c
-}
-
-func (r *Report) question(in Input) {
-	q := in.State.Question
-	if q == nil || in.Status.Active() || in.Status == loop.Completed {
-		return
-	}
-	r.Question = &Question{Text: Line(q.Text, 2000), Pattern: Line(q.Pattern, longText)}
-	for _, a := range q.Attempts {
-		r.Question.Attempts = append(r.Question.Attempts, Line(a, 300))
-	}
-	for _, c := range q.Choices {
-		r.Question.Options = append(r.Question.Options, Line(c.Text, 200))
+		c.Files[i].Times = times[c.Files[i].Path]
 	}
 }
 
-// notes are the moments that a person should know of.
-func (r *Report) notes(moments []Moment) {
-	for _, m := range moments {
-		n := Note{At: m.At, Tone: Plain}
-		text := Line(m.Text, longText)
-		switch m.Kind {
-		case Resumed:
-			n.Text = "resumed" + after(" from ", text)
-		case Recovered:
-			n.Text, n.Tone = "found again after a crash"+after(": ", text), Wait
-		case Asked:
-			n.Text, n.Tone = "a person was asked"+after(": ", text), Wait
-		case Answered:
-			n.Text = "answered" + after(": ", text)
-		case Warned:
-			n.Text, n.Tone = text, Wait
-		case RolledBack:
-			n.Text, n.Tone = "rolled back"+after(" to ", text), Wait
-		case Applied:
-			n.Text = "applied" + after(": ", text)
-		default:
+// sumSteps sums up the executions of each step, in the order in which they began.
+func (r *Report) sumSteps() {
+	for _, e := range r.Executions {
+		n := slices.IndexFunc(r.Work, func(s Step) bool { return s.Step == e.Step })
+		if n < 0 {
+			n = len(r.Work)
+			r.Work = append(r.Work, Step{})
+		}
+		s := &r.Work[n]
+		if s.Runs == 0 {
+			s.Iterations = fmt.Sprint(e.Iteration)
+		} else if s.Iteration != e.Iteration {
+			s.Iterations += fmt.Sprintf(", %d", e.Iteration)
+		}
+		s.Execution = e
+		s.Status, s.Tone, s.Mark = stepStatus(e, r.Input.Status.Active())
+		s.Runs++
+		s.Took += e.Elapsed
+	}
+	r.MoreWork = max(0, len(r.Work)-maxWork)
+	r.Work = r.Work[:len(r.Work)-r.MoreWork]
+}
+
+// stepStatus is how a step stands; one that runs in a run that does not was cut off.
+func stepStatus(e Execution, active bool) (status string, tone Tone, mark string) {
+	switch e.Status {
+	case "success":
+		return "done", Good, "✓"
+	case "failure":
+		if e.Optional {
+			return "failed, optional", Wait, "✗"
+		}
+		return "failed", Bad, "✗"
+	case "refused":
+		return "refused", Bad, "✗"
+	case "asking":
+		return "asks", Wait, "?"
+	case "running":
+		if active {
+			return "running", Going, "●"
+		}
+		return "cut off", Wait, "–"
+	}
+	return e.Status, Wait, "–"
+}
+
+// lastLine is the last line of an output that says something: not an empty one,
+// and an agent's signal only where there is nothing else.
+func lastLine(output string) string {
+	signal := ""
+	for _, line := range slices.Backward(strings.Split(output, "\n")) {
+		line = strings.TrimSpace(line)
+		if line != "" && !IsSignal(line) {
+			return line
+		}
+		signal = cmp.Or(signal, line)
+	}
+	return signal
+}
+
+// IsSignal is true for a line that is nothing but a signal of an agent.
+func IsSignal(line string) bool {
+	return strings.HasPrefix(line, "<promise>") && strings.HasSuffix(line, "</promise>")
+}
+
+// noteWords are the moments that a person should know of: the words, what joins
+// them to the moment's text, and whether they are a warning.
+var noteWords = map[MomentKind]struct {
+	words, joint string
+	warn         bool
+}{
+	Resumed:    {"resumed", " from ", false},
+	Recovered:  {"found again after a crash", ": ", true},
+	Asked:      {"a person was asked", ": ", true},
+	Answered:   {"answered", ": ", false},
+	Warned:     {"", "", true},
+	RolledBack: {"rolled back", " to ", true},
+	Applied:    {"applied", ": ", false},
+}
+
+func (r *Report) addNotes() {
+	for _, m := range r.Moments {
+		w, ok := noteWords[m.Kind]
+		if !ok {
 			continue
 		}
-		r.Notes = append(r.Notes, n)
+		text := w.words
+		if m.Text != "" {
+			text += w.joint + m.Text
+		}
+		r.Notes = append(r.Notes, Note{m.At, text, w.warn})
 	}
-	if over := len(r.Notes) - maxNotes; over > 0 {
-		r.Notes = r.Notes[over:]
-	}
+	r.Notes = r.Notes[max(0, len(r.Notes)-maxNotes):]
 }
 
-func after(separator, text string) string {
-	if text == "" {
-		return ""
+// addTimes says where the time went.
+func (r *Report) addTimes() {
+	driving := sessions(r.Input)
+	t := &r.Times
+	for _, w := range waiting(r.Input, driving) {
+		t.Waits += w.Took
 	}
-	return separator + text
+	t.Stepped = r.ofSteps()
+	known := t.Agents + t.Gates + t.Reviews + t.Waits
+	t.Wall = max(r.State.Spent.Wall, known)
+	if t.Going = r.State.Command.Kind == loop.Run; t.Going { // what is under way is not spent yet
+		t.Wall = max(t.Wall, length(driving))
+	}
+	t.Rest = t.Wall - known
 }
+
+// ofSteps is true when the run is a workflow's.
+func (in *Input) ofSteps() bool { return len(in.Executions) > 0 || in.Kind == string(loop.Workflow) }

@@ -220,7 +220,7 @@ func checkReports(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	checkPage(t, page)
-	checkMarkdown(t, r.Markdown())
+	checkMarkdown(t, markdownOf(t, r))
 }
 
 func TestHostile(t *testing.T) {

@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -47,6 +48,22 @@ type File struct {
 	Times  int // iterations that changed it; 0 where that is not known
 }
 
+// Execution is one execution of a workflow's step, as it is stored.
+type Execution struct {
+	Step, Title string
+	Kind        string // run, agent, procedure or ask
+	Agent       string
+	Status      string // running, success, failure, cancelled, interrupted, asking or refused
+	Iteration   int
+	Try         int // 1-based
+	Alternative int // 1-based; 0 is the step's own work
+	Optional    bool
+	StartedAt   time.Time
+	Elapsed     time.Duration
+	Failure     string // its summary; "" for none
+	Output      string // what it printed or said; its last line is shown
+}
+
 // MomentKind is what happened.
 type MomentKind string
 
@@ -76,50 +93,23 @@ type Moment struct {
 	Number, Attempt int
 }
 
-// Tone is whether something is good.
-type Tone string
-
-// The tones.
-const (
-	Good  Tone = "good"
-	Bad   Tone = "bad"
-	Wait  Tone = "wait" // somebody or something is waited for
-	Going Tone = "going"
-	Plain Tone = "plain"
-)
-
-// Report is a run, ready to be written. All texts are one line without control
-// characters, and none is escaped.
+// Report is a run, ready for the templates. All texts, those of Input too, are
+// one line without control characters, and none is escaped.
 type Report struct {
-	Run, Name, Kind string
-	Status          string
-	Why             string
-	Tone            Tone
-	Started, Made   time.Time
-	Sandbox         string
-	Version         string
-	Agents          []string
-
+	Input
+	Agents     []string
+	Cost       string // "unknown" where it is
 	Iterations Count
 	Times      Times
-	Cost       string // "unknown" where it is
-	TokensIn   int64
-	TokensOut  int64
-	Calls      int
-
-	Question   *Question
-	Next       []Advice
+	Question   *loop.Question // nil when nobody is asked
 	Timeline   Timeline
-	Work       []Step      // of a workflow
-	MoreWork   int         // steps that are not in Work
-	StepCount  string      // "3 of 5 steps done", of a workflow
-	Steps      []Iteration // in order
-	LeftOut    int         // iterations that are not in Steps
-	LeftAfter  int         // the number of Steps before those
-	Failures   []Failure   // most frequent first
-	MoreKinds  int         // kinds of failure that are not in Failures
+	Work       []Step // of a workflow
+	MoreWork   int    // steps that are not in Work
+	StepCount  string // "3 of 5 steps done", of a workflow
+	Steps      []Iteration
+	LeftOut    int       // iterations that are not in Steps
+	Failures   []Failure // most frequent first
 	Strategies []Strategy
-	Changes    *Changes
 	Notes      []Note
 }
 
@@ -141,56 +131,26 @@ type Times struct {
 
 // Iteration is one attempt.
 type Iteration struct {
-	Label                   string // "3", or "3.2" for its second attempt
-	Outcome                 string
-	Tone                    Tone
-	Agent                   string
-	Strategy                string
-	StrategyWhy             string
-	StartedAt               time.Time
-	Took, Agents, Verifying time.Duration
-	Ending                  string // "" for a normal end, else "exit 1", "timeout"…
-	Said                    string // a signal of the agent
-	Gates                   []Gate
-	Review                  *Review
-	Class                   string
-	Summary                 string // of the failure
-	Step                    string // that failed
-	Items                   []string
-	MoreItems               int
-	Files                   []string
-	MoreFiles               int
-	Cost                    string // "" where unknown
-	Tokens                  int64
-	Warnings                []string
+	*loop.Record
+	Label       string // "3", or "3.2" for its second attempt
+	StrategyWhy string
 }
 
-// Gate is a verification command.
-type Gate struct {
-	Name, Status, Mark string
-	Tone               Tone
-	Took               time.Duration
-	Tests              string // "3/4", or ""
-	Note               string
-	Optional           bool
-}
-
-// Review is what a second look said.
-type Review struct {
-	Verdict, By, Summary string
-	Tone                 Tone
-	Took                 time.Duration
-	Items                []string
-	Told                 bool // the iteration's failure says the same
+// Step is a step of a workflow over the whole run, with its last execution.
+type Step struct {
+	Execution         // Status is in words
+	Mark       string // one character
+	Tone       Tone
+	Runs       int
+	Iterations string // in which it ran: "1, 3"
+	Took       time.Duration
 }
 
 // Failure is what iterations failed of, in the same way.
 type Failure struct {
-	Class, Summary, Step, Severity string
-	Transient                      bool
-	Times                          int
-	Where                          []string // labels of iterations
-	Actions                        []string
+	*failure.Analysis
+	Times int
+	Where []string // labels of iterations
 }
 
 // Strategy is one that was in force.
@@ -199,19 +159,25 @@ type Strategy struct {
 	Used, Succeeded, Failed int
 	Where                   []string // labels of iterations
 	Took                    time.Duration
-	Cost                    string
-}
-
-// Question is what a person is asked.
-type Question struct {
-	Text, Pattern string
-	Attempts      []string
-	Options       []string
+	Cost                    loop.MicroUSD
+	CostKnown               bool
 }
 
 // Note is something that a person should know of the run's course.
 type Note struct {
 	At   time.Time
 	Text string
-	Tone Tone
+	Warn bool
 }
+
+// Tone is whether something is good.
+type Tone string
+
+// The tones.
+const (
+	Good  Tone = "good"
+	Bad   Tone = "bad"
+	Wait  Tone = "wait" // somebody or something is waited for
+	Going Tone = "going"
+	Plain Tone = "plain"
+)

@@ -156,10 +156,20 @@ func TestSample(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPage(t, page)
-		checkMarkdown(t, r.Markdown())
-		golden(t, name+".md", r.Markdown())
+		text := markdownOf(t, r)
+		checkMarkdown(t, text)
+		golden(t, name+".md", text)
 		golden(t, name+".html", page)
 	}
+}
+
+func markdownOf(t *testing.T, r *Report) string {
+	t.Helper()
+	text, err := r.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func golden(t *testing.T, name, got string) {

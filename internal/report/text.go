@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 )
@@ -33,36 +32,4 @@ func Line(text string, limit int) string {
 		n++
 	}
 	return b.String()
-}
-
-// path is a file's name with its spaces, fit for one line.
-func path(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, name)
-	if r := []rune(name); len(r) > 300 {
-		return string(r[:150]) + "…" + string(r[len(r)-149:])
-	}
-	return name
-}
-
-func short(n int64) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.1fM", float64(n)/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	}
-	return fmt.Sprint(n)
-}
-
-// numbered is "3 files", "1 file".
-func numbered(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -13,8 +14,8 @@ type Timeline struct {
 	Ticks []Tick
 	// Total is the length of the axis.
 	Total time.Duration
-	// LeftOut are rows that are not shown, after LeftAfter rows.
-	LeftOut, LeftAfter int
+	// LeftOut are rows that are not shown, after the first headRows.
+	LeftOut int
 }
 
 // Row is one iteration or wait.
@@ -27,11 +28,11 @@ type Row struct {
 	Parts []Part
 }
 
-// Part is a stretch of the axis, in ten thousandths of it.
+// Part is a stretch of the axis.
 type Part struct {
 	What        string // "agent", "gates", "review" or "wait"
-	Left, Width int
-	Took        time.Duration
+	From, Took  time.Duration
+	Left, Width int // in ten thousandths of the axis
 }
 
 // Tick marks the axis.
@@ -102,107 +103,142 @@ func driven(all []session, t time.Time) time.Duration {
 	return sum
 }
 
-type stretch struct {
-	what string
-	from time.Duration
-	took time.Duration
-}
-
-type row struct {
-	Row
-	at        time.Duration
-	stretches []stretch
+// length is how long the run was driven in all.
+func length(all []session) time.Duration {
+	var sum time.Duration
+	for _, s := range all {
+		sum += s.to.Sub(s.from)
+	}
+	return sum
 }
 
 func timeline(in Input, all []Iteration) Timeline {
-	driving := sessions(in)
-	var rows []row
-	waits := waiting(in, driving)
-	for i := range in.Records {
-		rec := &in.Records[i]
-		at := driven(driving, rec.StartedAt)
-		for len(waits) > 0 && waits[0].at <= at {
-			rows, waits = append(rows, waits[0]), waits[1:]
-		}
-		rows = append(rows, working(rec, all[i], at))
-		if i+1 == len(in.Records) || in.Records[i+1].Number != rec.Number {
-			rows = append(rows, stepRows(in, driving, rec.Number)...)
-		}
-	}
-	if n := in.State.Iteration + 1; in.ofSteps() && in.Status.Active() { // the one that goes on
-		rows = append(rows, stepRows(in, driving, n)...)
-	}
-	rows = append(rows, waits...)
-	t := Timeline{}
-	for _, s := range driving {
-		t.Total += s.to.Sub(s.from)
-	}
-	for _, r := range rows { // clocks are read at different moments
-		for _, s := range r.stretches {
-			t.Total = max(t.Total, s.from+s.took)
+	t := Timeline{Rows: rows(in, all)}
+	t.Total = length(sessions(in))
+	for _, r := range t.Rows { // clocks are read at different moments
+		for _, p := range r.Parts {
+			t.Total = max(t.Total, p.From+p.Took)
 		}
 	}
 	if t.Total <= 0 {
 		return Timeline{}
 	}
-	if over := len(rows) - maxRows; over > 0 {
-		t.LeftOut, t.LeftAfter = over, headRows
-		rows = append(rows[:headRows:headRows], rows[headRows+over:]...)
+	if t.LeftOut = max(0, len(t.Rows)-maxRows); t.LeftOut > 0 {
+		t.Rows = append(t.Rows[:headRows:headRows], t.Rows[headRows+t.LeftOut:]...)
 	}
-	for _, r := range rows {
-		for _, s := range r.stretches {
-			if s.took > 0 {
-				r.Parts = append(r.Parts, t.part(s))
+	for i := range t.Rows {
+		var seen []Part
+		for _, p := range t.Rows[i].Parts {
+			if p.Took > 0 {
+				seen = append(seen, t.placed(p))
 			}
 		}
-		t.Rows = append(t.Rows, r.Row)
+		t.Rows[i].Parts = seen
 	}
 	t.ticks()
 	return t
 }
 
-func working(rec *loop.Record, it Iteration, at time.Duration) row {
-	r := row{Row: Row{Label: it.Label, Tone: it.Tone, Took: it.Took}, at: at}
-	r.stretches = []stretch{{"agent", at, rec.Elapsed}, {"gates", at + rec.Elapsed, rec.Verifying()}}
-	if rec.Review != nil {
-		r.stretches = append(r.stretches, stretch{"review", at + rec.Took(), rec.Review.Elapsed})
-		r.Took += rec.Review.Elapsed
+// rows are the iterations with their steps, and the waits, as they began.
+func rows(in Input, all []Iteration) []Row {
+	driving := sessions(in)
+	var rows []Row
+	waits := waiting(in, driving)
+	for i, it := range all {
+		at := driven(driving, it.StartedAt)
+		for len(waits) > 0 && waits[0].Parts[0].From <= at {
+			rows, waits = append(rows, waits[0]), waits[1:]
+		}
+		rows = append(rows, it.row(at))
+		if i+1 == len(all) || all[i+1].Number != it.Number {
+			rows = append(rows, stepRows(in, driving, it.Number)...)
+		}
+	}
+	if n := in.State.Iteration + 1; in.ofSteps() && in.Status.Active() { // the one that goes on
+		rows = append(rows, stepRows(in, driving, n)...)
+	}
+	return append(rows, waits...)
+}
+
+// row is the iteration on the timeline.
+func (it Iteration) row(at time.Duration) Row {
+	r := Row{Label: it.Label, Tone: tone(it.Outcome), Took: it.Took()}
+	r.Parts = []Part{
+		{What: "agent", From: at, Took: it.Elapsed},
+		{What: "gates", From: at + it.Elapsed, Took: it.Verifying()},
+	}
+	if it.Review != nil {
+		r.Parts = append(r.Parts, Part{What: "review", From: at + it.Took(), Took: it.Review.Elapsed})
+		r.Took += it.Review.Elapsed
 	}
 	return r
 }
 
-// waiting are the waits, oldest first. One ends with whatever comes next.
-func waiting(in Input, driving []session) []row {
-	var rows []row
-	open, why := time.Time{}, ""
-	for _, m := range in.Moments {
-		if m.Kind == Warned || m.Kind == Asked || m.Kind == Chosen {
+// stepRows are the executions of one iteration, below it.
+func stepRows(in Input, driving []session, iteration int) []Row {
+	var rows []Row
+	for _, e := range in.Executions {
+		if e.Iteration != iteration {
 			continue
 		}
-		if !open.IsZero() {
-			rows = append(rows, wait(driving, open, m.At, why))
-			open = time.Time{}
+		at := driven(driving, e.StartedAt)
+		took := e.Elapsed
+		if e.Status == "running" && in.Status.Active() {
+			took = driven(driving, in.Now) - at
 		}
-		if m.Kind == WaitBegan {
-			open, why = m.At, Line(m.Text, 300)
+		what := "gates"
+		switch e.Kind {
+		case "agent", "procedure":
+			what = "agent"
+		case "ask":
+			what = "wait"
 		}
-	}
-	if !open.IsZero() && in.Status == loop.Waiting {
-		rows = append(rows, wait(driving, open, in.Now, why))
+		_, tone, _ := stepStatus(e, in.Status.Active())
+		r := Row{Label: e.Step, Tone: tone, Took: took, Step: true, Parts: []Part{{What: what, From: at, Took: took}}}
+		if e.Alternative > 0 {
+			r.Why = fmt.Sprintf("alternative %d", e.Alternative)
+		}
+		rows = append(rows, r)
 	}
 	return rows
 }
 
-func wait(driving []session, from, to time.Time, why string) row {
-	at := driven(driving, from)
-	took := driven(driving, to) - at
-	return row{Row: Row{Label: "wait", Tone: Wait, Took: took, Why: why}, at: at, stretches: []stretch{{"wait", at, took}}}
+// waiting are the waits, oldest first. One ends with whatever comes next.
+func waiting(in Input, driving []session) []Row {
+	var rows []Row
+	var open *Moment
+	end := func(to time.Time) {
+		if open != nil {
+			at := driven(driving, open.At)
+			took := driven(driving, to) - at
+			part := Part{What: "wait", From: at, Took: took}
+			rows = append(rows, Row{Label: "wait", Tone: Wait, Took: took, Why: open.Text, Parts: []Part{part}})
+		}
+		open = nil
+	}
+	for i, m := range in.Moments {
+		if m.Kind == Warned || m.Kind == Asked || m.Kind == Chosen {
+			continue
+		}
+		end(m.At)
+		if m.Kind == WaitBegan {
+			open = &in.Moments[i]
+		}
+	}
+	if in.Status == loop.Waiting {
+		end(in.Now)
+	}
+	return rows
 }
 
-func (t *Timeline) part(s stretch) Part {
-	left := scale(s.from, t.Total)
-	width := max(scale(s.from+s.took, t.Total)-left, 15) // a short one is seen too
-	return Part{What: s.what, Left: min(left, axis-15), Width: min(width, axis-min(left, axis-15)), Took: s.took}
+// placed gives a part its place on the axis. A short one is seen too.
+func (t *Timeline) placed(p Part) Part {
+	const least = 15
+	left := scale(p.From, t.Total)
+	width := max(scale(p.From+p.Took, t.Total)-left, least)
+	p.Left = min(left, axis-least)
+	p.Width = min(width, axis-p.Left)
+	return p
 }
 
 func scale(d, total time.Duration) int {
@@ -211,14 +247,14 @@ func scale(d, total time.Duration) int {
 
 // ticks are at round times, three to six of them.
 func (t *Timeline) ticks() {
-	steps := []time.Duration{
-		100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
-		30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour,
-	}
-	step := steps[0]
-	for _, s := range steps {
-		if step = s; t.Total <= 5*s {
-			break
+	step := 100 * time.Millisecond
+	for _, s := range []time.Duration{
+		200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+		30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour,
+	} {
+		if t.Total > 5*step {
+			step = s
 		}
 	}
 	for t.Total > 5*step {
@@ -227,23 +263,4 @@ func (t *Timeline) ticks() {
 	for at := time.Duration(0); at <= t.Total; at += step {
 		t.Ticks = append(t.Ticks, Tick{scale(at, t.Total), at})
 	}
-}
-
-// times says where the time went.
-func (r *Report) times(in Input) {
-	driving := sessions(in)
-	for _, w := range waiting(in, driving) {
-		r.Times.Waits += w.Took
-	}
-	r.Times.Stepped = in.ofSteps()
-	known := r.Times.Agents + r.Times.Gates + r.Times.Reviews + r.Times.Waits
-	r.Times.Wall = max(in.State.Spent.Wall, known)
-	if r.Times.Going = in.State.Command.Kind == loop.Run; r.Times.Going { // what is under way is not spent yet
-		var all time.Duration
-		for _, s := range driving {
-			all += s.to.Sub(s.from)
-		}
-		r.Times.Wall = max(r.Times.Wall, all)
-	}
-	r.Times.Rest = r.Times.Wall - known
 }

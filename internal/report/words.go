@@ -1,0 +1,266 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// This file says in words what both templates show.
+
+// Ending says why the agent's process did not end well.
+func (it Iteration) Ending() string {
+	switch x := it.Exit; {
+	case x.Ended != loop.NotEnded:
+		return "ended: " + string(x.Ended)
+	case x.Signal != "":
+		return "signal: " + x.Signal
+	case x.Code != 0:
+		return fmt.Sprintf("exit %d", x.Code)
+	}
+	return ""
+}
+
+// Said is the agent's signal.
+func (it Iteration) Said() string {
+	switch {
+	case it.Signal.Kind != "":
+		return strings.TrimSpace(strings.ToUpper(string(it.Signal.Kind)) + " " + it.Signal.Text)
+	case it.Progress >= 0:
+		return fmt.Sprintf("PROGRESS %d", it.Progress)
+	}
+	return ""
+}
+
+// OwnReview is the review, unless the iteration's failure says the same.
+func (it Iteration) OwnReview() *loop.Review {
+	if it.Failure != nil && it.Review != nil && it.Review.Verdict == loop.Rejected {
+		return nil
+	}
+	return it.Review
+}
+
+// Price is what it cost; "" where that is unknown.
+func (it Iteration) Price() string {
+	if !it.costKnown() {
+		return ""
+	}
+	return it.Cost.String()
+}
+
+func (it Iteration) costKnown() bool { return it.CostSource != "none" && it.CostSource != "" }
+
+// Tokens are those of both directions.
+func (it Iteration) Tokens() int64 { return it.TokensIn + it.TokensOut }
+
+// Warnings are what a person should look at.
+func (it Iteration) Warnings() []string {
+	var out []string
+	if n := len(it.Tampered); n > 0 {
+		out = append(out, fmt.Sprintf("changed %s: %s", numbered(n, "protected file"), it.Tampered[0]))
+	}
+	if it.Refused != nil {
+		out = append(out, "a forbidden command was refused: "+Line(it.Refused.Reason(), longText))
+	}
+	if n := len(it.Secrets); n > 0 {
+		first := it.Secrets[0]
+		places := numbered(n, "added place")
+		out = append(out, fmt.Sprintf("%s look like secrets, the first in %s:%d", places, first.File, first.Line))
+	}
+	return out
+}
+
+var tones = map[string]Tone{
+	string(loop.Completed): Good, string(loop.Success): Good, string(loop.GatePassed): Good, string(loop.Approved): Good,
+	string(loop.Running): Going, string(loop.Waiting): Going,
+	string(loop.Paused): Wait, string(loop.Pending): Wait, string(loop.Blocked): Wait, string(loop.Interrupted): Wait,
+	string(loop.Stopped): Wait, string(loop.Waited): Wait,
+	string(loop.Neutral): Plain, string(loop.GateNotRun): Plain,
+}
+
+// tone is that of a status, an outcome, a verdict or a gate.
+func tone(of any) Tone {
+	g, isGate := of.(loop.Gate)
+	if isGate {
+		of = g.Status
+	}
+	t, ok := tones[fmt.Sprint(of)]
+	switch {
+	case ok:
+		return t
+	case isGate && !g.Required:
+		return Wait
+	}
+	return Bad
+}
+
+// mark is a gate's status as one character.
+func mark(g loop.Gate) string {
+	switch g.Status {
+	case loop.GatePassed:
+		return "✓"
+	case loop.GateNotRun:
+		return "○"
+	}
+	return "✗"
+}
+
+// tests are a gate's, as "3/4".
+func tests(g loop.Gate) string {
+	if !g.Test || g.Total < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", g.Passed, g.Total)
+}
+
+// about is what stands behind a gate's name.
+func about(g loop.Gate) string {
+	var parts []string
+	if g.Elapsed > 0 {
+		parts = append(parts, loop.Duration(g.Elapsed))
+	}
+	if g.Status != loop.GatePassed && g.Status != loop.GateFailed {
+		parts = append(parts, string(g.Status))
+	}
+	if !g.Required {
+		parts = append(parts, "optional")
+	}
+	if g.Note != "" {
+		parts = append(parts, g.Note)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// item is a finding in one line.
+func item(i failure.Item) string {
+	place := i.File
+	if place != "" && i.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, i.Line)
+	}
+	var parts []string
+	for _, p := range []string{place, i.Test, i.Message} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if i.Expected != "" || i.Received != "" {
+		parts = append(parts, fmt.Sprintf("expected %s, received %s", i.Expected, i.Received))
+	}
+	return strings.Join(parts, ": ")
+}
+
+// String is "3 of 10", with what came of them.
+func (c Count) String() string {
+	text := fmt.Sprint(c.Done)
+	if c.Limit > 0 {
+		text += fmt.Sprintf(" of %d", c.Limit)
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{c.Succeeded, "succeeded"}, {c.Failed, "failed"}, {c.Cuts, "cut off by a provider"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return text
+}
+
+// String is "3 files, +12 −4 lines".
+func (c *Changes) String() string {
+	text := numbered(len(c.Files), "file")
+	if c.More {
+		text = "more than " + text
+	}
+	if c.Added+c.Deleted > 0 {
+		text += fmt.Sprintf(", +%d −%d lines", c.Added, c.Deleted)
+	}
+	return text
+}
+
+// Share is a part of the time, in ten thousandths.
+type Share struct {
+	Name, What string
+	Took       time.Duration
+	Share      int
+}
+
+// Shares are the parts of the time that are not nothing.
+func (t Times) Shares() []Share {
+	first, last := "agents", "snapshots and the rest"
+	if t.Stepped {
+		first = "steps"
+	}
+	if t.Going {
+		last = "under way, and the rest"
+	}
+	var out []Share
+	for _, s := range []Share{
+		{first, "agent", t.Agents, 0}, {"gates", "gates", t.Gates, 0}, {"reviews", "review", t.Reviews, 0},
+		{"waiting", "wait", t.Waits, 0}, {last, "rest", t.Rest, 0},
+	} {
+		if s.Took > 0 && t.Wall > 0 {
+			s.Share = scale(s.Took, t.Wall)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Text is the tick's time in as few signs as it takes.
+func (t Tick) Text() string {
+	if t.At > 0 && t.At%time.Second != 0 {
+		return loop.Duration(t.At)
+	}
+	text := t.At.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// Sign is the change as one character.
+func (f File) Sign() string {
+	sign, ok := map[string]string{"added": "+", "deleted": "−", "renamed": "→"}[f.Status]
+	if !ok {
+		return "~"
+	}
+	return sign
+}
+
+// labels lists iterations, at most 20.
+func labels(list []string) string {
+	const most = 20
+	if len(list) > most {
+		list = append(list[:most:most], "…")
+	}
+	return strings.Join(list, ", ")
+}
+
+func short(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
+	}
+	return fmt.Sprint(n)
+}
+
+// numbered is "3 files", "1 file".
+func numbered(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
