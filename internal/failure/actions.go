@@ -1,122 +1,112 @@
 package failure
 
-import "strings"
+import (
+	"cmp"
+	"regexp"
+	"strings"
+)
 
-// This file says what a person or an agent could do about a failure, as
-// concretely as the output allows: with the command, package, port or lock that
-// it names.
+// advice is what a person or an agent could do about a class of failure.
+// "{x}" stands for what the failure is about, or for x where that is not known.
+type advice struct {
+	actions []string
+	own     string // what pawl's own configuration can do
+}
+
+var advices = map[Class]advice{
+	Auth: {actions: []string{
+		"Check the credentials: log in again, or set the key that the message names.",
+		"Check that the account may do this.",
+	}},
+	MissingCommand: {
+		actions: []string{"Install {the command that the message names}, or correct PATH."},
+		own:     "Change the command in pawl.yaml.",
+	},
+	QuotaExhausted: {
+		actions: []string{"Buy credits or change the plan.", "Use another key or provider."},
+		own:     "Use another agent: agents.fallback.",
+	},
+	RateLimit: {actions: []string{"Wait and try again.", "Send less at the same time."}},
+	ServiceUnavailable: {actions: []string{
+		"Wait and try again: the service answers with an error of its own.",
+		"Look at its status page.",
+	}},
+	Network: {actions: []string{
+		"Try again.",
+		"Check that {the address} is right and can be reached from here (DNS, proxy, firewall, is it running?).",
+	}},
+	Timeout: {
+		actions: []string{"Find what hangs or is slow.", "Give it a longer timeout."},
+		own:     "Raise iteration_timeout or the gate's timeout, if it needs longer.",
+	},
+	PortConflict: {
+		actions: []string{"Use a free port instead of {this one}.", "End the process that holds it, if it is your own."},
+		own:     "Take ports from PAWL_PORT_BASE, which differs for every run.",
+	},
+	ResourceExhausted: {actions: []string{"Free disk, memory or file descriptors.", "Run less at the same time."}},
+	ContextLength:     {actions: []string{"Give less context, or split the task."}},
+	Permission: {actions: []string{
+		"Correct owner and mode of {the file that the message names}, or work elsewhere.",
+	}},
+	Validation:  {actions: []string{"Correct the option, input or configuration that the message names."}},
+	TestFailure: {actions: []string{"Repair the code until the failing tests pass; do not weaken the tests."}},
+	CompileError: {actions: []string{
+		"Repair the first error; later ones often follow from it.",
+	}},
+	Lint:          {actions: []string{"Repair what the check reports."}},
+	Dependency:    {actions: []string{"Declare and install {what is missing}, or correct its version."}},
+	MergeConflict: {actions: []string{"Resolve the conflict so that both sides keep their intent."}},
+	GitState:      {actions: []string{"Bring the repository into the state that the message asks for."}},
+	Crash: {actions: []string{
+		"Find the cause at the first frame of the project's own code.",
+		"If it was killed from outside: try again, and look at the machine's memory.",
+	}},
+	NoProgress:    {actions: []string{"Answer the question, or make the task more exact."}},
+	Tampering:     {actions: []string{"Put the protected files back as they were."}},
+	LimitExceeded: {actions: []string{"Raise the limit, or split the task."}},
+	Unknown:       {actions: []string{"Run the failing command by itself, with more output: this one names no cause."}},
+}
+
+// resourceActions are what to do about a resource that is used up.
+var resourceActions = map[string][]string{
+	"disk":   {"Free disk space: caches, images, old builds.", "Use a machine with a larger disk."},
+	"memory": {"Give it more memory, or raise its own heap limit.", "Run less at the same time."},
+	"descriptors": {
+		"Run less at the same time.",
+		"Raise the limit (ulimit -n, ulimit -u, connections of the pool).",
+	},
+}
+
+var unnamed = regexp.MustCompile(`\{(.*?)\}`)
 
 // actionsFor lists what to do, most useful first. subject is what the failure
 // is about, "" when it is not known.
 func actionsFor(c Class, k Kind, source, subject string) []string {
-	acts := actionsOf(c, k, source, subject)
-	if source == "log" || source == "" { // nobody's agent or configuration is at work
-		return acts
-	}
-	return append(acts, ownActions(c, k, source)...)
-}
-
-// ownActions are what pawl's own configuration can do.
-func ownActions(c Class, k Kind, source string) []string {
+	a := advices[c]
+	byAgent := source == "agent"
 	switch {
-	case c == MissingCommand:
-		return []string{"Change the command in pawl.yaml."}
-	case c == QuotaExhausted:
-		return []string{"Use another agent: agents.fallback."}
-	case c == PortConflict:
-		return []string{"Take ports from PAWL_PORT_BASE, which differs for every run."}
-	case c == Permission && source == "agent":
-		return []string{"Choose another safety level, if the agent may do this."}
-	case c == Timeout && k == Transient:
-		return []string{"Raise iteration_timeout or the gate's timeout, if it needs longer."}
+	case c == QuotaExhausted && k == Transient:
+		a.actions = []string{"Wait until the limit resets."}
+	case c == ResourceExhausted && subject != "":
+		a.actions = resourceActions[subject]
+	case c == Permission && byAgent:
+		a.actions = []string{"Allow the tool or the folder in the agent's configuration."}
+		a.own = "Choose another safety level, if the agent may do this."
+	case c == GitState && subject != "":
+		a.actions = []string{"Wait for the other git process. If none runs, remove {it}."}
+	case c == Timeout && k != Transient:
+		a.own = ""
 	}
-	return nil
-}
-
-func actionsOf(c Class, k Kind, source, subject string) []string {
-	switch c {
-	case Auth:
-		return []string{"Check the credentials: log in again, or set the key that the message names.", "Check that the account may do this."}
-	case MissingCommand:
-		return []string{"Install " + or(subject, "the command that the message names") + ", or correct PATH."}
-	case QuotaExhausted:
-		if k == Transient {
-			return []string{"Wait until the limit resets."}
-		}
-		return []string{"Buy credits or change the plan.", "Use another key or provider."}
-	case RateLimit:
-		return []string{"Wait and try again.", "Send less at the same time."}
-	case ServiceUnavailable:
-		return []string{"Wait and try again: the service answers with an error of its own.", "Look at its status page."}
-	case Network:
-		return []string{"Try again.", "Check that " + or(subject, "the address") + " is right and can be reached from here (DNS, proxy, firewall, is it running?)."}
-	case Timeout:
-		return []string{"Find what hangs or is slow.", "Give it a longer timeout."}
-	case PortConflict:
-		return []string{"Use a free port instead of " + or(subject, "this one") + ".", "End the process that holds it, if it is your own."}
-	case ResourceExhausted:
-		return resourceActions(subject)
-	case ContextLength:
-		return []string{"Give less context, or split the task."}
-	case Permission:
-		if source == "agent" {
-			return []string{"Allow the tool or the folder in the agent's configuration."}
-		}
-		return []string{"Correct owner and mode of " + or(subject, "the file that the message names") + ", or work elsewhere."}
-	case Validation:
-		return []string{"Correct the option, input or configuration that the message names."}
-	default:
+	var acts []string
+	for _, text := range a.actions {
+		acts = append(acts, unnamed.ReplaceAllStringFunc(text, func(other string) string {
+			return cmp.Or(subject, strings.Trim(other, "{}"))
+		}))
 	}
-	return workActions(c, subject)
-}
-
-func resourceActions(subject string) []string {
-	switch subject {
-	case "disk":
-		return []string{"Free disk space: caches, images, old builds.", "Use a machine with a larger disk."}
-	case "memory":
-		return []string{"Give it more memory, or raise its own heap limit.", "Run less at the same time."}
-	case "descriptors":
-		return []string{"Run less at the same time.", "Raise the limit (ulimit -n, ulimit -u, connections of the pool)."}
+	if a.own != "" && source != "log" && source != "" { // else nobody's agent or configuration is at work
+		acts = append(acts, a.own)
 	}
-	return []string{"Free disk, memory or file descriptors.", "Run less at the same time."}
-}
-
-func workActions(c Class, subject string) []string {
-	switch c {
-	case TestFailure:
-		return []string{"Repair the code until the failing tests pass; do not weaken the tests."}
-	case CompileError:
-		return []string{"Repair the first error; later ones often follow from it."}
-	case Lint:
-		return []string{"Repair what the check reports."}
-	case Dependency:
-		return []string{"Declare and install " + or(subject, "what is missing") + ", or correct its version."}
-	case MergeConflict:
-		return []string{"Resolve the conflict so that both sides keep their intent."}
-	case GitState:
-		if subject != "" {
-			return []string{"Wait for the other git process. If none runs, remove " + subject + "."}
-		}
-		return []string{"Bring the repository into the state that the message asks for."}
-	case Crash:
-		return []string{"Find the cause at the first frame of the project's own code.", "If it was killed from outside: try again, and look at the machine's memory."}
-	case NoProgress:
-		return []string{"Answer the question, or make the task more exact."}
-	case Tampering:
-		return []string{"Put the protected files back as they were."}
-	case LimitExceeded:
-		return []string{"Raise the limit, or split the task."}
-	default:
-	}
-	return []string{"Run the failing command by itself, with more output: this one names no cause."}
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
+	return acts
 }
 
 // subjectOf finds what a failure is about in the line that decided.

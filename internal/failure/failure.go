@@ -139,3 +139,12 @@ type Tests struct {
 	Skipped int    `json:"skipped"`
 	Items   []Item `json:"items,omitempty"`
 }
+
+// Classes lists all classes, in the order in which documents name them.
+func Classes() []Class {
+	return []Class{
+		Timeout, RateLimit, QuotaExhausted, Network, Auth, Permission, Validation, ContextLength, ResourceExhausted,
+		ServiceUnavailable, Crash, TestFailure, CompileError, Lint, Dependency, MergeConflict, GitState,
+		MissingCommand, PortConflict, NoProgress, LimitExceeded, Tampering, Unknown,
+	}
+}

@@ -102,22 +102,26 @@ func TestParseTestsOfFormats(t *testing.T) {
 	}
 }
 
+func showProblems(output string) string {
+	var lines []string
+	for _, i := range parseProblems(newText(output)) {
+		lines = append(lines, show(i))
+	}
+	return strings.Join(lines, "\n")
+}
+
 func TestParseProblemsOfRealRuns(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"gobuild": "go\nbad/b.go:3 [] undefined: x\nbad/b.go:4 [] declared and not used: y",
-		"govet":   "go\nempty/e.go:3 [] fmt.Printf format %d has arg \"x\" of wrong type string",
-		"gcc":     "gcc\na.c:1 [] error: ‘y’ undeclared (first use in this function)\na.c:1 [] warning: implicit declaration of function ‘f’ [-Wimplicit-function-declaration]",
-		"tsc":     "tsc\na.ts:1 [] error TS2304: Cannot find name 'c'.\na.ts:2 [] error TS2322: Type 'string' is not assignable to type 'number'.",
-		"eslint":  "eslint\n/repo/bad.js:1 [] error 'x' is assigned a value but never used no-unused-vars\n/repo/bad.js:2 [] error 'f' is defined but never used no-unused-vars\n/repo/bad.js:2 [] error 'y' is not defined no-undef\n/repo/bad.js:1 [] warning Unexpected var, use let or const instead no-var",
-		"rustc":   "rustc\nsrc/lib.rs:1 [] error[E0425]: cannot find value `y` in this scope",
+		"gobuild": "bad/b.go:3 [] undefined: x\nbad/b.go:4 [] declared and not used: y",
+		"govet":   "empty/e.go:3 [] fmt.Printf format %d has arg \"x\" of wrong type string",
+		"gcc":     "a.c:1 [] error: ‘y’ undeclared (first use in this function)\na.c:1 [] warning: implicit declaration of function ‘f’ [-Wimplicit-function-declaration]",
+		"tsc":     "a.ts:1 [] error TS2304: Cannot find name 'c'.\na.ts:2 [] error TS2322: Type 'string' is not assignable to type 'number'.",
+		"eslint":  "/repo/bad.js:1 [] error 'x' is assigned a value but never used no-unused-vars\n/repo/bad.js:2 [] error 'f' is defined but never used no-unused-vars\n/repo/bad.js:2 [] error 'y' is not defined no-undef\n/repo/bad.js:1 [] warning Unexpected var, use let or const instead no-var",
+		"rustc":   "src/lib.rs:1 [] error[E0425]: cannot find value `y` in this scope",
 	} {
-		items, tool := parseProblems(newText(read(t, name)))
-		for _, i := range items {
-			tool += "\n" + show(i)
-		}
-		if tool != want {
-			t.Errorf("%s:\n got %s\nwant %s", name, tool, want)
+		if got := showProblems(read(t, name)); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
 		}
 	}
 }
@@ -125,23 +129,19 @@ func TestParseProblemsOfRealRuns(t *testing.T) {
 func TestParseProblemsOfFormats(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ output, want string }{
-		{"src/a.ts(5,9): error TS2322: Type 'string' is not assignable to type 'number'.", "tsc\nsrc/a.ts:5 [] error TS2322: Type 'string' is not assignable to type 'number'."},
-		{"src/a.ts:5:9 - error TS2322: Type 'string' is bad.", "tsc\nsrc/a.ts:5 [] error TS2322: Type 'string' is bad."},
-		{"/repo/a.js\n  3:8  error  'x' is defined but never used  no-unused-vars\n\n✖ 1 problem (1 error, 0 warnings)", "eslint\n/repo/a.js:3 [] error 'x' is defined but never used no-unused-vars"},
-		{"/repo/a.js: line 3, col 8, Error - 'x' is defined but never used. (no-unused-vars)", "eslint\n/repo/a.js:3 [] Error - 'x' is defined but never used. (no-unused-vars)"},
-		{"a.go:3:5: Error return value is not checked (errcheck)", "golangci-lint\na.go:3 [] Error return value is not checked (errcheck)"},
-		{"a.py:3: error: Incompatible types in assignment  [assignment]", "mypy\na.py:3 [] error: Incompatible types in assignment  [assignment]"},
-		{"a.py:1:8: F401 [*] `os` imported but unused", "ruff\na.py:1 [] F401 [*] `os` imported but unused"},
-		{"[ERROR] /repo/A.java:[71,65] cannot find symbol", "javac\n/repo/A.java:71 [] cannot find symbol"},
-		{"main.tf:3:1: something is wrong", "generic\nmain.tf:3 [] something is wrong"},
+		{"src/a.ts(5,9): error TS2322: Type 'string' is not assignable to type 'number'.", "src/a.ts:5 [] error TS2322: Type 'string' is not assignable to type 'number'."},
+		{"src/a.ts:5:9 - error TS2322: Type 'string' is bad.", "src/a.ts:5 [] error TS2322: Type 'string' is bad."},
+		{"/repo/a.js\n  3:8  error  'x' is defined but never used  no-unused-vars\n\n✖ 1 problem (1 error, 0 warnings)", "/repo/a.js:3 [] error 'x' is defined but never used no-unused-vars"},
+		{"/repo/a.js: line 3, col 8, Error - 'x' is defined but never used. (no-unused-vars)", "/repo/a.js:3 [] Error - 'x' is defined but never used. (no-unused-vars)"},
+		{"a.go:3:5: Error return value is not checked (errcheck)", "a.go:3 [] Error return value is not checked (errcheck)"},
+		{"a.py:3: error: Incompatible types in assignment  [assignment]", "a.py:3 [] error: Incompatible types in assignment  [assignment]"},
+		{"a.py:1:8: F401 [*] `os` imported but unused", "a.py:1 [] F401 [*] `os` imported but unused"},
+		{"[ERROR] /repo/A.java:[71,65] cannot find symbol", "/repo/A.java:71 [] cannot find symbol"},
+		{"main.tf:3:1: something is wrong", "main.tf:3 [] something is wrong"},
 		{"at 10:20:30 it was 3:4", ""},
 	} {
-		items, tool := parseProblems(newText(c.output))
-		for _, i := range items {
-			tool += "\n" + show(i)
-		}
-		if tool != c.want {
-			t.Errorf("%q:\n got %s\nwant %s", c.output, tool, c.want)
+		if got := showProblems(c.output); got != c.want {
+			t.Errorf("%q:\n got %s\nwant %s", c.output, got, c.want)
 		}
 	}
 }

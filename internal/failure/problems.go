@@ -6,25 +6,14 @@ import (
 )
 
 // parseProblems reads what a compiler, a linter or a type checker reports, at
-// most 20 problems, errors before warnings, and the tool's name: "tsc",
-// "eslint", "rustc", "go", "golangci-lint", "gcc", "mypy", "ruff", …, or
-// "generic" for lines of the form "file:line:column: message".
-func parseProblems(t text) ([]Item, string) {
+// most 20 problems, errors before warnings.
+func parseProblems(t text) []Item {
 	p := problems{t: t}
 	for p.i = 0; p.i < t.len() && len(p.errors) < maxItems; p.i++ {
 		p.line(t.line(p.i))
 	}
 	items := slices.Concat(p.errors, p.warnings)
-	if len(items) > maxItems {
-		items = items[:maxItems]
-	}
-	if len(items) == 0 {
-		return nil, ""
-	}
-	if p.tool == "" {
-		p.tool = "generic"
-	}
-	return items, p.tool
+	return items[:min(len(items), maxItems)]
 }
 
 type problems struct {
@@ -32,23 +21,17 @@ type problems struct {
 	i        int
 	errors   []Item
 	warnings []Item
-	tool     string
 	file     string // the header that eslint's and others' lines stand under
 	rows     bool   // the file is the head of a table
 	message  string // rustc and biome print it before or after the place
 }
 
-func (p *problems) add(it Item, tool string, warning bool) {
-	if p.tool == "" || tool != "" && p.tool == "generic" {
-		p.tool = tool
-	}
+func (p *problems) add(it Item, warning bool) {
 	if warning {
-		if len(p.warnings) < maxItems {
-			p.warnings = append(p.warnings, it)
-		}
-		return
+		p.warnings = append(p.warnings, it)
+	} else {
+		p.errors = append(p.errors, it)
 	}
-	p.errors = append(p.errors, it)
 }
 
 func (p *problems) line(l string) {
@@ -72,7 +55,7 @@ func (p *problems) rust(l, said string) bool {
 		at, ok := placeIn(said)
 		if ok && p.message != "" {
 			warning := strings.HasPrefix(p.message, "warning")
-			p.add(Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}, "rustc", warning)
+			p.add(Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}, warning)
 			p.message = ""
 		}
 		return ok
@@ -94,7 +77,7 @@ func (p *problems) table(l, said string) bool {
 	if !p.rows || line == 0 || !strings.HasPrefix(l, "  ") || !strings.HasPrefix(said[i:], "  ") {
 		return false
 	}
-	p.add(Item{File: p.file, Line: line, Message: strings.TrimSpace(said[i:])}, "phpstan", false)
+	p.add(Item{File: p.file, Line: line, Message: strings.TrimSpace(said[i:])}, false)
 	return true
 }
 
@@ -112,7 +95,7 @@ func (p *problems) underFile(said string) bool {
 	msg := strings.Join(strings.Fields(said[j:]), " ")
 	msg = strings.TrimPrefix(msg, "✖ ")
 	warning := strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
-	p.add(Item{File: p.file, Line: line, Column: col, Message: msg}, "eslint", warning)
+	p.add(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
 	return true
 }
 
@@ -140,7 +123,7 @@ func (p *problems) located(l, said string) bool {
 		}
 	}
 	it := Item{File: at.file, Line: at.line, Column: at.col, Message: msg}
-	p.add(it, toolOf(said, msg, at.file), warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
+	p.add(it, warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
 }
 
@@ -169,14 +152,14 @@ func prefixOfProblem(s string) bool {
 func (p *problems) loose(said string) {
 	switch {
 	case has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
-		p.add(Item{Message: said}, "ld", false)
+		p.add(Item{Message: said}, false)
 	case strings.HasPrefix(said, "error: ") && !has(said, "aborting due to", "could not compile"):
-		p.add(Item{Message: said}, "", false)
+		p.add(Item{Message: said}, false)
 	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && looksLikeFile(said[7:]):
 		f := strings.Fields(said)
-		p.add(Item{File: f[len(f)-1], Message: said}, "formatter", false)
+		p.add(Item{File: f[len(f)-1], Message: said}, false)
 	case strings.HasPrefix(said, "* ") && looksLikeFile(said[2:]):
-		p.add(Item{File: said[2:], Message: "not formatted"}, "formatter", false)
+		p.add(Item{File: said[2:], Message: "not formatted"}, false)
 	}
 }
 
@@ -195,32 +178,4 @@ func looksLikeFile(s string) bool {
 		}
 	}
 	return !isDigit(s[dot+1]) && (strings.ContainsAny(s, `/\`) || !strings.Contains(s, " "))
-}
-
-// toolOf names the tool by the form of its message.
-func toolOf(said, msg, file string) string {
-	ext := file[strings.LastIndexByte(file, '.')+1:]
-	switch {
-	case strings.Contains(said, "error TS"):
-		return "tsc"
-	case ext == "go" && strings.HasSuffix(msg, ")"):
-		return "golangci-lint"
-	case ext == "go":
-		return "go"
-	case ext == "py" && strings.HasSuffix(msg, "]") && has(msg, "error:", "note:"):
-		return "mypy"
-	case strings.HasPrefix(ext, "py") && len(msg) > 4 && isUpper(msg[0]) && (isDigit(msg[1]) || isDigit(msg[2])):
-		return "ruff"
-	case strings.Contains(said, ": line ") || strings.Contains(msg, "(eslint") || strings.HasPrefix(msg, "Error - "):
-		return "eslint"
-	case has(ext+".", "c.", "cc.", "cpp.", "cxx.", "h.", "hpp.") && has(msg, "error:", "warning:"):
-		return "gcc"
-	case ext == "rs":
-		return "rustc"
-	case ext == "java" || ext == "kt":
-		return "javac"
-	case strings.HasPrefix(msg, "error CS"):
-		return "csc"
-	}
-	return "generic"
 }

@@ -60,7 +60,7 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 		tests, _ = parseTests(t)
 		items = tests.Items
 	case CompileError, Lint:
-		items, _ = parseProblems(t)
+		items = parseProblems(t)
 	case Timeout, Dependency, Crash:
 		if h.last(func(r *compiled) bool { return r.class == TestFailure }, 0) != nil {
 			parsed, _ := parseTests(t)

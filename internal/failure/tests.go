@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -105,6 +106,57 @@ func lastWith(t text, word string, f func(l string) bool) bool {
 	return false
 }
 
+// counts are the words by which a summary counts its tests, separated by "|".
+type counts struct {
+	all     string // with it, what neither failed nor was skipped has passed
+	passed  string
+	failed  string
+	skipped string
+}
+
+// add adds the counts that a line of a summary names.
+func (t *Tests) add(l string, c counts) {
+	sum := func(words string) (n int) {
+		for w := range strings.SplitSeq(words, "|") {
+			if w != "" {
+				n += count(l, w)
+			}
+		}
+		return n
+	}
+	failed, skipped := sum(c.failed), sum(c.skipped)
+	t.Passed += max(sum(c.passed), sum(c.all)-failed-skipped, 0)
+	t.Failed += failed
+	t.Skipped += skipped
+}
+
+// failing collects the failing tests of an output while its lines are read.
+type failing struct {
+	items []Item
+	b     *body // the test that the lines belong to; nil between two
+}
+
+// begin ends the test before, and starts another.
+func (f *failing) begin(i Item) {
+	f.end()
+	f.b = &body{item: i}
+}
+
+// end keeps the test whose lines were read.
+func (f *failing) end() {
+	if f.b != nil && len(f.items) < maxItems {
+		f.items = append(f.items, f.b.item)
+	}
+	f.b = nil
+}
+
+// add gives a line to the test that it belongs to.
+func (f *failing) add(l string) {
+	if f.b != nil {
+		f.b.add(l)
+	}
+}
+
 // body collects the lines of one failing test: the first place in the project,
 // what was expected, and the first lines as the message.
 type body struct {
@@ -114,6 +166,16 @@ type body struct {
 
 const bodyLines = 12
 
+// stand takes a place as the test's.
+func (b *body) stand(p place) { b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col }
+
+// standOwn takes the place that a line names, unless it is a library's.
+func (b *body) standOwn(l string) {
+	if p, ok := placeIn(l); ok && !foreign(p.file) {
+		b.stand(p)
+	}
+}
+
 func (b *body) add(l string) {
 	said := strings.TrimSpace(l)
 	said = strings.TrimSpace(strings.TrimPrefix(said, "│"))
@@ -121,7 +183,7 @@ func (b *body) add(l string) {
 		return
 	}
 	if p, ok := placeIn(said); ok && (b.item.File == "" || foreign(b.item.File) && !foreign(p.file)) {
-		b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
+		b.stand(p)
 	}
 	b.expectation(said)
 	if strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
@@ -223,49 +285,45 @@ func bare(s string) string {
 // lines up to the next one. A name may go on over lines that are deeper
 // indented and end in ":".
 func blocks(t text, from int, isEnd func(l string) bool) []Item {
-	var items []Item
-	var b *body
-	flush := func() {
-		if b != nil && len(items) < maxItems && (b.item.Message != "" || b.item.File != "") {
-			items = append(items, b.item)
-		}
-		b = nil
-	}
+	var f failing
 	naming := false
 	for i := from; i < t.len(); i++ {
 		l := t.line(i)
 		if name, ok := numbered(l); ok {
-			flush()
-			b = &body{item: Item{Test: name}}
+			f.begin(Item{Test: name})
 			naming = !strings.HasSuffix(name, ":") || name == "Error:" || name == "Failure:"
 			continue
 		}
-		if b == nil {
-			continue
-		}
 		if isEnd(l) {
-			flush()
-			continue
+			f.end()
 		}
-		said := strings.TrimSpace(l)
-		if naming && (b.item.Test == "Error:" || b.item.Test == "Failure:") {
-			b.item.Test, naming = strings.TrimSuffix(said, ":"), false
-			if p, ok := placeIn(b.item.Test); ok { // minitest: T#test [file:4]
-				b.item.File, b.item.Line = p.file, p.line
-				b.item.Test = strings.TrimRight(b.item.Test[:p.from], " [")
-			}
-			continue
+		if f.b != nil && !(naming && nameGoesOn(f.b, l, &naming)) {
+			naming = naming && strings.TrimSpace(l) == ""
+			f.b.add(l)
 		}
-		if naming && strings.HasPrefix(l, "       ") && said != "" && b.item.Message == "" {
-			b.item.Test += " › " + strings.TrimSuffix(said, ":")
-			naming = !strings.HasSuffix(said, ":")
-			continue
-		}
-		naming = naming && said == ""
-		b.add(l)
 	}
-	flush()
-	return items
+	f.end()
+	return slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" && i.File == "" })
+}
+
+// nameGoesOn reads a line as a part of the name of a test that its first line
+// did not end, and tells whether it is one.
+func nameGoesOn(b *body, l string, naming *bool) bool {
+	said := strings.TrimSpace(l)
+	if b.item.Test == "Error:" || b.item.Test == "Failure:" {
+		b.item.Test, *naming = strings.TrimSuffix(said, ":"), false
+		if p, ok := placeIn(b.item.Test); ok { // minitest: T#test [file:4]
+			b.item.File, b.item.Line = p.file, p.line
+			b.item.Test = strings.TrimRight(b.item.Test[:p.from], " [")
+		}
+		return true
+	}
+	if !strings.HasPrefix(l, "       ") || said == "" || b.item.Message != "" {
+		return false
+	}
+	b.item.Test += " › " + strings.TrimSuffix(said, ":")
+	*naming = !strings.HasSuffix(said, ":")
+	return true
 }
 
 // numbered reads "  12) name".

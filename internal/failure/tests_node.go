@@ -1,111 +1,100 @@
 package failure
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // jest reads "Tests:       3 failed, 10 passed, 13 total".
 func jest(t text) (Tests, bool) {
 	out := Tests{Runner: "jest"}
 	ok := lastWith(t, "Tests:  ", func(l string) bool {
-		if !strings.HasSuffix(strings.TrimSpace(l), " total") {
-			return false
+		total := strings.HasSuffix(strings.TrimSpace(l), " total")
+		if total {
+			out.add(l, counts{passed: " passed", failed: " failed", skipped: " skipped| todo"})
 		}
-		out.Passed, out.Failed, out.Skipped = count(l, " passed"), count(l, " failed"), count(l, " skipped")+count(l, " todo")
-		return true
+		return total
 	})
 	if !ok {
-		if !strings.Contains(t.s, "No tests found, exiting") || !strings.Contains(t.s, "testMatch") {
-			return out, false
-		}
-		return out, true
+		return out, strings.Contains(t.s, "No tests found, exiting") && strings.Contains(t.s, "testMatch")
 	}
 	out.Items = bulleted(t)
 	return out, true
 }
 
-// bulleted reads jest's failures: "  ● suite › test" and the lines below.
+// bulleted reads jest's failures: "  ● suite › test" and the lines below. At
+// the end jest prints those of all files again.
 func bulleted(t text) []Item {
-	var items []Item
-	var b *body
+	var f failing
 	file := ""
 	seen := map[string]bool{}
-	flush := func() {
-		if b != nil && !seen[b.item.Test] && len(items) < maxItems {
-			seen[b.item.Test] = true
-			items = append(items, b.item)
-		}
-		b = nil
-	}
 	for i := range t.len() {
 		l := t.line(i)
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), "● "); ok && strings.HasPrefix(l, "  ●") {
-			flush()
-			b = &body{item: Item{Test: rest, File: file}}
+		said := strings.TrimSpace(l)
+		if rest, ok := strings.CutPrefix(said, "● "); ok && strings.HasPrefix(l, "  ●") {
+			f.end()
+			if !seen[rest] {
+				f.begin(Item{Test: rest, File: file})
+			}
+			seen[rest] = true
 			continue
 		}
 		if rest, ok := strings.CutPrefix(l, "FAIL "); ok {
-			flush()
+			f.end()
 			file = strings.Fields(rest + " ?")[0]
 			continue
 		}
 		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") || strings.HasPrefix(l, "Summary of all failing") {
-			flush()
+			f.end()
 		}
-		if b != nil {
-			said := strings.TrimSpace(l)
-			if p, ok := placeIn(said); ok && strings.HasPrefix(said, "at ") && b.item.Line == 0 && !foreign(p.file) {
-				b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
-			}
-			b.add(l)
+		if f.b != nil && f.b.item.Line == 0 && strings.HasPrefix(said, "at ") {
+			f.b.standOwn(said)
 		}
+		f.add(l)
 	}
-	flush()
-	return items
+	f.end()
+	return f.items
 }
 
 // vitest reads "      Tests  1 failed | 3 passed (4)".
 func vitest(t text) (Tests, bool) {
 	out := Tests{Runner: "vitest"}
 	ok := lastWith(t, "  Tests  ", func(l string) bool {
-		out.Passed, out.Failed, out.Skipped = count(l, " passed"), count(l, " failed"), count(l, " skipped")+count(l, " todo")
+		out.add(l, counts{passed: " passed", failed: " failed", skipped: " skipped| todo"})
 		return out.Passed+out.Failed+out.Skipped > 0 || strings.Contains(l, "no tests")
 	})
 	if !ok && !strings.Contains(t.s, "No test files found") {
 		return out, false
 	}
-	var b *body
-	flush := func() {
-		if b != nil && len(out.Items) < maxItems && b.item.Message != "" {
-			out.Items = append(out.Items, b.item)
-		}
-		b = nil
-	}
+	var f failing
 	for i := range t.len() {
 		l := t.line(i)
 		said := strings.TrimSpace(l)
 		switch {
 		case strings.HasPrefix(said, "FAIL  "):
-			flush()
-			b = vitestTest(said[len("FAIL  "):])
-		case b == nil:
+			f.begin(vitestTest(said[len("FAIL  "):]))
+		case f.b == nil:
 		case strings.HasPrefix(said, "⎯⎯"), strings.HasPrefix(said, "Test Files "):
-			flush()
+			f.end()
 		case strings.HasPrefix(said, "❯ "):
-			if p, ok := placeIn(said); ok && b.item.Line == 0 && !foreign(p.file) {
-				b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
+			if f.b.item.Line == 0 {
+				f.b.standOwn(said)
 			}
-		case strings.HasPrefix(said, "- ") && said != "- Expected" && b.item.Expected == "":
-			b.item.Expected = said[2:]
-		case strings.HasPrefix(said, "+ ") && said != "+ Received" && b.item.Received == "":
-			b.item.Received = said[2:]
+		case strings.HasPrefix(said, "- ") && said != "- Expected" && f.b.item.Expected == "":
+			f.b.item.Expected = said[2:]
+		case strings.HasPrefix(said, "+ ") && said != "+ Received" && f.b.item.Received == "":
+			f.b.item.Received = said[2:]
 		default:
-			b.add(l)
+			f.add(l)
 		}
 	}
-	flush()
+	f.end()
+	out.Items = slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" })
 	return out, true
 }
 
-func vitestTest(name string) *body {
+func vitestTest(name string) Item {
 	file, test, ok := strings.Cut(name, " > ")
 	file = strings.TrimSpace(file)
 	if i := strings.LastIndex(file, " "); i >= 0 && !strings.Contains(file, "[") { // "|project| file"
@@ -117,7 +106,7 @@ func vitestTest(name string) *body {
 	if !ok {
 		test = file
 	}
-	return &body{item: Item{File: file, Test: test}}
+	return Item{File: file, Test: test}
 }
 
 // mocha reads "  3 passing (12ms)", "  1 failing" and the numbered failures.
@@ -146,61 +135,31 @@ func mocha(t text) (Tests, bool) {
 func playwright(t text) (Tests, bool) {
 	out := Tests{Runner: "playwright"}
 	seen := false
-	var b *body
-	flush := func() {
-		if b != nil && len(out.Items) < maxItems {
-			out.Items = append(out.Items, b.item)
-		}
-		b = nil
-	}
+	var f failing
 	for i := range t.len() {
 		l := t.line(i)
 		if name, ok := numbered(l); ok && strings.Contains(name, " › ") {
-			flush()
+			f.end()
 			if at, ok := placeIn(name); ok {
 				name = strings.TrimRight(strings.TrimPrefix(at.rest, " › "), " ─")
-				b = &body{item: Item{Test: name, File: at.file, Line: at.line, Column: at.col}}
+				f.begin(Item{Test: name, File: at.file, Line: at.line, Column: at.col})
 			}
 			continue
 		}
-		if n, word, ok := playwrightCount(l); ok {
-			flush()
-			seen = true
-			switch word {
-			case "failed":
-				out.Failed += n
-			case "passed", "flaky":
-				out.Passed += n
-			default:
-				out.Skipped += n
-			}
+		if !playwrightCount.MatchString(l) {
+			f.add(l)
 			continue
 		}
-		if b != nil {
-			b.add(l)
-		}
+		f.end()
+		seen = true
+		out.add(l, counts{passed: " passed| flaky", failed: " failed", skipped: " skipped| did not run| interrupted"})
 	}
-	flush()
+	f.end()
+	out.Items = f.items
 	return out, seen
 }
 
-func playwrightCount(l string) (n int, word string, ok bool) {
-	if !strings.HasPrefix(l, "  ") || len(l) > 60 {
-		return 0, "", false
-	}
-	n, i := number(l, 2)
-	if i == 2 || i >= len(l) || l[i] != ' ' {
-		return 0, "", false
-	}
-	word, took, _ := strings.Cut(l[i+1:], " (")
-	switch word {
-	case "failed", "skipped", "flaky", "did not run", "interrupted":
-		return n, word, took == ""
-	case "passed":
-		return n, word, strings.HasSuffix(took, ")")
-	}
-	return 0, "", false
-}
+var playwrightCount = regexp.MustCompile(`^  \d+ (?:(?:failed|skipped|flaky|did not run|interrupted)|passed \(.*\))$`)
 
 // nodeTest reads the summary of node:test, of its spec and its TAP reporter:
 // "ℹ tests 5", "ℹ pass 3", "ℹ fail 2".
@@ -244,13 +203,11 @@ func nodeTest(t text) (Tests, bool) {
 
 // crossed reads the part "✖ failing tests:" of node's spec reporter.
 func crossed(t text) []Item {
-	var items []Item
-	var b *body
+	var f failing
 	var at place
 	found := false
 	for i := range t.len() {
-		l := t.line(i)
-		said := strings.TrimSpace(l)
+		said := strings.TrimSpace(t.line(i))
 		switch {
 		case strings.HasPrefix(said, "✖ failing tests:"):
 			found = true
@@ -258,20 +215,15 @@ func crossed(t text) []Item {
 		case strings.HasPrefix(said, "test at "):
 			at, _ = placeIn(said)
 		case strings.HasPrefix(said, "✖ "):
-			if b != nil && len(items) < maxItems {
-				items = append(items, b.item)
-			}
 			name, _, _ := strings.Cut(said[len("✖ "):], " (")
-			b = &body{item: Item{Test: name, File: at.file, Line: at.line, Column: at.col}}
-		case b != nil:
-			nodeValues(b, said)
-			b.add(l)
+			f.begin(Item{Test: name, File: at.file, Line: at.line, Column: at.col})
+		case f.b != nil:
+			nodeValues(f.b, said)
+			f.add(said)
 		}
 	}
-	if b != nil && len(items) < maxItems {
-		items = append(items, b.item)
-	}
-	return items
+	f.end()
+	return f.items
 }
 
 // nodeValues reads the fields of an assertion error: "expected: 2,".
@@ -319,44 +271,39 @@ func directive(l, word string) bool {
 // tapItems reads the failures of TAP: the innermost "not ok" with what stands
 // below it in "#" lines or in a YAML block.
 func tapItems(t text) []Item {
-	var items []Item
-	var b *body
-	flush := func() {
-		if b != nil && len(items) < maxItems {
-			items = append(items, b.item)
-		}
-		b = nil
-	}
+	var f failing
 	for i := range t.len() {
 		l := t.line(i)
 		said := strings.TrimSpace(l)
 		if strings.HasPrefix(said, "not ok ") && !directive(l, "todo") && !directive(l, "skip") {
-			flush()
-			b = &body{item: Item{Test: tapName(said)}}
+			f.begin(Item{Test: tapName(said)})
 			continue
 		}
 		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") || strings.HasPrefix(said, "# tests ") {
-			flush()
+			f.end()
 		}
-		if b != nil && said == "failureType: 'subtestsFailed'" { // only the sum of its subtests
-			b = nil
+		if said == "failureType: 'subtestsFailed'" { // only the sum of its subtests
+			f.b = nil
 		}
-		if b == nil || said == "---" || said == "..." || strings.HasPrefix(said, "failureType:") || strings.HasPrefix(said, "duration_ms:") || strings.HasPrefix(said, "type:") {
+		if f.b == nil || tapField.MatchString(said) {
 			continue
 		}
 		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
-		nodeValues(b, said)
+		nodeValues(f.b, said)
 		if v, ok := strings.CutPrefix(said, "location: '"); ok {
 			if p, ok := placeIn(v); ok {
-				b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col
+				f.b.stand(p)
 			}
 			continue
 		}
-		b.add(said)
+		f.add(said)
 	}
-	flush()
-	return items
+	f.end()
+	return f.items
 }
+
+// tapField is what a YAML block says about a test that is of no use.
+var tapField = regexp.MustCompile(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:)`)
 
 func tapName(said string) string {
 	s := strings.TrimPrefix(said, "not ok ")

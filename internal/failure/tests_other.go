@@ -2,6 +2,7 @@ package failure
 
 import (
 	"encoding/xml"
+	"regexp"
 	"strings"
 )
 
@@ -22,9 +23,7 @@ func pytest(t text) (Tests, bool) {
 			return false
 		}
 		errors = count(s, " error")
-		out.Passed = count(s, " passed") + count(s, " xpassed")
-		out.Failed = count(s, " failed")
-		out.Skipped = count(s, " skipped") + count(s, " xfailed") + count(s, " deselected")
+		out.add(s, counts{passed: " passed| xpassed", failed: " failed", skipped: " skipped| xfailed| deselected"})
 		return true
 	})
 	if !ok {
@@ -39,36 +38,27 @@ func pytest(t text) (Tests, bool) {
 
 // pytestItems reads the sections "____ test ____" and the short summary.
 func pytestItems(t text) []Item {
-	var items []Item
-	var b *body
-	flush := func() {
-		if b != nil && len(items) < maxItems {
-			items = append(items, b.item)
-		}
-		b = nil
-	}
+	var f failing
 	for i := range t.len() {
 		l := t.line(i)
 		switch {
 		case strings.HasPrefix(l, "___") && strings.HasSuffix(strings.TrimSpace(l), "___"):
-			flush()
-			name := strings.Trim(l, "_ ")
-			name = strings.TrimPrefix(name, "ERROR at setup of ")
-			b = &body{item: Item{Test: strings.TrimPrefix(name, "ERROR collecting ")}}
+			name := strings.TrimPrefix(strings.Trim(l, "_ "), "ERROR at setup of ")
+			f.begin(Item{Test: strings.TrimPrefix(name, "ERROR collecting ")})
 		case strings.HasPrefix(l, "==="):
-			flush()
+			f.end()
 		case strings.HasPrefix(l, "FAILED "), strings.HasPrefix(l, "ERROR "):
-			items = pytestShort(items, l)
-		case b != nil && strings.HasPrefix(l, "E "):
-			b.add(l[1:])
-		case b != nil:
+			f.items = pytestShort(f.items, l)
+		case strings.HasPrefix(l, "E "):
+			f.add(l[1:])
+		case f.b != nil:
 			if p, ok := placeIn(l); ok && p.from <= 1 && !foreign(p.file) {
-				b.item.File, b.item.Line = p.file, p.line
+				f.b.item.File, f.b.item.Line = p.file, p.line
 			}
 		}
 	}
-	flush()
-	return items
+	f.end()
+	return f.items
 }
 
 // pytestShort adds a line of the short summary: the file where the section
@@ -108,53 +98,43 @@ func unittest(t text) (Tests, bool) {
 	if ran < 0 {
 		return out, false
 	}
-	for _, head := range []string{"FAILED (", "OK ("} {
-		lastWith(t, head, func(l string) bool {
-			out.Failed, out.Skipped = count(l, "failures=")+count(l, "errors="), count(l, "skipped=")
-			return true
-		})
-		if out.Failed > 0 {
-			break
-		}
+	verdict := func(l string) bool {
+		out.add(l, counts{failed: "failures=|errors=", skipped: "skipped="})
+		return true
+	}
+	if lastWith(t, "FAILED (", verdict); out.Failed == 0 {
+		out.Skipped = 0
+		lastWith(t, "OK (", verdict)
 	}
 	out.Passed = max(0, ran-out.Failed-out.Skipped)
-	var b *body
-	flush := func() {
-		if b != nil && len(out.Items) < maxItems {
-			out.Items = append(out.Items, b.item)
-		}
-		b = nil
-	}
+	out.Items = unittestItems(t)
+	return out, true
+}
+
+var unittestHead = regexp.MustCompile(`^(?:FAIL|ERROR): (.*?)(?: \(|$)`)
+
+// unittestItems reads "FAIL: test (class)" and the trace below it.
+func unittestItems(t text) []Item {
+	var f failing
 	for i := range t.len() {
 		l := t.line(i)
-		name, ok := strings.CutPrefix(l, "FAIL: ")
-		if !ok {
-			name, ok = strings.CutPrefix(l, "ERROR: ")
-		}
-		if ok {
-			flush()
-			test, _, _ := strings.Cut(name, " (")
-			b = &body{item: Item{Test: test}}
+		if m := unittestHead.FindStringSubmatch(l); m != nil {
+			f.begin(Item{Test: m[1]})
 			continue
 		}
-		if strings.HasPrefix(l, "Ran ") || strings.HasPrefix(l, "=====") {
-			flush()
-		}
-		if b == nil || strings.HasPrefix(l, "Traceback") || strings.HasPrefix(l, "-----") {
-			continue
-		}
-		if strings.HasPrefix(l, `  File "`) {
+		switch {
+		case strings.HasPrefix(l, "Ran "), strings.HasPrefix(l, "====="):
+			f.end()
+		case strings.HasPrefix(l, `  File "`) && f.b != nil:
 			if p, ok := placeIn(l); ok && !foreign(p.file) {
-				b.item.File, b.item.Line = p.file, p.line
+				f.b.item.File, f.b.item.Line = p.file, p.line
 			}
-			continue
-		}
-		if !strings.HasPrefix(l, "    ") {
-			b.add(l)
+		case !strings.HasPrefix(l, "Traceback") && !strings.HasPrefix(l, "-----") && !strings.HasPrefix(l, "    "):
+			f.add(l)
 		}
 	}
-	flush()
-	return out, true
+	f.end()
+	return f.items
 }
 
 // cargo reads "test result: FAILED. 92 passed; 1 failed; 0 ignored; …", once
@@ -162,33 +142,25 @@ func unittest(t text) (Tests, bool) {
 func cargo(t text) (Tests, bool) {
 	out := Tests{Runner: "cargo"}
 	seen := false
-	var b *body
-	flush := func() {
-		if b != nil && len(out.Items) < maxItems {
-			out.Items = append(out.Items, b.item)
-		}
-		b = nil
-	}
+	var f failing
 	for i := range t.len() {
 		l := t.line(i)
 		switch {
 		case strings.HasPrefix(l, "test result: "):
-			flush()
+			f.end()
 			seen = true
-			out.Passed += count(l, " passed")
-			out.Failed += count(l, " failed")
-			out.Skipped += count(l, " ignored")
+			out.add(l, counts{passed: " passed", failed: " failed", skipped: " ignored"})
 		case strings.HasPrefix(l, "---- ") && strings.HasSuffix(l, " ----"):
-			flush()
 			name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(l[5:], " ----"), " stdout"), " stderr")
-			b = &body{item: Item{Test: strings.TrimSpace(name)}} // a test in the documents is "src/lib.rs - double (line 1)"
+			f.begin(Item{Test: strings.TrimSpace(name)}) // a test in the documents is "src/lib.rs - double (line 1)"
 		case l == "failures:":
-			flush()
-		case b != nil && !strings.HasPrefix(l, "note: ") && !strings.HasPrefix(l, "stack backtrace"):
-			b.add(l)
+			f.end()
+		case !strings.HasPrefix(l, "note: ") && !strings.HasPrefix(l, "stack backtrace"):
+			f.add(l)
 		}
 	}
-	flush()
+	f.end()
+	out.Items = f.items
 	return out, seen
 }
 
@@ -199,9 +171,7 @@ func rspec(t text) (Tests, bool) {
 		if !has(l, " failure") || !isDigit((l + " ")[0]) {
 			return false
 		}
-		all := count(l, " example")
-		out.Failed, out.Skipped = count(l, " failure"), count(l, " pending")
-		out.Passed = max(0, all-out.Failed-out.Skipped)
+		out.add(l, counts{all: " example", failed: " failure", skipped: " pending"})
 		return true
 	})
 	if ok {
@@ -226,33 +196,26 @@ func after(t text, word string) int {
 // and ExUnit's "3 doctests, 119 tests, 1 failure", summed over the programs.
 func minitest(t text) (Tests, bool) {
 	out := Tests{Runner: "minitest"}
+	isEnd := func(l string) bool { return l != "" && isDigit(l[0]) && has(l, " failure") }
 	seen := false
 	for i := range t.len() {
 		l := t.line(i)
-		if l == "" || !isDigit(l[0]) || !has(l, " failure") {
-			continue
-		}
-		var all int
+		c := counts{all: " run", failed: " failure| error", skipped: " skip| excluded"}
 		switch {
+		case !isEnd(l):
+			continue
 		case has(l, " runs, ", " run, "):
-			all = count(l, " run")
 		case has(l, " tests, ", " test, "):
-			all = count(l, " test") + count(l, " doctest") + count(l, " propert")
+			c.all = " test| doctest| propert"
 			out.Runner = "exunit"
 		default:
 			continue
 		}
 		seen = true
-		failed := count(l, " failure") + count(l, " error")
-		skipped := count(l, " skip") + count(l, " excluded")
-		out.Failed += failed
-		out.Skipped += skipped
-		out.Passed += max(0, all-failed-skipped)
+		out.add(l, c)
 	}
 	if seen {
-		out.Items = blocks(t, 0, func(l string) bool {
-			return strings.HasPrefix(l, "Finished in") || l != "" && isDigit(l[0]) && has(l, " failure")
-		})
+		out.Items = blocks(t, 0, func(l string) bool { return strings.HasPrefix(l, "Finished in") || isEnd(l) })
 	}
 	return out, seen
 }
@@ -264,32 +227,28 @@ func phpunit(t text) (Tests, bool) {
 	ok := lastWith(t, "Tests: ", func(l string) bool {
 		switch {
 		case has(l, "Assertions: "):
-			out.Failed, out.Skipped = count(l, "Failures:")+count(l, "Errors:"), count(l, "Skipped:")+count(l, "Incomplete:")
-			out.Passed = max(0, count(l, "Tests:")-out.Failed-out.Skipped)
+			out.add(l, counts{all: "Tests:", failed: "Failures:|Errors:", skipped: "Skipped:|Incomplete:"})
 		case has(l, " assertions)"):
 			out.Runner = "pest"
-			out.Failed, out.Passed, out.Skipped = count(l, " failed"), count(l, " passed"), count(l, " skipped")
+			out.add(l, counts{passed: " passed", failed: " failed", skipped: " skipped"})
 		default:
 			return false
 		}
 		return true
 	})
-	if !ok {
-		ok = lastWith(t, "OK (", func(l string) bool {
-			out.Passed = count(strings.Replace(l, "(", " ", 1), " test")
-			return has(l, " assertion")
-		})
-	}
-	if !ok && !strings.Contains(t.s, "No tests executed!") {
-		return out, false
-	}
+	ok = ok || lastWith(t, "OK (", func(l string) bool {
+		out.Passed = count(strings.Replace(l, "(", " ", 1), " test")
+		return has(l, " assertion")
+	})
 	if out.Failed > 0 {
 		out.Items = blocks(t, 0, func(l string) bool {
 			return strings.HasPrefix(l, "FAILURES!") || strings.HasPrefix(l, "ERRORS!")
 		})
 	}
-	return out, true
+	return out, ok || strings.Contains(t.s, "No tests executed!")
 }
+
+var surefireLevel = regexp.MustCompile(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
 
 // surefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0":
 // the total where there is one, else the sum over the classes.
@@ -297,28 +256,24 @@ func surefire(t text) (Tests, bool) {
 	out := Tests{Runner: "surefire"}
 	total, seen := false, false
 	for i := range t.len() {
-		l := strings.TrimPrefix(t.line(i), "[ERROR] ")
-		for _, p := range []string{"[INFO] ", "[WARNING] ", "Tests in error", "Failed tests:"} {
-			l = strings.TrimPrefix(l, p)
-		}
-		if strings.HasPrefix(l, "Tests run: ") {
-			isTotal := !has(l, "Time elapsed")
-			if total && !isTotal {
-				continue
+		l := t.line(i)
+		l = l[len(surefireLevel.FindString(l)):]
+		if !strings.HasPrefix(l, "Tests run: ") {
+			if it, ok := surefireItem(l); ok && len(out.Items) < maxItems {
+				out.Items = append(out.Items, it)
 			}
-			seen = true
-			n := Tests{Failed: count(l, "Failures:") + count(l, "Errors:"), Skipped: count(l, "Skipped:")}
-			n.Passed = max(0, count(l, "Tests run:")-n.Failed-n.Skipped)
-			if isTotal && !total {
-				out.Passed, out.Failed, out.Skipped = 0, 0, 0
-				total = true
-			}
-			out.Passed, out.Failed, out.Skipped = out.Passed+n.Passed, out.Failed+n.Failed, out.Skipped+n.Skipped
 			continue
 		}
-		if it, ok := surefireItem(l); ok && len(out.Items) < maxItems {
-			out.Items = append(out.Items, it)
+		isTotal := !has(l, "Time elapsed")
+		if total && !isTotal {
+			continue
 		}
+		seen = true
+		if isTotal && !total {
+			out = Tests{Runner: out.Runner, Items: out.Items}
+			total = true
+		}
+		out.add(l, counts{all: "Tests run:", failed: "Failures:|Errors:", skipped: "Skipped:"})
 	}
 	return out, seen
 }
@@ -351,31 +306,24 @@ func surefireItem(l string) (Item, bool) {
 func dotnet(t text) (Tests, bool) {
 	out := Tests{Runner: "dotnet"}
 	seen := false
-	var b *body
+	var f failing
 	for i := range t.len() {
 		l := t.line(i)
 		said := strings.TrimSpace(l)
 		switch {
 		case has(l, "Failed!  - ", "Passed!  - "):
+			f.end()
 			seen = true
-			out.Failed += count(l, "Failed:")
-			out.Passed += count(l, "Passed:")
-			out.Skipped += count(l, "Skipped:")
-			b = nil
+			out.add(l, counts{passed: "Passed:", failed: "Failed:", skipped: "Skipped:"})
 		case strings.HasPrefix(l, "  Failed ") && strings.HasSuffix(said, "]"):
 			name, _, _ := strings.Cut(said[len("Failed "):], " [")
-			out.Items = append(out.Items, Item{Test: name})
-			b = &body{}
-		case b != nil && len(out.Items) > 0:
-			b.add(said)
-			name := out.Items[len(out.Items)-1].Test
-			out.Items[len(out.Items)-1] = b.item
-			out.Items[len(out.Items)-1].Test = name
-		}
-		if len(out.Items) > maxItems {
-			return out, seen
+			f.begin(Item{Test: name})
+		default:
+			f.add(said)
 		}
 	}
+	f.end()
+	out.Items = f.items
 	return out, seen
 }
 

@@ -86,6 +86,9 @@ var control = regexp.MustCompile(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + //
 // clean removes ANSI escape sequences and other control characters, and makes
 // "\r\n" and "\r" ends of line.
 func clean(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
+		return s
+	}
 	return control.ReplaceAllStringFunc(s, func(m string) string {
 		if m[0] == '\r' {
 			return "\n"
