@@ -52,7 +52,6 @@ type pilot struct {
 	rested  string // why nothing was done, as last told
 	sprint  *schedule.SprintStats
 	room    pool.Room // on the disk, as last told
-	way     way
 
 	telling sync.Mutex // over Notify
 	freeing sync.Mutex // one workspace is given back at a time, beside the slots
@@ -70,7 +69,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	landing, stopLanding := context.WithCancel(p.behind(context.WithoutCancel(ctx)))
+	landing, stopLanding := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLanding()
 	adopt, err := p.prepareAll(ctx, landing)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -50,12 +49,9 @@ func (p *pilot) landedBeside(ctx context.Context, id string) {
 		}
 		p.freeing.Lock()
 		defer p.freeing.Unlock()
-		p.landed(p.behind(ctx), id, idle)
+		p.landed(ctx, id, idle)
 	})
 }
-
-// behind is the context of work that gives way to slots.
-func (p *pilot) behind(ctx context.Context) context.Context { return git.Behind(ctx, p.way.giveWay) }
 
 // landed takes note of a task whose work is on its target, and gives its
 // workspace back if nobody works in it.

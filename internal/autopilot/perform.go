@@ -101,7 +101,6 @@ func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: faultOf(err)}
 	}
 	l := newSlot(one, c.Adopt)
-	l.filled = p.way.enter()
 	p.slots[c.Case] = l
 	if p.sprint != nil {
 		p.sprint.Begun(one.ID, l.since)
@@ -129,7 +128,6 @@ func (p *pilot) spawn(ctx context.Context, l *slot) {
 			<-left
 		}
 		o := p.work(ctx, ready, l)
-		l.filled() // without an agent
 		if o.NotStarted {
 			fault := schedule.OfTask
 			if o.Machine {

@@ -32,7 +32,6 @@ type slot struct {
 	killed sync.Once
 	pauses chan struct{}
 	cancel context.CancelFunc // ends what comes before the run
-	filled func()             // says that its agent is there
 
 	// result is what is to land, once the run is complete. The owner reads it
 	// after the slot has ended.
@@ -51,7 +50,7 @@ type slot struct {
 
 func newSlot(c board.Case, adopt bool) *slot {
 	return &slot{
-		task: c, adopt: adopt, since: time.Now(), filled: func() {}, stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
+		task: c, adopt: adopt, since: time.Now(), stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
 	}
 }
 
@@ -397,7 +396,6 @@ const tellEvery = time.Second
 func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
 	l.note(n.State, n.Run)
 	if n.Kind == engine.AgentStarts {
-		l.filled()
 		p.lookAhead()
 	}
 	if text := l.does(n); text != "" {

@@ -38,9 +38,7 @@ func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
 	if !d.enter(ctx, c) {
 		return d.barred(c)
 	}
-	started := d.startAhead(ctx)
 	b, err := d.begin(ctx, s, p)
-	<-started
 	if unwritable(err) && d.moveRunDir(err) == nil {
 		p = d.place(c.Iteration, c.Attempt)
 		b, err = d.begin(ctx, s, p)

@@ -51,26 +51,6 @@ func (d *Driver) supervisor(ctx context.Context) (*supervisor.Client, error) {
 	return client, nil
 }
 
-// startAhead starts the supervisor, when there is none, while the attempt is
-// being prepared. The channel is closed when that is over; what went wrong shows
-// when the attempt's job needs it. One that is not needed after all goes with
-// the session.
-func (d *Driver) startAhead(ctx context.Context) <-chan struct{} {
-	over := make(chan struct{})
-	d.clientMu.Lock()
-	running := d.client != nil
-	d.clientMu.Unlock()
-	if running || ctx.Err() != nil {
-		close(over)
-		return over
-	}
-	go func() {
-		defer close(over)
-		_, _ = d.supervisor(ctx)
-	}()
-	return over
-}
-
 func (d *Driver) dropSupervisor() {
 	d.clientMu.Lock()
 	defer d.clientMu.Unlock()

@@ -90,19 +90,8 @@ var quiet = []string{
 	"-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000",
 }
 
-type behindKey struct{}
-
-// Behind returns a context under which each command of git is started when wait
-// has returned: that of work which gives way to other work.
-func Behind(ctx context.Context, wait func(context.Context)) context.Context {
-	return context.WithValue(ctx, behindKey{}, wait)
-}
-
 // prepare makes the command without starting it.
 func prepare(ctx context.Context, c call) *running {
-	if wait, ok := ctx.Value(behindKey{}).(func(context.Context)); ok {
-		wait(ctx)
-	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	p := &running{cancel: cancel, name: c.args[0]}
 	p.cmd = exec.CommandContext(ctx, "git", slices.Concat(quiet, c.settings, c.args)...)

@@ -243,9 +243,6 @@ func (s *State) remember(r *Record) {
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"
 	}
-	if past.Outcome == Failed {
-		past.said = past.line()
-	}
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
 	s.Recent = append(append(make([]*Past, 0, maxRecent), s.Recent[from:]...), past)

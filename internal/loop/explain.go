@@ -1,9 +1,9 @@
 package loop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/control"
@@ -74,35 +74,17 @@ const maxTried = 5
 
 // tried has a line for each failed iteration before number, oldest first.
 func (s *State) tried(number int) []string {
-	var room [maxRecent]*Past // on the stack
-	failed := room[:0]
+	var lines []string
 	for _, p := range s.Recent {
 		if p.Outcome == Failed && p.Number < number {
-			failed = append(failed, p)
+			lines = append(lines, p.line())
 		}
 	}
-	failed = failed[max(0, len(failed)-maxTried):]
-	if len(failed) == 0 {
-		return nil
-	}
-	lines := make([]string, len(failed))
-	for i, p := range failed {
-		lines[i] = p.line()
-	}
-	return lines
+	return lines[max(0, len(lines)-maxTried):]
 }
 
-// line is made once for a failed iteration, which the feedback of the next ten
-// may name.
 func (p *Past) line() string {
-	if p.said != "" {
-		return p.said
-	}
-	what := p.Summary
-	if what == "" {
-		what = string(p.Outcome)
-	}
-	return "Iteration " + strconv.Itoa(p.Number) + " (" + p.Strategy + "): " + what
+	return fmt.Sprintf("Iteration %d (%s): %s", p.Number, p.Strategy, cmp.Or(p.Summary, string(p.Outcome)))
 }
 
 // question makes an escalation from what was tried. Without choices any

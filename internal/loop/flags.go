@@ -2,6 +2,7 @@ package loop
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -17,7 +18,7 @@ func FlaggedFiles(text string) []string {
 	var files []string
 	for _, m := range flagged().FindAllStringSubmatch(text, 10*maxFlagged) {
 		path := strings.TrimRight(m[1], `.;:)]}"'`)
-		if path != "" && len(files) < maxFlagged && !contains(files, path) {
+		if path != "" && len(files) < maxFlagged && !slices.Contains(files, path) {
 			files = append(files, path)
 		}
 	}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -97,7 +98,7 @@ func (g *Guards) observeOutcome(s *Sight, changed bool) {
 			g.Prints = countAll(g.Prints, []string{s.Fingerprint}, maxFingerprints)
 		}
 		if s.TreeKnown && changed {
-			if contains(g.FailedTrees, s.TreeAfter) {
+			if slices.Contains(g.FailedTrees, s.TreeAfter) {
 				g.Returns++
 			} else {
 				g.FailedTrees = appendBounded(g.FailedTrees, s.TreeAfter, maxTrees)
@@ -129,7 +130,7 @@ func (g *Guards) observeScore(score int) {
 // nothing is no evidence of being stuck, but a run of them without a claim is
 // idling; outside of git, where a change cannot be seen, silence stands for it.
 func (g *Guards) observeProgress(s *Sight, changed, better bool) {
-	fresh := s.TreeKnown && changed && !contains(g.Trees, s.TreeAfter)
+	fresh := s.TreeKnown && changed && !slices.Contains(g.Trees, s.TreeAfter)
 	progress := s.Commits > 0 || fresh || better || s.Progress > g.Progress
 	if fresh {
 		g.Trees = appendBounded(g.Trees, s.TreeAfter, maxTrees)
@@ -263,7 +264,7 @@ func (g *Guards) Idling(threshold int) (Trip, bool) {
 func countAll(counts []Count, names []string, limit int) []Count {
 	out := append(make([]Count, 0, len(counts)+len(names)), counts...)
 	for i, name := range names {
-		if contains(names[:i], name) {
+		if slices.Contains(names[:i], name) {
 			continue
 		}
 		out = countOne(out, name)
@@ -293,13 +294,4 @@ func countOne(counts []Count, name string) []Count {
 func appendBounded(list []string, s string, limit int) []string {
 	from := max(0, len(list)+1-limit)
 	return append(append(make([]string, 0, len(list)-from+1), list[from:]...), s)
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }

@@ -193,8 +193,6 @@ type Past struct {
 	Where       string  `json:"where,omitempty"` // the file or test that failed
 	Score       int     `json:"score"`
 	Cut         bool    `json:"cut,omitempty"` // interrupted
-
-	said string // what line returns, of a failed one; "" after a restart
 }
 
 // Question is an escalation: what was tried, what was found, what to decide.

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -54,16 +55,12 @@ type Choice struct {
 // one's, or the first other one; and when all are used up, the candidates in
 // turn. Where there is none, the strategy stays.
 func Next(s *Situation) Choice {
-	var room, more [12]ranked // on the stack
-	var without [12]passed
-	made, others, not := s.candidates(room[:0], more[:0], without[:0])
-	s.sort(made)
+	made, others, not := s.candidates()
 	for i := range made {
 		if c := &made[i]; !s.used(c.Name) {
 			return s.choice(c, "made for ", ", not tried yet", not)
 		}
 	}
-	s.sort(others)
 	if c := s.other(others); c != nil {
 		if len(made) > 0 {
 			return s.choice(c, "all made for ", " were tried; next in line", not)
@@ -101,11 +98,9 @@ type passed struct {
 }
 
 // candidates are the strategies made for the class, the others for failures of
-// its kind, and those made for it that have no effect here. The three lists are
-// appended to.
-func (s *Situation) candidates(made, others []ranked, not []passed) (_, _ []ranked, _ []passed) {
-	for i := 1; i < len(builtin)+len(s.Own); i++ {
-		c := s.at(i)
+// its kind, and those made for it that have no effect here.
+func (s *Situation) candidates() (made, others []ranked, not []passed) {
+	for _, c := range append(pointers(builtin[1:]), pointers(s.Own)...) {
 		fits := s.madeFor(c)
 		if !fits && !s.serves(c) {
 			continue
@@ -121,15 +116,17 @@ func (s *Situation) candidates(made, others []ranked, not []passed) (_, _ []rank
 			others = append(others, ranked{c, s.rank(c)})
 		}
 	}
+	slices.SortStableFunc(made, bestFirst)
+	slices.SortStableFunc(others, bestFirst)
 	return made, others, not
 }
 
-// at is the i-th strategy: first the built-in ones, then the user's own.
-func (s *Situation) at(i int) *Strategy {
-	if i < len(builtin) {
-		return &builtin[i]
+func pointers(list []Strategy) []*Strategy {
+	all := make([]*Strategy, len(list))
+	for i := range list {
+		all[i] = &list[i]
 	}
-	return &s.Own[i-len(builtin)]
+	return all
 }
 
 // madeFor is true for a strategy that names the class. The built-in ones for
@@ -147,22 +144,10 @@ func (s *Situation) serves(c *Strategy) bool {
 		// Less at once does not bring a service back.
 		return (c.forPassing() || c.SkipOptional) && (c.Parallelism != 1 || !Outage(s.Class))
 	}
-	for _, k := range c.Classes {
-		if !passing(k) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Classes, func(k failure.Class) bool { return !passing(k) })
 }
 
-func (c *Strategy) forPassing() bool {
-	for _, k := range c.Classes {
-		if passing(k) {
-			return true
-		}
-	}
-	return false
-}
+func (c *Strategy) forPassing() bool { return slices.ContainsFunc(c.Classes, passing) }
 
 // ineffective says why a strategy would change nothing here; "" when it would.
 // Of several settings one with an effect is enough; an instruction counts only
@@ -252,17 +237,9 @@ func (s *Situation) rank(c *Strategy) int {
 	}
 }
 
-// sort orders by rank, then by priority, then as listed.
-func (s *Situation) sort(list []ranked) {
-	for i := 1; i < len(list); i++ { // stable, of a handful, without an allocation
-		for j := i; j > 0 && before(&list[j], &list[j-1]); j-- {
-			list[j], list[j-1] = list[j-1], list[j]
-		}
-	}
-}
-
-func before(a, b *ranked) bool {
-	return a.rank > b.rank || a.rank == b.rank && a.Priority > b.Priority
+// bestFirst orders by rank, then by priority, then as listed.
+func bestFirst(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.Priority, a.Priority))
 }
 
 // other is the first untried one below the current priority, else the first

@@ -1,7 +1,7 @@
 package strategy
 
 import (
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -159,13 +159,5 @@ func (t Tally) record() string {
 	if t.weight() < one/2 {
 		return ""
 	}
-	return records[t.Rate()/10]
+	return fmt.Sprintf("; helped in %d %% of its uses here", t.Rate()/10)
 }
-
-// records are all that record can say, so that a decision makes no new text.
-var records = func() (all [101]string) {
-	for i := range all {
-		all[i] = "; helped in " + strconv.Itoa(i) + " % of its uses here"
-	}
-	return all
-}()
