@@ -136,6 +136,7 @@ var modules = map[string]struct {
 	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
+	"mvdan.cc/sh":                     {[]string{"safety"}, "commands are read as a shell reads them; it touches nothing"},
 	"golang.org/x/sys":                {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},

@@ -9,13 +9,13 @@ import (
 // that comes from.
 
 // output is what a substitution becomes, as far as it is known.
-func (r *reader) output(cmds []*command) string {
+func (s *shell) output(cmds []*command) string {
 	if len(cmds) == 0 {
 		return ""
 	}
 	last := cmds[len(cmds)-1]
 	if text, ok := printed(last); ok {
-		r.pay(len(text))
+		s.pay(len(text))
 		return strings.TrimRight(text, "\n")
 	}
 	if len(last.words) == 0 {
@@ -39,13 +39,13 @@ func (r *reader) output(cmds []*command) string {
 			return "$all"
 		}
 	case "ls", "find":
-		return r.listed(name, last)
+		return s.listed(name, last)
 	}
 	return "$()"
 }
 
 // listed stands for what ls or find prints: names that rm gets, for example.
-func (r *reader) listed(name string, c *command) string {
+func (s *shell) listed(name string, c *command) string {
 	args := operands(c.words[1:])
 	if name == "find" {
 		roots, filtered := foundBy(&call{name: name, args: c.words[1:]})
@@ -57,7 +57,7 @@ func (r *reader) listed(name string, c *command) string {
 		args = []word{{text: "*"}}
 	}
 	text := strings.Join(texts(args), " ")
-	r.pay(len(text))
+	s.pay(len(text))
 	return text
 }
 

@@ -1,10 +1,14 @@
 package safety
 
-import "strings"
+import (
+	"strings"
 
-// This file reads shell text the way a POSIX shell or bash would, without
-// running anything: lists, pipes, quotes, substitutions, here-documents,
-// assignments. The rules are:
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// This file lists the simple commands of a shell text, without running
+// anything. mvdan.cc/sh parses the text; what is here expands words as far as
+// their values are known. The rules are:
 //   - every byte is paid for from a budget, also those of text that is read
 //     again (eval, sh -c, variables), so the work is linear in the input;
 //   - nesting has a limit; what is nested deeper, or has used the budget up,
@@ -12,10 +16,18 @@ import "strings"
 //   - what cannot be known stays as "$NAME" or "$()" in the text.
 
 const (
+	// maxDepth is how deeply texts and substitutions may be nested.
 	maxDepth = 40
-	// maxText is as much of a command as is read; the system passes no longer
-	// argument to a shell.
+	// maxNesting is how many brackets and keywords a text may have.
+	maxNesting = 1 << 15
+	// maxCompound is how deeply loops and the like may be nested.
+	maxCompound = 200
+	// maxChain is how many commands may be joined by &&, || and pipes.
+	maxChain = 2000
+	// maxText is as much of a command as is read.
 	maxText = 1 << 20
+	// maxBraces is how many words one word with braces may become.
+	maxBraces = 64
 	// perText is what reading a text costs beside its length.
 	perText = 32
 )
@@ -33,9 +45,8 @@ type command struct {
 }
 
 type word struct {
-	text   string
-	quoted bool
-	taint  taint
+	text  string
+	taint taint
 }
 
 type redirect struct {
@@ -57,7 +68,8 @@ type shell struct {
 	tangled bool
 	vars    map[string]string
 	lists   map[string]bool // variables of a for loop
-	out     []*command
+	out     []*command      // all commands, those of substitutions before the command that they are in
+	depth   int
 }
 
 func newShell(size int) *shell {
@@ -73,318 +85,220 @@ func (s *shell) pay(n int) bool {
 	return !s.tangled
 }
 
-// reader reads one text.
-type reader struct {
-	*shell
-
-	src   string
-	pos   int
-	depth int
-	cases int // case … esac that are open
-	docs  []*document
+// nest does something one level deeper, if that is allowed.
+func (s *shell) nest(limit int, do func()) {
+	if s.depth >= limit {
+		s.tangled = true
+	}
+	if s.tangled {
+		return
+	}
+	s.depth++
+	do()
+	s.depth--
 }
 
-// document is a here-document whose body is still to come.
-type document struct {
-	end    string
-	tabs   bool // <<-
-	quoted bool
-	to     *command
+// read adds the commands of a text to s.out.
+func (s *shell) read(text string, depth int) {
+	if depth > maxDepth || nesting(text) > maxNesting || !s.pay(len(text)+perText) {
+		s.tangled = true
+		return
+	}
+	before := s.depth
+	s.depth = depth
+	stmts, end, err := parse(text, syntax.LangBash)
+	if err != nil {
+		if all, _, err := parse(text, syntax.LangZsh); err == nil {
+			stmts, end = all, len(text)
+		}
+	}
+	s.stmts(stmts)
+	if err != nil {
+		s.pieces(text[end:])
+	}
+	s.depth = before
 }
 
-// read reads a text whole and returns the commands of its own level.
-func (s *shell) read(text string, depth int) []*command {
-	if depth > maxDepth || !s.pay(len(text)+perText) {
+// pieces reads what no shell can parse as a whole: another shell may, so each
+// part that is a command by itself counts.
+func (s *shell) pieces(text string) {
+	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == ';' }) {
+		if stmts, _, err := parse(piece, syntax.LangBash); err == nil && s.pay(perText) {
+			s.stmts(stmts)
+		}
+	}
+}
+
+// nesting is at most how often the parser calls itself for a text. The stack
+// of a program is limited, so it is known before the text is parsed.
+func nesting(text string) (n int) {
+	for _, opens := range []string{"(", "{", "[", "if", "while", "until", "for", "case", "select", "time", "coproc"} {
+		n += strings.Count(text, opens)
+	}
+	return n
+}
+
+// parse returns the statements before the first error, and where they end.
+func parse(text string, lang syntax.LangVariant) (stmts []*syntax.Stmt, end int, err error) {
+	for stmt, err := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
+		if err != nil {
+			return stmts, end, err
+		}
+		stmts = append(stmts, stmt)
+		end = min(int(stmt.End().Offset()), len(text)) //nolint:gosec // a text is short
+	}
+	return stmts, end, nil
+}
+
+// stmts returns the commands of a list's own level.
+func (s *shell) stmts(list []*syntax.Stmt) []*command {
+	var all []*command
+	for _, stmt := range list {
+		if !s.tangled {
+			all = append(all, s.stmt(stmt)...)
+		}
+	}
+	return all
+}
+
+func (s *shell) stmt(stmt *syntax.Stmt) []*command {
+	cmd := &command{}
+	var all []*command
+	switch c := stmt.Cmd.(type) {
+	case *syntax.CallExpr:
+		s.assign(c.Assigns)
+		cmd.words = s.words(c.Args)
+	case *syntax.DeclClause:
+		cmd.words = append(cmd.words, word{text: c.Variant.Value})
+		s.assign(c.Args)
+	case *syntax.BinaryCmd:
+		all = s.chain(c)
+	case nil:
+	default:
+		all = s.compound(c)
+	}
+	s.redirects(cmd, stmt.Redirs)
+	if len(cmd.words) > 0 && cmd.words[0].text == "read" {
+		for _, w := range cmd.words[1:] {
+			delete(s.vars, w.text)
+		}
+	}
+	if len(cmd.words) == 0 && len(cmd.redirects) == 0 && !cmd.fed {
+		return all
+	}
+	s.out = append(s.out, cmd)
+	return append(all, cmd)
+}
+
+// chain reads commands that are joined by &&, || or pipes. The parser nests
+// such lists to the left.
+func (s *shell) chain(last *syntax.BinaryCmd) []*command {
+	list := []*syntax.BinaryCmd{last}
+	first := last.X
+	for next, ok := first.Cmd.(*syntax.BinaryCmd); ok && len(first.Redirs) == 0; next, ok = first.Cmd.(*syntax.BinaryCmd) {
+		list = append(list, next)
+		first = next.X
+	}
+	if len(list) > maxChain {
 		s.tangled = true
 		return nil
 	}
-	r := &reader{shell: s, src: text, depth: depth}
-	return r.list(0)
-}
-
-func (r *reader) at(i int) byte {
-	if r.pos+i < len(r.src) {
-		return r.src[r.pos+i]
-	}
-	return 0
-}
-
-func (r *reader) done() bool { return r.pos >= len(r.src) || r.tangled }
-
-// list reads commands up to end, an unquoted ')' or 0 for the end of the text.
-func (r *reader) list(end byte) []*command {
-	var all []*command
-	var before *command // pipes into the next
-	cases := r.cases
-	r.cases = 0
-	defer func() { r.cases = cases }()
-	for r.skipBlanks(); !r.done(); r.skipBlanks() {
-		switch c := r.at(0); {
-		case c == ')' && end == ')' && r.cases == 0:
-			r.pos++
-			return all
-		case c == '\n':
-			r.pos++
-			r.bodies()
-			before = nil
-		case c == '|' && r.at(1) != '|':
-			r.pos++
-			if r.at(0) == '&' {
-				r.pos++
-			}
-			if len(all) > 0 {
-				before = all[len(all)-1]
-				before.drained = true
-			}
-		case c == ';' || c == '&' && r.at(1) != '>' || c == '|' || c == ')':
-			r.pos++
-			before = nil
-		case c == '(':
-			all = append(all, r.group()...)
-		default:
-			cmd := &command{from: before}
-			before = nil
-			r.simple(cmd)
-			if len(cmd.words) > 0 || len(cmd.redirects) > 0 || cmd.defines != "" {
-				r.assume(cmd)
-				all = append(all, cmd)
-				r.out = append(r.out, cmd)
-			}
+	all := s.stmt(first)
+	for i := len(list) - 1; i >= 0; i-- {
+		next := s.stmt(list[i].Y)
+		if op := list[i].Op; (op == syntax.Pipe || op == syntax.PipeAll) && len(all) > 0 && len(next) > 0 {
+			from := all[len(all)-1]
+			from.drained = true
+			next[0].from = from
 		}
+		all = append(all, next...)
 	}
-	r.bodies()
 	return all
 }
 
-// group reads ( … ) or (( … )).
-func (r *reader) group() []*command {
-	if r.at(1) == '(' {
-		r.arithmetic()
-		return nil
-	}
-	r.pos++
-	return r.sub(func() []*command { return r.list(')') })
-}
-
-// sub reads what runs in a subshell.
-func (r *reader) sub(read func() []*command) []*command {
-	if r.depth >= maxDepth {
-		r.tangled = true
-		return nil
-	}
-	r.depth++
-	r.out = append(r.out, &command{mark: '('})
-	all := read()
-	r.out = append(r.out, &command{mark: ')'})
-	r.depth--
+// compound reads what holds other commands.
+func (s *shell) compound(c syntax.Command) (all []*command) {
+	s.nest(maxCompound, func() {
+		switch c := c.(type) {
+		case *syntax.Subshell:
+			all = s.subshell(c.Stmts)
+		case *syntax.Block:
+			all = s.stmts(c.Stmts)
+		case *syntax.IfClause:
+			for part := c; part != nil; part = part.Else {
+				all = append(all, s.stmts(part.Cond)...)
+				all = append(all, s.stmts(part.Then)...)
+			}
+		case *syntax.WhileClause:
+			all = append(s.stmts(c.Cond), s.stmts(c.Do)...)
+		case *syntax.ForClause:
+			s.loop(c.Loop)
+			all = s.stmts(c.Do)
+		case *syntax.CaseClause:
+			s.words([]*syntax.Word{c.Word})
+			for _, item := range c.Items {
+				s.words(item.Patterns)
+				all = append(all, s.stmts(item.Stmts)...)
+			}
+		case *syntax.FuncDecl:
+			if c.Name != nil {
+				s.out = append(s.out, &command{defines: c.Name.Value})
+			}
+			all = s.stmt(c.Body)
+		case *syntax.TimeClause:
+			if c.Stmt != nil {
+				all = s.stmt(c.Stmt)
+			}
+		case *syntax.CoprocClause:
+			all = s.stmt(c.Stmt)
+		default:
+			s.substitutions(c)
+		}
+	})
 	return all
 }
 
-// arithmetic steps over (( … )) and reads the substitutions in it.
-func (r *reader) arithmetic() {
-	from, open := r.pos, 0
-	for ; r.pos < len(r.src); r.pos++ {
-		switch r.src[r.pos] {
-		case '(':
-			open++
-		case ')':
-			open--
-		}
-		if open == 0 {
-			r.pos++
-			break
-		}
-	}
-	r.substitutions(r.src[from:min(r.pos, len(r.src))])
+// subshell reads what runs in a subshell.
+func (s *shell) subshell(list []*syntax.Stmt) (all []*command) {
+	s.nest(maxDepth, func() {
+		s.out = append(s.out, &command{mark: '('})
+		all = s.stmts(list)
+		s.out = append(s.out, &command{mark: ')'})
+	})
+	return all
 }
 
-// substitutions reads the commands in a text that is expanded like a
-// here-document, and returns the text after it.
-func (r *reader) substitutions(text string) string {
-	if !strings.ContainsAny(text, "$`\\") {
-		return text
-	}
-	if r.depth >= maxDepth || !r.pay(len(text)) {
-		r.tangled = true
-		return ""
-	}
-	in := &reader{shell: r.shell, src: text, depth: r.depth + 1}
-	w := &builder{r: in}
-	for !in.done() {
-		in.quotedByte(w, true)
-	}
-	return string(w.cur)
-}
-
-func (r *reader) skipBlanks() {
-	for r.pos < len(r.src) {
-		switch c := r.src[r.pos]; {
-		case c == ' ' || c == '\t' || c == '\r':
-			r.pos++
-		case c == '\\' && r.at(1) == '\n':
-			r.pos += 2
-		case c == '#':
-			for r.pos < len(r.src) && r.src[r.pos] != '\n' {
-				r.pos++
-			}
-		default:
-			return
-		}
-	}
-}
-
-// bodies reads the here-documents that begin on the line after.
-func (r *reader) bodies() {
-	docs := r.docs
-	r.docs = nil
-	for _, d := range docs {
-		from, to := r.pos, len(r.src)
-		for r.pos < len(r.src) {
-			line, next := r.src[r.pos:], len(r.src)
-			if i := strings.IndexByte(line, '\n'); i >= 0 {
-				line, next = line[:i], r.pos+i+1
-			}
-			if d.tabs {
-				line = strings.TrimLeft(line, "\t")
-			}
-			at := r.pos
-			r.pos = next
-			// A document within $( … ) may end right before the bracket.
-			if strings.TrimRight(line, "\r") == d.end {
-				to = at
-				break
-			}
-		}
-		body := r.src[from:max(from, to)]
-		if !d.quoted {
-			body = r.substitutions(body)
-		}
-		d.to.text, d.to.fed = body, true
-	}
-}
-
-// reserved words stand before a command and are not part of it.
-func reserved(s string) bool {
-	switch s {
-	case "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}", "time", "coproc":
-		return true
-	}
-	return false
-}
-
-// simple reads one simple command up to its operator.
-func (r *reader) simple(cmd *command) {
-	for !r.done() {
-		r.skipBlanks()
-		c := r.at(0)
-		switch {
-		case r.pos >= len(r.src) || strings.IndexByte("\n;|)", c) >= 0 || c == '&' && r.at(1) != '>':
-			return
-		case c == '(':
-			if !r.function(cmd) {
-				return
-			}
-		case c == '<' && r.at(1) == '(' || c == '>' && r.at(1) == '(':
-			r.pos++
-			cmd.words = append(cmd.words, r.process())
-		case c == '<' || c == '>' || c == '&':
-			r.redirect(cmd)
-		default:
-			r.next(cmd)
-		}
-	}
-}
-
-// function reads the brackets of "name ( )".
-func (r *reader) function(cmd *command) bool {
-	if len(cmd.words) != 1 {
-		r.pos++ // an array, or a mistake; its words are read as words
-		return true
-	}
-	at := r.pos + 1
-	for at < len(r.src) && (r.src[at] == ' ' || r.src[at] == '\t') {
-		at++
-	}
-	if at >= len(r.src) || r.src[at] != ')' {
-		return false
-	}
-	r.pos = at + 1
-	body := *cmd
-	r.out = append(r.out, &command{defines: body.words[0].text})
-	cmd.words = nil
-	return true
-}
-
-// process reads <( … ).
-func (r *reader) process() word {
-	r.pos++
-	cmds := r.sub(func() []*command { return r.list(')') })
-	return word{text: "/dev/fd/63", taint: taintOf(cmds)}
-}
-
-// next reads the next word, or words, of a command.
-func (r *reader) next(cmd *command) {
-	from := r.pos
-	words := r.word()
-	if r.pos == from { // a byte that begins nothing
-		r.pos++
+// loop keeps the values of a loop's variable.
+func (s *shell) loop(l syntax.Loop) {
+	each, ok := l.(*syntax.WordIter)
+	if !ok {
+		s.substitutions(l)
 		return
 	}
-	if c := r.at(0); (c == '<' || c == '>') && digits(r.src[from:r.pos]) {
-		return // the number of a descriptor
+	if each.InPos.IsValid() {
+		s.set(each.Name.Value, joined(s.words(each.Items)))
+		s.lists[each.Name.Value] = true
 	}
-	for _, w := range words {
-		first := len(cmd.words) == 0
+}
+
+// assign takes NAME=value and NAME+=value.
+func (s *shell) assign(list []*syntax.Assign) {
+	for _, a := range list {
 		switch {
-		case first && !w.quoted && reserved(w.text):
-		case first && !w.quoted && w.text == "esac":
-			r.cases = max(0, r.cases-1)
-		case first && r.src[from:r.pos] == "[[":
-			r.test()
-		case first && r.assignment(from, w):
+		case a.Name == nil || a.Naked:
+		case a.Array != nil:
+			s.substitutions(a.Array)
 		default:
-			if first && !w.quoted && w.text == "case" {
-				r.cases++
+			value := ""
+			if a.Value != nil {
+				value = s.text(a.Value)
 			}
-			cmd.words = append(cmd.words, w)
+			if a.Append {
+				value = s.vars[a.Name.Value] + value
+			}
+			s.set(a.Name.Value, value)
 		}
 	}
-}
-
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-// test steps over [[ … ]], where < and > compare.
-func (r *reader) test() {
-	for !r.done() {
-		r.skipBlanks()
-		from := r.pos
-		for _, w := range r.word() {
-			if w.text == "]]" {
-				return
-			}
-		}
-		if r.pos == from {
-			if r.at(0) == '\n' {
-				return
-			}
-			r.pos++
-		}
-	}
-}
-
-// assignment takes NAME=value and NAME+=value.
-func (r *reader) assignment(from int, w word) bool {
-	name, value, ok := strings.Cut(w.text, "=")
-	plain := strings.HasPrefix(r.src[from:], name+"=")
-	if add := strings.TrimSuffix(name, "+"); ok && plain && add != name && isName(add) {
-		r.set(add, r.vars[add]+value)
-		return true
-	}
-	if !ok || !plain || !isName(name) {
-		return false
-	}
-	r.set(name, value)
-	return true
 }
 
 func (s *shell) set(name, value string) {
@@ -394,91 +308,40 @@ func (s *shell) set(name, value string) {
 	}
 }
 
-func isName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c != '_' && !letter(c) && (i == 0 || c < '0' || c > '9') {
+func (s *shell) redirects(cmd *command, list []*syntax.Redirect) {
+	for _, r := range list {
+		op := r.Op.String()
+		switch {
+		case r.Hdoc != nil:
+			cmd.text, cmd.fed = s.document(r), true
+			continue
+		case r.Word == nil:
+			continue
+		}
+		for i, w := range s.words([]*syntax.Word{r.Word}) {
+			if op == "<<<" && i == 0 {
+				cmd.text, cmd.fed = w.text, true
+			}
+			cmd.redirects = append(cmd.redirects, redirect{op, w})
+		}
+	}
+}
+
+// substitutions reads the commands that are somewhere in a part of the tree.
+func (s *shell) substitutions(in syntax.Node) {
+	if in == nil || in.End().Offset()-in.Pos().Offset() > maxText/16 {
+		s.tangled = s.tangled || in != nil // a long chain would need a deep stack
+		return
+	}
+	syntax.Walk(in, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			s.subshell(n.Stmts)
+			return false
+		case *syntax.ProcSubst:
+			s.subshell(n.Stmts)
 			return false
 		}
-	}
-	return s != ""
-}
-
-func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
-// redirect reads an operator and its target.
-func (r *reader) redirect(cmd *command) {
-	op := ""
-	for _, o := range []string{"&>>", "<<<", "<<-", "&>", "<<", ">>", ">&", "<&", ">|", "<>", "<", ">"} {
-		if strings.HasPrefix(r.src[r.pos:], o) {
-			op = o
-			break
-		}
-	}
-	if op == "" {
-		r.pos++
-		return
-	}
-	r.pos += len(op)
-	for r.at(0) == ' ' || r.at(0) == '\t' {
-		r.pos++
-	}
-	if op == "<<" || op == "<<-" {
-		r.document(cmd, op == "<<-")
-		return
-	}
-	if (op == "<" || op == ">") && (r.at(0) == '<' || r.at(0) == '>') && r.at(1) == '(' {
-		r.pos++
-		w := r.process()
-		cmd.redirects = append(cmd.redirects, redirect{op, w})
-		return
-	}
-	for i, w := range r.word() {
-		if op == "<<<" && i == 0 {
-			cmd.text, cmd.fed = w.text, true
-		}
-		cmd.redirects = append(cmd.redirects, redirect{op, w})
-	}
-}
-
-// document notes a here-document.
-func (r *reader) document(cmd *command, tabs bool) {
-	from := r.pos
-	words := r.word()
-	if len(words) == 0 {
-		return
-	}
-	quoted := strings.ContainsAny(r.src[from:r.pos], `'"\`)
-	r.docs = append(r.docs, &document{end: words[0].text, tabs: tabs, quoted: quoted, to: cmd})
-}
-
-// assume keeps what a command says of variables.
-func (r *reader) assume(cmd *command) {
-	if len(cmd.words) == 0 {
-		return
-	}
-	switch cmd.words[0].text {
-	case "export", "declare", "local", "readonly", "typeset":
-		for _, w := range cmd.words[1:] {
-			if name, value, ok := strings.Cut(w.text, "="); ok && isName(name) {
-				r.set(name, value)
-			}
-		}
-	case "for", "select":
-		if len(cmd.words) < 3 || cmd.words[2].text != "in" {
-			return
-		}
-		var items []string
-		for _, w := range cmd.words[3:] {
-			items = append(items, w.text)
-		}
-		name := cmd.words[1].text
-		r.set(name, strings.Join(items, " "))
-		r.lists[name] = true
-		cmd.words = cmd.words[:1]
-	case "read":
-		for _, w := range cmd.words[1:] {
-			delete(r.vars, w.text)
-		}
-	}
+		return true
+	})
 }
