@@ -8,19 +8,19 @@ import (
 
 // checker finds the faults of a workflow and compiles what its steps say.
 type checker struct {
-	file        File
-	number      map[string]int // of each step's id, the first where two have one
-	ids         []string
-	g           *graph
-	before      []set
-	steps       []*Planned
-	context     []string
-	faults      faults
-	compilation compilation
+	file    File
+	number  map[string]int // of each step's id, the first where two have one
+	ids     []string
+	before  [][]bool
+	g       *graph
+	steps   []*Planned
+	context []string
+	faults  faults
+	known   map[string]bool // the ids of the steps
 }
 
 func newChecker(f File) *checker {
-	return &checker{file: f, number: map[string]int{}, compilation: compilation{known: map[string]bool{}}}
+	return &checker{file: f, number: map[string]int{}, known: map[string]bool{}}
 }
 
 func (c *checker) fail(path, format string, args ...any) {
@@ -48,7 +48,7 @@ func (c *checker) names() {
 			c.fail(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: not %q", s.ID)
 			continue
 		}
-		c.number[s.ID], c.compilation.known[s.ID] = i, true
+		c.number[s.ID], c.known[s.ID] = i, true
 		c.ids = append(c.ids, s.ID)
 	}
 }
@@ -187,7 +187,7 @@ func (c *checker) text(at where, text string) Text {
 	if !strings.Contains(text, "{{") {
 		return Text{parts: []part{{text: text}}}
 	}
-	t, errs := c.compilation.parseText(text, at.prompt)
+	t, errs := parseText(text, at.prompt, c.known)
 	for _, e := range errs {
 		c.expression(at.path, e.find, e.err)
 	}
@@ -214,7 +214,7 @@ func (c *checker) condition(at where, text string) Condition {
 		source, lead = inner[:len(inner)-2], 3
 	}
 	at.path, at.status = at.path+".if", true
-	e, err := c.compilation.compile(source)
+	e, err := compile(source, c.known)
 	if err != nil {
 		c.expression(at.path, firstLine(trimmed), shifted(err, lead))
 		return Condition{}
@@ -291,7 +291,7 @@ func (c *checker) stepName(at where, r reference) *expressionError {
 		return &expressionError{message: fmt.Sprintf("there is no step %q", id), word: id, among: c.ids}
 	case id == me.ID:
 		return &expressionError{message: "a step cannot use its own result"}
-	case r.path[0] == "needs" && !slices.Contains(c.g.needs[at.step], n), !c.before[at.step].has(n):
+	case r.path[0] == "needs" && !slices.Contains(c.g.needs[at.step], n), !c.before[at.step][n]:
 		return &expressionError{message: fmt.Sprintf("step %q does not need %q, so its result may not be there: add it to needs", me.ID, id)}
 	case len(r.path) > 3 && r.path[2] == "outputs" && len(c.file.Steps[n].Outputs) > 0:
 		if _, ok := lookup(c.file.Steps[n].Outputs, r.path[3]); ok {

@@ -21,8 +21,7 @@ const (
 // expression is one compiled expression.
 type expression struct {
 	source  string
-	simple  *simple     // nil for what needs a program
-	program *vm.Program // of others
+	program *vm.Program
 	refs    []reference
 	// status is true if the expression asks success, failure, always or cancelled.
 	status bool
@@ -32,8 +31,6 @@ type expression struct {
 type reference struct {
 	path   []string
 	offset int // of the first word, in characters
-	// Where it stands in the rewritten text, in characters.
-	at, end int
 }
 
 // Names that an expression may use, as their types: the compiler checks them.
@@ -138,10 +135,7 @@ func (loose) Visit(n *ast.Node) {
 }
 
 // eval gives the expression its value. It touches nothing.
-func (e *expression) eval(v *asked) (out any, err error) {
-	if e.simple != nil {
-		return e.simple.eval(&v.Values), nil
-	}
+func (e *expression) eval(v *Values) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("cannot evaluate %q: %v", e.source, p)

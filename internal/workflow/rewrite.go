@@ -158,7 +158,6 @@ func (r *rewriter) name() error {
 			return &expressionError{offset: start, message: "unknown name " + strconv.Quote(first), word: first, among: append(r.ids(), roots...)}
 		}
 	}
-	at := len(r.out)
 	r.emit(path[0], ends[0])
 	for i, p := range path[1:] {
 		if field := i == 1 && (path[0] == "steps" || path[0] == "needs") && !strings.ContainsFunc(p, notLetter); field {
@@ -168,7 +167,7 @@ func (r *rewriter) name() error {
 		}
 		r.emit("["+strconv.Quote(p)+"]", ends[i+1])
 	}
-	r.refs = append(r.refs, reference{path: path, offset: start, at: at, end: len(r.out)})
+	r.refs = append(r.refs, reference{path: path, offset: start})
 	return nil
 }
 

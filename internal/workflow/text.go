@@ -52,29 +52,22 @@ type Result struct {
 	Outputs    map[string]string
 }
 
-// asked are values with what the library is given of them, made when first
-// asked for: the names of a workflow may be many.
-type asked struct {
-	Values
-	full *scope
-}
-
-func (v *asked) scope() scope {
-	if v.full != nil {
-		return *v.full
-	}
-	v.full = &scope{
+// scope is what the library is given of the values.
+func (v *Values) scope() scope {
+	s := scope{
 		Steps: make(map[string]stepView, len(v.Steps)), Needs: make(map[string]needView, len(v.Steps)),
 		Env: v.Env, Matrix: v.Matrix, Context: v.Context, Output: v.Output,
-		Success: func() bool { return v.status("success") }, Failure: func() bool { return v.status("failure") },
-		Always: func() bool { return v.status("always") }, Cancelled: func() bool { return v.status("cancelled") },
+		Success: v.success, Failure: func() bool { return v.Failed && !v.Cancelled },
+		Always: func() bool { return true }, Cancelled: func() bool { return v.Cancelled },
 	}
 	for id, r := range v.Steps { // order does not show: a map becomes a map
-		v.full.Steps[id] = stepView{r.Output, r.Output, r.Outputs, r.Outcome, r.Conclusion}
-		v.full.Needs[id] = needView{r.Output, r.Outputs, r.Conclusion}
+		s.Steps[id] = stepView{r.Output, r.Output, r.Outputs, r.Outcome, r.Conclusion}
+		s.Needs[id] = needView{r.Output, r.Outputs, r.Conclusion}
 	}
-	return *v.full
+	return s
 }
+
+func (v *Values) success() bool { return !v.Failed && !v.Skipped && !v.Cancelled }
 
 // Fill puts values for placeholders. Its error says which expression cannot be
 // evaluated, or that the text grows too long.
@@ -82,12 +75,11 @@ func (t Text) Fill(v Values) (string, error) {
 	if len(t.parts) == 1 && t.parts[0].expr == nil {
 		return t.parts[0].text, nil
 	}
-	a := asked{Values: v}
 	var b strings.Builder
 	for _, p := range t.parts {
 		text := p.text
 		if p.expr != nil {
-			value, err := p.expr.eval(&a)
+			value, err := p.expr.eval(&v)
 			if err != nil {
 				return "", err
 			}
@@ -103,13 +95,13 @@ func (t Text) Fill(v Values) (string, error) {
 
 // Holds is true if the step is to run.
 func (c Condition) Holds(v Values) (bool, error) {
-	if (c.expr == nil || !c.expr.status) && !v.status("success") {
+	if (c.expr == nil || !c.expr.status) && !v.success() {
 		return false, nil
 	}
 	if c.expr == nil {
 		return true, nil
 	}
-	value, err := c.expr.eval(&asked{Values: v})
+	value, err := c.expr.eval(&v)
 	return truthy(value), err
 }
 
@@ -120,8 +112,9 @@ type textError struct {
 	err  *expressionError
 }
 
-// parseText reads a text. prompt allows {{ word }}.
-func (c *compilation) parseText(text string, prompt bool) (Text, []textError) {
+// parseText reads a text. prompt allows {{ word }}; known are the ids of the
+// steps.
+func parseText(text string, prompt bool, known map[string]bool) (Text, []textError) {
 	var t Text
 	var errs []textError
 	rest, from := text, 0
@@ -145,12 +138,12 @@ func (c *compilation) parseText(text string, prompt bool) (Text, []textError) {
 		inner, whole := rest[i+2:i+2+end], rest[start:i+2+end+2]
 		source, lead := inner, utf8.RuneCountInString(rest[start:i+2])
 		if !full {
-			if source = bareName(inner, prompt, c.known); source == "" {
+			if source = bareName(inner, prompt, known); source == "" {
 				from = i + 2
 				continue
 			}
 		}
-		e, err := c.compile(source)
+		e, err := compile(source, known)
 		if err != nil {
 			errs = append(errs, textError{firstLine(whole), shifted(err, lead)})
 		} else {
