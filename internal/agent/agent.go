@@ -50,9 +50,6 @@ const CommandCap = 128 << 10
 // person wants to glance at. All of it is in the raw output.
 const ResultCap = 4 << 10
 
-// CallCap is how much of the id of a tool call is kept, in bytes.
-const CallCap = 200
-
 // Event is one normalised happening in an agent's stream.
 type Event struct {
 	Kind    EventKind `json:"kind"`

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"time"
-
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -12,8 +10,6 @@ const (
 	MessageCap = 1 << 20
 	// maxErrors is how many of the last errors are kept.
 	maxErrors = 20
-	// maxErrorText is how much of an error's message is kept, in bytes.
-	maxErrorText = 2000
 	// absurdTokens and absurdCost are beyond what one run can use. A number
 	// over them is a broken report, and is dropped.
 	absurdTokens = 1_000_000_000_000
@@ -144,8 +140,8 @@ func (c *Collector) text(e Event) {
 }
 
 func (c *Collector) usage(e Event) {
-	u, ok := e.Usage.sane()
-	if !ok {
+	u := e.Usage.sane()
+	if u == (Usage{}) {
 		return
 	}
 	switch {
@@ -208,22 +204,6 @@ func (c *Collector) end(e Event) {
 	c.fail(e.Error)
 }
 
-// bounded cuts what came from outside.
-func bounded(e failure.APIError) failure.APIError {
-	if len(e.Message) > maxErrorText {
-		e.Message = validCut(e.Message, maxErrorText)
-	}
-	if len(e.Type) > 200 {
-		e.Type = validCut(e.Type, 200)
-	}
-	if e.Status < 0 || e.Status > 999 {
-		e.Status = 0
-	}
-	e.RetryAfter = max(e.RetryAfter, 0)
-	e.RetryAfter = min(e.RetryAfter, 366*24*time.Hour)
-	return e
-}
-
 func keepLast(errs []failure.APIError, e failure.APIError) []failure.APIError {
 	if len(errs) >= maxErrors {
 		errs = append(errs[:0:0], errs[1:]...)
@@ -249,14 +229,4 @@ func (u Usage) atLeast(v Usage) Usage {
 		CacheRead:  max(u.CacheRead, v.CacheRead),
 		CacheWrite: max(u.CacheWrite, v.CacheWrite),
 	}
-}
-
-// sane takes out negative and absurd counts; false when nothing is left.
-func (u Usage) sane() (Usage, bool) {
-	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
-		if *n < 0 || *n > absurdTokens {
-			*n = 0
-		}
-	}
-	return u, u != Usage{}
 }

@@ -192,7 +192,7 @@ func reason(err *failure.APIError) string {
 		return ""
 	}
 	if len(said) > 200 {
-		said = validCut(said, 200) + "…"
+		said = Clip(said, 200) + "…"
 	}
 	return " (" + strings.Join(strings.Fields(said), " ") + ")"
 }
@@ -232,7 +232,7 @@ func (g *Guard) repeated(e Event, length int) Trip {
 	if e.Tool != "" {
 		what += " with the tool " + e.Tool
 		if e.Command != "" {
-			what += " (" + validCut(e.Command, 100) + ")"
+			what += " (" + Clip(e.Command, 100) + ")"
 		}
 	}
 	return Trip{Ended: loop.EndedRepeats, Since: g.since[length], Why: fmt.Sprintf("%s came %d times in a row and no file changed between;"+

@@ -74,12 +74,6 @@ func (l *Lines) hold(piece []byte) {
 	if len(piece) > room {
 		piece, l.cut = piece[:room], true
 	}
-	if need := len(l.rest) + len(piece); need > cap(l.rest) {
-		// Doubling leaves less behind than append would on the way to the cap.
-		bigger := make([]byte, len(l.rest), min(max(2*cap(l.rest), need), l.limit+1))
-		copy(bigger, l.rest)
-		l.rest = bigger
-	}
 	l.rest = append(l.rest, piece...)
 }
 

@@ -22,10 +22,6 @@ type Tail struct {
 // NewTail returns an empty tail that keeps limit bytes.
 func NewTail(limit int) *Tail { return &Tail{limit: max(limit, 1)} }
 
-// tailRoom is the room that a tail begins with, in bytes: memory of that size is the
-// system's until it is written to, while what grows leaves what it was behind.
-const tailRoom = 64 << 10
-
 // cutMark stands for the start of a line that was cut off.
 const cutMark = "…"
 
@@ -44,10 +40,6 @@ func (t *Tail) Join(s string) {
 	t.began = true
 	for len(s) > 0 {
 		n := min(len(s), t.limit/4+1)
-		if need := len(t.buf) + n; need > cap(t.buf) {
-			most := t.limit + t.limit/2 + t.limit/4 + 1
-			t.buf = append(make([]byte, 0, max(need, min(max(2*cap(t.buf), tailRoom), most))), t.buf...) // append alone would leave more behind
-		}
 		t.buf = append(t.buf, s[:n]...)
 		s = s[n:]
 		if len(t.buf) > t.limit+t.limit/2 {
@@ -119,8 +111,8 @@ func fenceMarker(line []byte) string {
 	return string(line[:min(n, 100)])
 }
 
-// validCut returns the first n bytes or a little less, without half a rune.
-func validCut(s string, n int) string {
+// Clip returns the first n bytes of s or a little less, without half a rune.
+func Clip(s string, n int) string {
 	if n >= len(s) {
 		return s
 	}

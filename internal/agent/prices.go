@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -42,6 +43,15 @@ func perMillion(tokens int64, price loop.MicroUSD) int64 {
 		return most
 	}
 	return tokens * int64(price)
+}
+
+// Dollars is an amount in USD; -1, which no [Collector] takes, for what cannot
+// be the cost of a run.
+func Dollars(usd float64) loop.MicroUSD {
+	if !(usd >= 0 && usd <= 1_000_000) {
+		return -1
+	}
+	return loop.MicroUSD(math.Round(usd * 1e6))
 }
 
 const dollar = loop.MicroUSD(1_000_000)

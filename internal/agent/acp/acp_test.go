@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -78,7 +79,9 @@ func TestUsage(t *testing.T) {
 		`{"_meta":{"quota":{"token_count":{"input_tokens":7,"output_tokens":3}}}}`:                                                       {Input: 7, Output: 3},
 		`{}`: {}, `x`: {},
 	} {
-		got, ok := usage([]byte(in))
+		var result promptResult
+		jsonline.Read([]byte(in), &result)
+		got, ok := result.usage()
 		if got.Input != want.Input || got.Output != want.Output || got.CacheRead != want.CacheRead || got.CacheWrite != want.CacheWrite || ok != (want.Input > 0) {
 			t.Errorf("%s: %+v, %v", in, got, ok)
 		}

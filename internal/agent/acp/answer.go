@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -26,19 +27,26 @@ var kinds = map[string]string{
 	"authentication_failed": kindLogin, "unauthorized": kindLogin,
 }
 
-// typed reads an error of the program. Each puts what its provider said
-// somewhere else.
+// errorData is where programs put what their provider said, each somewhere else.
+type errorData struct {
+	Details, Message               string
+	Status, StatusCode, HTTPStatus int
+	Error                          struct{ Message string }
+	Data                           struct {
+		Message    string
+		StatusCode int
+	}
+	ErrorKind, CodexErrorInfo, ErrorName, Type string
+}
+
+// typed reads an error of the program.
 func typed(e *rpcError) *problem {
+	var d errorData
+	var text string
+	jsonline.Read(e.Data, &d)
+	jsonline.Read(e.Data, &text)
 	p := failed("", "%s", e.Message)
-	details := ""
-	for _, path := range [][]string{{"details"}, {"message"}, {"error", "message"}, {"data", "message"}} {
-		if details = jsonline.Short(jsonline.Get(e.Data, path...), maxText); details != "" {
-			break
-		}
-	}
-	if details == "" {
-		details = jsonline.Short(e.Data, maxText)
-	}
+	details := cmp.Or(d.Details, d.Message, d.Error.Message, d.Data.Message, text)
 	switch {
 	case details == "" || strings.Contains(e.Message, details):
 	case e.Message == "" || strings.EqualFold(e.Message, "internal error"):
@@ -46,29 +54,17 @@ func typed(e *rpcError) *problem {
 	default:
 		p.line.Text += ": " + details
 	}
-	if p.line.Text == "" {
-		p.line.Text = "the program reports an error without a word"
+	p.line.Text = cmp.Or(p.line.Text, "the program reports an error without a word")
+	p.line.Status = cmp.Or(d.Status, d.StatusCode, d.HTTPStatus, d.Data.StatusCode, agent.StatusIn(p.line.Text))
+	if e.Code >= 400 && e.Code <= 599 {
+		p.line.Status = e.Code // some pass the provider's on
 	}
-	p.line.Status = status(e, p.line.Text)
-	p.line.Kind = kindOf(e, p.line.Text)
+	p.line.Kind = d.kind(e.Code, p.line.Text)
 	return p
 }
 
-func status(e *rpcError, text string) int {
-	if e.Code >= 400 && e.Code <= 599 {
-		return int(e.Code) // some pass the provider's on
-	}
-	for _, path := range [][]string{{"status"}, {"statusCode"}, {"httpStatus"}, {"data", "statusCode"}} {
-		if n := jsonline.Status(jsonline.Get(e.Data, path...)); n > 0 {
-			return n
-		}
-	}
-	return agent.StatusIn(text)
-}
-
-func kindOf(e *rpcError, text string) string {
-	for _, key := range []string{"errorKind", "codexErrorInfo", "errorName", "type"} {
-		word := jsonline.Short(jsonline.Get(e.Data, key), maxName)
+func (d *errorData) kind(code int, text string) string {
+	for _, word := range []string{d.ErrorKind, d.CodexErrorInfo, d.ErrorName, d.Type} {
 		if known := kinds[word]; known != "" {
 			return known
 		}
@@ -76,34 +72,47 @@ func kindOf(e *rpcError, text string) string {
 			return word
 		}
 	}
-	if e.Code == codeLogin {
+	if code == codeLogin {
 		return kindLogin
 	}
 	return agent.TypeIn(text)
 }
 
-// usage is the tokens of a prompt, in the two shapes that programs send, both
-// before the protocol has settled on one.
-func usage(result []byte) (line, bool) {
-	if u := jsonline.Get(result, "usage"); !jsonline.Null(u) {
-		n := func(key string) int64 { return jsonline.Count(jsonline.Get(u, key)) }
-		l := line{
-			Type: lineUsage, Input: n("inputTokens"), Output: n("outputTokens"), CacheRead: n("cachedReadTokens"), CacheWrite: n("cachedWriteTokens"),
-		}
-		thought := n("thoughtTokens")
-		// Whether cached and thought tokens are within the others is not settled
-		// either, and the total tells.
-		switch rest := n("totalTokens") - l.Input - l.Output; rest {
-		case 0:
-			l.Input = max(0, l.Input-l.CacheRead-l.CacheWrite)
-		case thought:
-			l.Input, l.Output = max(0, l.Input-l.CacheRead-l.CacheWrite), l.Output+thought
-		case thought + l.CacheRead + l.CacheWrite:
-			l.Output += thought
-		}
-		return l, l.Input+l.Output+l.CacheRead+l.CacheWrite > 0
+// promptResult is the answer to a prompt. Its tokens come in two shapes, both
+// from before the protocol has settled on one.
+type promptResult struct {
+	StopReason string
+	Usage      *struct {
+		InputTokens, OutputTokens, CachedReadTokens, CachedWriteTokens, ThoughtTokens, TotalTokens int64
 	}
-	u := jsonline.Get(result, "_meta", "quota", "token_count")
-	l := line{Type: lineUsage, Input: jsonline.Count(jsonline.Get(u, "input_tokens")), Output: jsonline.Count(jsonline.Get(u, "output_tokens"))}
-	return l, l.Input+l.Output > 0
+	Meta struct {
+		Quota struct {
+			Count struct {
+				Input  int64 `json:"input_tokens"`
+				Output int64 `json:"output_tokens"`
+			} `json:"token_count"`
+		}
+	} `json:"_meta"`
+}
+
+// usage is the tokens of a prompt; false when there are none.
+func (r *promptResult) usage() (line, bool) {
+	u := r.Usage
+	if u == nil {
+		l := line{Type: lineUsage, Input: r.Meta.Quota.Count.Input, Output: r.Meta.Quota.Count.Output}
+		return l, l.Input+l.Output > 0
+	}
+	l := line{Type: lineUsage, Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CachedReadTokens, CacheWrite: u.CachedWriteTokens}
+	cached := l.CacheRead + l.CacheWrite
+	// Whether cached and thought tokens are within the others is not settled
+	// either, and the total tells.
+	switch u.TotalTokens - l.Input - l.Output {
+	case 0:
+		l.Input = max(0, l.Input-cached)
+	case u.ThoughtTokens:
+		l.Input, l.Output = max(0, l.Input-cached), l.Output+u.ThoughtTokens
+	case u.ThoughtTokens + cached:
+		l.Output += u.ThoughtTokens
+	}
+	return l, l.Input+l.Output+cached > 0
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 )
 
@@ -321,17 +323,21 @@ func (b *bridge) initialize() (info Info, err error) {
 	if a.failed != nil {
 		return info, typed(a.failed)
 	}
-	if v := jsonline.Int(jsonline.Get(a.result, "protocolVersion")); v != protocol {
+	var said struct {
+		ProtocolVersion int
+		AgentInfo       struct{ Name, Version string }
+		AuthMethods     []struct{ Name string }
+	}
+	jsonline.Read(a.result, &said)
+	if v := said.ProtocolVersion; v != protocol {
 		return info, failed("invalid_protocol", "the program speaks version %d of ACP and pawl version %d: use a release of the program that has it", v, protocol)
 	}
-	info.Name = jsonline.Short(jsonline.Get(a.result, "agentInfo", "name"), maxName)
-	info.Version = jsonline.Short(jsonline.Get(a.result, "agentInfo", "version"), maxName)
-	jsonline.Array(jsonline.Get(a.result, "authMethods"), func(one []byte) bool {
-		if name := jsonline.Short(jsonline.Get(one, "name"), maxName); name != "" {
-			info.Login = append(info.Login, name)
+	info.Name, info.Version = agent.Clip(said.AgentInfo.Name, maxName), agent.Clip(said.AgentInfo.Version, maxName)
+	for _, method := range said.AuthMethods[:min(len(said.AuthMethods), 10)] {
+		if method.Name != "" {
+			info.Login = append(info.Login, agent.Clip(method.Name, maxName))
 		}
-		return len(info.Login) < 10
-	})
+	}
 	return info, nil
 }
 
@@ -348,18 +354,30 @@ func (b *bridge) open(o options, methods []string) (id string, err error) {
 	if a.failed != nil {
 		return "", login(typed(a.failed), methods)
 	}
-	if id = jsonline.String(jsonline.Get(a.result, "sessionId")); id == "" {
+	var opened opened
+	jsonline.Read(a.result, &opened)
+	if opened.SessionID == "" {
 		return "", failed("invalid_protocol", "the program opened a session without an id")
 	}
-	model := jsonline.Short(jsonline.Get(a.result, "models", "currentModelId"), maxName)
+	model := opened.Models.CurrentModelID
 	if o.model != "" {
-		if err := b.choose(id, a.result, o.model); err != nil {
+		if err := b.choose(&opened, o.model); err != nil {
 			return "", err
 		}
 		model = o.model
 	}
-	b.out.put(line{Type: lineSession, Session: id, Model: model})
-	return id, nil
+	b.out.put(line{Type: lineSession, Session: opened.SessionID, Model: model})
+	return opened.SessionID, nil
+}
+
+// opened is a session that was opened, with the choice of models.
+type opened struct {
+	SessionID string
+	Models    struct {
+		CurrentModelID  string
+		AvailableModels []struct{ ModelID string }
+	}
+	ConfigOptions []struct{ ID, Category string }
 }
 
 // login adds what to do to an error that asks for it.
@@ -375,25 +393,22 @@ func login(p *problem, methods []string) *problem {
 }
 
 // choose asks for a model, by what the program offers.
-func (b *bridge) choose(id string, opened []byte, model string) error {
-	method, params := "", map[string]any{"sessionId": id}
+func (b *bridge) choose(o *opened, model string) error {
+	method, params := "", map[string]any{"sessionId": o.SessionID}
 	var known []string
-	jsonline.Array(jsonline.Get(opened, "models", "availableModels"), func(one []byte) bool {
-		known = append(known, jsonline.Short(jsonline.Get(one, "modelId"), maxName))
-		return len(known) < 1000
-	})
+	for _, m := range o.Models.AvailableModels {
+		known = append(known, agent.Clip(m.ModelID, maxName))
+	}
 	if len(known) > 0 {
 		method, params["modelId"] = "session/set_model", model
 	}
-	jsonline.Array(jsonline.Get(opened, "configOptions"), func(one []byte) bool {
-		name := jsonline.String(jsonline.Get(one, "id"))
-		if name != "model" && jsonline.String(jsonline.Get(one, "category")) != "model" {
-			return true
+	for _, option := range o.ConfigOptions {
+		if option.ID == "model" || option.Category == "model" {
+			method, params = "session/set_config_option", map[string]any{"sessionId": o.SessionID, "configId": option.ID, "value": model}
+			known = nil // they may be in groups: the program knows
+			break
 		}
-		method, params = "session/set_config_option", map[string]any{"sessionId": id, "configId": name, "value": model}
-		known = nil // they may be in groups: the program knows
-		return false
-	})
+	}
 	switch {
 	case method == "":
 		return failed("invalid_config", "the program offers no choice of models: take model out of the agent, or use {model} in its command")
@@ -452,12 +467,10 @@ func (b *bridge) cancel(session string, id int64) (answer, error) {
 
 // tell prints what the prompt's answer says, and returns the reason to stop.
 func (b *bridge) tell(a answer) string {
-	if l, ok := usage(a.result); ok {
+	var result promptResult
+	jsonline.Read(a.result, &result)
+	if l, ok := result.usage(); ok {
 		b.out.put(l)
 	}
-	stop := jsonline.Short(jsonline.Get(a.result, "stopReason"), maxName)
-	if stop == "" {
-		return stopError
-	}
-	return stop
+	return cmp.Or(agent.Clip(result.StopReason, maxName), stopError)
 }

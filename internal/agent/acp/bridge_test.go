@@ -175,11 +175,9 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%+v: exit %d, the program got\n%s", test, got.code, got.log)
 		}
 	}
-	for options, want := range map[string]string{
-		`[{"optionId":"a","kind":"allow_always"}]`: "a", `[]`: "", `[{"optionId":"r","kind":"reject_once"}]`: "", `x`: "",
-	} {
-		if got := choose([]byte(options), true); got != want {
-			t.Errorf("%s: %q", options, got)
+	for want, options := range map[string][]option{"a": {{"r", "reject_once"}, {"a", "allow_always"}}, "": {{"r", "reject_once"}}} {
+		if got := choose(options, true); got != want {
+			t.Errorf("%+v: %q", options, got)
 		}
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
-	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/agent"
 )
 
 const (
@@ -65,6 +66,10 @@ type printer struct {
 }
 
 func (p *printer) put(l line) {
+	for _, s := range []*string{&l.Session, &l.Agent, &l.Version, &l.Model, &l.ID, &l.Tool, &l.Kind, &l.Stop} {
+		*s = agent.Clip(*s, maxName)
+	}
+	l.Command, l.Text = agent.Clip(l.Command, maxText), agent.Clip(l.Text, maxPiece)
 	b, err := json.Marshal(l)
 	if err != nil {
 		return // a number that is none: nothing was told
@@ -76,12 +81,9 @@ func (p *printer) put(l line) {
 
 // say prints a text in pieces that fit.
 func (p *printer) say(kind, id, text string) {
-	for len(text) > 0 {
-		n := min(len(text), maxPiece)
-		for n < len(text) && n > maxPiece-utf8.UTFMax && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		p.put(line{Type: kind, ID: id, Text: text[:n]})
-		text = text[n:]
+	for text != "" {
+		piece := agent.Clip(text, maxPiece)
+		p.put(line{Type: kind, ID: id, Text: piece})
+		text = text[len(piece):]
 	}
 }

@@ -13,90 +13,62 @@ import (
 // Parser reads what the bridge tells.
 type Parser struct {
 	emit  func(agent.Event)
-	draft *agent.Tail // the message that is being said
-	open  bool        // draft has something
-	id    string      // of that message
-	last  string      // the start of the last message, for errors that are told as one
-	told  bool        // an error
-	done  bool        // a tool was called since the last message
-	idle  bool        // the model is to be called next
+	draft jsonline.Draft // the message that is being said
+	id    string         // of that message
+	last  string         // the start of the last message, for errors that are told as one
+	told  bool           // an error
+	done  bool           // a tool was called since the last message
+	idle  bool           // the model is to be called next
 	ended bool
 }
 
 // NewParser returns a parser for one run.
-func NewParser() *Parser { return &Parser{draft: agent.NewTail(agent.MessageCap), idle: true} }
+func NewParser() *Parser { return &Parser{idle: true} }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown type
 // is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	if len(b) == 0 {
-		return
+	var l line
+	if jsonline.Decode(b, cut, &l, emit) {
+		p.line(&l)
 	}
-	f := map[string][]byte{}
-	whole := jsonline.Object(b, func(key, v []byte) bool {
-		if len(f) < 30 {
-			f[string(key)] = v
-		}
-		return true
-	})
-	kind := jsonline.Short(f["type"], maxName)
-	if !whole || cut {
-		emit(agent.Event{Kind: agent.Unknown, Text: kind + " (cut or not JSON)"})
-		return
-	}
-	p.line(kind, f)
 }
 
-func (p *Parser) line(kind string, f map[string][]byte) {
-	switch kind {
+func (p *Parser) line(l *line) {
+	switch l.Type {
 	case lineText:
-		p.text(f)
+		p.text(l)
 	case lineThought:
 		p.call()
 		p.say()
-		p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(f["text"])})
+		p.emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
 	case lineTool:
 		p.call()
 		p.say()
 		p.done = true
-		p.emit(p.tool(agent.ToolStart, f))
+		p.emit(agent.Event{Kind: agent.ToolStart, Tool: l.Tool, Command: l.Command, Call: l.ID, Files: l.Files})
 	case lineToolEnd:
 		p.say()
 		p.idle = true
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(f["tool"], maxName), Failed: jsonline.True(f["failed"]),
-			Call: jsonline.Short(f["id"], agent.CallCap), Result: jsonline.Short(f["result"], agent.ResultCap+len("…"))})
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: l.Tool, Failed: l.Failed, Call: l.ID, Result: l.Result})
 	case lineSession:
-		p.emit(agent.Event{Kind: agent.Session, Session: jsonline.Short(f["session"], maxName), Model: jsonline.Short(f["model"], maxName)})
+		p.emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
 	case lineUsage:
-		p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
-			Input: jsonline.Count(f["input"]), Output: jsonline.Count(f["output"]),
-			CacheRead: jsonline.Count(f["cache_read"]), CacheWrite: jsonline.Count(f["cache_write"]),
-		}})
+		p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
+			Usage: agent.Usage{Input: l.Input, Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite}})
 	case lineCost:
-		if cost, ok := jsonline.Cost(f["usd"]); ok {
-			p.emit(agent.Event{Kind: agent.CostSeen, Cost: cost})
-		}
+		p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(l.USD)})
 	case lineError:
 		p.say()
 		p.told = true
-		p.problem(jsonline.Short(f["kind"], maxName), jsonline.Short(f["text"], maxText), jsonline.Status(f["status"]))
+		p.problem(l.Kind, l.Text, l.Status)
 	case lineAsked:
 	case lineEnd:
-		p.end(jsonline.Short(f["stop"], maxName))
+		p.end(l.Stop)
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: kind})
+		p.emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
 	}
-}
-
-func (p *Parser) tool(kind agent.EventKind, f map[string][]byte) agent.Event {
-	e := agent.Event{Kind: kind, Tool: jsonline.Short(f["tool"], maxName), Command: jsonline.Short(f["command"], maxText),
-		Call: jsonline.Short(f["id"], agent.CallCap)}
-	jsonline.Array(f["files"], func(one []byte) bool {
-		e.Files = append(e.Files, jsonline.Short(one, maxPath))
-		return len(e.Files) < maxFiles
-	})
-	return e
 }
 
 // call counts a call of the model: what it says after the results of tools is
@@ -109,25 +81,21 @@ func (p *Parser) call() {
 }
 
 // text takes a piece of a message. Another id begins another one.
-func (p *Parser) text(f map[string][]byte) {
+func (p *Parser) text(l *line) {
 	p.call()
-	if id := jsonline.Short(f["id"], maxName); id != p.id {
+	if l.ID != p.id {
 		p.say()
-		p.id = id
+		p.id = l.ID
 	}
-	p.open = true
-	p.draft.Join(jsonline.String(f["text"]))
+	p.draft.Join(l.Text)
 }
 
 // say ends the message that came in pieces.
 func (p *Parser) say() {
-	if p.open {
-		text := p.draft.Text()
-		p.last, p.done = strings.TrimSpace(text[:min(len(text), maxText)]), false
+	if text, open := p.draft.Take(); open {
+		p.last, p.done = strings.TrimSpace(agent.Clip(text, maxText)), false
 		p.emit(agent.Event{Kind: agent.Text, Text: text})
 	}
-	p.draft.Reset()
-	p.open = false
 }
 
 func (p *Parser) problem(kind, text string, status int) {

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type answer struct {
 
 // rpcError is an error of JSON-RPC.
 type rpcError struct {
-	Code    int64           `json:"code"`
+	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
@@ -41,10 +42,10 @@ type rpcError struct {
 // conn is the bridge's end of the protocol. One goroutine reads, one writes, so
 // that a program that does neither at times cannot stop both.
 type conn struct {
-	heard   func(method string, params []byte)                  // a notification
-	asked   func(method string, params []byte) (any, *rpcError) // a request
-	answers chan answer                                         // to requests of the bridge
-	broken  chan error                                          // of size 1: why nothing can be said or heard any more; nil is the end
+	heard   func(method string, params json.RawMessage)                  // a notification
+	asked   func(method string, params json.RawMessage) (any, *rpcError) // a request
+	answers chan answer                                                  // to requests of the bridge
+	broken  chan error                                                   // of size 1: why nothing can be said or heard any more; nil is the end
 
 	queue   chan []byte
 	over    chan struct{} // closed when nothing more is to be said
@@ -162,43 +163,35 @@ func (c *conn) read(r io.Reader) error {
 	return wrong
 }
 
+// incoming is any message of the program.
+type incoming struct {
+	Method     string
+	ID, Params json.RawMessage
+	Result     json.RawMessage
+	Error      *rpcError
+}
+
 // take handles one line.
 func (c *conn) take(b []byte, cut bool) error {
-	var method, id, params, result, failed []byte
-	whole := jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "method":
-			method = v
-		case "id":
-			id = v
-		case "params":
-			params = v
-		case "result":
-			result = v
-		case "error":
-			failed = v
+	if cut {
+		if bytes.Contains(b[:1000], []byte(updateMethod)) {
+			return nil // the content of a tool, most likely: nobody reads it
 		}
-		return true
-	})
-	name := jsonline.Short(method, 200)
-	switch {
-	case cut && name == updateMethod:
-		return nil // the content of a tool, most likely: nobody reads it
-	case cut:
 		return fmt.Errorf("the program wrote a message of more than %d bytes", maxLine)
-	case !whole || name == "" && id == nil:
-		return c.noise(b)
-	case name != "" && jsonline.Null(id):
-		c.heard(name, params)
-		return nil
-	case name != "":
-		if !json.Valid(id) {
-			return c.noise(b)
-		}
-		out, refused := c.asked(name, params)
-		return c.reply(id, out, refused)
 	}
-	return c.answered(jsonline.Int(id), result, failed)
+	var m incoming
+	whole := jsonline.Decode(b, false, &m, func(agent.Event) {})
+	switch asks := m.ID != nil && string(m.ID) != "null"; {
+	case !whole || m.Method == "" && m.ID == nil:
+		return c.noise(b)
+	case m.Method == "":
+		return c.answered(&m)
+	case asks:
+		out, refused := c.asked(m.Method, m.Params)
+		return c.reply(m.ID, out, refused)
+	}
+	c.heard(m.Method, m.Params)
+	return nil
 }
 
 // noise is a line that is no message: programs print banners.
@@ -227,14 +220,9 @@ func (c *conn) said() string {
 
 // answered passes a response on. Only one is waited for at a time, so those
 // that find no room are ones that nobody asked for.
-func (c *conn) answered(id int64, result, failed []byte) error {
-	a := answer{id: id, result: append([]byte(nil), result...)}
-	if !jsonline.Null(failed) {
-		a.failed = &rpcError{
-			Code: jsonline.Int(jsonline.Get(failed, "code")), Message: jsonline.Short(jsonline.Get(failed, "message"), maxText),
-			Data: append([]byte(nil), jsonline.Get(failed, "data")...),
-		}
-	}
+func (c *conn) answered(m *incoming) error {
+	a := answer{result: m.Result, failed: m.Error}
+	jsonline.Read(m.ID, &a.id)
 	select {
 	case c.answers <- a:
 	default:

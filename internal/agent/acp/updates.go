@@ -1,8 +1,12 @@
 package acp
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -29,7 +33,6 @@ type session struct {
 	mu        sync.Mutex
 	cancelled bool
 	calls     map[string]*call
-	order     []string
 	stuck     bool
 }
 
@@ -53,139 +56,144 @@ func (s *session) cancel() {
 	s.cancelled = true
 }
 
-// call is the tool call of that id, which is remembered from now on.
-func (s *session) call(id string) *call {
-	if c := s.calls[id]; c != nil {
-		return c
+// sessionUpdate is what a program tells about a message or a tool call.
+type sessionUpdate struct {
+	SessionUpdate, MessageID, ToolCallID, Kind, Status, Title string
+
+	Content             json.RawMessage // a text, or for a tool call a list
+	Locations           []struct{ Path string }
+	RawInput, RawOutput json.RawMessage
+	Cost                struct {
+		Currency string
+		Amount   float64
 	}
-	if len(s.order) >= maxCalls {
-		delete(s.calls, s.order[0])
-		s.order = slices.Delete(s.order, 0, 1)
+}
+
+// text is the text of a piece of a message.
+func (u *sessionUpdate) text() string {
+	var content struct{ Text string }
+	jsonline.Read(u.Content, &content)
+	return content.Text
+}
+
+// call is the tool call that u is about, which is remembered from now on.
+func (s *session) call(u *sessionUpdate) *call {
+	id := strings.Clone(agent.Clip(u.ToolCallID, maxName))
+	c := s.calls[id]
+	if c == nil {
+		if len(s.calls) >= maxCalls {
+			maps.DeleteFunc(s.calls, func(_ string, c *call) bool { return c.ended })
+		}
+		if len(s.calls) >= maxCalls {
+			clear(s.calls)
+		}
+		c = new(call)
+		s.calls[id] = c
 	}
-	c := new(call)
-	s.calls[id] = c
-	s.order = append(s.order, id)
+	if u.Kind != "" {
+		c.kind = strings.Clone(agent.Clip(u.Kind, maxName))
+	}
 	return c
 }
 
 // heard takes a notification. What is not known is counted, never fatal.
-func (s *session) heard(method string, params []byte) {
+func (s *session) heard(method string, params json.RawMessage) {
 	if method != updateMethod {
 		s.out.put(line{Type: lineUnknown, Text: method})
 		return
 	}
-	u := jsonline.Get(params, "update")
-	switch kind := jsonline.Short(jsonline.Get(u, "sessionUpdate"), maxName); kind {
+	var p struct{ Update sessionUpdate }
+	jsonline.Read(params, &p)
+	u := &p.Update
+	switch u.SessionUpdate {
 	case "agent_message_chunk":
-		s.out.say(lineText, jsonline.Short(jsonline.Get(u, "messageId"), maxName), jsonline.String(jsonline.Get(u, "content", "text")))
+		s.out.say(lineText, u.MessageID, u.text())
 	case "agent_thought_chunk":
-		s.out.say(lineThought, "", jsonline.String(jsonline.Get(u, "content", "text")))
+		s.out.say(lineThought, "", u.text())
 	case "tool_call", "tool_call_update":
 		s.tool(u)
 	case "usage_update":
-		s.cost(jsonline.Get(u, "cost"))
+		if u.Cost.Currency == "USD" && u.Cost.Amount > 0 {
+			s.out.put(line{Type: lineCost, USD: u.Cost.Amount})
+		}
 	case "user_message_chunk", "plan", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update":
 	default:
-		s.out.put(line{Type: lineUnknown, Text: updateMethod + "/" + kind})
+		s.out.put(line{Type: lineUnknown, Text: updateMethod + "/" + u.SessionUpdate})
 	}
 }
 
 // tool takes the start or an update of a tool call. Some programs send updates
 // only.
-func (s *session) tool(u []byte) {
-	id := jsonline.Short(jsonline.Get(u, "toolCallId"), maxName)
-	c := s.call(id)
-	if kind := jsonline.Short(jsonline.Get(u, "kind"), maxName); kind != "" {
-		c.kind = kind
-	}
-	status := jsonline.Short(jsonline.Get(u, "status"), maxName)
-	over := status == "completed" || status == "failed"
-	if command, files := details(u); !c.told && (command != "" || len(files) > 0 || over || status == "in_progress") {
+func (s *session) tool(u *sessionUpdate) {
+	c := s.call(u)
+	over := u.Status == "completed" || u.Status == "failed"
+	command, files := u.details()
+	known := command != "" || len(files) > 0
+	if !c.told && (known || over || u.Status == "in_progress") {
 		c.told = true
-		s.out.put(line{Type: lineTool, ID: id, Tool: toolName(u, c.kind), Command: command, Files: files})
+		s.out.put(line{Type: lineTool, ID: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files})
 	}
 	if over && !c.ended {
 		c.ended = true
-		s.out.put(line{Type: lineToolEnd, ID: id, Tool: c.kind, Failed: status == "failed", Result: resultOf(u)})
+		s.out.put(line{Type: lineToolEnd, ID: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed", Result: u.result()})
 	}
 }
 
-// resultOf is the beginning of what a tool call came to: its content for people,
+// result is the beginning of what a tool call came to: its content for people,
 // else what it returned.
-func resultOf(u []byte) string {
-	if text := jsonline.Result(jsonline.Get(u, "content"), agent.ResultCap); text != "" && text[0] != '[' {
+func (u *sessionUpdate) result() string {
+	if text := jsonline.Result(u.Content, agent.ResultCap); text != "" && text[0] != '[' {
 		return text
 	}
-	return jsonline.Result(jsonline.Get(u, "rawOutput"), agent.ResultCap)
+	return jsonline.Result(u.RawOutput, agent.ResultCap)
 }
 
-// toolName is the kind of tool, else its title.
-func toolName(u []byte, kind string) string {
+// tool is the kind of tool, else its title.
+func (u *sessionUpdate) tool(kind string) string {
 	if kind != "" && kind != "other" {
 		return kind
 	}
-	if title := jsonline.Short(jsonline.Get(u, "title"), maxName); title != "" {
-		return title
-	}
-	return "other"
+	return cmp.Or(u.Title, "other")
 }
 
 // details are the command that a tool call runs and the files that it is about.
-func details(u []byte) (command string, files []string) {
-	add := func(v []byte) {
-		if path := jsonline.Short(v, maxPath); path != "" && len(files) < maxFiles && !slices.Contains(files, path) {
-			files = append(files, path)
+func (u *sessionUpdate) details() (command string, files []string) {
+	add := func(path string) {
+		if path != "" && len(files) < maxFiles && !slices.Contains(files, path) {
+			files = append(files, agent.Clip(path, maxPath))
 		}
 	}
-	jsonline.Array(jsonline.Get(u, "locations"), func(one []byte) bool {
-		add(jsonline.Get(one, "path"))
-		return true
-	})
-	jsonline.Array(jsonline.Get(u, "content"), func(one []byte) bool {
-		if jsonline.String(jsonline.Get(one, "type")) == "diff" {
-			add(jsonline.Get(one, "path"))
+	for _, one := range u.Locations {
+		add(one.Path)
+	}
+	var content []struct{ Type, Path string }
+	jsonline.Read(u.Content, &content)
+	for _, one := range content {
+		if one.Type == "diff" {
+			add(one.Path)
 		}
-		return true
-	})
-	jsonline.Object(jsonline.Get(u, "rawInput"), func(key, v []byte) bool {
-		switch string(key) {
-		case "command", "cmd":
-			command = words(v)
-		case "file_path", "filePath", "path":
-			add(v)
-		}
-		return true
-	})
-	return command, files
+	}
+	var input struct{ Command, Cmd json.RawMessage }
+	var e agent.Event
+	jsonline.Read(u.RawInput, &input)
+	jsonline.Input(&e, u.RawInput)
+	for _, path := range e.Files {
+		add(path)
+	}
+	return cmp.Or(words(input.Command), words(input.Cmd)), files
 }
 
 // words is a command line that is a text or a list.
-func words(v []byte) string {
-	if text := jsonline.Short(v, maxText); text != "" {
-		return text
-	}
-	text := ""
-	jsonline.Array(v, func(one []byte) bool {
-		if text != "" {
-			text += " "
-		}
-		text += jsonline.Short(one, maxText)
-		return len(text) < maxText
-	})
-	return text[:min(len(text), maxText)]
-}
-
-func (s *session) cost(b []byte) {
-	if jsonline.Short(jsonline.Get(b, "currency"), 10) != "USD" {
-		return
-	}
-	if usd := jsonline.Float(jsonline.Get(b, "amount")); usd > 0 {
-		s.out.put(line{Type: lineCost, USD: usd})
-	}
+func words(v json.RawMessage) string {
+	var text string
+	var list []string
+	jsonline.Read(v, &text)
+	jsonline.Read(v, &list)
+	return cmp.Or(text, strings.Join(list, " "))
 }
 
 // asked takes a request of the program.
-func (s *session) asked(method string, params []byte) (any, *rpcError) {
+func (s *session) asked(method string, params json.RawMessage) (any, *rpcError) {
 	if method != permissionMethod {
 		return nil, &rpcError{Code: codeNoMethod, Message: "pawl does not offer " + method}
 	}
@@ -200,25 +208,26 @@ type outcome struct {
 	} `json:"outcome"`
 }
 
-func (s *session) permission(params []byte) outcome {
-	u := jsonline.Get(params, "toolCall")
-	id := jsonline.Short(jsonline.Get(u, "toolCallId"), maxName)
-	c := s.call(id)
-	if kind := jsonline.Short(jsonline.Get(u, "kind"), maxName); kind != "" {
-		c.kind = kind
+func (s *session) permission(params json.RawMessage) outcome {
+	var p struct {
+		ToolCall sessionUpdate
+		Options  []option
 	}
+	jsonline.Read(params, &p)
+	u := &p.ToolCall
+	c := s.call(u)
 	c.asked++
 	granted := !s.readOnly || slices.Contains([]string{"read", "search", "think"}, c.kind)
 	var o outcome
 	o.Outcome.Outcome = "cancelled"
-	if !s.over(id, c) {
-		if option := choose(jsonline.Get(params, "options"), granted); option != "" {
-			o.Outcome.Outcome, o.Outcome.OptionID = "selected", option
+	if !s.over(u.ToolCallID, c) {
+		if id := choose(p.Options, granted); id != "" {
+			o.Outcome.Outcome, o.Outcome.OptionID = "selected", id
 		}
 	}
-	command, files := details(u)
+	command, files := u.details()
 	granted = granted && o.Outcome.OptionID != ""
-	s.out.put(line{Type: lineAsked, ID: id, Tool: toolName(u, c.kind), Command: command, Files: files, Granted: granted})
+	s.out.put(line{Type: lineAsked, ID: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Granted: granted})
 	return o
 }
 
@@ -233,29 +242,24 @@ func (s *session) over(id string, c *call) bool {
 	return s.cancelled || s.stuck
 }
 
+// option is an answer that a request for permission offers.
+type option struct{ OptionID, Kind string }
+
 // choose is the option that grants or refuses once, rather than for always:
 // what is decided here must not outlive the session. "" is none.
-func choose(options []byte, granted bool) string {
+func choose(options []option, granted bool) string {
 	want := "reject"
 	if granted {
 		want = "allow"
 	}
-	always := ""
-	once := ""
-	jsonline.Array(options, func(one []byte) bool {
-		id := jsonline.Short(jsonline.Get(one, "optionId"), maxPath)
-		switch jsonline.Short(jsonline.Get(one, "kind"), maxName) {
-		case want + "_once":
-			once = id
-		case want + "_always":
-			always = id
+	for _, kind := range []string{want + "_once", want + "_always"} {
+		for _, o := range options {
+			if o.Kind == kind {
+				return o.OptionID
+			}
 		}
-		return once == ""
-	})
-	if once != "" {
-		return once
 	}
-	return always
+	return ""
 }
 
 // loopError says what a program that was stopped in a loop of questions did.

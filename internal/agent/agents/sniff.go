@@ -1,11 +1,12 @@
 package agents
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -15,7 +16,7 @@ const sniffed = 40
 
 // sniffer is a parser that also looks whether the stream is another program's,
 // so that a wrong `output` is named as such. It looks at the first lines only,
-// and stops at the first that is as it should be.
+// and stops at the first that is as it should be. It bounds what the parser emits.
 type sniffer struct {
 	agent.Parser
 	format string
@@ -29,19 +30,18 @@ type sniffer struct {
 
 // Line takes one line.
 func (s *sniffer) Line(line []byte, cut bool, emit func(agent.Event)) {
-	if s.own {
-		s.Parser.Line(line, cut, emit)
-		return
-	}
-	if s.looked < sniffed {
+	if !s.own && s.looked < sniffed {
 		s.look(line)
-	} else if s.found == "" {
-		s.own = true // nothing known: the parser's business
 	}
-	s.Parser.Line(line, cut, func(e agent.Event) {
+	s.Parser.Line(line, cut, s.passing(emit))
+}
+
+// passing bounds what is emitted, and notes whether the stream ended well.
+func (s *sniffer) passing(emit func(agent.Event)) func(agent.Event) {
+	return func(e agent.Event) {
 		s.good = s.good || e.Kind == agent.End && e.Terminal == loop.TerminalOK
-		emit(e)
-	})
+		emit(e.Bounded())
+	}
 }
 
 func (s *sniffer) look(line []byte) {
@@ -64,16 +64,11 @@ func (s *sniffer) look(line []byte) {
 // program that prints text may print JSON too, so that all of it must look
 // like one format.
 func (s *sniffer) Close(emit func(agent.Event)) {
-	plain := formats[s.format].prompt
-	if s.own || s.found == "" || plain && (s.odd || s.hits < 2) {
-		s.Parser.Close(emit)
+	s.Parser.Close(s.passing(emit))
+	if s.own || s.good || s.found == "" {
 		return
 	}
-	s.Parser.Close(func(e agent.Event) {
-		s.good = s.good || e.Kind == agent.End && e.Terminal == loop.TerminalOK
-		emit(e)
-	})
-	if s.good {
+	if plain := formats[s.format].prompt; plain && (s.odd || s.hits < 2) {
 		return
 	}
 	emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{
@@ -95,25 +90,15 @@ func recognise(line []byte) string {
 	if len(line) == 0 || line[0] != '{' {
 		return ""
 	}
-	kind, keys := "", map[string][]byte{}
-	jsonline.Object(line, func(key, v []byte) bool {
-		if string(key) == "type" {
-			kind = jsonline.Short(v, 50)
-		} else if len(keys) < 64 {
-			keys[string(key)] = v
-		}
-		return true
-	})
-	with := func(names ...string) bool {
-		for _, name := range names {
-			if keys[name] == nil {
-				return false
-			}
-		}
-		return true
+	fields := map[string]json.RawMessage{}
+	var kind string
+	if json.Unmarshal(line, &fields) == nil {
+		_ = json.Unmarshal(fields["type"], &kind) // no text is no type
 	}
+	without := func(name string) bool { return fields[name] == nil }
 	for _, m := range marks {
-		if (m.kind == kind || m.prefix && strings.HasPrefix(kind, m.kind)) && with(m.keys...) {
+		named := m.kind == kind || m.prefix && strings.HasPrefix(kind, m.kind)
+		if named && !slices.ContainsFunc(m.keys, without) {
 			return m.format
 		}
 	}

@@ -1,91 +1,85 @@
 package claude
 
 import (
-	"unicode/utf8"
+	"encoding/json"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
+// message is the model's, or what the program tells the model.
+type message struct {
+	ID, Model string
+	Usage     usage
+	Content   []block
+}
+
+// block is a part of a message.
+type block struct {
+	Type, Text, Thinking, Name, ID string
+	Input                          json.RawMessage
+
+	CallID  string `json:"tool_use_id"` // of a result
+	IsError bool   `json:"is_error"`
+	Content json.RawMessage
+}
+
+// apiEvent is an event of the API itself.
+type apiEvent struct {
+	Type    string
+	Message message
+	Usage   usage
+}
+
 // assistant takes one block of a message of the model. A message comes as one
 // line per block, each with the same id and the usage of its start.
-func (p *Parser) assistant(l line) {
-	var id, model, use, content []byte
-	jsonline.Object(l.message, func(key, v []byte) bool {
-		switch string(key) {
-		case "id":
-			id = v
-		case "model":
-			model = v
-		case "usage":
-			use = v
-		case "content":
-			content = v
-		}
-		return true
-	})
-	if word := jsonline.String(l.errWord); word != "" {
-		p.apology(l, word, content)
+func (p *Parser) assistant(l *line) {
+	m := &l.Message
+	if word := jsonline.Message(l.Error); word != "" {
+		p.pending = p.apology(l, word)
 		return
 	}
-	if err := p.excuse(content); err != nil {
-		p.pending = err
-		return
+	if p.dialect.Apology != nil && len(m.Content) == 1 && m.Content[0].Text != "" {
+		if p.pending = p.dialect.Apology(m.Content[0].Text); p.pending != nil {
+			return
+		}
 	}
 	p.ended = false
-	sub := !jsonline.Null(l.parent)
-	if jsonline.String(model) != "<synthetic>" {
-		p.started(jsonline.String(id), use, sub)
+	if m.Model != "<synthetic>" {
+		p.started(m, l.sub())
 	}
 	said := 0
-	jsonline.Array(content, func(block []byte) bool {
-		said += p.block(block, sub)
-		return true
-	})
+	for _, b := range m.Content {
+		said += p.block(b, l.sub())
+	}
 	if guess := int64(said+bytesPerToken-1) / bytesPerToken; guess > 0 && !p.live && !p.dialect.PerCall {
-		p.emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: sub, Usage: agent.Usage{Output: guess}})
+		p.emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: l.sub(), Usage: agent.Usage{Output: guess}})
 	}
 }
 
 // apology is a message that the program wrote itself, because a model call failed.
-func (p *Parser) apology(l line, word string, content []byte) {
-	err := &failure.APIError{Type: clip(word, 200), Status: status(l.status)}
-	jsonline.Array(content, func(block []byte) bool {
-		err.Message = clip(jsonline.String(jsonline.Get(block, "text")), maxError)
-		return err.Message == ""
-	})
+func (p *Parser) apology(l *line, word string) *failure.APIError {
+	err := &failure.APIError{Type: word, Status: l.Status}
+	for _, b := range l.Message.Content {
+		if err.Message == "" {
+			err.Message = b.Text
+		}
+	}
 	if err.Status == 429 || err.Type == "rate_limit" {
 		err.ResetAt = p.resetAt
 	}
-	p.pending = err
-}
-
-// excuse is the error that a message of one text tells, if the dialect has such.
-func (p *Parser) excuse(content []byte) *failure.APIError {
-	if p.dialect.Apology == nil {
-		return nil
-	}
-	text, blocks := "", 0
-	jsonline.Array(content, func(block []byte) bool {
-		text = jsonline.String(jsonline.Get(block, "text"))
-		blocks++
-		return blocks == 1
-	})
-	if text == "" || blocks != 1 {
-		return nil
-	}
-	return p.dialect.Apology(text)
+	return err
 }
 
 // started counts a model call once per message, with what is known of its
 // usage at its start. The output count there is no count yet.
-func (p *Parser) started(id string, use []byte, sub bool) {
-	u := p.usage(use)
+func (p *Parser) started(m *message, sub bool) {
+	u := p.usage(m.Usage)
 	if p.dialect.PerCall && u == (agent.Usage{}) {
 		return
 	}
-	if id != "" && !p.messages.Add(id, "") {
+	if !p.messages.Add(m.ID, "") {
 		return
 	}
 	if !p.dialect.PerCall {
@@ -100,112 +94,46 @@ func (p *Parser) started(id string, use []byte, sub bool) {
 }
 
 // block emits one block and returns how many bytes the model wrote for it.
-func (p *Parser) block(b []byte, sub bool) int {
-	var kind, text, thinking, name, id, input []byte
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "type":
-			kind = v
-		case "text":
-			text = v
-		case "thinking":
-			thinking = v
-		case "name":
-			name = v
-		case "id":
-			id = v
-		case "input":
-			input = v
-		}
-		return true
-	})
-	switch k := jsonline.String(kind); k {
+func (p *Parser) block(b block, sub bool) int {
+	switch b.Type {
 	case "text":
-		p.emit(agent.Event{Kind: agent.Text, Sub: sub, Text: jsonline.String(text)})
-		return len(text)
+		p.emit(agent.Event{Kind: agent.Text, Sub: sub, Text: b.Text})
 	case "thinking":
-		p.emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: jsonline.String(thinking)})
-		return len(thinking)
+		p.emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: b.Thinking})
 	case "tool_use", "server_tool_use":
-		tool := clip(jsonline.String(name), 200)
-		p.tools.Add(jsonline.String(id), tool)
-		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: tool, Digest: agent.Digest(input), Call: jsonline.Short(id, agent.CallCap)}
-		describe(&e, input)
+		p.tools.Add(b.ID, b.Name)
+		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: b.Name, Digest: agent.Digest(b.Input), Call: b.ID}
+		jsonline.Input(&e, b.Input)
 		p.emit(e)
-		return len(input)
 	case "redacted_thinking", "web_search_tool_result":
+		return 0
 	default:
-		p.unknown("assistant/"+k, "")
+		p.unknown("assistant/" + b.Type)
 	}
-	return 0
-}
-
-// describe adds what a tool runs and which files it touches.
-func describe(e *agent.Event, input []byte) {
-	jsonline.Object(input, func(key, v []byte) bool {
-		switch string(key) {
-		case "command":
-			e.Command = clip(jsonline.String(v), agent.CommandCap)
-		case "file_path", "notebook_path":
-			if path := jsonline.String(v); path != "" && len(path) <= 4096 {
-				e.Files = append(e.Files, path)
-			}
-		}
-		return true
-	})
+	return len(b.Text) + len(b.Thinking) + len(b.Input)
 }
 
 // user lines are the results of tools, and what the program tells the model.
 // Nothing in them is the agent's own word.
-func (p *Parser) user(l line) {
-	sub := !jsonline.Null(l.parent)
-	jsonline.Array(jsonline.Get(l.message, "content"), func(block []byte) bool {
-		var kind, id, failed, content []byte
-		jsonline.Object(block, func(key, v []byte) bool {
-			switch string(key) {
-			case "type":
-				kind = v
-			case "tool_use_id":
-				id = v
-			case "is_error":
-				failed = v
-			case "content":
-				content = v
-			}
-			return true
-		})
-		if jsonline.String(kind) == "tool_result" {
-			p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: jsonline.True(failed), Digest: agent.Digest(content),
-				Tool: p.tools.Value(jsonline.String(id)), Call: jsonline.Short(id, agent.CallCap), Result: jsonline.Result(content, agent.ResultCap)})
+func (p *Parser) user(l *line) {
+	for _, b := range l.Message.Content {
+		if b.Type == "tool_result" {
+			p.emit(agent.Event{Kind: agent.ToolEnd, Sub: l.sub(), Failed: b.IsError, Digest: agent.Digest(b.Content),
+				Tool: p.tools.Value(b.CallID), Call: b.CallID, Result: jsonline.Result(b.Content, agent.ResultCap)})
 		}
-		return true
-	})
+	}
 }
 
 // stream takes events of the API itself (--include-partial-messages). Text in
 // them comes again in whole messages; usage is exact here.
-func (p *Parser) stream(l line) {
-	sub := !jsonline.Null(l.parent)
-	switch jsonline.String(jsonline.Get(l.event, "type")) {
+func (p *Parser) stream(l *line) {
+	switch l.Event.Type {
 	case "message_start":
-		p.live = true
-		message := jsonline.Get(l.event, "message")
-		p.ended = false
-		p.started(jsonline.String(jsonline.Get(message, "id")), jsonline.Get(message, "usage"), sub)
+		p.live, p.ended = true, false
+		p.started(&l.Event.Message, l.sub())
 	case "message_delta":
-		if n := count(jsonline.Get(l.event, "usage", "output_tokens")); n > 0 {
-			p.emit(agent.Event{Kind: agent.UsageSeen, Sub: sub, Usage: agent.Usage{Output: n}})
+		if n := l.Event.Usage.Output; n > 0 {
+			p.emit(agent.Event{Kind: agent.UsageSeen, Sub: l.sub(), Usage: agent.Usage{Output: n}})
 		}
 	}
-}
-
-// clip returns at most n bytes of s, without half a rune at its end.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

@@ -1,7 +1,7 @@
 package claude
 
 import (
-	"math"
+	"encoding/json"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxError = 2000                 // of an error's text, in bytes
 	maxWait  = 366 * 24 * 3_600_000 // before a retry, in milliseconds
+	maxEpoch = 1 << 35              // of a reset, in seconds
 	// bytesPerToken is the estimate while the program reports no output tokens.
 	bytesPerToken = 4
 )
@@ -55,45 +55,83 @@ func NewParser() *Parser { return &Parser{} }
 // NewDialect returns a parser for one run of a program with a stream of its own kind.
 func NewDialect(d Dialect) *Parser { return &Parser{dialect: d} }
 
-// line is the top level of one line: the fields that any type needs.
+// line is one line of any type. Fields without a tag have the name of the key.
 type line struct {
-	kind, subtype, session, message, errWord, status, event []byte
-	parent, limit                                           []byte
-	all                                                     []byte
+	Type, Subtype, Model string
+
+	Session string          `json:"session_id"`
+	Parent  *string         `json:"parent_tool_use_id"` // of what a sub-agent does
+	Message message         // of an assistant or user line
+	Error   json.RawMessage // a word, a text or an object with a message
+	Status  int             `json:"api_error_status"`
+	Event   apiEvent        // of a stream_event
+	Limit   limit           `json:"rate_limit_info"`
+
+	// Of a system line.
+	Attempt     int
+	ErrorStatus int    `json:"error_status"`
+	Fallback    string `json:"fallback_model"`
+	Data        struct {
+		Attempt int
+		DelayMs float64
+	}
+
+	// Of a result.
+	Result     string
+	IsError    bool `json:"is_error"`
+	Turns      int  `json:"num_turns"`
+	Usage      usage
+	ModelUsage map[string]modelUsage
+	Cost       *float64 `json:"total_cost_usd"`
+	Errors     []string
+	Reason     string `json:"terminal_reason"`
 }
+
+type usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+type modelUsage struct {
+	InputTokens, OutputTokens, CacheReadInputTokens, CacheCreationInputTokens int64
+}
+
+type limit struct {
+	Status, RateLimitType string
+	IsUsingOverage        bool
+	ResetsAt              float64
+}
+
+func (l *line) sub() bool { return l.Parent != nil }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	if len(b) == 0 {
+	var l line
+	if !jsonline.Decode(b, cut, &l, emit) {
 		return
 	}
-	l := line{all: b}
-	whole := jsonline.Object(b, l.field)
-	kind := jsonline.String(l.kind)
-	if kind != "result" {
+	if l.Type != "result" {
 		p.flush()
 	}
-	if !whole || cut {
-		p.unknown(kind, "cut or not JSON")
-		return
-	}
-	switch kind {
+	switch l.Type {
 	case "assistant":
-		p.assistant(l)
+		p.assistant(&l)
 	case "user":
-		p.user(l)
+		p.user(&l)
 	case "result":
-		p.result(l)
+		p.result(&l)
 	case "system":
-		p.system(l)
+		p.system(&l)
 	case "stream_event":
-		p.stream(l)
+		p.stream(&l)
 	case "rate_limit_event":
-		p.limit(l)
+		p.limit(l.Limit)
 	default:
-		p.unknown(kind, "")
+		p.unknown(l.Type)
 	}
 }
 
@@ -106,35 +144,8 @@ func (p *Parser) Close(emit func(agent.Event)) {
 	}
 }
 
-func (l *line) field(key, value []byte) bool {
-	switch string(key) {
-	case "type":
-		l.kind = value
-	case "subtype":
-		l.subtype = value
-	case "session_id":
-		l.session = value
-	case "message":
-		l.message = value
-	case "error":
-		l.errWord = value
-	case "api_error_status":
-		l.status = value
-	case "event":
-		l.event = value
-	case "parent_tool_use_id":
-		l.parent = value
-	case "rate_limit_info":
-		l.limit = value
-	}
-	return true
-}
-
-func (p *Parser) unknown(kind, why string) {
-	if kind == "" || why != "" {
-		kind += " (" + why + ")"
-	}
-	p.emit(agent.Event{Kind: agent.Unknown, Text: clip(kind, 200)})
+func (p *Parser) unknown(kind string) {
+	p.emit(agent.Event{Kind: agent.Unknown, Text: kind})
 }
 
 // flush emits an error that no result followed.
@@ -146,34 +157,28 @@ func (p *Parser) flush() {
 }
 
 // system takes the program's own notices.
-func (p *Parser) system(l line) {
-	switch sub := jsonline.String(l.subtype); sub {
+func (p *Parser) system(l *line) {
+	switch l.Subtype {
 	case "init":
-		p.emit(agent.Event{Kind: agent.Session, Session: jsonline.String(l.session),
-			Model: jsonline.String(jsonline.Get(l.all, "model"))})
+		p.emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
 	case "api_retry":
-		p.emit(agent.Event{Kind: agent.Retry, Calls: 1,
-			Attempt: int(jsonline.Int(jsonline.Get(l.all, "attempt"))),
-			Error: &failure.APIError{
-				Status: status(jsonline.Get(l.all, "error_status")),
-				Type:   clip(jsonline.String(l.errWord), 200),
-			}})
+		p.emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt,
+			Error: &failure.APIError{Status: l.ErrorStatus, Type: jsonline.Message(l.Error)}})
 	case "model_fallback":
-		p.emit(agent.Event{Kind: agent.Session, Model: jsonline.String(jsonline.Get(l.all, "fallback_model"))})
+		p.emit(agent.Event{Kind: agent.Session, Model: l.Fallback})
 	case "retry":
-		p.again(jsonline.Get(l.all, "data"))
+		p.again(l.Data.Attempt, l.Data.DelayMs)
 	case "permission_denied", "thinking_tokens", "status", "informational", "ui_invalidate",
 		"hook_started", "hook_response", "compact_boundary", "model_refusal_no_fallback":
 	default:
-		p.unknown("system/"+sub, "")
+		p.unknown("system/" + l.Subtype)
 	}
 }
 
 // again takes another program's line for a retry, which has no reason. One
 // with a delay only announces it, which the program does for rate limits alone.
-func (p *Parser) again(data []byte) {
-	attempt := int(min(jsonline.Count(jsonline.Get(data, "attempt")), math.MaxInt32))
-	wait := time.Duration(min(jsonline.Count(jsonline.Get(data, "delayMs")), maxWait)) * time.Millisecond
+func (p *Parser) again(attempt int, milliseconds float64) {
+	wait := time.Duration(min(milliseconds, maxWait)) * time.Millisecond
 	switch {
 	case wait > 0:
 		p.announced = true
@@ -190,40 +195,36 @@ func (p *Parser) again(data []byte) {
 
 // limit takes the state of a subscription's usage window. Only a refused
 // request is an event; one that goes on as paid overage is not refused.
-func (p *Parser) limit(l line) {
-	info := l.limit
-	if jsonline.String(jsonline.Get(info, "status")) != "rejected" || jsonline.True(jsonline.Get(info, "isUsingOverage")) {
+func (p *Parser) limit(l limit) {
+	if l.Status != "rejected" || l.IsUsingOverage {
 		return
 	}
-	if at := jsonline.Int(jsonline.Get(info, "resetsAt")); at > 0 && at < math.MaxInt32*16 {
-		p.resetAt = time.Unix(at, 0).UTC()
+	if l.ResetsAt > 0 && l.ResetsAt < maxEpoch {
+		p.resetAt = time.Unix(int64(l.ResetsAt), 0).UTC()
 	}
 	p.emit(agent.Event{Kind: agent.RateLimit, Error: &failure.APIError{
-		Status: 429, Type: "rate_limit", ResetAt: p.resetAt,
-		Message: "usage limit reached: " + clip(jsonline.String(jsonline.Get(info, "rateLimitType")), 100),
+		Status: 429, Type: "rate_limit", ResetAt: p.resetAt, Message: "usage limit reached: " + l.RateLimitType,
 	}})
 }
 
 // result is the terminal event.
-func (p *Parser) result(l line) {
-	p.totals(l.all)
-	text := jsonline.String(jsonline.Get(l.all, "result"))
+func (p *Parser) result(l *line) {
+	p.totals(l)
+	text := l.Result
 	if text == "" {
-		text = clip(told(l.errWord), maxError)
+		text = jsonline.Message(l.Error)
 	}
-	subtype := jsonline.String(l.subtype)
-	failed := jsonline.True(jsonline.Get(l.all, "is_error")) || subtype != "success"
 	p.ended = true
 	if p.turns == 0 {
-		p.turns = int(min(max(jsonline.Int(jsonline.Get(l.all, "num_turns")), 0), math.MaxInt32))
+		p.turns = max(l.Turns, 0)
 		p.emit(agent.Event{Kind: agent.UsageSeen, Turns: p.turns})
 	}
-	if !failed {
+	if !l.IsError && l.Subtype == "success" {
 		p.pending = nil
 		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: text})
 		return
 	}
-	err := p.failed(l, subtype, text)
+	err := p.failed(l, text)
 	calls := 0
 	if err.Status != 0 {
 		calls = 1 // the call that was given up
@@ -233,115 +234,79 @@ func (p *Parser) result(l line) {
 }
 
 // failed puts together what the result and the message before it say.
-func (p *Parser) failed(l line, subtype, text string) *failure.APIError {
+func (p *Parser) failed(l *line, text string) *failure.APIError {
 	err := p.pending
 	p.pending = nil
 	if err == nil {
 		err = &failure.APIError{}
 	}
-	if s := status(l.status); s != 0 {
-		err.Status = s
+	if l.Status != 0 {
+		err.Status = l.Status
 	}
 	if err.Message == "" {
 		err.Message = text
 	}
-	if err.Status == 0 && p.dialect.Apology != nil {
+	if p.dialect.Apology != nil {
+		err = p.excused(err)
+	}
+	if l.Subtype != "success" {
+		if p.dialect.Apology == nil || (err.Type == "" && err.Status == 0) {
+			err.Type = l.Subtype
+		}
+		if len(l.Errors) > 0 {
+			err.Message = l.Errors[0]
+		}
+	}
+	if l.Reason == "prompt_too_long" {
+		err.Type = l.Reason
+	}
+	if err.Status == 429 {
+		err.ResetAt = p.resetAt
+		if err.Type == "" {
+			err.Type = "rate_limit"
+		}
+	}
+	return err
+}
+
+// excused adds what a dialect finds in the text of an error.
+func (p *Parser) excused(err *failure.APIError) *failure.APIError {
+	if err.Status == 0 {
 		if known := p.dialect.Apology(err.Message); known != nil {
 			err = known
 		}
 	}
-	if p.dialect.Apology != nil && err.Type == "" {
+	if err.Type == "" {
 		err.Type = agent.TypeIn(err.Message)
 	}
-	if subtype != "success" {
-		if p.dialect.Apology == nil || (err.Type == "" && err.Status == 0) {
-			err.Type = subtype
-		}
-		jsonline.Array(jsonline.Get(l.all, "errors"), func(v []byte) bool {
-			err.Message = jsonline.String(v)
-			return false
-		})
-	}
-	if jsonline.String(jsonline.Get(l.all, "terminal_reason")) == "prompt_too_long" {
-		err.Type = "prompt_too_long"
-	}
-	if err.Type == "" && err.Status == 429 {
-		err.Type = "rate_limit"
-	}
-	if err.Status == 429 {
-		err.ResetAt = p.resetAt
-	}
-	err.Message = clip(err.Message, maxError)
 	return err
-}
-
-// told is what a result's error says: a text, or an object with one.
-func told(b []byte) string {
-	if s := jsonline.String(b); s != "" {
-		return s
-	}
-	return jsonline.String(jsonline.Get(b, "message"))
 }
 
 // totals takes usage and cost of the whole run. modelUsage counts every model
 // and sub-agent, usage the main one; a run that was ended may have left its
 // last call out of one of them.
-func (p *Parser) totals(b []byte) {
-	sum := p.usage(jsonline.Get(b, "usage"))
+func (p *Parser) totals(l *line) {
 	var models agent.Usage
-	jsonline.Object(jsonline.Get(b, "modelUsage"), func(_, v []byte) bool {
-		models.Input += count(jsonline.Get(v, "inputTokens"))
-		models.Output += count(jsonline.Get(v, "outputTokens"))
-		models.CacheRead += count(jsonline.Get(v, "cacheReadInputTokens"))
-		models.CacheWrite += count(jsonline.Get(v, "cacheCreationInputTokens"))
-		return true
-	})
-	total := agent.Usage{
+	for _, m := range l.ModelUsage {
+		models.Input += m.InputTokens
+		models.Output += m.OutputTokens
+		models.CacheRead += m.CacheReadInputTokens
+		models.CacheWrite += m.CacheCreationInputTokens
+	}
+	sum := p.usage(l.Usage)
+	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(sum.Input, models.Input), Output: max(sum.Output, models.Output),
 		CacheRead: max(sum.CacheRead, models.CacheRead), CacheWrite: max(sum.CacheWrite, models.CacheWrite),
-	}
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: total})
-	if cost, ok := jsonline.Cost(jsonline.Get(b, "total_cost_usd")); ok {
-		p.emit(agent.Event{Kind: agent.CostSeen, Cost: cost})
+	}})
+	if l.Cost != nil {
+		p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(*l.Cost)})
 	}
 }
 
-// usage reads the API's usage object. Its input tokens exclude cached ones,
-// and are made to where a program counts otherwise.
-func (p *Parser) usage(b []byte) agent.Usage {
-	var u agent.Usage
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "input_tokens":
-			u.Input = count(v)
-		case "output_tokens":
-			u.Output = count(v)
-		case "cache_read_input_tokens":
-			u.CacheRead = count(v)
-		case "cache_creation_input_tokens":
-			u.CacheWrite = count(v)
-		}
-		return true
-	})
+// usage is the API's usage with input tokens that exclude cached ones.
+func (p *Parser) usage(u usage) agent.Usage {
 	if p.dialect.CachedInInput {
 		u.Input = max(0, u.Input-u.CacheRead-u.CacheWrite)
 	}
-	return u
-}
-
-// count is a number of tokens that can be true.
-func count(b []byte) int64 {
-	n := jsonline.Int(b)
-	if n < 0 || n > 1_000_000_000_000 {
-		return 0
-	}
-	return n
-}
-
-// status is an HTTP status, 0 when there is none.
-func status(b []byte) int {
-	if n := jsonline.Int(b); n >= 100 && n <= 999 {
-		return int(n)
-	}
-	return 0
+	return agent.Usage(u)
 }

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,20 +12,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-const (
-	maxError = 2000 // of an error, in bytes
-	maxName  = 200
-	maxFiles = 100
-	maxOpen  = 64 // tool calls that are remembered as running
-)
-
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
 	emit func(agent.Event)
 	// pending is a top-level error. The end of the turn repeats it, so it
 	// waits for the next line.
 	pending *failure.APIError
-	open    []string // ids of the tool calls that run
+	begun   jsonline.IDs // of the tool calls that were told at their start
 	// due is true when what comes next is an answer to a new model call: at the
 	// start of a turn, and after a tool. Tools of one answer run one after the
 	// other, so that calls are counted too high rather than too low.
@@ -35,62 +29,50 @@ type Parser struct {
 // NewParser returns a parser for one run.
 func NewParser() *Parser { return &Parser{due: true} }
 
-// line is the top level of one line.
-type line struct{ kind, thread, item, message, err, usage []byte }
+// line is one line of any type. Fields without a tag have the name of the key.
+type line struct {
+	Type, Message string
 
-func (l *line) field(key, value []byte) bool {
-	switch string(key) {
-	case "type":
-		l.kind = value
-	case "thread_id":
-		l.thread = value
-	case "item":
-		l.item = value
-	case "message":
-		l.message = value
-	case "error":
-		l.err = value
-	case "usage":
-		l.usage = value
+	Thread string `json:"thread_id"`
+	Item   item
+	Error  struct{ Message string }
+	Usage  struct {
+		Input      int64 `json:"input_tokens"`
+		CacheRead  int64 `json:"cached_input_tokens"`
+		CacheWrite int64 `json:"cache_write_input_tokens"`
+		Output     int64 `json:"output_tokens"` // with the tokens of reasoning
 	}
-	return true
 }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	if len(b) == 0 {
+	var l line
+	if !jsonline.Decode(b, cut, &l, emit) {
 		return
 	}
-	var l line
-	whole := jsonline.Object(b, l.field)
-	kind := jsonline.Short(l.kind, maxName)
-	if kind != "turn.failed" {
+	if l.Type != "turn.failed" {
 		p.flush()
 	}
-	if !whole || cut {
-		p.unknown(kind + " (cut or not JSON)")
-		return
-	}
-	switch kind {
+	switch l.Type {
 	case "thread.started":
-		p.emit(agent.Event{Kind: agent.Session, Session: jsonline.Short(l.thread, maxName)})
+		p.emit(agent.Event{Kind: agent.Session, Session: l.Thread})
 	case "turn.started":
 		p.due, p.ended = true, false
 	case "item.started":
-		p.started(readItem(l.item))
+		p.started(&l.Item)
 	case "item.completed":
-		p.completed(readItem(l.item))
+		p.completed(&l.Item)
 	case "turn.completed":
-		p.done(l.usage)
+		p.done(&l)
 	case "turn.failed":
-		p.failed(jsonline.String(jsonline.Get(l.err, "message")))
+		p.failed(l.Error.Message)
 	case "error":
-		p.error(jsonline.String(l.message))
+		p.error(l.Message)
 	case "item.updated", "item.plan.delta", "request_user_input":
 	default:
-		p.unknown(kind)
+		p.unknown(l.Type)
 	}
 }
 
@@ -127,131 +109,85 @@ func (p *Parser) said(e agent.Event) {
 
 // item is a message, a thought or a tool call.
 type item struct {
-	id, kind, status                     string
-	text, command, changes, server, tool []byte
-	args, result                         []byte
-}
-
-func readItem(b []byte) item {
-	var it item
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "id":
-			it.id = jsonline.Short(v, maxName)
-		case "type":
-			it.kind = jsonline.Short(v, maxName)
-		case "status":
-			it.status = jsonline.Short(v, maxName)
-		case "text":
-			it.text = v
-		case "command":
-			it.command = v
-		case "changes":
-			it.changes = v
-		case "server":
-			it.server = v
-		case "tool":
-			it.tool = v
-		case "arguments", "query":
-			it.args = v
-		case "aggregated_output", "result":
-			it.result = v
-		}
-		return true
-	})
-	return it
+	ID, Type, Status, Text string
+	Command, Server, Tool  string
+	Arguments, Query       json.RawMessage
+	Changes                []struct{ Path string }
+	Output                 json.RawMessage `json:"aggregated_output"`
+	Result                 json.RawMessage
 }
 
 // name is the tool's name, "" for an item that is no tool call.
-func (it item) name() string {
-	switch it.kind {
+func (it *item) name() string {
+	switch it.Type {
 	case "command_execution":
 		return "shell"
 	case "file_change", "web_search":
-		return it.kind
+		return it.Type
 	case "mcp_tool_call":
-		return jsonline.Short(it.server, maxName) + "." + jsonline.Short(it.tool, maxName)
+		return it.Server + "." + it.Tool
 	case "collab_tool_call":
-		return jsonline.Short(it.tool, maxName)
+		return it.Tool
 	}
 	return ""
 }
 
 // digest is of what the tool was asked. A change of files is told without its
 // content, so that it is like no other.
-func (it item) digest() uint64 {
-	if it.args != nil {
-		return agent.Digest(it.args)
-	}
-	return agent.Digest(it.command)
+func (it *item) digest() uint64 {
+	return agent.Digest(slices.Concat(it.Arguments, it.Query, []byte(it.Command)))
 }
 
-func (p *Parser) started(it item) {
+func (p *Parser) started(it *item) {
 	name := it.name()
 	if name == "" {
 		return
 	}
-	if len(p.open) == maxOpen {
-		p.open = slices.Delete(p.open, 0, 1)
-	}
-	p.open = append(p.open, it.id)
+	p.begun.Add(it.ID, "")
 	p.begin(it, name)
 }
 
-func (p *Parser) begin(it item, name string) {
-	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: jsonline.Short(it.command, agent.CommandCap), Digest: it.digest(), Call: it.id}
-	jsonline.Array(it.changes, func(change []byte) bool {
-		if path := jsonline.String(jsonline.Get(change, "path")); path != "" && len(path) <= 4096 {
-			e.Files = append(e.Files, path)
+func (p *Parser) begin(it *item, name string) {
+	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: it.Command, Digest: it.digest(), Call: it.ID}
+	for _, change := range it.Changes {
+		if change.Path != "" {
+			e.Files = append(e.Files, change.Path)
 		}
-		return len(e.Files) < maxFiles
-	})
+	}
 	p.said(e)
 }
 
-func (p *Parser) completed(it item) {
+func (p *Parser) completed(it *item) {
 	if name := it.name(); name != "" {
-		// A change of files may be told only once it is done.
-		if i := slices.Index(p.open, it.id); i >= 0 {
-			p.open = slices.Delete(p.open, i, i+1)
-		} else {
+		if p.begun.Add(it.ID, "") { // a change of files may be told only once it is done
 			p.begin(it, name)
 		}
 		p.due = true
+		result := it.Output
+		if result == nil {
+			result = it.Result
+		}
 		p.emit(agent.Event{
-			Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(it.result), Failed: it.status == "failed" || it.status == "declined",
-			Call: it.id, Result: jsonline.Result(it.result, agent.ResultCap),
+			Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(result), Failed: it.Status == "failed" || it.Status == "declined",
+			Call: it.ID, Result: jsonline.Result(result, agent.ResultCap),
 		})
 		return
 	}
-	switch it.kind {
+	switch it.Type {
 	case "agent_message":
-		p.said(agent.Event{Kind: agent.Text, Text: jsonline.String(it.text)})
+		p.said(agent.Event{Kind: agent.Text, Text: it.Text})
 	case "reasoning", "plan":
-		p.said(agent.Event{Kind: agent.Thinking, Text: jsonline.String(it.text)})
+		p.said(agent.Event{Kind: agent.Thinking, Text: it.Text})
 	case "todo_list", "error": // an error item is a notice
 	default:
-		p.unknown("item/" + it.kind)
+		p.unknown("item/" + it.Type)
 	}
 }
 
 // done takes the end of a turn that worked. Its usage is the thread's, and a
 // thread is a run.
-func (p *Parser) done(b []byte) {
-	var u agent.Usage
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "input_tokens":
-			u.Input = jsonline.Count(v)
-		case "cached_input_tokens":
-			u.CacheRead = jsonline.Count(v)
-		case "cache_write_input_tokens":
-			u.CacheWrite = jsonline.Count(v)
-		case "output_tokens": // with the tokens of reasoning
-			u.Output = jsonline.Count(v)
-		}
-		return true
-	})
+func (p *Parser) done(l *line) {
+	u := agent.Usage{Input: l.Usage.Input, Output: l.Usage.Output, CacheRead: l.Usage.CacheRead, CacheWrite: l.Usage.CacheWrite}
 	u.Input = max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	p.ended = true
 	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})

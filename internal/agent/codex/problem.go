@@ -1,11 +1,17 @@
 package codex
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
-	"unicode/utf8"
+	"sync"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 )
+
+// maxError is how much of an error is read, in bytes.
+const maxError = 2000
 
 // missingKey is the type of the one failure that is no model call.
 const missingKey = "authentication_missing"
@@ -43,7 +49,7 @@ var symptoms = []wording{
 
 // understand reads the prose of an error.
 func understand(message string) *failure.APIError {
-	e := &failure.APIError{Message: clip(message), Status: status(message)}
+	e := &failure.APIError{Message: agent.Clip(message, maxError), Status: status(message)}
 	low := strings.ToLower(e.Message)
 	switch {
 	case match(e, low, causes):
@@ -76,37 +82,14 @@ func match(e *failure.APIError, low string, wordings []wording) bool {
 	return false
 }
 
-// status reads "unexpected status 401 Unauthorized" and "last status: 429".
-func status(message string) int {
-	_, rest, found := strings.Cut(message, "status")
-	for ; found; _, rest, found = strings.Cut(rest, "status") {
-		digits := strings.TrimLeft(rest, ": ")
-		if len(digits) < 3 || (len(digits) > 3 && digits[3] >= '0' && digits[3] <= '9') {
-			continue
-		}
-		n := 0
-		for i := range 3 {
-			n = n*10 + int(digits[i]-'0')
-			if digits[i] < '0' || digits[i] > '9' {
-				n = 0
-				break
-			}
-		}
-		if n >= 400 && n <= 599 {
-			return n
-		}
-	}
-	return 0
-}
+// statusWords find "unexpected status 401 Unauthorized" and "last status: 429".
+var statusWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`status[: ]*([45]\d\d)(?:\D|$)`) })
 
-// clip bounds a message without half a rune at its end.
-func clip(s string) string {
-	if len(s) <= maxError {
-		return s
+func status(message string) int {
+	found := statusWords().FindStringSubmatch(message)
+	if found == nil {
+		return 0
 	}
-	n := maxError
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	n, _ := strconv.Atoi(found[1])
+	return n
 }

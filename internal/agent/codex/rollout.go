@@ -18,6 +18,8 @@ const (
 	maxRollout = 4 << 20
 	// maxReset is the longest wait that a plan can ask for.
 	maxReset = 32 * 24 * time.Hour
+	// maxEpoch is a time beyond all resets, in seconds.
+	maxEpoch = 1 << 35
 )
 
 // Complete reads when a used-up plan works again from the session's own file:
@@ -46,7 +48,7 @@ func (Adapter) Complete(ctx context.Context, getenv func(string) string, ended t
 
 // isID is true for what can be the id of a session, and no pattern.
 func isID(s string) bool {
-	return len(s) >= 8 && len(s) <= maxName && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
+	return len(s) >= 8 && len(s) <= 200 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
 }
 
 // rollout is the end of a session's file; nil when it cannot be read.
@@ -83,33 +85,48 @@ func resetIn(b []byte) time.Time {
 		start := bytes.LastIndexByte(b[:len(b)-1], '\n') + 1
 		line := b[start:]
 		b = b[:start]
-		if !bytes.Contains(line, []byte("rate_limits")) {
+		var l rolloutLine
+		if !bytes.Contains(line, []byte("rate_limits")) || !jsonline.Read(line, &l) {
 			continue
 		}
-		limits := jsonline.Get(line, "payload", "rate_limits")
-		if limits == nil {
-			limits = jsonline.Get(line, "rate_limits")
+		if at := l.Payload.Limits.reset(); !at.IsZero() {
+			return at
 		}
-		if at := resetOf(limits); !at.IsZero() {
+		if at := l.Limits.reset(); !at.IsZero() {
 			return at
 		}
 	}
 	return time.Time{}
 }
 
-func resetOf(limits []byte) time.Time {
-	last := int64(0)
-	for _, name := range []string{"primary", "secondary"} {
-		window := jsonline.Get(limits, name)
-		if jsonline.Float(jsonline.Get(window, "used_percent")) >= 100 {
-			last = max(last, jsonline.Count(jsonline.Get(window, "resets_at")))
+// rolloutLine is a line of a session's file.
+type rolloutLine struct {
+	Payload struct {
+		Limits limits `json:"rate_limits"`
+	}
+	Limits limits `json:"rate_limits"`
+}
+
+// limits are the state of a plan's two windows.
+type limits struct{ Primary, Secondary window }
+
+type window struct {
+	Used     float64 `json:"used_percent"`
+	ResetsAt float64 `json:"resets_at"`
+}
+
+func (l limits) reset() time.Time {
+	last := 0.0
+	for _, w := range []window{l.Primary, l.Secondary} {
+		if w.Used >= 100 {
+			last = max(last, w.ResetsAt)
 		}
 	}
 	if last == 0 {
-		last = jsonline.Count(jsonline.Get(limits, "primary", "resets_at"))
+		last = l.Primary.ResetsAt
 	}
-	if last == 0 {
+	if last <= 0 || last > maxEpoch {
 		return time.Time{}
 	}
-	return time.Unix(last, 0).UTC()
+	return time.Unix(int64(last), 0).UTC()
 }

@@ -1,6 +1,8 @@
 package copilot
 
 import (
+	"cmp"
+	"encoding/json"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -9,55 +11,56 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-const (
-	maxText = 2000 // of an error's text, in bytes
-	maxName = 200
-	// maxEpoch is the year 3000: a reset beyond it is misread.
-	maxEpoch = 32_503_680_000
-)
+// maxEpoch is the year 3000: a reset beyond it is misread.
+const maxEpoch = 32_503_680_000
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
 	emit  func(agent.Event)
-	tools jsonline.IDs // tool call id to name
-	// draft is the message that is being said; its whole comes after its pieces.
-	draft *agent.Tail
-	open  bool
+	tools jsonline.IDs      // tool call id to name
+	draft jsonline.Draft    // the message that is being said; its whole comes after its pieces
 	call  *failure.APIError // of the last failed model call
 	abort string            // why the run was interrupted
 	ended bool
 }
 
 // NewParser returns a parser for one run.
-func NewParser() *Parser { return &Parser{draft: agent.NewTail(agent.MessageCap)} }
+func NewParser() *Parser { return &Parser{} }
+
+// line is one line of any type. Fields without a tag have the name of the key.
+type line struct {
+	Type string
+	Data data
+
+	// Of the result.
+	SessionID string
+	ExitCode  *int
+}
+
+// data is what an event tells.
+type data struct {
+	Model, Content, DeltaContent, Reason, Message string
+	ToolName, ToolCallID, ErrorType, ErrorMessage string
+
+	ParentToolCallID  *string // of a sub-agent
+	Arguments, Result json.RawMessage
+	Success           bool
+	StatusCode        int
+}
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	if len(b) == 0 {
+	var l line
+	if !jsonline.Decode(b, cut, &l, emit) {
 		return
 	}
-	var kind, data []byte
-	whole := jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "type":
-			kind = v
-		case "data":
-			data = v
-		}
-		return true
-	})
-	name := jsonline.Short(kind, maxName)
-	if !whole || cut {
-		emit(agent.Event{Kind: agent.Unknown, Text: name + " (cut or not JSON)"})
+	if l.Type == "result" {
+		p.result(&l)
 		return
 	}
-	if name == "result" {
-		p.result(b)
-		return
-	}
-	p.event(name, data)
+	p.event(l.Type, &l.Data)
 }
 
 // Close reports a stream that ended without its terminal event.
@@ -66,40 +69,43 @@ func (p *Parser) Close(emit func(agent.Event)) {
 	if p.ended {
 		return
 	}
-	if p.open {
-		emit(agent.Event{Kind: agent.Text, Text: p.draft.Text()})
+	if text, open := p.draft.Take(); open {
+		emit(agent.Event{Kind: agent.Text, Text: text})
 	}
 	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
 }
 
-func (p *Parser) event(name string, data []byte) {
+func (p *Parser) event(name string, d *data) {
+	sub := d.ParentToolCallID != nil
 	switch name {
 	case "session.tools_updated":
-		p.emit(agent.Event{Kind: agent.Session, Model: jsonline.Short(jsonline.Get(data, "model"), maxName)})
+		p.emit(agent.Event{Kind: agent.Session, Model: d.Model})
 	case "assistant.turn_start":
 		p.ended = false
 		p.emit(agent.Event{Kind: agent.UsageSeen, Turns: 1})
 	case "model.call_start":
 		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1})
 	case "assistant.message_start":
-		p.forget()
+		p.draft.Drop()
 	case "assistant.message_delta":
-		p.open = true
-		p.draft.Join(jsonline.String(jsonline.Get(data, "deltaContent")))
-	case "assistant.message":
-		p.message(data)
+		p.draft.Join(d.DeltaContent)
+	case "assistant.message": // the tool calls in it come as events too
+		p.draft.Drop()
+		if d.Content != "" {
+			p.emit(agent.Event{Kind: agent.Text, Text: d.Content, Sub: sub})
+		}
 	case "assistant.reasoning":
-		p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(jsonline.Get(data, "content"))})
+		p.emit(agent.Event{Kind: agent.Thinking, Text: d.Content})
 	case "tool.execution_start":
-		p.tool(data)
+		p.tools.Add(d.ToolCallID, d.ToolName)
+		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: d.ToolName, Digest: agent.Digest(d.Arguments), Call: d.ToolCallID}
+		jsonline.Input(&e, d.Arguments)
+		p.emit(e)
 	case "tool.execution_complete":
-		id, result := jsonline.Short(jsonline.Get(data, "toolCallId"), maxName), jsonline.Get(data, "result")
-		p.emit(agent.Event{
-			Kind: agent.ToolEnd, Sub: sub(data), Failed: !jsonline.True(jsonline.Get(data, "success")), Digest: agent.Digest(result),
-			Tool: p.tools.Value(id), Call: id, Result: jsonline.Result(result, agent.ResultCap),
-		})
+		p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: !d.Success, Digest: agent.Digest(d.Result),
+			Tool: p.tools.Value(d.ToolCallID), Call: d.ToolCallID, Result: jsonline.Result(d.Result, agent.ResultCap)})
 	case "model.call_failure", "assistant.turn_retry", "session.error", "abort":
-		p.trouble(name, data)
+		p.trouble(name, d)
 	default:
 		if !quiet[name] {
 			p.emit(agent.Event{Kind: agent.Unknown, Text: name})
@@ -117,113 +123,71 @@ var quiet = map[string]bool{
 	"tool.execution_partial_result": true, "tool.shell_output": true,
 }
 
-// sub is whether an event is a sub-agent's.
-func sub(data []byte) bool { return !jsonline.Null(jsonline.Get(data, "parentToolCallId")) }
-
-func (p *Parser) forget() {
-	p.draft.Reset()
-	p.open = false
-}
-
-// message takes a whole message; the tool calls in it come as events too.
-func (p *Parser) message(data []byte) {
-	p.forget()
-	if text := jsonline.String(jsonline.Get(data, "content")); text != "" {
-		p.emit(agent.Event{Kind: agent.Text, Text: text, Sub: sub(data)})
-	}
-}
-
-func (p *Parser) tool(data []byte) {
-	e := agent.Event{Kind: agent.ToolStart, Sub: sub(data), Tool: jsonline.Short(jsonline.Get(data, "toolName"), maxName)}
-	args := jsonline.Get(data, "arguments")
-	e.Digest = agent.Digest(args)
-	e.Call = jsonline.Short(jsonline.Get(data, "toolCallId"), maxName)
-	p.tools.Add(e.Call, e.Tool)
-	jsonline.Input(&e, args)
-	p.emit(e)
-}
-
 // trouble takes what went wrong.
-func (p *Parser) trouble(name string, data []byte) {
-	p.forget()
+func (p *Parser) trouble(name string, d *data) {
+	p.draft.Drop()
 	switch name {
 	case "model.call_failure":
-		p.call = refusal(data)
+		p.call = d.refusal()
 	case "assistant.turn_retry":
-		err := failure.APIError{Type: jsonline.Short(jsonline.Get(data, "reason"), maxName)}
+		err := failure.APIError{Type: d.Reason}
 		if p.call != nil {
 			err = *p.call
 		}
 		p.emit(agent.Event{Kind: agent.Retry, Error: &err})
 	case "session.error":
-		p.emit(agent.Event{Kind: agent.Error, Error: p.given(data)})
+		p.emit(agent.Event{Kind: agent.Error, Error: p.given(d)})
 		p.call = nil
 	case "abort":
-		p.abort = jsonline.Short(jsonline.Get(data, "reason"), maxName)
-		if p.abort == "" {
-			p.abort = "no reason given"
-		}
+		p.abort = cmp.Or(d.Reason, "no reason given")
 	}
 }
 
 // refusal is a failed model call in the provider's words: an object or a text,
 // in JSON in a string.
-func refusal(data []byte) *failure.APIError {
-	err := &failure.APIError{Status: jsonline.Status(jsonline.Get(data, "statusCode"))}
-	text := jsonline.Short(jsonline.Get(data, "errorMessage"), 8*maxText)
-	body := []byte(text)
-	if plain := jsonline.String(body); plain != "" {
-		text = plain
+func (d *data) refusal() *failure.APIError {
+	var body struct {
+		Code, Type, Message string
+		ResetsAt            float64 `json:"resets_at"`
+		ResetsIn            float64 `json:"resets_in_seconds"`
 	}
-	err.Message = jsonline.Short(jsonline.Get(body, "message"), maxText)
-	if err.Message == "" {
-		err.Message = text[:min(len(text), maxText)]
+	said := []byte(d.ErrorMessage)
+	jsonline.Read(said, &body)
+	err := &failure.APIError{
+		Status: d.StatusCode, Type: cmp.Or(body.Code, body.Type), Message: cmp.Or(jsonline.Message(said), d.ErrorMessage),
 	}
-	if err.Type = jsonline.Short(jsonline.Get(body, "code"), maxName); err.Type == "" {
-		err.Type = jsonline.Short(jsonline.Get(body, "type"), maxName)
+	if body.ResetsAt > 0 && body.ResetsAt < maxEpoch {
+		err.ResetAt = time.Unix(int64(body.ResetsAt), 0).UTC()
 	}
-	if at := jsonline.Int(jsonline.Get(body, "resets_at")); at > 0 && at < maxEpoch {
-		err.ResetAt = time.Unix(at, 0).UTC()
-	}
-	if wait := jsonline.Count(jsonline.Get(body, "resets_in_seconds")); wait > 0 && wait < maxEpoch/1000 {
-		err.RetryAfter = time.Duration(wait) * time.Second
+	if body.ResetsIn > 0 && body.ResetsIn < maxEpoch/1000 {
+		err.RetryAfter = time.Duration(body.ResetsIn) * time.Second
 	}
 	return err
 }
 
 // given is the error that the run fails with, completed by what the model
 // call that failed last had to say.
-func (p *Parser) given(data []byte) *failure.APIError {
-	err := &failure.APIError{
-		Status:  jsonline.Status(jsonline.Get(data, "statusCode")),
-		Type:    jsonline.Short(jsonline.Get(data, "errorType"), maxName),
-		Message: jsonline.Short(jsonline.Get(data, "message"), maxText),
-	}
-	said := agent.TypeIn(err.Message)
+func (p *Parser) given(d *data) *failure.APIError {
+	err := &failure.APIError{Status: d.StatusCode, Message: d.Message}
+	said := ""
 	if p.call != nil && (err.Status == 0 || err.Status == p.call.Status) {
 		err.Status, err.ResetAt, err.RetryAfter = p.call.Status, p.call.ResetAt, p.call.RetryAfter
-		if p.call.Type != "" {
-			said = p.call.Type
-		}
+		said = p.call.Type
 	}
-	if said != "" {
-		err.Type = said
-	}
+	err.Type = cmp.Or(said, agent.TypeIn(err.Message), d.ErrorType)
 	return err
 }
 
 // result is the terminal event. The exit code of an interrupted run is 0.
-func (p *Parser) result(b []byte) {
+func (p *Parser) result(l *line) {
 	p.ended = true
-	p.emit(agent.Event{Kind: agent.Session, Session: jsonline.Short(jsonline.Get(b, "sessionId"), maxName)})
-	code := jsonline.Get(b, "exitCode")
+	p.emit(agent.Event{Kind: agent.Session, Session: l.SessionID})
+	end := agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed}
 	switch {
 	case p.abort != "":
-		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed,
-			Error: &failure.APIError{Type: "aborted", Message: "the run was interrupted: " + p.abort}})
-	case string(code) == "0":
-		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK})
-	default:
-		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed})
+		end.Error = &failure.APIError{Type: "aborted", Message: "the run was interrupted: " + p.abort}
+	case l.ExitCode != nil && *l.ExitCode == 0:
+		end.Terminal = loop.TerminalOK
 	}
+	p.emit(end)
 }

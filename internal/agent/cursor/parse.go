@@ -1,6 +1,7 @@
 package cursor
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -19,28 +20,44 @@ type Parser struct {
 // NewParser returns a parser for one run.
 func NewParser() *Parser { return &Parser{inner: claude.NewDialect(claude.Dialect{PerCall: true})} }
 
+// line is what differs from Claude Code's. Fields without a tag have the name
+// of the key.
+type line struct {
+	Type, Subtype, Text string
+
+	CallID   string                     `json:"call_id"`
+	ToolCall map[string]json.RawMessage `json:"tool_call"`
+	Usage    struct{ InputTokens, OutputTokens, CacheReadTokens, CacheWriteTokens int64 }
+}
+
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	switch kind := jsonline.Short(jsonline.Get(b, "type"), 50); {
-	case cut:
-	case kind == "tool_call":
-		p.tool(b)
-		return
-	case kind == "thinking":
-		if text := jsonline.String(jsonline.Get(b, "text")); text != "" {
-			emit(agent.Event{Kind: agent.Thinking, Text: text})
-		}
-		return
-	case kind == "interaction_query":
-		return
-	case kind == "assistant":
-		emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
-	case kind == "result":
-		p.usage(jsonline.Get(b, "usage"))
+	var l line
+	if !cut {
+		jsonline.Read(b, &l)
 	}
-	p.inner.Line(b, cut, p.pass)
+	switch l.Type {
+	case "tool_call":
+		p.tool(&l)
+	case "thinking":
+		if l.Text != "" {
+			emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
+		}
+	case "interaction_query":
+	case "assistant":
+		emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+		p.inner.Line(b, cut, p.pass)
+	case "result": // the run's tokens, where it has them
+		u := l.Usage
+		if sum := (agent.Usage{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens}); sum != (agent.Usage{}) {
+			emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: sum})
+		}
+		p.inner.Line(b, cut, p.pass)
+	default:
+		p.inner.Line(b, cut, p.pass)
+	}
 }
 
 // Close reports a stream that ended without its terminal event.
@@ -65,54 +82,39 @@ func (p *Parser) pass(e agent.Event) {
 	p.emit(e)
 }
 
+// call is a tool call and, at its end, its result.
+type call struct {
+	Name         string
+	Args, Result json.RawMessage
+}
+
 // tool takes the start or end of a tool call: an object with one key, the
 // tool's name with "ToolCall" behind it, or "function" for one with its name inside.
-func (p *Parser) tool(b []byte) {
-	name, call := "", []byte(nil)
-	jsonline.Object(jsonline.Get(b, "tool_call"), func(key, v []byte) bool {
-		if len(v) == 0 || v[0] != '{' {
-			return true
+func (p *Parser) tool(l *line) {
+	name, c := "", call{}
+	for key, value := range l.ToolCall {
+		if len(value) > 0 && value[0] == '{' {
+			jsonline.Read(value, &c)
+			name = strings.TrimSuffix(key, "ToolCall")
 		}
-		name, call = strings.TrimSuffix(string(key[:min(len(key), 200)]), "ToolCall"), v
-		return false
-	})
-	if name == "function" {
-		name = jsonline.Short(jsonline.Get(call, "name"), 200)
 	}
-	id := jsonline.Short(jsonline.Get(b, "call_id"), agent.CallCap)
-	switch subtype := jsonline.Short(jsonline.Get(b, "subtype"), 50); subtype {
+	if name == "function" {
+		name = c.Name
+	}
+	switch l.Subtype {
 	case "started":
-		e := agent.Event{Kind: agent.ToolStart, Tool: name, Call: id}
-		args := jsonline.Get(call, "args")
-		e.Digest = agent.Digest(args)
-		jsonline.Input(&e, args)
+		e := agent.Event{Kind: agent.ToolStart, Tool: name, Call: l.CallID, Digest: agent.Digest(c.Args)}
+		jsonline.Input(&e, c.Args)
 		p.said = false
 		p.emit(e)
 	case "completed":
-		result := jsonline.Get(call, "result")
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: failedResult(result), Digest: agent.Digest(result), Call: id, Result: jsonline.Result(result, agent.ResultCap)})
+		// A result that names its outcome names success or what went wrong.
+		var outcome map[string]json.RawMessage
+		jsonline.Read(c.Result, &outcome)
+		failed := len(outcome) > 0 && outcome["success"] == nil
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: failed, Digest: agent.Digest(c.Result), Call: l.CallID,
+			Result: jsonline.Result(c.Result, agent.ResultCap)})
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: "tool_call/" + subtype})
-	}
-}
-
-// failedResult is true for a result that names its outcome, and no success.
-func failedResult(result []byte) bool {
-	good, seen := false, false
-	jsonline.Object(result, func(key, _ []byte) bool {
-		seen, good = true, string(key) == "success"
-		return !good
-	})
-	return seen && !good
-}
-
-// usage takes the run's tokens, where the result has them.
-func (p *Parser) usage(b []byte) {
-	u := agent.Usage{
-		Input: jsonline.Count(jsonline.Get(b, "inputTokens")), Output: jsonline.Count(jsonline.Get(b, "outputTokens")),
-		CacheRead: jsonline.Count(jsonline.Get(b, "cacheReadTokens")), CacheWrite: jsonline.Count(jsonline.Get(b, "cacheWriteTokens")),
-	}
-	if u != (agent.Usage{}) {
-		p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+		p.emit(agent.Event{Kind: agent.Unknown, Text: "tool_call/" + l.Subtype})
 	}
 }

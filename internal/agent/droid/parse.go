@@ -1,6 +1,9 @@
 package droid
 
 import (
+	"cmp"
+	"encoding/json"
+
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -8,8 +11,6 @@ import (
 )
 
 const (
-	maxText    = 2000 // of an error's text, in bytes
-	maxName    = 200
 	fromLoop   = "agent_loop"
 	noMoreThan = 1 << 20 // turns of one run that can be true
 )
@@ -26,86 +27,61 @@ type Parser struct {
 // NewParser returns a parser for one run.
 func NewParser() *Parser { return &Parser{} }
 
-// line is the top level of one line: the fields that any type needs.
+// line is one line of any type. Fields without a tag have the name of the key.
 type line struct {
-	kind, subtype, session, role, id, message, messageID []byte
-	text, tool, params, isError, source, usage, turns    []byte
-	final, model, value                                  []byte
-}
+	Type, Role, ID, MessageID, Message, Text, Source, Model string
 
-func (l *line) field(key, v []byte) bool {
-	switch string(key) {
-	case "type":
-		l.kind = v
-	case "subtype":
-		l.subtype = v
-	case "session_id":
-		l.session = v
-	case "role":
-		l.role = v
-	case "id":
-		l.id = v
-	case "messageId":
-		l.messageID = v
-	case "message":
-		l.message = v
-	case "text":
-		l.text = v
-	case "toolName", "toolId":
-		l.tool = v
-	case "parameters":
-		l.params = v
-	case "isError":
-		l.isError = v
-	case "source":
-		l.source = v
-	case "usage":
-		l.usage = v
-	case "numTurns":
-		l.turns = v
-	case "finalText":
-		l.final = v
-	case "model":
-		l.model = v
-	case "value":
-		l.value = v
+	Session          string `json:"session_id"`
+	ToolName, ToolID string
+	Parameters       json.RawMessage
+	Value            json.RawMessage // of a result
+	IsError          bool
+
+	// Of the end.
+	FinalText string
+	NumTurns  int
+	Usage     struct {
+		Input      int64 `json:"input_tokens"`
+		Output     int64 `json:"output_tokens"`
+		CacheRead  int64 `json:"cache_read_input_tokens"`
+		CacheWrite int64 `json:"cache_creation_input_tokens"`
 	}
-	return true
 }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	if len(b) == 0 {
-		return
-	}
 	var l line
-	whole := jsonline.Object(b, l.field)
-	kind := jsonline.Short(l.kind, maxName)
-	if !whole || cut {
-		emit(agent.Event{Kind: agent.Unknown, Text: kind + " (cut or not JSON)"})
+	if !jsonline.Decode(b, cut, &l, emit) {
 		return
 	}
-	switch kind {
+	tool := cmp.Or(l.ToolName, l.ToolID)
+	switch l.Type {
 	case "system":
-		emit(agent.Event{Kind: agent.Session, Session: jsonline.Short(l.session, maxName), Model: jsonline.Short(l.model, maxName)})
-	case "message":
-		p.message(l)
+		emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
+	case "message": // the user's is the prompt, told again
+		if l.Role == "assistant" {
+			p.part(l.ID)
+			emit(agent.Event{Kind: agent.Text, Text: l.Text})
+		}
 	case "reasoning":
-		p.part(l.id)
-		emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(l.text)})
+		p.part(l.ID)
+		emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
 	case "tool_call":
-		p.part(l.messageID)
-		p.call(l)
+		p.part(l.MessageID)
+		e := agent.Event{Kind: agent.ToolStart, Tool: tool, Digest: agent.Digest(l.Parameters)}
+		jsonline.Input(&e, l.Parameters)
+		emit(e)
 	case "tool_result":
-		emit(agent.Event{Kind: agent.ToolEnd, Tool: jsonline.Short(l.tool, maxName), Failed: jsonline.True(l.isError), Digest: agent.Digest(l.value), Result: jsonline.Result(l.value, agent.ResultCap)})
+		emit(agent.Event{Kind: agent.ToolEnd, Tool: tool, Failed: l.IsError, Digest: agent.Digest(l.Value),
+			Result: jsonline.Result(l.Value, agent.ResultCap)})
 	case "error":
-		p.error(l)
+		p.error(&l)
 	case "completion":
-		p.completion(l)
+		p.completion(&l)
 	default:
-		emit(agent.Event{Kind: agent.Unknown, Text: kind})
+		emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
 	}
 }
 
@@ -121,42 +97,25 @@ func (p *Parser) Close(emit func(agent.Event)) {
 	}
 }
 
-// message takes a whole message. The user's is the prompt, told again.
-func (p *Parser) message(l line) {
-	if jsonline.String(l.role) != "assistant" {
-		return
-	}
-	p.part(l.id)
-	p.emit(agent.Event{Kind: agent.Text, Text: jsonline.String(l.text)})
-}
-
 // part counts a model call with the first part of its answer.
-func (p *Parser) part(id []byte) {
+func (p *Parser) part(id string) {
 	p.failed, p.ended = false, false
-	if name := jsonline.Short(id, maxName); name != p.answer || name == "" {
-		p.answer = name
+	if id != p.answer || id == "" {
+		p.answer = id
 		p.turns++
 		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	}
 }
 
-func (p *Parser) call(l line) {
-	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(l.tool, maxName), Digest: agent.Digest(l.params)}
-	jsonline.Input(&e, l.params)
-	p.emit(e)
-}
-
 // error takes the agent loop's reason, and the command line's "Exec failed"
 // after it, which is the end and a reason only when it is the only one.
-func (p *Parser) error(l line) {
-	text := jsonline.Short(l.message, maxText)
-	if jsonline.String(l.source) == fromLoop {
-		p.failed, p.ended = true, false
-		p.tell(text)
-		return
+func (p *Parser) error(l *line) {
+	if l.Source == fromLoop || !p.failed {
+		p.tell(l.Message)
 	}
-	if !p.failed {
-		p.tell(text)
+	if l.Source == fromLoop {
+		p.failed, p.ended = true, false
+		return
 	}
 	p.ended = true
 	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed})
@@ -174,17 +133,13 @@ func (p *Parser) tell(text string) {
 	p.emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
 }
 
-func (p *Parser) completion(l line) {
+func (p *Parser) completion(l *line) {
 	p.ended = true
-	u := agent.Usage{
-		Input: jsonline.Count(jsonline.Get(l.usage, "input_tokens")), Output: jsonline.Count(jsonline.Get(l.usage, "output_tokens")),
-		CacheRead:  jsonline.Count(jsonline.Get(l.usage, "cache_read_input_tokens")),
-		CacheWrite: jsonline.Count(jsonline.Get(l.usage, "cache_creation_input_tokens")),
-	}
+	u := agent.Usage{Input: l.Usage.Input, Output: l.Usage.Output, CacheRead: l.Usage.CacheRead, CacheWrite: l.Usage.CacheWrite}
 	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
-	if told := int(min(jsonline.Count(l.turns), noMoreThan)); told > p.turns {
+	if told := min(l.NumTurns, noMoreThan); told > p.turns {
 		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: told - p.turns, Turns: told - p.turns})
 		p.turns = told
 	}
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: jsonline.String(l.final), Final: true})
+	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: l.FinalText, Final: true})
 }

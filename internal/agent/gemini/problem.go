@@ -1,12 +1,11 @@
 package gemini
 
 import (
-	"strconv"
+	"bytes"
+	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/pawl-dev/pawl/internal/agent/jsonline"
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
@@ -22,7 +21,7 @@ func understand(kind, text string) *failure.APIError {
 	case "FatalTurnLimitedError":
 		kind = "max_turns"
 	}
-	e := &failure.APIError{Type: kind, Message: clip(text)}
+	e := &failure.APIError{Type: kind, Message: text}
 	inner, isAPI := strings.CutPrefix(text, "[API Error: ")
 	if !isAPI {
 		return e
@@ -43,48 +42,30 @@ func understand(kind, text string) *failure.APIError {
 	return e
 }
 
-// answer reads the API's own error.
+// answer reads the API's own error. Of its details a reason says more than a
+// status, and a delay is what to wait.
 func answer(e *failure.APIError, b []byte) {
-	jsonline.Object(jsonline.Get(b, "error"), func(key, v []byte) bool {
-		switch string(key) {
-		case "code":
-			e.Status = jsonline.Status(v)
-		case "message":
-			e.Message = jsonline.Short(v, maxText)
-		case "status":
-			if e.Type == "" {
-				e.Type = strings.ToLower(jsonline.Short(v, maxName))
-			}
-		case "details":
-			jsonline.Array(v, func(d []byte) bool {
-				detail(e, d)
-				return true
-			})
+	var said struct {
+		Error struct {
+			Code            int
+			Message, Status string
+			Details         []struct{ Reason, RetryDelay string }
 		}
-		return true
-	})
-}
-
-// detail reads one detail: a reason says more than a status, and a delay is
-// what to wait.
-func detail(e *failure.APIError, b []byte) {
-	if reason := jsonline.Short(jsonline.Get(b, "reason"), maxName); reason != "" {
-		e.Type = strings.ToLower(reason)
 	}
-	delay := jsonline.Short(jsonline.Get(b, "retryDelay"), maxName)
-	if s, err := strconv.ParseFloat(strings.TrimSuffix(delay, "s"), 64); err == nil && s > 0 && s < 366*24*3600 {
-		e.RetryAfter = time.Duration(s * float64(time.Second))
+	// What stands behind the object is the program's closing bracket.
+	if json.NewDecoder(bytes.NewReader(b)).Decode(&said) != nil {
+		return
 	}
-}
-
-// clip bounds a message without half a rune at its end.
-func clip(s string) string {
-	if len(s) <= maxText {
-		return s
+	e.Status, e.Message = said.Error.Code, said.Error.Message
+	if e.Type == "" {
+		e.Type = strings.ToLower(said.Error.Status)
 	}
-	n := maxText
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
+	for _, d := range said.Error.Details {
+		if d.Reason != "" {
+			e.Type = strings.ToLower(d.Reason)
+		}
+		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
+			e.RetryAfter = wait
+		}
 	}
-	return s[:n]
 }

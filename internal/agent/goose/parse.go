@@ -1,7 +1,7 @@
 package goose
 
 import (
-	"bytes"
+	"encoding/json"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
@@ -9,69 +9,71 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-const (
-	maxText = 2000 // of an error's text, in bytes
-	maxName = 200
-)
-
-// A tool's result says so when it failed. Within a text these words would have
-// their quotes escaped, so that the result needs no second look.
-var (
-	failedStatus = []byte(`"status":"error"`)
-	failedCall   = []byte(`"isError":true`)
-)
-
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
 	emit   func(agent.Event)
-	tools  jsonline.IDs // tool request id to name
-	draft  *agent.Tail  // the message that is being said
-	open   bool         // draft has something
-	id     string       // of the model's last message
-	failed bool         // an error, and no message after it
+	tools  jsonline.IDs   // tool request id to name
+	draft  jsonline.Draft // the message that is being said
+	id     string         // of the model's last message
+	failed bool           // an error, and no message after it
 	ended  bool
 }
 
 // NewParser returns a parser for one run.
-func NewParser() *Parser { return &Parser{draft: agent.NewTail(agent.MessageCap)} }
+func NewParser() *Parser { return &Parser{} }
+
+// line is one line of any type. Fields without a tag have the name of the key.
+type line struct {
+	Type, Error string
+
+	Message struct {
+		Role, ID string
+		Content  []content
+	}
+
+	// Of the end.
+	Input      int64    `json:"input_tokens"`
+	Output     int64    `json:"output_tokens"`
+	CacheRead  int64    `json:"cache_read_input_tokens"`
+	CacheWrite int64    `json:"cache_write_input_tokens"`
+	Cost       *float64 `json:"cost_usd"`
+}
+
+// content is a part of a message.
+type content struct {
+	Type, Text, Thinking, ID string
+
+	ToolCall struct {
+		Value struct {
+			Name      string
+			Arguments json.RawMessage
+		}
+	}
+	ToolResult json.RawMessage
+}
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	if len(b) == 0 {
+	var l line
+	if !jsonline.Decode(b, cut, &l, emit) {
 		return
 	}
-	var kind, message, told []byte
-	whole := jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "type":
-			kind = v
-		case "message":
-			message = v
-		case "error":
-			told = v
-		}
-		return true
-	})
-	name := jsonline.Short(kind, maxName)
-	if !whole || cut {
-		emit(agent.Event{Kind: agent.Unknown, Text: name + " (cut or not JSON)"})
-		return
-	}
-	switch name {
+	switch l.Type {
 	case "message":
-		p.message(message)
+		p.message(&l)
 	case "notification":
 	case "error":
 		p.say()
 		p.failed = true
-		text := jsonline.Short(told, maxText)
-		emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{Status: agent.StatusIn(text), Type: agent.TypeIn(text), Message: text}})
+		emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{
+			Status: agent.StatusIn(l.Error), Type: agent.TypeIn(l.Error), Message: l.Error,
+		}})
 	case "complete":
-		p.complete(b)
+		p.complete(&l)
 	default:
-		emit(agent.Event{Kind: agent.Unknown, Text: name})
+		emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
 	}
 }
 
@@ -86,107 +88,72 @@ func (p *Parser) Close(emit func(agent.Event)) {
 
 // say ends the message that came in pieces.
 func (p *Parser) say() {
-	if p.open {
-		p.emit(agent.Event{Kind: agent.Text, Text: p.draft.Text()})
+	if text, open := p.draft.Take(); open {
+		p.emit(agent.Event{Kind: agent.Text, Text: text})
 	}
-	p.draft.Reset()
-	p.open = false
 }
 
 // message takes a message or a piece of one. A piece without an id is a
 // message of its own.
-func (p *Parser) message(b []byte) {
-	var role, id, content []byte
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "role":
-			role = v
-		case "id":
-			id = v
-		case "content":
-			content = v
-		}
-		return true
-	})
-	model := jsonline.String(role) == "assistant"
+func (p *Parser) message(l *line) {
+	model, id := l.Message.Role == "assistant", l.Message.ID
 	if model {
 		p.failed, p.ended = false, false
-		if id := jsonline.Short(id, maxName); id == "" || id != p.id {
+		if id == "" || id != p.id {
 			p.say()
 			p.id = id
 			p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 		}
 	}
-	jsonline.Array(content, func(one []byte) bool {
-		p.content(one, model)
-		return true
-	})
+	for _, c := range l.Message.Content {
+		p.content(&c, model)
+	}
 }
 
 // content takes one part of a message. Texts of the user are the prompt.
-func (p *Parser) content(b []byte, model bool) {
-	var kind, text, thinking, id, result []byte
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "type":
-			kind = v
-		case "text":
-			text = v
-		case "thinking":
-			thinking = v
-		case "id":
-			id = v
-		case "toolResult":
-			result = v
-		}
-		return true
-	})
-	switch kind := jsonline.Short(kind, maxName); kind {
+func (p *Parser) content(c *content, model bool) {
+	switch c.Type {
 	case "text":
 		if model {
-			p.open = true
-			p.draft.Join(jsonline.String(text))
+			p.draft.Join(c.Text)
 		}
 	case "thinking":
-		p.emit(agent.Event{Kind: agent.Thinking, Text: jsonline.String(thinking)})
+		p.emit(agent.Event{Kind: agent.Thinking, Text: c.Thinking})
 	case "toolRequest", "frontendToolRequest":
 		p.say()
-		p.request(b)
+		call := c.ToolCall.Value
+		p.tools.Add(c.ID, call.Name)
+		e := agent.Event{Kind: agent.ToolStart, Tool: call.Name, Call: c.ID, Digest: agent.Digest(call.Arguments)}
+		jsonline.Input(&e, call.Arguments)
+		p.emit(e)
 	case "toolResponse":
-		id := jsonline.Short(id, maxName)
-		p.emit(agent.Event{
-			Kind: agent.ToolEnd, Digest: agent.Digest(result), Tool: p.tools.Value(id), Call: id, Result: jsonline.Result(result, agent.ResultCap),
-			Failed: bytes.Contains(b, failedStatus) || bytes.Contains(b, failedCall),
-		})
+		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(c.ID), Call: c.ID, Failed: failed(c.ToolResult),
+			Digest: agent.Digest(c.ToolResult), Result: jsonline.Result(c.ToolResult, agent.ResultCap)})
 	case "image", "redactedThinking", "toolConfirmationRequest", "actionRequired", "systemNotification":
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: "message/" + kind})
+		p.emit(agent.Event{Kind: agent.Unknown, Text: "message/" + c.Type})
 	}
 }
 
-func (p *Parser) request(b []byte) {
-	call := jsonline.Get(b, "toolCall", "value")
-	e := agent.Event{Kind: agent.ToolStart, Tool: jsonline.Short(jsonline.Get(call, "name"), maxName)}
-	e.Call = jsonline.Short(jsonline.Get(b, "id"), maxName)
-	p.tools.Add(e.Call, e.Tool)
-	args := jsonline.Get(call, "arguments")
-	e.Digest = agent.Digest(args)
-	jsonline.Input(&e, args)
-	p.emit(e)
+// failed is whether a tool's result says so.
+func failed(result json.RawMessage) bool {
+	var r struct {
+		Status string
+		Value  struct{ IsError bool }
+	}
+	jsonline.Read(result, &r)
+	return r.Status == "error" || r.Value.IsError
 }
 
 // complete is the terminal event. It comes after an error too.
-func (p *Parser) complete(b []byte) {
+func (p *Parser) complete(l *line) {
 	p.say()
 	p.ended = true
-	u := agent.Usage{
-		Output:    jsonline.Count(jsonline.Get(b, "output_tokens")),
-		CacheRead: jsonline.Count(jsonline.Get(b, "cache_read_input_tokens")), CacheWrite: jsonline.Count(jsonline.Get(b, "cache_write_input_tokens")),
-	}
-	u.Input = max(0, jsonline.Count(jsonline.Get(b, "input_tokens"))-u.CacheRead-u.CacheWrite)
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
-	if cost, ok := jsonline.Cost(jsonline.Get(b, "cost_usd")); ok {
-		p.emit(agent.Event{Kind: agent.CostSeen, Cost: cost})
+	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
+		Input: max(0, l.Input-l.CacheRead-l.CacheWrite), Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite,
+	}})
+	if l.Cost != nil {
+		p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(*l.Cost)})
 	}
 	end := loop.TerminalOK
 	if p.failed {

@@ -1,9 +1,16 @@
 package jsonline
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+)
 
 // maxIDs is how many ids are remembered; a call is answered long before.
 const maxIDs = 128
+
+// maxID is the longest id or value that is remembered, in bytes.
+const maxID = 200
 
 // IDs remembers the last few ids of a stream, each with a value. The zero
 // value remembers none.
@@ -15,7 +22,7 @@ type IDs struct {
 // Add remembers id; it returns false when id is remembered already. An empty
 // id, and one that is too long to be one, is not remembered.
 func (s *IDs) Add(id, value string) bool {
-	if id == "" || len(id) > 200 {
+	if id == "" || len(id) > maxID {
 		return true
 	}
 	if _, known := s.values[id]; known {
@@ -28,7 +35,7 @@ func (s *IDs) Add(id, value string) bool {
 		delete(s.values, s.order[0])
 		s.order = append(s.order[:0], s.order[1:]...)
 	}
-	s.values[id] = strings.Clone(value)
+	s.values[id] = strings.Clone(agent.Clip(value, maxID))
 	s.order = append(s.order, id)
 	return true
 }

@@ -1,7 +1,6 @@
 package jsonline
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -53,25 +52,6 @@ func FuzzResult(f *testing.F) {
 		n = min(max(n, 0), 1000)
 		if got := Result(b, n); !utf8.ValidString(got) || len(got) > 3*n+len("…") {
 			t.Errorf("%d bytes: %q", len(got), got)
-		}
-	})
-}
-
-// The short way of decoding strings comes to what encoding/json comes to, also
-// for a beginning that is cut anywhere.
-func FuzzUnquote(f *testing.F) {
-	for _, in := range []string{`a\n\u00e4\ud83d\ude00\/\b`, `\ud83d\u12`, `\u12`, "\xc3", "a\x00b", `\x`, "\\", `\ufffd`, `\u+123`, "\U0001F600"} {
-		f.Add([]byte(in))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		if got, want := head(in), strings.TrimRight(decodeHead(in), "\uFFFD"); got != want {
-			t.Errorf("the beginning %q is %q, want %q", in, got, want)
-		}
-		var want string
-		quoted := append(append([]byte{'"'}, in...), '"')
-		text, cut, ok := unquote(in)
-		if err := json.Unmarshal(quoted, &want); ok && (cut != (err != nil) || !cut && text != want) {
-			t.Errorf("%q is %q (cut: %v), want %q, %v", in, text, cut, want, err)
 		}
 	})
 }

@@ -1,8 +1,8 @@
 package opencode
 
 import (
-	"bytes"
-	"math"
+	"encoding/json"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
@@ -10,11 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-const (
-	maxText = 2000 // of an error, in bytes
-	maxName = 200
-	maxUSD  = 1_000_000
-)
+// maxUSD is beyond what one run can cost.
+const maxUSD = 1_000_000
 
 // Parser is the [agent.Parser] of the programs' stream.
 type Parser struct {
@@ -39,53 +36,57 @@ const (
 // NewParser returns a parser for one run.
 func NewParser() *Parser { return &Parser{} }
 
-// line is the top level of one line.
-type line struct{ kind, session, part, err []byte }
+// line is one line of any type. Fields without a tag have the name of the key.
+type line struct {
+	Type, SessionID string
+	Part            part
+	Error           problem
+}
 
-func (l *line) field(key, value []byte) bool {
-	switch string(key) {
-	case "type":
-		l.kind = value
-	case "sessionID":
-		l.session = value
-	case "part":
-		l.part = value
-	case "error":
-		l.err = value
+// part is a text, a thought, a tool call or the end of a step.
+type part struct {
+	ID, Text, Tool, Reason string
+
+	State struct {
+		Status        string
+		Input         json.RawMessage
+		Output, Error json.RawMessage
+		Metadata      struct{ Exit int }
 	}
-	return true
+	Tokens struct {
+		Input, Output, Reasoning int64
+		Cache                    struct{ Read, Write int64 }
+	}
+	Cost float64
 }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.emit = emit
-	if len(b) == 0 {
-		return
-	}
 	var l line
-	whole := jsonline.Object(b, l.field)
-	kind := jsonline.Short(l.kind, maxName)
-	if !whole || cut {
-		p.emit(agent.Event{Kind: agent.Unknown, Text: kind + " (cut or not JSON)"})
+	if !jsonline.Decode(b, cut, &l, emit) {
 		return
 	}
-	sub := p.enter(jsonline.Short(l.session, maxName))
-	switch kind {
+	sub := p.enter(l.SessionID)
+	switch l.Type {
 	case "step_start":
 		p.stand(begun, sub)
 	case "text":
-		p.said(agent.Text, l.part, sub)
+		if l.Part.Text != "" {
+			p.stand(talking, sub)
+		}
+		p.emit(agent.Event{Kind: agent.Text, Sub: sub, Text: l.Part.Text})
 	case "reasoning":
-		p.said(agent.Thinking, l.part, sub)
+		p.emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: l.Part.Text})
 	case "tool_use":
-		p.tool(l.part, sub)
+		p.tool(&l.Part, sub)
 	case "step_finish":
-		p.step(l.part, sub)
+		p.step(&l.Part, sub)
 	case "error":
-		p.trouble(understand(l.err), sub)
+		p.trouble(l.Error.understand(), sub)
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: kind})
+		p.emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
 	}
 }
 
@@ -105,7 +106,7 @@ func (p *Parser) Close(emit func(agent.Event)) {
 // enter notes the session of the first event; another is a sub-agent's.
 func (p *Parser) enter(session string) (sub bool) {
 	if p.session == "" && session != "" {
-		p.session = session
+		p.session = strings.Clone(agent.Clip(session, 200))
 		p.emit(agent.Event{Kind: agent.Session, Session: session})
 	}
 	return session != p.session && session != ""
@@ -115,14 +116,6 @@ func (p *Parser) stand(s state, sub bool) {
 	if !sub {
 		p.last = s
 	}
-}
-
-func (p *Parser) said(kind agent.EventKind, part []byte, sub bool) {
-	text := jsonline.String(jsonline.Get(part, "text"))
-	if kind == agent.Text && text != "" {
-		p.stand(talking, sub)
-	}
-	p.emit(agent.Event{Kind: kind, Sub: sub, Text: text})
 }
 
 // trouble takes an error. One with a status was a model call, the last of
@@ -137,91 +130,35 @@ func (p *Parser) trouble(err *failure.APIError, sub bool) {
 }
 
 // tool takes a tool call, which is told once it is done.
-func (p *Parser) tool(part []byte, sub bool) {
-	var name, state []byte
-	jsonline.Object(part, func(key, v []byte) bool {
-		switch string(key) {
-		case "tool":
-			name = v
-		case "state":
-			state = v
-		}
-		return true
-	})
-	var status string
-	var input, metadata, output []byte
-	jsonline.Object(state, func(key, v []byte) bool {
-		switch string(key) {
-		case "status":
-			status = jsonline.Short(v, maxName)
-		case "input":
-			input = v
-		case "metadata":
-			metadata = v
-		case "output", "error":
-			output = v
-		}
-		return true
-	})
-	e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: jsonline.Short(name, maxName), Digest: agent.Digest(input)}
-	jsonline.Object(input, func(key, v []byte) bool {
-		switch string(key) {
-		case "command":
-			e.Command = jsonline.Short(v, agent.CommandCap)
-		case "filePath":
-			if path := jsonline.String(v); path != "" && len(path) <= 4096 {
-				e.Files = append(e.Files, path)
-			}
-		}
-		return true
-	})
+func (p *Parser) tool(part *part, sub bool) {
+	s := &part.State
+	e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: part.Tool, Digest: agent.Digest(s.Input)}
+	jsonline.Input(&e, s.Input)
 	p.stand(begun, sub)
 	p.emit(e)
-	failed := status == "error" || exitOf(metadata) != 0
-	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: e.Tool, Failed: failed, Digest: agent.Digest(output), Result: jsonline.Result(output, agent.ResultCap)})
-}
-
-// exitOf is a shell tool's exit status. Within a text of metadata, which may
-// be long, the quotes of these words would be escaped.
-func exitOf(metadata []byte) int64 {
-	_, rest, found := bytes.Cut(metadata, []byte(`"exit":`))
-	if !found {
-		return 0
+	output := s.Output
+	if output == nil {
+		output = s.Error
 	}
-	rest = bytes.TrimLeft(rest[:min(len(rest), 32)], " ")
-	if end := bytes.IndexAny(rest, ",} "); end >= 0 {
-		rest = rest[:end]
-	}
-	return jsonline.Int(rest)
+	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: part.Tool, Failed: s.Status == "error" || s.Metadata.Exit != 0,
+		Digest: agent.Digest(output), Result: jsonline.Result(output, agent.ResultCap)})
 }
 
 // step takes the end of a step, which is one model call.
-func (p *Parser) step(part []byte, sub bool) {
-	var reason, id string
-	var tokens, cost []byte
-	jsonline.Object(part, func(key, v []byte) bool {
-		switch string(key) {
-		case "id":
-			id = jsonline.Short(v, maxName)
-		case "reason":
-			reason = jsonline.Short(v, maxName)
-		case "tokens":
-			tokens = v
-		case "cost":
-			cost = v
-		}
-		return true
-	})
-	if !p.steps.Add(id, "") {
+func (p *Parser) step(part *part, sub bool) {
+	if !p.steps.Add(part.ID, "") {
 		return // told twice
 	}
-	e := agent.Event{Kind: agent.UsageSeen, Sub: sub, Usage: usage(tokens), Calls: 1}
+	t := part.Tokens
+	e := agent.Event{Kind: agent.UsageSeen, Sub: sub, Calls: 1, Usage: agent.Usage{
+		Input: t.Input, Output: t.Output + t.Reasoning, CacheRead: t.Cache.Read, CacheWrite: t.Cache.Write,
+	}}
 	if !sub {
 		e.Turns = 1
 	}
 	p.emit(e)
-	p.spend(jsonline.Float(cost))
-	p.stand(p.after(reason, sub), sub)
+	p.spend(part.Cost)
+	p.stand(p.after(part.Reason, sub), sub)
 }
 
 // after is how the run stands when a step ended for that reason. An answer
@@ -256,23 +193,5 @@ func (p *Parser) spend(usd float64) {
 		return
 	}
 	p.cost += usd
-	p.emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(p.cost * 1e6))})
-}
-
-// usage reads the tokens of a step.
-func usage(b []byte) agent.Usage {
-	var u agent.Usage
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "input":
-			u.Input = jsonline.Count(v)
-		case "output", "reasoning":
-			u.Output += jsonline.Count(v)
-		case "cache":
-			u.CacheRead = jsonline.Count(jsonline.Get(v, "read"))
-			u.CacheWrite = jsonline.Count(jsonline.Get(v, "write"))
-		}
-		return true
-	})
-	return u
+	p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(p.cost)})
 }

@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"cmp"
 	"net/textproto"
 	"strconv"
 	"strings"
@@ -20,82 +21,66 @@ var ownTypes = map[string]string{
 	"UnknownError":             "unknown",
 }
 
-// understand reads an error event: the program's word for it, and what the
+// problem is an error event: the program's word for it, and what the
 // provider's answer said.
-func understand(b []byte) *failure.APIError {
-	var name, data []byte
-	jsonline.Object(b, func(key, v []byte) bool {
-		switch string(key) {
-		case "name":
-			name = v
-		case "data":
-			data = v
-		}
-		return true
-	})
-	e := &failure.APIError{}
-	var headers, body, again []byte
-	jsonline.Object(data, func(key, v []byte) bool {
-		switch string(key) {
-		case "message":
-			e.Message = jsonline.Short(v, maxText)
-		case "statusCode":
-			e.Status = jsonline.Status(v)
-		case "isRetryable":
-			again = v
-		case "responseHeaders":
-			headers = v
-		case "responseBody":
-			body = v
-		}
-		return true
-	})
-	if e.Type = ownTypes[jsonline.Short(name, maxName)]; e.Type == "" {
-		e.Type = bodyType([]byte(jsonline.String(body)))
+type problem struct {
+	Name string
+	Data struct {
+		Message         string
+		StatusCode      int
+		IsRetryable     bool
+		ResponseHeaders map[string]string
+		ResponseBody    string
 	}
-	if e.Type == "" && e.Status == 0 && jsonline.True(again) {
+}
+
+func (p *problem) understand() *failure.APIError {
+	d := &p.Data
+	e := &failure.APIError{Message: d.Message, Status: d.StatusCode}
+	if e.Type = ownTypes[p.Name]; e.Type == "" {
+		e.Type = bodyType(d.ResponseBody)
+	}
+	if e.Type == "" && e.Status == 0 && d.IsRetryable {
 		e.Type = "connection_failed"
 	}
 	if e.Type == "" {
-		e.Type = jsonline.Short(name, maxName)
+		e.Type = p.Name
 	}
-	e.RetryAfter, e.ResetAt = wait(headers)
+	e.RetryAfter, e.ResetAt = wait(d.ResponseHeaders)
 	return e
 }
 
 // bodyType is the provider's word for an error: its type, unless that says no
 // more than the status does.
-func bodyType(body []byte) string {
-	err := jsonline.Get(body, "error")
-	kind := jsonline.Short(jsonline.Get(err, "type"), maxName)
-	if code := jsonline.Short(jsonline.Get(err, "code"), maxName); code != "" && (kind == "" || kind == "error" || kind == "invalid_request_error") {
-		return code
+func bodyType(body string) string {
+	var said struct{ Error struct{ Type, Code string } }
+	jsonline.Read([]byte(body), &said)
+	switch kind := said.Error.Type; kind {
+	case "", "error", "invalid_request_error":
+		return cmp.Or(said.Error.Code, kind)
+	default:
+		return kind
 	}
-	return kind
 }
 
 // wait reads how long a provider asks to wait, and until when.
-func wait(headers []byte) (after time.Duration, until time.Time) {
-	jsonline.Object(headers, func(key, v []byte) bool {
-		value := strings.TrimSpace(jsonline.Short(v, maxName))
-		switch textproto.CanonicalMIMEHeaderKey(string(key)) {
-		case "Retry-After":
-			if d, ok := seconds(value, time.Second); ok {
-				after = d
-			} else if at, err := time.Parse(time.RFC1123, value); err == nil {
-				until = at.UTC()
-			}
-		case "Retry-After-Ms":
-			if d, ok := seconds(value, time.Millisecond); ok && after == 0 {
-				after = d
-			}
-		case "Anthropic-Ratelimit-Unified-Reset":
-			if n, err := strconv.ParseInt(value, 10, 64); err == nil && n > 1_000_000_000 && n < 1<<35 {
-				until = time.Unix(n, 0).UTC()
-			}
-		}
-		return true
-	})
+func wait(headers map[string]string) (after time.Duration, until time.Time) {
+	header := textproto.MIMEHeader{}
+	for name, value := range headers {
+		header.Set(name, strings.TrimSpace(value))
+	}
+	if d, ok := seconds(header.Get("Retry-After-Ms"), time.Millisecond); ok {
+		after = d
+	}
+	given := header.Get("Retry-After")
+	if d, ok := seconds(given, time.Second); ok {
+		after = d
+	} else if at, err := time.Parse(time.RFC1123, given); err == nil {
+		until = at.UTC()
+	}
+	if n, err := strconv.ParseInt(header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64); err == nil && n > 1_000_000_000 && n < 1<<35 {
+		until = time.Unix(n, 0).UTC()
+	}
 	return after, until
 }
 
