@@ -107,25 +107,15 @@ func noteExit(code int, args []string) {
 	}
 }
 
-// setup gives a script its own home, without anything of the person's who runs
-// the tests: no pawl variable, no git configuration.
+// setup gives a script its own home, and checks at its end that nothing is left.
 func setup(env *testscript.Env) error {
 	home := env.WorkDir + ".home" // beside the script's files, not among them
-	for _, dir := range []string{home, filepath.Join(home, "state"), filepath.Join(home, "config")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
-	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitconfig), 0o644); err != nil {
+	vars, err := ownHome(home)
+	if err != nil {
 		return err
 	}
 	env.Vars = slices.DeleteFunc(env.Vars, func(kv string) bool { return strings.HasPrefix(kv, "PAWL_") })
-	for k, v := range map[string]string{
-		"HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state"), "XDG_CONFIG_HOME": filepath.Join(home, "config"),
-		"GIT_CONFIG_NOSYSTEM": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8", exitsVar: filepath.Join(home, "exits"),
-		"GORACE": "atexit_sleep_ms=0 log_path=" + filepath.Join(home, "race"),
-	} {
+	for k, v := range vars {
 		env.Setenv(k, v)
 	}
 	pawl, err := exec.LookPath("pawl")
@@ -154,6 +144,25 @@ func setup(env *testscript.Env) error {
 		}
 	})
 	return nil
+}
+
+// ownHome makes a home without anything of the person's who runs the tests, and
+// returns the variables that lead to it.
+func ownHome(home string) (map[string]string, error) {
+	for _, dir := range []string{home, filepath.Join(home, "state"), filepath.Join(home, "config")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitconfig), 0o644); err != nil {
+		return nil, err
+	}
+	return map[string]string{
+		"HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state"), "XDG_CONFIG_HOME": filepath.Join(home, "config"),
+		"GIT_CONFIG_NOSYSTEM": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8", exitsVar: filepath.Join(home, "exits"),
+		"GORACE": "atexit_sleep_ms=0 log_path=" + filepath.Join(home, "race"),
+	}, nil
 }
 
 // races are the reports of the race detector, also those of pawls in the
