@@ -45,7 +45,7 @@ func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
 		Planner: func(string, planner.Flags) (*planner.Planner, error) {
 			return nil, errors.New("nothing here needs the configuration")
 		},
-		Log: func(string) (*slog.Logger, func()) { return slog.New(slog.DiscardHandler), func() {} },
+		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) },
 	}, said
 }
 
@@ -178,9 +178,10 @@ func TestRefusedToATask(t *testing.T) {
 	t.Parallel()
 	p, _ := person(t)
 	id := task(t, p)
-	refused(t, p.StartTask(t.Context(), id), "no autopilot runs here", "pawl autopilot")
+	_, err := p.StartTask(t.Context(), id)
+	refused(t, err, "no autopilot runs here", "pawl autopilot")
 	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotPause, "", false), "no autopilot runs here")
-	_, err := p.Redo(t.Context(), id, " ")
+	_, err = p.Redo(t.Context(), id, " ")
 	refused(t, err, "say what must change")
 	for _, do := range map[string]func() (action.Done, error){
 		"approve": func() (action.Done, error) { return p.Approve(t.Context(), id, "") },

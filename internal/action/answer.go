@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -102,9 +101,9 @@ func (p *Operator) Answer(ctx context.Context, r sqlite.Run, step string, words 
 	default:
 		return false, fault.Refuse("run %s asks nothing: it is %s", r.ID, r.Status)
 	}
-	var s loop.State
-	if err := json.Unmarshal(r.State, &s); err != nil {
-		return false, fault.Of(fault.Failed, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err))
+	s, err := StateOf(r)
+	if err != nil {
+		return false, err
 	}
 	if step != "" || len(s.Question.Asked()) > 1 {
 		return p.answerStep(ctx, r, s.Question.Asked(), step, words)
@@ -148,10 +147,8 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 	if err != nil {
 		tree = nil
 	}
-	logger, closeLog := p.Log(r.Root)
-	defer closeLog()
 	_, err = engine.Resume(ctx, engine.Options{
-		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root, Copy: OnCopy(r)}, StateDir: dir, Store: p.Store, Tree: tree, Log: logger,
+		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root, Copy: OnCopy(r)}, StateDir: dir, Store: p.Store, Tree: tree, Log: p.Log(r.Root),
 		Notify: func(n engine.Notice) {
 			if n.Kind == engine.Warning {
 				p.Say("Warning: %s", report.Line(n.Text, 500))
@@ -159,7 +156,7 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 		},
 	}, r.ID, rep.Event(nil))
 	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot answer run %s: %w", r.ID, err))
+		return fmt.Errorf("cannot answer run %s: %w", r.ID, err)
 	}
 	if r.Kind == "task" {
 		return p.settledTask(ctx, r, rep.Choice.Do)

@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -38,7 +37,7 @@ func (p *Operator) Apply(ctx context.Context, r sqlite.Run, check bool) (Applica
 	}
 	done, err := tree.Apply(ctx, r.ID, check)
 	if err != nil {
-		return Application{}, fault.Of(fault.Failed, err)
+		return Application{}, err
 	}
 	out := Application{Run: r.ID, Status: statusOf(done, check), Applied: done}
 	if out.Status == "applied" {
@@ -139,17 +138,9 @@ func (p *Operator) discard(ctx context.Context, tree *workspace.Checkout, r sqli
 		err = tree.Forget(ctx, r.ID)
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot give the result of run %s up: %v", r.ID, err))
+		return fmt.Errorf("cannot give the result of run %s up: %v", r.ID, err)
 	}
 	return nil
-}
-
-// OnCopy is whether the run works on a copy of the work tree.
-func OnCopy(r sqlite.Run) bool {
-	var setup struct {
-		Copy bool `json:"copy"`
-	}
-	return json.Unmarshal(r.Setup, &setup) == nil && setup.Copy
 }
 
 // gather brings the result of a run from its copy into the repository, as data,
@@ -157,7 +148,7 @@ func OnCopy(r sqlite.Run) bool {
 func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r sqlite.Run) error {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	n, result, ok := engine.Result(records)
 	if !ok {
@@ -165,7 +156,7 @@ func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r sqlit
 	}
 	snaps, err := tree.Snapshots(ctx, r.ID)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	if len(snaps) > 0 && snaps[len(snaps)-1].Tree == result {
 		return nil
@@ -178,7 +169,7 @@ func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r sqlit
 		err = errors.New("it was given up, or is kept no longer")
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot get the result of run %s: %v", r.ID, err))
+		return fmt.Errorf("cannot get the result of run %s: %v", r.ID, err)
 	}
 	return nil
 }

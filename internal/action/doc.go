@@ -23,8 +23,7 @@ type Operator struct {
 	Env   []string // K=V
 	// Planner loads the configuration of a root, with flags in force.
 	Planner func(root string, f planner.Flags) (*planner.Planner, error)
-	// Log opens the log of a root; close it.
-	Log func(root string) (log *slog.Logger, closeLog func())
+	Log     func(root string) *slog.Logger // of a root
 	// Say hears what came of a deed, a line at a time; Result gets what was asked
 	// for, its ends of line included.
 	Say, Result func(format string, args ...any)

@@ -50,7 +50,7 @@ func (p *Operator) Raise(ctx context.Context, r sqlite.Run, f planner.Flags) err
 	}
 	flags, err := json.Marshal(f.Limits())
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	if err := p.askRaise(ctx, r, to, flags); err != nil {
 		return err
@@ -102,7 +102,7 @@ const raiseWait = 10 * time.Second
 func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits, flags json.RawMessage) error {
 	id, err := engine.AskRaise(ctx, p.Store, r.ID, to, flags)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	tick, late := time.NewTicker(50*time.Millisecond), time.NewTimer(raiseWait)
 	defer tick.Stop()
@@ -110,14 +110,14 @@ func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits
 	for {
 		rows, err := p.Store.Controls(ctx, r.ID)
 		if err != nil {
-			return fault.Of(fault.Failed, err)
+			return err
 		}
 		if !slices.ContainsFunc(rows, func(c sqlite.Control) bool { return c.ID == id }) {
 			return nil
 		}
 		now, err := p.Store.Run(ctx, r.ID)
 		if err != nil {
-			return fault.Of(fault.Failed, err)
+			return err
 		}
 		if !Works(now) {
 			return fault.Refuse("run %s is %s now and did not take the limits", r.ID, now.Status).Hint("Name them again: pawl resume %s", r.Name)
@@ -125,7 +125,7 @@ func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits
 		select {
 		case <-tick.C:
 		case <-late.C:
-			return fault.Of(fault.Failed, fmt.Errorf("the process of run %s has not taken the limits within %s", r.ID, raiseWait))
+			return fmt.Errorf("the process of run %s has not taken the limits within %s", r.ID, raiseWait)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -142,6 +142,25 @@ func (p *Operator) ExtendRun(ctx context.Context, r sqlite.Run, f planner.Flags)
 		return Done{}, err
 	}
 	return p.Extend(ctx, r.Name, l)
+}
+
+// ResumeElsewhere goes on with a run that another process drives: the autopilot
+// goes on with a task, and a run that works takes higher limits. done is false
+// when the run is to be driven by whoever asks.
+func (p *Operator) ResumeElsewhere(ctx context.Context, r sqlite.Run, f planner.Flags) (done bool, err error) {
+	switch {
+	case r.Kind == string(loop.Task) && f.Raises():
+		d, err := p.ExtendRun(ctx, r, f)
+		if err == nil {
+			p.Say("%s", d.Text)
+		}
+		return true, err
+	case r.Kind == string(loop.Task):
+		return true, p.Reopen(ctx, r, "a person resumed it")
+	case Works(r) && f.Raises():
+		return true, p.Raise(ctx, r, f)
+	}
+	return false, nil
 }
 
 // raiseTask gives the run of a task that works its new limits at once.
@@ -214,9 +233,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l sqlite.CaseLimits) (
 
 // StoredFlags are the flags of the run, with the newer ones over them.
 func StoredFlags(run sqlite.Run, newer planner.Flags) (planner.Flags, error) {
-	var stored struct {
-		Flags planner.Flags `json:"flags"`
-	}
+	var stored Setup
 	if len(run.Setup) > 0 {
 		if err := json.Unmarshal(run.Setup, &stored); err != nil {
 			return newer, fmt.Errorf("cannot read how run %s was started: %v", run.ID, err)

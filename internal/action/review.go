@@ -145,7 +145,7 @@ func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 	if name == "" {
 		head, err := repo.Head(ctx)
 		if err != nil {
-			return "", fault.Of(fault.Failed, err)
+			return "", err
 		}
 		if head.Branch == "" {
 			return "", fault.Refuse("no branch is checked out here, so there is none to land on").Hint("Name one in pawl.yaml: merge: {target: main}")
@@ -156,7 +156,7 @@ func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 	commit, err := repo.Find(ctx, name)
 	switch short := report.Line(strings.TrimPrefix(name, "refs/heads/"), 200); {
 	case err != nil:
-		return "", fault.Of(fault.Failed, err)
+		return "", err
 	case commit == "" && c.Merge.Target != "":
 		return "", fault.Refuse("there is no branch %s, which merge.target names", short).Hint("Make it, or name another in pawl.yaml: git branch %s", short)
 	case commit == "":

@@ -72,7 +72,7 @@ func (p *Operator) rollbackError(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return fault.Of(fault.Failed, err)
+	return err
 }
 
 // undoRollback goes back to what was kept before the last rollback. That is a

@@ -27,7 +27,7 @@ func (p *Operator) Pause(ctx context.Context, r sqlite.Run) error {
 
 func (p *Operator) ask(ctx context.Context, r sqlite.Run, kind, text string) error {
 	if _, err := p.Store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (p *Operator) awaitStop(ctx context.Context, r sqlite.Run) error {
 	for late := false; ; {
 		now, err := p.Store.Run(ctx, r.ID)
 		if err != nil {
-			return fault.Of(fault.Failed, err)
+			return err
 		}
 		// A run that has come to rest still ends its supervisor; when its
 		// process has gone too, nothing is left.
@@ -89,7 +89,7 @@ func (p *Operator) awaitStop(ctx context.Context, r sqlite.Run) error {
 func (p *Operator) stopUnattended(ctx context.Context, r sqlite.Run) error {
 	dir := filepath.Join(config.StateDir(r.Root, p.Env), "runs", r.ID)
 	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	p.Say("Nothing of run %s is left running. Go on with it: pawl resume %s", r.ID, r.Name)
 	return nil
@@ -103,7 +103,7 @@ func (p *Operator) Message(ctx context.Context, r sqlite.Run, text, from string)
 		return fault.Of(fault.Refused, err)
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	p.Say("The message is kept and goes into the next prompt of run %s.", r.ID)
 	return nil

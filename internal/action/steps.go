@@ -22,7 +22,7 @@ import (
 func (p *Operator) answerStep(ctx context.Context, r sqlite.Run, asked []loop.Asks, step string, words []string) (kept bool, err error) {
 	rows, err := p.Store.Controls(ctx, r.ID)
 	if err != nil {
-		return false, fault.Of(fault.Failed, err)
+		return false, err
 	}
 	open := unanswered(asked, rows)
 	if step == "" && len(open) == 1 {

@@ -19,35 +19,31 @@ import (
 )
 
 // StartTask gives a ready task the next free slot of the autopilot that runs.
-func (p *Operator) StartTask(ctx context.Context, id string) error {
-	if err := p.startable(ctx, id); err != nil {
-		return err
+func (p *Operator) StartTask(ctx context.Context, id string) (Done, error) {
+	c, err := p.startable(ctx, id)
+	if err != nil {
+		return Done{}, err
 	}
-	if _, err := p.Store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: sqlite.AutopilotStart, Text: id, At: time.Now()}); err != nil {
-		return err
-	}
-	p.Say("%s gets the next free slot.", id)
-	return nil
+	ask := sqlite.AutopilotControl{Kind: sqlite.AutopilotStart, Text: id, At: time.Now()}
+	_, err = p.Store.AskAutopilot(ctx, ask)
+	return Done{c, id + " gets the next free slot."}, err
 }
 
 // startable refuses a task that the autopilot could not start, and every task
 // while none runs.
-func (p *Operator) startable(ctx context.Context, id string) error {
+func (p *Operator) startable(ctx context.Context, id string) (board.Case, error) {
 	if _, err := p.Autopilot(ctx); err != nil {
-		return err
+		return board.Case{}, err
 	}
 	c, err := p.Store.Case(ctx, id)
-	if err != nil {
-		return err
-	}
-	if c.IsReady() {
-		return nil
+	if err != nil || c.IsReady() {
+		return c, err
 	}
 	why := c.NotReady()
 	if c.Status != board.Pending || c.Type != board.Task {
 		why = fmt.Sprintf("%s is %s", c.ID, c.Status)
 	}
-	return fault.Refuse("%s cannot be started: %s", id, why)
+	return c, fault.Refuse("%s cannot be started: %s", id, why)
 }
 
 // Redirect stops the run of a task and gives its slot to another task that is
@@ -59,7 +55,7 @@ func (p *Operator) Redirect(ctx context.Context, r sqlite.Run, to string) error 
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
 		return fault.Refuse("run %s of %s holds no slot: it does not run", r.ID, r.Name).Hint("Start the other task: pawl case start %s", to)
 	}
-	if err := p.startable(ctx, to); err != nil {
+	if _, err := p.startable(ctx, to); err != nil {
 		return err
 	}
 	if err := p.Store.Redirect(ctx, r.ID, to, time.Now()); err != nil {
@@ -213,7 +209,7 @@ func Explain(err error) error {
 	case errors.Is(err, sqlite.ErrNoCase):
 		return fault.Of(fault.Refused, err).Hint("List the board: pawl case list --all")
 	}
-	return fault.Of(fault.Failed, err)
+	return err
 }
 
 // CaseID reads an id as a person writes it.

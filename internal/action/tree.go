@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -16,7 +19,7 @@ import (
 func (p *Operator) RootTree(ctx context.Context, root string) (*workspace.Checkout, error) {
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, p.Env)})
 	if err != nil {
-		return nil, fault.Of(fault.Failed, fmt.Errorf("there are no snapshots: %v", err))
+		return nil, fmt.Errorf("there are no snapshots: %v", err)
 	}
 	return tree, nil
 }
@@ -35,13 +38,30 @@ func (p *Operator) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout,
 	return tree, nil
 }
 
+// Setup is how a run was started last, as far as others than its process need it.
+type Setup struct {
+	Flags   planner.Flags `json:"flags"`
+	Place   string        `json:"place"`   // where its agents work; "" is the root
+	Copy    bool          `json:"copy"`    // of the work tree, on which it works
+	Sandbox string        `json:"sandbox"` // what was enforced
+}
+
+// SetupOf reads it; of a run that has none it says nothing.
+func SetupOf(r sqlite.Run) (s Setup) {
+	_ = json.Unmarshal(r.Setup, &s)
+	return s
+}
+
 // PlaceOf is the folder in which the agents of a run worked.
-func PlaceOf(r sqlite.Run) string {
-	var setup struct {
-		Place string `json:"place"`
+func PlaceOf(r sqlite.Run) string { return cmp.Or(SetupOf(r).Place, r.Root) }
+
+// OnCopy is whether the run works on a copy of the work tree.
+func OnCopy(r sqlite.Run) bool { return SetupOf(r).Copy }
+
+// StateOf is the kernel's state of a run.
+func StateOf(r sqlite.Run) (s loop.State, err error) {
+	if err := json.Unmarshal(r.State, &s); err != nil {
+		return s, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
 	}
-	if json.Unmarshal(r.Setup, &setup) == nil && setup.Place != "" {
-		return setup.Place
-	}
-	return r.Root
+	return s, nil
 }

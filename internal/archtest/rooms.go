@@ -141,7 +141,7 @@ var modules = map[string]struct {
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},
 	"charm.land/lipgloss/v2":          {[]string{"dashboard"}, "styles, and the width of text"},
-	"github.com/charmbracelet/x/ansi": {[]string{"dashboard"}, "cuts and wraps styled text by columns"},
+	"github.com/charmbracelet/x/ansi": {[]string{"cli", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"github.com/hanwen/go-fuse":       {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }

@@ -13,41 +13,30 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 func (a *app) answerCommand() *cobra.Command {
 	step := ""
-	cmd := &cobra.Command{
-		Use: "answer RUN TEXT|NUMBER", Short: "Answer a run's question, in words or with the number of an option",
-		Long: "Answer a run's question. Words go into the next prompt. A number alone chooses an option of the question;\n" +
-			"words after it go with it. An option that ends the run is carried out at once.\n" +
-			"Where several steps of a workflow ask, --step says whose question it is.",
-		Example: "  pawl answer build \"use port 8080\" && pawl resume build\n  pawl answer build 2\n  pawl answer build 1 \"look at the fixture first\"\n  pawl answer release --step approve yes",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
-				return usage("an answer needs a run and a text: pawl answer RUN TEXT")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				return a.answer(cmd.Context(), st, r, step, args[1:])
+	cmd := leaf("answer RUN TEXT|NUMBER", "Answer a run's question, in words or with the number of an option", aRunAndText("an answer", "answer"),
+		func(ctx context.Context, args []string) error {
+			return a.withRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+				goesOn, err := p.Answer(ctx, r, step, args[1:])
+				if goesOn {
+					a.say("Go on with: pawl resume %s", r.ID)
+				}
+				return err
 			})
-		},
-	}
+		})
+	cmd.Long = "Answer a run's question. Words go into the next prompt. A number alone chooses an option of the question;\n" +
+		"words after it go with it. An option that ends the run is carried out at once.\n" +
+		"Where several steps of a workflow ask, --step says whose question it is."
+	cmd.Example = "  pawl answer build \"use port 8080\" && pawl resume build\n  pawl answer build 2\n" +
+		"  pawl answer build 1 \"look at the fixture first\"\n  pawl answer release --step approve yes"
 	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow that is answered, where several ask")
 	return cmd
-}
-
-func (a *app) answer(ctx context.Context, st *sqlite.Store, r sqlite.Run, step string, words []string) error {
-	goesOn, err := a.person(st, r.Root).Answer(ctx, r, step, words)
-	if goesOn {
-		a.say("Go on with: pawl resume %s", r.ID)
-	}
-	return err
 }
 
 // askPerson asks on the terminal until it has an answer. ok is false when the
@@ -83,6 +72,23 @@ func (a *app) askPerson(run string, s loop.State) (rep action.Reply, ok bool) {
 	}
 }
 
+// askForSteps asks on the terminal for each step; ok is false when all wait.
+func (a *app) askForSteps(in *bufio.Reader, run string, asked []loop.Asks) (rep action.Reply, ok bool) {
+	for _, q := range asked {
+		line, err := a.readLine(in, "Your answer to "+report.Line(q.Step, 200)+" (Enter: later): ")
+		if line != "" {
+			rep.Steps = append(rep.Steps, loop.Asks{Step: q.Step, Text: line})
+		}
+		if err != nil {
+			break
+		}
+	}
+	if len(rep.Steps) == 0 {
+		a.say("The questions wait. Answer one with: pawl answer %s --step STEP TEXT", run)
+	}
+	return rep, len(rep.Steps) > 0
+}
+
 func (a *app) readLine(in *bufio.Reader, prompt string) (string, error) {
 	_, _ = fmt.Fprint(a.stderr, prompt)
 	line, err := in.ReadString('\n')
@@ -99,13 +105,11 @@ func (s *session) answered(ctx context.Context, run string, rep action.Reply) er
 		s.showing.Lock()
 		s.screen = console.New(s.a.terminal(), s.plan.Name)
 		s.showing.Unlock()
-		return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
-			return engine.Resume(ctx, o, run, rep.Event(&s.plan.Policy))
-		})
+		return s.driveOn(ctx, run, rep.Event(&s.plan.Policy))
 	}
 	r, err := s.store.Run(ctx, run)
 	if err == nil {
-		err = s.a.person(s.store, r.Root).Settle(ctx, r, rep)
+		err = s.a.operator(s.store, r.Root).Settle(ctx, r, rep)
 	}
 	if err != nil {
 		return s.a.lookupError(err, run)

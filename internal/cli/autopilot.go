@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -39,30 +37,19 @@ type pilotFlags struct {
 
 func (a *app) autopilotCommand() *cobra.Command {
 	var f pilotFlags
-	cmd := &cobra.Command{
-		Use: "autopilot", Short: "Work the board: ready tasks, several at once, verified and landed",
-		Long: "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
-			"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs.",
-		Example: "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n  pawl autopilot pause     # from any terminal",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			return a.autopilot(cmd.Context(), f)
-		},
-	}
-	cmd.SuggestionsMinimumDistance = 2
+	cmd := group("autopilot", "Work the board: ready tasks, several at once, verified and landed",
+		func(ctx context.Context) error { return a.autopilot(ctx, f) },
+		a.askAutopilotCommand(sqlite.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
+		a.askAutopilotCommand(sqlite.AutopilotResume, "Go on after a pause"),
+		a.askAutopilotCommand(sqlite.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
+		a.autopilotModeCommand(), a.autopilotStatusCommand())
+	cmd.Long = "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
+		"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs."
+	cmd.Example = "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n  pawl autopilot pause     # from any terminal"
 	a.pilotFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
 	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
-	cmd.AddCommand(
-		a.askAutopilotCommand(sqlite.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
-		a.askAutopilotCommand(sqlite.AutopilotResume, "Go on after a pause"),
-		a.askAutopilotCommand(sqlite.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
-		a.autopilotModeCommand(), a.autopilotStatusCommand(),
-	)
 	return cmd
 }
 
@@ -90,7 +77,7 @@ func (f pilotFlags) paths() map[string]string {
 
 // autopilot works the board until its end.
 func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
-	if err := a.notInside(false); err != nil {
+	if err := a.notInside(); err != nil {
 		return err
 	}
 	c, err := a.load(f.paths())
@@ -99,7 +86,7 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 	}
 	s := &session{a: a, c: c, stateDir: config.StateDir(c.Root, a.env)}
 	if s.store, err = sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db")); err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	defer s.close()
 	screen := &pilotScreen{a: a}
@@ -129,11 +116,7 @@ func (a *app) autopilot(ctx context.Context, f pilotFlags) error {
 			return err
 		}
 	}
-	if len(plan.Gates) == 0 {
-		a.say("Warning: No verification commands configured")
-		a.say("  Tasks complete on COMPLETE without validation. Suggestion: add to pawl.yaml:")
-		a.say("    verification: [%q]", "go test ./...")
-	}
+	a.warnNoGates(plan, "Tasks complete")
 	if f.serve {
 		return a.serveBeside(ctx, s.store, c.Root, func() error { return s.pilot(ctx, o, t.verdict, screen) })
 	}
@@ -193,9 +176,7 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verdict, screen *pilotScreen) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
-	logger, closeLog := openLog(s.c.Root)
-	defer closeLog()
-	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, logger, s.tellOfPilot(ctx, v, o.Sprint != nil, screen)
+	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, openLog(s.c.Root), s.tellOfPilot(ctx, v, o.Sprint != nil, screen)
 	res, err := s.watchedPilot(ctx, o, screen)
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
@@ -203,18 +184,15 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verd
 			Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	if s.a.json {
-		if line, err := json.Marshal(pilotEnd{"end", res.Exit, res.Why, res.Tally}); err == nil {
-			s.a.result("%s\n", line)
+		if err := s.a.jsonLine(pilotEnd{"end", res.Exit, res.Why, res.Tally}); err != nil {
+			return err
 		}
 	}
 	s.saySummary(ctx, res)
-	if res.Exit == exitOK {
-		return nil
-	}
-	return status(res.Exit)
+	return exitWith(res.Exit)
 }
 
 // saySummary tells of the sprint, and what waits for a person.
@@ -239,9 +217,9 @@ func (s *session) watchedPilot(ctx context.Context, o autopilot.Options, screen 
 	if !s.a.interactive() || s.a.quiet {
 		return autopilot.Run(ctx, o)
 	}
-	screen.cover()
+	screen.cover(true)
 	err = dashboard.Own(ctx, s.a.dashboard(s.store, s.c.Root), func(err error) {
-		screen.uncover()
+		screen.cover(false)
 		s.a.say("Warning: the dashboard cannot go on: %v", err)
 		s.a.say("  The autopilot goes on; look at it from another terminal with: pawl top")
 	}, func(wake func()) error {
@@ -254,7 +232,7 @@ func (s *session) watchedPilot(ctx context.Context, o autopilot.Options, screen 
 		res, err = autopilot.Run(ctx, o)
 		return err
 	})
-	screen.uncover()
+	screen.cover(false)
 	return res, err
 }
 

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -12,65 +10,46 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/console"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
+// askAutopilotCommand asks the autopilot that runs. A stop waits for its end.
 func (a *app) askAutopilotCommand(kind, short string) *cobra.Command {
-	return &cobra.Command{
-		Use: kind, Short: short, Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.askAutopilot(cmd.Context(), kind, "") },
-	}
+	return leaf(kind, short, atMost(0), func(ctx context.Context, _ []string) error {
+		return a.withOperator(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, kind, "", true) })
+	})
 }
 
 func (a *app) autopilotModeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "mode auto|semi-auto", Short: "Switch who chooses tasks: the autopilot, or you with 'pawl case start'",
-		Args: exactlyOne("a mode"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return leaf("mode auto|semi-auto", "Switch who chooses tasks: the autopilot, or you with 'pawl case start'", exactlyOne("a mode"),
+		func(ctx context.Context, args []string) error {
 			if m := schedule.Mode(args[0]); m != schedule.Auto && m != schedule.SemiAuto {
 				return usage("unknown mode %q: write auto or semi-auto", args[0])
 			}
-			return a.askAutopilot(cmd.Context(), sqlite.AutopilotMode, args[0])
-		},
-	}
-}
-
-// askAutopilot asks the one that runs. A stop waits for its end.
-func (a *app) askAutopilot(ctx context.Context, kind, text string) error {
-	return a.withPerson(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, kind, text, true) })
+			return a.withOperator(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, sqlite.AutopilotMode, args[0], true) })
+		})
 }
 
 func (a *app) autopilotStatusCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "status", Short: "Show what the autopilot does: slots, board, what needs you", Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, root, err := a.store(cmd.Context())
+	return leaf("status", "Show what the autopilot does: slots, board, what needs you", atMost(0), func(ctx context.Context, _ []string) error {
+		return a.withOperator(ctx, func(p *action.Operator) error {
+			v, err := autopilot.Status(ctx, p.Store, p.Root)
 			if err != nil {
 				return err
 			}
-			defer store.Close()
-			v, err := autopilot.Status(cmd.Context(), store, root)
-			if err != nil {
-				return fault.Of(fault.Failed, err)
-			}
 			if a.json {
-				data, err := json.MarshalIndent(v, "", "  ")
-				if err != nil {
-					return err
-				}
-				a.result("%s\n", data)
-				return nil
+				return a.document(v)
 			}
-			return a.printAutopilot(v)
-		},
-	}
+			a.printAutopilot(v)
+			return nil
+		})
+	})
 }
 
-func (a *app) printAutopilot(v autopilot.View) error {
+func (a *app) printAutopilot(v autopilot.View) {
 	switch {
 	case v.Session == "":
 		a.result("No autopilot has run here.\n")
@@ -81,9 +60,7 @@ func (a *app) printAutopilot(v autopilot.View) error {
 	default:
 		a.result("The autopilot is gone; 'pawl autopilot' puts in order what it left.\n")
 	}
-	if err := a.slotTable(v); err != nil {
-		return err
-	}
+	a.slotTable(v)
 	a.result("Board:  ")
 	for _, s := range board.Statuses {
 		if n := v.Board[s]; n > 0 {
@@ -94,7 +71,6 @@ func (a *app) printAutopilot(v autopilot.View) error {
 	t := v.Tally
 	a.result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked)
 	printNeeds(v, func(format string, args ...any) { a.result(format+"\n", args...) })
-	return nil
 }
 
 // printNeeds lists what waits for a person, and what to do about each.
@@ -114,33 +90,33 @@ func printNeeds(v autopilot.View, line func(format string, args ...any)) {
 
 // nextStep is what a person can do about an entry.
 func nextStep(n autopilot.Need) string {
+	look, then := "pawl show "+n.Case, "pawl case retry "+n.Case
 	switch {
 	case n.What == board.Review:
-		return fmt.Sprintf("pawl show %s --diff, then pawl case approve|redo|reject %s", n.Case, n.Case)
+		look, then = look+" --diff", "pawl case approve|redo|reject "+n.Case
 	case n.Run == "":
-		return fmt.Sprintf("pawl case show %s, then pawl case retry %s", n.Case, n.Case)
+		look = "pawl case show " + n.Case
 	case n.What == board.Timeout:
-		return fmt.Sprintf("pawl show %s, then pawl case extend %s --max-iterations N or --timeout D, or pawl case retry %s", n.Case, n.Case, n.Case)
+		then = "pawl case extend " + n.Case + " --max-iterations N or --timeout D, or " + then
 	case n.What == board.Blocked:
-		return fmt.Sprintf("pawl show %s, then pawl answer %s TEXT, or pawl case retry %s", n.Case, n.Case, n.Case)
-	default:
-		return fmt.Sprintf("pawl show %s, then pawl case retry %s", n.Case, n.Case)
+		then = "pawl answer " + n.Case + " TEXT, or " + then
 	}
+	return look + ", then " + then
 }
 
-func (a *app) slotTable(v autopilot.View) error {
-	if len(v.Slots) == 0 {
-		return nil
-	}
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "TASK\tRUN\tSLOT\tITERATION\tELAPSED\tCOST\tDOES\tTITLE")
+func (a *app) slotTable(v autopilot.View) {
+	var rows [][]any
 	for _, l := range v.Slots {
 		cost := "unknown"
 		if l.CostKnown {
 			cost = fmt.Sprint(l.Cost)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
-			report.Line(l.Activity, 40), report.Line(l.Title, 60))
+		rows = append(rows, []any{
+			l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
+			report.Line(l.Activity, 40), report.Line(l.Title, 60),
+		})
 	}
-	return w.Flush()
+	if len(rows) > 0 {
+		a.table("TASK\tRUN\tSLOT\tITERATION\tELAPSED\tCOST\tDOES\tTITLE", rows, 0)
+	}
 }

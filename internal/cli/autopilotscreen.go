@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,29 +29,17 @@ type pilotScreen struct {
 // mostKept bounds what is printed when the dashboard is gone.
 const mostKept = 20
 
-// cover keeps lines back while the dashboard has the screen.
-func (s *pilotScreen) cover() {
+// cover keeps lines back while the dashboard has the screen, and afterwards
+// prints the last of them.
+func (s *pilotScreen) cover(covered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.covered = true
-}
-
-// uncover prints the last lines that were kept back.
-func (s *pilotScreen) uncover() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.covered = false
-	for _, line := range s.kept {
-		s.print("%s", line)
-	}
-	s.kept = nil
-}
-
-// keep keeps a line back; of many the last.
-func (s *pilotScreen) keep(line string) {
-	s.kept = append(s.kept, line)
-	if len(s.kept) > mostKept {
-		s.kept = s.kept[1:]
+	s.covered = covered
+	if !covered {
+		for _, line := range s.kept[max(0, len(s.kept)-mostKept):] {
+			s.print("%s", line)
+		}
+		s.kept = nil
 	}
 }
 
@@ -99,18 +88,16 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 }
 
 // queue shows what the merge queue says, its landings aside: those are told
-// with their titles.
+// with their titles. Of a conflict that a person is asked about, the question tells.
 func (s *pilotScreen) queue(n autopilot.Notice) {
-	switch n.Note.Kind {
+	switch k := n.Note.Kind; k {
 	case queue.NoteLanded, queue.NoteEmpty:
-	case queue.NoteConflict:
-		if !n.Note.Parked { // what a person is asked says it
-			s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
-		}
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
 		s.line(n.At, "ATTENTION: %s", report.Line(prefixed(n.Case, n.Text), 500))
 	default:
-		s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
+		if k != queue.NoteConflict || !n.Note.Parked {
+			s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
+		}
 	}
 }
 
@@ -119,13 +106,6 @@ func prefixed(id, text string) string {
 		return text
 	}
 	return id + ": " + text
-}
-
-func aside(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " (" + report.Line(text, 200) + ")"
 }
 
 // run shows what a person should see of a task's run.
@@ -150,19 +130,20 @@ func (s *pilotScreen) run(n autopilot.Notice) {
 	}
 }
 
+// settledWords are what becomes of a task by an action of pawl's.
+var settledWords = map[board.Action]string{
+	board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "goes back to pending",
+	board.Crash: "goes back to pending", board.Land: "is done",
+}
+
 func (s *pilotScreen) settled(n autopilot.Notice) {
 	v := n.Settlement
-	what := map[board.Action]string{
-		board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "goes back to pending",
-		board.Crash: "goes back to pending", board.Land: "is done",
-	}[v.Action]
+	what := cmp.Or(settledWords[v.Action], "is left as it is")
 	switch {
 	case v.Queue:
 		what = "is verified and goes to the merge queue"
 	case v.Review:
 		what = "is verified and waits for your review"
-	case what == "":
-		what = "is left as it is"
 	}
 	s.line(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
 }
@@ -189,7 +170,7 @@ func (s *pilotScreen) print(format string, args ...any) {
 	switch {
 	case s.a.json:
 	case s.covered:
-		s.keep(fmt.Sprintf(format, args...))
+		s.kept = append(s.kept[max(0, len(s.kept)-mostKept):], fmt.Sprintf(format, args...))
 	default:
 		_, _ = fmt.Fprintf(s.a.stderr, format+"\n", args...)
 	}
@@ -219,14 +200,10 @@ func (s *pilotScreen) printJSON(n autopilot.Notice) {
 		e.Event, e.Why = string(n.Engine.Kind), n.Engine.Command.Why
 	case autopilot.TaskEnded:
 		e.Why = n.Settlement.Why
-		for _, r := range board.Rules {
-			if r.Action == n.Settlement.Action {
-				e.Status = string(r.To)
-				break
-			}
+		i := slices.IndexFunc(board.Rules, func(r board.Rule) bool { return r.Action == n.Settlement.Action })
+		if i >= 0 {
+			e.Status = string(board.Rules[i].To)
 		}
 	}
-	if line, err := json.Marshal(e); err == nil {
-		s.a.result("%s\n", line)
-	}
+	_ = s.a.jsonLine(e) // it always encodes
 }

@@ -9,24 +9,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/web"
 )
 
-// box decides what the operating system holds the run to, and says what it
-// cannot.
+// box decides what the operating system holds the run to.
 func (s *session) box(ctx context.Context, unsandboxed bool) error {
-	var offer sandbox.Offer
-	if s.plan.Safety != sandbox.Permissive && !unsandboxed {
-		offer = sandbox.Probe(ctx)
-	}
-	v := sandbox.Judge(s.plan.Safety, offer, unsandboxed)
-	if v.Refused != "" {
-		return refusedLevel(s.plan.Safety, v)
+	v, err := s.a.judge(ctx, s.plan.Safety, unsandboxed, "the agent")
+	if err != nil {
+		return err
 	}
 	s.plan.Sandbox = s.plan.Safety + ": " + v.Enforced
-	if unsandboxed {
-		s.a.say("Warning: no sandbox (--unsandboxed): what the agent may touch is not confined.")
-	}
-	for _, gap := range v.Gaps {
-		s.a.say("Note: safety level %s: %s.", s.plan.Safety, gap)
-	}
 	if v.Boxed {
 		s.plan.Box = s.policies(ctx, v)
 		s.plan.Copy = s.plan.Safety == sandbox.Paranoid
@@ -38,10 +27,26 @@ func (s *session) box(ctx context.Context, unsandboxed bool) error {
 	return nil
 }
 
-func refusedLevel(level string, v sandbox.Verdict) error {
-	return usage("cannot run at the level %s: %s", level, v.Refused).
-		Hint("See what this machine can enforce: pawl doctor").
-		Hint("Run without a sandbox, which every report then says: --unsandboxed")
+// judge asks the machine what it can enforce at a level, and says what it
+// cannot. who is not confined where there is no sandbox; "" warns of nothing.
+func (a *app) judge(ctx context.Context, level string, unsandboxed bool, who string) (sandbox.Verdict, error) {
+	var offer sandbox.Offer
+	if level != sandbox.Permissive && !unsandboxed {
+		offer = sandbox.Probe(ctx)
+	}
+	v := sandbox.Judge(level, offer, unsandboxed)
+	if v.Refused != "" {
+		return v, usage("cannot run at the level %s: %s", level, v.Refused).
+			Hint("See what this machine can enforce: pawl doctor").
+			Hint("Run without a sandbox, which every report then says: --unsandboxed")
+	}
+	if unsandboxed && who != "" {
+		a.say("Warning: no sandbox (--unsandboxed): what %s may touch is not confined.", who)
+	}
+	for _, gap := range v.Gaps {
+		a.say("Note: safety level %s: %s.", level, gap)
+	}
+	return v, nil
 }
 
 // policies are the boxes of the run's agents and gates. Who reads the token of

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 // caseFields are the flags by which a case is added or edited.
@@ -40,7 +37,7 @@ func (a *app) caseAddCommand() *cobra.Command {
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.file != "" {
-				if len(args) > 0 || cmd.Flags().NFlag() > given(cmd, "file", "directory", "json", "quiet", "verbose", "color", "config") {
+				if len(args) > 0 || anyGiven(cmd, caseFlags) {
 					return usage("-f takes everything from the file: no title and no other flags of the case")
 				}
 				return a.addList(cmd.Context(), f.file)
@@ -52,11 +49,15 @@ func (a *app) caseAddCommand() *cobra.Command {
 			return a.addOne(cmd.Context(), f)
 		},
 	}
-	flags := cmd.Flags()
 	f.common(cmd)
-	flags.BoolVar(&f.operation, "operation", false, "add an operation, which groups cases")
-	flags.StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
+	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups cases")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
 	return cmd
+}
+
+// caseFlags say something of a case.
+var caseFlags = []string{
+	"title", "description", "acceptance", "needs", "unneed", "tag", "untag", "priority", "parent", "operation",
 }
 
 // common are the flags that add and edit share.
@@ -93,15 +94,9 @@ func (n *names) Set(text string) error {
 	return nil
 }
 
-// given is how many of these flags were given.
-func given(cmd *cobra.Command, names ...string) int {
-	n := 0
-	for _, name := range names {
-		if cmd.Flags().Changed(name) {
-			n++
-		}
-	}
-	return n
+// anyGiven is true when one of these flags was given.
+func anyGiven(cmd *cobra.Command, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return cmd.Flags().Changed(name) })
 }
 
 func (a *app) addOne(ctx context.Context, f caseFields) error {
@@ -116,17 +111,7 @@ func (a *app) addOne(ctx context.Context, f caseFields) error {
 	if f.operation {
 		c.Type = board.Operation
 	}
-	return a.withBoard(ctx, func(store *sqlite.Store) error {
-		added, err := store.AddCases(ctx, []board.Draft{{Case: c}}, board.Person, time.Now())
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.jsonLine(caseJSON(&added[0]))
-		}
-		a.result("%s\n", added[0].ID)
-		return nil
-	})
+	return a.addCases(ctx, []board.Draft{{Case: c}}, false)
 }
 
 // addList adds all of a file.
@@ -146,8 +131,13 @@ func (a *app) addList(ctx context.Context, name string) error {
 		a.say("There is nothing to add.")
 		return nil
 	}
-	return a.withBoard(ctx, func(store *sqlite.Store) error {
-		added, err := store.AddCases(ctx, list.Drafts, board.Person, time.Now())
+	return a.addCases(ctx, list.Drafts, true)
+}
+
+// addCases adds all drafts and prints their ids; sum says how many there are.
+func (a *app) addCases(ctx context.Context, drafts []board.Draft, sum bool) error {
+	return a.withOperator(ctx, func(p *action.Operator) error {
+		added, err := p.Store.AddCases(ctx, drafts, board.Person, time.Now())
 		if err != nil {
 			return err
 		}
@@ -160,67 +150,49 @@ func (a *app) addList(ctx context.Context, name string) error {
 			if c.Type == board.Operation {
 				operations++
 			}
-			if a.json {
-				if err := a.jsonLine(caseJSON(c)); err != nil {
-					return err
-				}
-				continue
+			if !a.json {
+				a.result("%s\n", c.ID)
+			} else if err := a.jsonLine(caseJSON(c)); err != nil {
+				return err
 			}
-			a.result("%s\n", c.ID)
 		}
-		a.say("Added %s and %s; %d can be started now.", count(len(added)-operations, "task"), count(operations, "operation"), ready)
+		if sum {
+			a.say("Added %s and %s; %d can be started now.", count(len(added)-operations, "task"), count(operations, "operation"), ready)
+		}
 		return nil
 	})
 }
 
-func (a *app) readList(name string) ([]byte, error) {
-	from := a.stdin
-	if name != "-" {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(a.dir, name)
-		}
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, usage("cannot read the list: %v", err)
-		}
-		defer file.Close()
-		from = file
-	}
-	text, err := io.ReadAll(io.LimitReader(from, board.MaxList+1))
+func (a *app) readList(from string) ([]byte, error) {
+	in, name, err := a.openInput(from)
 	if err != nil {
-		return nil, usage("cannot read the list: %v", err)
+		return nil, err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, board.MaxList+1))
+	if err != nil {
+		return nil, cannotRead(name, err)
 	}
 	return text, nil
 }
 
 func (a *app) caseEditCommand() *cobra.Command {
 	var f caseFields
-	cmd := &cobra.Command{
-		Use: "edit ID", Short: "Change what a case says: title, texts, tags, needs, parent, priority",
-		Long: "Change a case. --needs and --tag add to what is there, --unneed and --untag take away; --acceptance\n" +
-			"replaces all criteria; --parent '' takes a case out of its operation. A loop that works on it sees it in its next iteration.",
-		Example: "  pawl case edit task-042 --title 'Parse the long header' --needs task-041\n  pawl case edit 42 --untag critical --priority -1",
-		Args:    exactlyOne("the id of a case"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := action.CaseID(args[0])
-			if err != nil {
-				return err
-			}
-			if given(cmd, "title", "description", "acceptance", "needs", "unneed", "tag", "untag", "priority", "parent") == 0 {
+	var cmd *cobra.Command
+	cmd = a.onCase("edit ID", "Change what a case says: title, texts, tags, needs, parent, priority", "case",
+		func(ctx context.Context, p *action.Operator, id string) (err error) {
+			if !anyGiven(cmd, caseFlags) {
 				return usage("say what to change; pawl case edit --help lists the flags")
 			}
 			if f.description, err = a.readText(f.description); err != nil {
 				return err
 			}
-			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error {
-				c, err := store.EditCase(cmd.Context(), id, board.Person, time.Now(), func(c *board.Case) error { return f.apply(cmd, c) })
-				if err != nil {
-					return err
-				}
-				return a.sayCase(&c, "%s is changed.", c.ID)
-			})
-		},
-	}
+			c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(c *board.Case) error { return f.apply(cmd, c) })
+			return a.done(action.Done{Case: c, Text: c.ID + " is changed."}, err)
+		})
+	cmd.Long = "Change a case. --needs and --tag add to what is there, --unneed and --untag take away; --acceptance\n" +
+		"replaces all criteria; --parent '' takes a case out of its operation. A loop that works on it sees it in its next iteration."
+	cmd.Example = "  pawl case edit task-042 --title 'Parse the long header' --needs task-041\n  pawl case edit 42 --untag critical --priority -1"
 	f.common(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
 	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed", "the `ID` of a case that it does not need any more (repeatable)")
@@ -229,19 +201,16 @@ func (a *app) caseEditCommand() *cobra.Command {
 }
 
 // apply changes a case by the flags that were given.
-func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) error {
-	for _, u := range f.unneed {
-		id := board.Normal(u)
-		if !slices.Contains(c.Needs, id) {
-			return usage("%s does not need %s", c.ID, report.Line(u, 60))
-		}
-		c.Needs = slices.DeleteFunc(c.Needs, func(n string) bool { return n == id })
+func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) (err error) {
+	needs := make([]string, len(f.unneed))
+	for i, id := range f.unneed {
+		needs[i] = board.Normal(id)
 	}
-	for _, u := range f.untag {
-		if !slices.Contains(c.Tags, u) {
-			return usage("%s has no tag %q", c.ID, report.Line(u, 60))
-		}
-		c.Tags = slices.DeleteFunc(c.Tags, func(t string) bool { return t == u })
+	if c.Needs, err = without(c.Needs, needs, c.ID+" does not need %s"); err != nil {
+		return err
+	}
+	if c.Tags, err = without(c.Tags, f.untag, c.ID+" has no tag %q"); err != nil {
+		return err
 	}
 	c.Needs, c.Tags = append(c.Needs, f.needs...), append(c.Tags, f.tags...)
 	changed := cmd.Flags().Changed
@@ -263,10 +232,13 @@ func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) error {
 	return nil
 }
 
-// count is a number of things in words.
-func count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
+// without is list without the names in away; all of these must be in it.
+func without(list, away []string, missing string) ([]string, error) {
+	for _, name := range away {
+		if !slices.Contains(list, name) {
+			return nil, usage(missing, report.Line(name, 60))
+		}
+		list = slices.DeleteFunc(list, func(n string) bool { return n == name })
 	}
-	return fmt.Sprintf("%d %ss", n, one)
+	return list, nil
 }

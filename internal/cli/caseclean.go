@@ -12,38 +12,30 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 func (a *app) caseCleanCommand() *cobra.Command {
 	var dry, recoveries bool
-	cmd := &cobra.Command{
-		Use: "clean [ID...]", Short: "Remove workspaces that are of no use any more; what is in them is kept on a ref",
-		Long: "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
-			"a task. With ids: the workspaces of these tasks, whatever became of them. Commits and files that are not\n" +
-			"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.\n" +
-			"With --recoveries: these refs, if they are older than workspace.retention; with ids all of these tasks.",
-		Example: "  pawl case clean --dry-run\n  pawl case clean task-007\n  pawl case clean --recoveries",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids := make([]string, len(args))
-			for i, arg := range args {
-				id, err := action.CaseID(arg)
-				if err != nil {
-					return err
-				}
-				ids[i] = id
+	cmd := leaf("clean [ID...]", "Remove workspaces that are of no use any more; what is in them is kept on a ref", nil,
+		func(ctx context.Context, args []string) error {
+			ids, err := caseIDs(args)
+			if err != nil {
+				return err
 			}
-			return a.withPool(cmd.Context(), func(_ *sqlite.Store, p *pool.Pool) error {
+			return a.withPool(ctx, func(_ *action.Operator, clones *pool.Pool) error {
 				if recoveries {
-					return a.cleanRecoveries(cmd.Context(), p, ids, dry)
+					return a.cleanRecoveries(ctx, clones, ids, dry)
 				}
-				return a.cleanCases(cmd.Context(), p, ids, dry)
+				return a.cleanCases(ctx, clones, ids, dry)
 			})
-		},
-	}
+		})
+	cmd.Long = "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
+		"a task. With ids: the workspaces of these tasks, whatever became of them. Commits and files that are not\n" +
+		"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.\n" +
+		"With --recoveries: these refs, if they are older than workspace.retention; with ids all of these tasks."
+	cmd.Example = "  pawl case clean --dry-run\n  pawl case clean task-007\n  pawl case clean --recoveries"
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed, and what would stay and why")
 	cmd.Flags().BoolVar(&recoveries, "recoveries", false, "remove what was kept of workspaces, and no workspace")
 	return cmd
@@ -76,6 +68,7 @@ func (a *app) cleanRecoveries(ctx context.Context, p *pool.Pool, ids []string, d
 			return err
 		}
 	}
+	went := map[bool]string{true: "would go", false: "removed"}[dry]
 	for _, r := range list {
 		if a.json {
 			if err := a.jsonLine(removedRef{r.Task, r.Ref, r.Commit, r.When.UTC(), !dry}); err != nil {
@@ -83,9 +76,9 @@ func (a *app) cleanRecoveries(ctx context.Context, p *pool.Pool, ids []string, d
 			}
 			continue
 		}
-		a.result("%s  %s  %s  %s\n", r.Ref, map[bool]string{true: "would go", false: "removed"}[dry], minute(r.When), r.Commit)
+		a.result("%s  %s  %s  %s\n", r.Ref, went, minute(r.When), r.Commit)
 	}
-	a.say("%d of %d recovery refs %s.", len(list), all, map[bool]string{true: "would go", false: "removed"}[dry])
+	a.say("%d of %d recovery refs %s.", len(list), all, went)
 	return nil
 }
 
@@ -124,16 +117,9 @@ func (a *app) cleanCases(ctx context.Context, p *pool.Pool, ids []string, dry bo
 		a.say("%s %s; %s stay.", map[bool]string{true: "Would free", false: "Freed"}[dry], megabytes(freed), megabytes(stay))
 	}
 	if stuck > 0 {
-		return fault.Of(fault.Failed, fmt.Errorf("%s not removed", countedStay(stuck)))
+		return fmt.Errorf("%s not removed", map[bool]string{true: "1 workspace was", false: fmt.Sprintf("%d workspaces were", stuck)}[stuck == 1])
 	}
 	return nil
-}
-
-func countedStay(n int) string {
-	if n == 1 {
-		return "1 workspace was"
-	}
-	return fmt.Sprintf("%d workspaces were", n)
 }
 
 // sayVerdict prints what is done with one workspace, and why.
@@ -141,27 +127,19 @@ func (a *app) sayVerdict(v pool.Verdict, dry bool) error {
 	if a.json {
 		return a.jsonLine(v)
 	}
-	what := "stays"
-	switch {
-	case v.Remove && dry:
-		what = "would go"
-	case v.Remove:
-		what = "removed"
+	what, lost := "removed", "went with it"
+	if dry {
+		what, lost = "would go", "would go with it"
+	}
+	if !v.Remove {
+		what = "stays"
 	}
 	a.result("%-16s  %-8s  %8s  %s\n", v.ID, what, megabytes(v.Bytes), report.Line(v.Reason, 400))
 	if v.Ref != "" {
 		a.result("  its work is kept: %s\n", v.Ref)
 	}
 	if len(v.Lost) > 0 {
-		verb := "went with it"
-		if dry {
-			verb = "would go with it"
-		}
-		shown := make([]string, 0, 8)
-		for _, name := range v.Lost {
-			shown = append(shown, report.Line(name, 100))
-		}
-		a.result("  %s, being ignored by git or too large: %s\n", verb, someOf(shown))
+		a.result("  %s, being ignored by git or too large: %s\n", lost, report.Line(someOf(v.Lost), 900))
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -24,11 +23,9 @@ func (a *app) caseListCommand() *cobra.Command {
 	var f sqlite.CaseFilter
 	var statuses []string
 	var all bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the board: what is not done; with --ready in the order of starting",
-		Example: "  pawl case list --ready --limit 5\n  pawl case list --status blocked,failed\n  pawl case list --all --parent op-003 --json",
-		Args:    atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	var cmd *cobra.Command
+	cmd = leaf("list", "List the board: what is not done; with --ready in the order of starting", atMost(0),
+		func(ctx context.Context, _ []string) (err error) {
 			for _, s := range statuses {
 				if !slices.Contains(board.Statuses, board.Status(s)) {
 					return usage("--status %s: write one of %s", report.Line(s, 40), strings.Trim(fmt.Sprint(board.Statuses), "[]"))
@@ -36,11 +33,9 @@ func (a *app) caseListCommand() *cobra.Command {
 				f.Status = append(f.Status, board.Status(s))
 			}
 			if f.Parent != "" {
-				id, err := action.CaseID(f.Parent)
-				if err != nil {
+				if f.Parent, err = action.CaseID(f.Parent); err != nil {
 					return err
 				}
-				f.Parent = id
 			}
 			if f.Limit < 0 {
 				return usage("--limit %d: write 0 for all, or more", f.Limit)
@@ -49,9 +44,9 @@ func (a *app) caseListCommand() *cobra.Command {
 				f.Limit = listAtMost
 			}
 			f.Open = !all && len(f.Status) == 0
-			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error { return a.listCases(cmd.Context(), store, f) })
-		},
-	}
+			return a.withOperator(ctx, func(p *action.Operator) error { return a.listCases(ctx, p.Store, f) })
+		})
+	cmd.Example = "  pawl case list --ready --limit 5\n  pawl case list --status blocked,failed\n  pawl case list --all --parent op-003 --json"
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&statuses, "status", "s", nil, "only cases with this `STATUS` (repeatable)")
 	flags.BoolVarP(&f.Ready, "ready", "r", false, "only tasks that can be started, the next one first")
@@ -72,25 +67,21 @@ func (a *app) listCases(ctx context.Context, store *sqlite.Store, f sqlite.CaseF
 		return err
 	}
 	if a.json {
-		for i := range list {
-			if err := a.jsonLine(caseJSON(&list[i])); err != nil {
-				return err
-			}
-		}
-		return nil
+		return listing(a, list, "", "", func(c board.Case) row { return row{json: caseJSON(&c)} })
+	}
+	counts, ready, err := store.CaseCounts(ctx)
+	if err != nil {
+		return err
 	}
 	if len(list) == 0 {
-		return a.sayNoCases(ctx, store, f)
+		a.sayNoCases(f, counts, ready)
+		return nil
 	}
 	more := limit > 0 && len(list) > limit
 	if more {
 		list = list[:limit]
 	}
 	a.caseTable(list, f.Ready)
-	counts, ready, err := store.CaseCounts(ctx)
-	if err != nil {
-		return err
-	}
 	if more {
 		a.say("There are more; --limit 0 lists all.")
 	}
@@ -99,20 +90,16 @@ func (a *app) listCases(ctx context.Context, store *sqlite.Store, f sqlite.CaseF
 }
 
 // sayNoCases says why nothing was listed.
-func (a *app) sayNoCases(ctx context.Context, store *sqlite.Store, f sqlite.CaseFilter) error {
-	counts, ready, err := store.CaseCounts(ctx)
-	if err != nil {
-		return err
-	}
+func (a *app) sayNoCases(f sqlite.CaseFilter, counts map[board.Status]int, ready int) {
+	narrowed := f.Ready || f.Tag != "" || f.Parent != ""
 	switch {
 	case len(counts) == 0:
 		a.say("The board is empty. Add a task with: pawl case add TITLE")
-	case f.Open && !f.Ready && f.Tag == "" && f.Parent == "":
+	case f.Open && !narrowed:
 		a.say("Nothing is open; 'pawl case list --all' lists what is done. %s", tally(counts, ready))
 	default:
 		a.say("Nothing matches. %s", tally(counts, ready))
 	}
-	return nil
 }
 
 // tally sums the board up in a line.
@@ -134,40 +121,21 @@ func tally(counts map[board.Status]int, ready int) string {
 
 // caseTable prints cases as wide as the terminal is.
 func (a *app) caseTable(list []board.Case, ready bool) {
-	head := []string{"ID", "STATUS", "PRI", "WAITS FOR", "TITLE"}
+	head := "ID\tSTATUS\tPRI\tWAITS FOR\tTITLE"
 	if ready {
-		head = []string{"ID", "PRI", "SCORE", "TITLE"}
+		head = "ID\tPRI\tSCORE\tTITLE"
 	}
-	rows := make([][]string, len(list))
-	width := make([]int, len(head))
-	for i := range head {
-		width[i] = len(head[i])
-	}
+	var rows [][]any
 	for i := range list {
 		c := &list[i]
+		cells := []any{c.ID, action.State(c), c.Priority, waitsFor(c), caseTitle(c)}
 		if ready {
 			score, _ := board.Score(c)
-			rows[i] = []string{c.ID, fmt.Sprint(c.Priority), fmt.Sprint(score)}
-		} else {
-			rows[i] = []string{c.ID, action.State(c), fmt.Sprint(c.Priority), waitsFor(c)}
+			cells = []any{c.ID, c.Priority, score, caseTitle(c)}
 		}
-		rows[i] = append(rows[i], caseTitle(c))
-		for j, cell := range rows[i] {
-			width[j] = max(width[j], columns(cell))
-		}
+		rows = append(rows, cells)
 	}
-	left := console.Width(a.stdout)
-	for _, w := range width[:len(width)-1] {
-		left -= w + 2
-	}
-	for _, row := range append([][]string{head}, rows...) {
-		var b strings.Builder
-		for j, cell := range row[:len(row)-1] {
-			b.WriteString(cell + strings.Repeat(" ", width[j]-columns(cell)+2))
-		}
-		b.WriteString(fit(row[len(row)-1], max(left, 20)))
-		a.result("%s\n", strings.TrimRight(b.String(), " "))
-	}
+	a.table(head, rows, console.Width(a.stdout))
 }
 
 // caseTitle is a title in one line, with what it belongs to.
@@ -193,49 +161,4 @@ func waitsFor(c *board.Case) string {
 		return cmp.Or(c.Parent, "-")
 	}
 	return "-"
-}
-
-// fit cuts a text to so many columns of a terminal.
-func fit(text string, most int) string {
-	if columns(text) <= most {
-		return text
-	}
-	n := 0
-	for i, r := range text {
-		if n += runeWidth(r); n > most-1 {
-			return text[:i] + "…"
-		}
-	}
-	return text
-}
-
-// columns is how wide a terminal shows a text without control characters.
-func columns(text string) int {
-	n := 0
-	for _, r := range text {
-		n += runeWidth(r)
-	}
-	return n
-}
-
-// wide are the characters that take two columns: East Asian ones and emoji.
-var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, {Lo: 0x231a, Hi: 0x231b, Stride: 1}, {Lo: 0x2e80, Hi: 0x303e, Stride: 1}, {Lo: 0x3041, Hi: 0xa4cf, Stride: 1},
-		{Lo: 0xac00, Hi: 0xd7a3, Stride: 1}, {Lo: 0xf900, Hi: 0xfaff, Stride: 1}, {Lo: 0xfe30, Hi: 0xfe6f, Stride: 1}, {Lo: 0xff00, Hi: 0xff60, Stride: 1},
-		{Lo: 0xffe0, Hi: 0xffe6, Stride: 1},
-	},
-	R32: []unicode.Range32{{Lo: 0x1f300, Hi: 0x1f64f, Stride: 1}, {Lo: 0x1f680, Hi: 0x1faff, Stride: 1}, {Lo: 0x20000, Hi: 0x3fffd, Stride: 1}},
-}
-
-func runeWidth(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case unicode.Is(wide, r):
-		return 2
-	}
-	return 1
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,17 +15,8 @@ import (
 )
 
 func (a *app) caseShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show ID", Short: "Show a case: what it says, what it waits for, its history",
-		Args: exactlyOne("the id of a case"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := action.CaseID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error { return a.showCase(cmd.Context(), store, id) })
-		},
-	}
+	return a.onCase("show ID", "Show a case: what it says, what it waits for, its history", "case",
+		func(ctx context.Context, p *action.Operator, id string) error { return a.showCase(ctx, p.Store, id) })
 }
 
 // shownCase is `case show --json`.
@@ -59,13 +49,7 @@ func (a *app) showCase(ctx context.Context, store *sqlite.Store, id string) erro
 		return err
 	}
 	if a.json {
-		d := shownCase{caseJSON(&c), append([]string{}, dependents...), space, history}
-		text, err := json.MarshalIndent(d, "", "  ")
-		if err != nil {
-			return err
-		}
-		a.result("%s\n", text)
-		return nil
+		return a.document(shownCase{caseJSON(&c), append([]string{}, dependents...), space, history})
 	}
 	needs := make([]string, len(c.Needs))
 	for i, need := range c.Needs {
@@ -117,7 +101,11 @@ func (a *app) printCase(c *board.Case, needs, dependents []string) {
 
 func (a *app) printTexts(c *board.Case) {
 	if c.Description != "" {
-		a.result("\n%s\n", indent(cleanText(c.Description)))
+		a.result("\n")
+		for line := range strings.SplitSeq(c.Description, "\n") {
+			blanks := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+			a.result("  %s%s\n", strings.ReplaceAll(blanks, "\t", "    "), report.Line(line, 4000))
+		}
 	}
 	if len(c.Acceptance) > 0 {
 		a.result("\n  Done when\n")
@@ -134,21 +122,6 @@ func someOf(ids []string) string {
 		return strings.Join(ids, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
-}
-
-// cleanText is a text of several lines that cannot harm a terminal; blanks at
-// the start of lines stay.
-func cleanText(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		rest := strings.TrimLeft(l, " \t")
-		lines[i] = strings.ReplaceAll(l[:len(l)-len(rest)], "\t", "    ") + report.Line(rest, 4000)
-	}
-	return strings.Join(lines, "\n")
-}
-
-func indent(text string) string {
-	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
 }
 
 func (a *app) printHistory(history []board.Entry) {

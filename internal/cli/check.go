@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -88,20 +87,17 @@ func (a *app) inDir(name string) string {
 
 // input reads FILE, or stdin for "-" and "".
 func (a *app) input(from string) (name string, data []byte, err error) {
-	in, name := a.stdin, "stdin"
-	if from != "" && from != "-" {
-		f, err := os.Open(a.inDir(from))
-		if err != nil {
-			return from, nil, usage("cannot read the input: %v", err)
-		}
-		defer f.Close()
-		in, name = f, from
-	} else if from == "" && a.interactive() {
-		return name, nil, usage("nothing to check: name a FILE, or - to type it").Hint("The format: pawl check --help, docs/iteration-control.md")
+	if from == "" && a.interactive() {
+		return "", nil, usage("nothing to check: name a FILE, or - to type it").Hint("The format: pawl check --help, docs/iteration-control.md")
 	}
+	in, name, err := a.openInput(from)
+	if err != nil {
+		return name, nil, err
+	}
+	defer in.Close()
 	data, err = io.ReadAll(io.LimitReader(in, config.MaxDocument+1))
 	if err != nil {
-		return name, nil, usage("cannot read %s: %v", name, err)
+		return name, nil, cannotRead(name, err)
 	}
 	if len(data) > config.MaxDocument {
 		return name, nil, usage("%s is over 4 MB: cut the test output; its end tells most", name)
@@ -240,7 +236,7 @@ const checkRun = "check"
 
 // checkTree is the work tree, nil outside of git.
 func (a *app) checkTree(ctx context.Context, root string) *workspace.Checkout {
-	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: stateDir(root, a.env)})
+	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, a.env)})
 	if err != nil {
 		if !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
 			a.say("Warning: no diff: %v", err)
@@ -255,17 +251,17 @@ func (a *app) checkTree(ctx context.Context, root string) *workspace.Checkout {
 
 // forget is check --reset TASK.
 func (a *app) forget(ctx context.Context, task string) error {
-	root, err := config.FindRoot(a.dir)
+	root, err := a.root()
 	if err != nil {
-		return fault.Of(fault.Refused, err)
+		return err
 	}
 	store, err := checklog.Open(ctx, root)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	gone, err := store.Forget(task)
 	if err = errors.Join(err, store.Close()); err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	if gone {
 		a.say("The attempts at %s are forgotten.", task)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/web"
@@ -52,7 +53,7 @@ func (c *children) start(args []string) (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start pawl: %v", err)
 	}
-	dir := web.SessionDir(stateDir(c.root, c.a.env))
+	dir := web.SessionDir(config.StateDir(c.root, c.a.env))
 	errs, err := os.CreateTemp(dir, "run-*.err")
 	if err != nil {
 		return nil, fmt.Errorf("cannot start pawl: %v", err)

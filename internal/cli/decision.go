@@ -1,12 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/goccy/go-yaml"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -57,7 +60,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome, action control.
 		lines, past := k.told()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
 		if d.Context.Pattern == "" {
-			d.Context.Pattern = "none in " + attempts(len(past))
+			d.Context.Pattern = "none in " + count(len(past), "attempt")
 		}
 		if k.set.IncludeDiff {
 			d.Context.Diff = k.diff(ctx)
@@ -69,13 +72,6 @@ func (k *check) decision(ctx context.Context, o control.Outcome, action control.
 		}
 	}
 	return d
-}
-
-func attempts(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return fmt.Sprintf("%d attempts", n)
 }
 
 // diff is the beginning of what the attempts changed: the work tree against
@@ -104,111 +100,85 @@ func (k *check) diff(ctx context.Context) string {
 }
 
 func (a *app) printDecision(d decision, asJSON bool) error {
-	if !asJSON {
-		a.result("decision:\n%s", d.yaml())
-		return nil
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(map[string]decision{"decision": d}); err != nil {
+	data, err := jsonOf(map[string]decision{"decision": d}, "  ")
+	if err != nil {
 		return fmt.Errorf("cannot print the decision: %v", err)
 	}
-	a.result("%s", b.Bytes())
+	if asJSON {
+		a.result("%s\n", data)
+		return nil
+	}
+	var m yaml.MapSlice
+	if err := yaml.UnmarshalWithOptions([]byte(data), &m, yaml.UseOrderedMap()); err != nil {
+		return fmt.Errorf("cannot print the decision: %v", err)
+	}
+	var b strings.Builder
+	writeYAML(&b, "", m)
+	a.result("%s", b.String())
 	return nil
 }
 
-// yaml is the decision below its first key, in the form that documents show:
-// texts in quotes, several lines as a block.
-func (d decision) yaml() string {
+// jsonOf is v as JSON in which < and & stay as they are.
+func jsonOf(v any, indent string) (string, error) {
 	var b strings.Builder
-	yamlText(&b, 2, "action", d.Action)
-	yamlText(&b, 2, "task_id", d.TaskID)
-	if d.Iteration > 0 {
-		fmt.Fprintf(&b, "  iteration: %d\n", d.Iteration)
-	}
-	if d.Message != "" {
-		yamlText(&b, 2, "message", d.Message)
-	}
-	if f := d.Feedback; f != nil {
-		b.WriteString("  feedback:\n")
-		yamlText(&b, 4, "summary", f.Summary)
-		if len(f.Items) == 0 {
-			b.WriteString("    actionable_items: []\n")
-		} else {
-			b.WriteString("    actionable_items:\n")
-		}
-		for _, item := range f.Items {
-			b.WriteString("      - " + quoted(item) + "\n")
-		}
-		if f.Dropped > 0 {
-			fmt.Fprintf(&b, "    dropped_items: %d\n", f.Dropped)
-		}
-		yamlText(&b, 4, "priority", f.Priority)
-	}
-	if c := d.Context; c != nil {
-		b.WriteString("  context:\n")
-		yamlText(&b, 4, "attempts_summary", c.Attempts)
-		yamlText(&b, 4, "pattern_detected", c.Pattern)
-		if c.Diff != "" {
-			yamlText(&b, 4, "diff", c.Diff)
-		}
-	}
-	if d.Question != "" {
-		yamlText(&b, 2, "question", d.Question)
-	}
-	return b.String()
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	err := e.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// yamlText writes one key. Text of several plain lines becomes a block; what a
-// block cannot hold exactly is quoted.
-func yamlText(b *strings.Builder, indent int, key, text string) {
-	pad := strings.Repeat(" ", indent)
-	if !blockable(text) {
-		b.WriteString(pad + key + ": " + quoted(text) + "\n")
-		return
-	}
-	b.WriteString(pad + key + ": |\n")
-	for line := range strings.Lines(text) {
-		if line == "\n" {
-			b.WriteString(line)
-			continue
-		}
-		b.WriteString(pad + "  " + line)
-	}
-}
-
-// blockable is true for lines that a YAML block gives back as they are: it
-// begins with a word, ends in one end of line, and holds no control character.
-func blockable(text string) bool {
-	if strings.Count(text, "\n") < 1 || !strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\n") || strings.HasPrefix(text, "\n") ||
-		strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") {
-		return false
-	}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if line != "" && strings.TrimSpace(line) == "" {
-			return false
-		}
-		for _, r := range line {
-			if r < ' ' && r != '\t' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffd {
-				return false
+// writeYAML writes a document in the form that documents show: texts in quotes,
+// several plain lines as a block.
+func writeYAML(b *strings.Builder, pad string, m yaml.MapSlice) {
+	for _, item := range m {
+		fmt.Fprintf(b, "%s%s:", pad, item.Key)
+		switch v := item.Value.(type) {
+		case yaml.MapSlice:
+			b.WriteString("\n")
+			writeYAML(b, pad+"  ", v)
+		case []any:
+			if len(v) == 0 {
+				b.WriteString(" []")
 			}
+			for _, text := range v {
+				b.WriteString("\n" + pad + "  - " + quoted(text))
+			}
+			b.WriteString("\n")
+		case string:
+			if !isBlock(v) {
+				b.WriteString(" " + quoted(v) + "\n")
+				continue
+			}
+			b.WriteString(" |\n")
+			for line := range strings.Lines(v) {
+				if line != "\n" {
+					b.WriteString(pad + "  ")
+				}
+				b.WriteString(line)
+			}
+		default:
+			fmt.Fprintf(b, " %v\n", v)
 		}
 	}
-	return true
+}
+
+// blockForm are lines that a YAML block gives back as they are: the first begins
+// with a word, one end of line is at the end, and no line is of blanks alone.
+var blockForm = regexp.MustCompile(`\A\S.*\n(\n*[ \t]*\S.*\n)*\z`)
+
+func isBlock(text string) bool {
+	odd := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) || r == utf8.RuneError })
+	return !odd && blockForm.MatchString(text)
 }
 
 // quoted is text as JSON writes it, which YAML reads too.
-func quoted(text string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil { // text always encodes
+func quoted(text any) string {
+	line, err := jsonOf(text, "")
+	if err != nil { // text always encodes
 		panic(err)
 	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
+	return strings.ReplaceAll(line, "\x7f", `\u007f`)
 }
 
 // guardResult is document 4's combined result.
@@ -237,11 +207,9 @@ func (a *app) checkHistory(from string) error {
 	}
 	limits := loop.Thresholds{Max: h.Config.MaxIterations, Breaker: h.Config.CircuitBreakerThreshold, Thrashing: h.Config.ThrashingThreshold}
 	trip, tripped := loop.CheckHistory(h.IterationNumber, limits, entries)
-	out, err := json.MarshalIndent(guardResult{!tripped, trip.Guard, trip.Message}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("cannot print the result: %v", err)
+	if err := a.document(guardResult{!tripped, trip.Guard, trip.Message}); err != nil {
+		return err
 	}
-	a.result("%s\n", out)
 	if tripped {
 		return status(exitPerson)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -23,14 +24,11 @@ var demoFiles embed.FS
 
 func (a *app) demoCommand() *cobra.Command {
 	var keep bool
-	cmd := &cobra.Command{
-		Use: "demo", Short: "Watch it work: a scripted agent repairs a failing test in a scratch repository",
-		Long: "A small Go module with a failing test, in a scratch folder. The scripted agent first runs into a rate\n" +
-			"limit, then claims to be done while a test is red, then repairs it. No network, no key; the folder is\n" +
-			"removed at the end.",
-		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep) },
-	}
+	cmd := leaf("demo", "Watch it work: a scripted agent repairs a failing test in a scratch repository", atMost(0),
+		func(ctx context.Context, _ []string) error { return a.demo(ctx, keep) })
+	cmd.Long = "A small Go module with a failing test, in a scratch folder. The scripted agent first runs into a rate\n" +
+		"limit, then claims to be done while a test is red, then repairs it. No network, no key; the folder is\n" +
+		"removed at the end."
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the scratch folder to look at")
 	return cmd
 }
@@ -61,7 +59,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	a.result("\nWhat the run changed (pawl show repair --diff):\n\n")
-	derr := demo.withRun(ctx, "repair", func(_ *sqlite.Store, r sqlite.Run) error { return demo.showDiff(ctx, nil, r) })
+	derr := demo.withRun(ctx, "repair", func(p *action.Operator, r sqlite.Run) error { return demo.showDiff(ctx, p, r) })
 	if derr != nil {
 		return derr
 	}

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -20,13 +19,11 @@ import (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor", Short: "Say what pawl finds on this machine and in this repository",
-		Long: "Say what pawl finds on this machine and in this repository.\n\n" +
-			"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them.",
-		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
-	}
+	cmd := leaf("doctor", "Say what pawl finds on this machine and in this repository", atMost(0),
+		func(ctx context.Context, _ []string) error { return a.doctor(ctx) })
+	cmd.Long = "Say what pawl finds on this machine and in this repository.\n\n" +
+		"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them."
+	return cmd
 }
 
 // finding is one line of the doctor's.
@@ -47,13 +44,11 @@ func (a *app) doctor(ctx context.Context) error {
 			Agents  []agentState `json:"agents"`
 		}{machine, programs})
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	var rows [][]any
 	for _, f := range machine {
-		_, _ = fmt.Fprintf(w, "%s\t%s\n", f.What, f.Found)
+		rows = append(rows, []any{f.What, f.Found})
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	a.table("", rows, 0)
 	a.printAgents(programs)
 	return nil
 }

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -23,22 +22,16 @@ const (
 	exitUnknown = -1
 )
 
-// explained is `explain --json`.
+// explained is `explain --json`: the analysis, and what it was made of.
 type explained struct {
-	Class       failure.Class    `json:"class"`
-	Kind        failure.Kind     `json:"kind"`
-	Transient   bool             `json:"transient"`
-	Severity    failure.Severity `json:"severity"`
-	Summary     string           `json:"summary"`
-	Fingerprint string           `json:"fingerprint"`
-	Wait        *float64         `json:"wait"` // seconds; null: nothing was said
-	WaitUntil   *time.Time       `json:"wait_until,omitempty"`
-	Exit        *int             `json:"exit"` // null: not known
-	Pattern     string           `json:"pattern,omitempty"`
-	Tests       *failure.Tests   `json:"tests,omitempty"`
-	Items       []failure.Item   `json:"items"`
-	Telling     string           `json:"telling,omitempty"`
-	Actions     []string         `json:"actions"`
+	failure.Analysis
+	Wait    *float64       `json:"wait"` // seconds; null: nothing was said
+	Exit    *int           `json:"exit"` // null: not known
+	Pattern string         `json:"pattern,omitempty"`
+	Tests   *failure.Tests `json:"tests,omitempty"`
+	Items   []failure.Item `json:"items"`
+	Telling string         `json:"telling,omitempty"`
+	Actions []string       `json:"actions"`
 
 	exitFrom string // where Exit is from, for people
 	failed   bool
@@ -46,98 +39,97 @@ type explained struct {
 
 func (a *app) explainCommand() *cobra.Command {
 	name, exit := "", exitUnknown
-	cmd := &cobra.Command{
-		Use: "explain [FILE|-]...", Short: "Say what went wrong in a log, and what to do about it",
-		Long: "Explain reads the log of a build, a test run, a CI job or an agent and says what class of\nfailure it shows, whether trying again may help, where the cause is, and what to do.\n" +
-			"Of several files, oldest first, the last is explained and what they have in common is named.\nThe exit status is 0 when something could be read, whatever it shows.",
-		Example: "  gh run view 1234 --log-failed | pawl explain\n  pawl explain build.log --exit 137\n  pawl explain --agent claude recording.jsonl --json",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := leaf("explain [FILE|-]...", "Say what went wrong in a log, and what to do about it", cobra.ArbitraryArgs,
+		func(_ context.Context, args []string) error {
 			if exit < exitUnknown || exit > 255 {
 				return usage("--exit %d: an exit status is 0 to 255", exit)
 			}
 			if len(args) == 0 {
 				if f, ok := a.stdin.(*os.File); ok && console.IsTerminal(f) {
-					return usage("name a FILE, or pipe a log into pawl explain").Hint("%s", "make test 2>&1 | pawl explain")
+					return usage("name a FILE, or pipe a log into pawl explain").Hint("make test 2>&1 | pawl explain")
 				}
 				args = []string{"-"}
 			}
-			return a.explain(cmd.Context(), args, name, exit)
-		},
-	}
+			return a.explain(args, name, exit)
+		})
+	cmd.Long = "Explain reads the log of a build, a test run, a CI job or an agent and says what class of\n" +
+		"failure it shows, whether trying again may help, where the cause is, and what to do.\n" +
+		"Of several files, oldest first, the last is explained and what they have in common is named.\n" +
+		"The exit status is 0 when something could be read, whatever it shows."
+	cmd.Example = "  gh run view 1234 --log-failed | pawl explain\n  pawl explain build.log --exit 137\n  pawl explain --agent claude recording.jsonl --json"
 	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of what wrote the log is `N`")
 	cmd.Flags().StringVar(&name, "agent", "", "the log is a recorded stream of the agent `NAME`")
 	return cmd
 }
 
 // explain analyses the logs and prints what the last one shows.
-func (a *app) explain(ctx context.Context, logs []string, name string, exit int) error {
+func (a *app) explain(logs []string, name string, exit int) error {
 	var history []failure.Analysis
 	var last explained
 	now := time.Now()
 	for _, log := range logs {
-		e, err := a.evidence(ctx, log, name, exit)
+		e, err := a.evidence(log, name, exit)
 		if err != nil {
 			return err
 		}
 		e.Now = now
-		analysis := failure.Analyse(e)
-		last = explanationOf(e, analysis)
+		last = explanationOf(e)
 		if exit != exitUnknown {
 			last.exitFrom = "--exit"
 		}
 		if last.failed {
-			history = append(history, analysis)
+			history = append(history, last.Analysis)
 		}
 	}
 	last.Pattern = failure.Pattern(history)
 	if a.json {
 		return a.document(last)
 	}
-	a.printExplanation(last, now)
+	a.result("%s", a.explanation(last, now))
 	return nil
 }
 
 // evidence reads one log. An exit status that is not named is looked for in
 // the log itself.
-func (a *app) evidence(ctx context.Context, log, name string, exit int) (failure.Evidence, error) {
-	in, err := a.openLog(log)
+func (a *app) evidence(log, name string, exit int) (e failure.Evidence, err error) {
+	in, from, err := a.openInput(log)
 	if err != nil {
-		return failure.Evidence{}, err
+		return e, err
 	}
-	defer func() { _ = in.Close() }()
-	e := failure.Evidence{Source: "log", ExitCode: exit}
+	defer in.Close()
+	e = failure.Evidence{Source: "log", ExitCode: exit}
+	var kept ends
 	if name != "" {
-		return a.recording(ctx, in, name, e)
+		err = readRecording(utf8Of(in), name, &e)
+	} else {
+		_, err = io.Copy(&kept, utf8Of(in))
+		e.Output = kept.text()
 	}
-	if e.Output, err = readEnds(ctx, in); err != nil {
-		return e, cannotRead(log, err)
+	if err != nil {
+		return e, cannotRead(from, err)
 	}
-	if exit == exitUnknown {
-		if n, ok := failure.ExitStatus(e.Output); ok {
-			e.ExitCode = n
-		}
+	if n, ok := failure.ExitStatus(e.Output); ok && name == "" && exit == exitUnknown {
+		e.ExitCode = n
 	}
 	return e, nil
 }
 
-// recording reads a recorded stream of an agent through its parser, as a run
+// readRecording reads a recorded stream of an agent through its parser, as a run
 // of it would be read.
-func (a *app) recording(ctx context.Context, in *inputLog, name string, e failure.Evidence) (failure.Evidence, error) {
+func readRecording(in io.Reader, name string, e *failure.Evidence) error {
 	parser, adapter, err := parserOf(name)
 	if err != nil {
-		return e, err
+		return err
 	}
 	collector, beside := agent.NewCollector(), &ends{}
 	lines := agent.NewLines(0, func(line []byte, cut bool) {
 		parser.Line(line, cut, collector.Add)
 		if adapter.Structured() && (len(line) == 0 || line[0] != '{') { // what it printed beside its stream
-			beside.add(line)
-			beside.add([]byte("\n"))
+			_, _ = beside.Write(append(line, '\n'))
 		}
 	})
-	if err := copyLog(ctx, lines, in); err != nil {
-		return e, cannotRead(in.name, err)
+	if _, err := io.Copy(lines, in); err != nil {
+		return err
 	}
 	lines.Flush()
 	parser.Close(collector.Add)
@@ -151,7 +143,7 @@ func (a *app) recording(ctx context.Context, in *inputLog, name string, e failur
 	} else if out.Terminal == loop.TerminalOK && len(out.Errors) == 0 {
 		e.ExitCode = exitOK
 	}
-	return e, nil
+	return nil
 }
 
 // parserOf returns the parser of an agent's or a stream format's name.
@@ -176,32 +168,25 @@ func parserOf(name string) (agent.Parser, agent.Adapter, error) {
 	return parser, adapter, nil
 }
 
-// explanationOf brings an analysis into the form that is printed.
-func explanationOf(e failure.Evidence, f failure.Analysis) explained {
+// explanationOf is what the evidence comes to.
+func explanationOf(e failure.Evidence) explained {
+	f := failure.Analyse(e)
 	x := explained{
-		Class: f.Class, Kind: f.Kind, Transient: f.Transient, Severity: f.Severity, Summary: f.Summary, Fingerprint: f.Fingerprint,
-		Items: f.Items, Actions: f.Actions, Telling: failure.Telling(e.Output, tellingBytes),
-	}
-	if x.Items == nil {
-		x.Items = []failure.Item{}
+		Analysis: f, Items: append([]failure.Item{}, f.Items...), Actions: f.Actions, Telling: failure.Telling(e.Output, tellingBytes),
 	}
 	if !f.WaitUntil.IsZero() {
-		wait, until := f.WaitUntil.Sub(e.Now).Round(time.Second).Seconds(), f.WaitUntil.UTC()
-		x.Wait, x.WaitUntil = &wait, &until
+		wait := f.WaitUntil.Sub(e.Now).Round(time.Second).Seconds()
+		x.Wait, x.WaitUntil = &wait, f.WaitUntil.UTC()
 	}
 	if e.ExitCode >= 0 {
-		code := e.ExitCode
-		x.Exit, x.exitFrom = &code, "the log"
+		x.Exit, x.exitFrom = &e.ExitCode, "the log"
 	}
 	tests, known := failure.ParseTests(e.Output)
 	if known {
 		tests.Items = nil // they are among the items
 		x.Tests = &tests
 	}
-	x.failed = f.Class != failure.Unknown || e.ExitCode > 0 || e.ExitCode < 0 && (!known || tests.Failed > 0)
+	red := e.ExitCode > 0 || e.ExitCode < 0 && (!known || tests.Failed > 0)
+	x.failed = f.Class != failure.Unknown || red
 	return x
-}
-
-func cannotRead(name string, err error) error {
-	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))
 }

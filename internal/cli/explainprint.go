@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -31,38 +33,27 @@ var kindWords = map[failure.Kind]string{
 	failure.Permanent: "a person has to act",
 }
 
-// page is a text for a terminal of a width.
-type page struct {
-	strings.Builder
-	width   int
-	colored bool
-}
-
-// printExplanation says it to a person.
-func (a *app) printExplanation(x explained, now time.Time) {
-	p := &page{width: min(console.Width(a.stdout), widest), colored: a.colorsResult()}
+// explanation says it to a person.
+func (a *app) explanation(x explained, now time.Time) string {
 	if !x.failed {
-		p.paint("32", "No failure is found in it.\n")
-		a.result("%s", p.String())
-		return
+		return a.painted("32", "No failure is found in it.") + "\n"
 	}
-	p.title(x)
+	p := &page{width: min(console.Width(a.stdout), widest), all: a.verbose}
+	p.WriteString(a.title(x))
 	p.facts(x, now)
-	a.printItems(p, x.Items)
-	if places(x.Items) && x.Telling != "" && a.verbose {
-		p.head("Lines that tell most")
-		p.text("  ", cleanLines(x.Telling, 2000))
-	}
+	p.items(x)
 	if len(x.Actions) > 0 {
-		p.head("What to do")
-		for i, act := range x.Actions {
-			p.hanging(fmt.Sprintf("  %d. ", i+1), report.Line(act, 400))
-		}
+		p.WriteString("\nWhat to do\n")
 	}
-	a.result("%s", p.String())
+	for i, act := range x.Actions {
+		mark := fmt.Sprintf("  %d. ", i+1)
+		p.text(mark, strings.Repeat(" ", len(mark)), report.Line(act, 400))
+	}
+	return p.String()
 }
 
-func (p *page) title(x explained) {
+// title is the class, and below it the summary without the class.
+func (a *app) title(x explained) string {
 	color := "31"
 	if x.Kind == failure.Transient {
 		color = "33"
@@ -72,174 +63,111 @@ func (p *page) title(x explained) {
 	if x.Class == failure.Unknown {
 		what = "no known cause"
 	}
-	p.paint(color, strings.ToUpper(what[:1])+what[1:]+"\n")
-	p.text("  ", rest)
+	title := a.painted(color, strings.ToUpper(what[:1])+what[1:]) + "\n"
+	if rest != "" {
+		title += "  " + rest + "\n"
+	}
+	return title
+}
+
+// page is a text for a terminal of a width.
+type page struct {
+	strings.Builder
+	width int
+	all   bool // also what is many
+}
+
+// text writes s behind a mark, its further lines behind next.
+func (p *page) text(mark, next, s string) {
+	lines := ansi.Wrap(s, max(20, p.width-len(next)), "")
+	p.WriteString(mark + strings.ReplaceAll(lines, "\n", "\n"+next) + "\n")
 }
 
 func (p *page) facts(x explained, now time.Time) {
-	p.WriteByte('\n')
-	p.fact("class", string(x.Class))
-	p.fact("kind", string(x.Kind)+": "+kindWords[x.Kind])
-	retry := "no: the same again ends the same"
-	if x.Transient {
-		retry = "yes: the same again may work"
+	fact := func(name, value string) { fmt.Fprintf(p, "  %-12s%s\n", name, value) }
+	p.WriteString("\n")
+	fact("class", string(x.Class))
+	fact("kind", string(x.Kind)+": "+kindWords[x.Kind])
+	switch {
+	case x.Transient:
+		fact("try again", "yes: the same again may work")
+	case !x.WaitUntil.IsZero():
+		fact("try again", "not before the wait is over")
+	default:
+		fact("try again", "no: the same again ends the same")
 	}
-	if !x.Transient && x.WaitUntil != nil {
-		retry = "not before the wait is over"
-	}
-	p.fact("try again", retry)
-	p.fact("severity", string(x.Severity))
-	if x.WaitUntil != nil {
-		p.fact("wait", fmt.Sprintf("until %s (%s)", x.WaitUntil.In(now.Location()).Format("Mon 15:04:05"), x.WaitUntil.Sub(now).Round(time.Second)))
+	fact("severity", string(x.Severity))
+	if !x.WaitUntil.IsZero() {
+		fact("wait", fmt.Sprintf("until %s (%s)", x.WaitUntil.In(now.Location()).Format("Mon 15:04:05"), x.WaitUntil.Sub(now).Round(time.Second)))
 	}
 	if x.Exit != nil {
-		p.fact("exit", fmt.Sprintf("%d, from %s", *x.Exit, x.exitFrom))
+		fact("exit", fmt.Sprintf("%d, from %s", *x.Exit, x.exitFrom))
 	}
-	if x.Tests != nil {
-		p.fact("tests", fmt.Sprintf("%s: %d failed, %d passed, %d skipped", x.Tests.Runner, x.Tests.Failed, x.Tests.Passed, x.Tests.Skipped))
+	if t := x.Tests; t != nil {
+		fact("tests", fmt.Sprintf("%s: %d failed, %d passed, %d skipped", t.Runner, t.Failed, t.Passed, t.Skipped))
 	}
 	if x.Pattern != "" {
-		p.fact("pattern", x.Pattern+": "+patternWords[x.Pattern])
+		fact("pattern", x.Pattern+": "+patternWords[x.Pattern])
 	}
-	p.fact("fingerprint", x.Fingerprint)
+	fact("fingerprint", x.Fingerprint)
 }
 
-func (p *page) fact(name, value string) {
-	p.WriteString("  ")
-	p.paint("2", fmt.Sprintf("%-12s", name))
-	p.WriteString(value + "\n")
-}
-
-func (p *page) head(title string) {
-	p.WriteByte('\n')
-	p.paint("1", title+"\n")
-}
-
-// printItems lists where it is and what is said there.
-func (a *app) printItems(p *page, items []failure.Item) {
-	if len(items) == 0 {
-		return
+// items lists where it is and what is said there.
+func (p *page) items(x explained) {
+	places := false
+	for _, i := range x.Items {
+		places = places || i.File != "" || i.Test != ""
 	}
-	if places(items) {
-		p.head("Where")
-	} else {
-		p.head("Lines that tell most")
+	switch {
+	case places:
+		p.WriteString("\nWhere\n")
+	case len(x.Items) > 0:
+		p.WriteString("\nLines that tell most\n")
 	}
-	for i, it := range items {
-		if i == shownItems && !a.verbose {
-			_, _ = fmt.Fprintf(p, "  … and %d more (-v shows them)\n", len(items)-i)
-			return
+	for i, it := range x.Items {
+		if i == shownItems && !p.all {
+			fmt.Fprintf(p, "  … and %d more (-v shows them)\n", len(x.Items)-i)
+			break
 		}
-		p.item(it, a.verbose)
+		p.item(it)
+	}
+	if places && x.Telling != "" && p.all {
+		p.WriteString("\nLines that tell most\n")
+		p.text("  ", "  ", cleanLines(x.Telling, 2000))
 	}
 }
 
-func (p *page) item(it failure.Item, all bool) {
+func (p *page) item(it failure.Item) {
 	at := report.Line(it.File, 200)
-	if it.Line > 0 {
-		at += fmt.Sprintf(":%d", it.Line)
-		if it.Column > 0 {
-			at += fmt.Sprintf(":%d", it.Column)
+	for _, n := range []int{it.Line, it.Column} {
+		if n > 0 {
+			at += fmt.Sprintf(":%d", n)
 		}
 	}
-	test := report.Line(it.Test, 200)
 	indent := "  "
-	if at != "" || test != "" {
-		p.WriteString("  ")
-		p.paint("36", strings.TrimLeft(at, ":"))
-		p.WriteString(gap(at, test) + test + "\n")
+	if where := strings.TrimSpace(at + "  " + report.Line(it.Test, 200)); where != "" {
+		p.WriteString("  " + strings.TrimLeft(where, ":") + "\n")
 		indent = "      "
 	}
 	lines := strings.Split(cleanLines(it.Message, 400), "\n")
-	for i, l := range lines {
-		if i == shownMessage && !all {
-			p.WriteString(indent + "…\n")
-			break
-		}
-		p.text(indent, l)
+	if len(lines) > shownMessage && !p.all {
+		lines = append(lines[:shownMessage], "…")
 	}
-	if it.Expected != "" || it.Received != "" {
-		p.WriteString("      ")
-		p.paint("2", "expected ")
-		p.WriteString(report.Line(it.Expected, 200) + "\n      ")
-		p.paint("2", "received ")
-		p.WriteString(report.Line(it.Received, 200) + "\n")
-	}
-}
-
-func gap(at, test string) string {
-	if at != "" && test != "" {
-		return "  "
-	}
-	return ""
-}
-
-// places tells whether an item says where or in which test.
-func places(items []failure.Item) bool {
-	for _, i := range items {
-		if i.File != "" || i.Test != "" {
-			return true
+	for _, l := range lines {
+		if l != "" {
+			p.text(indent, indent, l)
 		}
 	}
-	return false
-}
-
-// text writes s, indented and broken at the page's width.
-func (p *page) text(indent, s string) {
-	for l := range strings.SplitSeq(s, "\n") {
-		if strings.TrimSpace(l) != "" {
-			p.broken(indent, indent, l)
-		}
+	if cmp.Or(it.Expected, it.Received) != "" {
+		fmt.Fprintf(p, "      expected %s\n      received %s\n", report.Line(it.Expected, 200), report.Line(it.Received, 200))
 	}
 }
 
-// hanging writes s behind a mark, its further lines below its first.
-func (p *page) hanging(mark, s string) {
-	p.broken(mark, strings.Repeat(" ", utf8.RuneCountInString(mark)), s)
-}
-
-func (p *page) broken(first, next, s string) {
-	room := max(20, p.width-utf8.RuneCountInString(first))
-	indent := first
-	for s != "" {
-		line, rest := breakAt(s, room)
-		p.WriteString(indent + line + "\n")
-		s, indent = rest, next
-	}
-}
-
-// breakAt cuts s at the last space within n runes, or at n where there is none
-// near.
-func breakAt(s string, n int) (line, rest string) {
-	r := []rune(s)
-	if len(r) <= n {
-		return s, ""
-	}
-	for i := n; i > n/3; i-- {
-		if r[i] == ' ' {
-			return string(r[:i]), strings.TrimLeft(string(r[i:]), " ")
-		}
-	}
-	return string(r[:n]), string(r[n:])
-}
-
-func (p *page) paint(color, s string) {
-	if !p.colored {
-		p.WriteString(s)
-		return
-	}
-	body := strings.TrimSuffix(s, "\n")
-	p.WriteString("\x1b[" + color + "m" + body + "\x1b[0m" + s[len(body):])
-}
-
-// colorsResult says whether to use color on stdout.
-func (a *app) colorsResult() bool {
-	switch a.color {
-	case "always":
-		return true
-	case "never":
-		return false
-	}
+// painted is a text in a color, where stdout has colors.
+func (a *app) painted(color, text string) string {
 	f, ok := a.stdout.(*os.File)
-	return ok && console.IsTerminal(f) && a.getenv("TERM") != "dumb" && a.getenv("NO_COLOR") == ""
+	if a.color == "never" || a.color == "auto" && !(ok && console.IsTerminal(f) && a.wantsColor()) {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }

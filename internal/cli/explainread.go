@@ -1,14 +1,17 @@
 package cli
 
 import (
-	"context"
+	"bufio"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // What is kept of a log: its beginning and its end, however long it is.
@@ -17,196 +20,110 @@ const (
 	tailBytes = 1 << 20
 )
 
-// inputLog is a log that is read, from a file or from stdin.
-type inputLog struct {
-	io.Reader
-	name string
-	file *os.File // nil for stdin
-}
-
-// Close closes a file; stdin stays open.
-func (l *inputLog) Close() error {
-	if l.file == nil {
-		return nil
+// openInput opens FILE, or stdin for "-" and "". name is what messages call it.
+func (a *app) openInput(from string) (in io.ReadCloser, name string, err error) {
+	if from == "" || from == "-" {
+		return io.NopCloser(a.stdin), "stdin", nil
 	}
-	return l.file.Close()
-}
-
-func (a *app) openLog(name string) (*inputLog, error) {
-	if name == "-" {
-		return &inputLog{Reader: unicodeOf(a.stdin), name: "stdin"}, nil
+	f, err := os.Open(a.inDir(from))
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
 	}
-	f, err := os.Open(a.inDir(name))
+	if err == nil {
+		info, serr := f.Stat()
+		if serr == nil && info.IsDir() {
+			_ = f.Close()
+			err = errors.New("it is a folder")
+		}
+	}
 	if err != nil {
-		var p *fs.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return nil, cannotRead(name, err)
+		return nil, from, cannotRead(from, err)
 	}
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		_ = f.Close()
-		return nil, cannotRead(name, errors.New("it is a folder"))
-	}
-	return &inputLog{Reader: unicodeOf(f), name: name, file: f}, nil
+	return f, from, nil
 }
 
-// copyLog reads all of in, until it ends or ctx does.
-func copyLog(ctx context.Context, to io.Writer, in io.Reader) error {
-	buf := make([]byte, 64<<10)
-	for ctx.Err() == nil {
-		n, err := in.Read(buf)
-		if _, werr := to.Write(buf[:n]); werr != nil {
-			return werr
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+func cannotRead(name string, err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
 	}
-	return ctx.Err()
-}
-
-// readEnds reads a log to its end and returns what is kept of it.
-func readEnds(ctx context.Context, in io.Reader) (string, error) {
-	var e ends
-	err := copyLog(ctx, &e, in)
-	return e.text(), err
+	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))
 }
 
 // ends keeps the first headBytes and the last tailBytes of what is written to it.
 type ends struct {
-	head []byte
-	tail []byte // a ring once it is full
-	at   int    // where the ring begins
-	cut  bool   // bytes between head and tail were dropped
+	head, tail []byte
+	cut        bool // bytes between head and tail were dropped
 }
 
 // Write never fails.
 func (e *ends) Write(p []byte) (int, error) {
-	e.add(p)
+	n := min(headBytes-len(e.head), len(p))
+	e.head = append(e.head, p[:n]...)
+	e.tail = append(e.tail, p[n:]...)
+	if len(e.tail) > 2*tailBytes {
+		e.shorten()
+	}
 	return len(p), nil
 }
 
-func (e *ends) add(p []byte) {
-	if room := headBytes - len(e.head); room > 0 {
-		n := min(room, len(p))
-		e.head = append(e.head, p[:n]...)
-		p = p[n:]
-	}
-	if room := tailBytes - len(e.tail); room > 0 {
-		n := min(room, len(p))
-		e.tail = append(e.tail, p[:n]...)
-		p = p[n:]
-	}
-	e.cut = e.cut || len(p) > 0
-	for len(p) > 0 {
-		n := copy(e.tail[e.at:], p)
-		e.at = (e.at + n) % tailBytes
-		p = p[n:]
+func (e *ends) shorten() {
+	if over := len(e.tail) - tailBytes; over > 0 {
+		e.tail, e.cut = append([]byte{}, e.tail[over:]...), true
 	}
 }
 
 func (e *ends) text() string {
-	s := string(e.head)
+	e.shorten()
 	if e.cut {
-		s += "\n…\n"
+		return string(e.head) + "\n…\n" + string(e.tail)
 	}
-	return s + string(e.tail[e.at:]) + string(e.tail[:e.at])
+	return string(e.head) + string(e.tail)
 }
 
-// unicodeOf makes UTF-8 of UTF-16, which PowerShell writes: known by its mark,
-// or by zeros at every other place. Everything else is left as it is.
-func unicodeOf(in io.Reader) io.Reader {
-	start := make([]byte, 64)
-	n, err := io.ReadFull(in, start)
-	start = start[:n]
-	all := io.Reader(&startThen{start: start, rest: in, err: err})
-	switch {
-	case n >= 2 && start[0] == 0xff && start[1] == 0xfe, n >= 8 && zeros(start, 1):
-		return &utf16Reader{in: all, order: binary.LittleEndian}
-	case n >= 2 && start[0] == 0xfe && start[1] == 0xff, n >= 8 && zeros(start, 0):
-		return &utf16Reader{in: all, order: binary.BigEndian}
+// utf8Of makes UTF-8 of UTF-16, which PowerShell writes: known by its mark.
+// Everything else is left as it is.
+func utf8Of(in io.Reader) io.Reader {
+	r := bufio.NewReader(in)
+	mark, _ := r.Peek(2)
+	switch string(mark) {
+	case "\xff\xfe":
+		return &utf16Reader{in: r, order: binary.LittleEndian}
+	case "\xfe\xff":
+		return &utf16Reader{in: r, order: binary.BigEndian}
 	}
-	return all
-}
-
-// zeros tells whether every other byte is zero, from the given one on, and no
-// other is.
-func zeros(b []byte, from int) bool {
-	for i := range b {
-		if (b[i] == 0) != (i%2 == from) {
-			return false
-		}
-	}
-	return true
-}
-
-// startThen gives what was read already, then the rest.
-type startThen struct {
-	start []byte
-	rest  io.Reader
-	err   error // of reading the start
-}
-
-// Read gives the start first.
-func (s *startThen) Read(p []byte) (int, error) {
-	if len(s.start) > 0 {
-		n := copy(p, s.start)
-		s.start = s.start[n:]
-		return n, nil
-	}
-	if s.err != nil {
-		if errors.Is(s.err, io.ErrUnexpectedEOF) {
-			return 0, io.EOF
-		}
-		return 0, s.err
-	}
-	return s.rest.Read(p)
+	return r
 }
 
 // utf16Reader reads UTF-16 as UTF-8.
 type utf16Reader struct {
 	in    io.Reader
 	order binary.ByteOrder
-	raw   []byte // read and not made into UTF-8 yet
-	out   []byte
-	err   error
 }
 
-// Read gives whole characters.
+// Read gives as many characters as surely fit: one of two bytes takes three in
+// UTF-8, or it is half of one that takes four.
 func (u *utf16Reader) Read(p []byte) (int, error) {
-	for len(u.out) == 0 {
-		if u.err != nil {
-			return 0, u.err
-		}
-		u.fill()
-	}
-	n := copy(p, u.out)
-	u.out = u.out[n:]
-	return n, nil
-}
-
-func (u *utf16Reader) fill() {
-	buf := make([]byte, 16<<10)
-	n, err := u.in.Read(buf)
-	u.err = err
-	u.raw = append(u.raw, buf[:n]...)
-	for len(u.raw) >= 2 {
-		r, size := rune(u.order.Uint16(u.raw)), 2
-		if utf16.IsSurrogate(r) {
-			if len(u.raw) < 4 && u.err == nil {
-				return // its other half has not come yet
-			}
-			if len(u.raw) >= 4 {
-				r, size = utf16.DecodeRune(r, rune(u.order.Uint16(u.raw[2:]))), 4
-			}
-		}
-		u.raw = u.raw[size:]
-		if r != '\ufeff' {
-			u.out = utf8.AppendRune(u.out, r)
+	units := make([]uint16, 0, len(p)/3)
+	var unit uint16
+	var err error
+	for len(units)+1 < cap(units) && err == nil {
+		if err = binary.Read(u.in, u.order, &unit); err == nil && unit != 0xfeff {
+			units = append(units, unit)
 		}
 	}
+	if n := len(units); n > 0 && utf16.IsSurrogate(rune(units[n-1])) && err == nil { // its other half
+		if err = binary.Read(u.in, u.order, &unit); err == nil {
+			units = append(units, unit)
+		}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) { // half a unit at the end
+		err = io.EOF
+	}
+	out := p[:0]
+	for _, r := range utf16.Decode(units) {
+		out = utf8.AppendRune(out, r)
+	}
+	return len(out), err
 }

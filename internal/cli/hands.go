@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -50,7 +49,7 @@ func (a *app) muted(root string) (*app, *bytes.Buffer) {
 // act does something as a person at a browser.
 func (h *hands) act(do func(*action.Operator) error) (web.Said, error) {
 	b, said := h.a.muted(h.root)
-	if err := do(b.person(h.store, h.root)); err != nil {
+	if err := action.Explain(do(b.operator(h.store, h.root))); err != nil {
 		return web.Said{}, err
 	}
 	return saidOf(said.String()), nil
@@ -86,7 +85,7 @@ func (h *hands) Stop(ctx context.Context, run string) (web.Said, error) {
 
 // Redirect does not wait for the end of the run either.
 func (h *hands) Redirect(ctx context.Context, run, task string) (web.Said, error) {
-	return h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error { return action.Explain(p.Redirect(ctx, r, task)) })
+	return h.do(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Redirect(ctx, r, task) })
 }
 
 func (h *hands) Message(ctx context.Context, run, text string) (web.Said, error) {
@@ -138,32 +137,34 @@ func (h *hands) Resume(ctx context.Context, run string, raise web.Raise) (web.Sa
 		return web.Said{}, err
 	}
 	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
-	switch {
-	case r.Kind == string(loop.Task) && f.Raises():
-		return h.act(tell(func(p *action.Operator) (action.Done, error) { return p.ExtendRun(ctx, r, f) }))
-	case r.Kind == string(loop.Task): // the autopilot goes on with it
-		return h.act(func(p *action.Operator) error { return p.Reopen(ctx, r, "a person resumed it") })
-	case action.Works(r) && f.Raises():
-		return h.act(func(p *action.Operator) error { return p.Raise(ctx, r, f) })
+	changed := false
+	said, err := h.act(func(p *action.Operator) error {
+		changed, err = p.ResumeElsewhere(ctx, r, f)
+		return err
+	})
+	if changed || err != nil {
+		return said, err
 	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
 		return web.Said{}, fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
 	}
 	args := append([]string{"resume", r.ID}, limitArgs(raise)...)
 	id, err := h.launch(ctx, args, h.owned(ctx, func(now sqlite.Run) bool { return now.ID == r.ID }))
-	if err != nil {
-		return web.Said{}, err
-	}
-	return web.Said{Lines: []string{fmt.Sprintf("Run %s of %s goes on.", id, r.Name)}}, nil
+	return saying("Run %s of %s goes on.", id, r.Name), err
+}
+
+// saying is one line that was said.
+func saying(format string, args ...any) web.Said {
+	return web.Said{Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
 func (h *hands) Start(ctx context.Context, w web.StartWish) (string, web.Said, error) {
 	b, _ := h.a.muted(h.root)
 	c, err := b.load(nil)
-	if err != nil {
-		return "", web.Said{}, err
+	if err == nil {
+		_, err = planner.Lookup(c, w.Procedure)
 	}
-	if _, err := planner.Lookup(c, w.Procedure); err != nil {
+	if err != nil {
 		return "", web.Said{}, err
 	}
 	args := append([]string{"run", w.Procedure}, limitArgs(w.Raise)...)
@@ -174,10 +175,7 @@ func (h *hands) Start(ctx context.Context, w web.StartWish) (string, web.Said, e
 		args = append(args, "--context="+text)
 	}
 	id, err := h.launch(ctx, args, h.owned(ctx, func(now sqlite.Run) bool { return now.Name == w.Procedure }))
-	if err != nil {
-		return "", web.Said{}, err
-	}
-	return id, web.Said{Lines: []string{fmt.Sprintf("Run %s of %s has started.", id, w.Procedure)}}, nil
+	return id, saying("Run %s of %s has started.", id, w.Procedure), err
 }
 
 // AskAutopilot asks, and does not wait for the end after a stop.
@@ -201,17 +199,14 @@ func (h *hands) StartAutopilot(ctx context.Context, w web.PilotWish) (web.Said, 
 
 // pilot starts an autopilot in the background.
 func (h *hands) pilot(ctx context.Context, args []string, said string) (web.Said, error) {
-	if p, err := h.a.person(h.store, h.root).Autopilot(ctx); err == nil {
+	if p, err := h.a.operator(h.store, h.root).Autopilot(ctx); err == nil {
 		return web.Said{}, fault.Refuse("the autopilot is already running: process %d", p.Owner.PID)
 	}
 	_, err := h.launch(ctx, args, func(pid int) (string, bool, error) {
 		p, ok, err := h.store.Autopilot(ctx)
 		return p.Session, ok && p.Owner.PID == pid, err
 	})
-	if err != nil {
-		return web.Said{}, err
-	}
-	return web.Said{Lines: []string{said}}, nil
+	return saying("%s", said), err
 }
 
 // owned finds a run that fits and that a process drives.

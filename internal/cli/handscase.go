@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/pawl-dev/pawl/internal/action"
-	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -16,56 +14,41 @@ import (
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
-// tell is a deed that says what it made of a task.
-func tell(do func(*action.Operator) (action.Done, error)) func(*action.Operator) error {
-	return func(p *action.Operator) error {
-		d, err := do(p)
-		if err == nil {
-			p.Say("%s", d.Text)
-		}
-		return action.Explain(err)
-	}
-}
-
+// Case does what 'pawl case VERB' does.
 func (h *hands) Case(ctx context.Context, verb, id string, w web.CaseWish) (web.Said, error) {
-	switch verb {
-	case "clean":
+	if verb == "clean" {
 		return h.clean(ctx, id)
-	case "start":
-		return h.act(func(p *action.Operator) error { return action.Explain(p.StartTask(ctx, id)) })
 	}
-	return h.act(tell(func(p *action.Operator) (action.Done, error) {
-		switch verb {
-		case "extend":
-			l, err := action.ReadLimits(w.Limits.MaxIterations, w.Limits.Timeout)
-			if err != nil {
-				return action.Done{}, err
-			}
-			return p.Extend(ctx, id, l)
-		case "rollback":
-			return h.rollbackTask(ctx, p, id, w)
-		case "approve":
-			return p.Approve(ctx, id, "")
-		case "redo":
-			return p.Redo(ctx, id, w.Text)
-		case "reject":
-			return p.Reject(ctx, id, w.Text)
+	return h.act(func(p *action.Operator) error {
+		done, err := h.changeCase(ctx, p, verb, id, w)
+		if err == nil {
+			p.Say("%s", done.Text)
 		}
-		return p.Move(ctx, id, board.Action(verb), w.Text)
-	}))
+		return err
+	})
 }
 
-func (h *hands) rollbackTask(ctx context.Context, p *action.Operator, id string, w web.CaseWish) (action.Done, error) {
-	b, _ := h.a.muted(h.root)
-	clones, err := h.pool(ctx, b)
-	if err != nil {
-		return action.Done{}, err
+func (h *hands) changeCase(ctx context.Context, p *action.Operator, verb, id string, w web.CaseWish) (done action.Done, err error) {
+	switch verb {
+	case "extend":
+		l, err := action.ReadLimits(w.Limits.MaxIterations, w.Limits.Timeout)
+		if err != nil {
+			return done, err
+		}
+		return p.Extend(ctx, id, l)
+	case "rollback":
+		b, _ := h.a.muted(h.root)
+		clones, err := h.pool(ctx, b)
+		if err != nil {
+			return done, err
+		}
+		to := action.BackTo{Undo: w.Undo}
+		if w.To != nil {
+			to.N = *w.To
+		}
+		return p.RollbackTask(ctx, clones, id, to)
 	}
-	to := action.BackTo{Undo: w.Undo}
-	if w.To != nil {
-		to.N = *w.To
-	}
-	return p.RollbackTask(ctx, clones, id, to)
+	return changeCase(ctx, p, verb, id, w.Text)
 }
 
 // clean removes the workspace of a task. That it stays is a refusal; what was
@@ -120,7 +103,7 @@ func (h *hands) StartSprint(ctx context.Context, w web.SprintWish) (web.Said, er
 // Tree is the history of the files that a run worked on: for a task that of its
 // workspace.
 func (h *hands) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
-	return h.a.person(h.store, h.root).Tree(ctx, r)
+	return h.a.operator(h.store, h.root).Tree(ctx, r)
 }
 
 // AskQueue asks something of the merge queue. To land is done in the background:
@@ -136,14 +119,16 @@ func (h *hands) AskQueue(ctx context.Context, wish, id, why string) (web.Said, e
 	if err != nil {
 		return web.Said{}, err
 	}
-	what := map[string]string{
-		"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.", "drop": "%s is out of the queue; its work is kept.",
-		"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
-	}[wish]
-	if id != "" {
-		what = fmt.Sprintf(what, id)
+	if id == "" {
+		return saying("%s", queueSaid[wish]), nil
 	}
-	return web.Said{Lines: []string{what}}, nil
+	return saying(queueSaid[wish], id), nil
+}
+
+// queueSaid is what came of a wish.
+var queueSaid = map[string]string{
+	"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.", "drop": "%s is out of the queue; its work is kept.",
+	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
 }
 
 // land starts the landing of what waits, and waits until it works on the queue
@@ -160,10 +145,7 @@ func (h *hands) land(ctx context.Context) (web.Said, error) {
 	})
 	var ended *fault.Error
 	if errors.As(err, &ended) && ended.Error() == endedAtOnce("queue") {
-		return web.Said{Lines: []string{"What could land has landed."}}, nil
+		return saying("What could land has landed."), nil
 	}
-	if err != nil {
-		return web.Said{}, err
-	}
-	return web.Said{Lines: []string{"Landing has begun."}}, nil
+	return saying("Landing has begun."), err
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"path/filepath"
 	"slices"
 	"time"
@@ -35,16 +34,8 @@ func (s *session) startHooksIn(box *engine.Box, keep bool, say func(string)) {
 		}
 		o.Box, o.Environ = &policy, slices.Concat(o.Environ, box.Caches)
 	}
-	logger, closeLog := openLog(s.plan.Root)
-	o.Log, o.Say = logger, say
-	if s.hooks = hook.New(o); s.hooks == nil {
-		closeLog()
-		return
-	}
-	s.closing = append(s.closing, func() {
-		s.hooks.Close(context.Background())
-		closeLog()
-	})
+	o.Log, o.Say = openLog(s.plan.Root), say
+	s.hooks = hook.New(o)
 }
 
 // warn says what a hook or the database has to say, without breaking the live line.

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -43,7 +42,7 @@ func (a *app) openLanding(ctx context.Context, c *config.Config, store *sqlite.S
 		return nil, usage("nothing can be landed outside of a git repository").Hint("Make one: git init")
 	}
 	if err != nil {
-		return nil, fault.Of(fault.Failed, err)
+		return nil, err
 	}
 	l := &landing{a: a, c: c, store: store, repo: repo}
 	l.plan, err = a.planner(c, planner.Flags{}).Landing()
@@ -51,26 +50,14 @@ func (a *app) openLanding(ctx context.Context, c *config.Config, store *sqlite.S
 }
 
 // box asks the machine what it can enforce for gates, and says what it cannot.
-func (l *landing) box(ctx context.Context, unsandboxed bool) error {
+func (l *landing) box(ctx context.Context, unsandboxed bool) (err error) {
 	level := l.plan.Safety
 	if level == sandbox.Paranoid {
 		level = sandbox.Normal // the gates' folder is a disposable copy already
 	}
-	var offer sandbox.Offer
-	if level != sandbox.Permissive && !unsandboxed {
-		offer = sandbox.Probe(ctx)
-	}
 	l.plan.Safety = level
-	l.verdict = sandbox.Judge(level, offer, unsandboxed)
-	if l.verdict.Refused != "" {
-		return usage("cannot run gates at the level %s: %s", level, l.verdict.Refused).
-			Hint("See what this machine can enforce: pawl doctor").
-			Hint("Run them without a sandbox: --unsandboxed")
-	}
-	for _, gap := range l.verdict.Gaps {
-		l.a.say("Note: safety level %s: %s.", level, gap)
-	}
-	return nil
+	l.verdict, err = l.a.judge(ctx, level, unsandboxed, "")
+	return err
 }
 
 // options are those of the queue. Gates run in workspaces of the pool.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -26,22 +26,17 @@ import (
 func (a *app) logsCommand() *cobra.Command {
 	var follow, reviewed bool
 	iteration, step := 0, ""
-	cmd := &cobra.Command{
-		Use: "logs RUN", Short: "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
-		Example: "  pawl logs build -f\n  pawl logs 7k3f -i 3",
-		Args:    exactlyOne("a run or a procedure"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
-				if r.Kind == "workflow" && (iteration > 0 || step != "") {
-					return a.stepOutput(cmd.Context(), st, r, step, iteration)
-				}
-				if iteration > 0 {
-					return a.iterationOutput(r, iteration, reviewed)
-				}
-				return a.logs(cmd.Context(), st, r, follow)
-			})
-		},
-	}
+	cmd := a.onRun("logs RUN", "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
+		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
+			switch {
+			case r.Kind == "workflow" && (iteration > 0 || step != ""):
+				return a.stepOutput(ctx, p.Store, r, step, iteration)
+			case iteration > 0:
+				return a.iterationOutput(r, iteration, reviewed)
+			}
+			return a.logs(ctx, p.Store, r, follow)
+		})
+	cmd.Example = "  pawl logs build -f\n  pawl logs 7k3f -i 3"
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
 	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
@@ -53,7 +48,7 @@ func (a *app) logs(ctx context.Context, st *sqlite.Store, r sqlite.Run, follow b
 	var last int64
 	for e, err := range journal.Read(ctx, st, r.ID, 0) {
 		if err != nil {
-			return fault.Of(fault.Failed, err)
+			return err
 		}
 		last = e.Seq
 		a.printEvent(e)
@@ -83,7 +78,7 @@ func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last i
 	for ended := false; ; {
 		for e, err := range journal.Read(ctx, st, r.ID, last) {
 			if err != nil {
-				return fault.Of(fault.Failed, err)
+				return err
 			}
 			last = e.Seq
 			a.printEvent(e)
@@ -113,10 +108,7 @@ func (a *app) follow(ctx context.Context, st *sqlite.Store, r sqlite.Run, last i
 
 func (a *app) printEvent(e journal.Event) {
 	if a.json {
-		line, err := json.Marshal(e)
-		if err == nil {
-			a.result("%s\n", line)
-		}
+		_ = a.jsonLine(e) // it always encodes
 		return
 	}
 	a.result("%s %s%s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, eventText(e))
@@ -183,7 +175,7 @@ func (a *app) iterationOutput(r sqlite.Run, n int, reviewed bool) error {
 		return nil
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot read the output: %v", err))
+		return fmt.Errorf("cannot read the output: %v", err)
 	}
 	defer f.Close()
 	_, err = io.Copy(a.stdout, f)

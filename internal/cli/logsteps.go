@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -23,14 +22,14 @@ import (
 func (a *app) stepOutput(ctx context.Context, st *sqlite.Store, r sqlite.Run, step string, iteration int) error {
 	rows, err := st.Steps(ctx, r.ID)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	var list []flow.Executed
 	at := map[string]int{}
 	for _, row := range rows {
 		x, err := flow.Read(row)
 		if err != nil {
-			return fault.Of(fault.Failed, err)
+			return err
 		}
 		if step != "" && x.Step != step || iteration > 0 && x.Iteration != iteration {
 			continue
@@ -66,7 +65,7 @@ func (a *app) copyLines(path, prefix string) error {
 		return nil
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot read the output: %v", err))
+		return fmt.Errorf("cannot read the output: %v", err)
 	}
 	defer f.Close()
 	if prefix == "" {

@@ -3,13 +3,11 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,33 +25,20 @@ import (
 )
 
 func (a *app) notifyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "notify", Short: "Show who is told what: hooks and notifications; try them",
-		Long: "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
-			"'pawl notify hook EVENT' runs the hooks of one.",
-		Args: atMost(0),
-		RunE: func(*cobra.Command, []string) error { return a.listTold() },
-	}
-	events := make([]string, 0, len(hook.Names()))
-	for _, n := range hook.Names() {
-		events = append(events, string(n))
-	}
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return events, cobra.ShellCompDirectiveNoFileComp
+		return eventNames(), cobra.ShellCompDirectiveNoFileComp
 	}
-	cmd.AddCommand(&cobra.Command{
-		Use: "test [EVENT]", Short: "Send a made-up event to every receiver of 'notify', whatever events it wants",
-		Example: "  pawl notify test\n  pawl notify test budget",
-		Args:    atMost(1), ValidArgsFunction: complete,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.try(cmd.Context(), cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
-		},
-	}, &cobra.Command{
-		Use: "hook EVENT", Short: "Run the hooks of an event, with a made-up one",
-		Example: "  pawl notify hook complete",
-		Args:    exactlyOne("an event"), ValidArgsFunction: complete,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.try(cmd.Context(), args[0], true) },
-	})
+	test := leaf("test [EVENT]", "Send a made-up event to every receiver of 'notify', whatever events it wants", atMost(1),
+		func(ctx context.Context, args []string) error {
+			return a.try(ctx, cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
+		})
+	test.Example, test.ValidArgsFunction = "  pawl notify test\n  pawl notify test budget", complete
+	run := leaf("hook EVENT", "Run the hooks of an event, with a made-up one", exactlyOne("an event"),
+		func(ctx context.Context, args []string) error { return a.try(ctx, args[0], true) })
+	run.Example, run.ValidArgsFunction = "  pawl notify hook complete", complete
+	cmd := group("notify", "Show who is told what: hooks and notifications; try them", a.listTold, test, run)
+	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
+		"'pawl notify hook EVENT' runs the hooks of one."
 	return cmd
 }
 
@@ -65,32 +50,15 @@ type told struct {
 	Events []string `json:"events"`
 }
 
-func (a *app) listTold() error {
+func (a *app) listTold(context.Context) error {
 	c, err := a.load(nil)
 	if err != nil {
 		return err
 	}
-	list := toldBy(c)
-	if a.json {
-		for _, t := range list {
-			line, err := json.Marshal(t)
-			if err != nil {
-				return err
-			}
-			a.result("%s\n", line)
-		}
-		return nil
-	}
-	if len(list) == 0 {
-		a.say("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", c.Name())
-		return nil
-	}
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "KEY\tKIND\tEVENTS\tWHAT")
-	for _, t := range list {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Key, t.Kind, strings.Join(t.Events, ","), report.Line(t.What, 100))
-	}
-	return w.Flush()
+	none := fmt.Sprintf("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", c.Name())
+	return listing(a, toldBy(c), none, "KEY\tKIND\tEVENTS\tWHAT", func(t told) row {
+		return row{t, []any{t.Key, t.Kind, strings.Join(t.Events, ","), report.Line(t.What, 100)}}
+	})
 }
 
 // toldBy lists who is told what. The paths of webhooks are left out.
@@ -150,9 +118,7 @@ func (a *app) try(ctx context.Context, event string, hooks bool) error {
 
 func (a *app) printTried(d hook.Delivery, output bool) {
 	if a.json {
-		if line, err := json.Marshal(d); err == nil {
-			a.result("%s\n", line)
-		}
+		_ = a.jsonLine(d) // it always encodes
 		return
 	}
 	if output && d.Output != "" {

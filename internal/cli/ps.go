@@ -2,17 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -33,54 +30,26 @@ type listed struct {
 
 func (a *app) psCommand() *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{
-		Use: "ps", Short: "List runs: those that run or wait for you; with -a all",
-		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.ps(cmd.Context(), all) },
-	}
+	cmd := leaf("ps", "List runs: those that run or wait for you; with -a all", atMost(0), func(ctx context.Context, _ []string) error {
+		return a.withOperator(ctx, func(p *action.Operator) error { return a.ps(ctx, p, all) })
+	})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")
 	return cmd
 }
 
-func (a *app) ps(ctx context.Context, all bool) error {
-	store, root, err := a.store(ctx)
+func (a *app) ps(ctx context.Context, p *action.Operator, all bool) error {
+	runs, err := p.Store.Runs(ctx, sqlite.Filter{Root: p.Root, Active: !all})
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	runs, err := store.Runs(ctx, sqlite.Filter{Root: root, Active: !all})
-	if err != nil {
-		return fault.Of(fault.Failed, err)
+	none := "No runs going on; 'pawl ps -a' lists the ended ones. Start one with: pawl run NAME"
+	if all {
+		none = "No runs yet. Start one with: pawl run NAME"
 	}
-	list := make([]listed, len(runs))
-	for i, r := range runs {
-		list[i] = a.listRun(ctx, root, r)
-	}
-	if a.json {
-		for _, l := range list {
-			line, err := json.Marshal(l)
-			if err != nil {
-				return err
-			}
-			a.result("%s\n", line)
-		}
-		return nil
-	}
-	if len(list) == 0 {
-		a.say("No runs%s. Start one with: pawl run NAME", map[bool]string{false: " going on; 'pawl ps -a' lists the ended ones", true: " yet"}[all])
-		return nil
-	}
-	return a.table(list)
-}
-
-func (a *app) table(list []listed) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY")
-	for _, l := range list {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Run, report.Line(l.Name, 40), l.Status, console.Of(l.Iteration, l.MaxIterations),
-			l.StartedAt.Local().Format("2006-01-02 15:04"), report.Line(l.Why, 60))
-	}
-	return w.Flush()
+	return listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) row {
+		l := a.listRun(ctx, p.Root, r)
+		return row{l, []any{l.Run, report.Line(l.Name, 40), l.Status, console.Of(l.Iteration, l.MaxIterations), minute(l.StartedAt), report.Line(l.Why, 60)}}
+	})
 }
 
 // listRun says how a run really is: one whose pawl died runs unattended for as

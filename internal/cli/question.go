@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -52,6 +53,17 @@ func (a *app) printQuestion(run string, st loop.Status, q *loop.Question, change
 	a.result("\n")
 	for i, c := range choices {
 		a.result("  %d. %-24s %s\n", i+1, c[0]+":", c[1])
+	}
+}
+
+// printAsked shows the questions of several steps.
+func (a *app) printAsked(run string, asked []loop.Asks, here bool) {
+	a.result("\n%d steps need a person:\n", len(asked))
+	for _, q := range asked {
+		a.result("  %s: %s\n", report.Line(q.Step, 200), strings.ReplaceAll(cleanLines(q.Text, 2000), "\n", "\n    "))
+	}
+	if !here {
+		a.result("\n  Answer each: pawl answer %s --step %s TEXT\n  Then go on:  pawl resume %s\n\n", run, action.Word(asked[0].Step), run)
 	}
 }
 
@@ -129,13 +141,4 @@ func printable(line string) string {
 		}
 		return r
 	}, line)
-}
-
-// cleanLines is clean line by line.
-func cleanLines(text string, limit int) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		lines[i] = report.Line(l, limit)
-	}
-	return strings.Join(lines, "\n")
 }

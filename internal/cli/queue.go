@@ -2,9 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,27 +24,18 @@ import (
 
 // queueCommand is the parent of all that a person does with the merge queue.
 func (a *app) queueCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "queue", Short: "The merge queue: what waits to land on the target branch, and why",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			return a.withQueue(cmd.Context(), func(q *openQueue) error { return a.listQueue(cmd.Context(), q) })
-		},
+	list := func(ctx context.Context) error {
+		return a.withQueue(ctx, func(q *openQueue) error { return a.listQueue(ctx, q) })
 	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(
-		a.queueListCommand(), a.queueAddCommand(), a.queueLandCommand(),
-		a.queueWishCommand(queue.WishHold, "Hold an entry back"),
-		a.queueWishCommand(queue.WishRelease, "Let an entry go on that was held"),
-		a.queueWishCommand(queue.WishRetry, "Try an entry again that waits for a person"),
-		a.queueWishCommand(queue.WishDrop, "Take an entry out of the queue; its work is kept"),
-		a.queueStopCommand(queue.WishPause, "Land nothing until the queue is resumed"),
-		a.queueStopCommand(queue.WishResume, "Go on after a pause, a red target, or one that was rewritten or diverged"),
-	)
-	return cmd
+	return group("queue", "The merge queue: what waits to land on the target branch, and why", list,
+		leaf("list", "List what waits to land, in the order of landing", atMost(0), func(ctx context.Context, _ []string) error { return list(ctx) }),
+		a.queueAddCommand(), a.queueLandCommand(),
+		a.queueWishCommand(queue.WishHold, true, "Hold an entry back"),
+		a.queueWishCommand(queue.WishRelease, true, "Let an entry go on that was held"),
+		a.queueWishCommand(queue.WishRetry, true, "Try an entry again that waits for a person"),
+		a.queueWishCommand(queue.WishDrop, true, "Take an entry out of the queue; its work is kept"),
+		a.queueWishCommand(queue.WishPause, false, "Land nothing until the queue is resumed"),
+		a.queueWishCommand(queue.WishResume, false, "Go on after a pause, a red target, or one that was rewritten or diverged"))
 }
 
 // openQueue is a queue with what it came from.
@@ -61,65 +51,50 @@ func (a *app) withQueue(ctx context.Context, do func(*openQueue) error) error {
 	if err != nil {
 		return err
 	}
-	return a.withBoard(ctx, func(store *sqlite.Store) error {
-		l, err := a.openLanding(ctx, c, store)
+	return a.withOperator(ctx, func(p *action.Operator) error {
+		q, err := a.openQueue(ctx, c, p.Store)
 		if err != nil {
 			return err
 		}
-		o, err := l.options(ctx, a.sayNote)
-		if err != nil {
-			return err
-		}
-		q, err := merge.Open(ctx, o)
-		if err != nil {
-			return err
-		}
-		return do(&openQueue{q, l, store})
+		return do(q)
 	})
 }
 
-func (a *app) queueListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List what waits to land, in the order of landing",
-		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withQueue(cmd.Context(), func(q *openQueue) error { return a.listQueue(cmd.Context(), q) })
-		},
+func (a *app) openQueue(ctx context.Context, c *config.Config, store *sqlite.Store) (*openQueue, error) {
+	l, err := a.openLanding(ctx, c, store)
+	if err != nil {
+		return nil, err
 	}
+	o, err := l.options(ctx, a.sayNote)
+	if err != nil {
+		return nil, err
+	}
+	q, err := merge.Open(ctx, o)
+	return &openQueue{q, l, store}, err
 }
 
-func (a *app) queueWishCommand(wish queue.Wish, short string) *cobra.Command {
-	var why string
-	cmd := &cobra.Command{
-		Use: string(wish) + " ID...", Short: short, Args: someIDs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withQueue(cmd.Context(), func(q *openQueue) error {
-				var all []queue.Ask
-				err := a.eachCase(args, func(id string) error {
-					all = append(all, queue.Ask{Wish: wish, ID: id, Why: why})
-					return nil
-				})
-				if err != nil {
-					return err
-				}
-				return a.askQueue(cmd.Context(), q, all)
-			})
-		},
+// queueWishCommand asks something of entries, or of the whole queue.
+func (a *app) queueWishCommand(wish queue.Wish, entries bool, short string) *cobra.Command {
+	why, use, args := "", string(wish), atMost(0)
+	if entries {
+		use, args = use+" ID...", someIDs
 	}
-	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, shown in the list")
-	return cmd
-}
-
-func (a *app) queueStopCommand(wish queue.Wish, short string) *cobra.Command {
-	var why string
-	cmd := &cobra.Command{
-		Use: string(wish), Short: short, Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withQueue(cmd.Context(), func(q *openQueue) error {
-				return a.askQueue(cmd.Context(), q, []queue.Ask{{Wish: wish, Why: why}})
+	cmd := leaf(use, short, args, func(ctx context.Context, args []string) error {
+		return a.withQueue(ctx, func(q *openQueue) error {
+			asks := []queue.Ask{{Wish: wish, Why: why}}
+			if entries {
+				asks = nil
+			}
+			err := eachCase(args, func(id string) error {
+				asks = append(asks, queue.Ask{Wish: wish, ID: id, Why: why})
+				return nil
 			})
-		},
-	}
+			if err != nil {
+				return err
+			}
+			return a.askQueue(ctx, q, asks)
+		})
+	})
 	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, shown in the list")
 	return cmd
 }
@@ -177,27 +152,23 @@ const maxAsks = 10_000
 func (a *app) queueAddCommand() *cobra.Command {
 	var commit string
 	var allow []string
-	cmd := &cobra.Command{
-		Use: "add TASK", Short: "Queue a task's change to be landed",
-		Long: "Queue a task's change: what its workspace was collected to, or the commit, branch or tag that --commit names.\nIt lands when an autopilot runs, or with: pawl queue land",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withQueue(cmd.Context(), func(q *openQueue) error {
-				id, err := a.queueTask(cmd.Context(), q, args[0], commit, allow)
-				if err != nil {
-					return err
-				}
-				if _, err := q.Absorb(cmd.Context()); err != nil {
-					return err
-				}
-				a.say("%s waits to be landed on %s.", id, shortRef(q.Target()))
-				return nil
-			})
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
-	f.StringArrayVar(&allow, "allow", nil, "let it change protected files under this `PATTERN` (repeatable)")
+	cmd := leaf("add TASK", "Queue a task's change to be landed", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+		return a.withQueue(ctx, func(q *openQueue) error {
+			id, err := a.queueTask(ctx, q, args[0], commit, allow)
+			if err != nil {
+				return err
+			}
+			if _, err := q.Absorb(ctx); err != nil {
+				return err
+			}
+			a.say("%s waits to be landed on %s.", id, branchName(q.Target()))
+			return nil
+		})
+	})
+	cmd.Long = "Queue a task's change: what its workspace was collected to, or the commit, branch or tag that --commit names.\n" +
+		"It lands when an autopilot runs, or with: pawl queue land"
+	cmd.Flags().StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
+	cmd.Flags().StringArrayVar(&allow, "allow", nil, "let it change protected files under this `PATTERN` (repeatable)")
 	return cmd
 }
 
@@ -240,16 +211,13 @@ func (a *app) queueLandCommand() *cobra.Command {
 	var commit string
 	var allow []string
 	var unsandboxed bool
-	cmd := &cobra.Command{
-		Use: "land [TASK...]", Short: "Land what waits, now and here; with TASKs, queue these first",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := leaf("land [TASK...]", "Land what waits, now and here; with TASKs, queue these first", cobra.ArbitraryArgs,
+		func(ctx context.Context, args []string) error {
 			if commit != "" && len(args) != 1 {
 				return usage("--commit is for one task: pawl queue land TASK --commit BRANCH")
 			}
-			return a.landNow(cmd.Context(), args, commit, allow, unsandboxed)
-		},
-	}
+			return a.withOperator(ctx, func(p *action.Operator) error { return a.landNow(ctx, p, args, commit, allow, unsandboxed) })
+		})
 	f := cmd.Flags()
 	f.StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
 	f.StringArrayVar(&allow, "allow", nil, "let the tasks change protected files under this `PATTERN` (repeatable)")
@@ -258,46 +226,44 @@ func (a *app) queueLandCommand() *cobra.Command {
 }
 
 // landNow lands until all that is left waits for a person or another time.
-func (a *app) landNow(ctx context.Context, tasks []string, commit string, allow []string, unsandboxed bool) error {
+func (a *app) landNow(ctx context.Context, p *action.Operator, tasks []string, commit string, allow []string, unsandboxed bool) error {
 	c, err := a.load(nil)
 	if err != nil {
 		return err
 	}
-	return a.withBoard(ctx, func(store *sqlite.Store) error {
-		l, err := a.openLanding(ctx, c, store)
-		if err != nil {
+	l, err := a.openLanding(ctx, c, p.Store)
+	if err != nil {
+		return err
+	}
+	if err := l.box(ctx, unsandboxed); err != nil {
+		return err
+	}
+	s := &session{a: a, c: c, plan: l.plan, stateDir: config.StateDir(c.Root, a.env)}
+	defer s.close()
+	o, err := l.options(ctx, s.noteHeard(ctx))
+	if err != nil {
+		return err
+	}
+	if err := l.canPropose(ctx, &o); err != nil {
+		return err
+	}
+	s.tellOfLanding(ctx, l, &o)
+	if clones, err := a.pool(ctx, c, p.Store); err == nil {
+		l.useWorkspaces(&o, clones)
+		o.Resolve = a.resolving(ctx, c, p.Store, clones, unsandboxed)
+	}
+	o.Policy.Ask = false // a person is here
+	m, err := merge.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	q := &openQueue{m, l, p.Store}
+	for _, t := range tasks {
+		if err := a.queueAndRelease(ctx, q, t, commit, allow); err != nil {
 			return err
 		}
-		if err := l.box(ctx, unsandboxed); err != nil {
-			return err
-		}
-		s := &session{a: a, c: c, plan: l.plan, stateDir: config.StateDir(c.Root, a.env)}
-		defer s.close()
-		o, err := l.options(ctx, s.noteHeard(ctx))
-		if err != nil {
-			return err
-		}
-		if err := l.canPropose(ctx, &o); err != nil {
-			return err
-		}
-		s.tellOfLanding(ctx, l, &o)
-		if p, err := a.pool(ctx, c, store); err == nil {
-			l.useWorkspaces(&o, p)
-			o.Resolve = a.resolving(ctx, c, store, p, unsandboxed)
-		}
-		o.Policy.Ask = false // a person is here
-		m, err := merge.Open(ctx, o)
-		if err != nil {
-			return err
-		}
-		q := &openQueue{m, l, store}
-		for _, t := range tasks {
-			if err := a.queueAndRelease(ctx, q, t, commit, allow); err != nil {
-				return err
-			}
-		}
-		return a.drain(ctx, q)
-	})
+	}
+	return a.drain(ctx, q)
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
@@ -430,12 +396,7 @@ func (a *app) showQueue(ctx context.Context, q *openQueue, row sqlite.Queue) err
 		}
 	}
 	if a.json {
-		data, err := json.MarshalIndent(out, "", "  ")
-		if err != nil {
-			return err
-		}
-		a.result("%s\n", data)
-		return nil
+		return a.document(out)
 	}
 	a.queueTable(&out)
 	return nil
@@ -449,26 +410,21 @@ func shownEntry(s *queue.State, e *queue.Entry, working bool) entryJSON {
 	if !e.Until.IsZero() {
 		j.Until = &e.Until
 	}
-	if b := s.Batch; b != nil && working {
-		for _, id := range b.IDs {
-			if id == e.ID {
-				j.Status = "landing"
-			}
-		}
+	if s.Batch != nil && working && slices.Contains(s.Batch.IDs, e.ID) {
+		j.Status = "landing"
 	}
 	return j
 }
 
 func (a *app) queueTable(out *queueJSON) {
 	if out.Stopped != "" {
-		a.result("%s stands still: %s\n", shortRef(out.Target), report.Line(out.Stopped, 400))
+		a.result("%s stands still: %s\n", branchName(out.Target), report.Line(out.Stopped, 400))
 	}
 	if len(out.Entries) == 0 {
-		a.say("Nothing waits to land on %s.", shortRef(out.Target))
+		a.say("Nothing waits to land on %s.", branchName(out.Target))
 		return
 	}
-	rows := [][]string{{"ID", "STATUS", "PRI", "WHY", "TITLE"}}
-	width := make([]int, 4)
+	var rows [][]any
 	for _, e := range out.Entries {
 		why := e.Why
 		if why == "" && len(e.Needs) > 0 {
@@ -477,23 +433,10 @@ func (a *app) queueTable(out *queueJSON) {
 		if why == "" && len(e.Ahead) > 0 {
 			why = "will conflict in " + strings.Join(e.Ahead, ", ")
 		}
-		rows = append(rows, []string{e.ID, e.Status, fmt.Sprint(e.Priority), report.Line(why, 100), report.Line(e.Title, 60)})
+		rows = append(rows, []any{e.ID, e.Status, e.Priority, report.Line(why, 100), report.Line(e.Title, 60)})
 	}
-	for _, r := range rows {
-		for i := range width {
-			width[i] = max(width[i], columns(r[i]))
-		}
-	}
-	for _, r := range rows {
-		var b strings.Builder
-		for i, cell := range r[:4] {
-			b.WriteString(cell + strings.Repeat(" ", width[i]-columns(cell)+2))
-		}
-		a.result("%s\n", strings.TrimRight(b.String()+r[4], " "))
-	}
+	a.table("ID\tSTATUS\tPRI\tWHY\tTITLE", rows, 0)
 	if out.Working != 0 {
 		a.say("Process %d lands: %s", out.Working, report.Line(out.Doing, 200))
 	}
 }
-
-func shortRef(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -40,7 +40,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 		return code
 	}
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env}
-	root := a.root()
+	root := a.commands()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -48,7 +48,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	return a.exit(root.ExecuteContext(context.Background()))
 }
 
-func (a *app) root() *cobra.Command {
+func (a *app) commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "pawl",
 		Short:         "Run AI coding agents in bounded, verified iterations",
@@ -100,16 +100,6 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return usage("unknown command %q%s; 'pawl --help' lists the commands", name, hint)
 }
 
-// atMost is for commands with up to n arguments.
-func atMost(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > n {
-			return usage("unexpected argument %q; %s --help shows what it takes", args[n], cmd.CommandPath())
-		}
-		return nil
-	}
-}
-
 // suggestFlag names the flag that a mistyped one is nearest to.
 func suggestFlag(cmd *cobra.Command, err error) string {
 	var bad *pflag.NotExistError
@@ -158,6 +148,14 @@ func exitStatus(k fault.Kind) int {
 type status int
 
 func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// exitWith ends with a status; nothing has to be said.
+func exitWith(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return status(code)
+}
 
 // exit prints an error for the person who must act and says the exit status.
 func (a *app) exit(err error) int {

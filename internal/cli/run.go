@@ -33,40 +33,37 @@ import (
 func (a *app) runCommand() *cobra.Command {
 	var f planner.Flags
 	var dry, fresh, iterate bool
-	cmd := &cobra.Command{
-		Use:   "run NAME|FILE.yaml",
-		Short: "Run a procedure, or a workflow",
-		Long: "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
-			"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
-			"A workflow file is run once; with --iterate until all its steps are done or a limit is reached.",
-		Example: "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n  pawl run audit.yaml --dry-run\n  pawl run audit.yaml --iterate --max-iterations 20",
-		Args:    cobra.ArbitraryArgs,
-		ValidArgsFunction: func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			c, err := a.load(nil)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveError
-			}
-			return slices.Sorted(maps.Keys(c.Procedures)), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && isFile(args[0]) {
-				if err := a.notInside(dry); err != nil {
-					return err
-				}
-				f.File, f.Iterate = args[0], iterate
-				return a.runWorkflow(cmd.Context(), f, dry, fresh)
-			}
-			name, err := a.oneProcedure(args)
-			if err != nil {
-				return err
-			}
-			if err := a.notInside(dry); err != nil {
-				return err
-			}
-			return a.run(cmd.Context(), name, f, dry, fresh)
-		},
+	cmd := leaf("run NAME|FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs, func(ctx context.Context, args []string) error {
+		isWorkflow := len(args) == 1 && isFile(args[0])
+		name, err := "", error(nil)
+		if !isWorkflow {
+			name, err = a.oneProcedure(args)
+		}
+		if err == nil && !dry {
+			err = a.notInside()
+		}
+		if err != nil {
+			return err
+		}
+		if isWorkflow {
+			f.File, f.Iterate = args[0], iterate
+			return a.runWorkflow(ctx, f, dry, fresh)
+		}
+		return a.run(ctx, name, f, dry, fresh)
+	})
+	cmd.Long = "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
+		"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
+		"A workflow file is run once; with --iterate until all its steps are done or a limit is reached."
+	cmd.Example = "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n  pawl run audit.yaml --dry-run\n" +
+		"  pawl run audit.yaml --iterate --max-iterations 20"
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		c, err := a.load(nil)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return slices.Sorted(maps.Keys(c.Procedures)), cobra.ShellCompDirectiveNoFileComp
 	}
-	a.limitFlags(cmd, &f)
+	limitFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
 	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
@@ -81,16 +78,17 @@ func (a *app) runCommand() *cobra.Command {
 
 // notInside refuses a run that an agent or a gate of a run starts: it could
 // start itself again and again, and its records are out of its sandbox's reach.
-func (a *app) notInside(dry bool) error {
-	if run := a.getenv("PAWL_RUN"); run != "" && !dry {
+func (a *app) notInside() error {
+	if run := a.getenv("PAWL_RUN"); run != "" {
 		return usage("cannot start a run inside of run %s: an agent or a check of it called pawl run", run).
-			Hint("An agent asks what to do next with: pawl check").Hint("To start it all the same, take PAWL_RUN out of its environment: env -u PAWL_RUN pawl run …")
+			Hint("An agent asks what to do next with: pawl check").
+			Hint("To start it all the same, take PAWL_RUN out of its environment: env -u PAWL_RUN pawl run …")
 	}
 	return nil
 }
 
 // limitFlags are those that run and resume share.
-func (a *app) limitFlags(cmd *cobra.Command, f *planner.Flags) {
+func limitFlags(cmd *cobra.Command, f *planner.Flags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
 	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
@@ -138,20 +136,24 @@ func (a *app) run(ctx context.Context, name string, f planner.Flags, dry, fresh 
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, c, plan)
+	s, err := a.open(ctx, c, plan, f.Unsandboxed)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if err := s.box(ctx, f.Unsandboxed); err != nil {
+	return s.start(ctx, f, fresh)
+}
+
+// start starts the run, or goes on with an earlier one where the person wants that.
+func (s *session) start(ctx context.Context, f planner.Flags, fresh bool) error {
+	err := s.mayStart(ctx, fresh)
+	switch {
+	case errors.Is(err, errResumeInstead):
+		return s.a.resume(ctx, s.plan.Name, f)
+	case err != nil:
 		return err
 	}
-	if err := s.mayStart(ctx, fresh); errors.Is(err, errResumeInstead) {
-		return a.resume(ctx, name, f)
-	} else if err != nil {
-		return err
-	}
-	s.preamble(plan)
+	s.preamble()
 	return s.drive(ctx, engine.Start)
 }
 
@@ -188,15 +190,14 @@ type session struct {
 	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
 
 	hooks   *hook.Runner // nil: nobody is told
-	closing []func()     // what close does, last first
 	showing sync.Mutex   // over screen and running while hooks may report
 	running string       // the run's id, once it is known
 	target  string       // of the autopilot's landings
 }
 
 // open makes ready what a run works with. What is not there is said once: no
-// database, no git.
-func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*session, error) {
+// database, no git, no sandbox.
+func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan, unsandboxed bool) (*session, error) {
 	s := &session{a: a, c: c, plan: plan, stateDir: config.StateDir(c.Root, a.env)}
 	s.screen = console.New(a.terminal(), plan.Name)
 	store, err := sqlite.Open(ctx, filepath.Join(s.stateDir, "pawl.db"))
@@ -204,7 +205,7 @@ func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*se
 	case errors.Is(err, sqlite.ErrNewer):
 		return nil, fault.Of(fault.Refused, err)
 	case err != nil && plan.Policy.Kind != loop.Procedure:
-		return nil, fault.Of(fault.Failed, err)
+		return nil, err
 	case err != nil:
 		a.say("Warning: %v", err)
 		a.say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
@@ -212,28 +213,37 @@ func (a *app) open(ctx context.Context, c *config.Config, plan engine.Plan) (*se
 	if s.store = store; store != nil {
 		store.OnWait(func(holder string) { s.warn(lockedBy(holder)) })
 	}
-	s.tree, err = workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.stateDir, MaxFile: plan.SnapshotMaxFile})
-	switch {
-	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
-		a.say("Note: %v; no snapshots are taken, so nothing can be rolled back.", err)
-	case err != nil:
-		a.say("Warning: no snapshots: %v", err)
-	default:
-		notes, err := s.tree.Repo.AfterBoot(ctx, s.stateDir)
-		for _, note := range notes {
-			a.say("Warning: %s.", note)
-		}
-		if err = errors.Join(err, s.tree.Exclude(ctx)); err != nil {
-			a.say("Warning: %v", err)
-		}
+	s.openTree(ctx)
+	if err := s.box(ctx, unsandboxed); err != nil {
+		s.close()
+		return nil, err
 	}
 	return s, nil
 }
 
-func (s *session) close() {
-	for _, c := range slices.Backward(s.closing) {
-		c()
+// openTree opens the work tree, where there is one.
+func (s *session) openTree(ctx context.Context) {
+	tree, err := workspace.Open(ctx, s.c.Root, workspace.Options{StateDir: s.stateDir, MaxFile: s.plan.SnapshotMaxFile})
+	switch {
+	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
+		s.a.say("Note: %v; no snapshots are taken, so nothing can be rolled back.", err)
+		return
+	case err != nil:
+		s.a.say("Warning: no snapshots: %v", err)
+		return
 	}
+	s.tree = tree
+	notes, err := tree.Repo.AfterBoot(ctx, s.stateDir)
+	for _, note := range notes {
+		s.a.say("Warning: %s.", note)
+	}
+	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
+		s.a.say("Warning: %v", err)
+	}
+}
+
+func (s *session) close() {
+	s.hooks.Close(context.Background())
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
 			s.a.say("Warning: %v", err)
@@ -242,18 +252,36 @@ func (s *session) close() {
 }
 
 // preamble says what a person should know before money is spent.
-func (s *session) preamble(plan engine.Plan) {
+func (s *session) preamble() {
+	plan := &s.plan
+	isProcedure := plan.Policy.Kind == loop.Procedure
+	if isProcedure {
+		s.a.warnNoGates(s.plan, plan.Name+" completes")
+	}
+	names := slices.Sorted(maps.Keys(plan.Agents))
+	if isProcedure {
+		names = []string{plan.Policy.Agent}
+	}
+	for _, name := range names {
+		if a := plan.Agents[name].Adapter; s.c.IsSet("loop.max_cost") && !a.LiveUsage() && !a.Structured() {
+			s.a.say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", name)
+		}
+	}
+	if !plan.Policy.Once {
+		s.warnFixedStrategy(&plan.Policy)
+	}
+	if plan.Policy.Agent != "" {
+		s.sayWithheld(s.plan)
+	}
+}
+
+// warnNoGates says that nothing is verified; completes is who or what then completes.
+func (a *app) warnNoGates(plan engine.Plan, completes string) {
 	if len(plan.Gates) == 0 {
-		s.a.say("Warning: No verification commands configured")
-		s.a.say("  %s completes on COMPLETE without validation. Suggestion: add to pawl.yaml:", plan.Name)
-		s.a.say("    verification: [%q]", "go test ./...")
+		a.say("Warning: No verification commands configured")
+		a.say("  %s on COMPLETE without validation. Suggestion: add to pawl.yaml:", completes)
+		a.say("    verification: [%q]", "go test ./...")
 	}
-	explicit := s.c.IsSet("loop.max_cost")
-	if ag := plan.Agents[plan.Policy.Agent]; explicit && !ag.Adapter.LiveUsage() && !ag.Adapter.Structured() {
-		s.a.say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", plan.Policy.Agent)
-	}
-	s.warnFixedStrategy(&plan.Policy)
-	s.sayWithheld(plan)
 }
 
 // mayStart refuses a second start, and asks before an earlier run that could
@@ -280,7 +308,7 @@ func (s *session) mayStart(ctx context.Context, fresh bool) error {
 				return err
 			}
 		} else if !errors.Is(err, sqlite.ErrNotFound) {
-			return fault.Of(fault.Failed, err)
+			return err
 		}
 	}
 	if fresh {
@@ -366,11 +394,9 @@ func (s *session) mayFollowFile(f engine.StateFile, path string) error {
 func (s *session) drive(ctx context.Context, start func(context.Context, engine.Options) (*engine.Driver, error)) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
-	logger, closeLog := openLog(s.plan.Root)
-	defer closeLog()
 	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
-		Plan: s.plan, Work: s.work, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: logger, Stops: sig.Stops, Kill: sig.Kill,
+		Plan: s.plan, Work: s.work, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: openLog(s.plan.Root), Stops: sig.Stops, Kill: sig.Kill,
 		Accounts: ratelimit.NewShelf(config.LimitsDir(s.a.env)),
 	})
 	s.screen.Done()
@@ -432,7 +458,7 @@ func (s *session) driveError(err error) error {
 			return resumeHint(err, s.plan.Name)
 		}
 	}
-	return fault.Of(fault.Failed, err)
+	return err
 }
 
 // ended makes the exit status of a run's end, and prints its result. On a

@@ -77,13 +77,24 @@ func (a *app) onTerminal() bool {
 	return ok && console.IsTerminal(f) && a.getenv("TERM") != "dumb"
 }
 
+// wantsColor is false where the environment speaks against color.
+func (a *app) wantsColor() bool { return a.getenv("TERM") != "dumb" && a.getenv("NO_COLOR") == "" }
+
 // colored says whether to use color on stderr.
 func (a *app) colored() bool {
-	switch a.color {
-	case "always":
-		return true
-	case "never":
-		return false
+	return a.color == "always" || a.color == "auto" && a.onTerminal() && a.wantsColor()
+}
+
+// sayCopy says where the result of a run that worked on a copy is.
+func (s *session) sayCopy(ctx context.Context, run string) {
+	if !s.plan.Copy || s.tree == nil {
+		return
 	}
-	return a.onTerminal() && a.getenv("NO_COLOR") == ""
+	snaps, err := s.tree.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 || snaps[0].Tree == snaps[len(snaps)-1].Tree {
+		return
+	}
+	s.a.say("Your files were not touched: the result is in a copy.")
+	s.a.say("  See it:   pawl show %s --diff", run)
+	s.a.say("  Apply it: pawl apply %s", run)
 }

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,12 +19,9 @@ import (
 
 // workflowCommand is the name that some know run and stop by.
 func (a *app) workflowCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "workflow", Short: "Run or stop a workflow: the same as 'pawl run FILE.yaml' and 'pawl stop RUN'"}
-	run, stop := a.runCommand(), a.stopCommand()
-	run.Use, run.Short = "run FILE.yaml", "Run a workflow"
-	run.Args = exactlyOne("a workflow file")
-	cmd.AddCommand(run, stop)
-	return cmd
+	run := a.runCommand()
+	run.Use, run.Short, run.Args = "run FILE.yaml", "Run a workflow", exactlyOne("a workflow file")
+	return group("workflow", "Run or stop a workflow: the same as 'pawl run FILE.yaml' and 'pawl stop RUN'", nil, run, a.stopCommand())
 }
 
 // runWorkflow runs a workflow file, or prints its plan.
@@ -40,31 +34,25 @@ func (a *app) runWorkflow(ctx context.Context, f planner.Flags, dry, fresh bool)
 		return a.planWorkflow(w)
 	}
 	if f.File, err = filepath.Abs(w.Path); err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot tell where the workflow is: %v", err))
+		return fmt.Errorf("cannot tell where the workflow is: %v", err)
 	}
-	c, err := a.load(f.Paths())
-	if err != nil {
-		return err
-	}
-	s, err := a.workflowSession(ctx, c, w, f)
+	s, err := a.workflowSession(ctx, w, f)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if err := s.mayStart(ctx, fresh); errors.Is(err, errResumeInstead) {
-		return a.resume(ctx, s.plan.Name, f)
-	} else if err != nil {
-		return err
-	}
 	for _, note := range w.Notes {
 		a.say("Warning: %s", note)
 	}
-	s.preambleWorkflow()
-	return s.drive(ctx, engine.Start)
+	return s.start(ctx, f, fresh)
 }
 
 // workflowSession makes ready what a workflow runs with.
-func (a *app) workflowSession(ctx context.Context, c *config.Config, w *config.Workflow, f planner.Flags) (*session, error) {
+func (a *app) workflowSession(ctx context.Context, w *config.Workflow, f planner.Flags) (*session, error) {
+	c, err := a.load(f.Paths())
+	if err != nil {
+		return nil, err
+	}
 	pl := a.planner(c, f)
 	plan, err := pl.Workflow(w)
 	if err != nil {
@@ -74,12 +62,8 @@ func (a *app) workflowSession(ctx context.Context, c *config.Config, w *config.W
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.open(ctx, c, plan)
+	s, err := a.open(ctx, c, plan, f.Unsandboxed)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.box(ctx, f.Unsandboxed); err != nil {
-		s.close()
 		return nil, err
 	}
 	s.screen.Workflow(w)
@@ -126,52 +110,18 @@ func (s *session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
 	return plan, nil
 }
 
-// preambleWorkflow says what a person should know before anything runs.
-func (s *session) preambleWorkflow() {
-	if !s.plan.Policy.Once {
-		s.warnFixedStrategy(&s.plan.Policy)
-	}
-	if s.plan.Policy.Agent != "" {
-		s.sayWithheld(s.plan)
-	}
-	if !s.c.IsSet("loop.max_cost") {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.plan.Agents)) {
-		if a := s.plan.Agents[name].Adapter; !a.LiveUsage() && !a.Structured() {
-			s.a.say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", name)
-		}
-	}
-}
-
 // resumeWorkflow goes on with the run of a workflow. The file is read anew: what
 // changed in it since runs again.
-func (a *app) resumeWorkflow(ctx context.Context, run sqlite.Run, f planner.Flags) error {
-	a.dir = run.Root
+func (a *app) resumeWorkflow(ctx context.Context, run sqlite.Run, f planner.Flags) (*session, error) {
 	if f.File == "" {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID))
+		return nil, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)
 	}
 	w, err := config.LoadWorkflow(a.dir, f.File)
 	if err != nil {
-		return fault.Of(fault.Refused, err)
+		return nil, fault.Of(fault.Refused, err)
 	}
 	w.Plan.Name = run.Name
-	c, err := a.load(f.Paths())
-	if err != nil {
-		return err
-	}
-	s, err := a.workflowSession(ctx, c, w, f)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	e, err := s.resumeEvent(ctx, run)
-	if err != nil {
-		return err
-	}
-	return s.drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
-		return engine.Resume(ctx, o, run.ID, e)
-	})
+	return a.workflowSession(ctx, w, f)
 }
 
 // runName is what a run is looked up by: of a workflow file, its name.

@@ -58,13 +58,13 @@ func (a *app) serveCommand() *cobra.Command {
 
 // serveURL prints how the server that runs here is reached.
 func (a *app) serveURL() error {
-	root, err := config.FindRoot(a.dir)
+	root, err := a.root()
 	if err != nil {
-		return fault.Of(fault.Refused, err)
+		return err
 	}
-	s, err := web.LoadSession(stateDir(root, a.env))
+	s, err := web.LoadSession(config.StateDir(root, a.env))
 	if err != nil && !errors.Is(err, web.ErrNoSession) {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	if !s.Alive() {
 		return fault.Of(fault.Failed, errors.New("no server runs for this repository")).Hint("Start one: pawl serve")
@@ -105,14 +105,14 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	stop() // from here on a second Ctrl+C ends pawl at once
 	s.hands.end()
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	return nil
 }
 
 // serveBeside serves while something else is done in this process.
 func (a *app) serveBeside(ctx context.Context, store *sqlite.Store, root string, do func() error) error {
-	if before, err := web.LoadSession(stateDir(root, a.env)); err == nil && before.Alive() {
+	if before, err := web.LoadSession(config.StateDir(root, a.env)); err == nil && before.Alive() {
 		a.say("Note: process %d serves the web UI already; 'pawl serve --url' prints its address.", before.Owner.PID)
 		return do()
 	}
@@ -162,7 +162,7 @@ type opened struct {
 
 // openServer listens, and keeps how the server is reached.
 func (a *app) openServer(ctx context.Context, store *sqlite.Store, root string, f serveFlags) (*opened, error) {
-	dir := stateDir(root, a.env)
+	dir := config.StateDir(root, a.env)
 	before, err := web.LoadSession(dir)
 	if err != nil && !errors.Is(err, web.ErrNoSession) {
 		a.say("Warning: %v; a new token is made", err)
@@ -183,17 +183,16 @@ func (a *app) openServer(ctx context.Context, store *sqlite.Store, root string, 
 	}
 	if err != nil {
 		_ = door.Close() // the error that matters is the one at hand
-		return nil, fault.Of(fault.Failed, err)
+		return nil, err
 	}
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: dir})
 	if err != nil {
 		a.say("Note: %v; there are no diffs and no rollbacks.", err)
 		tree = nil
 	}
-	logger, _ := openLog(root) // it opens its file for each record
 	h := newHands(a, store, root)
 	server := web.New(door, web.Options{
-		Root: root, StateDir: dir, Version: version(), Token: session.Token, Store: store, Tree: tree, Deeds: h, Log: logger,
+		Root: root, StateDir: dir, Version: version(), Token: session.Token, Store: store, Tree: tree, Deeds: h, Log: openLog(root),
 		Config: func() (*config.Config, error) {
 			b, _ := h.a.muted(h.root)
 			return b.load(nil)

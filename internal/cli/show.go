@@ -2,17 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -36,27 +33,24 @@ type document struct {
 
 func (a *app) showCommand() *cobra.Command {
 	var s showing
-	cmd := &cobra.Command{
-		Use: "show RUN", Short: "Show one run, iteration by iteration, or a report of it",
-		Example: "  pawl show build\n  pawl show build --diff\n  pawl show build --format html -o report.html",
-		Args:    exactlyOne("a run or a procedure"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := leaf("show RUN", "Show one run, iteration by iteration, or a report of it", exactlyOne("a run or a procedure"),
+		func(ctx context.Context, args []string) error {
 			if err := s.settle(a); err != nil {
 				return err
 			}
-			return a.withRun(cmd.Context(), args[0], func(st *sqlite.Store, r sqlite.Run) error {
+			return a.withRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
 				return a.into(s.output, func() error {
 					switch {
 					case s.diff:
-						return a.showDiff(cmd.Context(), st, r)
+						return a.showDiff(ctx, p, r)
 					case s.form == formMarkdown || s.form == formHTML:
-						return a.showReport(cmd.Context(), st, r, s.form)
+						return a.showReport(ctx, p, r, s.form)
 					}
-					return a.show(cmd.Context(), st, r)
+					return a.show(ctx, p.Store, r)
 				})
 			})
-		},
-	}
+		})
+	cmd.Example = "  pawl show build\n  pawl show build --diff\n  pawl show build --format html -o report.html"
 	s.flags(cmd)
 	return cmd
 }
@@ -64,11 +58,11 @@ func (a *app) showCommand() *cobra.Command {
 func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	records, err := st.Iterations(ctx, r.ID)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
-	var state loop.State
-	if err := json.Unmarshal(r.State, &state); err != nil {
-		return fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
+	state, err := action.StateOf(r)
+	if err != nil {
+		return err
 	}
 	l := a.listRun(ctx, r.Root, r)
 	if a.json {
@@ -87,7 +81,7 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	default:
 		a.result(", cost unknown")
 	}
-	if box := sandboxOf(r); box != "" {
+	if box := action.SetupOf(r).Sandbox; box != "" {
 		a.result("\nSandbox %s", box)
 	}
 	if action.OnCopy(r) {
@@ -103,29 +97,19 @@ func (a *app) show(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
 	return nil
 }
 
-// sandboxOf is what was enforced in the run's last session.
-func sandboxOf(r sqlite.Run) string {
-	var setup struct {
-		Sandbox string `json:"sandbox"`
-	}
-	if json.Unmarshal(r.Setup, &setup) != nil {
-		return ""
-	}
-	return setup.Sandbox
-}
-
 func (a *app) showIterations(records []loop.Record) {
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT")
+	var rows [][]any
 	for _, r := range records {
 		number := fmt.Sprint(r.Number)
 		if r.Attempt > 1 || r.Outcome == loop.Waited {
 			number += fmt.Sprintf(".%d", r.Attempt)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Took()),
-			exitWord(r.Exit), gateWords(r), len(r.Files), report.Line(whatHappened(r), 80))
+		rows = append(rows, []any{
+			number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Took()),
+			exitWord(r.Exit), gateWords(r), len(r.Files), report.Line(whatHappened(r), 80),
+		})
 	}
-	_ = w.Flush()
+	a.table("#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT", rows, 0)
 }
 
 func exitWord(x loop.Exit) string {
@@ -173,7 +157,7 @@ func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.
 		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed), Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}
-	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), sandboxOf(r)
+	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), action.SetupOf(r).Sandbox
 	if r.CostKnown {
 		cost := float64(r.Cost) / 1e6
 		d.CostUSD = &cost
@@ -196,21 +180,10 @@ func (a *app) showJSON(l listed, r sqlite.Run, state loop.State, records []loop.
 	return a.document(d)
 }
 
-// document prints v as one indented JSON document.
-func (a *app) document(v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	a.result("%s\n", data)
-	return nil
-}
-
 // maxDiff bounds what show --diff prints.
 const maxDiff = 10 << 20
 
-func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
-	p := a.person(st, r.Root)
+func (a *app) showDiff(ctx context.Context, p *action.Operator, r sqlite.Run) error {
 	tree, err := p.Tree(ctx, r)
 	if err != nil {
 		return err
@@ -222,14 +195,14 @@ func (a *app) showDiff(ctx context.Context, st *sqlite.Store, r sqlite.Run) erro
 	}
 	snaps, err := tree.Snapshots(ctx, r.ID)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	if len(snaps) == 0 {
 		return usage("run %s has no snapshots", r.ID)
 	}
 	patch, cut, err := tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, maxDiff)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	a.result("%s", patch)
 	if cut {

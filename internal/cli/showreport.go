@@ -1,19 +1,19 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/failure"
-	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -55,8 +55,8 @@ func (s *showing) settle(a *app) error {
 		}
 	case "md":
 		s.form = formMarkdown
-	case formText, formJSON, formMarkdown, formHTML:
-	default:
+	}
+	if !slices.Contains(showForms, s.form) {
 		return usage("--format %s: it is text, json, markdown or html", s.form)
 	}
 	if a.json && s.form != formJSON {
@@ -71,34 +71,23 @@ func (a *app) into(file string, do func() error) error {
 	if file == "" {
 		return do()
 	}
-	path := file
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.dir, path)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
-	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot write %s: %v", file, err))
-	}
-	stdout := a.stdout
-	a.stdout = f
-	err = do()
+	stdout, page := a.stdout, &bytes.Buffer{}
+	a.stdout = page
+	err := do()
 	a.stdout = stdout
-	if err == nil {
-		err = errors.Join(f.Chmod(0o644), f.Close(), os.Rename(f.Name(), path))
-		if err == nil {
-			a.say("Written to %s", file)
-			return nil
-		}
-		err = fault.Of(fault.Failed, fmt.Errorf("cannot write %s: %v", file, err))
+	if err != nil {
+		return err
 	}
-	_ = f.Close()
-	_ = os.Remove(f.Name())
-	return err
+	if err := files.Replace(a.inDir(file), page.Bytes(), 0o644, false); err != nil {
+		return fmt.Errorf("cannot write %s: %v", file, err)
+	}
+	a.say("Written to %s", file)
+	return nil
 }
 
 // showReport prints a run as a report.
-func (a *app) showReport(ctx context.Context, st *sqlite.Store, r sqlite.Run, form string) error {
-	in, err := a.reportInput(ctx, st, r)
+func (a *app) showReport(ctx context.Context, p *action.Operator, r sqlite.Run, form string) error {
+	in, err := a.reportInput(ctx, p, r)
 	if err != nil {
 		return err
 	}
@@ -108,44 +97,43 @@ func (a *app) showReport(ctx context.Context, st *sqlite.Store, r sqlite.Run, fo
 		write = rep.Markdown
 	}
 	text, err := write()
-	if err != nil {
-		return err
+	if err == nil {
+		a.result("%s", text)
 	}
-	a.result("%s", text)
-	return nil
+	return err
 }
 
-func (a *app) reportInput(ctx context.Context, st *sqlite.Store, r sqlite.Run) (report.Input, error) {
-	var state loop.State
-	if err := json.Unmarshal(r.State, &state); err != nil {
-		return report.Input{}, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
-	}
-	records, err := st.Iterations(ctx, r.ID)
-	if err != nil {
-		return report.Input{}, fault.Of(fault.Failed, err)
-	}
-	moments, err := moments(ctx, st, r.ID)
-	if err != nil {
-		return report.Input{}, fault.Of(fault.Failed, err)
-	}
+func (a *app) reportInput(ctx context.Context, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
 	l := a.listRun(ctx, r.Root, r)
-	in := report.Input{
+	in = report.Input{
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(), Now: time.Now(),
-		State: state, Records: records, Moments: moments, Changes: a.reportChanges(ctx, r), Sandbox: sandboxOf(r), Version: version(),
+		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: version(),
+	}
+	if in.State, err = action.StateOf(r); err != nil {
+		return in, err
+	}
+	if in.Records, err = p.Store.Iterations(ctx, r.ID); err != nil {
+		return in, err
+	}
+	if in.Moments, err = moments(ctx, p.Store, r.ID); err != nil {
+		return in, err
 	}
 	if r.Kind == string(loop.Workflow) {
-		if in.Executions, err = executions(ctx, st, r.ID); err != nil {
-			return in, fault.Of(fault.Failed, err)
+		if in.Executions, err = executions(ctx, p.Store, r.ID); err != nil {
+			return in, err
 		}
 	}
-	in.Next = advice(r, in.Status, state.Question, in.Changes)
+	in.Next = advice(r, in.Status, in.State.Question, in.Changes)
 	return in, nil
 }
 
+// changeWords are git's letters for what became of a file.
+var changeWords = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed"}
+
 // reportChanges is what the run changed, nil where that cannot be seen: outside
 // of git, or when the snapshots are kept no longer.
-func (a *app) reportChanges(ctx context.Context, r sqlite.Run) *report.Changes {
-	tree, err := a.person(nil, r.Root).RootTree(ctx, r.Root)
+func reportChanges(ctx context.Context, p *action.Operator, r sqlite.Run) *report.Changes {
+	tree, err := p.RootTree(ctx, r.Root)
 	if err != nil {
 		return nil
 	}
@@ -155,42 +143,27 @@ func (a *app) reportChanges(ctx context.Context, r sqlite.Run) *report.Changes {
 	}
 	from, to := snaps[0].Tree, snaps[len(snaps)-1].Tree
 	all, more, err := tree.Changes(ctx, from, to)
-	if err != nil {
-		return nil
-	}
-	stat, err := tree.DiffStat(ctx, from, to)
-	if err != nil {
+	stat, serr := tree.DiffStat(ctx, from, to)
+	if err != nil || serr != nil {
 		return nil
 	}
 	out := &report.Changes{More: more, Added: stat.Added, Deleted: stat.Deleted}
-	words := map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed"}
 	for _, c := range all {
-		word := words[c.Status]
-		if word == "" {
-			word = "changed"
-		}
-		out.Files = append(out.Files, report.File{Status: word, Path: c.Path})
+		out.Files = append(out.Files, report.File{Status: cmp.Or(changeWords[c.Status], "changed"), Path: c.Path})
 	}
 	return out
 }
 
 // moments reads the journal of a run for a report.
 func moments(ctx context.Context, st *sqlite.Store, run string) ([]report.Moment, error) {
-	const page = 1000
 	var out []report.Moment
-	for after := int64(0); ; {
-		events, err := st.Events(ctx, run, after, page)
+	for e, err := range journal.Read(ctx, st, run, 0) {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range events {
-			out = append(out, momentsOf(e)...)
-			after = e.Seq
-		}
-		if len(events) < page {
-			return out, nil
-		}
+		out = append(out, momentsOf(e)...)
 	}
+	return out, nil
 }
 
 // momentKinds are those that an event is as it stands, with the field of its
@@ -237,13 +210,10 @@ func executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Exe
 		}
 		e := report.Execution{
 			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status, Iteration: row.Iteration, Try: record.Try,
-			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed, Output: row.Output,
+			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed, Output: cmp.Or(row.Output, record.Question),
 		}
 		if record.Failure != nil {
 			e.Failure = record.Failure.Summary
-		}
-		if e.Output == "" {
-			e.Output = record.Question
 		}
 		out = append(out, e)
 	}

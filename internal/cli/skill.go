@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // skillText is the skill as it is installed.
@@ -40,36 +43,29 @@ var skillFolders = []struct {
 }
 
 func (a *app) skillCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "skill", Short: "Teach an agent to call pawl check", Args: atMost(0),
-		Long: "A skill is a text that a coding agent finds in the project and follows. Pawl's teaches it to ask 'pawl check'\n" +
-			"after each attempt at a task: when, in which format, and what to do on each exit status.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var agent, dir string
 	var show, force bool
-	install := &cobra.Command{
-		Use: "install", Short: "Write the skill where an agent looks for it", Args: atMost(0),
-		Long: "Write the skill into the project: " + skillPath(".claude/skills") + " by default.\n" +
-			"A file that was changed is not overwritten without --force.\n\n" + skillTable(),
-		Example: "  pawl skill install\n  pawl skill install --agent codex\n  pawl skill install --dir ~/.claude/skills\n  pawl skill install --print",
-		RunE: func(*cobra.Command, []string) error {
-			if show {
-				a.result("%s", skillText)
-				return nil
-			}
-			if agent != "" && dir != "" {
-				return usage("--agent and --dir exclude each other")
-			}
-			return a.installSkill(agent, dir, force)
-		},
-	}
+	install := leaf("install", "Write the skill where an agent looks for it", atMost(0), func(context.Context, []string) error {
+		switch {
+		case show:
+			a.result("%s", skillText)
+			return nil
+		case agent != "" && dir != "":
+			return usage("--agent and --dir exclude each other")
+		}
+		return a.installSkill(agent, dir, force)
+	})
+	install.Long = "Write the skill into the project: " + skillPath(".claude/skills") + " by default.\n" +
+		"A file that was changed is not overwritten without --force.\n\n" + skillTable()
+	install.Example = "  pawl skill install\n  pawl skill install --agent codex\n  pawl skill install --dir ~/.claude/skills\n  pawl skill install --print"
 	f := install.Flags()
 	f.StringVar(&agent, "agent", "", "write it where the agent `NAME` looks")
 	f.StringVar(&dir, "dir", "", "write it into the folder of skills `DIR`")
 	f.BoolVar(&show, "print", false, "print the skill and write nothing")
 	f.BoolVar(&force, "force", false, "overwrite a file that was changed")
-	cmd.AddCommand(install)
+	cmd := group("skill", "Teach an agent to call pawl check", nil, install)
+	cmd.Long = "A skill is a text that a coding agent finds in the project and follows. Pawl's teaches it to ask 'pawl check'\n" +
+		"after each attempt at a task: when, in which format, and what to do on each exit status."
 	return cmd
 }
 
@@ -109,10 +105,10 @@ func (a *app) installSkill(agent, dir string, force bool) error {
 		return usage("%s is another text than this pawl's, and is not overwritten", path).
 			Hint("See what would be written: pawl skill install --print").Hint("Overwrite it:              pawl skill install --force")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fault.Of(fault.Failed, fmt.Errorf("cannot read the skill that is there: %v", err))
+		return fmt.Errorf("cannot read the skill that is there: %v", err)
 	}
 	if err := writeSkill(path, force); err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("cannot write the skill: %v", err))
+		return fmt.Errorf("cannot write the skill: %v", err)
 	}
 	a.result("Wrote %s\n", path)
 	a.say("The agent finds it when it starts next. Try it: ask it \"should I retry or escalate?\"")
@@ -120,12 +116,9 @@ func (a *app) installSkill(agent, dir string, force bool) error {
 }
 
 func skillFolder(agent string) (string, error) {
-	if agent == "" {
-		agent = "claude"
-	}
 	var names []string
 	for _, s := range skillFolders {
-		if s.agent == agent {
+		if s.agent == cmp.Or(agent, "claude") {
 			return s.folder, nil
 		}
 		names = append(names, s.agent)
@@ -137,31 +130,12 @@ func skillFolder(agent string) (string, error) {
 
 // writeSkill writes the file whole or not at all. Without force one that
 // appeared meanwhile stays.
-func writeSkill(path string, force bool) (err error) {
+func writeSkill(path string, force bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if !force {
-		return config.WriteNew(path, skillText)
+	if force {
+		return files.Replace(path, skillText, 0o644, false)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".skill-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(skillText)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return config.WriteNew(path, skillText)
 }

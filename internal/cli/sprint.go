@@ -28,22 +28,15 @@ type sprintFlags struct {
 func (a *app) sprintCommand() *cobra.Command {
 	var f sprintFlags
 	var p pilotFlags
-	cmd := &cobra.Command{
-		Use: "sprint", Short: "Work the board up to a target: a number of tasks, a time, or all that is ready",
-		Long: "Work the board up to a target. When it is reached nothing new starts, and what runs may end. Without a target\n" +
-			"the configuration's holds (sprint.target). The statistics go to .pawl/sprints.jsonl, also after a stop or a crash.",
-		Example: "  pawl sprint --count 10\n  pawl sprint --hours 4 --op op-005 --exclude-tag later\n  pawl sprint --until 18:00 --batch-review",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			f.set = cmd.Flags().Changed
+	cmd := group("sprint", "Work the board up to a target: a number of tasks, a time, or all that is ready",
+		func(ctx context.Context) error {
 			p.sprint = &f
-			return a.autopilot(cmd.Context(), p)
-		},
-	}
-	cmd.SuggestionsMinimumDistance = 2
+			return a.autopilot(ctx, p)
+		}, a.sprintListCommand(), a.sprintShowCommand())
+	cmd.Long = "Work the board up to a target. When it is reached nothing new starts, and what runs may end. Without a target\n" +
+		"the configuration's holds (sprint.target). The statistics go to .pawl/sprints.jsonl, also after a stop or a crash."
+	cmd.Example = "  pawl sprint --count 10\n  pawl sprint --hours 4 --op op-005 --exclude-tag later\n  pawl sprint --until 18:00 --batch-review"
+	f.set = func(name string) bool { return cmd.Flags().Changed(name) }
 	fl := cmd.Flags()
 	fl.StringVar(&f.count, "count", "", "until `N` tasks are complete")
 	fl.StringVar(&f.hours, "hours", "", "for `N` hours; 90m works too")
@@ -56,7 +49,6 @@ func (a *app) sprintCommand() *cobra.Command {
 	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
 	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
 	a.pilotFlags(cmd, &p)
-	cmd.AddCommand(a.sprintListCommand(), a.sprintShowCommand())
 	return cmd
 }
 
@@ -128,17 +120,18 @@ func (s *session) sprint(ctx context.Context, f *sprintFlags, o *autopilot.Optio
 	if f.set("checkpoint") {
 		o.Sprint.Checkpoint = f.checkpoint
 	}
-	o.Filter = sqlite.CaseFilter{Within: set.Filters.IncludeOperations, Tags: set.Filters.IncludeTags, NotTags: set.Filters.ExcludeTags}
-	if len(f.ops) > 0 {
-		o.Filter.Within = f.ops
-	}
-	if len(f.tags) > 0 {
-		o.Filter.Tags = f.tags
-	}
-	if len(f.excluded) > 0 {
-		o.Filter.NotTags = f.excluded
+	o.Filter = sqlite.CaseFilter{
+		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags), NotTags: given(f.excluded, set.Filters.ExcludeTags),
 	}
 	return s.knownCases(ctx, o.Filter.Within)
+}
+
+// given is what flags say, else what the configuration does.
+func given(flags, configured []string) []string {
+	if len(flags) > 0 {
+		return flags
+	}
+	return configured
 }
 
 // knownCases refuses a filter that can match nothing.

@@ -2,15 +2,13 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/console"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -20,46 +18,25 @@ import (
 // statsCommand is the parent of all statistics.
 func (a *app) statsCommand() *cobra.Command {
 	var f summaryFlags
-	cmd := &cobra.Command{
-		Use: "stats", Short: "What the work of this repository came to, in all or by day, agent, sprint or task",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
+	cmd := group("stats", "What the work of this repository came to, in all or by day, agent, sprint or task",
+		func(ctx context.Context) error {
 			by, err := f.check()
 			if err != nil {
 				return err
 			}
-			store, _, err := a.store(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			return a.statsSummary(cmd.Context(), store, by, f.days)
+			return a.withOperator(ctx, func(p *action.Operator) error { return a.statsSummary(ctx, p.Store, by, f.days) })
 		},
-	}
-	f.add(cmd)
-	cmd.AddCommand(
 		a.statsOf("strategies", "What was learned: which strategy helped against which class of failure", a.statsStrategies),
 		a.statsOf("failures", "Failed iterations by class: how many, how many transient, cost and time lost", a.statsFailures),
-		a.statsOf("guards", "Safety guards that tripped", a.statsGuards),
-	)
+		a.statsOf("guards", "Safety guards that tripped", a.statsGuards))
+	f.add(cmd)
 	return cmd
 }
 
 func (a *app) statsOf(name, short string, show func(context.Context, *sqlite.Store) error) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Short: short, Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, _, err := a.store(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			return show(cmd.Context(), store)
-		},
-	}
+	return leaf(name, short, atMost(0), func(ctx context.Context, _ []string) error {
+		return a.withOperator(ctx, func(p *action.Operator) error { return show(ctx, p.Store) })
+	})
 }
 
 // learnedStat is one line of `stats strategies --json`.
@@ -77,17 +54,17 @@ type learnedStat struct {
 func (a *app) statsStrategies(ctx context.Context, store *sqlite.Store) error {
 	list, err := store.Learned(ctx)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	return listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
-		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) (any, []any) {
+		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) row {
 			s := learnedStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures, LastUsed: l.UsedAt}
 			rate := "-"
 			if now := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(time.Now())); len(now) == 1 {
 				share := float64(now[0].Rate()) / 1000
 				s.Rate, rate = &share, fmt.Sprintf("%d %%", now[0].Rate()/10)
 			}
-			return s, []any{s.Class, s.Strategy, s.Successes, s.Failures, rate, minute(s.LastUsed)}
+			return row{s, []any{s.Class, s.Strategy, s.Successes, s.Failures, rate, minute(s.LastUsed)}}
 		})
 }
 
@@ -106,17 +83,17 @@ type failureStat struct {
 func (a *app) statsFailures(ctx context.Context, store *sqlite.Store) error {
 	list, err := store.FailureStats(ctx)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	return listing(a, list, "No iteration has failed yet",
-		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) (any, []any) {
+		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) row {
 			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: console.Seconds(f.Elapsed), Last: f.LastAt}
 			cost := "unknown"
 			if f.CostKnown > 0 {
 				mean := float64(f.Cost) / 1e6 / float64(f.CostKnown)
 				s.MeanCost, cost = &mean, loop.MicroUSD(f.Cost/int64(f.CostKnown)).String()
 			}
-			return s, []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, console.Total(f.Elapsed), minute(s.Last)}
+			return row{s, []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, console.Total(f.Elapsed), minute(s.Last)}}
 		})
 }
 
@@ -133,50 +110,11 @@ type guardStat struct {
 func (a *app) statsGuards(ctx context.Context, store *sqlite.Store) error {
 	list, err := store.GuardStats(ctx)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	return listing(a, list, "No guard has tripped yet",
-		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) (any, []any) {
+		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) row {
 			s := guardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
-			return s, []any{s.Guard, s.Trips, s.Runs, minute(s.Last), s.LastRun, report.Line(s.Message, 80)}
+			return row{s, []any{s.Guard, s.Trips, s.Runs, minute(s.Last), s.LastRun, report.Line(s.Message, 80)}}
 		})
-}
-
-// listing prints a list as a table, or with --json as a line for each entry.
-func listing[T any](a *app, list []T, none, header string, show func(T) (any, []any)) error {
-	if len(list) == 0 && !a.json {
-		a.say("%s", none)
-		return nil
-	}
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	if !a.json {
-		_, _ = fmt.Fprintln(w, header)
-	}
-	for _, one := range list {
-		fields, cells := show(one)
-		if a.json {
-			line, err := json.Marshal(fields)
-			if err != nil {
-				return err
-			}
-			a.result("%s\n", line)
-			continue
-		}
-		for i, c := range cells {
-			if i > 0 {
-				_, _ = fmt.Fprint(w, "\t")
-			}
-			_, _ = fmt.Fprint(w, c)
-		}
-		_, _ = fmt.Fprintln(w)
-	}
-	return w.Flush()
-}
-
-// minute shows a time in the listings' way.
-func minute(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04")
 }

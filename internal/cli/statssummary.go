@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/console"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/stats"
@@ -50,7 +49,7 @@ func (a *app) statsSummary(ctx context.Context, store *sqlite.Store, by stats.By
 	}
 	list, err := store.Tallies(ctx, by, since, now, time.Local, mostGroups)
 	if err != nil {
-		return fault.Of(fault.Failed, err)
+		return err
 	}
 	switch {
 	case by != stats.All:
@@ -66,11 +65,11 @@ func (a *app) statsSummary(ctx context.Context, store *sqlite.Store, by stats.By
 func (a *app) statsGroups(list []stats.Tally, by stats.By) error {
 	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT", stats.Task: "TASK"}[by] +
 		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
-	return listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header, func(t stats.Tally) (any, []any) {
-		return t.Line(), []any{
+	return listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header, func(t stats.Tally) row {
+		return row{t.Line(), []any{
 			t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries, helped(t), t.Conflicts,
 			brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
-		}
+		}}
 	})
 }
 

@@ -33,19 +33,8 @@ func (a *app) newTaskPlanner(ctx context.Context, c *config.Config, stateDir str
 	if err != nil {
 		return nil, plan, err
 	}
-	var offer sandbox.Offer
-	if plan.Safety != sandbox.Permissive && !f.Unsandboxed {
-		offer = sandbox.Probe(ctx)
-	}
-	t.verdict = sandbox.Judge(plan.Safety, offer, f.Unsandboxed)
-	if t.verdict.Refused != "" {
-		return nil, plan, refusedLevel(plan.Safety, t.verdict)
-	}
-	if f.Unsandboxed {
-		a.say("Warning: no sandbox (--unsandboxed): what the agents may touch is not confined.")
-	}
-	for _, gap := range t.verdict.Gaps {
-		a.say("Note: safety level %s: %s.", plan.Safety, gap)
+	if t.verdict, err = a.judge(ctx, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
+		return nil, plan, err
 	}
 	quiet := *a
 	quiet.quiet = true

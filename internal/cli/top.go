@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,34 +21,26 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 func (a *app) topCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "top", Short: "Watch the autopilot in this terminal, and steer it",
-		Long: "Watch the autopilot of this repository: slots, what needs you, board, merge queue, what happened last.\n" +
-			"Keys pause, stop, answer and read along; ? lists them. Leaving changes nothing.",
-		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !a.interactive() {
-				return usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
+	cmd := leaf("top", "Watch the autopilot in this terminal, and steer it", atMost(0), func(ctx context.Context, _ []string) error {
+		if !a.interactive() {
+			return usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
+		}
+		return a.withOperator(ctx, func(p *action.Operator) error {
+			p.Store.OnWait(nil) // the dashboard has the screen
+			if err := dashboard.Watch(ctx, a.dashboard(p.Store, p.Root)); err != nil {
+				return fmt.Errorf("cannot go on drawing: %v", err)
 			}
-			return a.withBoard(cmd.Context(), func(store *sqlite.Store) error {
-				root, err := config.FindRoot(a.dir)
-				if err != nil {
-					return usage("%v", err)
-				}
-				store.OnWait(nil) // the dashboard has the screen
-				if err := dashboard.Watch(cmd.Context(), a.dashboard(store, root)); err != nil {
-					return fmt.Errorf("cannot go on drawing: %v", err)
-				}
-				return nil
-			})
-		},
-	}
+			return nil
+		})
+	})
+	cmd.Long = "Watch the autopilot of this repository: slots, what needs you, board, merge queue, what happened last.\n" +
+		"Keys pause, stop, answer and read along; ? lists them. Leaving changes nothing."
+	return cmd
 }
 
 // dashboard looks at the autopilot of root, and does what the commands do.
@@ -84,7 +77,7 @@ func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 // act does what a person asked for by a key, and says what came of it.
 func (a *app) act(ctx context.Context, store *sqlite.Store, root string, d dashboard.Deed) (string, error) {
 	b, said := a.muted(root)
-	err := action.Explain(perform(ctx, b.person(store, root), d))
+	err := action.Explain(perform(ctx, b.operator(store, root), d))
 	var f *fault.Error
 	if errors.As(err, &f) {
 		err = errors.New(inOneLine(append([]string{f.Error()}, f.Hints...)...))
@@ -97,17 +90,23 @@ func inOneLine(texts ...string) string {
 }
 
 func perform(ctx context.Context, p *action.Operator, d dashboard.Deed) error {
-	switch d.Kind {
-	case dashboard.Pause, dashboard.Resume, dashboard.Mode:
+	verb := ""
+	switch {
+	case d.Kind == dashboard.Pause, d.Kind == dashboard.Resume, d.Kind == dashboard.Mode:
 		return p.AskAutopilot(ctx, string(d.Kind), d.Text, false)
-	case dashboard.StopAll:
+	case d.Kind == dashboard.StopAll:
 		return p.AskAutopilot(ctx, sqlite.AutopilotStop, "", true)
-	case dashboard.Retry:
-		return tell(func(p *action.Operator) (action.Done, error) { return p.Move(ctx, d.Need.Case, board.Retry, "") })(p)
-	case dashboard.Answer:
-		if d.Need.What == board.Review {
-			return tell(func(p *action.Operator) (action.Done, error) { return judge(ctx, p, d) })(p)
+	case d.Kind == dashboard.Retry:
+		verb = "retry"
+	case d.Kind == dashboard.Answer && d.Need.What == board.Review:
+		verb = reviewVerbs[d.Choice]
+	}
+	if verb != "" {
+		done, err := changeCase(ctx, p, verb, d.Need.Case, d.Text)
+		if err == nil {
+			p.Say("%s", done.Text)
 		}
+		return err
 	}
 	r, err := p.Store.Run(ctx, d.Run)
 	if err != nil {
@@ -124,22 +123,8 @@ func perform(ctx context.Context, p *action.Operator, d dashboard.Deed) error {
 	return err
 }
 
-// Choices about verified work; words alone are what must change.
-const (
-	chooseApprove = iota + 1
-	chooseRedo
-	chooseReject
-)
-
-func judge(ctx context.Context, p *action.Operator, d dashboard.Deed) (action.Done, error) {
-	switch d.Choice {
-	case chooseApprove:
-		return p.Approve(ctx, d.Need.Case, "")
-	case chooseReject:
-		return p.Reject(ctx, d.Need.Case, d.Text)
-	}
-	return p.Redo(ctx, d.Need.Case, d.Text)
-}
+// reviewVerbs are the choices about verified work; words alone are what must change.
+var reviewVerbs = []string{"redo", "approve", "redo", "reject"}
 
 // needQuestion is what a task waits for, as a question.
 func needQuestion(ctx context.Context, store *sqlite.Store, n autopilot.Need) (dashboard.Question, error) {
@@ -157,9 +142,9 @@ func needQuestion(ctx context.Context, store *sqlite.Store, n autopilot.Need) (d
 	if err != nil {
 		return q, err
 	}
-	var s loop.State
-	if err := json.Unmarshal(r.State, &s); err != nil {
-		return q, fmt.Errorf("cannot read the state of run %s: %v", n.Run, err)
+	s, err := action.StateOf(r)
+	if err != nil {
+		return q, err
 	}
 	if s.Question == nil {
 		return q, fmt.Errorf("%s asks nothing: it is %s; r tries it again", n.Case, n.What)
@@ -202,22 +187,14 @@ func agentLines(dir string) ([]string, error) {
 	from := max(0, size-logRead)
 	data := make([]byte, size-from)
 	n, _, err := f.ReadAt(data, from)
-	if err != nil {
-		return nil, err
-	}
-	data = data[:n]
-	text := string(data)
-	if from > 0 { // a line that has lost its beginning
-		_, text, _ = strings.Cut(text, "\n")
-	}
 	var lines []string
-	for line := range strings.Lines(text) {
+	for line := range bytes.Lines(data[:n]) {
 		var e agent.Event
-		if json.Unmarshal([]byte(line), &e) == nil {
+		if json.Unmarshal(line, &e) == nil { // the first may have lost its beginning
 			lines = append(lines, eventLines(e)...)
 		}
 	}
-	return lines, nil
+	return lines, err
 }
 
 // eventLines are what a person reads of an event.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 
@@ -11,13 +12,10 @@ import (
 var Version string
 
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: atMost(0),
-		RunE: func(*cobra.Command, []string) error {
-			a.result("pawl %s\n", version())
-			return nil
-		},
-	}
+	return leaf("version", "Print the version", atMost(0), func(context.Context, []string) error {
+		a.result("pawl %s\n", version())
+		return nil
+	})
 }
 
 // version is what the build was told, else what Go recorded of the source.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -27,7 +27,7 @@ func (a *app) pool(ctx context.Context, c *config.Config, store *sqlite.Store) (
 		return nil, usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
 	}
 	if err != nil {
-		return nil, fault.Of(fault.Failed, err)
+		return nil, err
 	}
 	if moved := p.Moved(); moved != "" {
 		a.say("Warning: %s", moved)
@@ -39,17 +39,17 @@ func (a *app) pool(ctx context.Context, c *config.Config, store *sqlite.Store) (
 }
 
 // withPool opens the board and the workspaces.
-func (a *app) withPool(ctx context.Context, do func(*sqlite.Store, *pool.Pool) error) error {
+func (a *app) withPool(ctx context.Context, do func(*action.Operator, *pool.Pool) error) error {
 	c, err := a.load(nil)
 	if err != nil {
 		return err
 	}
-	return a.withBoard(ctx, func(store *sqlite.Store) error {
-		p, err := a.pool(ctx, c, store)
+	return a.withOperator(ctx, func(p *action.Operator) error {
+		clones, err := a.pool(ctx, c, p.Store)
 		if err != nil {
 			return err
 		}
-		return do(store, p)
+		return do(p, clones)
 	})
 }
 
