@@ -1,25 +1,28 @@
 package safety
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // This file looks into one-line programs (python -c, node -e): the shell
 // commands that they run, and the folders that they delete. It reads string
 // literals and names of functions, not the language.
 
-// interpreter judges the program text that an interpreter is given.
-func interpreter(m *matcher, c *call) ([]word, bool) {
-	if strings.HasSuffix(c.name, "awk") {
-		if ops := c.operands(); len(ops) > 0 {
-			m.code(ops[0].text, c)
-		}
-		return nil, false
+// awk judges the program text of awk.
+func awk(m *matcher, c *call) {
+	if ops := c.operands(); len(ops) > 0 {
+		m.code(ops[0].text, c)
 	}
+}
+
+// interpreter judges the program text that an interpreter is given.
+func interpreter(m *matcher, c *call) {
 	if len(c.args) > 1 && baseName(c.args[0].text) == "eval" {
 		m.code(c.args[1].text, c)
-		return nil, false
+		return
 	}
 	for i, a := range c.args {
 		t := a.text
@@ -27,46 +30,55 @@ func interpreter(m *matcher, c *call) ([]word, bool) {
 		case len(t) < 2 || t[0] != '-':
 			if t != "-" && t != "/dev/stdin" {
 				m.file(a, c, func(text string) { m.code(text, c) })
-				return nil, false // a program of its own
+				return // a program of its own
 			}
-		case t == "-m":
-			return c.args[i+1:], i+1 < len(c.args) // python -m twine upload
-		case t == "--version" || t == "-V" || t == "--help" || t == "-v" && len(c.args) == 1 || t == "--check" || t == "--test":
-			return nil, false
-		case inlineFlag(c.name, t):
+		case t == "-m": // python -m twine upload
+			m.words(c.cmd, c.args[i+1:], c.depth+1)
+			return
+		case slices.Contains([]string{"--version", "-V", "--help", "--check", "--test"}, t), t == "-v" && len(c.args) == 1:
+			return
+		case inline(c.name, t):
 			if i+1 < len(c.args) {
-				if c.args[i+1].taint != 0 {
-					m.tainted(c.args[i+1].taint, c.words)
-				}
+				m.tainted(c.args[i+1].taint, c.words)
 				m.code(c.args[i+1].text, c)
 			}
-			return nil, false
+			return
 		}
 	}
 	if c.cmd.fed || c.cmd.from != nil || len(c.cmd.redirects) > 0 {
 		m.input(c, func(text string) { m.code(text, c) })
 	}
-	return nil, false
 }
 
-func inlineFlag(name, flag string) bool {
-	switch flag {
-	case "-c", "-e", "-E", "-p", "-r", "-pe", "-ne", "-le", "-lne", "-lpe", "-i", "--eval", "--print", "-ie", "-pie", "-0pe", "-nE":
-	default:
-		return strings.HasPrefix(name, "perl") && !strings.HasPrefix(flag, "--") && strings.HasSuffix(flag, "e")
-	}
+// inline says whether a program's text follows a flag.
+func inline(name, flag string) bool {
 	switch {
-	case strings.HasPrefix(name, "python"), strings.HasPrefix(name, "pypy"):
+	case name == "python3", name == "pypy3":
 		return flag == "-c"
 	case name == "php":
 		return flag == "-r"
-	case name == "ruby" || name == "lua":
-		return strings.HasSuffix(flag, "e") && flag != "-i"
-	case name == "perl":
-		return flag != "-i" && flag != "-p" && flag != "-c" && flag != "-r"
+	case name == "perl", name == "ruby", name == "lua":
+		return !strings.HasPrefix(flag, "--") && strings.HasSuffix(strings.ToLower(flag), "e")
 	}
-	return flag == "-e" || flag == "-p" || flag == "-pe" || flag == "--eval" || flag == "--print"
+	return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, flag)
 }
+
+// What functions can do by their names.
+var (
+	decoders   = []string{"b64decode", "atob", "fromhex", "unhexlify"}
+	evaluators = []string{"exec", "eval", "Function", "system", "execSync"}
+	fetchers   = []string{"urlopen", "fetch", "requests"}
+	runners    = []string{
+		"system", "popen", "exec", "execSync", "execFileSync", "spawn", "spawnSync", "subprocess", "child_process", "shell_exec",
+		"passthru", "qx", "backticks", "execvp", "execFile", "Popen", "execv", "Open3", "shell",
+	}
+	removers = []string{
+		"rmtree", "rm_rf", "rm_r", "rmSync", "rmdirSync", "removeSync", "rimraf", "remove_tree", "rmdir", "unlink", "unlinkSync",
+		"remove", "removedirs", "RemoveAll", "rm", "emptyDirSync", "remove_dir", "delete",
+	}
+	queries = []string{"execute", "executescript", "query", "raw", "sequelize", "cursor", "psycopg2", "sqlite3"}
+	homes   = []string{"expanduser", "homedir", "home"}
+)
 
 // code judges a program's text.
 func (m *matcher) code(text string, c *call) {
@@ -74,124 +86,69 @@ func (m *matcher) code(text string, c *call) {
 		return
 	}
 	names, literals, groups := scanCode(text)
-	decodes := slices.Contains(names, "b64decode") || slices.Contains(names, "atob") || slices.Contains(names, "fromhex") || slices.Contains(names, "unhexlify")
-	evaluates := slices.Contains(names, "exec") || slices.Contains(names, "eval") || slices.Contains(names, "Function") || slices.Contains(names, "system") || slices.Contains(names, "execSync")
-	if decodes && evaluates {
-		m.high(c, "decode-and-run", "runs text that it decodes first")
+	if anyOf(names, decoders...) && anyOf(names, evaluators...) {
+		m.tainted(decoded, c.words)
 	}
-	fetches := slices.Contains(names, "urlopen") || slices.Contains(names, "fetch") || slices.Contains(names, "requests")
-	if fetches && (slices.Contains(names, "exec") || slices.Contains(names, "eval")) {
-		m.high(c, "download-and-run", "runs what it downloads")
+	if anyOf(names, fetchers...) && anyOf(names, "exec", "eval") {
+		m.tainted(downloaded, c.words)
 	}
 	if slices.Contains(names, "fork") && slices.Contains(names, "while") {
 		m.high(c, "fork-bomb", "starts processes without end")
 	}
-	does := deedsOf(names)
-	if does.database {
+	if anyOf(names, queries...) {
 		for _, l := range literals {
 			m.sql(l, c)
 		}
 	}
-	if does.runs {
+	if anyOf(names, runners...) {
 		for _, l := range append(groups, literals...) {
 			m.run(l, c.depth+1)
 		}
 	}
-	if does.removes {
-		m.removesIn(names, literals, c)
+	if !anyOf(names, removers...) {
+		return
 	}
-}
-
-// removesIn judges the folders that a program deletes.
-func (m *matcher) removesIn(names, literals []string, c *call) {
+	if anyOf(names, homes...) {
+		literals = append(literals, "~")
+	}
 	for _, l := range literals {
-		if !strings.ContainsAny(l, " \n") && (strings.HasPrefix(l, "/") || strings.HasPrefix(l, "~") || l == "." || l == ".git" || strings.HasPrefix(l, "..")) {
+		folder := strings.HasPrefix(l, "/") || strings.HasPrefix(l, "~") || l == "." || l == ".git" || strings.HasPrefix(l, "..")
+		if folder && !strings.ContainsAny(l, " \n") {
 			m.removes([]word{{text: l}}, true, c.words)
 		}
 	}
-	if slices.Contains(names, "expanduser") || slices.Contains(names, "homedir") || slices.Contains(names, "home") {
-		m.removes([]word{{text: "~"}}, true, c.words)
-	}
 }
 
-// deeds are what the functions that a program names can do.
-type deeds struct{ runs, removes, database bool }
-
-func deedsOf(names []string) (d deeds) {
-	for _, n := range names {
-		switch n {
-		case "system", "popen", "exec", "execSync", "execFileSync", "spawn", "spawnSync", "subprocess", "child_process", "shell_exec", "passthru", "qx", "backticks", "execvp", "execFile", "Popen", "execv", "Open3", "shell":
-			d.runs = true
-		case "rmtree", "rm_rf", "rm_r", "rmSync", "rmdirSync", "removeSync", "rimraf", "remove_tree", "rmdir", "unlink", "unlinkSync", "remove", "removedirs", "RemoveAll", "rm", "emptyDirSync", "remove_dir", "delete":
-			d.removes = true
-		case "execute", "executescript", "query", "raw", "sequelize", "cursor", "psycopg2", "sqlite3":
-			d.database = true
-		}
-	}
-	return d
-}
+var codeTokens = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?s)" + strings.Join([]string{
+		`'(?:[^'\\]|\\.)*(?:'|$)`, `"(?:[^"\\]|\\.)*(?:"|$)`, "`(?:[^`\\\\]|\\\\.)*(?:`|$)", // literals
+		`(?:%x|qx)(?:\{[^}]*\}|\([^)]*\)|\[[^\]]*\]|<[^>]*>|/[^/]*/|\|[^|]*\|)`, // commands of perl and ruby
+		`(?:^|\s)#[^\n]*`, `[A-Za-z_]\w*`, `[()\[\];\n]`,
+	}, "|"))
+})
 
 // scanCode returns the names in a program's text, its string literals, and the
 // literals that stand together in brackets, joined: ["rm", "-rf", "/"].
 func scanCode(text string) (names, literals, groups []string) {
 	var group []string
-	flush := func() {
-		if len(group) > 1 {
-			groups = append(groups, strings.Join(group, " "))
-		}
-		group = nil
-	}
-	for i := 0; i < len(text); {
-		switch c := text[i]; {
+	for _, t := range codeTokens().FindAllString(text+"\n", -1) {
+		switch c := t[0]; {
 		case c == '\'' || c == '"' || c == '`':
-			end := literalEnd(text, i, c)
-			one := unescape(text[i+1 : max(i+1, end-1)])
-			literals = append(literals, one)
-			group = append(group, one)
+			one := unescape(strings.Trim(t, t[:1]))
+			literals, group = append(literals, one), append(group, one)
 			if c == '`' {
 				names = append(names, "backticks")
 			}
-			i = end
-		case c == '%' && strings.HasPrefix(text[i:], "%x"), c == 'q' && i+2 < len(text) && text[i+1] == 'x' && !wordByte(text[i+2]):
-			if i+2 < len(text) {
-				closing := map[byte]byte{'{': '}', '(': ')', '[': ']', '<': '>'}[text[i+2]]
-				if closing == 0 {
-					closing = text[i+2]
-				}
-				if n := strings.IndexByte(text[i+3:], closing); n >= 0 {
-					literals = append(literals, text[i+3:i+3+n])
-					names = append(names, "qx")
-					i += 3 + n
-				}
-			}
-			i++
-		case c == '_' || letter(c):
-			from := i
-			for i < len(text) && wordByte(text[i]) {
-				i++
-			}
-			names = append(names, cutBytes(text[from:i], 40))
-		case c == '#' && (i == 0 || text[i-1] == '\n' || text[i-1] == ' '):
-			i = lineEnd(text, i)
-		case c == '(' || c == '[' || c == ')' || c == ']' || c == ';' || c == '\n':
-			flush()
-			i++
+		case strings.HasPrefix(t, "%x"), strings.HasPrefix(t, "qx") && !wordByte(t[len(t)-1]):
+			literals, names = append(literals, t[3:len(t)-1]), append(names, "qx")
+		case wordByte(c):
+			names = append(names, t)
 		default:
-			i++
+			if len(group) > 1 {
+				groups = append(groups, strings.Join(group, " "))
+			}
+			group = nil
 		}
 	}
-	flush()
 	return names, literals, groups
-}
-
-func literalEnd(text string, from int, quote byte) int {
-	for i := from + 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case quote:
-			return i + 1
-		}
-	}
-	return len(text)
 }

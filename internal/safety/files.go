@@ -1,13 +1,12 @@
 package safety
 
 import (
-	"path"
+	"regexp"
 	"strings"
+	"sync"
 )
 
 // This file has the rules about files, disks and processes.
-
-func cleanPath(p string) string { return path.Clean(p) }
 
 func remove(m *matcher, c *call) {
 	m.removes(c.operands(), c.has('r', "--recursive") || c.has('R', "") || c.name == "rimraf" || c.name == "trash" || c.name == "srm" && c.has('r', ""), c.words)
@@ -17,7 +16,7 @@ func remove(m *matcher, c *call) {
 }
 
 // finds judges find … -delete and -exec, and fd -x.
-func finds(m *matcher, c *call) ([]word, bool) {
+func finds(m *matcher, c *call) {
 	roots, filtered := foundBy(c)
 	paths := m.hits(roots, filtered)
 	for i, a := range c.args {
@@ -26,7 +25,7 @@ func finds(m *matcher, c *call) ([]word, bool) {
 			m.removes(paths, true, c.words)
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec":
 			if !m.pay(len(c.args)) {
-				return nil, false
+				return
 			}
 			var cmd []word
 			for _, w := range c.args[i+1:] {
@@ -50,7 +49,6 @@ func finds(m *matcher, c *call) ([]word, bool) {
 			break
 		}
 	}
-	return nil, false
 }
 
 // foundBy is where find looks, and whether it chooses.
@@ -97,10 +95,10 @@ func (m *matcher) hits(roots []word, filtered bool) []word {
 }
 
 // xargs gives a command the words that come in.
-func xargs(m *matcher, c *call) ([]word, bool) {
+func xargs(m *matcher, c *call) {
 	rest := skipOptions(c.args, "-n -P -I -d -a -L -s -E --max-args --max-procs --delimiter --arg-file")
 	if len(rest) == 0 {
-		return nil, false
+		return
 	}
 	words := append([]word(nil), rest...)
 	from := c.cmd.from
@@ -118,9 +116,9 @@ func xargs(m *matcher, c *call) ([]word, bool) {
 		}
 	}
 	if !m.pay(len(words)) {
-		return nil, false
+		return
 	}
-	return words, true
+	m.words(c.cmd, words, c.depth+1)
 }
 
 // listing is the words that a command prints, as far as they are known.
@@ -186,13 +184,6 @@ func copies(m *matcher, c *call) {
 			m.writesTo(word{text: to}, c.words)
 		}
 	}
-}
-
-func formats(m *matcher, c *call) {
-	if c.has('V', "--version") || c.mentions("--help", "-l", "--list", "print") {
-		return
-	}
-	m.high(c, "format-disk", "erases a disk or changes its partitions")
 }
 
 // moved judges where mv, cp, ln, install and rsync write, and what they take away.
@@ -295,99 +286,30 @@ func skipPrivileges(c *call) []word {
 	return rest
 }
 
-func powerOff(m *matcher, c *call) {
-	if c.mentions("-c", "--help", "--version", "--show") {
-		return
-	}
-	m.high(c, "shutdown", "stops the machine")
-}
-
-func initLevel(m *matcher, c *call) {
-	if c.mentions("0", "1", "6", "s", "S") {
-		m.high(c, "shutdown", "stops the machine")
-	}
-}
-
-func systemctl(m *matcher, c *call) {
-	switch c.verb() {
-	case "poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "rescue", "emergency":
-		m.high(c, "shutdown", "stops the machine")
-	case "stop", "disable", "mask", "isolate":
-		if !c.mentions("--user") {
-			m.high(c, "stop-service", "stops a service of the machine")
-		}
-	}
-}
-
 func kills(m *matcher, c *call) {
 	args := c.args
 	if len(args) > 0 && args[0].text == "--" {
 		args = args[1:]
 	}
-	switch c.name {
-	case "kill":
-		for i, a := range args {
-			if a.text == "1" && (i == 0 || args[i-1].text != "-n" && args[i-1].text != "-s") && len(args) > 0 || a.text == "-1" && i > 0 {
-				m.high(c, "kill-all", "ends every process, or the first one")
-			}
-		}
-	case "pkill", "killall", "killall5":
-		if c.mentions("pawl", "-u", "-U", "--euid", "--user", ".", ".*", "systemd", "init", "sshd", "dockerd") || c.name == "killall5" {
-			m.high(c, "kill-all", "ends processes that are not the agent's")
+	for i, a := range args {
+		first := a.text == "1" && (i == 0 || args[i-1].text != "-n" && args[i-1].text != "-s")
+		if first || a.text == "-1" && i > 0 {
+			m.high(c, "kill-all", "ends every process, or the first one")
 		}
 	}
 }
 
-func crontab(m *matcher, c *call) {
-	if c.has('r', "") {
-		m.high(c, "crontab-remove", "deletes all of the user's scheduled jobs")
-	}
-}
+var secretVariable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\+?\w*(?:KEY|SECRET|PASSWORD|TOKEN)\b`)
+})
 
-func users(m *matcher, c *call) { m.high(c, "change-users", "changes the machine's users") }
-
-func firewall(m *matcher, c *call) {
-	if c.name == "ufw" && c.mentions("disable", "reset") || c.name == "nft" && c.mentions("flush") || c.has('F', "--flush") && c.name != "ufw" {
-		m.high(c, "firewall", "takes the machine's firewall down")
-	}
-}
-
-func packages(m *matcher, c *call) {
-	if c.mentions("purge", "autopurge", "dist-upgrade", "full-upgrade") || c.name != "brew" && c.mentions("remove") && !c.mentions("--dry-run", "-s") {
-		m.high(c, "remove-packages", "removes programs from the machine")
-	}
-}
-
-// says judges echo of a secret variable: what is printed is kept in logs.
-func says(m *matcher, c *call) {
+// prints judges echo of a secret variable: what is printed is kept in logs.
+func prints(m *matcher, c *call) {
 	if c.cmd.drained || len(c.cmd.redirects) > 0 {
 		return
 	}
-	for _, a := range c.args {
-		if secretVariable(a.text) {
-			m.high(c, "print-secret", "prints a secret into the log")
-			return
-		}
-	}
-}
-
-// secretVariable is true for text with $…KEY, $…SECRET, $…PASSWORD or $…TOKEN.
-func secretVariable(s string) bool {
-	for {
-		_, rest, ok := strings.Cut(s, "$")
-		if !ok {
-			return false
-		}
-		n := 0
-		for n < len(rest) && (rest[n] == '_' || letter(rest[n]) || rest[n] >= '0' && rest[n] <= '9') {
-			n++
-		}
-		for _, end := range []string{"KEY", "SECRET", "PASSWORD", "TOKEN"} {
-			if strings.HasSuffix(rest[:n], end) {
-				return true
-			}
-		}
-		s = rest[n:]
+	if secretVariable().MatchString(joined(c.args)) {
+		m.high(c, "print-secret", "prints a secret into the log")
 	}
 }
 
@@ -398,17 +320,12 @@ func erases(m *matcher, c *call) {
 		low := strings.ToLower(a.text)
 		all = all || strings.Contains(low, "/s") || strings.HasPrefix(low, "-r")
 		quiet = quiet || strings.Contains(low, "/q") || strings.Contains(low, "/f") || strings.HasPrefix(low, "-fo")
-		root = root || len(low) >= 2 && low[1] == ':' || low == "*" || strings.HasPrefix(low, "~") || strings.HasPrefix(low, "$home") || strings.HasPrefix(low, "/") && len(low) > 2 || strings.HasPrefix(low, "$env:userprofile") || low == "." || strings.HasPrefix(low, "%")
+		root = root || low == "." || low == "*" || strings.HasPrefix(low, "/") && len(low) > 2 || strings.HasPrefix(low[min(1, len(low)):], ":")
+		for _, home := range []string{"~", "$home", "$env:userprofile", "%"} {
+			root = root || strings.HasPrefix(low, home)
+		}
 	}
 	if all && quiet && root {
 		m.high(c, "remove-outside", "deletes files outside of the workspace")
-	}
-}
-
-func formatDrive(m *matcher, c *call) {
-	for _, a := range c.args {
-		if len(a.text) == 2 && a.text[1] == ':' {
-			m.high(c, "format-disk", "erases a disk or changes its partitions")
-		}
 	}
 }

@@ -2,6 +2,7 @@ package safety
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -53,7 +54,7 @@ func (r Rules) Command(text string) (Finding, bool) {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
-	m := &matcher{rules: r, shell: newShell(len(text)), cwd: r.root()}
+	m := r.matcher(len(text))
 	m.run(text, 0)
 	if m.found == nil && m.tangled {
 		m.report(finding{"tangled", "it is nested too deeply to be read", High, Destructive}, []word{{text: text}})
@@ -109,14 +110,7 @@ func toolWords(tool string) []string {
 }
 
 func anyOf(words []string, of ...string) bool {
-	for _, w := range words {
-		for _, o := range of {
-			if w == o {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(of, w) })
 }
 
 // runs is false for tools whose "command" is no shell's, such as an editor's.
@@ -140,7 +134,7 @@ func isWeb(tool string) bool {
 }
 
 func (r Rules) files(tool string, files []string) (Finding, bool) {
-	m := &matcher{rules: r, shell: newShell(0), cwd: r.root()}
+	m := r.matcher(0)
 	remove := anyOf(toolWords(tool), "delete", "remove")
 	for _, f := range files {
 		w := word{text: f}
@@ -153,6 +147,14 @@ func (r Rules) files(tool string, files []string) (Finding, bool) {
 		}
 	}
 	return Finding{}, false
+}
+
+// matcher judges a text of that size.
+func (r Rules) matcher(size int) *matcher {
+	return &matcher{
+		shell: newShell(size), rules: r, programs: programs(), cwd: r.root(),
+		functions: map[string]bool{}, aliases: map[string]string{}, fetched: map[string]bool{}, scripts: map[string]string{},
+	}
 }
 
 func (r Rules) root() string {
@@ -175,6 +177,7 @@ type matcher struct {
 
 	rules     Rules
 	found     *Finding
+	programs  map[string][]rule
 	cwd       string   // "" when it is not known
 	outer     []string // working folders around subshells
 	contained bool     // files are a container's own
@@ -261,9 +264,6 @@ func (m *matcher) command(c *command, depth int) {
 		}
 		return
 	case c.defines != "":
-		if m.functions == nil {
-			m.functions = map[string]bool{}
-		}
 		m.functions[c.defines] = true
 		return
 	}
@@ -293,42 +293,42 @@ func quoteAll(words []word) string {
 // words judges a command without its redirections. The name may be one that
 // runs the words after it.
 func (m *matcher) words(c *command, words []word, depth int) {
-	for steps := 0; len(words) > 0 && m.found == nil; steps++ {
-		if depth+steps > maxDepth || !m.pay(1) {
-			m.tangled = true
-			return
-		}
-		if t := words[0].taint; t != 0 {
-			m.tainted(t, words)
-			return
-		}
-		if text, ok := m.scripts[strings.TrimPrefix(words[0].text, "./")]; ok {
-			m.run(text, depth+1)
-		}
-		name := synonym(baseName(words[0].text))
-		one := &call{name: name, args: words[1:], words: words, cmd: c, depth: depth}
-		if judge := ruleOf(name); judge != nil {
+	if m.found != nil || len(words) == 0 {
+		return
+	}
+	if depth > maxDepth || !m.pay(1) {
+		m.tangled = true
+		return
+	}
+	if t := words[0].taint; t != 0 {
+		m.tainted(t, words)
+		return
+	}
+	if text, ok := m.scripts[strings.TrimPrefix(words[0].text, "./")]; ok {
+		m.run(text, depth+1)
+	}
+	one := &call{name: synonym(baseName(words[0].text)), args: words[1:], words: words, cmd: c, depth: depth}
+	if one.name != "git" { // it has options before its verb, which its rule knows
+		m.services(one)
+	}
+	for _, judge := range m.programs[one.name] {
+		if m.found == nil {
 			judge(m, one)
-		} else if strings.HasPrefix(name, "mkfs.") {
-			formats(m, one)
 		}
-		if of, ok := patterns()[name]; ok && m.found == nil {
-			m.services(one, of)
-		}
-		rest, ok := unwrap(m, name, words, c, depth)
-		if !ok {
-			return
-		}
-		words = rest
+	}
+	if m.found == nil {
+		m.unwrap(one)
 	}
 }
 
+// tainted reports a command that runs text from somewhere else.
 func (m *matcher) tainted(t taint, words []word) {
-	if t&downloaded != 0 {
+	switch {
+	case t&downloaded != 0:
 		m.report(finding{pattern: "download-and-run", why: "runs what it downloads", danger: High}, words)
-		return
+	case t != 0:
+		m.report(finding{pattern: "decode-and-run", why: "runs text that it decodes first", danger: High}, words)
 	}
-	m.report(finding{pattern: "decode-and-run", why: "runs text that it decodes first", danger: High}, words)
 }
 
 // baseName is a program's name without folder, and without Windows' ending.
@@ -367,21 +367,10 @@ func (c *call) verb() string {
 
 // mentions says whether an argument is one of the texts.
 func (c *call) mentions(of ...string) bool {
-	for _, a := range c.args {
-		for _, o := range of {
-			if a.text == o {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.args, func(a word) bool { return slices.Contains(of, a.text) })
 }
 
 // high reports a finding of the call.
 func (m *matcher) high(c *call, pattern, why string) {
 	m.report(finding{pattern: pattern, why: why, danger: High}, c.words)
-}
-
-func (m *matcher) medium(c *call, pattern, why string) {
-	m.report(finding{pattern: pattern, why: why, danger: Medium}, c.words)
 }

@@ -69,6 +69,28 @@ func TestDestructiveCommands(t *testing.T) {
 	}
 }
 
+// What each command is found to be.
+func TestJudgedCommands(t *testing.T) {
+	t.Parallel()
+	strict := home
+	strict.Level = Paranoid
+	for _, line := range lines(t, "judged.txt") {
+		want, c, _ := strings.Cut(line, ": ")
+		normal, _ := home.Command(c)
+		f, found := strict.Command(c)
+		got := f.Pattern
+		switch {
+		case !found:
+			got = "-"
+		case normal.Pattern == "":
+			got += "*"
+		}
+		if got != want {
+			t.Errorf("%s: found %s, want %s", strings.ReplaceAll(c, "\n", "↵"), got, want)
+		}
+	}
+}
+
 // Tools that write files are judged by the files, tools that run by the command.
 func TestTools(t *testing.T) {
 	t.Parallel()

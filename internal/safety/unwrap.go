@@ -1,6 +1,10 @@
 package safety
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // This file knows the commands that run other commands.
 
@@ -28,71 +32,58 @@ var wrappers = map[string]wrapper{
 	"parallel": {takes: "-j -n -N --jobs"}, "entr": {}, "wsl": {},
 }
 
-// runners have a subcommand before the command, for example "poetry run".
-var runners = map[string]string{
-	"poetry": "run", "pipenv": "run", "uv": "run", "pdm": "run", "rye": "run", "hatch": "run", "conda": "run", "mamba": "run", "bundle": "exec",
-	"npm": "exec x", "pnpm": "exec dlx", "yarn": "exec dlx", "bun": "x", "mise": "exec x", "asdf": "exec", "direnv": "exec", "rbenv": "exec",
-	"pyenv": "exec", "volta": "run", "doppler": "run", "aws-vault": "exec", "dagger": "run", "devbox": "run", "corepack": "", "go": "",
+// launchers have a subcommand before the command, for example "poetry run".
+var launchers = map[string]string{
+	"poetry": "run", "pipenv": "run", "uv": "run", "pdm": "run", "rye": "run", "hatch": "run", "conda": "run", "mamba": "run",
+	"volta": "run", "dagger": "run", "doppler": "run", "devbox": "run", "bundle": "exec", "asdf": "exec", "direnv": "exec",
+	"rbenv": "exec", "pyenv": "exec", "aws-vault": "exec", "npm": "exec x", "mise": "exec x", "pnpm": "exec dlx", "yarn": "exec dlx",
+	"bun": "x",
 }
 
-// unwrap returns the command that a command runs; false when it runs none, or
-// when it was judged here.
-func unwrap(m *matcher, name string, words []word, c *command, depth int) ([]word, bool) {
-	args := words[1:]
-	if w, ok := wrappers[name]; ok {
-		return m.wrapped(w, name, args, depth)
+const launcherTakes = "-n -p --name --prefix --package --with --python --extra --group --from --directory --project"
+
+// unwrap judges the command that a command runs.
+func (m *matcher) unwrap(c *call) {
+	if w, ok := wrappers[c.name]; ok {
+		m.wrapped(w, c)
 	}
-	if rest, ok := ranBy(name, args); ok {
-		return rest, len(rest) > 0
+	if len(c.args) == 0 || !listed(launchers[c.name], c.args[0].text) {
+		return
 	}
-	if run := launcherOf(name); run != nil {
-		return run(m, &call{name: name, args: args, words: words, cmd: c, depth: depth})
+	rest := skipOptions(c.args[1:], launcherTakes)
+	if c.name == "direnv" && len(rest) > 0 {
+		rest = rest[1:]
 	}
-	return nil, false
+	if len(rest) > 0 && rest[0].text == "--" {
+		rest = rest[1:]
+	}
+	m.words(c.cmd, rest, c.depth+1)
 }
 
-// wrapped is the command behind a wrapper and its options.
-func (m *matcher) wrapped(w wrapper, name string, args []word, depth int) ([]word, bool) {
-	if name == "command" && (has(args, 'v', "") || has(args, 'V', "")) || name == "env" && m.split(args, depth) {
-		return nil, false
+// wrapped judges the command behind a wrapper and its options.
+func (m *matcher) wrapped(w wrapper, c *call) {
+	asks := c.name == "command" && (c.has('v', "") || c.has('V', ""))
+	if asks || c.name == "env" && m.split(c.args, c.depth) {
+		return
 	}
-	rest := skipOptions(args, w.takes)
+	rest := skipOptions(c.args, w.takes)
 	for w.assigns && len(rest) > 0 && assigns(rest[0].text) {
 		rest = rest[1:]
 	}
-	if w.skip > len(rest) {
-		return nil, false
-	}
-	rest = rest[w.skip:]
-	if name == "flock" && has(rest, 'c', "--command") {
-		m.runAll(rest, depth)
-		return nil, false
-	}
-	if len(rest) == 1 && strings.ContainsAny(rest[0].text, " ;") && (name == "parallel" || name == "npx") {
-		m.run(rest[0].text, depth+1)
-		return nil, false
-	}
-	return rest, len(rest) > 0
-}
-
-// ranBy is the command behind a runner and its subcommand; false when it is
-// another subcommand.
-func ranBy(name string, args []word) ([]word, bool) {
-	if verbs, ok := runners[name]; ok && len(args) > 0 {
-		for _, v := range strings.Fields(verbs) {
-			if args[0].text == v {
-				rest := skipOptions(args[1:], "-n -p --name --prefix --package --with --python --extra --group --from --directory --project")
-				if name == "direnv" && len(rest) > 0 {
-					rest = rest[1:]
-				}
-				if len(rest) > 0 && rest[0].text == "--" {
-					rest = rest[1:]
-				}
-				return rest, true
+	rest = rest[min(w.skip, len(rest)):]
+	oneText := len(rest) == 1 && strings.ContainsAny(rest[0].text, " ;")
+	switch {
+	case c.name == "flock" && has(rest, 'c', "--command"):
+		for _, a := range rest {
+			if !strings.HasPrefix(a.text, "-") {
+				m.run(a.text, c.depth+1)
 			}
 		}
+	case oneText && (c.name == "parallel" || c.name == "npx"):
+		m.run(rest[0].text, c.depth+1)
+	default:
+		m.words(c.cmd, rest, c.depth+1)
 	}
-	return nil, false
 }
 
 // split reads the text of env -S.
@@ -123,15 +114,6 @@ func assigns(s string) bool {
 
 func joined(words []word) string { return strings.Join(texts(words), " ") }
 
-// runAll judges each argument that may be a command line.
-func (m *matcher) runAll(args []word, depth int) {
-	for _, a := range args {
-		if len(a.text) > 1 && a.text[0] != '-' {
-			m.run(a.text, depth+1)
-		}
-	}
-}
-
 // skipOptions returns what follows the options.
 func skipOptions(args []word, takes string) []word {
 	for len(args) > 0 {
@@ -149,19 +131,10 @@ func skipOptions(args []word, takes string) []word {
 	return nil
 }
 
-func listed(list, item string) bool {
-	for rest := list; rest != ""; {
-		var one string
-		one, rest, _ = strings.Cut(rest, " ")
-		if one == item {
-			return true
-		}
-	}
-	return false
-}
+func listed(list, item string) bool { return slices.Contains(strings.Fields(list), item) }
 
 // shellOf judges sh -c TEXT, and what is piped into a shell.
-func shellOf(m *matcher, c *call) ([]word, bool) {
+func shellOf(m *matcher, c *call) {
 	args, fromInput := c.args, false
 	for len(args) > 0 {
 		t := args[0].text
@@ -175,7 +148,7 @@ func shellOf(m *matcher, c *call) ([]word, bool) {
 			if rest := skipOptions(args[1:], "-o -O"); len(rest) > 0 {
 				m.text(rest[0], c)
 			}
-			return nil, false
+			return
 		}
 		if (t == "-o" || t == "-O" || t == "+o" || t == "--rcfile" || t == "--init-file") && len(args) > 1 {
 			args = args[1:]
@@ -184,10 +157,9 @@ func shellOf(m *matcher, c *call) ([]word, bool) {
 	}
 	if len(args) > 0 && !fromInput && args[0].text != "-" && args[0].text != "/dev/stdin" {
 		m.file(args[0], c, m.shellText(c))
-		return nil, false
+		return
 	}
 	m.input(c, m.shellText(c))
-	return nil, false
 }
 
 // text judges a word that is run as a command line.
@@ -251,25 +223,23 @@ func (m *matcher) input(c *call, run func(text string)) {
 	}
 }
 
-func fromInput(m *matcher, c *call) ([]word, bool) {
+func fromInput(m *matcher, c *call) {
 	if c.cmd.fed || c.cmd.from != nil {
 		m.input(c, m.shellText(c))
 	}
-	return nil, false
 }
 
-func evals(m *matcher, c *call) ([]word, bool) {
+func evals(m *matcher, c *call) {
 	for _, a := range c.args {
 		if a.taint != 0 {
 			m.tainted(a.taint, c.words)
-			return nil, false
+			return
 		}
 	}
 	m.run(joined(c.args), c.depth+1)
-	return nil, false
 }
 
-func sources(m *matcher, c *call) ([]word, bool) {
+func sources(m *matcher, c *call) {
 	for _, r := range c.cmd.redirects {
 		if r.target.taint != 0 {
 			m.tainted(r.target.taint, c.words)
@@ -278,53 +248,48 @@ func sources(m *matcher, c *call) ([]word, bool) {
 	if len(c.args) > 0 {
 		m.file(c.args[0], c, m.shellText(c))
 	}
-	return nil, false
 }
 
-func su(m *matcher, c *call) ([]word, bool) {
+func su(m *matcher, c *call) {
 	for i, a := range c.args {
 		if a.text == "-c" && i+1 < len(c.args) {
 			m.text(c.args[i+1], c)
 		}
 	}
-	return nil, false
 }
 
 // watches judges arguments that are command lines each, and together.
-func watches(m *matcher, c *call) ([]word, bool) {
+func watches(m *matcher, c *call) {
 	for _, a := range c.args {
 		if strings.ContainsAny(a.text, " \t\n;") {
 			m.run(a.text, c.depth+1)
 		}
 	}
 	rest := skipOptions(c.args, "-n -d -c -w -e -t -s --interval --command --run")
-	if len(rest) > 0 && (c.name == "tmux" || c.name == "screen" || c.name == "nix" || c.name == "lxc") {
-		return nil, false
+	if c.name != "tmux" && c.name != "screen" && c.name != "nix" && c.name != "lxc" {
+		m.words(c.cmd, rest, c.depth+1)
 	}
-	return rest, len(rest) > 0
 }
 
-func traps(m *matcher, c *call) ([]word, bool) {
+func traps(m *matcher, c *call) {
 	if rest := skipOptions(c.args, ""); len(rest) > 0 {
 		m.run(rest[0].text, c.depth+1)
 	}
-	return nil, false
 }
 
 // remote judges what is run on another machine, in an unknown folder.
-func remote(m *matcher, c *call) ([]word, bool) {
+func remote(m *matcher, c *call) {
 	rest := skipOptions(c.args, "-i -p -o -l -L -R -D -F -J -W -b -c -e -E -m -S -w")
 	if len(rest) < 2 {
 		if len(rest) == 1 && c.cmd.fed {
 			m.run(c.cmd.text, c.depth+1)
 		}
-		return nil, false
+		return
 	}
 	cwd := m.cwd
 	m.cwd = ""
 	m.run(joined(skipOptions(rest[1:], "")), c.depth+1)
 	m.cwd = cwd
-	return nil, false
 }
 
 const containerTakes = "-e -v -u -w -p -h -l -m -n --name --network --env --volume --mount --user --workdir --entrypoint --env-file --label --hostname" +
@@ -333,13 +298,13 @@ const containerTakes = "-e -v -u -w -p -h -l -m -n --name --network --env --volu
 
 // container judges what is run in a container: its files are its own, what it
 // does to databases and services is not.
-func container(m *matcher, c *call) ([]word, bool) {
+func container(m *matcher, c *call) {
 	args := skipOptions(c.args, containerTakes)
 	if len(args) > 0 && (args[0].text == "compose" || args[0].text == "container") {
 		args = skipOptions(args[1:], containerTakes)
 	}
 	if len(args) == 0 || args[0].text != "exec" && args[0].text != "run" {
-		return nil, false
+		return
 	}
 	for i, a := range args {
 		value := strings.TrimPrefix(strings.TrimPrefix(a.text, "-v"), "--volume=")
@@ -352,10 +317,9 @@ func container(m *matcher, c *call) ([]word, bool) {
 	}
 	args = skipOptions(args[1:], containerTakes)
 	if len(args) < 2 {
-		return nil, false
+		return
 	}
 	m.inside(c, args[1:])
-	return nil, false
 }
 
 func (m *matcher) inside(c *call, words []word) {
@@ -366,9 +330,9 @@ func (m *matcher) inside(c *call, words []word) {
 }
 
 // pod judges kubectl exec POD -- command.
-func pod(m *matcher, c *call) ([]word, bool) {
+func pod(m *matcher, c *call) {
 	if !c.mentions("exec", "run") {
-		return nil, false
+		return
 	}
 	for i, a := range c.args {
 		if a.text == "--" {
@@ -379,47 +343,40 @@ func pod(m *matcher, c *call) ([]word, bool) {
 			break
 		}
 	}
-	return nil, false
 }
 
-func aliased(m *matcher, c *call) ([]word, bool) {
+func aliased(m *matcher, c *call) {
 	for _, a := range c.args {
 		if name, text, ok := strings.Cut(a.text, "="); ok && m.pay(len(text)) {
-			if m.aliases == nil {
-				m.aliases = map[string]string{}
-			}
 			m.aliases[name] = text
 		}
 	}
-	return nil, false
 }
 
 // moves follows cd.
-func moves(m *matcher, c *call) ([]word, bool) {
+func moves(m *matcher, c *call) {
 	to := word{text: "~"}
 	if rest := skipOptions(c.args, ""); len(rest) > 0 {
 		to = rest[0]
 	}
 	if abs, ok := m.absolute(to.text); ok && to.text != "-" {
-		m.cwd = m.locate(cleanPath(abs)).path
+		m.cwd = m.locate(path.Clean(abs)).path
 	} else {
 		m.cwd = ""
 	}
-	return nil, false
 }
 
 // windows judges cmd /c.
-func windows(m *matcher, c *call) ([]word, bool) {
+func windows(m *matcher, c *call) {
 	for i, a := range c.args {
 		if strings.EqualFold(a.text, "/c") || strings.EqualFold(a.text, "/k") {
 			m.run(joined(c.args[i+1:]), c.depth+1)
 			break
 		}
 	}
-	return nil, false
 }
 
-func powershell(m *matcher, c *call) ([]word, bool) {
+func powershell(m *matcher, c *call) {
 	for i, a := range c.args {
 		low := strings.ToLower(a.text)
 		if strings.HasPrefix(low, "-e") && low != "-executionpolicy" && low != "-ex" && low != "-ep" {
@@ -427,11 +384,10 @@ func powershell(m *matcher, c *call) ([]word, bool) {
 		}
 		if strings.HasPrefix(low, "-c") {
 			m.run(joined(c.args[i+1:]), c.depth+1)
-			return nil, false
+			return
 		}
 	}
 	if len(c.args) > 0 && !strings.HasPrefix(c.args[0].text, "-") {
 		m.run(joined(c.args), c.depth+1)
 	}
-	return nil, false
 }
