@@ -1,0 +1,92 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+const lastOfAll = "last"
+
+// heard is what a stream is told up to the last event: "run text", in order.
+func (s *stream) heard() (all []string) {
+	s.t.Helper()
+	for {
+		var e struct {
+			Run  string
+			Data journal.Notice
+		}
+		if err := json.Unmarshal([]byte(s.until("journal").data), &e); err != nil {
+			s.t.Fatal(err)
+		}
+		if e.Data.Text == lastOfAll {
+			return all
+		}
+		if e.Data.Text != "" {
+			all = append(all, e.Run+" "+e.Data.Text)
+		}
+	}
+}
+
+// Each reader gets the events it asked for, each once and in order, also one
+// that joins, or comes back, in the middle of them.
+func TestEachEventOnceToWhoAskedForIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	runs := []string{"abc123", "def456"}
+	of := map[string][]string{}
+	for _, run := range runs {
+		r.run(run, nil)
+	}
+	r.serve()
+	const events, readers = 300, 30
+	for n := range events {
+		run := runs[n%2]
+		of[run] = append(of[run], fmt.Sprintf("%s %d", run, n))
+		of[""] = append(of[""], fmt.Sprintf("%s %d", run, n))
+	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	for n := range events {
+		if n%(events/readers) == 0 {
+			which := append(runs, "")[n/(events/readers)%3]
+			s := r.open("/events?run="+which, "2-0") // after both runs were made
+			reading.Go(func() {
+				if got := s.heard(); !slices.Equal(got, of[which]) {
+					t.Errorf("a reader of run %q was told\n%v, want\n%v", which, got, of[which])
+				}
+			})
+		}
+		r.say(runs[n%2], fmt.Sprint(n))
+	}
+	for _, run := range runs {
+		r.say(run, lastOfAll)
+	}
+}
+
+// What was read for readers who have left is not handed to one who came since:
+// it has begun behind that.
+func TestWhoJoinsLaterIsNotHandedWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("abc123", nil)
+	h := newHub(r.store, r.s.o.Log)
+	first, began, err := h.join(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.say("abc123", "one")
+	h.leave(first)
+	second, behind, err := h.join(t.Context(), "")
+	if err != nil || behind == began {
+		t.Fatalf("the second reader begins at %v: %v", behind, err)
+	}
+	h.send([]frame{newFrame(behind.String(), "journal", "one")}, began, behind)
+	if n := len(second.queue); n != 0 {
+		t.Errorf("%d frames from before it came", n)
+	}
+}
