@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent/claude"
+	"github.com/pawl-dev/pawl/internal/agent/program"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gittest"
@@ -60,7 +61,7 @@ func (r *rig) make(mounts bool) Boxes {
 func TestFoldersOfPrograms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ag := engine.Agent{Adapter: claude.Adapter{}, Endpoints: []string{"api.anthropic.com:443", "127.0.0.1:8080", "localhost:8080", "[::1]:9"}}
+	ag := engine.Agent{Adapter: program.Adapter{Program: claude.Program(false)}, Endpoints: []string{"api.anthropic.com:443", "127.0.0.1:8080", "localhost:8080", "[::1]:9"}}
 	r.o.Plan.Agents = map[string]engine.Agent{"claude": ag}
 	boxes := r.make(true)
 	own, others := r.path("home/.claude"), r.path("home/.codex")

@@ -40,33 +40,30 @@ type ParserOptions struct {
 
 // builtin makes the adapters of the agents that pawl knows by name.
 var builtin = map[string]func() agent.Adapter{
-	"claude": func() agent.Adapter { return claude.Adapter{Root: os.Geteuid() == 0, Getenv: os.Getenv} },
-	"script": func() agent.Adapter { return script.Adapter{Executable: os.Executable} },
-
-	"codex": func() agent.Adapter {
-		return codex.Adapter{Getenv: os.Getenv, Native: program.Beside(exec.LookPath, codex.Binaries()...)}
-	},
-	"gemini":   func() agent.Adapter { return gemini.Adapter{Getenv: os.Getenv} },
-	"kilo":     func() agent.Adapter { return opencode.NewKilo() },
-	"opencode": func() agent.Adapter { return opencode.New() },
-
-	"aider": known(aider.Program),
-	"amp":   known(amp.Program),
-	"cline": known(cline.Program),
-	"copilot": func() agent.Adapter {
-		return program.Adapter{Program: copilot.Program(), Getenv: os.Getenv, Native: program.Beside(exec.LookPath, copilot.Binaries()...)}
-	},
-	"crush":  known(plain.Crush),
-	"cursor": known(cursor.Program),
-	"droid":  known(droid.Program),
-	"goose":  known(goose.Program),
-	"kiro":   known(plain.Kiro),
-	"qwen":   known(qwen.Program),
+	"aider":    known(aider.Program),
+	"amp":      known(amp.Program),
+	"claude":   known(func() program.Program { return claude.Program(os.Geteuid() == 0) }),
+	"cline":    known(cline.Program),
+	"codex":    known(codex.Program),
+	"copilot":  known(copilot.Program),
+	"crush":    known(plain.Crush),
+	"cursor":   known(cursor.Program),
+	"droid":    known(droid.Program),
+	"gemini":   known(gemini.Program),
+	"goose":    known(goose.Program),
+	"kilo":     known(opencode.Kilo),
+	"kiro":     known(plain.Kiro),
+	"opencode": known(opencode.Program),
+	"qwen":     known(qwen.Program),
+	"script":   func() agent.Adapter { return script.Adapter{Executable: os.Executable} },
 }
 
 // known is the adapter of a program that is data.
-func known(p func() program.Program) func() agent.Adapter {
-	return func() agent.Adapter { return program.Adapter{Program: p(), Getenv: os.Getenv} }
+func known(make func() program.Program) func() agent.Adapter {
+	return func() agent.Adapter {
+		p := make()
+		return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...)}
+	}
 }
 
 // format is one stream format.
@@ -76,36 +73,33 @@ type format struct {
 	prompt bool // the parser cuts the prompt's echo off
 }
 
+var (
+	whole = command.Traits{Structured: true}                  // a stream with an end of its own
+	live  = command.Traits{Structured: true, LiveUsage: true} // and with tokens before it
+)
+
 var formats = map[string]format{
-	"text": {
-		parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) }, prompt: true,
-	},
-	"acp": {
-		parser: func(ParserOptions) agent.Parser { return acp.NewParser() },
-		traits: command.Traits{Structured: true},
-	},
-	"claude": {
-		parser: func(ParserOptions) agent.Parser { return claude.NewParser() },
-		traits: command.Traits{Structured: true},
-	},
-	"aider": {
-		parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) }, prompt: true,
-		traits: command.Traits{LiveUsage: true},
-	},
-	"amp":      {parser: func(ParserOptions) agent.Parser { return amp.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
-	"cline":    {parser: func(ParserOptions) agent.Parser { return cline.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
-	"codex":    {parser: func(ParserOptions) agent.Parser { return codex.NewParser() }, traits: command.Traits{Structured: true}},
-	"copilot":  {parser: func(ParserOptions) agent.Parser { return copilot.NewParser() }, traits: command.Traits{Structured: true}},
-	"cursor":   {parser: func(ParserOptions) agent.Parser { return cursor.NewParser() }, traits: command.Traits{Structured: true}},
-	"droid":    {parser: func(ParserOptions) agent.Parser { return droid.NewParser() }, traits: command.Traits{Structured: true}},
-	"gemini":   {parser: func(ParserOptions) agent.Parser { return gemini.NewParser() }, traits: command.Traits{Structured: true}},
-	"goose":    {parser: func(ParserOptions) agent.Parser { return goose.NewParser() }, traits: command.Traits{Structured: true}},
-	"opencode": {parser: func(ParserOptions) agent.Parser { return opencode.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
-	"qwen":     {parser: func(ParserOptions) agent.Parser { return qwen.NewParser() }, traits: command.Traits{Structured: true, LiveUsage: true}},
-	"script": {
-		parser: func(ParserOptions) agent.Parser { return script.NewParser() },
-		traits: command.Traits{Structured: true, LiveUsage: true},
-	},
+	"acp":      jsonLines(acp.NewParser, whole),
+	"amp":      jsonLines(amp.NewParser, live),
+	"claude":   jsonLines(claude.NewParser, whole),
+	"cline":    jsonLines(cline.NewParser, live),
+	"codex":    jsonLines(codex.NewParser, whole),
+	"copilot":  jsonLines(copilot.NewParser, whole),
+	"cursor":   jsonLines(cursor.NewParser, whole),
+	"droid":    jsonLines(droid.NewParser, whole),
+	"gemini":   jsonLines(gemini.NewParser, whole),
+	"goose":    jsonLines(goose.NewParser, whole),
+	"opencode": jsonLines(opencode.NewParser, live),
+	"qwen":     jsonLines(qwen.NewParser, live),
+	"script":   jsonLines(script.NewParser, live),
+
+	"text":  {parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) }, prompt: true},
+	"aider": {parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) }, prompt: true, traits: command.Traits{LiveUsage: true}},
+}
+
+// jsonLines is a format whose parser needs nothing but the stream.
+func jsonLines[P agent.Parser](parser func() P, traits command.Traits) format {
+	return format{parser: func(ParserOptions) agent.Parser { return parser() }, traits: traits}
 }
 
 // Lookup returns the built-in agent of that name.

@@ -14,7 +14,7 @@ import (
 // program, which is in another package beside it.
 func TestCodexIsStartedWithoutItsWrapper(t *testing.T) {
 	t.Parallel()
-	for _, where := range codex.Binaries() {
+	for _, where := range codex.Program().Wrapped {
 		dir := filepath.Join(t.TempDir(), "node_modules", "@openai", "codex", "bin")
 		wrapper, native := filepath.Join(dir, "codex.js"), filepath.Join(dir, where)
 		for _, path := range []string{wrapper, native} {
@@ -25,7 +25,7 @@ func TestCodexIsStartedWithoutItsWrapper(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a := codex.Adapter{Native: program.Beside(func(string) (string, error) { return wrapper, nil }, codex.Binaries()...)}
+		a := program.Adapter{Program: codex.Program(), Native: program.Beside(func(string) (string, error) { return wrapper, nil }, codex.Program().Wrapped...)}
 		for want, in := range map[string]agent.Invocation{native: {}, "mine": {Command: []string{"mine"}}} {
 			if got, err := a.Start(in); err != nil || got.Args[0] != want {
 				t.Errorf("it starts %q, %v; want %s", got.Args, err, want)

@@ -19,80 +19,22 @@
 package claude
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/agent/program"
 )
 
-// maxPrompt is the most that the program reads from stdin, in bytes.
-const maxPrompt = 10 << 20
+const (
+	noQuestions = "--dangerously-skip-permissions"
+	// writers are the tools that change files. A shell stays, so that a reviewer
+	// can run tests: the plan mode of the program would end with a plan to approve.
+	writers = "Edit,MultiEdit,Write,NotebookEdit"
+)
 
-// Adapter starts Claude Code.
-type Adapter struct {
-	// Root is true when the program will run as root. It refuses to work
-	// without permission prompts then, unless it is told that it is in a sandbox.
-	Root bool
-	// Getenv looks up pawl's own environment, which the program inherits.
-	Getenv func(string) string
-}
-
-// Name is "claude".
-func (Adapter) Name() string { return "claude" }
-
-// Install says how to get the program.
-func (Adapter) Install() string { return "npm install -g @anthropic-ai/claude-code" }
-
-// LiveUsage is false: output tokens are estimated until the end.
-func (Adapter) LiveUsage() bool { return false }
-
-// Structured is true: `result` ends the stream.
-func (Adapter) Structured() bool { return true }
-
-// Start makes the command line. A command of the user's replaces the program's
-// name, and may have arguments of its own before pawl's.
-func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
-	if in.PromptSize > maxPrompt {
-		return agent.Start{}, fmt.Errorf("cannot start claude: the prompt is %d bytes and the program reads at most %d;"+
-			" shorten the prompt, or name files in it instead of their content", in.PromptSize, maxPrompt)
-	}
-	args := []string{"claude"}
-	if len(in.Command) > 0 {
-		args = append([]string(nil), in.Command...)
-	}
-	args = append(args, "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions")
-	if in.ReadOnly {
-		args = append(args, "--disallowedTools", writers)
-	}
-	if in.Model != "" {
-		args = append(args, "--model", in.Model)
-	}
-	if in.MaxCost > 0 {
-		args = append(args, "--max-budget-usd", dollars(in.MaxCost))
-	}
-	return agent.Start{
-		Args:   args,
-		Env:    a.env(in),
-		Unset:  nested,
-		Stdin:  in.PromptFile,
-		Parser: "claude",
-		Grace:  5 * time.Second,
-	}, nil
-}
-
-// writers are the tools that change files. A shell stays, so that a reviewer
-// can run tests: the plan mode of the program would end with a plan to approve.
-const writers = "Edit,MultiEdit,Write,NotebookEdit"
-
-// nested are set inside of a session of the program, which then takes itself
-// for a part of that session.
-var nested = []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"}
-
-// env is pawl's part first, so that the user's additions win.
-func (a Adapter) env(in agent.Invocation) []string {
+// Program is Claude Code. As root it refuses to work without permission
+// prompts, unless it is told that it is in a sandbox.
+func Program(root bool) program.Program {
 	env := []string{
 		"DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
@@ -100,43 +42,33 @@ func (a Adapter) env(in agent.Invocation) []string {
 		"DISABLE_ERROR_REPORTING=1",
 		"CLAUDE_CODE_MAX_RETRIES=2",
 	}
-	if a.Root {
+	if root {
 		env = append(env, "IS_SANDBOX=1")
 	}
-	if a.isolated(in) {
-		env = append(env, "CLAUDE_CONFIG_DIR="+in.StateDir)
+	return program.Program{
+		Name: "claude", Binary: "claude",
+		Args:     []string{"-p", "--output-format", "stream-json", "--verbose"},
+		Allow:    []string{noQuestions},
+		ReadOnly: []string{noQuestions, "--disallowedTools", writers},
+		Model:    "--model", MaxCost: "--max-budget-usd",
+		Limit: 10 << 20,
+		Env:   env,
+		// Inside of a session the program takes itself for a part of that session.
+		Unset:  []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
+		State:  program.State{Env: []string{"CLAUDE_CONFIG_DIR={state}"}, Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
+		Grace:  5 * time.Second,
+		Parser: "claude", Structured: true,
+		Install: "npm install -g @anthropic-ai/claude-code",
+		Facts: agent.Facts{
+			Package: "npm @anthropic-ai/claude-code", Versions: "2.1.328, 2.1.197",
+			Tokens: "input with each message, output estimated until the end", Cost: "reported at the end, from list prices",
+			Problems: []string{
+				"The time of a reset is told only with a subscription's login, not with an API key.",
+				"An interrupt may end it with status 0 and no result: such a run counts as cut off.",
+				"A stream that breaks is asked for again without streaming, in silence, for up to three minutes.",
+				"The shells of its tools are sessions of their own and outlive it when it is killed: pawl ends them.",
+				"With Node 20, npm installs 2.1.197 without a word.",
+			},
+		},
 	}
-	return append(env, in.Env...)
-}
-
-// isolated is true when the program's state is kept in pawl's folder: with a
-// key nothing of the user's own folder is needed, while a login lives there.
-func (a Adapter) isolated(in agent.Invocation) bool {
-	if in.StateDir == "" {
-		return false
-	}
-	return in.Isolate || a.set("ANTHROPIC_API_KEY", in.Env) || a.set("ANTHROPIC_AUTH_TOKEN", in.Env)
-}
-
-// set is whether the program will see a value for name.
-func (a Adapter) set(name string, env []string) bool {
-	value := ""
-	if a.Getenv != nil {
-		value = a.Getenv(name)
-	}
-	for _, kv := range env {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			value = v
-		}
-	}
-	return value != ""
-}
-
-// dollars writes money as the program reads it.
-func dollars(m loop.MicroUSD) string {
-	s := strconv.FormatInt(int64(m/1_000_000), 10)
-	if rest := m % 1_000_000; rest != 0 {
-		s += strings.TrimRight(fmt.Sprintf(".%06d", rest), "0")
-	}
-	return s
 }

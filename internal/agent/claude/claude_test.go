@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/agent/program"
 )
 
 func TestStart(t *testing.T) {
 	t.Parallel()
-	got, err := Adapter{}.Start(agent.Invocation{
+	got, err := adapter(nil).Start(agent.Invocation{
 		PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "claude-opus-4-5", MaxCost: 1_250_000,
 		Env: []string{"FOO=bar"},
 	})
@@ -41,7 +41,7 @@ func TestStart(t *testing.T) {
 // A reviewer changes nothing, but may run tests.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
+	got, err := adapter(nil).Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
 	if args := strings.Join(got.Args, " "); err != nil || !strings.Contains(args, "--disallowedTools Edit,MultiEdit,Write,NotebookEdit") {
 		t.Errorf("args are %q, %v", got.Args, err)
 	}
@@ -50,7 +50,7 @@ func TestReadOnly(t *testing.T) {
 func TestUsersCommand(t *testing.T) {
 	t.Parallel()
 	command := []string{"/opt/claude", "--mcp-config", "x.json"}
-	got, err := Adapter{}.Start(agent.Invocation{Command: command})
+	got, err := adapter(nil).Start(agent.Invocation{Command: command})
 	if err != nil || !slices.Equal(got.Args[:4], append(command, "-p")) {
 		t.Errorf("args are %q, %v", got.Args, err)
 	}
@@ -64,16 +64,16 @@ func TestStateFolder(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name    string
-		adapter Adapter
+		adapter program.Adapter
 		in      agent.Invocation
 		want    bool
 	}{
-		{"a login", Adapter{}, agent.Invocation{StateDir: "/state"}, false},
-		{"a key", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state"}, true},
-		{"a key in the configuration", Adapter{}, agent.Invocation{StateDir: "/state", Env: []string{"ANTHROPIC_API_KEY=k"}}, true},
-		{"a key taken away", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state", Env: []string{"ANTHROPIC_API_KEY="}}, false},
-		{"isolate", Adapter{}, agent.Invocation{StateDir: "/state", Isolate: true}, true},
-		{"no folder", Adapter{Getenv: key}, agent.Invocation{}, false},
+		{"a login", adapter(nil), agent.Invocation{StateDir: "/state"}, false},
+		{"a key", adapter(key), agent.Invocation{StateDir: "/state"}, true},
+		{"a key in the configuration", adapter(nil), agent.Invocation{StateDir: "/state", Env: []string{"ANTHROPIC_API_KEY=k"}}, true},
+		{"a key taken away", adapter(key), agent.Invocation{StateDir: "/state", Env: []string{"ANTHROPIC_API_KEY="}}, false},
+		{"isolate", adapter(nil), agent.Invocation{StateDir: "/state", Isolate: true}, true},
+		{"no folder", adapter(key), agent.Invocation{}, false},
 	} {
 		got, err := test.adapter.Start(test.in)
 		if err != nil || slices.Contains(got.Env, "CLAUDE_CONFIG_DIR=/state") != test.want {
@@ -84,7 +84,7 @@ func TestStateFolder(t *testing.T) {
 
 func TestRoot(t *testing.T) {
 	t.Parallel()
-	got, err := Adapter{Root: true}.Start(agent.Invocation{})
+	got, err := (program.Adapter{Program: Program(true)}).Start(agent.Invocation{})
 	if err != nil || !slices.Contains(got.Env, "IS_SANDBOX=1") {
 		t.Errorf("env is %q, %v", got.Env, err)
 	}
@@ -92,20 +92,15 @@ func TestRoot(t *testing.T) {
 
 func TestPromptTooLong(t *testing.T) {
 	t.Parallel()
-	_, err := Adapter{}.Start(agent.Invocation{PromptSize: maxPrompt + 1})
+	_, err := adapter(nil).Start(agent.Invocation{PromptSize: Program(false).Limit + 1})
 	if err == nil || !strings.Contains(err.Error(), "shorten the prompt") {
 		t.Errorf("error is %v", err)
 	}
-	if _, err := (Adapter{}).Start(agent.Invocation{PromptSize: maxPrompt}); err != nil {
+	if _, err := adapter(nil).Start(agent.Invocation{PromptSize: Program(false).Limit}); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestDollars(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[loop.MicroUSD]string{1: "0.000001", 1_000_000: "1", 2_500_000: "2.5", 12_345_678: "12.345678"} {
-		if got := dollars(in); got != want {
-			t.Errorf("%d is %s, want %s", in, got, want)
-		}
-	}
+func adapter(getenv func(string) string) program.Adapter {
+	return program.Adapter{Program: Program(false), Getenv: getenv}
 }

@@ -22,10 +22,10 @@ const (
 	maxEpoch = 1 << 35
 )
 
-// Complete reads when a used-up plan works again from the session's own file:
+// complete reads when a used-up plan works again from the session's own file:
 // the stream has only a clock time in words. Without the file, or for any other
 // outcome, nothing changes. getenv looks up the program's environment.
-func (Adapter) Complete(ctx context.Context, getenv func(string) string, ended time.Time, out agent.Outcome) agent.Outcome {
+func complete(ctx context.Context, getenv func(string) string, ended time.Time, out agent.Outcome) agent.Outcome {
 	n := len(out.Errors)
 	if n == 0 || out.Errors[n-1].Status != 429 || !out.Errors[n-1].ResetAt.IsZero() || !isID(out.Session) || ctx.Err() != nil {
 		return out

@@ -59,7 +59,7 @@ func TestResetFromTheSessionsFile(t *testing.T) {
 			}
 			getenv := func(name string) string { return strings.Replace(name, "CODEX_HOME", home, 1) }
 			in := agent.Outcome{Session: tt.session, Errors: []failure.APIError{tt.err}}
-			got := Adapter{}.Complete(t.Context(), getenv, ended, in)
+			got := adapter(nil).Complete(t.Context(), getenv, ended, in)
 			if at := got.Errors[0].ResetAt; !at.Equal(tt.want) {
 				t.Errorf("reset at %v, want %v", at, tt.want)
 			}

@@ -25,12 +25,12 @@ import (
 // Program is the Copilot CLI.
 func Program() program.Program {
 	return program.Program{
-		Name: "copilot", Binary: "copilot",
+		Name: "copilot", Binary: "copilot", Wrapped: binaries(),
 		Args:    []string{"--output-format", "json", "--no-auto-update", "--no-ask-user", "--disable-client-telemetry"},
 		Allow:   []string{"--allow-all"},
 		Careful: []string{"--allow-all-tools"},
 		Model:   "--model",
-		State:   program.State{Env: []string{"COPILOT_HOME"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
+		State:   program.State{Env: []string{"COPILOT_HOME={state}"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
 		Grace:   5 * time.Second,
 		Parser:  "copilot", Structured: true,
 		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
@@ -45,9 +45,9 @@ func Program() program.Program {
 	}
 }
 
-// Binaries are where the real binary is, from the folder of the npm package's
+// binaries are where the real binary is, from the folder of the npm package's
 // wrapper: inside of the package, or beside it.
-func Binaries() []string {
+func binaries() []string {
 	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
 	if arch == "" {
 		arch = runtime.GOARCH

@@ -32,7 +32,7 @@ func Program() program.Program {
 		ReadOnly: []string{},
 		Model:    "-m",
 		Env:      []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
-		State:    program.State{Env: []string{"HOME"}},
+		State:    program.State{Env: []string{"HOME={state}"}},
 		Grace:    8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "droid", Structured: true,
 		Install: "npm install -g droid, then set FACTORY_API_KEY or log in once",

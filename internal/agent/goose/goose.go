@@ -24,7 +24,7 @@ func Program() program.Program {
 		Args:   []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
 		Model:  "--model",
 		Env:    []string{"GOOSE_MODE=auto"},
-		State:  program.State{Env: []string{"GOOSE_PATH_ROOT"}},
+		State:  program.State{Env: []string{"GOOSE_PATH_ROOT={state}"}},
 		Grace:  8 * time.Second,
 		Parser: "goose", Structured: true,
 		Install: "install goose from github.com/aaif-goose/goose, then run goose configure",

@@ -20,7 +20,7 @@ func Crush() program.Program {
 		Env:   []string{"CRUSH_DISABLE_METRICS=1", "CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1"},
 		State: program.State{
 			Always: []string{"--data-dir", "{state}"},
-			Env:    []string{"CRUSH_GLOBAL_CONFIG", "CRUSH_GLOBAL_DATA"},
+			Env:    []string{"CRUSH_GLOBAL_CONFIG={state}", "CRUSH_GLOBAL_DATA={state}"},
 		},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser:  "text",

@@ -14,12 +14,15 @@ package program
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -43,15 +46,21 @@ const (
 type Program struct {
 	Name     string   // as pawl calls it
 	Binary   string   // looked up in PATH
+	Wrapped  []string // where the real binary is, from the folder of the npm package's wrapper; nil is no wrapper
 	Args     []string // the flags that make it work headless, after the user's own
 	Allow    []string // no permission prompts
 	Careful  []string // instead of Allow at the level paranoid; nil is Allow
 	ReadOnly []string // instead of Allow for an agent that shall change nothing; nil is Allow
 	Model    string   // the flag before a model's name; "" when it has none
+	MaxCost  string   // the flag before the most that a run may cost, in USD; "" when it has none
+	Warm     []string // arguments that make it set up its state, see [agent.Start.Warm]; nil when it need not
+
 	Prompt   Delivery
-	PromptAt string // the flag before the prompt's file
-	// Limit is the longest prompt in bytes that the program takes whole; 0 is none known.
-	Limit int64
+	PromptAt string // the flag before the prompt's file, or the argument that stands for stdin
+	// Limit is the longest prompt that the program takes whole, in bytes; 0 is
+	// none known. With Characters it is in characters.
+	Limit      int64
+	Characters bool
 
 	Env   []string // updates and telemetry off, K=V
 	Unset []string
@@ -65,21 +74,30 @@ type Program struct {
 	Install          string
 	// Exits are what exit statuses of the program's own stand for.
 	Exits map[int]failure.APIError
-	Facts agent.Facts
+	// Complete reads what the program left in files, see [agent.Completer]; nil
+	// where there is nothing.
+	Complete func(ctx context.Context, getenv func(string) string, ended time.Time, out agent.Outcome) agent.Outcome
+	Facts    agent.Facts
 }
 
 // State is how a program is told where to keep its state. The user's own
 // folder is used unless one of Keys is set or the user asks for isolation: a
 // login lives in the user's folder, with a key nothing of it is needed.
+// "{state}" stands for pawl's folder.
 type State struct {
-	Env  []string // variables that get the folder's path
-	Flag string   // or the flag before it
-	Keys []string // variables with a provider's key
+	Env    []string // variables, K=V
+	Flag   string   // or the flag before the folder
+	Keys   []string // variables with a provider's key
+	Unless []string // variables with which a key is not enough
 	// WithKey are flags that are needed when a key is all there is.
 	WithKey []string
 	// Always are further arguments that keep the program's files out of the
-	// repository; "{state}" in them stands for the folder.
+	// repository.
 	Always []string
+	// Settings is a file below pawl's folder whose path is in SettingsVar, unless
+	// the user has set that.
+	SettingsVar string
+	Settings    agent.File
 }
 
 // Adapter starts a [Program].
@@ -126,29 +144,67 @@ func (a Adapter) ExitError(code int) *failure.APIError {
 	return nil
 }
 
+// Complete adds what the program left in files to an outcome.
+func (a Adapter) Complete(ctx context.Context, getenv func(string) string, ended time.Time, out agent.Outcome) agent.Outcome {
+	if a.Program.Complete == nil {
+		return out
+	}
+	return a.Program.Complete(ctx, getenv, ended, out)
+}
+
 // Start makes the command line. A command of the user's replaces the
 // program's name, and may have arguments of its own before pawl's.
 func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
-	if limit := a.limit(); limit > 0 && in.PromptSize > limit {
-		return agent.Start{}, fmt.Errorf("cannot start %s: the prompt is %d bytes and the program takes at most %d;"+
-			" shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, limit)
+	if err := a.fits(in); err != nil {
+		return agent.Start{}, err
 	}
 	if in.Model != "" && a.Model == "" {
 		return agent.Start{}, fmt.Errorf("cannot start %s with the model %s: the program chooses its model itself;"+
 			" take model out of agents.%s", a.Name(), in.Model, a.Name())
 	}
-	state, stateEnv := a.state(in)
+	call := in.Program(a.Binary)
+	if len(in.Command) == 0 && a.Native != nil {
+		call[0] = a.Native(a.Binary)
+	}
 	start := agent.Start{
-		Args:   slices.Concat(a.call(in), a.Args, a.permissions(in), state),
-		Env:    slices.Concat(a.Env, stateEnv, in.Env),
+		Args:   slices.Concat(call, a.Args, a.permissions(in)),
+		Env:    slices.Clone(a.Env),
 		Unset:  slices.Clone(a.Unset),
 		Parser: a.Parser,
 		Grace:  a.Grace,
 	}
+	if a.Warm != nil {
+		start.Warm = slices.Concat(call, a.Warm)
+	}
+	a.state(&start, in)
+	start.Env = append(start.Env, in.Env...)
 	if in.Model != "" {
 		start.Args = append(start.Args, a.Model, in.Model)
 	}
+	if in.MaxCost > 0 && a.MaxCost != "" {
+		start.Args = append(start.Args, a.MaxCost, strconv.FormatFloat(float64(in.MaxCost)/1e6, 'f', -1, 64))
+	}
 	return a.deliver(start, in)
+}
+
+// fits refuses a prompt that the program would refuse or cut off.
+func (a Adapter) fits(in agent.Invocation) error {
+	limit, size, unit := a.limit(), in.PromptSize, "bytes"
+	if limit == 0 || size <= limit {
+		return nil
+	}
+	if a.Characters && size <= limit*utf8.UTFMax {
+		text, err := os.ReadFile(in.PromptFile)
+		if err != nil {
+			return fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
+		}
+		size, unit = int64(utf8.RuneCount(text)), "characters"
+	}
+	if size <= limit {
+		return nil
+	}
+	return fmt.Errorf("cannot start %s: the prompt has %d %s and the program takes at most %d;"+
+		" shorten the prompt, or name files in it instead of their content", a.Name(), size, unit, limit)
 }
 
 // limit is what the program or, for an argument, the system takes.
@@ -157,15 +213,6 @@ func (a Adapter) limit() int64 {
 		return MaxArgument - 2 // the NUL, and the newline before a leading dash
 	}
 	return a.Limit
-}
-
-// call is the program with the user's own arguments.
-func (a Adapter) call(in agent.Invocation) []string {
-	args := in.Program(a.Binary)
-	if len(in.Command) == 0 && a.Native != nil {
-		args[0] = a.Native(a.Binary)
-	}
-	return args
 }
 
 func (a Adapter) permissions(in agent.Invocation) []string {
@@ -178,28 +225,34 @@ func (a Adapter) permissions(in agent.Invocation) []string {
 	return a.Allow
 }
 
-// state is the arguments and variables for the program's state.
-func (a Adapter) state(in agent.Invocation) (args, env []string) {
-	keyed := in.Sees(a.Getenv, a.State.Keys...)
+// state adds the arguments and variables for the program's state.
+func (a Adapter) state(start *agent.Start, in agent.Invocation) {
+	keyed := in.Sees(a.Getenv, a.State.Keys...) && !in.Sees(a.Getenv, a.State.Unless...)
 	if keyed {
-		args = append(args, a.State.WithKey...)
+		start.Args = append(start.Args, a.State.WithKey...)
 	}
 	if in.StateDir == "" {
-		return args, nil
+		return
 	}
-	for _, arg := range a.State.Always {
-		args = append(args, strings.ReplaceAll(arg, "{state}", in.StateDir))
+	inState := func(texts []string) (out []string) {
+		for _, text := range texts {
+			out = append(out, strings.ReplaceAll(text, "{state}", in.StateDir))
+		}
+		return out
+	}
+	start.Args = append(start.Args, inState(a.State.Always)...)
+	if name := a.State.SettingsVar; name != "" && !in.Sees(a.Getenv, name) {
+		path := filepath.Join(in.StateDir, a.State.Settings.Path)
+		start.Files = []agent.File{{Path: path, Content: a.State.Settings.Content}}
+		start.Env = append(start.Env, name+"="+path)
 	}
 	if !keyed && !in.Isolate {
-		return args, nil
+		return
 	}
 	if a.State.Flag != "" {
-		args = append(args, a.State.Flag, in.StateDir)
+		start.Args = append(start.Args, a.State.Flag, in.StateDir)
 	}
-	for _, name := range a.State.Env {
-		env = append(env, name+"="+in.StateDir)
-	}
-	return args, env
+	start.Env = append(start.Env, inState(a.State.Env)...)
 }
 
 // deliver hands the prompt over.
@@ -215,6 +268,9 @@ func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, e
 		start.Args = append(start.Args, a.PromptAt, in.PromptFile)
 	case Stdin:
 		start.Stdin = in.PromptFile
+		if a.PromptAt != "" {
+			start.Args = append(start.Args, a.PromptAt)
+		}
 	}
 	return start, nil
 }
@@ -227,9 +283,8 @@ func (a Adapter) argument(in agent.Invocation) (string, error) {
 		return "", fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
 	case bytes.IndexByte(b, 0) >= 0:
 		return "", fmt.Errorf("cannot start %s: the prompt holds a NUL byte, which no argument can carry; take it out", a.Name())
-	case int64(len(b)) > a.limit():
-		return "", fmt.Errorf("cannot start %s: the prompt is %d bytes and the system takes at most %d in an argument;"+
-			" shorten the prompt, or name files in it instead of their content", a.Name(), len(b), a.limit())
+	case int64(len(b)) > a.limit(): // it grew after it was measured
+		return "", a.fits(agent.Invocation{PromptSize: int64(len(b))})
 	case bytes.HasPrefix(b, []byte("-")):
 		return "\n" + string(b), nil // else it would be a flag
 	}

@@ -13,9 +13,9 @@ import (
 )
 
 var sample = Program{
-	Name: "mine", Binary: "mine-cli", Args: []string{"run", "--json"}, Allow: []string{"--yolo"}, Careful: []string{"--edits"}, ReadOnly: []string{"--plan"}, Model: "-m",
+	Name: "mine", Binary: "mine-cli", Args: []string{"run", "--json"}, Allow: []string{"--yolo"}, Careful: []string{"--edits"}, ReadOnly: []string{"--plan"}, Model: "-m", MaxCost: "--budget",
 	Env: []string{"QUIET=1"}, Unset: []string{"NESTED"}, Grace: time.Second, Quiet: time.Minute, Parser: "text", Limit: 100, Install: "get it",
-	State: State{Env: []string{"MINE_HOME"}, Flag: "--data", Keys: []string{"MINE_KEY"}, WithKey: []string{"--auth", "key"}, Always: []string{"--log", "{state}/log"}},
+	State: State{Env: []string{"MINE_HOME={state}"}, Flag: "--data", Keys: []string{"MINE_KEY"}, WithKey: []string{"--auth", "key"}, Always: []string{"--log", "{state}/log"}},
 	Facts: agent.Facts{Package: "p", Problems: []string{"one"}},
 }
 
@@ -44,6 +44,8 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"bare", agent.Invocation{}, "mine-cli run --json --yolo", "QUIET=1"},
 		{"a model", agent.Invocation{Model: "big"}, "mine-cli run --json --yolo -m big", "QUIET=1"},
+		{"a budget", agent.Invocation{MaxCost: 2_500_000}, "mine-cli run --json --yolo --budget 2.5", "QUIET=1"},
+		{"a small budget", agent.Invocation{MaxCost: 1}, "mine-cli run --json --yolo --budget 0.000001", "QUIET=1"},
 		{"paranoid", agent.Invocation{Safety: "paranoid"}, "mine-cli run --json --edits", "QUIET=1"},
 		{"a reviewer", agent.Invocation{Safety: "paranoid", ReadOnly: true}, "mine-cli run --json --plan", "QUIET=1"},
 		{"normal", agent.Invocation{Safety: "normal"}, "mine-cli run --json --yolo", "QUIET=1"},
@@ -100,7 +102,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"over the program's limit", with(func(*Program) {}), agent.Invocation{PromptSize: 101}, "at most 100; shorten the prompt"},
 		{"over the system's limit", argument, agent.Invocation{PromptSize: MaxArgument - 1}, "at most 131070"},
-		{"over the system's limit after all", argument, grown, "the system takes at most 131070"},
+		{"over the system's limit after all", argument, grown, "the program takes at most 131070"},
 		{"a NUL", argument, prompt(t, "a\x00b"), "NUL byte"},
 		{"no file", argument, agent.Invocation{PromptFile: filepath.Join(t.TempDir(), "no")}, "cannot read the prompt for mine"},
 		{"a model for none", with(func(p *Program) { p.Model = "" }), agent.Invocation{Model: "big"}, "take model out of agents.mine"},

@@ -36,7 +36,7 @@ func Program() program.Program {
 		Limit:    8 << 20,
 		Env:      []string{"QWEN_CODE_SUPPRESS_YOLO_WARNING=1"},
 		State: program.State{
-			Env: []string{"QWEN_HOME"}, Keys: []string{"OPENAI_API_KEY"}, WithKey: []string{"--auth-type", "openai"},
+			Env: []string{"QWEN_HOME={state}"}, Keys: []string{"OPENAI_API_KEY"}, WithKey: []string{"--auth-type", "openai"},
 		},
 		Grace: 5 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "qwen", Structured: true, Live: true,

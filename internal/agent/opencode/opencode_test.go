@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/program"
 )
 
 func TestStart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		adapter      Adapter
+		adapter      program.Adapter
 		name, prefix string
-	}{{New(), "opencode", "OPENCODE_"}, {NewKilo(), "kilo", "KILO_"}} {
+	}{{adapter(Program()), "opencode", "OPENCODE_"}, {adapter(Kilo()), "kilo", "KILO_"}} {
 		for _, level := range []string{"permissive", "normal", "paranoid"} {
 			got, err := test.adapter.Start(agent.Invocation{PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "p/m", Safety: level, Env: []string{"A=1"}})
 			if err != nil {
@@ -38,7 +39,7 @@ func TestStart(t *testing.T) {
 
 func TestUsersCommand(t *testing.T) {
 	t.Parallel()
-	got, err := New().Start(agent.Invocation{Command: []string{"/opt/opencode", "--pure"}})
+	got, err := adapter(Program()).Start(agent.Invocation{Command: []string{"/opt/opencode", "--pure"}})
 	if err != nil || strings.Join(got.Args, " ") != "/opt/opencode --pure run --format json --auto" {
 		t.Errorf("args are %q, %v", got.Args, err)
 	}
@@ -55,7 +56,7 @@ func TestStateFolder(t *testing.T) {
 		{"isolated", agent.Invocation{StateDir: "/state", Isolate: true}, 4},
 		{"no folder", agent.Invocation{Isolate: true}, 0},
 	} {
-		got, err := NewKilo().Start(test.in)
+		got, err := adapter(Kilo()).Start(test.in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +70,10 @@ func TestStateFolder(t *testing.T) {
 			t.Errorf("%s: env is %q", test.name, got.Env)
 		}
 	}
-	got, _ := New().Start(agent.Invocation{StateDir: "/state", Isolate: true, Env: []string{"XDG_CACHE_HOME=/mine"}})
+	got, _ := adapter(Program()).Start(agent.Invocation{StateDir: "/state", Isolate: true, Env: []string{"XDG_CACHE_HOME=/mine"}})
 	if !slices.Contains(got.Env, "XDG_DATA_HOME=/state/data") || got.Env[len(got.Env)-1] != "XDG_CACHE_HOME=/mine" {
 		t.Errorf("env is %q", got.Env)
 	}
 }
+
+func adapter(p program.Program) program.Adapter { return program.Adapter{Program: p} }

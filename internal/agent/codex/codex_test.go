@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/program"
 )
 
 func TestStart(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"permissive", "normal", "paranoid", ""} {
-		got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "gpt-5", Safety: level, Env: []string{"A=1"}})
+		got, err := adapter(nil).Start(agent.Invocation{PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "gpt-5", Safety: level, Env: []string{"A=1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +32,7 @@ func TestStart(t *testing.T) {
 // A reviewer changes nothing.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
+	got, err := adapter(nil).Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
 	if args := strings.Join(got.Args, " "); err != nil || !strings.HasPrefix(args, "codex exec --json --sandbox read-only --skip-git-repo-check") || strings.Contains(args, "bypass") {
 		t.Errorf("args are %q, %v", got.Args, err)
 	}
@@ -39,7 +40,7 @@ func TestReadOnly(t *testing.T) {
 
 func TestUsersCommand(t *testing.T) {
 	t.Parallel()
-	got, err := Adapter{}.Start(agent.Invocation{Command: []string{"/opt/codex", "--profile", "x"}})
+	got, err := adapter(nil).Start(agent.Invocation{Command: []string{"/opt/codex", "--profile", "x"}})
 	if err != nil || !slices.Equal(got.Args[:5], []string{"/opt/codex", "--profile", "x", "exec", "--json"}) || got.Args[len(got.Args)-1] != "-" {
 		t.Errorf("args are %q, %v", got.Args, err)
 	}
@@ -52,16 +53,16 @@ func TestStateFolder(t *testing.T) {
 	login := func(name string) string { return map[string]string{"OPENAI_API_KEY": "k"}[name] }
 	for _, test := range []struct {
 		name    string
-		adapter Adapter
+		adapter program.Adapter
 		in      agent.Invocation
 		want    bool
 	}{
-		{"a login", Adapter{}, agent.Invocation{StateDir: "/state"}, false},
-		{"a key that it does not read", Adapter{Getenv: login}, agent.Invocation{StateDir: "/state"}, false},
-		{"a key", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state"}, true},
-		{"a key taken away", Adapter{Getenv: key}, agent.Invocation{StateDir: "/state", Env: []string{"CODEX_API_KEY="}}, false},
-		{"isolate", Adapter{}, agent.Invocation{StateDir: "/state", Isolate: true}, true},
-		{"no folder", Adapter{Getenv: key}, agent.Invocation{Isolate: true}, false},
+		{"a login", adapter(nil), agent.Invocation{StateDir: "/state"}, false},
+		{"a key that it does not read", adapter(login), agent.Invocation{StateDir: "/state"}, false},
+		{"a key", adapter(key), agent.Invocation{StateDir: "/state"}, true},
+		{"a key taken away", adapter(key), agent.Invocation{StateDir: "/state", Env: []string{"CODEX_API_KEY="}}, false},
+		{"isolate", adapter(nil), agent.Invocation{StateDir: "/state", Isolate: true}, true},
+		{"no folder", adapter(key), agent.Invocation{Isolate: true}, false},
 	} {
 		got, err := test.adapter.Start(test.in)
 		if err != nil || slices.Contains(got.Env, "CODEX_HOME=/state") != test.want {
@@ -69,6 +70,9 @@ func TestStateFolder(t *testing.T) {
 		}
 	}
 }
+
+// limit is the longest prompt in characters.
+const limit = 1 << 20
 
 // The limit is in characters; bytes may be more.
 func TestPromptLimit(t *testing.T) {
@@ -85,15 +89,19 @@ func TestPromptLimit(t *testing.T) {
 		in   agent.Invocation
 		want string
 	}{
-		{"at the limit", agent.Invocation{PromptSize: maxPrompt}, ""},
-		{"more bytes, not more characters", file(strings.Repeat("ä", maxPrompt)), ""},
-		{"one character more", file(strings.Repeat("ä", maxPrompt) + "x"), "1048577 characters and the program takes at most 1048576; shorten the prompt"},
-		{"more than characters can be", agent.Invocation{PromptSize: 4*maxPrompt + 1}, "shorten the prompt"},
-		{"no file", agent.Invocation{PromptFile: filepath.Join(t.TempDir(), "no"), PromptSize: maxPrompt + 1}, "cannot read the prompt for codex"},
+		{"at the limit", agent.Invocation{PromptSize: limit}, ""},
+		{"more bytes, not more characters", file(strings.Repeat("ä", limit)), ""},
+		{"one character more", file(strings.Repeat("ä", limit) + "x"), "1048577 characters and the program takes at most 1048576; shorten the prompt"},
+		{"more than characters can be", agent.Invocation{PromptSize: 4*limit + 1}, "shorten the prompt"},
+		{"no file", agent.Invocation{PromptFile: filepath.Join(t.TempDir(), "no"), PromptSize: limit + 1}, "cannot read the prompt for codex"},
 	} {
-		_, err := Adapter{}.Start(test.in)
+		_, err := adapter(nil).Start(test.in)
 		if (err == nil) != (test.want == "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: error is %v", test.name, err)
 		}
 	}
+}
+
+func adapter(getenv func(string) string) program.Adapter {
+	return program.Adapter{Program: Program(), Getenv: getenv}
 }

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/program"
 )
 
 func TestStart(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"permissive", "normal", "paranoid"} {
-		got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "gemini-2.5-pro", Safety: level, Env: []string{"A=1"}})
+		got, err := adapter(nil).Start(agent.Invocation{PromptFile: "/run/prompt.md", PromptSize: 5, StateDir: "/state", Model: "gemini-2.5-pro", Safety: level, Env: []string{"A=1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +37,7 @@ func TestStart(t *testing.T) {
 // A reviewer changes nothing.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	got, err := Adapter{}.Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
+	got, err := adapter(nil).Start(agent.Invocation{PromptFile: "/run/prompt.md", ReadOnly: true})
 	if args := strings.Join(got.Args, " "); err != nil || !strings.Contains(args, "--approval-mode plan") || strings.Contains(args, "yolo") {
 		t.Errorf("args are %q, %v", got.Args, err)
 	}
@@ -44,7 +45,7 @@ func TestReadOnly(t *testing.T) {
 
 func TestUsersOwn(t *testing.T) {
 	t.Parallel()
-	got, err := Adapter{}.Start(agent.Invocation{Command: []string{"/opt/gemini", "-d"}, StateDir: "/state", Env: []string{"GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/mine"}})
+	got, err := adapter(nil).Start(agent.Invocation{Command: []string{"/opt/gemini", "-d"}, StateDir: "/state", Env: []string{"GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/mine"}})
 	if err != nil || !slices.Equal(got.Args[:3], []string{"/opt/gemini", "-d", "--output-format"}) {
 		t.Errorf("args are %q, %v", got.Args, err)
 	}
@@ -59,16 +60,16 @@ func TestStateFolder(t *testing.T) {
 	key := func(name string) string { return map[string]string{"GEMINI_API_KEY": "k"}[name] }
 	for _, test := range []struct {
 		name    string
-		adapter Adapter
+		adapter program.Adapter
 		in      agent.Invocation
 		want    bool
 	}{
-		{"a login", Adapter{}, agent.Invocation{StateDir: "/state"}, false},
-		{"a key", Adapter{key}, agent.Invocation{StateDir: "/state"}, true},
-		{"a key taken away", Adapter{key}, agent.Invocation{StateDir: "/state", Env: []string{"GEMINI_API_KEY="}}, false},
-		{"a key for a server of one's own", Adapter{key}, agent.Invocation{StateDir: "/state", Env: []string{"GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1"}}, false},
-		{"isolate", Adapter{}, agent.Invocation{StateDir: "/state", Isolate: true}, true},
-		{"no folder", Adapter{key}, agent.Invocation{Isolate: true}, false},
+		{"a login", adapter(nil), agent.Invocation{StateDir: "/state"}, false},
+		{"a key", adapter(key), agent.Invocation{StateDir: "/state"}, true},
+		{"a key taken away", adapter(key), agent.Invocation{StateDir: "/state", Env: []string{"GEMINI_API_KEY="}}, false},
+		{"a key for a server of one's own", adapter(key), agent.Invocation{StateDir: "/state", Env: []string{"GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1"}}, false},
+		{"isolate", adapter(nil), agent.Invocation{StateDir: "/state", Isolate: true}, true},
+		{"no folder", adapter(key), agent.Invocation{Isolate: true}, false},
 	} {
 		got, err := test.adapter.Start(test.in)
 		if err != nil || slices.Contains(got.Env, "GEMINI_CLI_HOME=/state") != test.want {
@@ -80,11 +81,11 @@ func TestStateFolder(t *testing.T) {
 // A longer prompt is cut off by the program without a word.
 func TestPromptTooLong(t *testing.T) {
 	t.Parallel()
-	_, err := Adapter{}.Start(agent.Invocation{PromptSize: maxPrompt + 1})
+	_, err := adapter(nil).Start(agent.Invocation{PromptSize: Program().Limit + 1})
 	if err == nil || !strings.Contains(err.Error(), "shorten the prompt") {
 		t.Errorf("error is %v", err)
 	}
-	if _, err := (Adapter{}).Start(agent.Invocation{PromptSize: maxPrompt}); err != nil {
+	if _, err := adapter(nil).Start(agent.Invocation{PromptSize: Program().Limit}); err != nil {
 		t.Error(err)
 	}
 }
@@ -92,19 +93,23 @@ func TestPromptTooLong(t *testing.T) {
 func TestExitError(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]int{144: 400, 145: 401, 147: 403, 173: 429, 244: 500, 247: 503, 17: 529, 41: 0, 53: 0} {
-		got := Adapter{}.ExitError(code)
+		got := adapter(nil).ExitError(code)
 		if got == nil || got.Status != want || got.Type == "" || got.Message == "" {
 			t.Errorf("exit status %d is %+v, want %d", code, got, want)
 		}
 	}
 	for _, code := range []int{0, 1, 2, 130, 137, 143, -1, 255} {
-		if got := (Adapter{}).ExitError(code); got != nil {
+		if got := adapter(nil).ExitError(code); got != nil {
 			t.Errorf("exit status %d is %+v", code, got)
 		}
 	}
 	// What is handed out belongs to the caller.
-	Adapter{}.ExitError(173).Status = 1
-	if got := (Adapter{}).ExitError(173); got.Status != 429 {
+	adapter(nil).ExitError(173).Status = 1
+	if got := adapter(nil).ExitError(173); got.Status != 429 {
 		t.Errorf("the status is %d after a change of a copy", got.Status)
 	}
+}
+
+func adapter(getenv func(string) string) program.Adapter {
+	return program.Adapter{Program: Program(), Getenv: getenv}
 }
