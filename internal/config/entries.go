@@ -158,28 +158,5 @@ func flow(s string) string {
 	if plainFlow().MatchString(s) && !notText().MatchString(s) && !strings.HasSuffix(s, ":") {
 		return s
 	}
-	return quoteYAML(s)
-}
-
-// quoteYAML is the double-quoted form.
-func quoteYAML(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return strconv.Quote(s) // which YAML reads
 }

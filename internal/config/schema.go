@@ -3,12 +3,14 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 	"strings"
 )
 
 // SchemaURL is where editors find the schema of the newest pawl.
 const SchemaURL = "https://raw.githubusercontent.com/pawl-dev/pawl/main/docs/pawl.schema.json"
+
+// WorkflowSchemaURL is where editors find the schema of workflow files.
+const WorkflowSchemaURL = "https://raw.githubusercontent.com/pawl-dev/pawl/main/docs/workflow.schema.json"
 
 // Patterns of the values that the schema describes as text.
 const (
@@ -17,176 +19,129 @@ const (
 	usdPattern      = `^\s*\$?[0-9]+(\.[0-9]{0,6})?\s*$`
 )
 
-// object is a JSON object that keeps its order.
-type object []member
-
-type member struct {
-	key   string
-	value any
-}
-
-// MarshalJSON writes the members in their order.
-func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		key, err := json.Marshal(m.key)
-		if err != nil {
-			return nil, err
-		}
-		value, err := encode(m.value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// encode is json.Marshal without escapes for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
+// jsonSchema is a schema, or a part of one.
+type jsonSchema struct {
+	Schema               string                `json:"$schema,omitempty"`
+	ID                   string                `json:"$id,omitempty"`
+	Title                string                `json:"title,omitempty"`
+	Description          string                `json:"description,omitempty"`
+	Default              any                   `json:"default,omitempty"`
+	AnyOf                []jsonSchema          `json:"anyOf,omitempty"`
+	Type                 any                   `json:"type,omitempty"` // a name, or several
+	Enum                 []string              `json:"enum,omitempty"`
+	Pattern              string                `json:"pattern,omitempty"`
+	Minimum              *int                  `json:"minimum,omitempty"`
+	Maximum              *int                  `json:"maximum,omitempty"`
+	Items                *jsonSchema           `json:"items,omitempty"`
+	MinItems             int                   `json:"minItems,omitempty"`
+	Required             []string              `json:"required,omitempty"`
+	Properties           map[string]jsonSchema `json:"properties,omitempty"`
+	PatternProperties    map[string]jsonSchema `json:"patternProperties,omitempty"`
+	AdditionalProperties any                   `json:"additionalProperties,omitempty"` // a schema, or false
 }
 
 // Schema is the JSON Schema (draft 2020-12) of pawl.yaml, indented.
-func Schema() []byte {
-	head := object{
-		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-		{"$id", SchemaURL},
-		{"title", "pawl.yaml"},
+func Schema() []byte { return schema().document(SchemaURL, "pawl.yaml") }
+
+// WorkflowSchema is the JSON Schema (draft 2020-12) of a workflow file.
+func WorkflowSchema() []byte {
+	return workflowSpec().document(WorkflowSchemaURL, "workflow of pawl", "steps")
+}
+
+// document is the schema of a whole file.
+func (sp *spec) document(id, title string, required ...string) []byte {
+	s := sp.jsonSchema()
+	s.Schema, s.ID, s.Title, s.Required = "https://json-schema.org/draft/2020-12/schema", id, title, required
+	s.PatternProperties = map[string]jsonSchema{"^x-": {Description: "Ignored by pawl: a place for anchors."}}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(s); err != nil {
+		panic("config: schema: " + err.Error()) // made of texts and numbers only
 	}
-	body := schema().jsonSchema()
-	body = append(body, member{"patternProperties", object{{"^x-", object{
-		{"description", "Ignored by pawl: a place for anchors."},
-	}}}})
-	data, err := encode(append(head, body...))
-	if err != nil {
-		panic("config: schema: " + err.Error()) // made of texts and objects only
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, data, "", "  "); err != nil {
-		panic("config: schema: " + err.Error())
-	}
-	out.WriteByte('\n')
-	return out.Bytes()
+	return b.Bytes()
 }
 
 // jsonSchema describes the values of sp.
-func (sp *spec) jsonSchema() object {
-	var o object
-	if sp.doc != "" {
-		o = append(o, member{"description", sp.doc})
+func (sp *spec) jsonSchema() jsonSchema {
+	s := sp.jsonType()
+	if sp.short != "" {
+		s = jsonSchema{AnyOf: []jsonSchema{sp.field(sp.short).jsonType(), s}}
 	}
-	if def, ok := sp.jsonDefault(); ok {
-		o = append(o, member{"default", def})
-	}
-	if sp.short == "" {
-		return append(o, sp.jsonType()...)
-	}
-	short := sp.field(sp.short).jsonType()
-	return append(o, member{"anyOf", []object{short, sp.jsonType()}})
+	s.Description, s.Default = sp.doc, sp.jsonDefault()
+	return s
 }
 
-func (sp *spec) jsonType() object {
-	text := object{{"type", "string"}}
+func (sp *spec) jsonType() jsonSchema {
+	text, zero := jsonSchema{Type: "string"}, 0
 	switch sp.shape {
+	case anyShape:
+		return jsonSchema{}
 	case sectionShape:
 		return sp.jsonSection()
 	case tableShape:
-		return object{{"type", "object"}, {"additionalProperties", sp.elem.jsonSchema()}}
+		return jsonSchema{Type: "object", AdditionalProperties: sp.elem.jsonSchema()}
 	case listShape:
-		list := object{{"type", "array"}, {"items", sp.elem.jsonSchema()}}
+		items := sp.elem.jsonSchema()
+		list := jsonSchema{Type: "array", Items: &items}
 		if sp.single {
-			return object{{"anyOf", []object{text, list}}}
+			return jsonSchema{AnyOf: []jsonSchema{text, list}}
 		}
 		return list
-	case anyShape:
-		return object{}
 	case argvShape:
-		list := object{{"type", "array"}, {"items", text}, {"minItems", 1}}
-		return object{{"anyOf", []object{text, list}}}
+		return jsonSchema{AnyOf: []jsonSchema{text, {Type: "array", Items: &text, MinItems: 1}}}
 	case wholeShape:
-		o := object{{"type", "integer"}}
+		s := jsonSchema{Type: "integer"}
 		if least, ok := sp.minimum(); ok {
-			o = append(o, member{"minimum", least})
+			s.Minimum = &least
 		}
-		return o
+		return s
 	case switchShape:
-		return object{{"type", "boolean"}}
+		return jsonSchema{Type: "boolean"}
 	case durationShape:
-		return sp.jsonDuration()
+		if sp.bare != "" { // any number may stand without a unit
+			return jsonSchema{Type: []string{"string", "number"}, Pattern: `^\s*[0-9]`, Minimum: &zero}
+		}
+		return jsonSchema{Type: []string{"string", "integer"}, Pattern: durationPattern, Minimum: &zero, Maximum: &zero}
 	case bytesShape:
-		return object{{"type", []string{"string", "integer"}}, {"pattern", bytesPattern}, {"maximum", 0}, {"minimum", 0}}
+		return jsonSchema{Type: []string{"string", "integer"}, Pattern: bytesPattern, Minimum: &zero, Maximum: &zero}
 	case usdShape:
-		return object{{"type", []string{"number", "string"}}, {"pattern", usdPattern}, {"minimum", 0}}
+		return jsonSchema{Type: []string{"number", "string"}, Pattern: usdPattern, Minimum: &zero}
 	case textShape, pathShape:
 	}
-	switch {
-	case len(sp.enum) > 0:
-		return append(text, member{"enum", sp.enum})
-	case sp.loose:
-		return object{{"type", []string{"string", "number", "boolean"}}}
+	if sp.loose && len(sp.enum) == 0 {
+		text.Type = []string{"string", "number", "boolean"}
 	}
+	text.Enum = sp.enum
 	return text
 }
 
-// jsonDuration lets 0 through as a number, and any number where one may stand
-// without a unit.
-func (sp *spec) jsonDuration() object {
-	if sp.bare != "" {
-		return object{{"type", []string{"string", "number"}}, {"pattern", `^\s*[0-9]`}, {"minimum", 0}}
-	}
-	return object{{"type", []string{"string", "integer"}}, {"pattern", durationPattern}, {"maximum", 0}, {"minimum", 0}}
-}
-
-func (sp *spec) jsonSection() object {
-	properties := object{}
+func (sp *spec) jsonSection() jsonSchema {
+	s := jsonSchema{Type: "object", Properties: map[string]jsonSchema{}, AdditionalProperties: false}
 	for _, f := range sp.fields {
-		if !f.inline {
-			properties = append(properties, member{f.name, f.jsonSchema()})
+		if f.inline {
+			s.AdditionalProperties = f.elem.jsonSchema()
+			continue
 		}
+		s.Properties[f.name] = f.jsonSchema()
 	}
-	var rest any = false
-	if r := sp.rest(); r != nil {
-		rest = r.elem.jsonSchema()
-	}
-	return object{{"type", "object"}, {"properties", properties}, {"additionalProperties", rest}}
+	return s
 }
 
-// jsonDefault is the default as JSON would write it.
-func (sp *spec) jsonDefault() (any, bool) {
-	if sp.def == "" {
-		return nil, false
+// jsonDefault is the default as JSON would write it; nil for none.
+func (sp *spec) jsonDefault() any {
+	switch {
+	case sp.def == "":
+		return nil
+	case sp.shape == listShape, sp.shape == sectionShape:
+		return sp.defaultNode().json()
+	case sp.shape == switchShape:
+		return sp.def == "true"
+	case sp.shape == wholeShape, sp.shape == usdShape, sp.def == "0":
+		return json.Number(sp.def)
 	}
-	switch sp.shape {
-	case wholeShape:
-		n, err := strconv.Atoi(sp.def)
-		return n, err == nil
-	case switchShape:
-		return sp.def == "true", true
-	case listShape, sectionShape:
-		return sp.defaultNode().json(), true
-	case usdShape:
-		return json.Number(sp.def), true
-	case durationShape, bytesShape:
-		if sp.def == "0" {
-			return 0, true
-		}
-	case textShape, pathShape, argvShape, tableShape:
-	}
-	return sp.def, true
+	return sp.def
 }
 
 func (n *node) json() any {
@@ -198,11 +153,11 @@ func (n *node) json() any {
 		}
 		return items
 	case mapNode:
-		var o object
+		object := map[string]any{}
 		for _, p := range n.pairs {
-			o = append(o, member{p.key, p.value.json()})
+			object[p.key] = p.value.json()
 		}
-		return o
+		return object
 	case numberNode, fractionNode:
 		return json.Number(strings.ReplaceAll(n.text, "_", ""))
 	case boolNode:

@@ -35,8 +35,8 @@ func TestReferenceIsCurrent(t *testing.T) {
 	if !ok || !closed {
 		t.Fatal("the markers are gone")
 	}
-	golden(t, referenceFile, head+start+"\n"+ReferenceTable()+"\n"+end+tail)
-	for _, line := range strings.Split(ReferenceTable(), "\n") {
+	golden(t, referenceFile, head+start+"\n"+referenceTable()+"\n"+end+tail)
+	for _, line := range strings.Split(referenceTable(), "\n") {
 		if strings.HasSuffix(line, "|  |") {
 			t.Errorf("no meaning: %s", line)
 		}
@@ -114,7 +114,7 @@ func decodeSchema(t *testing.T) map[string]any {
 
 func plain(t *testing.T, n *node) any {
 	t.Helper()
-	data, err := encode(n.json())
+	data, err := json.Marshal(n.json())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,9 @@ var schema = sync.OnceValue(func() *spec {
 	return newSpec(reflect.TypeFor[Config](), reflect.StructField{})
 })
 
+// workflowSpec is the spec of a workflow file.
+var workflowSpec = sync.OnceValue(func() *spec { return newSpec(reflect.TypeFor[workflowFile](), reflect.StructField{}) })
+
 // short forms: a value that is not a map stands for the map {key: value}.
 var shortForms = map[reflect.Type]struct {
 	key   string

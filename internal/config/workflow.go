@@ -109,16 +109,6 @@ func (l *workflowLoader) nested(r *workflowReader, s *workflow.Step, above []str
 	return l.load(path, shown, above)
 }
 
-// ParseWorkflow reads and plans a workflow without looking at other files, as
-// [LoadWorkflow] does. name is what errors call it.
-func ParseWorkflow(name string, data []byte) (*workflow.Plan, error) {
-	r, err := readWorkflow(name, data)
-	if err != nil {
-		return nil, err
-	}
-	return r.plan()
-}
-
 // workflowReader turns the file's keys into a workflow, and knows where they
 // stand.
 type workflowReader struct {

@@ -37,8 +37,8 @@ func TestWorkflowReferenceIsCurrent(t *testing.T) {
 	if !ok || !closed {
 		t.Fatal("the markers are gone")
 	}
-	golden(t, workflowPage, head+start+"\n"+WorkflowReference()+"\n"+end+tail)
-	for _, line := range strings.Split(WorkflowReference(), "\n") {
+	golden(t, workflowPage, head+start+"\n"+workflowReference()+"\n"+end+tail)
+	for _, line := range strings.Split(workflowReference(), "\n") {
 		if strings.HasSuffix(line, "|  |") {
 			t.Errorf("no meaning: %s", line)
 		}
@@ -152,7 +152,7 @@ func TestWorkflowFaults(t *testing.T) {
 		if strings.Contains(c.text, "if: ( true") {
 			c.text += "\n    run: x"
 		}
-		_, err := ParseWorkflow("w.yaml", []byte(c.text))
+		_, err := parseWorkflow("w.yaml", []byte(c.text))
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Message, c.want) || e.Line != c.line {
 			t.Errorf("%q: %v; want line %d: %s", c.text, err, c.line, c.want)
@@ -221,7 +221,7 @@ func FuzzWorkflow(f *testing.F) {
 		if len(data) > 64<<10 {
 			return
 		}
-		first, err := ParseWorkflow(FileName, data)
+		first, err := parseWorkflow(FileName, data)
 		if err != nil {
 			for _, e := range asErrors(err, "?") {
 				if e.Line == 0 && strings.Contains(e.Message, "is empty") {
@@ -231,9 +231,19 @@ func FuzzWorkflow(f *testing.F) {
 			checkFuzzed(t, err, data)
 			return
 		}
-		second, err := ParseWorkflow(FileName, data)
+		second, err := parseWorkflow(FileName, data)
 		if err != nil || first.Hash != second.Hash {
 			t.Errorf("a second reading differs: %v", err)
 		}
 	})
+}
+
+// parseWorkflow reads and plans a workflow without looking at other files, as
+// LoadWorkflow does. name is what errors call it.
+func parseWorkflow(name string, data []byte) (*workflow.Plan, error) {
+	r, err := readWorkflow(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return r.plan()
 }

@@ -27,7 +27,7 @@ func BenchmarkWorkflow(b *testing.B) {
 	data := thousandSteps()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ParseWorkflow("w.yaml", data); err != nil {
+		if _, err := parseWorkflow("w.yaml", data); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 // quotes finds what a description quotes; an apostrophe is none.
 var quotes = lazily(`(^|[\s(])'([^']+)'`)
 
-// ReferenceTable is the table of every key in Markdown: docs/configuration.md
-// holds it between two markers, and a test keeps it current.
-func ReferenceTable() string {
+// referenceTable is the table of every key in Markdown: docs/configuration.md
+// holds it between two markers.
+func referenceTable() string {
 	var b strings.Builder
 	sp := schema()
 	b.WriteString("| key | type | default | meaning |\n|---|---|---|---|\n")
@@ -127,4 +127,37 @@ func (sp *spec) typeName() string {
 		return "text or number"
 	}
 	return "text"
+}
+
+// workflowReference is the table of docs/workflows.md: all keys, pawl's own
+// first and then those of the dialects.
+func workflowReference() string {
+	var own, dialect strings.Builder
+	var walk func(sp *spec, path string)
+	walk = func(sp *spec, path string) {
+		b := &own
+		if strings.HasPrefix(sp.doc, "Dialect") {
+			b = &dialect
+		}
+		if path != "" {
+			sp.row(b, path)
+		}
+		below := sp
+		switch {
+		case sp.shape == listShape && sp.elem.shape == sectionShape:
+			path, below = path+"[]", sp.elem
+		case sp.shape != sectionShape:
+			return
+		}
+		for _, f := range below.fields {
+			name := f.name
+			if f.inline {
+				name = "NAME"
+			}
+			walk(f, strings.TrimPrefix(path+"."+name, "."))
+		}
+	}
+	walk(workflowSpec(), "")
+	head := "| key | type | default | meaning |\n|---|---|---|---|\n"
+	return fmt.Sprintf("%s%s\n### Keys of the dialects\n\n%s%s", head, own.String(), head, dialect.String())
 }
