@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,11 +131,7 @@ func (k *checker) regenerate() {
 		if len(r.Files) == 0 {
 			k.fail(path, "", "%s needs files, such as [package-lock.json]", path)
 		}
-		for j, glob := range r.Files {
-			if path := fmt.Sprintf("%s.files[%d]", path, j); glob == "" || filepath.IsAbs(glob) {
-				k.fail(path, "", "%s must be a path or glob relative to the repository, not %q", path, glob)
-			}
-		}
+		k.globs(path+".files", "the repository", r.Files)
 	}
 }
 
@@ -160,20 +157,24 @@ func (k *checker) gates() {
 		}
 		seen[g.Name] = i
 	}
-	for i, glob := range k.Verification.Protect {
-		if path := fmt.Sprintf("verification.protect[%d]", i); glob == "" || filepath.IsAbs(glob) {
-			k.fail(path, "", "%s must be a path or glob relative to the root, not %q", path, glob)
+	k.globs("verification.protect", "the root", k.Verification.Protect)
+}
+
+// globs checks a list of paths or globs relative to a folder.
+func (k *checker) globs(list, folder string, globs []string) {
+	for i, glob := range globs {
+		if path := fmt.Sprintf("%s[%d]", list, i); glob == "" || filepath.IsAbs(glob) {
+			k.fail(path, "", "%s must be a path or glob relative to %s, not %q", path, folder, glob)
 		}
 	}
 }
 
 func (k *checker) hooks() {
+	hooks := reflect.ValueOf(k.Hooks)
 	for _, f := range schema().field("hooks").fields {
-		path := "hooks." + f.name
-		if p, ok := k.merged.find(path); ok && p.kind == mapNode {
-			if command, _ := p.get("command"); command.value == nil || strings.TrimSpace(command.value.text) == "" {
-				k.fail(path, "", "%s needs a command", path)
-			}
+		h, _ := hooks.Field(f.index).Interface().(*Hook)
+		if path := "hooks." + f.name; h != nil && strings.TrimSpace(h.Command) == "" {
+			k.fail(path, "", "%s needs a command", path)
 		}
 	}
 }

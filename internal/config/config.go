@@ -38,8 +38,7 @@ type Config struct {
 	// Warnings are remarks for the person that stop nothing.
 	Warnings []string `yaml:"-"`
 
-	merged *node
-	from   map[string]position
+	from map[string]position
 }
 
 // Agents is the agents section. Fallback and Stronger are reserved names.

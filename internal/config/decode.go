@@ -11,15 +11,13 @@ import (
 )
 
 // decoder fills a Config from a tree, collects the faults, and notes where
-// each value came from.
+// each value came from: of a section the place of its key.
 type decoder struct {
 	home string
 	errs Errors
 	from map[string]position
 	// top is where a key of a wrong section is looked for; nil is the schema.
 	top *spec
-	// places are noted of sections too, and of keys.
-	places bool
 	// listed are the sections whose keys an error has shown.
 	listed map[*spec]bool
 }
@@ -72,9 +70,6 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 		d.fail(n.at, "", "%s must be %s, not %s", orKey(path), sp.expected(), n.describe())
 		return
 	}
-	if d.places {
-		d.from[path] = n.at
-	}
 	if f, ok := v.Addr().Interface().(*Fragment); ok {
 		f.at = n.at
 	}
@@ -103,9 +98,18 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 			below = &node{kind: mapNode, at: position{src: builtInSource}}
 		}
 		if below != nil {
-			d.value(f, below, v.Field(f.index), joinPath(path, f.name))
+			d.below(f, pair{f.name, p.at, below}, v.Field(f.index), path)
 		}
 	}
+}
+
+// below decodes what stands under a key of path.
+func (d *decoder) below(sp *spec, p pair, v reflect.Value, path string) {
+	path = joinPath(path, p.key)
+	if p.at.src != nil {
+		d.from[path] = p.at
+	}
+	d.value(sp, p.value, v, path)
 }
 
 // unknown reports a key that its section does not have.
@@ -159,7 +163,7 @@ func (d *decoder) table(sp *spec, n *node, v reflect.Value, path string, section
 			below = &node{kind: mapNode, at: below.at}
 		}
 		elem := reflect.New(v.Type().Elem()).Elem()
-		d.value(sp.elem, below, elem, joinPath(path, p.key))
+		d.below(sp.elem, pair{p.key, p.at, below}, elem, path)
 		v.SetMapIndex(reflect.ValueOf(p.key), elem)
 	}
 }
@@ -181,6 +185,7 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 			d.fail(item.at, "", "%s is empty", at)
 			continue
 		}
+		d.from[at] = item.at
 		d.value(sp.elem, item, out.Index(i), at)
 	}
 	v.Set(out)

@@ -88,19 +88,25 @@ func (r repository) goModule(lookPath func(string) (string, error)) []ProposedGa
 	return append(gates, found("lint", "go vet ./...", "go.mod"))
 }
 
+// lockFiles say which package manager is used, and what a fresh clone needs.
+var lockFiles = []struct{ file, manager, install string }{
+	{"pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"},
+	{"yarn.lock", "yarn", "yarn install --frozen-lockfile"},
+	{"bun.lock", "bun", "bun install --frozen-lockfile"},
+	{"bun.lockb", "bun", "bun install --frozen-lockfile"},
+	{"package-lock.json", "npm", "npm ci"},
+	{"npm-shrinkwrap.json", "npm", "npm ci"},
+}
+
 // packageManager is npm unless a lock file or package.json says otherwise.
 func (r repository) packageManager(declared string) string {
+	for _, l := range lockFiles {
+		if r.has(l.file) {
+			return l.manager
+		}
+	}
 	name, _, _ := strings.Cut(declared, "@")
-	switch {
-	case r.has("pnpm-lock.yaml"):
-		return "pnpm"
-	case r.has("yarn.lock"):
-		return "yarn"
-	case r.has("bun.lock", "bun.lockb"):
-		return "bun"
-	case r.has("package-lock.json", "npm-shrinkwrap.json"):
-		return "npm"
-	case slices.Contains([]string{"pnpm", "yarn", "bun"}, name):
+	if slices.Contains([]string{"pnpm", "yarn", "bun"}, name) {
 		return name
 	}
 	return "npm"
@@ -139,36 +145,32 @@ func (r repository) python() []ProposedGate {
 		return nil
 	}
 	run := ""
-	switch {
-	case r.has("uv.lock"):
-		run = "uv run "
-	case r.has("poetry.lock"):
-		run = "poetry run "
-	case r.has("pdm.lock"):
-		run = "pdm run "
+	for _, tool := range []string{"uv", "poetry", "pdm"} {
+		if r.has(tool + ".lock") {
+			run = tool + " run "
+			break
+		}
 	}
 	var gates []ProposedGate
-	switch {
-	case r.has("pytest.ini"):
-		gates = append(gates, found("test", run+"pytest", "pytest.ini"))
-	case strings.Contains(project, "pytest"):
-		gates = append(gates, found("test", run+"pytest", "pyproject.toml"))
-	case strings.Contains(setup, "[tool:pytest]"):
-		gates = append(gates, found("test", run+"pytest", "setup.cfg"))
-	case strings.Contains(tox, "[testenv") || strings.Contains(project, "[tool.tox"):
-		gates = append(gates, found("test", run+"tox", "tox.ini"))
-	case r.has("conftest.py", "tests/conftest.py"):
-		gates = append(gates, found("test", run+"pytest", "conftest.py"))
-	case r.has("tests", "test"):
-		gates = append(gates, found("test", run+"python3 -m unittest discover", "the folder of tests"))
-	}
-	if strings.Contains(project, "[tool.ruff") || r.has("ruff.toml", ".ruff.toml") {
-		gates = append(gates, found("lint", run+"ruff check .", "the ruff configuration"))
-	} else if strings.Contains(setup, "[flake8]") || r.has(".flake8") {
-		gates = append(gates, found("lint", run+"flake8", "the flake8 configuration"))
-	}
-	if strings.Contains(project, "[tool.mypy") || strings.Contains(setup, "[mypy") || r.has("mypy.ini", ".mypy.ini") {
-		gates = append(gates, found("typecheck", run+"mypy .", "the mypy configuration"))
+	for _, g := range []struct {
+		used                bool
+		kind, command, from string
+	}{
+		{r.has("pytest.ini"), "test", "pytest", "pytest.ini"},
+		{strings.Contains(project, "pytest"), "test", "pytest", "pyproject.toml"},
+		{strings.Contains(setup, "[tool:pytest]"), "test", "pytest", "setup.cfg"},
+		{strings.Contains(tox, "[testenv") || strings.Contains(project, "[tool.tox"), "test", "tox", "tox.ini"},
+		{r.has("conftest.py", "tests/conftest.py"), "test", "pytest", "conftest.py"},
+		{r.has("tests", "test"), "test", "python3 -m unittest discover", "the folder of tests"},
+		{strings.Contains(project, "[tool.ruff") || r.has("ruff.toml", ".ruff.toml"),
+			"lint", "ruff check .", "the ruff configuration"},
+		{strings.Contains(setup, "[flake8]") || r.has(".flake8"), "lint", "flake8", "the flake8 configuration"},
+		{strings.Contains(project, "[tool.mypy") || strings.Contains(setup, "[mypy") || r.has("mypy.ini", ".mypy.ini"),
+			"typecheck", "mypy .", "the mypy configuration"},
+	} {
+		if g.used && !hasKind(gates, g.kind) {
+			gates = append(gates, found(g.kind, run+g.command, g.from))
+		}
 	}
 	return gates
 }
@@ -220,17 +222,13 @@ func (r repository) protected() []string {
 
 // setup is what a fresh clone needs before its gates can run.
 func (r repository) setup() []string {
-	switch {
-	case !r.has("package.json"):
+	if !r.has("package.json") {
 		return nil
-	case r.has("pnpm-lock.yaml"):
-		return []string{"pnpm install --frozen-lockfile"}
-	case r.has("yarn.lock"):
-		return []string{"yarn install --frozen-lockfile"}
-	case r.has("bun.lock", "bun.lockb"):
-		return []string{"bun install --frozen-lockfile"}
-	case r.has("package-lock.json", "npm-shrinkwrap.json"):
-		return []string{"npm ci"}
+	}
+	for _, l := range lockFiles {
+		if r.has(l.file) {
+			return []string{l.install}
+		}
 	}
 	return nil
 }

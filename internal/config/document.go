@@ -110,13 +110,10 @@ func ReadGuardHistory(name string, data []byte) (GuardHistory, error) {
 // must be there; "?" after a key allows it to be absent with all below it.
 func readDocument(name string, data []byte, into any, required ...string) (isJSON bool, err error) {
 	src := &source{layer: project, name: name}
-	isJSON = json.Valid(data)
-	var root *node
-	if isJSON {
-		root, err = parseJSON(src, data)
-	} else {
-		root, err = parse(src, withoutControls(data))
+	if !json.Valid(data) {
+		data = withoutControls(data)
 	}
+	root, isJSON, err := parseAny(src, data)
 	if err != nil {
 		return isJSON, err
 	}

@@ -8,108 +8,108 @@ import (
 	"unicode/utf8"
 )
 
-// parseJSON reads JSON into nodes that know their place, as parse does with
-// YAML. The data is valid JSON.
-func parseJSON(src *source, data []byte) (*node, error) {
+// parseAny reads YAML or JSON; the error of a document in JSON has its place
+// too.
+func parseAny(src *source, data []byte) (root *node, isJSON bool, err error) {
+	if !json.Valid(data) {
+		root, err = parse(src, data)
+		return root, false, err
+	}
 	src.lines = strings.Split(string(data), "\n")
 	r := &jsonReader{src: src, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	r.dec.UseNumber()
-	return r.value(0)
+	root, err = r.value(0)
+	return root, true, err
 }
 
 type jsonReader struct {
 	src  *source
 	data []byte
 	dec  *json.Decoder
-	// line counts the ends of line before counted; start is where it begins.
-	line, start, counted int
-
-	nodes int
+	// at is where the last token begins, in line, which begins at start.
+	at, line, start int
+	nodes           int
 }
 
-// token returns the next token and its place. Places only rise, so lines are
-// counted once.
+// token returns the next token and its place.
 func (r *jsonReader) token() (json.Token, position, error) {
 	from := int(r.dec.InputOffset())
 	for from < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[from]) >= 0 {
 		from++
 	}
-	for ; r.counted < from; r.counted++ {
-		if r.data[r.counted] == '\n' {
-			r.line, r.start = r.line+1, r.counted+1
-		}
+	skipped := r.data[r.at:from]
+	r.line += bytes.Count(skipped, []byte("\n"))
+	if i := bytes.LastIndexByte(skipped, '\n'); i >= 0 {
+		r.start = r.at + i + 1
 	}
-	at := position{r.src, r.line + 1, utf8.RuneCount(r.data[r.start:from]) + 1}
+	r.at = from
 	t, err := r.dec.Token()
-	if err == nil {
-		r.nodes++
-	}
-	return t, at, err
+	return t, position{r.src, r.line + 1, utf8.RuneCount(r.data[r.start:from]) + 1}, err
 }
 
 func (r *jsonReader) value(depth int) (*node, error) {
 	t, at, err := r.token()
-	if err != nil {
-		return nil, errorAt(at, "", "cannot read the JSON: %v", err)
-	}
+	r.nodes++
 	switch {
+	case err != nil:
+		return nil, errorAt(at, "", "cannot read the JSON: %v", err)
 	case depth > maxDepth:
 		return nil, errorAt(at, "", "the values are nested too deeply (over %d levels)", maxDepth)
 	case r.nodes > maxNodes:
 		return nil, errorAt(at, "", "the file holds too many values (over %d)", maxNodes)
 	}
+	n := &node{at: at, size: 1}
 	switch t := t.(type) {
 	case json.Delim:
-		if t == '[' {
-			return r.list(at, depth)
+		n.kind = listNode
+		if t == '{' {
+			n.kind = mapNode
 		}
-		return r.object(at, depth)
+		err = r.below(n, depth)
 	case string:
-		return &node{kind: textNode, text: t, at: at, size: 1}, nil
+		n.kind, n.text = textNode, t
 	case json.Number:
-		k := numberNode
-		if strings.ContainsAny(t.String(), ".eE") {
-			k = fractionNode
+		n.kind, n.text = numberNode, t.String()
+		if strings.ContainsAny(n.text, ".eE") {
+			n.kind = fractionNode
 		}
-		return &node{kind: k, text: t.String(), at: at, size: 1}, nil
 	case bool:
-		return &node{kind: boolNode, text: fmt.Sprint(t), at: at, size: 1}, nil
+		n.kind, n.text = boolNode, fmt.Sprint(t)
 	}
-	return &node{kind: nullNode, at: at, size: 1}, nil
+	return n, err
 }
 
-func (r *jsonReader) list(at position, depth int) (*node, error) {
-	out := &node{kind: listNode, at: at, size: 1}
-	for r.dec.More() {
-		item, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		out.items = append(out.items, item)
-	}
-	_, _, err := r.token() // ]
-	return out, err
-}
-
-func (r *jsonReader) object(at position, depth int) (*node, error) {
-	out := &node{kind: mapNode, at: at, size: 1}
+// below reads what a list or a map holds, and its end.
+func (r *jsonReader) below(n *node, depth int) error {
 	seen := map[string]position{}
 	for r.dec.More() {
-		t, keyAt, err := r.token()
-		if err != nil {
-			return nil, err
+		var p pair
+		if n.kind == mapNode {
+			t, at, err := r.token()
+			if err != nil {
+				return err
+			}
+			p.key, _ = t.(string)
+			p.at = at
+			if first, ok := seen[p.key]; ok {
+				return repeatedKey(p.key, at, first)
+			}
+			seen[p.key] = at
 		}
-		key, _ := t.(string)
-		if first, ok := seen[key]; ok {
-			return nil, errorAt(keyAt, "", "key %q stands here a second time; the first is in line %d", key, first.line)
+		var err error
+		if p.value, err = r.value(depth + 1); err != nil {
+			return err
 		}
-		seen[key] = keyAt
-		value, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
+		if n.kind == mapNode {
+			n.pairs = append(n.pairs, p)
+		} else {
+			n.items = append(n.items, p.value)
 		}
-		out.pairs = append(out.pairs, pair{key, keyAt, value})
 	}
-	_, _, err := r.token() // }
-	return out, err
+	_, _, err := r.token()
+	return err
+}
+
+func repeatedKey(key string, at, first position) error {
+	return errorAt(at, "", "key %q stands here a second time; the first is in line %d", key, first.line)
 }

@@ -148,7 +148,7 @@ func inherit(merged *node) *node {
 // finish decodes the merged tree, checks what depends on several keys, and
 // reads the fragments.
 func (l *loader) finish(merged *node) (*Config, error) {
-	c := &Config{Root: l.root, File: l.file, Warnings: l.warnings, merged: merged, from: map[string]position{}}
+	c := &Config{Root: l.root, File: l.file, Warnings: l.warnings, from: map[string]position{}}
 	d := &decoder{home: l.vars["HOME"], from: c.from}
 	d.value(schema(), merged, reflect.ValueOf(c).Elem(), "")
 	if err := d.errs.asError(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -46,55 +45,23 @@ func (c *Config) ErrorAt(path, suggestion, message string) *Error {
 
 // place is where the value at path is written, or the nearest key above it.
 func (c *Config) place(path string) position {
-	if at, ok := c.from[path]; ok && at.src.layer != builtIn {
+	if at, ok := nearest(c.from, path); ok {
 		return at
 	}
 	// A value that nobody set has no place: the project's file is where to set it.
-	n, at := c.merged, position{src: &source{name: FileName}}
-	for path != "" {
-		var p pair
-		if p, path = n.step(path); p.value == nil {
-			break
-		}
-		n, at = p.value, p.at
-	}
-	return at
+	return position{src: &source{name: FileName}}
 }
 
-// find returns what stands at path.
-func (n *node) find(path string) (*node, bool) {
+// nearest is the place of path, or of what stands above it; false where nothing
+// of that is set.
+func nearest(from map[string]position, path string) (position, bool) {
 	for path != "" {
-		var p pair
-		if p, path = n.step(path); p.value == nil {
-			return nil, false
+		if at, ok := from[path]; ok && at.src.layer != builtIn {
+			return at, true
 		}
-		n = p.value
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-	return n, true
-}
-
-// step takes the first key or index off path and returns what it names; a
-// pair without a value if there is none.
-func (n *node) step(path string) (pair, string) {
-	if inside, ok := strings.CutPrefix(path, "["); ok {
-		number, rest, _ := strings.Cut(inside, "]")
-		i, err := strconv.Atoi(number)
-		if err != nil || i < 0 || i >= len(n.items) {
-			return pair{}, ""
-		}
-		return pair{at: n.items[i].at, value: n.items[i]}, strings.TrimPrefix(rest, ".")
-	}
-	if quoted, ok := strings.CutPrefix(path, `"`); ok {
-		key, rest, _ := cutQuoted(quoted)
-		p, _ := n.get(key)
-		return p, strings.TrimPrefix(rest, ".")
-	}
-	end := strings.IndexAny(path, ".[")
-	if end < 0 {
-		end = len(path)
-	}
-	p, _ := n.get(path[:end])
-	return p, strings.TrimPrefix(path[end:], ".")
+	return position{}, false
 }
 
 // AgentNames are the agents that the configuration defines or changes, sorted.

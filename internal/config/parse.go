@@ -321,7 +321,7 @@ func (c *converter) mapping(values []*ast.MappingValueNode, at position, depth i
 			return nil, errorAt(keyAt, "", "a key must be plain text")
 		}
 		if first, ok := seen[key]; ok {
-			return nil, errorAt(keyAt, "", "key %q stands here a second time; the first is in line %d", key, first.line)
+			return nil, repeatedKey(key, keyAt, first)
 		}
 		seen[key] = keyAt
 		out.pairs = append(out.pairs, pair{key, keyAt, value})
@@ -384,8 +384,8 @@ func (c *converter) alias(n *ast.AliasNode, at position) (*node, error) {
 	return target, nil
 }
 
-// tagged reads the tags of the YAML core; others would need types that a
-// configuration does not have.
+// tagged reads !!str. Any other tag names a type that the key has anyway, or
+// that a configuration does not have.
 func (c *converter) tagged(n *ast.TagNode, at position, depth int) (*node, error) {
 	value, err := c.convert(n.Value, depth+1)
 	if err != nil {
@@ -395,15 +395,11 @@ func (c *converter) tagged(n *ast.TagNode, at position, depth int) (*node, error
 	if n.Start != nil {
 		tag = n.Start.Value
 	}
-	switch {
-	case tag == "!!str" && value.kind != listNode && value.kind != mapNode:
-		text := *value
-		text.kind = textNode
-		return &text, nil
-	case tag == "!!int" && value.kind == numberNode, tag == "!!float" && value.kind == fractionNode,
-		tag == "!!bool" && value.kind == boolNode, tag == "!!seq" && value.kind == listNode,
-		tag == "!!map" && value.kind == mapNode, tag == "!!null" && value.kind == nullNode:
-		return value, nil
+	isText := value.kind != listNode && value.kind != mapNode
+	if tag != "!!str" || !isText {
+		return nil, errorAt(at, "", "the tag %s is not understood here: remove it", tag)
 	}
-	return nil, errorAt(at, "", "the tag %s is not understood here: remove it", tag)
+	text := *value
+	text.kind = textNode
+	return &text, nil
 }

@@ -66,7 +66,7 @@ func TestExampleLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range schema().fields {
-		if _, ok := c.merged.get(f.name); !ok {
+		if !c.IsSet(f.name) {
 			t.Errorf("the example does not show %s", f.name)
 		}
 	}

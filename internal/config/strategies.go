@@ -55,7 +55,7 @@ func (k *checker) amounts(path string, s *Strategy) {
 		value int64
 	}{{"timeout", int64(s.Timeout)}, {"parallelism", int64(s.Parallelism)}} {
 		at := path + "." + a.key
-		if _, written := k.merged.find(at); written && a.value <= 0 {
+		if k.IsSet(at) && a.value <= 0 {
 			k.fail(at, "", "%s must be above 0; without the key it stays as it is", at)
 		}
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,13 +121,7 @@ type workflowReader struct {
 
 func readWorkflow(name string, data []byte) (*workflowReader, error) {
 	r := &workflowReader{src: &source{layer: project, name: name}, as: map[string]string{}}
-	var root *node
-	var err error
-	if json.Valid(data) {
-		root, err = parseJSON(r.src, data)
-	} else {
-		root, err = parse(r.src, data)
-	}
+	root, _, err := parseAny(r.src, data)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +130,7 @@ func readWorkflow(name string, data []byte) (*workflowReader, error) {
 	}
 	sp := workflowSpec()
 	root = sp.expand(root)
-	r.decoder = decoder{from: make(map[string]position, root.size), top: sp, places: true}
+	r.decoder = decoder{from: map[string]position{}, top: sp}
 	r.value(sp, root, reflect.ValueOf(&r.raw).Elem(), "")
 	if err := r.errs.asError(); err != nil {
 		return nil, err
@@ -175,7 +168,7 @@ func (r *workflowReader) place(path string) position {
 				written = as + rest
 			}
 		}
-		if at, ok := r.from[written]; ok && at.line > 0 {
+		if at, ok := r.from[written]; ok && at.src.layer != builtIn {
 			return at
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
