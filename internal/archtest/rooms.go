@@ -104,7 +104,7 @@ var rooms = map[string]room{
 	"files":    {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"checklog": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
 	"spool":    {Remembering, []string{"files"}, "streams of any length on disk, read by offset while they are written"},
-	"journal":  {Remembering, nil, "events of every run in order: append, read, follow"},
+	"journal":  {Remembering, nil, "events of every run in order: append, read"},
 
 	// starting
 	"cmd/pawl":        {Starting, nil, "hands arguments and streams to cli"},
@@ -198,7 +198,6 @@ var starters = map[string]string{
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",
 	"egress":       "one per client of the proxy, and one per direction",
 	"web":          "live events",
-	"journal":      "followers",
 	"workflow/run": "one per step that runs, and one that shows its output",
 	"files":        "syncs several files side by side: one write of the disk's journal serves all",
 	"merge":        "the command under way, so that wishes are taken in meanwhile; one per agent at a conflict",

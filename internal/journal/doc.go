@@ -1,7 +1,6 @@
 // Package journal is the story of every run: its events in the order in
 // which they happened, as the web pages, the logs and the command line see
-// them. It names the kinds of event and their data, reads them, and follows
-// them while they are written, by this process or by another one.
+// them. It names the kinds of event and their data, and reads them.
 //
 // The journal never decides anything and never changes a stored event. It
 // holds no data itself: a [Source] does. An event that belongs to a change

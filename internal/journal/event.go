@@ -212,7 +212,3 @@ func New(run string, n int64, at time.Time, kind string, data any) (Event, error
 	e.Data = raw
 	return e, nil
 }
-
-// Final is true for the event that ends a run. A run can be resumed after
-// it, so the last event of a run says whether the run is over.
-func (e Event) Final() bool { return e.Kind == Finished }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -16,8 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
-// The journal is tested on the store that it has in real life. Inside of
-// synctest the clock moves when everybody waits, so no test waits for time.
+// The journal is tested on the store that it has in real life.
 
 var (
 	noon  = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -133,144 +131,6 @@ func TestReadYieldsItsErrorLast(t *testing.T) {
 	}
 }
 
-// A follower sees what another connection commits, as it would see another
-// process, and ends with the run.
-func TestFollowToTheEnd(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	synctest.Test(t, func(t *testing.T) {
-		writer, reader := open(t, path), open(t, path)
-		st := begin(t, writer, "r1")
-		heard := make(chan string)
-		go func() {
-			defer close(heard)
-			for e, err := range journal.Follow(t.Context(), reader, "r1", 0) {
-				if err != nil {
-					t.Error(err)
-				}
-				heard <- e.Kind
-			}
-		}()
-		expect := func(kinds ...string) {
-			t.Helper()
-			for _, kind := range kinds {
-				if got := <-heard; got != kind {
-					t.Fatalf("heard %q, want %q", got, kind)
-				}
-			}
-		}
-		expect(journal.RunCreated)
-		st.tell(journal.IterationStarted)
-		expect(journal.IterationStarted)
-		begin(t, writer, "r2").tell(journal.Finished) // another run's end is not ours
-		st.tell(journal.IterationEnded, journal.Finished)
-		expect(journal.IterationEnded, journal.Finished, "")
-	})
-}
-
-// From one commit to its being heard no more than a poll passes.
-func TestFollowLooksEveryPoll(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	synctest.Test(t, func(t *testing.T) {
-		writer, reader := open(t, path), open(t, path)
-		st := begin(t, writer, "r1")
-		heard := make(chan time.Time)
-		go func() {
-			defer close(heard)
-			for range journal.Follow(t.Context(), reader, "r1", 0) {
-				heard <- time.Now()
-			}
-		}()
-		<-heard
-		for _, kind := range []string{journal.IterationStarted, journal.Finished} {
-			told := time.Now()
-			st.tell(kind)
-			if took := (<-heard).Sub(told); took > journal.Poll {
-				t.Errorf("%s was heard after %v of fake time", kind, took)
-			}
-		}
-		<-heard // closed
-	})
-}
-
-func TestFollowOfARunThatIsOver(t *testing.T) {
-	t.Parallel()
-	s := open(t, filepath.Join(t.TempDir(), "pawl.db"))
-	st := begin(t, s, "r1")
-	st.tell(journal.Finished)
-	// A warning after the end does not open the run again.
-	after, err := journal.Append(t.Context(), s, "r1", noon, journal.Warning, journal.Notice{Text: "clean-up failed"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := kinds(journal.Follow(t.Context(), s, "r1", 0)); got != "1:run.created 2:finished 0:warning" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-	// As a browser that lost its connection after it had seen everything.
-	if got, err := kinds(journal.Follow(t.Context(), s, "r1", after)); got != "" || err != nil {
-		t.Errorf("after everything: %q, %v", got, err)
-	}
-}
-
-// A run that was resumed after its end goes on being followed.
-func TestFollowBeyondAnEnd(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, path)
-		st := begin(t, s, "r1")
-		st.tell(journal.Finished, journal.RunResumed)
-		heard := make(chan string)
-		go func() {
-			got, err := kinds(journal.Follow(t.Context(), s, "r1", 0))
-			if err != nil {
-				t.Error(err)
-			}
-			heard <- got
-		}()
-		synctest.Wait() // it has read what is there, and waits
-		st.tell(journal.Finished)
-		if got := <-heard; got != "1:run.created 2:finished 3:run.resumed 4:finished" {
-			t.Errorf("heard %q", got)
-		}
-	})
-}
-
-func TestFollowEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	for _, run := range []string{"r1", "", "not yet there"} {
-		synctest.Test(t, func(t *testing.T) {
-			s := open(t, filepath.Join(filepath.Dir(path), fmt.Sprintf("%q.db", run)))
-			begin(t, s, "r1")
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error)
-			go func() {
-				_, err := kinds(journal.Follow(ctx, s, run, 0))
-				done <- err
-			}()
-			synctest.Wait()
-			cancel()
-			if err := <-done; !errors.Is(err, context.Canceled) {
-				t.Errorf("%q: %v", run, err)
-			}
-		})
-	}
-}
-
-func TestFollowStopsWhenTheReaderDoes(t *testing.T) {
-	t.Parallel()
-	s := open(t, filepath.Join(t.TempDir(), "pawl.db"))
-	begin(t, s, "r1")
-	for e, err := range journal.Follow(t.Context(), s, "r1", 0) {
-		if err != nil || e.Kind != journal.RunCreated {
-			t.Fatalf("%+v, %v", e, err)
-		}
-		break
-	}
-}
-
 func TestAppendKeepsItsData(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "pawl.db"))
@@ -296,7 +156,7 @@ func TestAppendKeepsItsData(t *testing.T) {
 func TestNewWithoutData(t *testing.T) {
 	t.Parallel()
 	e, err := journal.New("r1", 7, noon, journal.StopAsked, nil)
-	if err != nil || e.Data != nil || e.N != 7 || e.Final() {
+	if err != nil || e.Data != nil || e.N != 7 {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

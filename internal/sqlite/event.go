@@ -80,17 +80,6 @@ func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journa
 	return events, s.explain(ctx, "read the last events of "+run, err)
 }
 
-// LastEvent returns the last numbered event of a run; ok is false when there
-// is none.
-func (s *Store) LastEvent(ctx context.Context, run string) (e journal.Event, ok bool, err error) {
-	err = s.reads.each(ctx, func(row scanner) error {
-		ok = true
-		e, err = scanEvent(row)
-		return err
-	}, `SELECT `+eventColumns+` FROM events WHERE run = $1 AND n IS NOT NULL ORDER BY n DESC LIMIT 1`, run)
-	return e, ok, s.explain(ctx, "read the last event of run "+run, err)
-}
-
 func scanEvent(row scanner) (journal.Event, error) {
 	var e journal.Event
 	var n sql.NullInt64

@@ -49,13 +49,6 @@ func TestEventsArePaged(t *testing.T) {
 	if none, err := s.Events(ctx, "r1", 0, 0); err != nil || none != nil {
 		t.Errorf("a limit of zero: %v, %v", none, err)
 	}
-	last, ok, err := s.LastEvent(ctx, "r1")
-	if err != nil || !ok || last.N != 5 {
-		t.Errorf("last: %+v, %v, %v", last, ok, err)
-	}
-	if _, ok, err := s.LastEvent(ctx, "none"); ok || err != nil {
-		t.Errorf("last of none: %v, %v", ok, err)
-	}
 	if _, err := s.Append(ctx, event("r1", 6, "x")); err == nil {
 		t.Error("a numbered event without its state")
 	}
