@@ -43,8 +43,6 @@ type pilot struct {
 	queue   *merge.Queue
 	// inbox has what slots and queue tell.
 	inbox chan schedule.Event
-	// ahead asks for what the next task needs; one who asks is enough.
-	ahead chan struct{}
 	// pending are events that came together with another.
 	pending []schedule.Event
 	version int64  // of the database, as last seen
@@ -77,7 +75,6 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	p.working.Go(func() { p.land(landing) })
-	p.working.Go(func() { p.prepareNext(landing) })
 	p.tell(Notice{Kind: Began, Text: p.state.Why})
 	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
 	stopLanding()
@@ -117,7 +114,7 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 	}
 	now := time.Now()
 	p := &pilot{
-		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{}, ahead: make(chan struct{}, 1), inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
+		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{}, inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
 		row: sqlite.Autopilot{
 			Session: engine.NewID(), Phase: string(schedule.Running), Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
 			Owner: engine.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),

@@ -112,7 +112,6 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 		return notBegun(err)
 	}
 	state, err := p.run(ctx, ready, l, w)
-	w.Repo, w.Clean = nil, false // an agent has been in it
 	for err == nil && state.Status == loop.TimedOut && p.raised(ctx, l) {
 		state, err = p.run(ctx, ready, l, w)
 	}
@@ -155,37 +154,6 @@ func (p *pilot) take(ctx context.Context, id string) (pool.Workspace, error) {
 		return pool.Workspace{}, err
 	}
 	return p.o.Pool.Take(ctx, id, base)
-}
-
-// lookAhead asks, while an agent works, for what the next task needs.
-func (p *pilot) lookAhead() {
-	select {
-	case p.ahead <- struct{}{}:
-	default: // it is asked already
-	}
-}
-
-// prepareNext makes ready what the next task needs, when it is asked and there is a
-// next task, until ctx ends. Without it that task makes it itself, and says what is wrong.
-func (p *pilot) prepareNext(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.ahead:
-		}
-		_, more, err := p.o.Store.NextCaseOf(ctx, p.o.Filter, nil)
-		if err != nil || !more {
-			continue
-		}
-		base, err := p.o.Base(ctx)
-		if err == nil {
-			err = p.o.Pool.Prepare(ctx, base)
-		}
-		if err != nil && ctx.Err() == nil {
-			p.o.Log.Warn(err.Error())
-		}
-	}
 }
 
 // release gives a workspace back. One that cannot be is kept by the next
@@ -395,9 +363,6 @@ const tellEvery = time.Second
 // notice passes on what the engine tells, and stores what the slot does.
 func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
 	l.note(n.State, n.Run)
-	if n.Kind == engine.AgentStarts {
-		p.lookAhead()
-	}
 	if text := l.does(n); text != "" {
 		p.saveSlot(context.WithoutCancel(ctx), l, text)
 	}

@@ -119,7 +119,7 @@ func (l *landing) useWorkspaces(o *merge.Options, p *pool.Pool) {
 				l.a.say("Warning: %v", err)
 			}
 		}
-		out := merge.Workspace{Dir: w.Dir, Repo: w.Repo, Environ: w.Env(), Setup: w.Setup, Done: done}
+		out := merge.Workspace{Dir: w.Dir, Environ: w.Env(), Setup: w.Setup, Done: done}
 		if l.verdict.Boxed {
 			box, err := l.gateBox(ctx, w.Dir)
 			if err != nil {

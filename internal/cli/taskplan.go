@@ -48,12 +48,9 @@ func (t *taskPlanner) plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	if err != nil {
 		return plan, nil, err
 	}
-	w := task.Workspace
-	o := workspace.Options{StateDir: autopilot.TreeDir(t.stateDir, task.Case.ID), MaxFile: plan.SnapshotMaxFile, Repo: w.Repo}
-	if w.Clean {
-		o.Clean = w.Base
-	}
-	tree, err := workspace.Open(ctx, plan.Root, o)
+	tree, err := workspace.Open(ctx, plan.Root, workspace.Options{
+		StateDir: autopilot.TreeDir(t.stateDir, task.Case.ID), MaxFile: plan.SnapshotMaxFile,
+	})
 	if err != nil {
 		return plan, nil, err
 	}

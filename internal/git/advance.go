@@ -348,7 +348,7 @@ func (a *Advance) half(ctx context.Context, c Change) bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return true
 	}
-	if err != nil || !info.Mode().IsRegular() || info.Size() > treeLimit {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > halfLimit {
 		return false
 	}
 	data, err := os.ReadFile(name)
@@ -366,6 +366,9 @@ func (a *Advance) half(ctx context.Context, c Change) bool {
 	}
 	return len(bytes.Trim(data, "\x00")) == 0
 }
+
+// halfLimit is the size in bytes of a file that is looked into.
+const halfLimit = 16 << 20
 
 // sector is what disks write at once.
 const sector = 512

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,90 +21,10 @@ var ErrBroken = errors.New("the clone's repository is broken")
 // unpackLimit is the number of objects from which on they stay a pack.
 const unpackLimit = 100
 
-// Head reads what is checked out in the clone, from its files. A .git that is
-// not as git makes it is [ErrBroken].
-func (c *Clone) Head() (Head, error) {
-	dir := filepath.Join(c.Top, ".git")
-	for _, d := range []string{dir, filepath.Join(dir, "refs"), filepath.Join(dir, "objects")} {
-		if info, err := os.Lstat(d); err != nil || !info.IsDir() {
-			return Head{}, fmt.Errorf("%w: %s is no folder", ErrBroken, d)
-		}
-	}
-	agents := Repo{Top: c.Top, Dir: dir, Common: dir, Format: c.Of.Format}
-	head, ok := agents.readHeadFiles()
-	if !ok {
-		return Head{}, fmt.Errorf("%w: its HEAD cannot be read", ErrBroken)
-	}
-	return head, nil
-}
-
-// Tips are the commits that the clone's branches, tags and stash are at, as
-// its files say, older entries of the stash too, without repetition and at most
-// limit of them. Refs of pawl's own do not count. Files that cannot be read have
-// none.
-func (c *Clone) Tips(limit int) []string {
-	root, err := os.OpenRoot(filepath.Join(c.Top, ".git"))
-	if err != nil {
-		return nil
-	}
-	defer root.Close()
-	agents := Repo{Format: c.Of.Format}
-	var tips []string
-	seen := map[string]bool{}
-	add := func(id string) {
-		if agents.isID(id) && !seen[id] && len(tips) < limit {
-			seen[id] = true
-			tips = append(tips, id)
-		}
-	}
-	for line := range strings.Lines(smallFile(root, "packed-refs", packedLimit)) {
-		id, name, _ := strings.Cut(line, " ")
-		if strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl/") {
-			add(id)
-		}
-	}
-	looked := 0
-	_ = fs.WalkDir(root.FS(), "refs", func(name string, d fs.DirEntry, err error) error {
-		switch looked++; {
-		case looked > 10*limit:
-			return fs.SkipAll
-		case name == "refs/pawl":
-			return fs.SkipDir
-		case err == nil && d.Type().IsRegular():
-			add(strings.TrimSpace(smallFile(root, name, 4096)))
-		}
-		return nil
-	})
-	for line := range strings.Lines(smallFile(root, "logs/refs/stash", packedLimit)) {
-		if f := strings.Fields(line); len(f) > 1 {
-			add(f[1])
-		}
-	}
-	return tips
-}
-
-// smallFile is the text of a regular file up to a size; of any other it is empty.
-func smallFile(root *os.Root, name string, limit int64) string {
-	info, err := root.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return ""
-	}
-	data, err := root.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	return string(data)
-}
-
 // Stage makes pawl's index of the clone start from a commit, so that a file
 // that was committed although it is ignored counts as tracked; what is known of
 // files that did not change is kept.
 func (c *Clone) Stage(ctx context.Context, commit string) error {
-	if _, staged, err := c.shadow.Repo.readIndex(c.shadow.Repo.Index); err == nil && staged != "" {
-		if tree, ok := c.shadow.Repo.looseTreeOf(commit); ok && tree == staged {
-			return nil
-		}
-	}
 	if _, err := run(ctx, c.call("read-tree", "-m", commit)); err != nil {
 		if _, err := run(ctx, c.call("read-tree", "--reset", commit)); err != nil {
 			return fmt.Errorf("cannot read commit %s: %w", commit, err)
@@ -118,36 +35,6 @@ func (c *Clone) Stage(ctx context.Context, commit string) error {
 
 // Scan compares the work tree with what was staged. Head is not filled in.
 func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx, true) }
-
-// StagedModules are the submodules that the agent's own index has at another commit
-// than what was staged here, or at none, in the order of their names. An index that
-// git alone can read, and none, has none.
-func (c *Clone) StagedModules() []string {
-	modules := func(file string) (map[string]string, bool) {
-		all, _, err := c.shadow.Repo.readIndex(file)
-		at := map[string]string{}
-		for _, e := range all {
-			if e.Mode == ModeNested {
-				at[e.Path] = e.Object
-			}
-		}
-		return at, err == nil && len(all) > 0
-	}
-	mine, known := modules(c.shadow.Repo.Index)
-	agents, ok := modules(filepath.Join(c.Top, ".git", "index"))
-	if !known || !ok {
-		return nil
-	}
-	moved := map[string]bool{}
-	for name, commit := range agents {
-		moved[name] = mine[name] != commit
-	}
-	for name := range mine {
-		moved[name] = agents[name] != mine[name]
-	}
-	maps.DeleteFunc(moved, func(_ string, is bool) bool { return !is })
-	return slices.Sorted(maps.Keys(moved))
-}
 
 // Enter stages paths as they are on disk, and takes off those that are gone. A
 // link in the place of a folder hides what was below it.
@@ -166,9 +53,6 @@ func (c *Clone) Tree(ctx context.Context) (string, error) { return c.index.Write
 
 // TreeOf is the tree of a commit that the clone or its lender has.
 func (c *Clone) TreeOf(ctx context.Context, commit string) (string, error) {
-	if tree, ok := c.shadow.Repo.looseTreeOf(commit); ok {
-		return tree, nil
-	}
 	out, err := run(ctx, c.call("rev-parse", "--verify", "-q", commit+"^{tree}"))
 	if err != nil {
 		return "", fmt.Errorf("%w: commit %s cannot be read: %v", ErrBroken, commit, err)
@@ -184,9 +68,6 @@ func (c *Clone) Changes(ctx context.Context, from, to string) ([]Change, error) 
 
 // Sizes are the sizes of blobs in bytes, in order; -1 for one that cannot be read.
 func (c *Clone) Sizes(ctx context.Context, objects []string) ([]int64, error) {
-	if len(objects) == 0 {
-		return nil, nil
-	}
 	return c.shadow.Sizes(ctx, objects)
 }
 
@@ -213,7 +94,7 @@ func (c *Clone) Commits(ctx context.Context, ids []string) ([]string, error) {
 // Filtered returns those paths that .gitattributes gives to a program which
 // filters content.
 func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) {
-	if len(paths) == 0 || !c.attributed(paths) {
+	if len(paths) == 0 {
 		return nil, nil
 	}
 	k := c.call("check-attr", "-z", "--stdin", "filter")
@@ -232,44 +113,10 @@ func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) 
 	return found, nil
 }
 
-// attributed reports whether any .gitattributes may have a say about the paths:
-// one that is staged, or one on disk.
-func (c *Clone) attributed(paths []string) bool {
-	all, _, err := c.shadow.Repo.readIndex(c.shadow.Repo.Index)
-	if err != nil || slices.ContainsFunc(all, func(e Entry) bool { return path.Base(e.Path) == ".gitattributes" }) {
-		return true
-	}
-	seen := map[string]bool{}
-	for _, p := range paths {
-		for dir := path.Dir(p); !seen[dir]; dir = path.Dir(dir) {
-			seen[dir] = true
-			if _, err := os.Lstat(filepath.Join(c.Top, filepath.FromSlash(dir), ".gitattributes")); !errors.Is(err, fs.ErrNotExist) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Commit stores a commit of a tree by the person whom git's configuration
 // names, else by pawl. It is on no branch.
 func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
-	who := identity(c.settings)
-	if id, err := c.shadow.writeCommit(who, tree, message, parents); err == nil {
-		return id, nil
-	}
-	args := []string{"commit-tree", tree}
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
-	k := c.call(args...)
-	k.env = append(k.env, "GIT_AUTHOR_NAME="+who.Name, "GIT_AUTHOR_EMAIL="+who.Email, "GIT_COMMITTER_NAME="+who.Name, "GIT_COMMITTER_EMAIL="+who.Email)
-	k.stdin = strings.NewReader(message)
-	out, err := run(ctx, k)
-	if err != nil {
-		return "", fmt.Errorf("cannot store a commit: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return commitTree(ctx, c.call(), identity(c.settings), tree, message, parents)
 }
 
 // BasedOn reports whether commit has base in its history, as the clone and its

@@ -28,7 +28,6 @@ type Clone struct {
 	shadow   *Shadow
 	index    *Index
 	settings []Setting // of the lender, as they were when the clone was opened
-	agents   string    // the configuration of the agent's .git, if it was made here
 }
 
 // CloneRefs is what a new .git has.
@@ -57,7 +56,7 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 	if err != nil {
 		return nil, err
 	}
-	c.settings, c.shadow.shared = settings, sharedMode(latest(settings))
+	c.settings = settings
 	conversions, err := of.conversions(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -87,18 +86,6 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 		return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
 	}
 	return c, nil
-}
-
-// Repo is the repository that a new .git of the clone is: until an agent has
-// written in it, it need not be asked.
-func (c *Clone) Repo(ctx context.Context) *Repo {
-	dir := filepath.Join(c.Top, ".git")
-	r := &Repo{
-		Top: c.Top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"), Index: filepath.Join(dir, "index"),
-		Objects: filepath.Join(dir, "objects"), Format: c.Of.Format,
-	}
-	r.knowConfig(ctx, c.Of, c.agents)
-	return r
 }
 
 // trust lets pawl's own git directory read the objects of the lender, and of the
@@ -141,36 +128,10 @@ func (c *Clone) takeOver(dir string) error {
 // conversions are the settings by which content is converted and files are
 // compared, for a configuration file.
 func (r *Repo) conversions(ctx context.Context, settings []Setting) (string, error) {
-	var b strings.Builder
-	last := latest(settings)
-	for _, key := range []string{
-		"core.ignorecase", "core.precomposeunicode", "core.autocrlf", "core.eol", "core.filemode", "core.symlinks", "core.sharedrepository",
-	} {
-		if v, ok := last[key]; ok {
-			fmt.Fprintf(&b, "\t%s = %s\n", strings.TrimPrefix(key, "core."), quoteValue(v))
-		}
-	}
-	if _, ok := last["core.excludesfile"]; !ok {
-		return b.String(), nil
-	}
-	ignore, err := r.ConfigPath(ctx, "core.excludesFile")
-	if err != nil {
-		return "", err
-	}
-	if ignore != "" && !filepath.IsAbs(ignore) {
-		ignore = filepath.Join(r.Top, ignore)
-	}
-	fmt.Fprintf(&b, "\texcludesFile = %s\n", quoteValue(ignore))
-	return b.String(), nil
-}
-
-// latest is the value that holds of each key.
-func latest(settings []Setting) map[string]string {
-	last := make(map[string]string, len(settings))
-	for _, s := range settings {
-		last[s.Key] = s.Value
-	}
-	return last
+	lines := configLines(settings,
+		"ignorecase", "precomposeunicode", "autocrlf", "eol", "filemode", "symlinks", "sharedrepository")
+	ignore, err := r.ignoreLine(ctx, settings)
+	return lines + ignore, err
 }
 
 // call makes a call on the clone, in pawl's own git directory.
@@ -261,7 +222,6 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 	if err := c.lay(config, packedRefs(refs, tags), refs.Branch); err != nil {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}
-	c.agents = config
 	if err := c.copyTags(ctx, objects); err != nil {
 		return err
 	}
@@ -405,19 +365,6 @@ func packedRefs(refs CloneRefs, tags []Ref) string {
 	return b.String()
 }
 
-// Person is who a commit is by.
-type Person struct{ Name, Email string }
-
-// identity is who commits: what git's configuration says, else pawl.
-func identity(settings []Setting) Person {
-	last := latest(settings)
-	p := Person{last["user.name"], last["user.email"]}
-	if p.Name == "" || p.Email == "" {
-		return Person{"pawl", "pawl@localhost"}
-	}
-	return p
-}
-
 // Forget drops what pawl knows of the files of the clone: the next checkout
 // writes all of them.
 func (c *Clone) Forget() error {
@@ -435,11 +382,4 @@ func (c *Clone) Distrust() error {
 		return fmt.Errorf("cannot leave out the objects of the clone: %w", err)
 	}
 	return c.Forget()
-}
-
-// Identity is who commits in the repository: what git's configuration says,
-// else pawl.
-func (r *Repo) Identity(ctx context.Context) (Person, error) {
-	settings, err := r.Config(ctx)
-	return identity(settings), err
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -57,6 +57,9 @@ func (c *Clone) whole(ctx context.Context, commit, base string) bool {
 	return err == nil
 }
 
+// namesLimit is how many refs of a clone are looked at.
+const namesLimit = 10_000
+
 // LastWhole is the newest of the snapshots of iterations that is whole: the
 // commit that was checked out, and the tree. They are empty when there is none.
 func (c *Clone) LastWhole(ctx context.Context, base string) (head, tree string) {
@@ -65,19 +68,14 @@ func (c *Clone) LastWhole(ctx context.Context, base string) (head, tree string) 
 		return "", ""
 	}
 	defer root.Close()
-	var ids strings.Builder
-	_ = fs.WalkDir(root.FS(), "refs/pawl/runs", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if id := strings.TrimSpace(smallFile(root, name, 4096)); c.Of.isID(id) {
-				ids.WriteString(id + "\n")
-			}
-		}
-		return nil // what cannot be read is no snapshot
-	})
+	ids := slices.DeleteFunc(looseRefs(root, "refs/pawl/runs", "", namesLimit), func(id string) bool { return !c.Of.isID(id) })
+	if len(ids) == 0 {
+		return "", ""
+	}
 	k := c.call("rev-list", "--no-walk=sorted", "--ignore-missing", "--format=%T %P", "--stdin")
-	k.stdin = strings.NewReader(ids.String())
+	k.stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
 	out, err := run(ctx, k)
-	if err != nil || ids.Len() == 0 {
+	if err != nil {
 		return "", ""
 	}
 	commit := ""

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,37 +27,27 @@ const renameLimit = "1000"
 // of them (0: all), and whether there are more. With renames, a file that moved
 // is one change.
 func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, limit int) ([]Change, bool, error) {
+	return s.Repo.changes(ctx, s.call(), from, to, renames, limit)
+}
+
+func (r *Repo) changes(ctx context.Context, c call, from, to string, renames bool, limit int) ([]Change, bool, error) {
 	if from == to {
 		return nil, false, nil
-	}
-	if all, err := s.Repo.diffLoose(from, to); err == nil && (!renames || !mayRename(all)) {
-		more := limit > 0 && len(all) > limit
-		if more {
-			all = all[:limit]
-		}
-		return all, more, nil
 	}
 	detect := "--no-renames"
 	if renames {
 		detect = "-M"
 	}
-	out, err := run(ctx, s.call("diff-tree", "-r", "-z", "--raw", "--no-ext-diff", detect, "-l"+renameLimit, from, to))
+	c.args = []string{"diff-tree", "-r", "-z", "--raw", "--no-ext-diff", detect, "-l" + renameLimit, from, to}
+	out, err := run(ctx, c)
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
-	return s.readChanges(records(out), limit)
+	return r.readChanges(records(out), limit)
 }
 
-// mayRename reports whether a path that is new could be one that is gone.
-func mayRename(all []Change) bool {
-	has := func(status byte) bool {
-		return slices.ContainsFunc(all, func(c Change) bool { return c.Status == status })
-	}
-	return has('A') && has('D')
-}
-
-func (s *Shadow) readChanges(f []string, limit int) ([]Change, bool, error) {
-	zero := s.Repo.Zero()
+func (r *Repo) readChanges(f []string, limit int) ([]Change, bool, error) {
+	zero := r.Zero()
 	var all []Change
 	for i := 0; i+1 < len(f); {
 		meta := strings.Fields(strings.TrimPrefix(f[i], ":"))

@@ -33,7 +33,7 @@ func (s *Shadow) FileChanges(ctx context.Context, from, to string, limit int) ([
 			counts++
 		}
 	}
-	changes, more, err := s.readChanges(f[:min(counts, len(f))], limit)
+	changes, more, err := s.Repo.readChanges(f[:min(counts, len(f))], limit)
 	if err != nil {
 		return nil, false, err
 	}

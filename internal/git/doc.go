@@ -21,10 +21,8 @@
 //     repository's own configuration names is ever run. The price is that a
 //     file with a filter is stored as it is on disk, a large one in full.
 //
-// Starting git costs more than most answers. So HEAD, new refs of pawl's own,
-// commits for them and trees that lie in files of their own are read and
-// written here, if everything about them is plain; whatever is unusual (packs,
-// a reftable, links, a lock that is held, modes for a group) goes to git.
+// The files of a git directory are read by git alone, with one exception: the
+// .git of a [Clone] is an agent's, so HEAD and refs are taken from it as data.
 //
 // Paths are bytes: they may hold spaces, newlines and text that is not UTF-8.
 // The package never removes or writes a file of a work tree but in [Advance], and never

@@ -34,7 +34,8 @@ func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) err
 		if !r.isID(id) {
 			continue
 		}
-		if name := r.loosePath(id); r.hasLoose(id) {
+		name := r.loosePath(id)
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
 			paths = append(paths, name, filepath.Dir(name))
 		}
 	}
@@ -45,11 +46,8 @@ func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) err
 	return nil
 }
 
-// safely is a call that moves refs and syncs their files.
-func safely(c call) call {
-	c.settings = []string{"-c", "core.fsync=reference"}
-	return c
-}
+// loosePath is where an object is that is in no pack.
+func (r *Repo) loosePath(id string) string { return filepath.Join(r.Objects, id[:2], id[2:]) }
 
 // syncRefs makes refs that were moved, and what their logs say, survive a power loss.
 func (r *Repo) syncRefs(names ...string) error {

@@ -1,53 +1,43 @@
 package git
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/gittest"
 )
 
-// headByGit is what git says of HEAD.
-func headByGit(t *testing.T, r *Repo) Head {
-	t.Helper()
-	out, err := run(t.Context(), r.headCall())
-	h, err := r.readHead(t.Context(), out, err)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-func TestHeadIsReadFromFilesAsGitReadsIt(t *testing.T) {
+// What is checked out is read alike from a repository and, without git, from a
+// clone's .git.
+func TestHead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name  string
-		plain bool // no git is needed
-		make  func(dir string)
+		name   string
+		branch string // empty: detached
+		broken bool   // in a clone
+		make   func(dir string)
 	}{
-		{"loose", true, func(string) {}},
-		{"packed", true, func(dir string) { gittest.Git(t, dir, "pack-refs", "--all") }},
-		{"packed and moved", true, func(dir string) {
+		{"loose", "refs/heads/main", false, func(string) {}},
+		{"packed", "refs/heads/main", false, func(dir string) { gittest.Git(t, dir, "pack-refs", "--all") }},
+		{"packed and moved", "refs/heads/main", false, func(dir string) {
 			gittest.Git(t, dir, "pack-refs", "--all")
 			gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "next")
 		}},
-		{"a longer name is packed", true, func(dir string) {
+		{"a longer name is packed", "refs/heads/main", false, func(dir string) {
 			gittest.Git(t, dir, "branch", "x/main")
 			gittest.Git(t, dir, "branch", "main2")
 			gittest.Git(t, dir, "pack-refs", "--all")
 		}},
-		{"detached", true, func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--detach") }},
-		{"no commit", true, func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--orphan", "new") }},
-		{"no commit, others packed", true, func(dir string) {
+		{"detached", "", false, func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--detach") }},
+		{"no commit", "refs/heads/new", false, func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--orphan", "new") }},
+		{"no commit, others packed", "refs/heads/new", false, func(dir string) {
 			gittest.Git(t, dir, "pack-refs", "--all")
 			gittest.Git(t, dir, "checkout", "-q", "--orphan", "new")
 		}},
-		{"a branch that is another name", false, func(dir string) {
+		{"a branch that is another name", "refs/heads/main", true, func(dir string) {
 			gittest.Git(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
 			gittest.Git(t, dir, "symbolic-ref", "HEAD", "refs/heads/alias")
 		}},
@@ -62,16 +52,16 @@ func TestHeadIsReadFromFilesAsGitReadsIt(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, plain := r.readHeadFiles()
-				if plain != c.plain {
-					t.Errorf("%s: read from files: %v, want %v", format, plain, c.plain)
-				}
-				want := headByGit(t, r)
-				if plain && got != want {
-					t.Errorf("%s: got %+v, git says %+v", format, got, want)
+				want := Head{Branch: c.branch}
+				if c.branch != "refs/heads/new" {
+					want.Commit = gittest.Git(t, dir, "rev-parse", "HEAD")
 				}
 				if got, err := r.Head(t.Context()); err != nil || got != want {
-					t.Errorf("%s: Head is %+v, %v, git says %+v", format, got, err, want)
+					t.Errorf("%s: Head is %+v, %v, want %+v", format, got, err, want)
+				}
+				clone := Clone{Of: r, Top: dir}
+				if got, err := clone.Head(); (err != nil) != c.broken || err == nil && got != want {
+					t.Errorf("%s: Head of a clone is %+v, %v, want %+v", format, got, err, want)
 				}
 			}
 		})
@@ -88,15 +78,14 @@ func TestHeadOfALinkedWorktree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, plain := r.readHeadFiles()
-	if want := headByGit(t, r); !plain || got != want || got.Branch != "refs/heads/side" {
-		t.Errorf("got %+v, %v, git says %+v", got, plain, want)
+	want := Head{Commit: gittest.Git(t, linked, "rev-parse", "HEAD"), Branch: "refs/heads/side"}
+	if got, err := r.Head(t.Context()); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
 
-// reftable is a repository whose refs are not files.
-func reftable(t *testing.T) *Repo {
-	t.Helper()
+func TestRefsInAReftable(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := prepare(t.Context(), call{dir: dir, args: []string{"init", "-q", "-b", "main", "--ref-format=reftable"}})
 	if cmd.cmd.Run() != nil {
@@ -107,20 +96,11 @@ func reftable(t *testing.T) *Repo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
-}
-
-func TestRefsInAReftable(t *testing.T) {
-	t.Parallel()
-	r := reftable(t)
-	if h, plain := r.readHeadFiles(); plain {
-		t.Errorf("read %+v from files", h)
-	}
 	h, err := r.Head(t.Context())
 	if err != nil || h.Branch != "refs/heads/main" {
 		t.Fatalf("got %+v, %v", h, err)
 	}
-	if err := shadow(t, r).Keep(t.Context(), "refs/pawl/runs/r/1", h.Commit); err != nil {
+	if err := r.SetRefs(t.Context(), "refs/pawl/runs/r/1", h.Commit); err != nil {
 		t.Fatal(err)
 	}
 	if got := gittest.Git(t, r.Top, "rev-parse", "refs/pawl/runs/r/1"); got != h.Commit {
@@ -128,130 +108,50 @@ func TestRefsInAReftable(t *testing.T) {
 	}
 }
 
-func TestFilesOfAReftableAreNotRead(t *testing.T) {
-	t.Parallel()
-	_, r := repository(t, "r")
-	commit := headByGit(t, r).Commit
-	if err := os.Mkdir(filepath.Join(r.Common, "reftable"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if r.writeRef("refs/pawl/runs/r/1", commit) == nil {
-		t.Error("a ref was written as a file")
-	}
-	put(t, filepath.Join(r.Dir, "HEAD"), "ref: refs/heads/.invalid\n")
-	if h, plain := r.readHeadFiles(); plain {
-		t.Errorf("read %+v from files", h)
-	}
-}
-
-func TestKeep(t *testing.T) {
+func TestSetRefs(t *testing.T) {
 	t.Parallel()
 	const name = "refs/pawl/runs/r/1"
 	dir, r := repository(t, "r")
-	s := shadow(t, r)
-	made := 0
-	at := func() string { return gittest.Git(t, dir, "for-each-ref", "--format=%(objectname)", name) }
-	keep := func(message string) string {
-		t.Helper()
-		id, err := s.Commit(t.Context(), gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), message, gittest.Git(t, dir, "rev-parse", "HEAD"))
-		if err != nil {
+	git := func(args ...string) string { return gittest.Git(t, dir, args...) }
+	for _, then := range [][]string{nil, {"pack-refs", "--all", "--prune"}, {"repack", "-adq"}} {
+		if then != nil {
+			git(then...)
+		}
+		git("commit", "-q", "--allow-empty", "-m", "next")
+		want := git("rev-parse", "HEAD")
+		if err := r.SetRefs(t.Context(), name, want); err != nil {
 			t.Fatal(err)
 		}
-		if made++; made == 1 {
-			err = r.writeRef(name, id)
-		} else {
-			err = s.Keep(t.Context(), name, id)
+		if got := git("rev-parse", name); got != want {
+			t.Errorf("after %v the ref is at %s, want %s", then, got, want)
 		}
-		if err != nil {
-			t.Error(err)
-		}
-		if at() != id {
-			t.Errorf("the ref is at %s, want %s", at(), id)
-		}
-		return id
 	}
-	first := keep("one\n")
-	gittest.Git(t, dir, "pack-refs", "--all", "--prune")
-	second := keep("two\n")
-	if r.writeRef(name, first) == nil || at() != second {
-		t.Errorf("a ref that is there was replaced without git: %s", at())
-	}
-
-	lock := filepath.Join(r.Common, name+".lock")
-	put(t, lock, "")
-	if s.Keep(t.Context(), name, first) == nil || at() != second {
-		t.Errorf("a ref that someone else has locked is at %s", at())
-	}
-	if _, err := os.Stat(lock); err != nil {
-		t.Error("someone else's lock is gone")
-	}
-	if err := os.Remove(lock); err != nil {
-		t.Fatal(err)
-	}
-	// A pack has the commit: git does it.
-	gittest.Git(t, dir, "repack", "-adq")
-	gittest.Git(t, dir, "prune-packed", "-q")
-	if r.writeRef(name, second) == nil {
-		t.Error("a commit was not looked for")
-	}
-	if err := s.Keep(t.Context(), name, second); err != nil || at() != second {
-		t.Errorf("the ref is at %s: %v", at(), err)
-	}
-	if s.Keep(t.Context(), name, strings.Repeat("1", len(first))) == nil {
+	if r.SetRefs(t.Context(), name, strings.Repeat("1", len(r.Zero()))) == nil {
 		t.Error("a commit that is not there was kept")
 	}
-	for _, other := range []string{"refs/heads/main", "refs/pawl/../heads/main", "refs/pawl/a.lock", "refs/pawl//a"} {
-		if r.writeRef(other, second) == nil {
-			t.Errorf("%s was written", other)
-		}
-	}
-	left, err := os.ReadDir(filepath.Dir(lock))
-	if err != nil || len(left) != 1 {
-		t.Errorf("files are left: %v, %v", left, err)
-	}
-	gittest.Git(t, dir, "fsck", "--strict")
 }
 
-func TestCommitIsWhatGitMakes(t *testing.T) {
+func TestCommitIsByPawlOrByWhomIsSaid(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	s := shadow(t, r)
 	tree, head := gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), gittest.Git(t, dir, "rev-parse", "HEAD")
-	own, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, "a title\n\nKey: value\n", []string{head})
+	const format = "--format=%T%n%P%n%an%n%ae%n%cn%n%ce%n%B"
+	own, err := s.Commit(t.Context(), tree, "a title\n\nKey: value\n", "", head)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const format = "--format=%T%n%P%n%an%n%ae%n%cn%n%ce%n%B"
 	want := tree + "\n" + head + "\npawl\npawl@localhost\npawl\npawl@localhost\na title\n\nKey: value"
 	if got := strings.TrimSpace(gittest.Git(t, dir, "log", "-1", format, own)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for _, who := range []Person{{"Zoë van Dam-2", "zoe+git@example.com"}, {" Ann <x>. ", "<ann@example.com>"}, {"Bob\n", "bob@example.com"}} {
-		id, err := s.CommitTree(t.Context(), who, tree, "m\n", head)
-		if err != nil {
-			t.Fatal(err)
-		}
-		by := s.Repo.call("commit-tree", tree, "-p", head)
-		by.stdin, by.env = strings.NewReader("m\n"), append(by.env, "GIT_AUTHOR_NAME="+who.Name, "GIT_AUTHOR_EMAIL="+who.Email, "GIT_COMMITTER_NAME="+who.Name, "GIT_COMMITTER_EMAIL="+who.Email)
-		out, err := run(t.Context(), by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := gittest.Git(t, dir, "log", "-1", format, id), gittest.Git(t, dir, "log", "-1", format, strings.TrimSpace(string(out))); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	s.stored.Clear()
-	gittest.Git(t, dir, "repack", "-adq")
-	gittest.Git(t, dir, "prune-packed", "-q")
-	if _, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, "m\n", []string{head}); err == nil {
-		t.Error("objects in a pack were taken for certain")
-	}
-	if _, err := s.Commit(t.Context(), tree, "m\n", head); err != nil {
+	who := Person{"Zoë van Dam-2", "zoe+git@example.com"}
+	id, err := s.CommitTree(t.Context(), who, tree, "m\n", head)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, "n\n", []string{head}); err != nil {
-		t.Errorf("objects that git found are forgotten: %v", err)
+	if got := gittest.Git(t, dir, "log", "-1", "--format=%an %ae %cn %ce", id); got != "Zoë van Dam-2 zoe+git@example.com Zoë van Dam-2 zoe+git@example.com" {
+		t.Errorf("got %q", got)
 	}
 	if _, err := s.Commit(t.Context(), tree, "m\n", strings.Repeat("1", len(head))); err == nil {
 		t.Error("a parent that is not there was taken")
@@ -259,52 +159,27 @@ func TestCommitIsWhatGitMakes(t *testing.T) {
 	gittest.Git(t, dir, "fsck", "--strict")
 }
 
-// TestTreesAreComparedAsGitDoes changes a tree at random and compares every
-// answer with that of git.
-func TestTreesAreComparedAsGitDoes(t *testing.T) {
+// One commit keeps others, and is the same for the same ones.
+func TestBind(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
-	s := shadow(t, r)
-	rnd := rand.New(rand.NewPCG(1, 2))
-	names := []string{"a", "a.b", "a/b", "a-b", "b/c/d", "b/c/e", "b/x", "c d", "\xff", "z/z/z/z"}
-	var trees []string
-	for range 25 {
-		for range 4 {
-			name := filepath.Join(dir, names[rnd.IntN(len(names))])
-			switch rnd.IntN(5) {
-			case 0:
-				_ = os.RemoveAll(name) // it need not be there
-			case 1:
-				_ = os.Symlink(fmt.Sprint(rnd.IntN(3)), name) // only if it is free
-			case 2:
-				_ = os.Chmod(name, 0o755) //nolint:gosec // the execute bit is the point; only if it is there
-			default:
-				_ = os.MkdirAll(filepath.Dir(name), 0o755)                     // unless a file is in the way
-				_ = os.WriteFile(name, []byte(fmt.Sprint(rnd.IntN(5))), 0o600) // unless a folder is
-			}
-		}
-		gittest.Git(t, dir, "add", "-A")
-		trees = append(trees, gittest.Git(t, dir, "write-tree"))
+	first := gittest.Git(t, dir, "rev-parse", "HEAD")
+	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "next")
+	second := gittest.Git(t, dir, "rev-parse", "HEAD")
+	bound, err := r.Bind(t.Context(), []string{first, second, first})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, from := range trees {
-		for _, to := range trees[i:] {
-			out, err := run(t.Context(), s.call("diff-tree", "-r", "-z", "--raw", "--no-renames", from, to))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, _, err := s.readChanges(records(out), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := r.diffLoose(from, to)
-			if err != nil || !reflect.DeepEqual(got, want) {
-				t.Fatalf("got %+v, %v, git says %+v", got, err, want)
-			}
-		}
+	if again, err := r.Bind(t.Context(), []string{second, first}); err != nil || again != bound {
+		t.Errorf("got %s, %v, then %s", bound, err, again)
+	}
+	parents := strings.Fields(gittest.Git(t, dir, "log", "-1", "--format=%P", bound))
+	if want := slices.Sorted(slices.Values([]string{first, second})); !slices.Equal(parents, want) {
+		t.Errorf("parents %v, want %v", parents, want)
 	}
 }
 
-func TestTreeThatIsNotWhatItsNameSays(t *testing.T) {
+func TestChangesAreThoseOfTreesAndCommits(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	s := shadow(t, r)
@@ -312,23 +187,88 @@ func TestTreeThatIsNotWhatItsNameSays(t *testing.T) {
 	gittest.Git(t, dir, "add", "-A")
 	from, to := gittest.Git(t, dir, "rev-parse", "HEAD^{tree}"), gittest.Git(t, dir, "write-tree")
 	want, _, err := s.Changes(t.Context(), from, to, true, 0)
-	if err != nil || len(want) != 1 {
+	if err != nil || len(want) != 1 || want[0].Status != 'A' || want[0].Path != "more" || want[0].OldObject != "" {
 		t.Fatalf("got %+v, %v", want, err)
 	}
-	if at, _, err := s.Changes(t.Context(), gittest.Git(t, dir, "rev-parse", "HEAD"), to, true, 0); err != nil || !reflect.DeepEqual(at, want) {
+	if at, err := r.Changes(t.Context(), gittest.Git(t, dir, "rev-parse", "HEAD"), to); err != nil || !reflect.DeepEqual(at, want) {
 		t.Errorf("from the commit: %+v, %v", at, err)
 	}
-	data, err := os.ReadFile(r.loosePath(to))
-	if err != nil {
-		t.Fatal(err)
+}
+
+// Tips are what branches, remote branches and tags lead to; symbolic refs and tag
+// objects add nothing.
+func TestTips(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	git := func(args ...string) string { return gittest.Git(t, dir, args...) }
+	first := git("rev-parse", "HEAD")
+	git("branch", "a/b")
+	git("commit", "-q", "--allow-empty", "-m", "c")
+	second := git("rev-parse", "HEAD")
+	git("update-ref", "refs/remotes/origin/main", first)
+	git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+	git("tag", "light", first)
+	git("tag", "-a", "-m", "v1", "v1", first)
+	for _, then := range []string{"", "pack-refs --all"} {
+		if then != "" {
+			git(strings.Fields(then)...)
+		}
+		got, err := r.Tips(t.Context())
+		slices.Sort(got)
+		if want := slices.Sorted(slices.Values([]string{first, second})); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, %v; want %v", then, got, err, want)
+		}
 	}
-	gittest.Git(t, dir, "gc", "-q")
-	if got, _, err := s.Changes(t.Context(), from, to, true, 0); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("from a pack: %+v, %v", got, err)
+}
+
+// Refs are removed by name and below a prefix, wherever they are, and no other.
+func TestRefsAreDroppedWhereverTheyAre(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	git := func(args ...string) string { return gittest.Git(t, dir, args...) }
+	names := []string{
+		"refs/pawl/base/t1/base", "refs/pawl/base/t1/x/tips", "refs/pawl/base/t10/base", "refs/pawl/queue/t1", "refs/pawl/queue/t10",
 	}
-	other := strings.Repeat("2", len(to))
-	put(t, r.loosePath(other), string(data))
-	if _, _, err := r.readLoose(other); err == nil {
-		t.Error("an object with the wrong content was read")
+	for name, then := range map[string]func(){
+		"files":  func() {},
+		"packed": func() { git("pack-refs", "--all") },
+		"with a log": func() {
+			git("update-ref", "-d", names[3])
+			git("update-ref", "--create-reflog", "-m", "test", names[3], "HEAD")
+		},
+	} {
+		for _, n := range names {
+			git("update-ref", n, "HEAD")
+		}
+		then()
+		err := r.DropRefs(t.Context(), "refs/pawl/base/t1/", "refs/pawl/queue/t1", "refs/pawl/queue/none", "refs/pawl/none/")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		left, err := r.RefNames(t.Context(), "refs/pawl/")
+		if want := []string{names[2], names[4]}; err != nil || !slices.Equal(left, want) {
+			t.Errorf("%s: left %v, %v", name, left, err)
+		}
+	}
+}
+
+// Configuration is what git says, included files too.
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	included := filepath.Join(t.TempDir(), "more")
+	put(t, included, "[pawl]\n\ttest = two\n")
+	gittest.Git(t, dir, "config", "pawl.test", "one")
+	gittest.Git(t, dir, "config", "pawl.path", "~/x")
+	gittest.Git(t, dir, "config", "include.path", included)
+	all, err := r.Config(t.Context())
+	if err != nil || latest(all)["pawl.test"] != "two" {
+		t.Errorf("got %v, %v", all, err)
+	}
+	if path, err := r.ConfigPath(t.Context(), "pawl.path"); err != nil || !filepath.IsAbs(path) {
+		t.Errorf("got %q, %v", path, err)
+	}
+	if none, err := r.ConfigPath(t.Context(), "pawl.none"); err != nil || none != "" {
+		t.Errorf("got %q, %v", none, err)
 	}
 }

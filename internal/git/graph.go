@@ -11,18 +11,6 @@ import (
 // Find is the commit that a ref or another name stands for; empty when
 // there is none.
 func (r *Repo) Find(ctx context.Context, name string) (string, error) {
-	if r.isID(name) { // what was found before may be gone
-		if kind, _, err := r.readLoose(name); err == nil && kind == "commit" {
-			return name, nil
-		}
-	}
-	if strings.HasPrefix(name, "refs/") && plainRef(name) {
-		if id, ok := r.readRef(name); ok {
-			if kind, _, err := r.readLoose(id); id == "" || err == nil && kind == "commit" {
-				return id, nil
-			}
-		}
-	}
 	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
 	if exitCode(err) == 1 || exitCode(err) == 128 {
 		return "", nil
@@ -35,9 +23,6 @@ func (r *Repo) Find(ctx context.Context, name string) (string, error) {
 
 // TreeOf is the tree of a commit.
 func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
-	if tree, ok := r.looseTreeOf(commit); ok {
-		return tree, nil
-	}
 	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}"))
 	if err != nil {
 		return "", fmt.Errorf("cannot find the tree of %s: %w", commit, err)
@@ -113,48 +98,11 @@ func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// CommitTree stores a commit of somebody with the time of now. The tree and the
-// parents are in the object store: a caller that git told them says so.
-func (s *Shadow) CommitTree(ctx context.Context, who Person, tree, message string, parents ...string) (string, error) {
-	for _, id := range append([]string{tree}, parents...) {
-		s.stored.Store(id, true)
-	}
-	if id, err := s.writeCommit(who, tree, message, parents); err == nil {
-		return id, nil
-	}
-	args := []string{"commit-tree", tree}
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
-	c := s.Repo.call(args...)
-	c.env = append(c.env, "GIT_AUTHOR_NAME="+who.Name, "GIT_AUTHOR_EMAIL="+who.Email, "GIT_COMMITTER_NAME="+who.Name, "GIT_COMMITTER_EMAIL="+who.Email)
-	c.stdin = strings.NewReader(message)
-	out, err := run(ctx, c)
-	if err != nil {
-		return "", fmt.Errorf("cannot store a commit: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
 // Changes lists how one tree or commit differs from another, by path, without
 // renames.
 func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
-	all, _, err := (&Shadow{Repo: r}).changesBetween(ctx, from, to)
+	all, _, err := r.changes(ctx, r.call(), from, to, false, 0)
 	return all, err
-}
-
-func (s *Shadow) changesBetween(ctx context.Context, from, to string) ([]Change, bool, error) {
-	if from == to {
-		return nil, false, nil
-	}
-	if all, err := s.Repo.diffLoose(from, to); err == nil {
-		return all, false, nil
-	}
-	out, err := run(ctx, s.Repo.call("diff-tree", "-r", "-z", "--raw", "--no-ext-diff", "--no-renames", from, to))
-	if err != nil {
-		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
-	}
-	return s.readChanges(records(out), 0)
 }
 
 // Landing is a merge on the first-parent line of a branch.

@@ -162,17 +162,11 @@ func (x *Index) Survey(ctx context.Context) (folded, tracked []string, s Scan, e
 
 // Entries lists the index.
 func (x *Index) Entries(ctx context.Context) ([]Entry, error) {
-	if all, _, err := x.shadow.Repo.readIndex(x.file); err == nil {
-		return all, nil
-	}
 	return entries(ctx, x.call(lsEntries...))
 }
 
 // IndexEntries lists the user's index, whatever its format; no index is no entries.
 func (r *Repo) IndexEntries(ctx context.Context) ([]Entry, error) {
-	if all, _, err := r.readIndex(r.Index); err == nil {
-		return all, nil
-	}
 	return entries(ctx, r.call(lsEntries...))
 }
 
@@ -261,9 +255,7 @@ func (x *Index) WriteTree(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot store the tree: %w", err)
 	}
-	tree := strings.TrimSpace(string(out))
-	x.shadow.stored.Store(tree, true)
-	return tree, nil
+	return strings.TrimSpace(string(out)), nil
 }
 
 // FoldersIgnored returns those folders, given with a slash at the end, that the

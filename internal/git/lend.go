@@ -1,9 +1,9 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +17,6 @@ const (
 // Tips are the commits that branches, remote branches and tags are at, without
 // repetition; of many, the 300 that were committed last.
 func (r *Repo) Tips(ctx context.Context) ([]string, error) {
-	if tips, ok := r.tipFiles(); ok {
-		return tips, nil
-	}
 	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
 		"refs/heads", "refs/remotes", "refs/tags"))
 	if err != nil {
@@ -32,14 +29,12 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 		if len(f) < 2 {
 			continue
 		}
-		id := f[1]
 		if f[0] == "tag" {
 			f = f[2:]
 		}
 		if len(f) < 2 || f[0] != "commit" {
 			continue
 		}
-		r.peeled.Store(id, f[1])
 		if seen[f[1]] {
 			continue
 		}
@@ -51,52 +46,22 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 	return tips, nil
 }
 
-// tipFiles are the tips as the files of the repository say, if what each stands
-// for is certain.
-func (r *Repo) tipFiles() ([]string, bool) {
-	refs, ok := r.refFiles(tipsLimit, "refs/heads/", "refs/remotes/", "refs/tags/")
-	if !ok {
-		return nil, false
-	}
-	tips := make([]string, 0, len(refs))
-	for _, ref := range refs {
-		tip, known := r.peel(ref.id)
-		if !known {
-			return nil, false
-		}
-		tips = append(tips, tip)
-	}
-	slices.Sort(tips)
-	return slices.Compact(tips), true
-}
-
 // Bind stores a commit without files that has the commits as parents, so that
 // one ref keeps all of them. The same commits make the same one.
-func (r *Repo) Bind(commits []string) (string, error) {
-	sorted := slices.Sorted(slices.Values(commits))
-	tree, err := r.writeLoose("tree", nil)
+func (r *Repo) Bind(ctx context.Context, commits []string) (string, error) {
+	tree, err := r.emptyTree(ctx)
 	if err != nil {
 		return "", fmt.Errorf("cannot store a commit: %w", err)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "tree %s\n", tree)
-	for _, id := range slices.Compact(sorted) {
-		fmt.Fprintf(&b, "parent %s\n", id)
-	}
-	b.WriteString("author pawl <pawl@localhost> 0 +0000\ncommitter pawl <pawl@localhost> 0 +0000\n\npawl: what workspaces borrow\n")
-	id, err := r.writeLoose("commit", []byte(b.String()))
-	if err != nil {
-		return "", fmt.Errorf("cannot store a commit: %w", err)
-	}
-	return id, nil
+	c := r.call()
+	c.env = append(c.env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
+	parents := slices.Compact(slices.Sorted(slices.Values(commits)))
+	return commitTree(ctx, c, pawl, tree, "pawl: what workspaces borrow\n", parents)
 }
 
 // Tags are the tags in the history of a commit, the newest first; of many, the
 // first 100. Commit is what the ref is at: a tag object or a commit.
 func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
-	if r.noRefs("refs/tags/") {
-		return nil, nil, nil
-	}
 	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit), "--merged="+commit,
 		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))
 	if err != nil {
@@ -116,19 +81,22 @@ func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []st
 }
 
 // copyTags stores tag objects in the agent's .git, since no pin keeps them in
-// the lender.
+// the lender. They stay a pack there: objects that the lender has are not unpacked.
 func (c *Clone) copyTags(ctx context.Context, objects []string) error {
-	agents := Repo{Format: c.Of.Format, Objects: filepath.Join(c.Top, ".git", "objects")}
-	lender := Shadow{Repo: c.Of, Dir: c.Of.Dir}
-	return lender.Blobs(ctx, objects, func(i int, _ int64, body io.Reader) error {
-		data, err := io.ReadAll(io.LimitReader(body, treeLimit))
-		if err != nil {
-			return err
-		}
-		id, err := agents.writeLoose("tag", data)
-		if err == nil && id != objects[i] {
-			err = fmt.Errorf("cannot copy tag %s: it is not whole", objects[i])
-		}
-		return err
-	})
+	if len(objects) == 0 {
+		return nil
+	}
+	pack := c.Of.call("pack-objects", "-q", "--stdout")
+	pack.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	data, err := run(ctx, pack)
+	if err == nil {
+		store := c.call("index-pack", "--stdin")
+		store.env = append(store.env, "GIT_OBJECT_DIRECTORY="+filepath.Join(c.Top, ".git", "objects"))
+		store.stdin = bytes.NewReader(data)
+		_, err = run(ctx, store)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot copy tags: %w", err)
+	}
+	return nil
 }

@@ -3,42 +3,39 @@ package git
 import (
 	"bufio"
 	"context"
+	"crypto/sha1" //nolint:gosec // git's own name for objects, not a protection
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// pawl is the author of every commit that pawl makes for itself.
-var pawl = Person{Name: "pawl", Email: "pawl@localhost"}
-
-var author = []string{
-	"GIT_AUTHOR_NAME=" + pawl.Name, "GIT_AUTHOR_EMAIL=" + pawl.Email,
-	"GIT_COMMITTER_NAME=" + pawl.Name, "GIT_COMMITTER_EMAIL=" + pawl.Email,
-}
-
 // Commit stores a commit by "pawl" with the time of now. Empty parents are
 // left out. It is an error if the tree or a parent is not in the store.
 func (s *Shadow) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
-	parents = slices.DeleteFunc(slices.Clone(parents), func(p string) bool { return p == "" })
-	if id, err := s.writeCommit(Person{"pawl", "pawl@localhost"}, tree, message, parents); err == nil {
-		return id, nil
-	}
-	args := []string{"commit-tree", tree}
+	return s.CommitTree(ctx, pawl, tree, message, parents...)
+}
+
+// CommitTree is [Shadow.Commit] by somebody else.
+func (s *Shadow) CommitTree(ctx context.Context, who Person, tree, message string, parents ...string) (string, error) {
+	return commitTree(ctx, s.call(), who, tree, message, parents)
+}
+
+func commitTree(ctx context.Context, c call, who Person, tree, message string, parents []string) (string, error) {
+	c.args = []string{"commit-tree", tree}
 	for _, p := range parents {
-		args = append(args, "-p", p)
+		if p != "" {
+			c.args = append(c.args, "-p", p)
+		}
 	}
-	c := s.call(args...)
-	c.env = append(c.env, author...)
+	c.env = append(c.env, who.environ()...)
 	c.stdin = strings.NewReader(message)
 	out, err := run(ctx, c)
 	if err != nil {
 		return "", fmt.Errorf("cannot store a commit: %w", err)
-	}
-	for _, id := range append(parents, tree) {
-		s.stored.Store(id, true)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
@@ -57,8 +54,8 @@ func (s *Shadow) Store(ctx context.Context, data io.Reader) (string, error) {
 // Sizes returns the size in bytes of each blob, in order; -1 for one that is
 // not in the object store.
 func (s *Shadow) Sizes(ctx context.Context, objects []string) ([]int64, error) {
-	if sizes, ok := s.looseSizes(objects); ok {
-		return sizes, nil
+	if len(objects) == 0 {
+		return nil, nil
 	}
 	c := s.call("cat-file", "--batch-check=%(objectsize)", "--buffer")
 	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
@@ -77,22 +74,6 @@ func (s *Shadow) Sizes(ctx context.Context, objects []string) ([]int64, error) {
 		}
 	}
 	return sizes, nil
-}
-
-// fewObjects is how many objects are looked at one by one rather than by git.
-const fewObjects = 100
-
-func (s *Shadow) looseSizes(objects []string) ([]int64, bool) {
-	if len(objects) > fewObjects {
-		return nil, false
-	}
-	sizes := make([]int64, len(objects))
-	for i, id := range objects {
-		if sizes[i] = s.Repo.looseSize(id); sizes[i] < 0 {
-			return nil, false
-		}
-	}
-	return sizes, true
 }
 
 // Blobs hands each blob to each, in order, as a stream that is valid during
@@ -160,4 +141,11 @@ func (r *Repo) BlobID(size int64, from io.Reader) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (r *Repo) newHash() hash.Hash {
+	if r.Format == "sha256" {
+		return sha256.New()
+	}
+	return sha1.New() //nolint:gosec // git's own name for objects, not a protection
 }

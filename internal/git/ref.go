@@ -28,12 +28,32 @@ func (r *Repo) Zero() string {
 	return strings.Repeat("0", 40)
 }
 
+// isID reports whether text is a full object id other than zero.
+func (r *Repo) isID(text string) bool {
+	return len(text) == len(r.Zero()) && text != r.Zero() && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// plainRef reports whether a name is one that git allows and that needs no
+// thought as a path.
+func plainRef(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return !strings.Contains(name, "..") && !strings.Contains(name, "@{") &&
+		!strings.ContainsAny(name, " ~^:?*[\\\x7f") && strings.IndexFunc(name, func(c rune) bool { return c < ' ' }) < 0
+}
+
+// RefNames lists the names of the refs below a prefix that ends at a slash.
+func (r *Repo) RefNames(ctx context.Context, prefix string) ([]string, error) {
+	out, err := run(ctx, r.call("for-each-ref", "--format=%(refname)", prefix))
+	return strings.Fields(string(out)), err
+}
+
 // Refs lists the refs whose names are below the given prefixes, by name. A
 // prefix is a whole name or ends at a slash.
 func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
-	if r.noRefs(prefixes...) {
-		return nil, nil
-	}
 	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
 	out, err := run(ctx, r.call(append([]string{"for-each-ref", format}, prefixes...)...))
 	if err != nil {
@@ -53,84 +73,58 @@ func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 
 // UpdateRef points a ref to a commit. With a non-empty old it does so only if
 // the ref is at old; old of [Repo.Zero] creates it only. Reason goes to the
-// reflog, if the ref has one.
+// reflog, if the ref has one. The disk is not waited for.
 func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
-	return r.runRefs(ctx, r.updateRef(name, commit, old, reason))
+	return r.runRefs(ctx, r.changeRefs(reason, update(name, commit, old)))
 }
 
 // KeepRef is [Repo.UpdateRef] for a ref that survives a power loss. What it leads
 // to was synced by [Repo.SyncObjects].
 func (r *Repo) KeepRef(ctx context.Context, name, commit, old, reason string) error {
-	if err := r.runRefs(ctx, safely(r.updateRef(name, commit, old, reason))); err != nil {
-		return err
-	}
-	return r.syncRefs(name)
-}
-
-func (r *Repo) updateRef(name, commit, old, reason string) call {
-	args := []string{"update-ref", "-m", reason, name, commit}
-	if old != "" {
-		args = append(args, old)
-	}
-	return r.call(args...)
-}
-
-// Keep points a ref of pawl's own, below refs/pawl/, to a commit, wherever it
-// was. The disk is not waited for: a crash of the system may lose the ref, the
-// end of pawl at any moment leaves it as it was or as it is to be.
-func (s *Shadow) Keep(ctx context.Context, name, commit string) error {
-	if !s.shared && s.Repo.writeRef(name, commit) == nil {
-		return nil
-	}
-	_, err := run(ctx, s.Repo.updateRef(name, commit, "", "pawl"))
-	return err
+	return r.keepRefs(ctx, r.changeRefs(reason, update(name, commit, old)), name)
 }
 
 // SetRefs points refs of pawl's own to commits, wherever they were. Pairs are
 // names and ids in turn. The disk is not waited for.
 func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
-	if r.writeRefs(ctx, pairs) {
-		return nil
-	}
-	return r.runRefs(ctx, r.setRefs(pairs))
-}
-
-// writeRefs does it without git: refs of pawl's own that are not there yet. False
-// means that git has to do it, which is no harm to those that were made.
-func (r *Repo) writeRefs(ctx context.Context, pairs []string) bool {
-	settings, err := r.Config(ctx)
-	if err != nil || sharedMode(latest(settings)) {
-		return false
-	}
-	for pair := range slices.Chunk(pairs, 2) {
-		if r.writeRef(pair[0], pair[1]) != nil {
-			return false
-		}
-	}
-	return true
+	return r.runRefs(ctx, r.changeRefs("pawl", updates(pairs)...))
 }
 
 // KeepRefs is [Repo.SetRefs] in one transaction, for refs that survive a power loss. What they lead
 // to was synced by [Repo.SyncObjects].
 func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
-	if err := r.runRefs(ctx, safely(r.setRefs(pairs))); err != nil {
-		return err
-	}
 	var names []string
 	for pair := range slices.Chunk(pairs, 2) {
 		names = append(names, pair[0])
 	}
+	return r.keepRefs(ctx, r.changeRefs("pawl", updates(pairs)...), names...)
+}
+
+func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
+	c.settings = []string{"-c", "core.fsync=reference"}
+	if err := r.runRefs(ctx, c); err != nil {
+		return err
+	}
 	return r.syncRefs(names...)
 }
 
-func (r *Repo) setRefs(pairs []string) call {
-	var in strings.Builder
-	for pair := range slices.Chunk(pairs, 2) {
-		in.WriteString("update " + pair[0] + "\x00" + pair[1] + "\x00\x00")
-	}
-	c := r.call("update-ref", "-z", "--stdin")
-	c.stdin = strings.NewReader(in.String())
+// changeRefs is a transaction of lines as update and DeleteRefs make them.
+func (r *Repo) changeRefs(reason string, lines ...string) call {
+	c := r.call("update-ref", "-z", "--stdin", "-m", reason)
+	c.stdin = strings.NewReader(strings.Join(lines, ""))
 	return c
+}
+
+func update(name, commit, old string) string {
+	return "update " + name + "\x00" + commit + "\x00" + old + "\x00"
+}
+
+func updates(pairs []string) []string {
+	var lines []string
+	for pair := range slices.Chunk(pairs, 2) {
+		lines = append(lines, update(pair[0], pair[1], ""))
+	}
+	return lines
 }
 
 // DeleteRef removes a ref if it is at old.
@@ -144,13 +138,11 @@ func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	var in strings.Builder
-	for _, ref := range refs {
-		in.WriteString("delete " + ref.Name + "\x00" + ref.Commit + "\x00")
+	lines := make([]string, len(refs))
+	for i, ref := range refs {
+		lines[i] = "delete " + ref.Name + "\x00" + ref.Commit + "\x00"
 	}
-	c := r.call("update-ref", "-z", "--stdin")
-	c.stdin = strings.NewReader(in.String())
-	if err := r.runRefs(ctx, c); err != nil {
+	if err := r.runRefs(ctx, r.changeRefs("pawl", lines...)); err != nil {
 		return fmt.Errorf("cannot delete %d refs: %w", len(refs), err)
 	}
 	return nil
@@ -160,7 +152,7 @@ func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
 // below a prefix that ends at a slash. Nobody else may move them meanwhile. The
 // disk is not waited for.
 func (r *Repo) DropRefs(ctx context.Context, prefixes ...string) error {
-	if len(prefixes) == 0 || r.dropRefFiles(prefixes) {
+	if len(prefixes) == 0 {
 		return nil
 	}
 	refs, err := r.Refs(ctx, prefixes...)
@@ -216,9 +208,6 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 	if strings.HasPrefix(name, "-") || name == "" {
 		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 	}
-	if r.isID(name) && r.isCommit(name) {
-		return name, nil
-	}
 	out, err := run(ctx, r.call("rev-parse", "--verify", "-q", name+"^{commit}"))
 	if exitCode(err) != 0 {
 		if head, herr := r.Head(ctx); herr == nil && head.Commit == "" {
@@ -226,9 +215,5 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 		}
 		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 	}
-	id := strings.TrimSpace(string(out))
-	if err == nil {
-		r.peeled.Store(id, id)
-	}
-	return id, err
+	return strings.TrimSpace(string(out)), err
 }

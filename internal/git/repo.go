@@ -1,12 +1,14 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,26 +29,27 @@ type Repo struct {
 	Index   string // the user's index, which may not exist
 	Objects string // object store
 	Format  string // hash of objects: "sha1" or "sha256"
-
-	configured configured
-	peeled     sync.Map // by ids that git once found, or that were read here: the commits that they stand for
 }
 
 // Open finds the repository that dir is in. It returns ErrNoGit without a git
 // command and ErrNotRepository outside of a repository; a bare repository, a
 // folder inside the git directory, one that another user owns and a git older
 // than 2.38 are errors that say so.
-func Open(ctx context.Context, dir string) (*Repo, error) {
+func Open(ctx context.Context, dir string) (*Repo, error) { return open(ctx, dir, false) }
+
+// OpenStore opens a repository for its objects and refs, with a work tree or
+// without one. Of a bare repository Top is the git directory.
+func OpenStore(ctx context.Context, dir string) (*Repo, error) { return open(ctx, dir, true) }
+
+func open(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("cannot open the repository: %s is not a folder", dir)
 	}
 	if err := checkVersion(ctx, dir); err != nil {
 		return nil, err
 	}
-	if r, ok := openAtOnce(ctx, dir); ok {
-		return r, nil
-	}
-	out, err := run(ctx, call{dir: dir, args: whatItIs()})
+	ask := []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
+	out, err := run(ctx, call{dir: dir, args: ask})
 	if err != nil {
 		return nil, openError(dir, err)
 	}
@@ -54,64 +57,50 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if len(says) != 3 {
 		return nil, fmt.Errorf("cannot open the repository of %s: git rev-parse said %q", dir, out)
 	}
-	if says[0] == "true" {
+	bare := says[0] == "true"
+	if bare && !bareToo {
 		return nil, fmt.Errorf("cannot work in %s: it is a bare repository, without files; use a clone of it", dir)
 	}
-	if says[1] != "true" {
+	if !bare && says[1] != "true" {
 		return nil, fmt.Errorf("cannot work in %s: it is inside a git directory; start in the work tree", dir)
 	}
 	r := &Repo{Format: says[2]}
-	if err := r.locate(ctx, dir); err != nil {
+	if err := r.locate(ctx, dir, bare); err != nil {
 		return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 	}
 	return r, nil
 }
 
-// whatItIs asks whether a folder is in a work tree, and of which kind.
-func whatItIs() []string {
-	return []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
-}
-
-// openAtOnce asks for all that [Open] needs in one command. It knows nothing of
-// what is unusual, for which Open asks step by step: then it is not ok.
-func openAtOnce(ctx context.Context, dir string) (*Repo, bool) {
-	r := &Repo{}
-	asks, into := r.places()
-	args := append(whatItIs(), "--path-format=absolute")
-	for _, a := range asks {
-		args = append(args, a...)
+// locate fills in the folders. A path may hold a line break: then the lines of one
+// answer cannot be told apart, and every path is asked for alone.
+func (r *Repo) locate(ctx context.Context, dir string, bare bool) error {
+	top := "--show-toplevel"
+	if bare {
+		top = "--absolute-git-dir"
 	}
-	out, err := run(ctx, call{dir: dir, args: args})
-	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if err != nil || len(lines) != 3+len(asks) || lines[0] != "false" || lines[1] != "true" {
-		return nil, false
-	}
-	r.Format = lines[2]
-	for i, l := range lines[3:] {
-		*into[i] = filepath.Clean(l)
-	}
-	return r, true
-}
-
-// places is what git is asked for the folders and files of a repository, and
-// where the answers go.
-func (r *Repo) places() (asks [][]string, into []*string) {
-	return [][]string{
-		{"--show-toplevel"}, {"--absolute-git-dir"}, {"--git-common-dir"},
+	asks := [][]string{
+		{top}, {"--absolute-git-dir"}, {"--git-common-dir"},
 		{"--git-path", "info/exclude"}, {"--git-path", "index"}, {"--git-path", "objects"},
-	}, []*string{&r.Top, &r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects}
-}
-
-// locate fills in the folders. A path may hold a newline: then the lines of
-// one answer cannot be told apart, and every path is asked for alone.
-func (r *Repo) locate(ctx context.Context, dir string) error {
-	asks, into := r.places()
-	for i, a := range asks {
-		out, err := run(ctx, call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, a...)})
-		if err != nil {
+	}
+	ask := func(what ...string) call {
+		return call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, what...)}
+	}
+	out, err := run(ctx, ask(slices.Concat(asks...)...))
+	if err != nil {
+		return err
+	}
+	answers := bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))
+	if len(answers) != len(asks) {
+		var alone []call
+		for _, what := range asks {
+			alone = append(alone, ask(what...))
+		}
+		if answers, err = runAll(ctx, alone...); err != nil {
 			return err
 		}
-		*into[i] = filepath.Clean(strings.TrimSuffix(string(out), "\n"))
+	}
+	for i, into := range []*string{&r.Top, &r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects} {
+		*into = filepath.Clean(strings.TrimSuffix(string(answers[i]), "\n"))
 	}
 	return nil
 }
@@ -180,18 +169,7 @@ type Head struct {
 
 // Head reads what is checked out.
 func (r *Repo) Head(ctx context.Context) (Head, error) {
-	if h, ok := r.readHeadFiles(); ok {
-		return h, nil
-	}
-	out, err := run(ctx, r.headCall())
-	return r.readHead(ctx, out, err)
-}
-
-func (r *Repo) headCall() call {
-	return r.call("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-}
-
-func (r *Repo) readHead(ctx context.Context, out []byte, err error) (Head, error) {
+	out, err := run(ctx, r.call("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
 	commit, branch, two := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
 	if err == nil && two {
 		if branch == "HEAD" {

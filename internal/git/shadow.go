@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 )
 
 // Shadow is a git directory of pawl's own over the work tree and the object
@@ -16,9 +14,6 @@ import (
 type Shadow struct {
 	Repo *Repo
 	Dir  string
-
-	shared bool     // core.sharedRepository asks for modes other than the umask's
-	stored sync.Map // ids that git once found in the object store
 }
 
 // plain switches off every conversion for every path. It stands in
@@ -54,50 +49,23 @@ func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
 func (s *Shadow) Over(dir string) *Shadow {
 	r := s.Repo
 	over := &Repo{Top: dir, Dir: r.Dir, Common: r.Common, Exclude: r.Exclude, Index: r.Index, Objects: r.Objects, Format: r.Format}
-	return &Shadow{Repo: over, Dir: s.Dir, shared: s.shared}
+	return &Shadow{Repo: over, Dir: s.Dir}
 }
 
 func (s *Shadow) config(ctx context.Context) (string, error) {
-	ignore, err := s.Repo.ConfigPath(ctx, "core.excludesFile")
-	if err != nil {
-		return "", err
-	}
 	settings, err := s.Repo.Config(ctx)
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	b.WriteString("[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tfileMode = true\n\tsymlinks = true\n" +
-		"\tautocrlf = false\n\tuntrackedCache = false\n\tattributesFile = /dev/null\n\tprotectNTFS = false\n\tprotectHFS = false\n\tlogAllRefUpdates = false\n")
-	if ignore != "" {
-		if !filepath.IsAbs(ignore) {
-			ignore = filepath.Join(s.Repo.Top, ignore)
-		}
-		fmt.Fprintf(&b, "\texcludesFile = %s\n", quoteValue(ignore))
+	ignore, err := s.Repo.ignoreLine(ctx, settings)
+	if err != nil {
+		return "", err
 	}
-	last := latest(settings)
-	for _, key := range []string{"core.ignorecase", "core.precomposeunicode", "core.sharedrepository"} {
-		if v, ok := last[key]; ok {
-			fmt.Fprintf(&b, "\t%s = %s\n", strings.TrimPrefix(key, "core."), quoteValue(v))
-		}
-	}
-	fmt.Fprintf(&b, "[extensions]\n\tobjectFormat = %s\n", s.Repo.Format)
-	s.shared = sharedMode(last)
-	return b.String(), nil
-}
-
-// sharedMode reports whether core.sharedRepository asks for modes other than the
-// umask's.
-func sharedMode(last map[string]string) bool {
-	switch strings.ToLower(last["core.sharedrepository"]) {
-	case "", "umask", "false", "no", "off", "0":
-		return false
-	}
-	return true
-}
-
-func quoteValue(v string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(v) + `"`
+	text := "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tfileMode = true\n\tsymlinks = true\n" +
+		"\tautocrlf = false\n\tuntrackedCache = false\n\tattributesFile = /dev/null\n" +
+		"\tprotectNTFS = false\n\tprotectHFS = false\n\tlogAllRefUpdates = false\n"
+	text += ignore + configLines(settings, "ignorecase", "precomposeunicode", "sharedrepository")
+	return text + "[extensions]\n\tobjectFormat = " + s.Repo.Format + "\n", nil
 }
 
 // keepFile writes a file atomically unless it has the content already.

@@ -9,38 +9,6 @@ import (
 	"strings"
 )
 
-// OpenStore opens a repository for its objects and refs, with a work tree or
-// without one. Of a bare repository Top is the git directory.
-func OpenStore(ctx context.Context, dir string) (*Repo, error) {
-	out, err := run(ctx, call{dir: dir, args: []string{"rev-parse", "--is-bare-repository"}})
-	if err != nil || strings.TrimSpace(string(out)) != "true" {
-		return Open(ctx, dir)
-	}
-	if err := checkVersion(ctx, dir); err != nil {
-		return nil, err
-	}
-	out, err = run(ctx, call{dir: dir, args: []string{"rev-parse", "--show-object-format"}})
-	if err != nil {
-		return nil, openError(dir, err)
-	}
-	r := &Repo{Format: strings.TrimSpace(string(out))}
-	for _, p := range []struct {
-		into *string
-		args []string
-	}{
-		{&r.Dir, []string{"--absolute-git-dir"}}, {&r.Common, []string{"--git-common-dir"}}, {&r.Exclude, []string{"--git-path", "info/exclude"}},
-		{&r.Index, []string{"--git-path", "index"}}, {&r.Objects, []string{"--git-path", "objects"}},
-	} {
-		out, err := run(ctx, call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, p.args...)})
-		if err != nil {
-			return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
-		}
-		*p.into = filepath.Clean(strings.TrimSuffix(string(out), "\n"))
-	}
-	r.Top = r.Dir
-	return r, nil
-}
-
 // Checkouts opens the work trees of a repository, linked ones too, in which a
 // branch is checked out, or in which something is going on that will come back
 // to it. One whose folder is gone is left out.

@@ -170,6 +170,7 @@ func TestABareRepository(t *testing.T) {
 	id, commit := r.task("Change", base, "a.txt", "landed\n")
 	gittest.Git(t, bare, "fetch", "-q", r.dir, commit+":refs/pawl/x")
 	r.o.Repo, r.o.Gates, r.o.Local = repo, gates("grep landed a.txt"), true
+	r.o.Integration = integration(r.state, repo)
 	q := r.queue()
 	r.add(q, id, commit, "Change")
 	r.drain(q)

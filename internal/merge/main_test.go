@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,6 +104,25 @@ func (r *rig) open() {
 	r.o.Notify = r.note
 }
 
+// integration makes a clone for gates, which is removed after them.
+func integration(state string, repo *git.Repo) func(context.Context, string) (Workspace, error) {
+	return func(ctx context.Context, commit string) (Workspace, error) {
+		dir, err := os.MkdirTemp(state, "integration-*")
+		if err != nil {
+			return Workspace{}, err
+		}
+		for _, args := range [][]string{
+			{"clone", "-q", "--shared", "--no-checkout", repo.Common, dir},
+			{"-C", dir, "checkout", "-q", "--detach", commit},
+		} {
+			if out, err := exec.CommandContext(ctx, "git", args...).CombinedOutput(); err != nil {
+				return Workspace{}, fmt.Errorf("git %s: %w: %s", args[0], err, out)
+			}
+		}
+		return Workspace{Dir: dir, Done: func(context.Context) { _ = os.RemoveAll(dir) }}, nil
+	}
+}
+
 // options are those of a pawl that works in a state folder.
 func options(state string, repo *git.Repo, store *sqlite.Store) Options {
 	exe, err := os.Executable()
@@ -115,8 +135,9 @@ func options(state string, repo *git.Repo, store *sqlite.Store) Options {
 	}
 	return Options{
 		Store: store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(),
-		Policy: queue.Policy{Batch: 8, Retries: 2, Timeout: time.Hour, Action: queue.Defer},
-		Exe:    exe, Args: []string{superviseCommand}, Lease: 2 * time.Second,
+		Integration: integration(state, repo),
+		Policy:      queue.Policy{Batch: 8, Retries: 2, Timeout: time.Hour, Action: queue.Defer},
+		Exe:         exe, Args: []string{superviseCommand}, Lease: 2 * time.Second,
 		Owner: sqlite.Owner{PID: self.PID, Start: fmt.Sprint(self.Start), Boot: self.Boot, Host: self.Host},
 		Alive: func(o sqlite.Owner) bool {
 			id := process.Identity{PID: o.PID, Boot: o.Boot, Host: o.Host, Space: self.Space}

@@ -40,8 +40,8 @@ type Options struct {
 	Exe   string
 	Args  []string
 	Lease time.Duration
-	// Integration gives a folder with a commit checked out, for gates; nil is
-	// a clone below Dir that is used again.
+	// Integration gives a folder with a commit checked out, for gates. Whoever
+	// only adds entries and wishes needs none.
 	Integration func(ctx context.Context, commit string) (Workspace, error)
 
 	// Resolve runs an agent at a problem, and returns the commit that it made.
@@ -69,9 +69,8 @@ type Options struct {
 // Workspace is a folder for gates. Done gives it back.
 type Workspace struct {
 	Dir     string
-	Repo    *git.Repo // that it is, where that is certain; nil asks git
-	Environ []string  // variables of its own, such as a base port
-	Setup   []string  // commands to run before the gates; one that fails is red
+	Environ []string // variables of its own, such as a base port
+	Setup   []string // commands to run before the gates; one that fails is red
 	// Box is what the operating system holds gates to; nil is nothing.
 	Box  *sandbox.Policy
 	Done func(ctx context.Context)
@@ -182,7 +181,7 @@ func (q *Queue) Offer(ctx context.Context, e Entry) (sqlite.QueueAsk, error) {
 		}
 	}
 	// The commit stays until it has landed, whatever else points to it.
-	if err := q.shadow.Keep(ctx, taskRef(e.ID), commit); err != nil {
+	if err := q.o.Repo.SetRefs(ctx, taskRef(e.ID), commit); err != nil {
 		return sqlite.QueueAsk{}, err
 	}
 	return q.asking(queue.Event{Kind: queue.Added, Entry: &e}), nil

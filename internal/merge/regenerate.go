@@ -121,7 +121,7 @@ func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree st
 	if err != nil {
 		return "", "", err
 	}
-	ws, err := q.integration(ctx, commit)
+	ws, err := q.o.Integration(ctx, commit)
 	if err != nil {
 		return "", "", err
 	}

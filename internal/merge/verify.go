@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -98,7 +99,7 @@ func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.V
 
 // runGates runs gates on a commit that is checked out for them alone.
 func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.Spec) (gate.Report, error) {
-	ws, err := q.integration(ctx, commit)
+	ws, err := q.o.Integration(ctx, commit)
 	if err != nil {
 		return gate.Report{}, err
 	}
@@ -113,6 +114,22 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 	rep, err := q.runCommands(ctx, ws, specs)
 	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
+}
+
+// holds makes sure that what is tested is what is to land.
+func holds(ctx context.Context, ws Workspace, tree string) error {
+	repo, err := git.Open(ctx, ws.Dir)
+	if err != nil {
+		return err
+	}
+	is, err := repo.TreeOf(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	if is != tree {
+		return fmt.Errorf("cannot verify in %s: it has the tree %s checked out and not %s", ws.Dir, is, tree)
+	}
+	return nil
 }
 
 // runCommands runs commands in a folder, one after the other, up to the first

@@ -25,13 +25,6 @@ type Options struct {
 	// MaxFile is the size in bytes over which a file is left out of
 	// snapshots; 0 is DefaultMaxFile.
 	MaxFile int64
-	// Repo is the repository that the folder is in, where that is certain; nil
-	// asks git.
-	Repo *git.Repo
-	// Clean is a commit that was just checked out, index and files, with nothing
-	// else beside them, and nothing has run since. The first look believes that.
-	// Empty is not known.
-	Clean string
 }
 
 // Checkout is the user's own work tree. Its methods may be called from several
@@ -44,9 +37,8 @@ type Checkout struct {
 	stateDir string
 	maxFile  int64
 
-	mu    sync.Mutex
-	runs  map[string]*held
-	clean string // see [Options]; until the first look
+	mu   sync.Mutex
+	runs map[string]*held
 
 	globalMu    sync.Mutex
 	global      string // the user's own ignore file, if globalKnown
@@ -70,11 +62,9 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return nil, fmt.Errorf("cannot open the work tree: %w", err)
 	}
-	repo := o.Repo
-	if repo == nil {
-		if repo, err = git.Open(ctx, root); err != nil {
-			return nil, err
-		}
+	repo, err := git.Open(ctx, root)
+	if err != nil {
+		return nil, err
 	}
 	state, err := filepath.Abs(o.StateDir)
 	if err != nil {
@@ -85,7 +75,7 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 		return nil, err
 	}
 	return &Checkout{
-		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*held{}, clean: o.Clean,
+		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*held{},
 	}, nil
 }
 

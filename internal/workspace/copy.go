@@ -197,7 +197,7 @@ func (k *Copy) agree(ctx context.Context, base Snapshot) error {
 	if err != nil {
 		return err
 	}
-	return k.of.shadow.Keep(ctx, base.Ref, commit)
+	return k.of.Repo.SetRefs(ctx, base.Ref, commit)
 }
 
 // Left are paths that the copy does not have, because there is no room for them.
@@ -241,7 +241,7 @@ func (k *Copy) Harvest(ctx context.Context, n int, tree string) error {
 	if err != nil {
 		return err
 	}
-	return k.of.shadow.Keep(ctx, runRef(k.run, n, ""), commit)
+	return k.of.Repo.SetRefs(ctx, runRef(k.run, n, ""), commit)
 }
 
 // RemoveCopy removes the copy at dir; none is no error.

@@ -88,7 +88,7 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 			return Snapshot{}, err
 		}
 	}
-	if err := c.shadow.Keep(ctx, snap.Ref, snap.Commit); err != nil {
+	if err := c.Repo.SetRefs(ctx, snap.Ref, snap.Commit); err != nil {
 		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
 	}
 	r.mem.last = snap
@@ -125,9 +125,6 @@ func (r *session) scan(ctx context.Context) (state, error) {
 }
 
 func (r *session) scanOnce(ctx context.Context) (state, error) {
-	if s, ok := r.untouched(ctx); ok {
-		return s, nil
-	}
 	if err := r.ready(ctx); err != nil {
 		return state{}, err
 	}

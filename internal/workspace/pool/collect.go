@@ -130,7 +130,7 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 	if err := c.Stage(ctx, head.Commit); err != nil {
 		return "", broken(ctx, err)
 	}
-	if moved := c.StagedModules(); len(moved) > 0 {
+	if moved := c.StagedModules(ctx); len(moved) > 0 {
 		return "", refuseModules(moved, head.Commit)
 	}
 	scan, err := c.Scan(ctx)

@@ -92,10 +92,6 @@ type Workspace struct {
 	Base   string // commit that the work begins at
 	Ports  int    // first of the 20 ports that are this workspace's
 	Kept   bool   // it was there already, with what was done in it
-	// Repo is the clone's repository, where nobody but pawl has written it yet.
-	Repo *git.Repo
-	// Clean: the clone has the files of Base and nothing else, and no setup is to come.
-	Clean bool
 	// Setup are commands to run in Dir before the first work, in order; it is
 	// empty when that was done. The caller runs them as jobs in the sandbox and
 	// says so with [Pool.SetupDone].

@@ -301,7 +301,7 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone) (tree string, left []
 	}
 	paths = append(paths, filtered...) // as they are on disk: nothing lands of a recovery
 	large := p.tooLarge(c, paths)
-	left = slices.Concat(left, large, c.StagedModules())
+	left = slices.Concat(left, large, c.StagedModules(ctx))
 	paths = slices.DeleteFunc(paths, func(name string) bool { return slices.Contains(large, name) })
 	if err := c.Enter(ctx, paths, scan.Gone); err != nil {
 		return "", nil, err

@@ -36,19 +36,6 @@ func (p *Pool) Integration(ctx context.Context, commit string) (Workspace, error
 	return p.take(ctx, kindIntegration, id, branchPrefix+id, commit)
 }
 
-// Prepare sees to it that a clone waits, with the files of a commit, for the next
-// task: one is made if there is none, and room for it on the disk.
-func (p *Pool) Prepare(ctx context.Context, commit string) error {
-	if level, _ := p.Room(); level > RoomEnough || p.o.Warm == 0 || p.waiting(ctx) > 0 {
-		return nil
-	}
-	w, err := p.Integration(ctx, commit)
-	if err != nil {
-		return err
-	}
-	return p.Release(context.WithoutCancel(ctx), w, Landed)
-}
-
 // serial is a name that no other clone has.
 func serial() string { return strings.ToLower(rand.Text()[:10]) }
 
@@ -225,9 +212,7 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 		return Workspace{}, err
 	}
 	p.step("held")
-	w := p.workspace(done)
-	w.Repo, w.Clean = c.Repo(ctx), len(p.o.Copy)+len(w.Setup) == 0
-	return w, nil
+	return p.workspace(done), nil
 }
 
 // fill makes the clone in its folder: from one that waits, else from nothing.
@@ -299,7 +284,7 @@ func (p *Pool) pinAll(ctx context.Context, row sqlite.Workspace) error {
 	if err != nil {
 		return err
 	}
-	bound, err := p.repo.Bind(append(tips, row.Base))
+	bound, err := p.repo.Bind(ctx, append(tips, row.Base))
 	if err != nil {
 		return err
 	}

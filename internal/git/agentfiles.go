@@ -1,0 +1,186 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// This file reads the .git of a clone, which is an agent's. It is data: no git
+// obeys it, and no link leads out of it.
+
+// packedLimit is the size in bytes of a file with many refs.
+const packedLimit = 8 << 20
+
+// Head reads what is checked out in the clone. A .git that is not as git makes it
+// is [ErrBroken].
+func (c *Clone) Head() (Head, error) {
+	dir := filepath.Join(c.Top, ".git")
+	for _, d := range []string{dir, filepath.Join(dir, "refs"), filepath.Join(dir, "objects")} {
+		if info, err := os.Lstat(d); err != nil || !info.IsDir() {
+			return Head{}, fmt.Errorf("%w: %s is no folder", ErrBroken, d)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Head{}, fmt.Errorf("%w: %v", ErrBroken, err)
+	}
+	defer root.Close()
+	unreadable := fmt.Errorf("%w: its HEAD cannot be read", ErrBroken)
+	text := smallFile(root, "HEAD", refLimit)
+	branch, symbolic := strings.CutPrefix(text, "ref: ")
+	if !symbolic {
+		if !c.Of.isID(text) {
+			return Head{}, unreadable
+		}
+		return Head{Commit: text}, nil
+	}
+	if !strings.HasPrefix(branch, "refs/heads/") || !plainRef(branch) {
+		return Head{}, unreadable
+	}
+	commit := smallFile(root, branch, refLimit)
+	if _, err := root.Lstat(branch); errors.Is(err, fs.ErrNotExist) {
+		commit = packedRef(root, branch)
+		if commit == "" {
+			return Head{Branch: branch}, nil // before its first commit
+		}
+	}
+	if !c.Of.isID(commit) {
+		return Head{}, unreadable
+	}
+	return Head{Commit: commit, Branch: branch}, nil
+}
+
+// packedRef is the id of a ref in the file with many refs; empty when it has none.
+func packedRef(root *os.Root, name string) string {
+	before, _, found := strings.Cut(smallFile(root, "packed-refs", packedLimit)+"\n", " "+name+"\n")
+	if !found {
+		return ""
+	}
+	return before[strings.LastIndexByte(before, '\n')+1:]
+}
+
+// Tips are the commits that the clone's branches, tags and stash are at, older
+// entries of the stash too, without repetition and at most limit of them. Refs of
+// pawl's own do not count. Files that cannot be read have none.
+func (c *Clone) Tips(limit int) []string {
+	root, err := os.OpenRoot(filepath.Join(c.Top, ".git"))
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	var tips []string
+	add := func(id string) {
+		if c.Of.isID(id) && !slices.Contains(tips, id) && len(tips) < limit {
+			tips = append(tips, id)
+		}
+	}
+	for line := range strings.Lines(smallFile(root, "packed-refs", packedLimit)) {
+		id, name, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl/") {
+			add(id)
+		}
+	}
+	for _, id := range looseRefs(root, "refs", "refs/pawl", 10*limit) {
+		add(id)
+	}
+	for line := range strings.Lines(smallFile(root, "logs/refs/stash", packedLimit)) {
+		if f := strings.Fields(line); len(f) > 1 {
+			add(f[1])
+		}
+	}
+	return tips
+}
+
+// looseRefs are the texts of the refs below a folder that have files of their own,
+// but for those below without. At most limit files and folders are looked at.
+func looseRefs(root *os.Root, dir, without string, limit int) []string {
+	var texts []string
+	looked := 0
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		switch looked++; {
+		case looked > limit:
+			return fs.SkipAll
+		case name == without:
+			return fs.SkipDir
+		case err == nil && d.Type().IsRegular():
+			texts = append(texts, smallFile(root, name, refLimit))
+		}
+		return nil // what cannot be read is no ref
+	})
+	return texts
+}
+
+// refLimit is the size in bytes of a file with one ref.
+const refLimit = 4096
+
+// smallFile is the text of a regular file up to a size, without the line's end;
+// of any other it is empty.
+func smallFile(root *os.Root, name string, limit int64) string {
+	info, err := root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return ""
+	}
+	data, err := root.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(data), "\n")
+}
+
+// StagedModules are the submodules that the agent's own index has at another commit
+// than what was staged here, or at none, in the order of their names. An index that
+// cannot be read, and none, has none.
+func (c *Clone) StagedModules(ctx context.Context) []string {
+	mine, known := modules(ctx, c.index)
+	file := filepath.Join(c.Own, "agents-index")
+	defer os.Remove(file)
+	err := c.within(func(root *os.Root) error {
+		if info, err := root.Lstat("index"); err != nil || !info.Mode().IsRegular() || info.Size() > indexLimit {
+			return errors.Join(err, fs.ErrInvalid)
+		}
+		data, err := root.ReadFile("index")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(file, data, 0o600)
+	})
+	if err != nil || !known {
+		return nil
+	}
+	agents, known := modules(ctx, c.shadow.Index(file, nil))
+	if !known {
+		return nil
+	}
+	moved := map[string]bool{}
+	for name, commit := range agents {
+		moved[name] = mine[name] != commit
+	}
+	for name := range mine {
+		moved[name] = agents[name] != mine[name]
+	}
+	maps.DeleteFunc(moved, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(moved))
+}
+
+// indexLimit is the size in bytes of an agent's index that is read.
+const indexLimit = 64 << 20
+
+// modules are the submodules of an index, with their commits. An index without
+// entries is not known.
+func modules(ctx context.Context, x *Index) (at map[string]string, known bool) {
+	all, err := x.Entries(ctx)
+	at = map[string]string{}
+	for _, e := range all {
+		if e.Mode == ModeNested {
+			at[e.Path] = e.Object
+		}
+	}
+	return at, err == nil && len(all) > 0
+}
