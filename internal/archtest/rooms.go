@@ -61,8 +61,9 @@ var rooms = map[string]room{
 	"signal":   {Deciding, nil, "what an agent says about its own work"},
 
 	// doing
-	"autopilot":      {Doing, []string{"ratelimit", "agent", "engine", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
+	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
+	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
@@ -194,7 +195,8 @@ var starters = map[string]string{
 	"process":      "waits for children and drains their output",
 	"supervisor":   "one per job, the lease, the socket",
 	"reexec":       "the little program that pawl is, beside the initialisation of the rest",
-	"engine":       "signals and the wait for the supervisor",
+	"drive":        "the command under way, so that a person is heard meanwhile",
+	"engine":       "signals",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",
 	"egress":       "one per client of the proxy, and one per direction",
 	"web":          "live events",

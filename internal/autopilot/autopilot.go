@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
@@ -33,17 +34,20 @@ type Result struct {
 // pilot is one autopilot. The goroutine of [Run] owns it; a slot's has only
 // its slot.
 type pilot struct {
-	o     Options
-	row   sqlite.Autopilot
-	state schedule.State
-	saved string // the stored state, to tell whether it changed
-	slots map[string]*slot
+	o       Options
+	row     sqlite.Autopilot
+	state   schedule.State
+	command schedule.Command // what follows from it
+	steps   int              // of the kernel
+	over    <-chan struct{}  // of the context; nil once the kernel knows
+	saved   string           // the stored state, to tell whether it changed
+	slots   map[string]*slot
 	// leaving are closed when the workspaces of tasks that landed are given back.
 	leaving map[string]chan struct{}
 	queue   *merge.Queue
 	// inbox has what slots and queue tell.
 	inbox chan schedule.Event
-	// pending are events that came together with another.
+	// pending are events of the owner's own.
 	pending []schedule.Event
 	version int64  // of the database, as last seen
 	deaf    bool   // what is asked could not be read last time
@@ -124,24 +128,50 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 	return p, err
 }
 
-// drive steps until the end, which is the command that it returns.
-func (p *pilot) drive(ctx context.Context, e schedule.Event) schedule.Command {
-	hard := context.WithoutCancel(ctx) // what is to be stored is stored also at the end
-	for {
-		e.At = time.Now()
-		s, c := schedule.Step(p.state, e)
-		p.state = s
-		switch c.Kind {
-		case schedule.Finish:
-			return c
-		case schedule.Rest:
-			p.save(hard)
-			p.rest(c)
-			e = p.wait(ctx, c.Until)
-		default:
-			e = p.perform(hard, c)
+// drive works until the end, and returns the command that ended it. What is to
+// be stored is stored also at the end, so ctx ends nothing by itself.
+func (p *pilot) drive(ctx context.Context, began schedule.Event) schedule.Command {
+	p.over = ctx.Done()
+	hard := context.WithoutCancel(ctx)
+	err := p.Take(hard, began)
+	if err == nil {
+		err = drive.Run(hard, p, drive.Sources[schedule.Event]{Every: lookEvery, Events: p.inbox})
+	}
+	if err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	return p.command
+}
+
+// Command is what the kernel wants done now. A rest is waited for beside the
+// owner; anything else is done at once.
+func (p *pilot) Command() (drive.Command[schedule.Event], bool) {
+	c := p.command
+	d := drive.Command[schedule.Event]{Seq: p.steps, Alone: c.Kind != schedule.Rest}
+	d.Do = func(ctx context.Context) schedule.Event { return p.perform(ctx, c) }
+	if c.Kind == schedule.Rest {
+		d.Do = func(ctx context.Context) schedule.Event {
+			drive.Sleep(ctx, c.Until)
+			return schedule.Event{Kind: schedule.Woken}
 		}
 	}
+	return d, c.Kind != schedule.Finish
+}
+
+// Take hands an event to the kernel. The state is stored when nothing is to be
+// done: what became of tasks is on the board by then.
+func (p *pilot) Take(ctx context.Context, e schedule.Event) error {
+	if e.Kind == schedule.Landed {
+		p.landedBeside(ctx, e.Case)
+	}
+	e.At = time.Now()
+	p.state, p.command = schedule.Step(p.state, e)
+	p.steps++
+	if p.command.Kind == schedule.Rest {
+		p.save(ctx)
+		p.rest(p.command)
+	}
+	return nil
 }
 
 // drain takes what landed while nobody waited for it any more: the queue tells
@@ -205,62 +235,43 @@ func (p *pilot) rest(c schedule.Command) {
 	p.tell(Notice{Kind: Rested, Text: c.Why})
 }
 
-// wait is for the next event.
-func (p *pilot) wait(ctx context.Context, until time.Time) schedule.Event {
-	if len(p.pending) > 0 {
-		e := p.pending[0]
-		p.pending = p.pending[1:]
-		return e
+// Look returns what was asked by signals and by other processes, and that the
+// board is another.
+func (p *pilot) Look(ctx context.Context) ([]schedule.Event, error) {
+	events := p.pending
+	p.pending = nil
+	stop := func(cause loop.Cause, kill bool) {
+		events = append(events, schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: cause, Kill: kill})
 	}
-	var over <-chan time.Time
-	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		over = timer.C
-	}
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	hard, ended := context.WithoutCancel(ctx), ctx.Done()
-	if p.state.Phase == schedule.Stopping {
-		ended = nil
-	}
-	for {
-		select {
-		case e := <-p.inbox:
-			if e.Kind == schedule.Landed {
-				p.landedBeside(hard, e.Case)
-			}
-			return e
-		case <-over:
-			return schedule.Event{Kind: schedule.Woken}
-		case cause, open := <-p.o.Stops:
-			if !open {
-				p.o.Stops = nil
-				continue
-			}
-			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: cause}
-		case <-p.o.Kill:
-			p.o.Kill = nil
-			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseInterrupt, Kill: true}
-		case <-ended:
-			return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseInterrupt}
-		case now := <-tick.C:
-			// A timer does not know of a clock that was set past an hour of the day.
-			if !until.IsZero() && !now.Before(until) {
-				return schedule.Event{Kind: schedule.Woken}
-			}
-			if e, ok := p.look(hard); ok {
-				return e
-			}
+	select {
+	case cause, open := <-p.o.Stops:
+		if open {
+			stop(cause, false)
+		} else {
+			p.o.Stops = nil
 		}
+	default:
 	}
+	select {
+	case <-p.o.Kill:
+		p.o.Kill = nil
+		stop(loop.CauseInterrupt, true)
+	default:
+	}
+	select {
+	case <-p.over:
+		p.over = nil
+		stop(loop.CauseInterrupt, false)
+	default:
+	}
+	return append(events, p.lookAtBoard(ctx)...), nil
 }
 
-// look takes what other processes stored.
-func (p *pilot) look(ctx context.Context) (schedule.Event, bool) {
+// lookAtBoard takes what other processes stored.
+func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 	v, err := p.o.Store.DataVersion(ctx)
 	if err != nil || v == p.version {
-		return schedule.Event{}, false
+		return nil
 	}
 	rows, err := p.o.Store.TakeAutopilotControls(ctx)
 	if err == nil {
@@ -269,35 +280,35 @@ func (p *pilot) look(ctx context.Context) (schedule.Event, bool) {
 		p.o.Log.Warn(err.Error())
 	}
 	p.deaf = err != nil
+	var events []schedule.Event
 	for _, r := range rows {
-		p.pending = append(p.pending, asked(r))
+		events = append(events, asked(r))
 	}
-	p.lookForGone(ctx)
-	if len(p.pending) == 0 {
-		return schedule.Event{Kind: schedule.Changed}, p.state.Dry != "" || p.state.Stale
+	events = append(events, p.lookForGone(ctx)...)
+	if len(events) == 0 && (p.state.Dry != "" || p.state.Stale) {
+		events = []schedule.Event{{Kind: schedule.Changed}}
 	}
-	e := p.pending[0]
-	p.pending = p.pending[1:]
-	return e, true
+	return events
 }
 
 // lookForGone finds slots whose task is active no more: somebody else landed
 // it, or handed its work to the queue.
-func (p *pilot) lookForGone(ctx context.Context) {
+func (p *pilot) lookForGone(ctx context.Context) (events []schedule.Event) {
 	if len(p.slots) == 0 {
-		return
+		return nil
 	}
 	active, err := p.o.Store.ActiveTasks(ctx)
 	if err != nil {
 		p.o.Log.Warn(err.Error())
-		return
+		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.slots)) {
 		if l := p.slots[id]; !l.gone && !active[id] {
 			l.gone = true
-			p.pending = append(p.pending, schedule.Event{Kind: schedule.Gone, Case: id, Why: p.became(ctx, id)})
+			events = append(events, schedule.Event{Kind: schedule.Gone, Case: id, Why: p.became(ctx, id)})
 		}
 	}
+	return events
 }
 
 // became says what somebody made of a task.

@@ -39,7 +39,7 @@ func TestAWishThatCannotBeReadIsLookedForAgain(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if e, ok := p.look(t.Context()); ok {
+		if e := p.lookAtBoard(t.Context()); len(e) > 0 {
 			t.Fatalf("a wish that cannot be taken is answered: %+v", e)
 		}
 	}
@@ -52,7 +52,7 @@ func TestAWishThatCannotBeReadIsLookedForAgain(t *testing.T) {
 	if _, err := other.ExecContext(t.Context(), `DROP TRIGGER stuck`); err != nil {
 		t.Fatal(err)
 	}
-	if e, ok := p.look(t.Context()); !ok || e.Ask != schedule.AskStop {
-		t.Errorf("after it can be read, look gives %+v, %t", e, ok)
+	if e := p.lookAtBoard(t.Context()); len(e) != 1 || e[0].Ask != schedule.AskStop {
+		t.Errorf("after it can be read, look gives %+v", e)
 	}
 }

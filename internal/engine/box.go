@@ -21,16 +21,16 @@ type Box struct {
 // agentBox is the box of an agent: its own folder of state may be written, and
 // its prompt read, although both are in pawl's folder. One that shall change
 // nothing cannot write the workspace.
-func (d *Driver) agentBox(name, state string, call agentCall) *sandbox.Policy {
-	if d.plan.Box == nil {
+func (w *worker) agentBox(name, state string, call agentCall) *sandbox.Policy {
+	if w.plan.Box == nil {
 		return nil
 	}
-	p := d.plan.Box.Agents[name]
+	p := w.plan.Box.Agents[name]
 	p.Write = append(slices.Clone(p.Write), state)
 	p.Show = append(slices.Clone(p.Show), call.prompt)
 	if call.readOnly {
-		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == d.plan.Root })
-		p.Keep = append(slices.Clone(p.Keep), d.plan.Root)
+		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == w.plan.Root })
+		p.Keep = append(slices.Clone(p.Keep), w.plan.Root)
 		p.Binds = slices.Clone(p.Binds)
 		for i := range p.Binds {
 			p.Binds[i].ReadOnly = true
@@ -39,11 +39,11 @@ func (d *Driver) agentBox(name, state string, call agentCall) *sandbox.Policy {
 	return &p
 }
 
-func (d *Driver) gateBox() *sandbox.Policy {
-	if d.plan.Box == nil {
+func (w *worker) gateBox() *sandbox.Policy {
+	if w.plan.Box == nil {
 		return nil
 	}
-	p := d.plan.Box.Gates
+	p := w.plan.Box.Gates
 	return &p
 }
 
@@ -62,11 +62,11 @@ func throughProxy(p *sandbox.Policy) []string {
 }
 
 // caches are the variables of the tools' caches.
-func (d *Driver) caches() []string {
-	if d.plan.Box == nil {
+func (w *worker) caches() []string {
+	if w.plan.Box == nil {
 		return nil
 	}
-	return d.plan.Box.Caches
+	return w.plan.Box.Caches
 }
 
 // maxNamed is how many connections that were refused a failure names.

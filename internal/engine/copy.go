@@ -74,10 +74,10 @@ func (d *Driver) findCopy(ctx context.Context) error {
 
 // useCopy makes the copy the tree of the run, and what its processes see in
 // the place of the workspace.
-func (d *Driver) useCopy(k *workspace.Copy) {
-	repo := d.o.Tree.Repo
-	d.copied, d.original, d.o.Tree = k, d.o.Tree, k.Checkout
-	d.plan.Box = boxThroughCopy(d.plan.Box, k, repo.Top, repo.Dir, repo.Common)
+func (s *session) useCopy(k *workspace.Copy) {
+	repo := s.o.Tree.Repo
+	s.copied, s.original, s.o.Tree = k, s.o.Tree, k.Checkout
+	s.plan.Box = boxThroughCopy(s.plan.Box, k, repo.Top, repo.Dir, repo.Common)
 }
 
 // boxThroughCopy is a run's box with the copy in the place of the work tree; nil
@@ -113,11 +113,11 @@ func throughCopy(p sandbox.Policy, k *workspace.Copy, top string, folders ...str
 }
 
 // watched is where the agent's changes are seen.
-func (d *Driver) watched() string {
-	if d.copied != nil {
-		return d.copied.Root
+func (s *session) watched() string {
+	if s.copied != nil {
+		return s.copied.Root
 	}
-	return d.plan.Root
+	return s.plan.Root
 }
 
 // harvest brings what the run has come to into the user's repository, as data.
@@ -128,7 +128,7 @@ func (d *Driver) harvest(ctx context.Context) {
 	}
 	ctx, cancel := aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	n, tree, ok := d.trees.head.N, d.trees.head.Tree, d.trees.head.N > 0
+	n, tree, ok := d.worker.trees.head.N, d.worker.trees.head.Tree, d.worker.trees.head.N > 0
 	if d.o.Store != nil {
 		if records, err := d.o.Store.Iterations(ctx, d.id); err == nil {
 			n, tree, ok = Result(records)
@@ -141,7 +141,7 @@ func (d *Driver) harvest(ctx context.Context) {
 		d.warn(fmt.Sprintf("the result stays in the run's copy only: %v. pawl apply %s tries again", err, d.id))
 		return
 	}
-	if d.state.Status == loop.Completed && tree == d.trees.base {
+	if d.state.Status == loop.Completed && tree == d.worker.trees.base {
 		if err := workspace.RemoveCopy(filepath.Join(d.runDir, "copy")); err != nil {
 			d.warn(fmt.Sprintf("the run's copy, which holds no change, could not be removed: %v", err))
 		}
@@ -149,11 +149,11 @@ func (d *Driver) harvest(ctx context.Context) {
 }
 
 // users is the user's own checkout; nil outside of git.
-func (d *Driver) users() *workspace.Checkout {
-	if d.original != nil {
-		return d.original
+func (s *session) users() *workspace.Checkout {
+	if s.original != nil {
+		return s.original
 	}
-	return d.o.Tree
+	return s.o.Tree
 }
 
 // dropCopy removes the copy of a run that did not come to be.

@@ -51,7 +51,7 @@ func TestACopyTakesThePlaceOfTheWorkspace(t *testing.T) {
 	if len(p.Binds) < 2 || p.Binds[0].To != repo.Top || p.Binds[0].From != k.Repo.Top || p.Binds[0].ReadOnly || p.Binds[1].From != repo.Objects || !p.Binds[1].ReadOnly {
 		t.Errorf("the copy is shown as %+v", p.Binds)
 	}
-	d := Driver{plan: Plan{Root: repo.Top, Box: &Box{Agents: map[string]sandbox.Policy{"a": p}}}}
+	d := worker{session: &session{plan: Plan{Root: repo.Top, Box: &Box{Agents: map[string]sandbox.Policy{"a": p}}}}}
 	for _, b := range d.agentBox("a", "/state", agentCall{readOnly: true}).Binds {
 		if !b.ReadOnly {
 			t.Errorf("a review may write %s", b.To)

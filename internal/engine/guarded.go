@@ -71,8 +71,8 @@ func line(s string) string {
 }
 
 // complete adds to an outcome what the agent's program left in a file.
-func (d *Driver) complete(ctx context.Context, name string, b begun, res supervisor.Result) agent.Outcome {
-	reader, ok := d.plan.Agents[name].Adapter.(agent.Completer)
+func (w *worker) complete(ctx context.Context, name string, b begun, res supervisor.Result) agent.Outcome {
+	reader, ok := w.plan.Agents[name].Adapter.(agent.Completer)
 	if !ok {
 		return res.Agent
 	}

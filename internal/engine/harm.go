@@ -17,7 +17,7 @@ func (p Plan) rules() safety.Rules {
 	return safety.Rules{Level: safety.Level(p.Safety), Root: p.Root, Home: p.Home}
 }
 
-func (d *Driver) rules() safety.Rules { return d.plan.rules() }
+func (s *session) rules() safety.Rules { return s.plan.rules() }
 
 // RefusedGate is the first gate whose command the run's safety level forbids,
 // with what it is.
@@ -41,10 +41,10 @@ func (a Agent) inherits(p Plan) []string {
 }
 
 // withheld are the names that an agent did not get.
-func (d *Driver) withheld(name string) []string {
-	a, ok := d.plan.Agents[name]
+func (w *worker) withheld(name string) []string {
+	a, ok := w.plan.Agents[name]
 	if !ok || a.Environ == nil {
-		return d.plan.Withheld
+		return w.plan.Withheld
 	}
 	return a.Withheld
 }
@@ -77,33 +77,33 @@ const (
 // findSecrets looks for secrets in what an iteration added. Files that changed
 // are read first; only where one holds something is git asked which lines are
 // new.
-func (d *Driver) findSecrets(ctx context.Context, r *loop.Record) {
-	if d.plan.Safety == string(safety.Permissive) || d.o.Tree == nil || len(r.Files) == 0 || !d.suspicious(r.Files) {
+func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
+	if w.plan.Safety == string(safety.Permissive) || w.o.Tree == nil || len(r.Files) == 0 || !w.suspicious(r.Files) {
 		return
 	}
-	patch, _, err := d.o.Tree.Diff(ctx, r.TreeBefore, r.TreeAfter, maxPatch)
+	patch, _, err := w.o.Tree.Diff(ctx, r.TreeBefore, r.TreeAfter, maxPatch)
 	if err != nil {
-		d.warn(fmt.Sprintf("cannot look for secrets in what iteration %d changed: %v", r.Number, err))
+		w.warn(fmt.Sprintf("cannot look for secrets in what iteration %d changed: %v", r.Number, err))
 		return
 	}
 	r.Secrets = safety.Secrets(patch)
 	const most = 3
 	for i, s := range r.Secrets {
 		if i == most {
-			d.warn(fmt.Sprintf("iteration %d added %d more; pawl show lists them", r.Number, len(r.Secrets)-most))
+			w.warn(fmt.Sprintf("iteration %d added %d more; pawl show lists them", r.Number, len(r.Secrets)-most))
 			break
 		}
-		d.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands", r.Number, s.File, s.Line, s.Kind))
+		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands", r.Number, s.File, s.Line, s.Kind))
 	}
 }
 
 // suspicious says whether a file holds what looks like a secret. Files are
 // opened below the root only, wherever links lead.
-func (d *Driver) suspicious(files []string) bool {
+func (w *worker) suspicious(files []string) bool {
 	if len(files) >= maxChanged {
 		return true // there are more: let git tell
 	}
-	root, err := os.OpenRoot(d.o.Tree.Repo.Top)
+	root, err := os.OpenRoot(w.o.Tree.Repo.Top)
 	if err != nil {
 		return true // let git tell
 	}

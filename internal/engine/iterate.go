@@ -25,89 +25,89 @@ func aftermath(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // iterate carries out a run command: it starts the agent, or goes on with the
 // attempt that an earlier pawl began, and makes the record of it.
-func (d *Driver) iterate(ctx, hard context.Context, s loop.State) done {
+func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	c := s.Command
-	p := d.place(c.Iteration, c.Attempt)
+	p := w.place(c.Iteration, c.Attempt)
 	b, begun := p.load()
-	if begun || d.missing {
-		return d.takenUp(ctx, hard, s, p, b, begun)
+	if begun || w.missing {
+		return w.takenUp(ctx, s, p, b, begun)
 	}
-	if d.homeless() {
-		return d.over(c, d.cannotStart(c, errors.New(d.goneFailure().Summary)))
+	if w.homeless() {
+		return w.over(c, w.cannotStart(c, errors.New(w.goneFailure().Summary)))
 	}
-	if !d.enter(ctx, c) {
-		return d.barred(c)
+	if !w.acquire(ctx, c) {
+		return w.throttled(c)
 	}
-	b, err := d.begin(ctx, s, p)
-	if unwritable(err) && d.moveRunDir(err) == nil {
-		p = d.place(c.Iteration, c.Attempt)
-		b, err = d.begin(ctx, s, p)
+	b, err := w.begin(ctx, s, p)
+	if unwritable(err) && w.moveRunDir(err) == nil {
+		p = w.place(c.Iteration, c.Attempt)
+		b, err = w.begin(ctx, s, p)
 	}
 	if err != nil {
-		return d.over(c, d.cannotStart(c, err))
+		return w.over(c, w.cannotStart(c, err))
 	}
-	d.notify(Notice{Kind: AgentStarts, Command: c})
-	res, err := d.runJob(ctx, b.Job, func(e agent.Event) { d.watchAlive(ctx, e); d.agentEvent(e) })
+	w.notify(Notice{Kind: AgentStarts, Command: c})
+	res, err := w.jobs.do(ctx, b.Job, func(e agent.Event) { w.watchAlive(ctx, e); w.agentEvent(e) })
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
-		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
+		return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
 	case err != nil:
-		return d.over(c, d.cannotStart(c, err))
+		return w.over(c, w.cannotStart(c, err))
 	}
-	return d.over(c, d.record(ctx, hard, s, b, res)).having(b)
+	return w.over(c, w.record(ctx, s, b, res)).withMessages(b)
 }
 
 // takenUp makes the record of an attempt that an earlier pawl began. One whose
 // files are gone is taken for begun: it may have been paid for.
-func (d *Driver) takenUp(ctx, hard context.Context, s loop.State, p place, b begun, known bool) done {
+func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, known bool) input {
 	c := s.Command
-	d.missing = false
-	res, found, err := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, false, error(nil)
+	w.missing = false
+	res, fate := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, Lost
 	if known {
-		d.knowBase(b)
-		res, found, err = d.adopt(ctx, b)
+		w.knowBase(b)
+		var err error
+		if res, fate, err = w.resume(ctx, b.Job, w.agentEvent); err != nil {
+			return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
+		}
 	} else {
 		b.Attempt, b.At = c.Attempt, s.LastAt
 	}
-	if err != nil {
-		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
-	}
-	if found {
-		return d.over(c, d.record(ctx, hard, s, b, res)).having(b)
+	if fate == Ended {
+		return w.over(c, w.record(ctx, s, b, res)).withMessages(b)
 	}
 	if res.StartedAt.IsZero() {
 		res.StartedAt = b.At
 		res.Elapsed = max(0, p.newest().Sub(b.At))
 	}
-	r := d.record(ctx, hard, s, b, res)
+	r := w.record(ctx, s, b, res)
 	if r.Exit.Ended == loop.EndedLost {
 		r.Failure = lostFailure()
 	}
-	return done{event: d.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.having(b)
+	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b)
 }
 
-func (d *Driver) agentEvent(e agent.Event) { d.notify(Notice{Kind: AgentEvent, Event: e}) }
+func (w *worker) agentEvent(e agent.Event) { w.notify(Notice{Kind: AgentEvent, Event: e}) }
 
-func (d *Driver) over(c loop.Command, r *loop.Record) done {
-	return done{event: d.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
+func (w *worker) over(c loop.Command, r *loop.Record) input {
+	return input{event: w.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
 }
 
 // begin prepares an attempt: tree, prompt, command line. When it returns, the
 // attempt can be found again after a crash.
-func (d *Driver) begin(ctx context.Context, s loop.State, p place) (begun, error) {
+func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error) {
 	c := s.Command
 	b := begun{Attempt: c.Attempt, At: time.Now()}
 	if err := p.open(); err != nil {
 		return b, err
 	}
-	d.baseSnapshot(ctx)
+	w.baseSnapshot(ctx)
 	if c.Rewind != 0 {
-		d.rewind(ctx, c)
+		w.rewind(ctx, c)
 	}
-	d.look(ctx, c, &b)
-	said, rows := d.messages(ctx)
+	w.look(ctx, c, &b)
+	said, rows := w.messages(ctx)
 	b.Messages = rows
-	text, err := d.compose(c, s.Limit, said)
+	text, err := w.compose(c, s.Limit, said)
 	if err != nil {
 		return b, err
 	}
@@ -115,31 +115,31 @@ func (d *Driver) begin(ctx context.Context, s loop.State, p place) (begun, error
 		return b, fmt.Errorf("cannot write the prompt: %w", err)
 	}
 	var warm []string
-	if b.Job, warm, err = d.job(c, p, int64(len(text.Text))); err != nil {
+	if b.Job, warm, err = w.job(c, p, int64(len(text.Text))); err != nil {
 		return b, err
 	}
-	d.warm(ctx, c, b.Job, warm)
+	w.warm(ctx, c, b.Job, warm)
 	return b, p.write(b)
 }
 
 // compose assembles the prompt of an iteration.
-func (d *Driver) compose(c loop.Command, limit int, messages []string) (prompt.Prompt, error) {
-	in := d.plan.Prompt
+func (w *worker) compose(c loop.Command, limit int, messages []string) (prompt.Prompt, error) {
+	in := w.plan.Prompt
 	in.Messages = messages
-	in.Iteration, in.MaxIterations, in.Run, in.Agent, in.Strategy, in.Feedback = c.Iteration, limit, d.id, c.Agent, c.Strategy, c.Feedback
+	in.Iteration, in.MaxIterations, in.Run, in.Agent, in.Strategy, in.Feedback = c.Iteration, limit, w.id, c.Agent, c.Strategy, c.Feedback
 	text, err := prompt.Compose(in)
 	if err != nil {
 		return text, fmt.Errorf("cannot assemble the prompt: %v", err)
 	}
 	if text.Over {
-		d.warn(fmt.Sprintf("Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget)))
+		w.warn(fmt.Sprintf("Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget)))
 	}
 	return text, nil
 }
 
 // job is the agent's process for this attempt, and what must have run before.
-func (d *Driver) job(c loop.Command, p place, size int64) (job supervisor.Job, warm []string, err error) {
-	return d.agentJob(c, p, agentCall{id: jobID(c), files: p.agent(), prompt: p.prompt(), size: size})
+func (w *worker) job(c loop.Command, p place, size int64) (job supervisor.Job, warm []string, err error) {
+	return w.agentJob(c, p, agentCall{id: jobID(c), files: p.agent(), prompt: p.prompt(), size: size})
 }
 
 // agentCall is what differs between the calls of an agent.
@@ -150,21 +150,21 @@ type agentCall struct {
 }
 
 // agentJob is a process of the command's agent, and what must have run before.
-func (d *Driver) agentJob(c loop.Command, p place, call agentCall) (job supervisor.Job, warm []string, err error) {
-	a, ok := d.plan.Agents[c.Agent]
+func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervisor.Job, warm []string, err error) {
+	a, ok := w.plan.Agents[c.Agent]
 	if !ok {
 		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
 	}
 	if c.Limits.Cost == 0 || c.Limits.Calls == 0 {
 		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration or max_api_calls_per_iteration")
 	}
-	state := filepath.Join(d.o.StateDir, "agents", c.Agent)
+	state := filepath.Join(w.o.StateDir, "agents", c.Agent)
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		state = p.dir
 	}
 	cost := max(0, c.Limits.Cost) // NoLimit is less
 	start, err := a.Adapter.Start(agent.Invocation{
-		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly, Dir: d.plan.Root, StateDir: state, Model: a.Model, Safety: d.plan.Safety,
+		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly, Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Now: time.Now(),
 	})
 	if err != nil {
@@ -173,12 +173,12 @@ func (d *Driver) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if err := writeSettings(start.Files); err != nil {
 		return job, nil, err
 	}
-	box := d.agentBox(c.Agent, state, call)
+	box := w.agentBox(c.Agent, state, call)
 	job = supervisor.Job{
-		ID: call.id, Files: call.files, Args: start.Args, Dir: d.plan.Root,
-		Env: append(d.environ(a.inherits(d.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: d.watched(), Prices: d.plan.Prices, Model: a.Model,
-		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: d.plan.MaxTurns, Printed: d.plan.MaxOutput, Room: leastRoom, Tools: a.toolsCount()},
-		Guards: a.guards(d.plan.Guards), Box: box, Safety: d.rules(),
+		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
+		Env: append(w.environ(a.inherits(w.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched(), Prices: w.plan.Prices, Model: a.Model,
+		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom, Tools: a.toolsCount()},
+		Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
 	return job, start.Warm, nil
 }
@@ -207,17 +207,17 @@ func reviewID(c loop.Command) string {
 func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
 // environ is what a child inherits, with pawl's marks.
-func (d *Driver) environ(inherited []string, iteration int, add, unset []string) []string {
-	env := make([]string, 0, len(inherited)+len(add)+len(d.caches())+len(d.plan.Marks)+2)
+func (w *worker) environ(inherited []string, iteration int, add, unset []string) []string {
+	env := make([]string, 0, len(inherited)+len(add)+len(w.caches())+len(w.plan.Marks)+2)
 	for _, kv := range inherited {
 		if !named(kv, unset) {
 			env = append(env, kv)
 		}
 	}
-	env = append(env, d.caches()...)
+	env = append(env, w.caches()...)
 	env = append(env, add...)
-	env = append(env, d.plan.Marks...)
-	return append(env, "PAWL_RUN="+d.id, "PAWL_ITERATION="+strconv.Itoa(iteration))
+	env = append(env, w.plan.Marks...)
+	return append(env, "PAWL_RUN="+w.id, "PAWL_ITERATION="+strconv.Itoa(iteration))
 }
 
 func named(kv string, names []string) bool {
@@ -234,7 +234,7 @@ const CannotStart = "cannot-start"
 
 // cannotStart is the record of an iteration that pawl itself could not begin.
 // A person must act, so nothing is tried again.
-func (d *Driver) cannotStart(c loop.Command, err error) *loop.Record {
+func (w *worker) cannotStart(c loop.Command, err error) *loop.Record {
 	return &loop.Record{
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: loop.Exit{Code: -1}, Progress: -1, Score: -1, CostSource: "none",
@@ -245,42 +245,42 @@ func (d *Driver) cannotStart(c loop.Command, err error) *loop.Record {
 }
 
 // record makes the journal's record of an attempt that ended.
-func (d *Driver) record(ctx, hard context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
+func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
 	c := s.Command
-	res.Agent = d.complete(ctx, c.Agent, b, res)
-	r := d.told(c, res)
-	if d.lostFolder(r) {
+	res.Agent = w.complete(ctx, c.Agent, b, res)
+	r := w.totals(c, res)
+	if w.lostFolder(r) {
 		return r
 	}
 	if r.Valid() {
 		read := signal.Read(res.Agent.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
-	r.Failure = d.agentFailure(r, res)
+	r.Failure = w.agentFailure(r, res)
 	nameRefusals(r.Failure, b.Job.Box, agentOutput(res), res.Unreached)
-	after, cancel := d.o.after(hard)
-	d.snapshot(after, s, r, b)
-	d.findSecrets(after, r)
+	after, cancel := w.o.after(w.hard)
+	w.snapshot(after, s, r, b)
+	w.findSecrets(after, r)
 	cancel()
-	if d.verifies(r) {
-		d.verify(ctx, hard, c, r)
+	if w.verifies(r) {
+		w.verify(ctx, c, r)
 	}
 	return r
 }
 
 // told is what a job's result tells of its agent: how it ended and what it used.
-func (d *Driver) told(c loop.Command, res supervisor.Result) *loop.Record {
+func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	out := res.Agent
 	r := &loop.Record{
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt, Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost, Calls: out.Calls,
 		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
-		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: d.withheld(c.Agent),
+		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: w.withheld(c.Agent),
 	}
 	if r.CostSource == "" {
 		r.CostSource = "none"
 	}
-	if d.structured(c.Agent) {
+	if w.structured(c.Agent) {
 		r.Exit.Terminal = out.Terminal
 		if out.Terminal == loop.TerminalNone {
 			r.Exit.Terminal = loop.TerminalMissing
@@ -289,8 +289,8 @@ func (d *Driver) told(c loop.Command, res supervisor.Result) *loop.Record {
 	return r
 }
 
-func (d *Driver) structured(name string) bool {
-	a, ok := d.plan.Agents[name]
+func (w *worker) structured(name string) bool {
+	a, ok := w.plan.Agents[name]
 	return ok && a.Adapter.Structured()
 }
 
@@ -300,7 +300,7 @@ func stopped(x loop.Exit) bool {
 }
 
 // agentFailure analyses an agent that did not end well; nil when it did.
-func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
+func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
 	x := r.Exit
 	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded && x.Terminal != loop.TerminalMissing && x.Terminal != loop.TerminalFailed
 	if stopped(x) || (well && r.Signal.Kind != signal.Failure) {
@@ -320,7 +320,7 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	if x.Ended == loop.EndedDestructive {
 		return refused(x, res.Refused)
 	}
-	if a := guarded(x, d.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
+	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
 		return a
 	}
 	if a := misread(res.Agent.Errors); a != nil {
@@ -328,14 +328,14 @@ func (d *Driver) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
-		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: d.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
+		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
 	})
 	return &a
 }
 
 // errorsOf are the provider's errors, with what the exit status says of them.
-func (d *Driver) errorsOf(name string, res supervisor.Result) []failure.APIError {
-	a, ok := d.plan.Agents[name]
+func (w *worker) errorsOf(name string, res supervisor.Result) []failure.APIError {
+	a, ok := w.plan.Agents[name]
 	if !ok {
 		return res.Agent.Errors
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -42,19 +41,14 @@ func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
 
 // EndUnattended ends what a run whose pawl is gone still has running.
 func EndUnattended(ctx context.Context, runDir, id string) error {
-	client, _, err := supervisor.Attach(ctx, runDir)
-	if err == nil {
-		client.Kill()
-		err = client.Close()
+	for _, many := range []bool{true, false} { // in lanes first: the run's mark is on all
+		l := newSupervisors(runDir, id, supervisor.Options{})
+		l.many = many
+		if _, err := l.find(ctx, func(string) bool { return false }, func(string) {}); err != nil {
+			return err
+		}
 	}
-	if err != nil && !errors.Is(err, supervisor.ErrGone) {
-		return err
-	}
-	if err := endLanes(ctx, runDir, id); err != nil {
-		return err
-	}
-	_, err = process.Sweep(ctx, supervisor.Mark(id), sweepGrace)
-	return err
+	return nil
 }
 
 // OwnerDead is true when the state file names an owner that is proved dead.

@@ -8,99 +8,84 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
-// ask is something that came from outside.
-type ask struct {
-	event   loop.Event
-	control int64 // the row that it came in
-	raise   *raise
-	kill    bool // without grace
-}
+const (
+	lookEvery = 100 * time.Millisecond // how soon a stop, a pause or a new limit is noticed
+	tickEvery = time.Second            // between two ticks
+)
 
-// listen turns signals and control rows into asks until stop is called.
-func (d *Driver) listen(ctx context.Context) (asks <-chan ask, stop func()) {
-	out := make(chan ask, 16)
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	store := d.o.Store // the owner may give the field up
-	go func() {
-		defer close(ended)
-		d.listenTo(ctx, store, out)
-	}()
-	return out, func() { cancel(); <-ended }
-}
-
-// pollEvery is how soon a running run notices pawl stop and pawl pause.
-const pollEvery = 150 * time.Millisecond
-
-func (d *Driver) listenTo(ctx context.Context, store *sqlite.Store, asks chan<- ask) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	kill, stops, pauses := d.o.Kill, d.o.Stops, d.o.Pauses
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-kill:
-			kill = nil
-			d.killNow()
-			send(ctx, asks, ask{event: loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt}, kill: true})
-		case cause, open := <-stops:
-			if !open {
-				stops = nil
-				continue
-			}
-			send(ctx, asks, ask{event: loop.Event{Kind: loop.StopAsked, Cause: cause}})
-		case _, open := <-pauses:
-			if !open {
-				pauses = nil
-				continue
-			}
-			send(ctx, asks, ask{event: loop.Event{Kind: loop.PauseAsked}})
-		case checked := <-d.checks:
-			for _, a := range d.controls(ctx, store) {
-				send(ctx, asks, a)
-			}
-			close(checked)
-		case <-tick.C:
-			for _, a := range d.controls(ctx, store) {
-				send(ctx, asks, a)
-			}
-		}
+// Look returns what was asked of the run since the last look: by signals, by
+// the context's end and by control rows.
+func (d *Driver) Look(ctx context.Context) ([]input, error) {
+	if now := time.Now(); now.Sub(d.ticked) >= tickEvery {
+		d.ticked = now
+		d.notify(Notice{Kind: Tick})
 	}
-}
-
-func send(ctx context.Context, asks chan<- ask, a ask) {
+	var asks []input
+	ask := func(e loop.Event) { asks = append(asks, input{ask: true, event: e}) }
+	if ctx.Err() != nil && !d.ended {
+		d.ended = true
+		ask(loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt})
+	}
 	select {
-	case asks <- a:
-	case <-ctx.Done():
+	case <-d.kill:
+		d.kill = nil
+		d.jobs.kill()
+		d.cut()
+		ask(loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt})
+	default:
 	}
+	select {
+	case cause, open := <-d.stops:
+		if open {
+			ask(loop.Event{Kind: loop.StopAsked, Cause: cause})
+		} else {
+			d.stops = nil
+		}
+	default:
+	}
+	select {
+	case _, open := <-d.pauses:
+		if open {
+			ask(loop.Event{Kind: loop.PauseAsked})
+		} else {
+			d.pauses = nil
+		}
+	default:
+	}
+	return append(asks, d.controls(context.WithoutCancel(ctx))...), nil
 }
 
 // controls reads what other processes ask of this run.
-func (d *Driver) controls(ctx context.Context, store *sqlite.Store) []ask {
-	if store == nil {
+func (d *Driver) controls(ctx context.Context) []input {
+	if d.o.Store == nil {
 		return nil
 	}
-	rows, err := store.Controls(ctx, d.id)
+	rows, err := d.o.Store.Controls(ctx, d.id)
 	if err != nil {
-		return nil // the next tick tries again; a database that stays away was warned of
+		return nil // the next look tries again; a database that stays away was warned of
 	}
-	var asks []ask
+	var asks []input
 	for _, row := range rows {
 		if d.seen[row.ID] {
 			continue
 		}
 		d.seen[row.ID] = true
+		in := input{ask: true, control: row.ID}
 		switch row.Kind {
 		case sqlite.ControlStop:
-			asks = append(asks, ask{event: loop.Event{Kind: loop.StopAsked, Cause: loop.CauseStop}, control: row.ID})
+			in.event = loop.Event{Kind: loop.StopAsked, Cause: loop.CauseStop}
 		case sqlite.ControlPause:
-			asks = append(asks, ask{event: loop.Event{Kind: loop.PauseAsked}, control: row.ID})
+			in.event = loop.Event{Kind: loop.PauseAsked}
 		case sqlite.ControlLimits:
-			if r, ok := readRaise(row); ok {
-				asks = append(asks, ask{event: loop.Event{Kind: loop.Raised}, raise: r, control: row.ID})
+			var ok bool
+			if in.raise, ok = readRaise(row); !ok {
+				continue
 			}
+			in.event = loop.Event{Kind: loop.Raised}
+		default:
+			continue
 		}
+		asks = append(asks, in)
 	}
 	return asks
 }

@@ -42,13 +42,13 @@ func LeaveMessage(ctx context.Context, store *sqlite.Store, r sqlite.Run, text, 
 
 // messages are those that wait, oldest first, and their rows. Without a
 // database nobody can have left any; one that cannot be read has them later.
-func (d *Driver) messages(ctx context.Context) (texts []string, rows []int64) {
-	if d.o.Store == nil {
+func (s *session) messages(ctx context.Context) (texts []string, rows []int64) {
+	if s.o.Store == nil {
 		return nil, nil
 	}
-	open, err := d.o.Store.Controls(ctx, d.id)
+	open, err := s.o.Store.Controls(ctx, s.id)
 	if err != nil {
-		d.warn(err.Error())
+		s.warn(err.Error())
 		return nil, nil
 	}
 	for _, r := range open {
@@ -59,19 +59,12 @@ func (d *Driver) messages(ctx context.Context) (texts []string, rows []int64) {
 	return texts, rows
 }
 
-// unread warns of messages that no agent was told.
-func (d *Driver) unread(ctx context.Context) {
+// warnOfUnread warns of messages that no agent was told.
+func (d *Driver) warnOfUnread(ctx context.Context) {
 	if d.state.Status != loop.Completed {
 		return // it can go on
 	}
 	if texts, _ := d.messages(ctx); len(texts) > 0 {
 		d.warn(fmt.Sprintf("%d message(s) were told to no agent: none started after them", len(texts)))
-	}
-}
-
-// delivered notes the messages of an attempt for the commit that records it.
-func (d *Driver) delivered(rows []int64, record *loop.Record) {
-	if record != nil && record.Outcome != loop.Waited {
-		d.taken = append(d.taken, rows...)
 	}
 }

@@ -23,8 +23,8 @@ type place struct {
 	attempt int
 }
 
-func (d *Driver) place(iteration, attempt int) place {
-	return place{filepath.Join(d.runDir, strconv.Itoa(iteration)), attempt}
+func (s *session) place(iteration, attempt int) place {
+	return place{filepath.Join(s.runDir, strconv.Itoa(iteration)), attempt}
 }
 
 func (p place) prompt() string { return filepath.Join(p.dir, "prompt.md") }

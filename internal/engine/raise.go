@@ -64,8 +64,7 @@ func over(p loop.Policy, l journal.Limits) *loop.Policy {
 
 // allow completes what was asked with the policy, and keeps its flags with the
 // run's.
-func (d *Driver) allow(a *ask) {
-	d.raised = a.raise.Limits
+func (d *Driver) allow(a *input) {
 	a.event.Policy = over(d.state.Policy, a.raise.Limits)
 	if len(a.raise.Flags) == 0 {
 		return

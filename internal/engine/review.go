@@ -30,93 +30,93 @@ type Review struct {
 }
 
 // review carries out one try of a review.
-func (d *Driver) review(ctx, hard context.Context, s loop.State) done {
-	c, p := s.Command, d.place(s.Command.Iteration, s.Command.Attempt)
+func (w *worker) review(ctx context.Context, s loop.State) input {
+	c, p := s.Command, w.place(s.Command.Iteration, s.Command.Attempt)
 	b, known := p.loadReview(c.Review)
 	var res supervisor.Result
 	var err error
 	switch {
-	case known && !d.missing:
-		d.knowBase(b)
-		res, _, err = d.adopt(ctx, b)
-	case !d.enter(ctx, c):
-		return d.barred(c)
+	case known && !w.missing:
+		w.knowBase(b)
+		res, _, err = w.resume(ctx, b.Job, w.agentEvent)
+	case !w.acquire(ctx, c):
+		return w.throttled(c)
 	default:
-		d.missing = false
-		b, err = d.beginReview(ctx, s, p)
-		if unwritable(err) && d.moveRunDir(err) == nil {
-			p = d.place(c.Iteration, c.Attempt)
-			b, err = d.beginReview(ctx, s, p)
+		w.missing = false
+		b, err = w.beginReview(ctx, s, p)
+		if unwritable(err) && w.moveRunDir(err) == nil {
+			p = w.place(c.Iteration, c.Attempt)
+			b, err = w.beginReview(ctx, s, p)
 		}
 		if err == nil {
-			res, err = d.runJob(ctx, b.Job, func(e agent.Event) { d.watchAlive(ctx, e); d.agentEvent(e) })
+			res, err = w.jobs.do(ctx, b.Job, func(e agent.Event) { w.watchAlive(ctx, e); w.agentEvent(e) })
 		}
 	}
 	if errors.Is(err, supervisor.ErrTaken) {
-		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
+		return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
 	}
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent, CostSource: "none", Tries: 1}
 	if err != nil {
 		v.Summary = err.Error()
 		v.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Summary: v.Summary, Fingerprint: CannotStart}
 	} else {
-		v = d.readReview(c, res)
-		after, cancel := aftermath(hard)
+		v = w.readReview(c, res)
+		after, cancel := aftermath(w.hard)
 		defer cancel()
-		d.unchanged(after, b, &v)
+		w.unchanged(after, b, &v)
 	}
-	return done{event: d.event(loop.Event{Kind: loop.Reviewed, For: c.Seq, Review: &v})}
+	return input{event: w.event(loop.Event{Kind: loop.Reviewed, For: c.Seq, Review: &v})}
 }
 
 // beginReview prepares a try: prompt, command line, and the tree to compare with.
-func (d *Driver) beginReview(ctx context.Context, s loop.State, p place) (begun, error) {
+func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun, error) {
 	c := s.Command
-	b := begun{Attempt: c.Attempt, At: time.Now(), Guarded: d.trees.guarded}
+	b := begun{Attempt: c.Attempt, At: time.Now(), Guarded: w.trees.guarded}
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return b, fmt.Errorf("cannot make the folder of the iteration: %w", err)
 	}
-	d.lookForReview(ctx, s, &b)
-	text, err := d.composeReview(ctx, s, b)
+	w.lookForReview(ctx, s, &b)
+	text, err := w.composeReview(ctx, s, b)
 	if err != nil {
 		return b, err
 	}
 	if err := os.WriteFile(p.reviewPrompt(c.Review), []byte(text.Text), 0o600); err != nil {
 		return b, fmt.Errorf("cannot write the prompt of the review: %w", err)
 	}
-	job, warm, err := d.agentJob(c, p, agentCall{
+	job, warm, err := w.agentJob(c, p, agentCall{
 		id: reviewID(c), files: p.review(c.Review), prompt: p.reviewPrompt(c.Review), size: int64(len(text.Text)), readOnly: true,
 	})
 	if err != nil {
 		return b, err
 	}
 	b.Job = job
-	d.warm(ctx, c, job, warm)
+	w.warm(ctx, c, job, warm)
 	return b, p.writeReview(c.Review, b)
 }
 
 // lookForReview notes the tree that is reviewed and the snapshot to put it
 // back to. Gates may have changed files since the iteration's own snapshot;
 // then there is one more.
-func (d *Driver) lookForReview(ctx context.Context, s loop.State, b *begun) {
-	if d.o.Tree == nil {
+func (w *worker) lookForReview(ctx context.Context, s loop.State, b *begun) {
+	if w.o.Tree == nil {
 		return
 	}
 	r := &s.Held.Record
-	snaps, err := d.o.Tree.Snapshots(ctx, d.id)
+	snaps, err := w.o.Tree.Snapshots(ctx, w.id)
 	for i := range snaps {
 		if snaps[i].N == r.Number && snaps[i].Attempt == "" {
 			b.Back = snaps[i].Ref
 		}
 	}
-	tree, head, lerr := d.o.Tree.Look(ctx, d.id)
+	tree, head, lerr := w.o.Tree.Look(ctx, w.id)
 	if err = errors.Join(err, lerr); err == nil && (tree != r.TreeAfter || b.Back == "") {
 		var snap workspace.Snapshot
-		snap, err = d.o.Tree.Snapshot(ctx, d.id, r.Number, workspace.SnapshotOptions{Attempt: "review", Message: fmt.Sprintf("%s: review of iteration %d", d.plan.Name, r.Number)})
+		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, workspace.SnapshotOptions{Attempt: "review", Message: fmt.Sprintf("%s: review of iteration %d", w.plan.Name, r.Number)})
 		tree, head, b.Back = snap.Tree, snap.Head, snap.Ref
 	}
 	if err != nil {
 		b.Back = ""
-		d.treeWarning(ctx, fmt.Sprintf("cannot see the files before the review, so a reviewer that changes some is not noticed: %v", err))
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the files before the review, so a reviewer that changes some is not noticed: %v", err))
 		return
 	}
 	b.TreeBefore, b.HeadBefore = tree, head
@@ -126,18 +126,18 @@ func (d *Driver) lookForReview(ctx context.Context, s loop.State, b *begun) {
 const maxReviewed = 8 << 20
 
 // composeReview assembles the prompt of a review.
-func (d *Driver) composeReview(ctx context.Context, s loop.State, b begun) (prompt.Prompt, error) {
+func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prompt.Prompt, error) {
 	c, r := s.Command, &s.Held.Record
-	work := d.plan.Prompt
-	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, d.id, c.Agent, r.Strategy
+	work := w.plan.Prompt
+	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, w.id, c.Agent, r.Strategy
 	in := prompt.Review{
-		Work: work, Fragment: d.plan.Review.Fragment, Author: r.Agent, Purpose: d.plan.Review.Purpose, Checks: r.Gates, Unknown: true,
+		Work: work, Fragment: w.plan.Review.Fragment, Author: r.Agent, Purpose: w.plan.Review.Purpose, Checks: r.Gates, Unknown: true,
 	}
-	if f, ok := d.plan.Agents[c.Agent].Adapter.(agent.Factual); ok {
+	if f, ok := w.plan.Agents[c.Agent].Adapter.(agent.Factual); ok {
 		in.Limit = int(f.Facts().PromptLimit)
 	}
-	if base := d.base(r); base != "" && b.TreeBefore != "" {
-		patch, cut, err := d.o.Tree.Diff(ctx, base, b.TreeBefore, maxReviewed)
+	if base := w.base(r); base != "" && b.TreeBefore != "" {
+		patch, cut, err := w.o.Tree.Diff(ctx, base, b.TreeBefore, maxReviewed)
 		if err != nil {
 			return prompt.Prompt{}, fmt.Errorf("cannot list the change for the review: %v", err)
 		}
@@ -148,23 +148,23 @@ func (d *Driver) composeReview(ctx context.Context, s loop.State, b begun) (prom
 		return text, fmt.Errorf("cannot assemble the prompt of the review: %v", err)
 	}
 	if text.Over {
-		d.warn(fmt.Sprintf("The review's prompt exceeds the token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(work.Budget)))
+		w.warn(fmt.Sprintf("The review's prompt exceeds the token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(work.Budget)))
 	}
 	return text, nil
 }
 
 // base is the tree that the work is compared with: the run's.
-func (d *Driver) base(r *loop.Record) string {
-	if d.trees.base != "" {
-		return d.trees.base
+func (w *worker) base(r *loop.Record) string {
+	if w.trees.base != "" {
+		return w.trees.base
 	}
 	return r.TreeBefore
 }
 
 // readReview reads how the reviewer ended: a verdict only from one that ended
 // well.
-func (d *Driver) readReview(c loop.Command, res supervisor.Result) loop.Review {
-	r := d.told(c, res)
+func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
+	r := w.totals(c, res)
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent}
 	switch x := r.Exit; {
 	case x.Ended == loop.EndedStop:
@@ -172,7 +172,7 @@ func (d *Driver) readReview(c loop.Command, res supervisor.Result) loop.Review {
 	case x.Ended == loop.EndedLost || x.Ended == loop.EndedLease:
 		v.Summary = "it was lost with pawl's supervisor"
 	case !r.Valid() || x.Code != 0 || x.Terminal == loop.TerminalFailed:
-		if v.Failure = d.agentFailure(r, res); v.Failure != nil {
+		if v.Failure = w.agentFailure(r, res); v.Failure != nil {
 			v.Summary = reviewFailure(c.Agent, x, v.Failure)
 		}
 	default:
@@ -199,31 +199,31 @@ func reviewFailure(name string, x loop.Exit, f *failure.Analysis) string {
 // unchanged compares the tree after a review with that before it, and puts
 // back what the reviewer changed. An approval by one that changed what was
 // there is no approval of the author's work.
-func (d *Driver) unchanged(ctx context.Context, b begun, v *loop.Review) {
-	if d.o.Tree == nil || b.Back == "" {
+func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
+	if w.o.Tree == nil || b.Back == "" {
 		return
 	}
-	tree, head, err := d.o.Tree.Look(ctx, d.id)
+	tree, head, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {
-		d.treeWarning(ctx, fmt.Sprintf("cannot see the files after the review: %v", err))
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the files after the review: %v", err))
 		withdraw(v, "the files cannot be seen any more")
 		return
 	}
 	if b.Guarded != nil {
-		if now, err := d.o.Tree.ConfigFingerprint(ctx); err != nil || len(b.Guarded.Differs(now)) > 0 {
-			d.warn(fmt.Sprintf("%s, which reviews, changed git's hooks or configuration; look at .git before you go on", v.Agent))
+		if now, err := w.o.Tree.ConfigFingerprint(ctx); err != nil || len(b.Guarded.Differs(now)) > 0 {
+			w.warn(fmt.Sprintf("%s, which reviews, changed git's hooks or configuration; look at .git before you go on", v.Agent))
 			withdraw(v, v.Agent+" changed git's hooks or configuration")
 		}
 	}
 	if tree == b.TreeBefore && head == b.HeadBefore {
 		return
 	}
-	d.trees.headAt = time.Time{}
-	changes, _, err := d.changes(ctx, b.TreeBefore, tree)
+	w.trees.headAt = time.Time{}
+	changes, _, err := w.changes(ctx, b.TreeBefore, tree)
 	if err != nil {
-		d.warn(fmt.Sprintf("cannot list what %s changed in its review: %v", v.Agent, err))
+		w.warn(fmt.Sprintf("cannot list what %s changed in its review: %v", v.Agent, err))
 	}
-	d.putBack(ctx, b, v, changes, tree)
+	w.putBack(ctx, b, v, changes, tree)
 	if head != b.HeadBefore || err != nil || !onlyNew(changes) {
 		withdraw(v, fmt.Sprintf("%s changed what it was to review", v.Agent))
 	}
@@ -233,21 +233,21 @@ func (d *Driver) unchanged(ctx context.Context, b begun, v *loop.Review) {
 const maxReverted = 100
 
 // putBack makes the tree, which is now, what it was before the review.
-func (d *Driver) putBack(ctx context.Context, b begun, v *loop.Review, changes []gate.Change, now string) {
+func (w *worker) putBack(ctx context.Context, b begun, v *loop.Review, changes []gate.Change, now string) {
 	what := fmt.Sprintf("%s, which reviews and may change nothing, changed %d file(s)", v.Agent, len(changes))
 	if len(changes) == 0 {
 		what = fmt.Sprintf("%s, which reviews and may change nothing, moved HEAD", v.Agent)
 	}
-	back, err := d.o.Tree.RollbackTo(ctx, b.Back, workspace.RollbackOptions{Expect: now})
+	back, err := w.o.Tree.RollbackTo(ctx, b.Back, workspace.RollbackOptions{Expect: now})
 	switch {
 	case err != nil || back.Refused != "":
-		d.warn(fmt.Sprintf("%s, and that could not be put back: %s", what, why(back, err)))
+		w.warn(fmt.Sprintf("%s, and that could not be put back: %s", what, why(back, err)))
 	case len(back.Notes) > 0:
-		d.warn(fmt.Sprintf("%s; not all was put back: %s", what, back.Notes[0]))
+		w.warn(fmt.Sprintf("%s; not all was put back: %s", what, back.Notes[0]))
 	default:
-		d.warn(fmt.Sprintf("%s; they were put back (what was there is kept as %s)", what, back.Recovery))
+		w.warn(fmt.Sprintf("%s; they were put back (what was there is kept as %s)", what, back.Recovery))
 	}
-	if tree, head, err := d.o.Tree.Look(ctx, d.id); err != nil || tree != b.TreeBefore || head != b.HeadBefore {
+	if tree, head, err := w.o.Tree.Look(ctx, w.id); err != nil || tree != b.TreeBefore || head != b.HeadBefore {
 		withdraw(v, v.Agent+" changed files that could not be put back")
 		return
 	}

@@ -41,18 +41,18 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 		_ = os.Remove(d.runDir)
 		return nil, err
 	}
-	e := d.event(loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx)})
-	s, c := loop.Step(loop.State{}, e)
-	d.become(s)
-	if err := d.create(ctx, d.journalled(e, c, nil)); err != nil {
+	in := input{event: d.worker.event(loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx)})}
+	s, c := loop.Step(loop.State{}, in.event)
+	d.setState(s)
+	if err := d.create(ctx, d.journalled(in, c, nil)); err != nil {
 		d.dropCopy(ctx)
 		_ = os.Remove(d.runDir) // empty, and of no run
 		return nil, err
 	}
 	d.saveStateFile(false)
 	d.notify(Notice{Kind: RunStarted, Command: c})
-	d.tell(e, c, nil)
-	if err = d.drive(ctx, nil); err == nil {
+	d.notifyOf(in, c)
+	if err = d.drive(ctx); err == nil {
 		d.dropOld(ctx)
 	}
 	return d, err
@@ -86,12 +86,12 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	if d.lost != nil {
 		return nil, d.lost
 	}
-	again := &loop.Event{Kind: loop.Resumed, Policy: e.Policy}
-	if !d.state.Status.Active() {
-		d.apply(ctx, d.event(e))
-		again = nil
+	if d.state.Status.Active() {
+		d.again = &loop.Event{Kind: loop.Resumed, Policy: e.Policy}
+	} else {
+		d.apply(ctx, input{event: d.worker.event(e)})
 	}
-	err = d.drive(ctx, again)
+	err = d.drive(ctx)
 	return d, err
 }
 

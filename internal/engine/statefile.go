@@ -75,29 +75,12 @@ func KeepAside(path string) (string, error) {
 	return to, nil
 }
 
-// A loop of iterations that last milliseconds writes its state file this
-// often; what comes sooner is left to the next tick. A write frees the old
-// file's inode, and a file system that holds such inodes back for seconds
-// makes every file of a fast loop slow.
-const (
-	stateFileEvery = 250 * time.Millisecond
-	stateFileBurst = 20 // writes that may come sooner
-)
-
-// saveStateFile writes the image of the current state, or leaves that to the
-// next tick. A run that completed leaves no file. That it cannot be written is
-// said once and changes nothing.
+// saveStateFile writes the image of the current state. A run that completed
+// leaves no file. That it cannot be written is said once and changes nothing.
 func (d *Driver) saveStateFile(last bool) {
 	if d.homeless() {
 		return // the run says so, and no folder is made in its place
 	}
-	now := time.Now()
-	if d.image.early = max(0, d.image.early-int(now.Sub(d.image.at)/stateFileEvery)); d.image.early >= stateFileBurst && !last {
-		d.image.stale = true
-		return
-	}
-	d.image.early++
-	d.image.at, d.image.stale = now, false
 	path := StateFilePath(d.plan.Root, d.plan.Name)
 	var err error
 	if last && d.state.Status == loop.Completed {
@@ -107,18 +90,10 @@ func (d *Driver) saveStateFile(last bool) {
 	} else {
 		err = d.writeStateFile(path)
 	}
-	if err != nil && !d.image.broken {
+	if err != nil && !d.stale {
 		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run goes on", err))
 	}
-	d.image.broken = err != nil
-}
-
-// image is how the state file stands to the run's state.
-type image struct {
-	at     time.Time // of the last write
-	early  int       // writes that came before their time
-	stale  bool      // the state has changed since; the next tick writes it
-	broken bool      // warned that it cannot be written
+	d.stale = err != nil
 }
 
 func (d *Driver) writeStateFile(path string) error {
@@ -134,7 +109,7 @@ func (d *Driver) writeStateFile(path string) error {
 	return files.Replace(path, append(data, '\n'), 0o600, !d.state.Status.Active())
 }
 
-// image is the state file for the current state.
+// stateFile is the state file for the current state.
 func (d *Driver) stateFile() StateFile {
 	s := d.state
 	f := StateFile{
@@ -169,12 +144,6 @@ func Alive(o sqlite.Owner) bool {
 	if _, err := fmt.Sscan(o.Start, &id.Start); err != nil {
 		return true
 	}
-	id.Boot = o.Boot
-	for i := range o.Boot {
-		if o.Boot[i] == ' ' {
-			id.Boot, id.Space = o.Boot[:i], o.Boot[i+1:]
-			break
-		}
-	}
+	id.Boot, id.Space, _ = strings.Cut(o.Boot, " ")
 	return process.Alive(id)
 }

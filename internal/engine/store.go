@@ -118,7 +118,7 @@ func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end
 		step.Run.EndedAt, step.Release = end.EndedAt, true
 	}
 	d.taken, d.credits, d.fresh = nil, nil, false
-	if d.o.Store == nil {
+	if d.o.Store == nil || d.given {
 		return
 	}
 	d.unsaved = append(d.unsaved, unsaved{step: step})
@@ -143,7 +143,7 @@ func (d *Driver) flush(ctx context.Context) {
 		d.unsaved, d.broken = nil, false
 	case len(d.unsaved) > maxUnsaved:
 		d.warn(fmt.Sprintf("more than %d events wait for the database: the run goes on without a record", maxUnsaved))
-		d.unsaved, d.o.Store = nil, nil
+		d.unsaved, d.given = nil, true
 	}
 }
 

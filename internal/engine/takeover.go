@@ -12,9 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // takeOver makes the stored run this driver's: its state, its trees, and what
@@ -27,7 +25,7 @@ func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) err
 		return err
 	}
 	if _, err := os.Stat(d.runDir); errors.Is(err, fs.ErrNotExist) {
-		d.missing = d.state.Status.Active()
+		d.worker.missing = d.state.Status.Active()
 	}
 	if err := d.makeRunDir(); err != nil {
 		return err
@@ -47,7 +45,7 @@ func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) err
 	d.forgetAbsence(adopted)
 	if e.Kind == loop.Resumed {
 		raised, _ := loop.Step(d.state, e)
-		d.become(raised)
+		d.setState(raised)
 	}
 	now := time.Now()
 	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID, Adopted: adopted}), nil, nil)
@@ -106,58 +104,18 @@ func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
 		d.setup.Sandbox = d.plan.Sandbox
 	}
 	d.setup.Checks = d.plan.checks()
-	d.become(s)
+	d.setState(s)
 	d.n, d.from, d.fresh = run.N, run.Status, true
 	return nil
 }
 
-// takeUp finds what an earlier pawl left running for this run. The agent that
+// takeUp finds what an earlier pawl left running for this run. The job that
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
-	if d.lanes != nil {
-		n, err := d.lanes.find(ctx, d.warn)
-		return n > 0, err
-	}
-	job := ""
-	if d.state.Status == loop.Running {
-		job = jobOf(d.state.Command)
-	}
-	client, status, err := supervisor.Attach(ctx, d.runDir)
-	switch {
-	case err == nil && status.Job != nil && job != "" && status.Job.ID == job:
-		d.clientMu.Lock()
-		d.client = client
-		d.clientMu.Unlock()
-		return true, nil
-	case err == nil:
-		client.Kill()
-		if err := client.Close(); err != nil {
-			return false, err
-		}
-		awaitEnd(ctx, status.Supervisor)
-	case !errors.Is(err, supervisor.ErrGone):
-		return false, err
-	}
-	ended, err := process.Sweep(ctx, supervisor.Mark(d.id), sweepGrace)
-	if err == nil && ended.Left > 0 {
-		d.warn(fmt.Sprintf("%d process(es) that an earlier pawl left could not be ended", ended.Left))
-	}
-	return false, err
-}
-
-const (
-	sweepGrace = 5 * time.Second
-	// leaveBound is how long a supervisor that was told to kill its job may
-	// take to leave by itself; the sweep ends it after that.
-	leaveBound = 10 * time.Second
-)
-
-// awaitEnd waits for a supervisor that leaves, so that the next one finds the
-// run's folder free.
-func awaitEnd(ctx context.Context, id process.Identity) {
-	ctx, cancel := context.WithTimeout(ctx, leaveBound)
-	defer cancel()
-	id.AwaitEnd(ctx)
+	n, err := d.jobs.find(ctx, func(job string) bool {
+		return d.jobs.many || d.state.Status == loop.Running && job == jobOf(d.state.Command)
+	}, d.warn)
+	return n > 0, err
 }
 
 // forgetAbsence takes the time in which nothing was done for the run off its
@@ -165,7 +123,7 @@ func awaitEnd(ctx context.Context, id process.Identity) {
 func (d *Driver) forgetAbsence(adopted bool) {
 	s := d.state
 	if s.Command.Kind == loop.Wait {
-		d.longest = s.Command.Until.Sub(s.LastAt)
+		d.worker.longest = s.Command.Until.Sub(s.LastAt)
 	}
 	if adopted {
 		return
@@ -175,7 +133,7 @@ func (d *Driver) forgetAbsence(adopted bool) {
 		worked = max(0, d.place(s.Command.Iteration, s.Command.Attempt).newest().Sub(s.LastAt))
 	}
 	s.LastAt = time.Now().Add(-worked)
-	d.become(s)
+	d.setState(s)
 }
 
 // takeOldControls marks what was asked of the session before with the first
@@ -218,5 +176,5 @@ func (d *Driver) giveBack(ctx context.Context, run sqlite.Run, why error) {
 	if d.state.Status == loop.Completed {
 		d.saveStateFile(true)
 	}
-	d.dropSupervisor()
+	d.jobs.close(d.warn)
 }

@@ -11,33 +11,35 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// notify may be called by the owner and by who carries out the command.
-func (d *Driver) notify(n Notice) {
-	d.telling.Lock()
-	defer d.telling.Unlock()
-	n.At, n.Run, n.State = time.Now(), d.id, d.shown
-	d.o.Notify(n)
+// notify may be called by the owner and by the worker.
+func (s *session) notify(n Notice) {
+	s.notifying.Lock()
+	defer s.notifying.Unlock()
+	n.At, n.Run, n.State = time.Now(), s.id, s.shown
+	s.o.Notify(n)
 }
 
-func (d *Driver) warn(text string) {
-	d.o.Log.Warn(text, "run", d.id)
-	d.notify(Notice{Kind: Warning, Text: text})
+func (s *session) warn(text string) {
+	s.o.Log.Warn(text, "run", s.id)
+	s.notify(Notice{Kind: Warning, Text: text})
 }
 
-// tell shows and logs what an event led to; record is the iteration that it
-// changed, nil when it changed none.
-func (d *Driver) tell(e loop.Event, c loop.Command, record *loop.Record) {
-	if e.Kind == loop.Raised {
-		d.o.Log.Info("limits raised", "run", d.id, "limits", d.raised)
-		d.notify(Notice{Kind: LimitsRaised, Text: raisedText(d.raised)})
+// notifyOf shows and logs what an input led to.
+func (d *Driver) notifyOf(in input, c loop.Command) {
+	e, record := in.event, c.Record
+	if in.raise != nil {
+		d.o.Log.Info("limits raised", "run", d.id, "limits", in.raise.Limits)
+		d.notify(Notice{Kind: LimitsRaised, Text: raisedText(in.raise.Limits)})
 	}
 	if e.Kind == loop.Resumed || e.Kind == loop.Answered {
 		d.notify(Notice{Kind: RunResumed, Text: d.from})
 	}
-	if e.Record != nil {
-		d.logRecord(*e.Record, c)
-		d.notify(Notice{Kind: IterationEnded, Record: e.Record, Command: c, Summary: summary(*e.Record)})
-	} else if record != nil {
+	switch {
+	case record == nil:
+	case e.Record != nil:
+		d.logRecord(*record, c)
+		d.notify(Notice{Kind: IterationEnded, Record: record, Command: c, Summary: summary(*record)})
+	default:
 		d.logReview(*record, c)
 		d.notify(Notice{Kind: ReviewEnded, Record: record, Command: c})
 	}
@@ -101,15 +103,16 @@ type iterationEnd struct {
 	Next *loop.Command `json:"next,omitempty"`
 }
 
-// journalled is the journal's event for a kernel's.
-func (d *Driver) journalled(e loop.Event, c loop.Command, record *loop.Record) journal.Event {
+// journalled is the journal's event for an input, and for the question that it answers.
+func (d *Driver) journalled(in input, c loop.Command, question *loop.Question) journal.Event {
 	kind, data := "", any(nil)
+	e, record := in.event, c.Record
 	switch e.Kind {
 	case loop.Started:
 		kind = journal.RunCreated
 		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Agent: d.plan.Policy.Agent, MaxIterations: d.plan.Policy.MaxIterations}
 	case loop.IterationEnded:
-		kind, data = journal.IterationEnded, iterationEnd{e.Record, &c}
+		kind, data = journal.IterationEnded, iterationEnd{record, &c}
 	case loop.Recovered:
 		kind, data = journal.Recovered, journal.Recovery{Iteration: e.Record.Number, Attempt: e.Record.Attempt, Why: "the agent and its supervisor were gone"}
 	case loop.Reviewed:
@@ -121,9 +124,9 @@ func (d *Driver) journalled(e loop.Event, c loop.Command, record *loop.Record) j
 	case loop.Barred:
 		kind, data = journal.WaitStarted, journal.Wait{Until: c.Until, Why: c.Why}
 	case loop.Answered:
-		kind, data = journal.Answered, journal.Answer{Text: saidIn(e), Choice: e.Choice, Option: d.option}
+		kind, data = journal.Answered, journal.Answer{Text: saidIn(e), Choice: e.Choice, Option: optionOf(question, e.Choice)}
 	case loop.Raised:
-		kind, data = journal.LimitsRaised, d.raised
+		kind, data = journal.LimitsRaised, in.raise.Limits
 	case loop.PauseAsked:
 		kind, data = journal.PauseAsked, journal.Asked{}
 	case loop.StopAsked:

@@ -15,7 +15,7 @@ import (
 // trees is what is known of the work tree during a session.
 type trees struct {
 	base    string                 // tree that tampering is measured against; "" is not known
-	guarded *workspace.Fingerprint // likewise, git's hooks and configuration
+	guarded *workspace.Fingerprint // git's hooks and configuration that it is measured against
 	tried   bool                   // the base was looked for
 	rest    string                 // the tree at the end of the session
 	lifted  []string               // paths that the user changed between sessions
@@ -27,40 +27,40 @@ type trees struct {
 }
 
 // baseSnapshot keeps the tree as it is before the run, once.
-func (d *Driver) baseSnapshot(ctx context.Context) {
-	if d.o.Tree == nil || d.trees.tried {
+func (w *worker) baseSnapshot(ctx context.Context) {
+	if w.o.Tree == nil || w.trees.tried {
 		return
 	}
-	d.trees.tried = true
-	snap, err := d.o.Tree.Snapshot(ctx, d.id, 0, workspace.SnapshotOptions{Message: d.plan.Name + ": before the run"})
+	w.trees.tried = true
+	snap, err := w.o.Tree.Snapshot(ctx, w.id, 0, workspace.SnapshotOptions{Message: w.plan.Name + ": before the run"})
 	if err != nil {
-		d.treeWarning(ctx, fmt.Sprintf("no snapshot before the run: %v. Rollback to 0 will not be possible, and protected files are not watched", err))
+		w.treeWarning(ctx, fmt.Sprintf("no snapshot before the run: %v. Rollback to 0 will not be possible, and protected files are not watched", err))
 		return
 	}
-	d.skipped(snap.Skipped)
-	d.trees.base, d.trees.head, d.trees.headAt = snap.Tree, snap, time.Now()
-	guarded, err := d.o.Tree.ConfigFingerprint(ctx)
+	w.skipped(snap.Skipped)
+	w.trees.base, w.trees.head, w.trees.headAt = snap.Tree, snap, time.Now()
+	guarded, err := w.o.Tree.ConfigFingerprint(ctx)
 	if err != nil {
-		d.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
+		w.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
 		return
 	}
-	d.trees.guarded = &guarded
+	w.trees.guarded = &guarded
 }
 
 // knowBase takes over what an attempt began with, where nothing better is known.
-func (d *Driver) knowBase(b begun) {
-	if d.trees.base == "" {
-		d.trees.base = b.TreeBefore
+func (w *worker) knowBase(b begun) {
+	if w.trees.base == "" {
+		w.trees.base = b.TreeBefore
 	}
-	if d.trees.guarded == nil {
-		d.trees.guarded = b.Guarded
+	if w.trees.guarded == nil {
+		w.trees.guarded = b.Guarded
 	}
-	d.trees.tried = true
+	w.trees.tried = true
 }
 
 // keepTrees makes what is known of the trees part of the next commit.
 func (d *Driver) keepTrees() {
-	s, t := &d.setup, &d.trees
+	s, t := &d.setup, &d.worker.trees
 	if s.Base == t.base && s.Guarded == t.guarded && s.Rest == t.rest {
 		return
 	}
@@ -71,7 +71,7 @@ func (d *Driver) keepTrees() {
 // restoreTrees finds the run's base again. Paths that a person changed between
 // two sessions are lifted: they are no tampering of the agent.
 func (d *Driver) restoreTrees(ctx context.Context) {
-	s, t := &d.setup, &d.trees
+	s, t := &d.setup, &d.worker.trees
 	t.base, t.guarded, t.lifted = s.Base, s.Guarded, s.Lifted
 	rest := s.Rest
 	s.Rest = ""
@@ -82,7 +82,7 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 	defer cancel()
 	snaps, err := d.o.Tree.Snapshots(ctx, d.id)
 	if err != nil {
-		d.treeWarning(ctx, err.Error())
+		d.worker.treeWarning(ctx, err.Error())
 	}
 	if len(snaps) > 0 {
 		t.tried, t.head = true, snaps[len(snaps)-1]
@@ -103,7 +103,7 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 // lift notes what differs from the tree at rest, and what git's hooks and
 // configuration are now: nobody but a person was there to change them.
 func (d *Driver) lift(ctx context.Context, rest string) {
-	if t := &d.trees; t.guarded != nil {
+	if t := &d.worker.trees; t.guarded != nil {
 		if now, err := d.o.Tree.ConfigFingerprint(ctx); err == nil && now != *t.guarded {
 			t.guarded = &now
 		}
@@ -112,43 +112,43 @@ func (d *Driver) lift(ctx context.Context, rest string) {
 	if err != nil || rest == "" || tree == rest {
 		return
 	}
-	changes, _, err := d.changes(ctx, rest, tree)
+	changes, _, err := d.worker.changes(ctx, rest, tree)
 	if err != nil {
-		d.treeWarning(ctx, fmt.Sprintf("cannot tell what was changed between two sessions: %v", err))
+		d.worker.treeWarning(ctx, fmt.Sprintf("cannot tell what was changed between two sessions: %v", err))
 		return
 	}
 	for _, c := range changes {
 		for _, p := range []string{c.Path, c.From} {
-			if p != "" && !slices.Contains(d.trees.lifted, p) {
-				d.trees.lifted = append(d.trees.lifted, p)
+			if p != "" && !slices.Contains(d.worker.trees.lifted, p) {
+				d.worker.trees.lifted = append(d.worker.trees.lifted, p)
 			}
 		}
 	}
-	d.setup.Lifted = d.trees.lifted
+	d.setup.Lifted = d.worker.trees.lifted
 }
 
 // lookAtRest notes the tree when the session ends, so that the next one knows
 // what a person changed in between.
 func (d *Driver) lookAtRest(ctx context.Context) {
-	if d.o.Tree == nil || d.state.Status == loop.Completed || d.trees.base == "" {
+	if d.o.Tree == nil || d.state.Status == loop.Completed || d.worker.trees.base == "" {
 		return
 	}
 	ctx, cancel := aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil {
-		d.trees.rest = tree
+		d.worker.trees.rest = tree
 	}
 	d.keepTrees()
 }
 
 // treeWarning says once, until git works again, that the tree cannot be seen.
 // A person who stops the run needs no such line.
-func (d *Driver) treeWarning(ctx context.Context, text string) {
-	if d.trees.blind || ctx.Err() != nil {
+func (w *worker) treeWarning(ctx context.Context, text string) {
+	if w.trees.blind || ctx.Err() != nil {
 		return
 	}
-	d.trees.blind = true
-	d.warn(text)
+	w.trees.blind = true
+	w.warn(text)
 }
 
 // maxChanged bounds the files that a record lists.
@@ -161,53 +161,53 @@ const freshFor = 500 * time.Millisecond
 // look notes the tree before an attempt. A tree that gates or a person changed
 // since the last snapshot is seen anew, so that only the agent's own changes
 // count as its progress.
-func (d *Driver) look(ctx context.Context, c loop.Command, b *begun) {
-	if d.o.Tree == nil {
+func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
+	if w.o.Tree == nil {
 		return
 	}
-	b.Guarded = d.trees.guarded
-	if t := &d.trees; time.Since(t.headAt) < freshFor && c.Rewind == 0 {
+	b.Guarded = w.trees.guarded
+	if t := &w.trees; time.Since(t.headAt) < freshFor && c.Rewind == 0 {
 		b.TreeBefore, b.HeadBefore = t.head.Tree, t.head.Head
 		return
 	}
-	tree, head, err := d.o.Tree.Look(ctx, d.id)
+	tree, head, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {
-		d.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress to tell: %v", err))
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress to tell: %v", err))
 		return
 	}
 	b.TreeBefore, b.HeadBefore = tree, head
 }
 
 // snapshot keeps the tree that an agent left and what it changed.
-func (d *Driver) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
-	if d.o.Tree == nil {
+func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
+	if w.o.Tree == nil {
 		return
 	}
-	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", d.plan.Name, r.Number)}
-	if loop.Judge(*r) == loop.Waited && !d.verifies(r) {
+	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
+	if loop.Judge(*r) == loop.Waited && !w.verifies(r) {
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
 	}
-	snap, err := d.o.Tree.Snapshot(ctx, d.id, r.Number, o)
+	snap, err := w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
 	if err != nil {
-		d.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
+		w.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
 		return
 	}
-	d.trees.blind = false
-	d.skipped(snap.Skipped)
-	d.trees.head, d.trees.headAt = snap, time.Now()
+	w.trees.blind = false
+	w.skipped(snap.Skipped)
+	w.trees.head, w.trees.headAt = snap, time.Now()
 	r.Snapshot, r.TreeAfter = snap.Commit, snap.Tree
-	d.prune(ctx, s, r.Number)
+	w.prune(ctx, s, r.Number)
 	if b.TreeBefore == "" {
 		return
 	}
 	r.TreeKnown, r.TreeBefore = true, b.TreeBefore
 	if r.TreeBefore != r.TreeAfter {
-		d.changed(ctx, r)
+		w.changed(ctx, r)
 	}
 	if b.HeadBefore != snap.Head {
-		n, err := d.o.Tree.Commits(ctx, b.HeadBefore, snap.Head)
+		n, err := w.o.Tree.Commits(ctx, b.HeadBefore, snap.Head)
 		if err != nil {
-			d.warn(fmt.Sprintf("cannot count the commits of iteration %d: %v", r.Number, err))
+			w.warn(fmt.Sprintf("cannot count the commits of iteration %d: %v", r.Number, err))
 		}
 		r.Commits = n
 	}
@@ -219,7 +219,7 @@ const (
 )
 
 // prune drops snapshots between the first and the last ones.
-func (d *Driver) prune(ctx context.Context, s loop.State, number int) {
+func (w *worker) prune(ctx context.Context, s loop.State, number int) {
 	if number <= keptLast || number%pruneEvery != 0 {
 		return
 	}
@@ -227,19 +227,19 @@ func (d *Driver) prune(ctx context.Context, s loop.State, number int) {
 	if s.Best.Number > 0 {
 		keep.Best = []int{s.Best.Number}
 	}
-	if _, err := d.o.Tree.Prune(ctx, d.id, keep); err != nil {
-		d.warn(fmt.Sprintf("old snapshots could not be dropped: %v", err))
+	if _, err := w.o.Tree.Prune(ctx, w.id, keep); err != nil {
+		w.warn(fmt.Sprintf("old snapshots could not be dropped: %v", err))
 	}
 }
 
-func (d *Driver) changed(ctx context.Context, r *loop.Record) {
-	changes, more, err := d.changes(ctx, r.TreeBefore, r.TreeAfter)
+func (w *worker) changed(ctx context.Context, r *loop.Record) {
+	changes, more, err := w.changes(ctx, r.TreeBefore, r.TreeAfter)
 	if err != nil {
-		d.warn(fmt.Sprintf("cannot list what iteration %d changed: %v", r.Number, err))
+		w.warn(fmt.Sprintf("cannot list what iteration %d changed: %v", r.Number, err))
 		return
 	}
 	if more {
-		d.warn(fmt.Sprintf("iteration %d changed more than %d paths; the first %d are recorded", r.Number, len(changes), maxChanged))
+		w.warn(fmt.Sprintf("iteration %d changed more than %d paths; the first %d are recorded", r.Number, len(changes), maxChanged))
 	}
 	for _, c := range changes[:min(len(changes), maxChanged)] {
 		r.Files = append(r.Files, c.Path)
@@ -247,8 +247,8 @@ func (d *Driver) changed(ctx context.Context, r *loop.Record) {
 }
 
 // changes lists how two trees differ; more says that the list is cut.
-func (d *Driver) changes(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
-	list, more, err := d.o.Tree.Changes(ctx, from, to)
+func (w *worker) changes(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
+	list, more, err := w.o.Tree.Changes(ctx, from, to)
 	if err != nil {
 		return nil, false, err
 	}
@@ -260,21 +260,21 @@ func (d *Driver) changes(ctx context.Context, from, to string) (all []gate.Chang
 }
 
 // skipped says once what snapshots leave alone.
-func (d *Driver) skipped(paths []string) {
-	if len(paths) == 0 || d.trees.saidSkipped {
+func (w *worker) skipped(paths []string) {
+	if len(paths) == 0 || w.trees.saidSkipped {
 		return
 	}
-	d.trees.saidSkipped = true
-	d.warn(fmt.Sprintf("snapshots leave %d path(s) alone (nested repositories, large files), first: %s", len(paths), paths[0]))
+	w.trees.saidSkipped = true
+	w.warn(fmt.Sprintf("snapshots leave %d path(s) alone (nested repositories, large files), first: %s", len(paths), paths[0]))
 }
 
 // rewind puts the tree back to the best snapshot. In the user's own checkout
 // it is done only if nothing changed since the agent's end.
-func (d *Driver) rewind(ctx context.Context, c loop.Command) {
-	if d.o.Tree == nil {
+func (w *worker) rewind(ctx context.Context, c loop.Command) {
+	if w.o.Tree == nil {
 		return
 	}
-	back, err := d.o.Tree.Rewind(ctx, d.id, c.Rewind, d.trees.head.Tree)
+	back, err := w.o.Tree.Rewind(ctx, w.id, c.Rewind, w.trees.head.Tree)
 	why := back.Refused
 	if err != nil {
 		why = err.Error()
@@ -283,8 +283,8 @@ func (d *Driver) rewind(ctx context.Context, c loop.Command) {
 		return
 	}
 	// A pawl that was killed just here has put it back already.
-	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil && tree == back.To.Tree {
+	if tree, _, err := w.o.Tree.Look(ctx, w.id); err == nil && tree == back.To.Tree {
 		return
 	}
-	d.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there", why))
+	w.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there", why))
 }

@@ -16,12 +16,12 @@ import (
 
 // verifies says whether the gates run: after an iteration that exits 0 or
 // validly claims COMPLETE; in tasks only COMPLETE runs them.
-func (d *Driver) verifies(r *loop.Record) bool {
+func (w *worker) verifies(r *loop.Record) bool {
 	if !r.Valid() {
 		return false
 	}
 	claimed := r.Signal.Kind == signal.Complete
-	if d.plan.Policy.Kind == loop.Task {
+	if w.plan.Policy.Kind == loop.Task {
 		return claimed
 	}
 	return claimed || r.Exit.Code == 0
@@ -29,18 +29,18 @@ func (d *Driver) verifies(r *loop.Record) bool {
 
 // verify runs the gates and looks for tampering; what is red becomes the
 // record's failure. An iteration whose gates were cut short passes nothing.
-func (d *Driver) verify(ctx, hard context.Context, c loop.Command, r *loop.Record) {
+func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	r.Verified = true
-	if len(d.plan.Gates) > 0 && !d.runGates(ctx, c, r) {
+	if len(w.plan.Gates) > 0 && !w.runGates(ctx, c, r) {
 		r.Verified = false
 		return
 	}
-	if d.lostFolder(r) {
+	if w.lostFolder(r) {
 		return
 	}
-	after, cancel := d.o.after(hard)
+	after, cancel := w.o.after(w.hard)
 	defer cancel()
-	v := d.tampered(after, r)
+	v := w.tampered(after, r)
 	if len(v) == 0 {
 		return
 	}
@@ -52,19 +52,19 @@ func (d *Driver) verify(ctx, hard context.Context, c loop.Command, r *loop.Recor
 }
 
 // runGates reports whether the gates were judged.
-func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
-	specs := d.gates(c)
-	d.trees.headAt = time.Time{} // gates write files, too
+func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
+	specs := w.gates(c)
+	w.trees.headAt = time.Time{} // gates write files, too
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		return d.runGate(ctx, c, n, s)
+		return w.runGate(ctx, c, n, s)
 	}, time.Now)
 	r.Gates, r.Score = rep.Gates, rep.Score
-	for _, w := range rep.Warnings {
-		d.warn(w)
+	for _, text := range rep.Warnings {
+		w.warn(text)
 	}
 	switch {
 	case err != nil:
-		d.warn(err.Error())
+		w.warn(err.Error())
 		r.Failure = &failure.Analysis{
 			Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High, Summary: err.Error(), Fingerprint: "gate-not-run",
 		}
@@ -78,17 +78,17 @@ func (d *Driver) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	}
 	if rep.Failure != nil {
 		r.Failure = rep.Failure
-		nameRefusals(r.Failure, d.gateBox(), d.redOutput(c, rep), nil)
-		r.Flagged = d.flagged(c, rep)
+		nameRefusals(r.Failure, w.gateBox(), w.redOutput(c, rep), nil)
+		r.Flagged = w.flagged(c, rep)
 	}
 	return true
 }
 
 // gates are those that the iteration's strategy runs, with the time that it
 // gives them.
-func (d *Driver) gates(c loop.Command) []gate.Spec {
-	specs := make([]gate.Spec, 0, len(d.plan.Gates))
-	for _, s := range d.plan.Gates {
+func (w *worker) gates(c loop.Command) []gate.Spec {
+	specs := make([]gate.Spec, 0, len(w.plan.Gates))
+	for _, s := range w.plan.Gates {
 		if c.SkipOptional && !s.Required {
 			continue
 		}
@@ -107,12 +107,12 @@ const gateTimeout = 5 * time.Minute
 // runGate runs one gate as a supervised job, so that nothing it starts outlives
 // it. A gate whose supervisor was killed runs once more: it is not the gate
 // that failed, and nothing was paid for it.
-func (d *Driver) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec) (gate.Exec, error) {
-	d.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
-	res, err := d.gateJob(ctx, c, n, s)
+func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec) (gate.Exec, error) {
+	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
+	res, err := w.gateJob(ctx, c, n, s)
 	if err == nil && gone(res) && ctx.Err() == nil {
-		d.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
-		res, err = d.gateJob(ctx, c, n, s)
+		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
+		res, err = w.gateJob(ctx, c, n, s)
 	}
 	if err != nil {
 		return gate.Exec{}, err
@@ -121,7 +121,7 @@ func (d *Driver) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
 		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error, Elapsed: res.Elapsed, Output: streamText(res.Stdout),
 	}
-	d.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e), Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
+	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e), Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
 	return e, nil
 }
 
@@ -139,14 +139,14 @@ func gateStatus(e gate.Exec) loop.GateStatus {
 	return loop.GatePassed
 }
 
-func (d *Driver) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
-	p := d.place(c.Iteration, c.Attempt)
+func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
+	p := w.place(c.Iteration, c.Attempt)
 	if err := os.MkdirAll(p.dir, 0o700); err != nil { // an agent may have deleted it
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
-	return d.runJob(ctx, supervisor.Job{
+	return w.jobs.do(ctx, supervisor.Job{
 		ID: fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()), Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: d.plan.Root, Env: d.environ(d.plan.Environ, c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: d.gateBox(),
+		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: w.gateBox(),
 	}, nil)
 }
 
@@ -154,16 +154,16 @@ func (d *Driver) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 const maxFlaggedOutput = 1 << 20
 
 // flagged are the files that the red gate's output names.
-func (d *Driver) flagged(c loop.Command, rep gate.Report) []string {
-	if out := d.redOutput(c, rep); out != "" {
+func (w *worker) flagged(c loop.Command, rep gate.Report) []string {
+	if out := w.redOutput(c, rep); out != "" {
 		return loop.FlaggedFiles(out)
 	}
 	return nil
 }
 
 // redOutput is the end of what the red gate printed.
-func (d *Driver) redOutput(c loop.Command, rep gate.Report) string {
-	p := d.place(c.Iteration, c.Attempt)
+func (w *worker) redOutput(c loop.Command, rep gate.Report) string {
+	p := w.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
 			return ending(p.gate(i)+".out", maxFlaggedOutput)
@@ -190,20 +190,20 @@ func ending(path string, limit int64) string {
 
 // tampered lists protected paths that differ from the run's base, and a git
 // hook or configuration that does. What cannot be compared does not pass.
-func (d *Driver) tampered(ctx context.Context, r *loop.Record) []gate.Violation {
-	t := &d.trees
-	return d.differs(ctx, t.base, t.guarded, r.TreeAfter, t.lifted)
+func (w *worker) tampered(ctx context.Context, r *loop.Record) []gate.Violation {
+	t := &w.trees
+	return w.differs(ctx, t.base, t.guarded, r.TreeAfter, t.lifted)
 }
 
 // differs lists the protected paths that are not in the tree now as they were
 // in a base, and git's hooks and configuration. What cannot be compared is one.
-func (d *Driver) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string, lifted []string) []gate.Violation {
-	if d.o.Tree == nil || base == "" {
+func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string, lifted []string) []gate.Violation {
+	if w.o.Tree == nil || base == "" {
 		return nil
 	}
 	var found []gate.Violation
 	if guarded != nil {
-		now, err := d.o.Tree.ConfigFingerprint(ctx)
+		now, err := w.o.Tree.ConfigFingerprint(ctx)
 		if err != nil {
 			found = append(found, gate.Violation{Path: ".git", Why: fmt.Sprintf("it cannot be read: %v", err)})
 		} else {
@@ -218,15 +218,15 @@ func (d *Driver) differs(ctx context.Context, base string, guarded *workspace.Fi
 	if tree == base {
 		return found
 	}
-	changes, more, err := d.changes(ctx, base, tree)
+	changes, more, err := w.changes(ctx, base, tree)
 	if err != nil {
-		d.warn(fmt.Sprintf("cannot look for tampering: %v", err))
+		w.warn(fmt.Sprintf("cannot look for tampering: %v", err))
 		return append(found, gate.Violation{Path: ".", Why: "the changes of the run could not be listed"})
 	}
 	if more {
 		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the run, too many to look for protected ones; let git ignore what is generated", len(changes))})
 	}
-	return append(found, gate.Tampered(without(changes, lifted), d.plan.Protect)...)
+	return append(found, gate.Tampered(without(changes, lifted), w.plan.Protect)...)
 }
 
 // without leaves out what happened to the given paths. Of a rename the other

@@ -20,30 +20,30 @@ const warmWithin = 2 * time.Minute
 // warm runs an agent's warm-up before its first start in this repository, one
 // at a time on this machine. It is worth a warning when it fails, and no more:
 // the agent itself says better what is wrong with it.
-func (d *Driver) warm(ctx context.Context, c loop.Command, job supervisor.Job, args []string) {
-	done := filepath.Join(d.o.StateDir, "agents", c.Agent, "warm")
+func (w *worker) warm(ctx context.Context, c loop.Command, job supervisor.Job, args []string) {
+	done := filepath.Join(w.o.StateDir, "agents", c.Agent, "warm")
 	if _, err := os.Stat(done); err == nil || len(args) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(d.o.StateDir), "warm-"+c.Agent+".lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"), os.O_CREATE|os.O_RDWR)
 	if err == nil {
-		err = errors.Join(d.warmAlone(ctx, job, args), lock.Close())
+		err = errors.Join(w.warmAlone(ctx, job, args), lock.Close())
 	}
 	if err == nil {
 		err = os.WriteFile(done, nil, 0o600)
 	}
 	if err != nil && ctx.Err() == nil {
-		d.warn(fmt.Sprintf("%s could not be warmed up: %v", c.Agent, err))
+		w.warn(fmt.Sprintf("%s could not be warmed up: %v", c.Agent, err))
 	}
 }
 
-func (d *Driver) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
+func (w *worker) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
 	job.ID, job.Files, job.Args = job.ID+"/warm", job.Files+"-warm", args
 	job.Stdin, job.Parser, job.Merge = "", "", true
 	job.Limits = supervisor.Limits{Wall: warmWithin, Grace: job.Limits.Grace}
-	res, err := d.runJob(ctx, job, nil)
+	res, err := w.jobs.do(ctx, job, nil)
 	switch {
 	case err != nil:
 		return err

@@ -19,39 +19,39 @@ type Watched struct {
 
 // Watch notes what protected files are now; nil where they are not watched, as
 // outside of git.
-func (h *Hand) Watch(ctx context.Context) *Watched {
-	d := h.d
-	if d.o.Tree == nil || d.trees.base == "" {
+func (h *StepContext) Watch(ctx context.Context) *Watched {
+	w := h.w
+	if w.o.Tree == nil || w.trees.base == "" {
 		return nil
 	}
-	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	tree, _, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {
 		if ctx.Err() == nil {
 			h.Warn(fmt.Sprintf("cannot see the files before a step, so protected ones are not watched in it: %v", err))
 		}
 		return nil
 	}
-	w := &Watched{Tree: tree}
-	if now, err := d.o.Tree.ConfigFingerprint(ctx); err == nil {
-		w.Guarded = &now
+	now := &Watched{Tree: tree}
+	if guarded, err := w.o.Tree.ConfigFingerprint(ctx); err == nil {
+		now.Guarded = &guarded
 	}
-	return w
+	return now
 }
 
 // Tampered are the protected files that are not what they were, and the failure
 // that this is; nil for none.
-func (h *Hand) Tampered(ctx context.Context, w *Watched) (paths []string, f *failure.Analysis) {
-	d := h.d
-	if w == nil || d.o.Tree == nil {
+func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []string, f *failure.Analysis) {
+	w := h.w
+	if before == nil || w.o.Tree == nil {
 		return nil, nil
 	}
 	ctx, cancel := aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	tree, _, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {
 		tree = "" // cannot be read
 	}
-	found := d.differs(ctx, w.Tree, w.Guarded, tree, nil)
+	found := w.differs(ctx, before.Tree, before.Guarded, tree, nil)
 	if len(found) == 0 {
 		return nil, nil
 	}

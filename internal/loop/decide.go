@@ -19,6 +19,7 @@ func (s *State) decide(e *Event) {
 		r.Failure = r.Review.Rejection()
 	}
 	r.Outcome = r.judge()
+	e.judged = &r
 	stopped := s.StopAsked != NoCause
 	if r.Outcome == Waited && stopped { // no attempt follows: the iteration is used up
 		r.Outcome = Neutral

@@ -46,14 +46,21 @@ type Event struct {
 	Limited []Limited `json:"limited,omitempty"`
 	// Learned is what the runs before learned of strategies.
 	Learned []strategy.Tally `json:"learned,omitempty"`
+
+	// Set by Step in its own copy: the record that the event leads to, and that
+	// the event changed the state and no command.
+	judged *Record
+	noted  bool
 }
 
 // CommandKind is the sort of a command.
 type CommandKind string
 
-// The commands. NoCommand asks for nothing.
+// The commands. NoCommand: nothing changed. Noted: the state is to be stored, and
+// the command under way goes on.
 const (
 	NoCommand CommandKind = ""
+	Noted     CommandKind = "noted"
 	Run       CommandKind = "run"    // Iteration, Attempt, Agent, Strategy, Feedback, Limits, Rewind
 	RunReview CommandKind = "review" // Iteration, Attempt, Review, Agent, Limits
 	Wait      CommandKind = "wait"   // Until
@@ -100,6 +107,10 @@ type Command struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Learned is what the iteration that ended showed of strategies.
 	Learned []strategy.Credit `json:"learned,omitempty"`
+
+	// Record is the iteration that ended or was reviewed, judged: it is to be stored
+	// with the state. It is not part of the state. Nil when no iteration changed.
+	Record *Record `json:"-"`
 }
 
 // CommandLimits bound one iteration; [NoLimit] or a zero duration is none.

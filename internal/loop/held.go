@@ -132,7 +132,8 @@ func (s *State) reviewed(e *Event) {
 	s.spendReview(e.Review)
 	h := *s.Held
 	h.Record = WithReview(h.Record, *e.Review)
-	s.Held = &h
+	h.Record.Outcome = h.Record.judge()
+	s.Held, e.judged = &h, &h.Record
 	v := h.Record.Review
 	switch {
 	case s.StopAsked != NoCause:
@@ -267,6 +268,8 @@ func (s *State) personReviewed(e *Event) {
 	h.Silent = 0
 	if a.Do != control.ReviewAgain {
 		h.Record = WithReview(h.Record, a.review())
+		h.Record.Outcome = h.Record.judge()
+		e.judged = &h.Record
 	}
 	s.Held = &h
 	s.review(e, "a person asks for it again")
@@ -350,28 +353,4 @@ func WithReview(r Record, v Review) Record {
 		r.Failure = f
 	}
 	return r
-}
-
-// Recorded is the iteration's record after e, for the journal: nil when e
-// changes none.
-func (s State) Recorded(e Event) *Record {
-	var r Record
-	switch {
-	case e.Record != nil:
-		r = *e.Record
-	case s.Held == nil:
-		return nil
-	case e.Kind == Reviewed && e.Review != nil:
-		r = WithReview(s.Held.Record, *e.Review)
-	case e.Kind == Answered:
-		a, ok := s.verdict(&e)
-		if !ok || a.Do != control.Accept && a.Do != control.TryAgain {
-			return nil
-		}
-		r = WithReview(s.Held.Record, a.review())
-	default:
-		return nil
-	}
-	r.Outcome = r.judge()
-	return &r
 }

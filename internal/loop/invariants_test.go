@@ -216,7 +216,7 @@ func (w *world) check(before, after loop.State, e loop.Event, c loop.Command) {
 	if before.Status == loop.Completed && (c.Kind != loop.NoCommand || after.Status != loop.Completed) {
 		t.Fatalf("a completed run did %s after %s", c.Kind, e.Kind)
 	}
-	if c.Kind == loop.NoCommand {
+	if c.Kind == loop.NoCommand || c.Kind == loop.Noted {
 		return
 	}
 	if c.Seq != before.Seq+1 || after.Command.Seq != c.Seq {

@@ -17,11 +17,16 @@ import (
 func Step(s State, e Event) (State, Command) {
 	before := s.Seq
 	s.take(&e)
-	if s.Seq == before {
-		return s, Command{}
+	if s.Seq != before {
+		s.share(&e)
+		c := s.Command
+		c.Record = e.judged
+		return s, c
 	}
-	s.share(&e)
-	return s, s.Command
+	if e.noted {
+		return s, Command{Kind: Noted}
+	}
+	return s, Command{}
 }
 
 // take changes s and issues at most one command.
@@ -44,9 +49,10 @@ func (s *State) take(e *Event) {
 	case Raised:
 		if s.Status.Active() {
 			s.raise(e.Policy)
+			e.noted = true
 		}
 	case PauseAsked:
-		s.pauseAsked()
+		s.pauseAsked(e)
 	case StopAsked:
 		s.stopAsked(e)
 	}
@@ -148,9 +154,10 @@ func (s *State) waitOver(e *Event) {
 	s.issue(&run)
 }
 
-func (s *State) pauseAsked() {
+func (s *State) pauseAsked(e *Event) {
 	switch s.Status {
 	case Running:
+		e.noted = !s.PauseAsked
 		s.PauseAsked = true
 	case Waiting:
 		s.finish(&Command{Status: Paused, Why: "paused while waiting"})
@@ -163,7 +170,7 @@ func (s *State) stopAsked(e *Event) {
 	switch s.Status {
 	case Running:
 		if s.StopAsked == NoCause {
-			s.StopAsked = e.Cause
+			s.StopAsked, e.noted = e.Cause, true
 		}
 	case Waiting:
 		s.tick(e.At)

@@ -436,7 +436,7 @@ func failWith(r *loop.Record, args map[string]string, now time.Time) {
 
 // arguments reads k=v words; a word alone is a flag.
 func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) string {
-	if c.Kind == loop.NoCommand {
+	if c.Kind == loop.NoCommand || c.Kind == loop.Noted {
 		switch {
 		case reflect.DeepEqual(before, after):
 			return "nothing\n"
@@ -446,8 +446,8 @@ func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) st
 		return "noted\n"
 	}
 	var b strings.Builder
-	if r := before.Recorded(e); r != nil {
-		b.WriteString(string(loop.Judge(*r)) + " -> ")
+	if r := c.Record; r != nil {
+		b.WriteString(string(r.Outcome) + " -> ")
 	}
 	switch c.Kind {
 	case loop.Run:

@@ -16,7 +16,7 @@ import (
 
 // pass is one iteration: what all its steps share.
 type pass struct {
-	h    *engine.Hand
+	h    *engine.StepContext
 	c    loop.Command
 	o    Options
 	once bool
@@ -48,7 +48,7 @@ const maxFailed = 20
 const maxHistory = 100
 
 // readHistory reads what the run did before this session.
-func readHistory(ctx context.Context, h *engine.Hand) (map[string][]*execution, error) {
+func readHistory(ctx context.Context, h *engine.StepContext) (map[string][]*execution, error) {
 	rows, err := h.Store().StepsWithOutput(ctx, h.Run())
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func remembered(list []*execution, e *execution) []*execution {
 	return append(list, e)
 }
 
-func newPass(h *engine.Hand, c loop.Command, o Options, history map[string][]*execution) *pass {
+func newPass(h *engine.StepContext, c loop.Command, o Options, history map[string][]*execution) *pass {
 	pol := h.Plan().Policy
 	p := &pass{h: h, c: c, o: o, once: pol.Once, slot: make(chan struct{}, slots(o.Flow.Plan, &pol, c)), history: history}
 	if c.Limits.Wall > 0 {

@@ -25,7 +25,7 @@ import (
 //     an agent's, nothing is taken back, and only the gates run again.
 
 // Refuse takes back the work that the record's gates or review refuse.
-func (r *Runner) Refuse(ctx context.Context, h *engine.Hand, rec *loop.Record) error {
+func (r *Runner) Refuse(ctx context.Context, h *engine.StepContext, rec *loop.Record) error {
 	if r.history == nil {
 		var err error
 		if r.history, err = readHistory(ctx, h); err != nil {
@@ -38,7 +38,7 @@ func (r *Runner) Refuse(ctx context.Context, h *engine.Hand, rec *loop.Record) e
 
 // refusal is the taking back of one iteration's work.
 type refusal struct {
-	h         *engine.Hand
+	h         *engine.StepContext
 	history   map[string][]*execution
 	why       *failure.Analysis
 	iteration int

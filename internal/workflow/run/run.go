@@ -42,7 +42,7 @@ type Runner struct {
 func New(o Options) *Runner { return &Runner{o: o} }
 
 // Iterate is one pass over the steps that are not done yet.
-func (r *Runner) Iterate(ctx context.Context, h *engine.Hand, c loop.Command) (*loop.Record, error) {
+func (r *Runner) Iterate(ctx context.Context, h *engine.StepContext, c loop.Command) (*loop.Record, error) {
 	if r.history == nil {
 		var err error
 		if r.history, err = readHistory(ctx, h); err != nil {

@@ -30,16 +30,16 @@ type Work interface {
 	// again for an iteration that a crash cut off, and goes on where that was.
 	// A done ctx is a stop: what runs is ended, and waited for. An error is
 	// pawl's own and ends the run; [supervisor.ErrTaken] says that another pawl has it.
-	Iterate(ctx context.Context, h *Hand, c loop.Command) (*loop.Record, error)
+	Iterate(ctx context.Context, h *StepContext, c loop.Command) (*loop.Record, error)
 	// Refuse takes back what was done, where all steps are done and a gate, a
 	// review or a person refuses it. Repeating it changes nothing.
-	Refuse(ctx context.Context, h *Hand, r *loop.Record) error
+	Refuse(ctx context.Context, h *StepContext, r *loop.Record) error
 }
 
-// Hand is what a [Work] works with: the engine's way to start, to tell and to
+// StepContext is what a [Work] works with: the engine's way to start, to tell and to
 // record. Its methods may be called from several goroutines.
-type Hand struct {
-	d *Driver
+type StepContext struct {
+	w *worker
 	c loop.Command
 	p place
 
@@ -48,43 +48,43 @@ type Hand struct {
 }
 
 // Run is the run's id, Plan what it is made of, Dir the iteration's folder.
-func (h *Hand) Run() string { return h.d.id }
+func (h *StepContext) Run() string { return h.w.id }
 
 // Plan is what the run is made of.
-func (h *Hand) Plan() Plan { return h.d.plan }
+func (h *StepContext) Plan() Plan { return h.w.plan }
 
 // Dir is the folder of the iteration's files.
-func (h *Hand) Dir() string { return h.p.dir }
+func (h *StepContext) Dir() string { return h.p.dir }
 
 // Inner is what a run inside of this one works with: its plan is given, and it
 // works where this one does, which may be a copy.
-func (h *Hand) Inner(plan Plan) Options {
-	o := h.d.o
+func (h *StepContext) Inner(plan Plan) Options {
+	o := h.w.o
 	o.Plan, o.Work, o.Stops, o.Kill = plan, nil, nil, nil
-	if k := h.d.copied; k != nil {
-		repo := h.d.original.Repo
+	if k := h.w.copied; k != nil {
+		repo := h.w.original.Repo
 		o.Plan.Box = boxThroughCopy(plan.Box, k, repo.Top, repo.Dir, repo.Common)
 	}
 	return o
 }
 
 // Store is the database; Owner is who this process is in it.
-func (h *Hand) Store() *sqlite.Store { return h.d.o.Store }
+func (h *StepContext) Store() *sqlite.Store { return h.w.o.Store }
 
 // Owner is who this process is in the database.
-func (h *Hand) Owner() sqlite.Owner { return h.d.owner }
+func (h *StepContext) Owner() sqlite.Owner { return h.w.owner }
 
 // Pausing is true when a person wants the run to pause: nothing more is to
 // start. It looks at what was asked up to now, and not at what the owner of the
 // run has noticed.
-func (h *Hand) Pausing(ctx context.Context) bool {
-	h.d.telling.Lock()
-	asked := h.d.shown.PauseAsked
-	h.d.telling.Unlock()
-	if asked || h.d.o.Store == nil {
+func (h *StepContext) Pausing(ctx context.Context) bool {
+	h.w.notifying.Lock()
+	asked := h.w.shown.PauseAsked
+	h.w.notifying.Unlock()
+	if asked || h.w.o.Store == nil {
 		return asked
 	}
-	rows, err := h.d.o.Store.Controls(ctx, h.d.id)
+	rows, err := h.w.o.Store.Controls(ctx, h.w.id)
 	if err != nil {
 		return false // the owner looks again
 	}
@@ -92,107 +92,73 @@ func (h *Hand) Pausing(ctx context.Context) bool {
 }
 
 // Last is true in the last iteration that the run's limit allows.
-func (h *Hand) Last() bool {
-	h.d.telling.Lock()
-	defer h.d.telling.Unlock()
-	return h.d.shown.Limit > 0 && h.c.Iteration >= h.d.shown.Limit
+func (h *StepContext) Last() bool {
+	h.w.notifying.Lock()
+	defer h.w.notifying.Unlock()
+	return h.w.shown.Limit > 0 && h.c.Iteration >= h.w.shown.Limit
 }
 
 // Tell shows a step's notice; Time, run and state are added.
-func (h *Hand) Tell(kind NoticeKind, s StepNotice) { h.d.notify(Notice{Kind: kind, Step: &s}) }
+func (h *StepContext) Tell(kind NoticeKind, s StepNotice) { h.w.notify(Notice{Kind: kind, Step: &s}) }
 
 // TellAgent shows an event of a step's agent.
-func (h *Hand) TellAgent(step string, e agent.Event) {
-	h.d.notify(Notice{Kind: AgentEvent, Event: e, Step: &StepNotice{Step: step}})
+func (h *StepContext) TellAgent(step string, e agent.Event) {
+	h.w.notify(Notice{Kind: AgentEvent, Event: e, Step: &StepNotice{Step: step}})
 }
 
 // Warn tells a person what went wrong and stops nothing.
-func (h *Hand) Warn(text string) { h.d.warn(text) }
+func (h *StepContext) Warn(text string) { h.w.warn(text) }
 
 // Do runs a job beside others. With a done ctx nothing is started.
-func (h *Hand) Do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
-	if ctx.Err() != nil {
-		return supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}, nil //nolint:nilerr // a stop is how the job ended, and no error
-	}
+func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
 	if err := os.MkdirAll(filepath.Dir(job.Files), 0o700); err != nil {
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the step: %v", err)
 	}
-	return h.d.lanes.do(ctx, job, onEvent)
+	return h.w.jobs.do(ctx, job, onEvent)
 }
 
 // Abandon ends a job that an earlier pawl began and nobody wants any more.
-func (h *Hand) Abandon(ctx context.Context, job supervisor.Job) { h.d.lanes.abandon(ctx, job) }
-
-// Fate is what became of a job that an earlier pawl began.
-type Fate int
-
-// The fates.
-const (
-	NotBegun Fate = iota // it never started
-	Ended                // it has a result, perhaps one that was waited for just now
-	Lost                 // it started, and nobody knows how it ended
-)
+func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.jobs.abandon(ctx, job) }
 
 // Resume finds what became of a job that an earlier pawl began, and waits for
 // its end if it still runs.
-func (h *Hand) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, Fate, error) {
-	if res, ok, err := supervisor.LoadResult(job.Files); err == nil && ok && res.ID == job.ID {
-		return res, fateOf(res), nil
-	}
-	res, ok, err := h.d.lanes.adopt(ctx, job, onEvent)
-	switch {
-	case errors.Is(err, supervisor.ErrTaken):
-		return res, Lost, err
-	case ok && err == nil:
-		return res, fateOf(res), nil
-	case !ok && !supervisor.Begun(job):
-		return res, NotBegun, nil
-	}
-	res, err = supervisor.Lost(job)
-	if err != nil {
-		h.Warn(err.Error())
-	}
-	return res, fateOf(res), nil
-}
-
-func fateOf(res supervisor.Result) Fate {
-	if gone(res) {
-		return Lost
-	}
-	return Ended
+func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, Fate, error) {
+	return h.w.resume(ctx, job, onEvent)
 }
 
 // Shell is the job of a command line, held as gates are.
-func (h *Hand) Shell(id, files, command, dir string, env []string, wall time.Duration) supervisor.Job {
-	box := h.d.gateBox()
+func (h *StepContext) Shell(id, files, command, dir string, env []string, wall time.Duration) supervisor.Job {
+	box := h.w.gateBox()
 	if box != nil {
 		box.Write = append(box.Write[:len(box.Write):len(box.Write)], filepath.Dir(files)+"/out")
 	}
 	return supervisor.Job{
 		ID: id, Files: files, Args: []string{"sh", "-e", "-c", command}, Dir: dir, Box: box,
-		Env:    h.d.environ(h.d.plan.Environ, h.c.Iteration, env, nil),
+		Env:    h.w.environ(h.w.plan.Environ, h.c.Iteration, env, nil),
 		Limits: supervisor.Limits{Wall: wall, Room: leastRoom},
 	}
 }
 
 // Forbidden says whether the safety level forbids a command line.
-func (h *Hand) Forbidden(command string) (safety.Finding, bool) { return h.d.rules().Command(command) }
+func (h *StepContext) Forbidden(command string) (safety.Finding, bool) {
+	return h.w.rules().Command(command)
+}
 
 // Barred is why an agent is not to be called now: a limit of its provider that is
 // known, whoever met it; nil for none.
-func (h *Hand) Barred(ctx context.Context, name string) *failure.Analysis {
-	d, key := h.d, h.d.account(name)
-	if _, barred := d.o.Accounts.Enter(ctx, key, d.id, d.self, h.c.Insist); !barred {
+func (h *StepContext) Barred(ctx context.Context, name string) *failure.Analysis {
+	w, key := h.w, h.w.account(name)
+	if _, barred := w.o.Accounts.Enter(ctx, key, w.id, w.self, h.c.Insist); !barred {
 		return nil
 	}
 	now := time.Now()
-	known, _ := d.o.Accounts.Look(key, now)
-	until, probe := known.Bars(d.id, now)
+	known, _ := w.o.Accounts.Look(key, now)
+	until, probe := known.Bars(w.id, now)
 	if until.IsZero() {
 		return nil // it is over by now
 	}
 	l := loop.Limited{Agent: name, Class: known.Class, Until: until, Probe: probe}
-	if known.Run != d.id {
+	if known.Run != w.id {
 		l.Run = known.Run
 	}
 	return &failure.Analysis{
@@ -211,7 +177,7 @@ type AgentCall struct {
 }
 
 // AgentJob writes the prompt and makes the job of an agent.
-func (h *Hand) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error) {
+func (h *StepContext) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error) {
 	a.Prompt += h.messages(ctx, a.Step)
 	path := a.Files + ".prompt.md"
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -222,7 +188,7 @@ func (h *Hand) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error
 	}
 	c := h.c
 	c.Agent, c.Limits = a.Agent, a.Limits
-	job, warm, err := h.d.agentJob(c, h.p, agentCall{id: a.ID, files: a.Files, prompt: path, size: int64(len(a.Prompt))})
+	job, warm, err := h.w.agentJob(c, h.p, agentCall{id: a.ID, files: a.Files, prompt: path, size: int64(len(a.Prompt))})
 	if err != nil {
 		return job, err
 	}
@@ -230,16 +196,16 @@ func (h *Hand) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error
 	if a.Dir != "" {
 		job.Dir = a.Dir
 	}
-	h.d.warm(ctx, c, job, warm)
+	h.w.warm(ctx, c, job, warm)
 	return job, nil
 }
 
 // messages are those that wait for an agent, as a part of the step's prompt: the
 // next agent that starts is told, and so is a further try of the same step.
-func (h *Hand) messages(ctx context.Context, step string) string {
+func (h *StepContext) messages(ctx context.Context, step string) string {
 	h.saying.Lock()
 	defer h.saying.Unlock()
-	texts, rows := h.d.messages(ctx)
+	texts, rows := h.w.messages(ctx)
 	var mine []string
 	for i, row := range rows {
 		if to, told := h.said[row]; told && to != step {
@@ -261,30 +227,30 @@ type AgentEnd struct {
 }
 
 // AgentEnded reads the result of an agent's job.
-func (h *Hand) AgentEnded(ctx context.Context, name string, job supervisor.Job, res supervisor.Result) AgentEnd {
+func (h *StepContext) AgentEnded(ctx context.Context, name string, job supervisor.Job, res supervisor.Result) AgentEnd {
 	c := h.c
 	c.Agent = name
-	res.Agent = h.d.complete(ctx, name, begun{Job: job}, res)
-	r := h.d.told(c, res)
+	res.Agent = h.w.complete(ctx, name, begun{Job: job}, res)
+	r := h.w.totals(c, res)
 	message := res.Agent.Message
-	if !h.d.structured(name) {
+	if !h.w.structured(name) {
 		message = agentOutput(res)
 	}
 	if r.Valid() {
 		read := signal.Read(res.Agent.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
-	r.Failure = h.d.agentFailure(r, res)
+	r.Failure = h.w.agentFailure(r, res)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
 	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() { // else the kernel says how long it is waited for
-		h.d.meet(ctx, h.d.account(name), ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f, time.Now())
+		h.w.meet(ctx, h.w.account(name), ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f, time.Now())
 	}
 	return AgentEnd{r, message}
 }
 
 // ShellFailure analyses a command that did not end well; nil when it did, or
 // when it was stopped.
-func (h *Hand) ShellFailure(name string, job supervisor.Job, res supervisor.Result) *failure.Analysis {
+func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervisor.Result) *failure.Analysis {
 	x := res.Exit
 	if x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded || x.Ended == loop.EndedStop || gone(res) {
 		return nil
@@ -304,54 +270,54 @@ func (h *Hand) ShellFailure(name string, job supervisor.Job, res supervisor.Resu
 }
 
 // work carries out a run command by steps.
-func (d *Driver) work(ctx, hard context.Context, s loop.State) done {
+func (w *worker) work(ctx context.Context, s loop.State) input {
 	c := s.Command
-	p := d.place(c.Iteration, c.Attempt)
+	p := w.place(c.Iteration, c.Attempt)
 	b, begun := p.load()
 	if begun {
-		d.knowBase(b)
+		w.knowBase(b)
 		b.Worked += max(0, p.newest().Sub(b.Since))
 		b.Since = time.Now()
 		if err := p.write(b); err != nil {
-			d.warn(err.Error())
+			w.warn(err.Error())
 		}
 	} else {
 		var err error
-		if b, err = d.beginWork(ctx, c, p); err != nil {
-			return d.over(c, d.cannotStart(c, err))
+		if b, err = w.beginWork(ctx, c, p); err != nil {
+			return w.over(c, w.cannotStart(c, err))
 		}
 	}
-	h := &Hand{d: d, c: c, p: p, said: map[int64]string{}}
-	r, err := d.o.Work.Iterate(ctx, h, c)
-	d.lanes.leave()
+	h := &StepContext{w: w, c: c, p: p, said: map[int64]string{}}
+	r, err := w.o.Work.Iterate(ctx, h, c)
+	w.jobs.leave()
 	switch {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, sqlite.ErrNotOwner):
-		return done{lost: fmt.Errorf("%w: run %s", ErrTaken, d.id)}
+		return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
 	case err != nil:
-		return d.over(c, d.cannotStart(c, err))
+		return w.over(c, w.cannotStart(c, err))
 	}
 	r.Number, r.Attempt, r.StartedAt, r.Strategy = c.Iteration, c.Attempt, b.At, c.Strategy
 	r.Elapsed = b.Worked + time.Since(b.Since)
-	after, cancel := aftermath(hard)
+	after, cancel := aftermath(w.hard)
 	defer cancel()
-	if n := d.plan.CheckpointInterval; n <= 1 || c.Iteration%n == 0 || r.Steps != nil && r.Steps.Complete {
-		d.snapshot(after, s, r, b)
-		d.findSecrets(after, r)
+	if n := w.plan.CheckpointInterval; n <= 1 || c.Iteration%n == 0 || r.Steps != nil && r.Steps.Complete {
+		w.snapshot(after, s, r, b)
+		w.findSecrets(after, r)
 	}
-	d.verifySteps(ctx, c, r)
-	end := d.over(c, r)
+	w.verifySteps(ctx, c, r)
+	end := w.over(c, r)
 	end.messages = slices.Sorted(maps.Keys(h.said))
 	return end
 }
 
 // verifySteps runs the gates where all steps are done. The score stays that of
 // the steps.
-func (d *Driver) verifySteps(ctx context.Context, c loop.Command, r *loop.Record) {
-	if t := r.Steps; t == nil || !t.Complete || r.Failure != nil || r.Exit.Ended != loop.NotEnded || len(d.plan.Gates) == 0 {
+func (w *worker) verifySteps(ctx context.Context, c loop.Command, r *loop.Record) {
+	if t := r.Steps; t == nil || !t.Complete || r.Failure != nil || r.Exit.Ended != loop.NotEnded || len(w.plan.Gates) == 0 {
 		return
 	}
 	score := r.Score
-	r.Verified = d.runGates(ctx, c, r)
+	r.Verified = w.runGates(ctx, c, r)
 	r.Score = score
 	if !r.Verified {
 		r.Steps.Complete = false // nobody judged it
@@ -359,23 +325,23 @@ func (d *Driver) verifySteps(ctx context.Context, c loop.Command, r *loop.Record
 }
 
 // refuse takes back the work of steps that a record refuses.
-func (d *Driver) refuse(ctx context.Context, r *loop.Record) {
-	if d.o.Work == nil || !r.SentBack() {
+func (w *worker) refuse(ctx context.Context, r *loop.Record) {
+	if w.o.Work == nil || !r.SentBack() {
 		return
 	}
-	h := &Hand{d: d, c: loop.Command{Iteration: r.Number, Attempt: r.Attempt}, p: d.place(r.Number, r.Attempt)}
-	if err := d.o.Work.Refuse(context.WithoutCancel(ctx), h, r); err != nil {
-		d.warn(fmt.Sprintf("the refused work could not be taken back, so its steps count as done: %v", err))
+	h := &StepContext{w: w, c: loop.Command{Iteration: r.Number, Attempt: r.Attempt}, p: w.place(r.Number, r.Attempt)}
+	if err := w.o.Work.Refuse(context.WithoutCancel(ctx), h, r); err != nil {
+		w.warn(fmt.Sprintf("the refused work could not be taken back, so its steps count as done: %v", err))
 	}
 }
 
 // beginWork prepares an iteration by steps: folder and tree.
-func (d *Driver) beginWork(ctx context.Context, c loop.Command, p place) (begun, error) {
+func (w *worker) beginWork(ctx context.Context, c loop.Command, p place) (begun, error) {
 	b := begun{Attempt: c.Attempt, At: time.Now(), Since: time.Now()}
 	if err := p.open(); err != nil {
 		return b, err
 	}
-	d.baseSnapshot(ctx)
-	d.look(ctx, c, &b)
+	w.baseSnapshot(ctx)
+	w.look(ctx, c, &b)
 	return b, p.write(b)
 }
