@@ -246,11 +246,16 @@ func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bo
 	case known && tests.Failed > 0:
 		why = fmt.Sprintf("%d of %d failed%s", tests.Failed, g.Total, names(tests.Items))
 	}
-	line := strings.Join(strings.Fields(g.Name+": "+why), " ")
-	if len(line) > maxSummary {
-		line = strings.ToValidUTF8(line[:maxSummary-len("…")], "") + "…"
+	return oneLine(g.Name + ": " + why)
+}
+
+// oneLine is a text as a summary.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > maxSummary {
+		s = strings.ToValidUTF8(s[:maxSummary-len("…")], "") + "…"
 	}
-	return line
+	return s
 }
 
 // names lists the first failing tests in brackets.

@@ -1,7 +1,9 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,31 +24,22 @@ const (
 //     \x       the character x
 //
 // A pattern whose last element has none of these signs covers a folder of that
-// name with all below it. A trailing "/" is ignored, and so is a leading "/" or "./". Upper and lower case differ. A
-// pattern that CheckPattern refuses matches nothing. The cost is at most the
-// product of both lengths for each alternative.
+// name with all below it. A trailing "/" is ignored, and so is a leading "/" or
+// "./". Upper and lower case differ. A pattern that CheckPattern refuses
+// matches nothing.
 func Match(pattern, path string) bool {
-	alternatives, err := parse(pattern)
-	if err != nil || path == "" {
-		return false
-	}
-	elements := strings.Split(path, "/")
-	for _, a := range alternatives {
-		if matchElements(strings.Split(a, "/"), elements) {
-			return true
-		}
-	}
-	return false
+	re, err := compile(pattern)
+	return err == nil && path != "" && re.MatchString(path)
 }
 
 // CheckPattern tells what is wrong with pattern, or returns nil.
 func CheckPattern(pattern string) error {
-	_, err := parse(pattern)
+	_, err := compile(pattern)
 	return err
 }
 
-// parse expands the alternatives of pattern and checks each.
-func parse(pattern string) ([]string, error) {
+// compile makes a regular expression of pattern.
+func compile(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("cannot use a pattern of %d bytes: at most %d are allowed", len(pattern), maxPattern)
 	}
@@ -57,38 +50,36 @@ func parse(pattern string) ([]string, error) {
 	if !utf8.ValidString(p) {
 		return nil, fmt.Errorf("cannot use the pattern %q: it is not UTF-8", pattern)
 	}
-	all, err := expand(p)
+	alternatives, err := expand(p)
+	for i, a := range alternatives {
+		if err == nil {
+			alternatives[i], err = translate(a)
+		}
+	}
+	var re *regexp.Regexp
+	if err == nil {
+		re, err = regexp.Compile("(?s)^(?:" + strings.Join(alternatives, "|") + ")$")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the pattern %q: %v", pattern, err)
 	}
-	for _, a := range all {
-		for _, element := range strings.Split(a, "/") {
-			if _, err := matchElement(element, ""); err != nil {
-				return nil, fmt.Errorf("cannot use the pattern %q: %v", pattern, err)
-			}
-		}
-	}
-	return all, nil
+	return re, nil
 }
 
-// expand replaces braces by their alternatives, the first brace first.
+// expand replaces braces by their alternatives.
 func expand(p string) ([]string, error) {
 	done, open := []string{}, []string{p}
 	for len(open) > 0 {
-		p, open = open[0], open[1:]
-		from, to, err := braces(p)
+		first := open[0]
+		open = open[1:]
+		next, err := braces(first)
 		if err != nil {
 			return nil, err
 		}
-		if from < 0 {
-			done = append(done, p)
-		} else {
-			var next []string
-			for _, part := range parts(p[from+1 : to]) {
-				next = append(next, p[:from]+part+p[to+1:])
-			}
-			open = append(next, open...)
+		if next == nil {
+			done = append(done, first)
 		}
+		open = append(next, open...)
 		if len(done)+len(open) > maxAlternatives {
 			return nil, fmt.Errorf("more than %d alternatives", maxAlternatives)
 		}
@@ -96,143 +87,98 @@ func expand(p string) ([]string, error) {
 	return done, nil
 }
 
-// braces returns where the first brace opens and closes; -1 when there is none.
-func braces(p string) (from, to int, err error) {
-	from, depth := -1, 0
+// braces returns p with the first brace replaced by each of its alternatives;
+// nil when there is none.
+func braces(p string) ([]string, error) {
+	depth, cuts := 0, []int(nil) // where the brace opens, its commas, and where it closes
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
 		case '\\':
 			i++
 		case '[':
-			if n := classEnd(p[i:]); n > 0 {
-				i += n - 1
-			}
+			i += max(0, classEnd(p[i:])-1)
 		case '{':
-			if depth == 0 {
-				from = i
+			if depth++; depth == 1 {
+				cuts = []int{i}
 			}
-			depth++
+		case ',':
+			if depth == 1 {
+				cuts = append(cuts, i)
+			}
 		case '}':
-			if depth == 0 {
-				continue
-			}
-			if depth--; depth == 0 {
-				return from, i, nil
+			if depth--; depth < 0 {
+				depth = 0
+			} else if depth == 0 {
+				cuts = append(cuts, i)
+				var all []string
+				for n, cut := range cuts[1:] {
+					all = append(all, p[:cuts[0]]+p[cuts[n]+1:cut]+p[i+1:])
+				}
+				return all, nil
 			}
 		}
 	}
 	if depth > 0 {
-		return -1, -1, fmt.Errorf("a { is not closed")
+		return nil, errors.New("a { is not closed")
 	}
-	return -1, -1, nil
+	return nil, nil
 }
 
-// parts splits the inside of a brace at its own commas.
-func parts(s string) []string {
-	var out []string
-	depth, from := 0, 0
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
+// translate makes a regular expression of a pattern without braces.
+func translate(p string) (string, error) {
+	elements := strings.Split(p, "/")
+	last := elements[len(elements)-1]
+	out := ""
+	for _, e := range elements[:len(elements)-1] {
+		if e == "**" {
+			out += "(?:[^/]+/)*"
+			continue
+		}
+		one, err := element(e)
+		if err != nil {
+			return "", err
+		}
+		out += one + "/"
+	}
+	if last == "**" {
+		if over, ok := strings.CutSuffix(out, "/"); ok {
+			return over + "(?:/.*)?", nil
+		}
+		return out + ".*", nil
+	}
+	one, err := element(last)
+	if !strings.ContainsAny(last, `*?[\`) {
+		one += "(?:/.*)?" // a folder with all below it
+	}
+	return out + one, err
+}
+
+// element makes a regular expression of one element of a pattern.
+func element(p string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '*':
+			b.WriteString("[^/]*")
+		case '?':
+			b.WriteString("[^/]")
 		case '[':
-			if n := classEnd(s[i:]); n > 0 {
-				i += n - 1
+			n := classEnd(p[i:])
+			if n == 0 {
+				return "", errors.New("a [ is not closed")
 			}
-		case '{':
-			depth++
-		case '}':
-			depth--
-		case ',':
-			if depth == 0 {
-				out = append(out, s[from:i])
-				from = i + 1
+			b.WriteString(class(p[i+1 : i+n-1]))
+			i += n - 1
+		case '\\':
+			if i++; i == len(p) {
+				return "", errors.New("a \\ stands at the end")
 			}
+			b.WriteString(regexp.QuoteMeta(p[i : i+1]))
+		default:
+			b.WriteString(regexp.QuoteMeta(p[i : i+1]))
 		}
 	}
-	return append(out, s[from:])
-}
-
-// matchElements matches whole elements. "**" is tried greedily with one point
-// to go back to, which is enough: a later "**" makes earlier ones settled.
-func matchElements(pattern, path []string) bool {
-	p, s := 0, 0
-	backP, backS := -1, 0
-	for s < len(path) {
-		switch {
-		case p < len(pattern) && pattern[p] == "**":
-			backP, backS = p, s
-			p++
-			continue
-		case p < len(pattern):
-			if ok, err := matchElement(pattern[p], path[s]); ok && err == nil {
-				p++
-				s++
-				continue
-			}
-		case !strings.ContainsAny(pattern[len(pattern)-1], `*?[\`):
-			return true // a folder above
-		}
-		if backP < 0 {
-			return false
-		}
-		backS++
-		p, s = backP+1, backS
-	}
-	for p < len(pattern) && pattern[p] == "**" {
-		p++
-	}
-	return p == len(pattern)
-}
-
-// matchElement matches one element, in the same way with "*".
-func matchElement(pattern, s string) (bool, error) {
-	if s == "" {
-		return pattern == "", checkElement(pattern)
-	}
-	p, i := 0, 0
-	backP, backI := -1, 0
-	for i < len(s) {
-		if p < len(pattern) && pattern[p] == '*' {
-			backP, backI = p, i
-			p++
-			continue
-		}
-		if n, width, ok := one(pattern[p:], s[i:]); ok {
-			p += n
-			i += width
-			continue
-		}
-		if backP < 0 {
-			return false, nil
-		}
-		_, width := utf8.DecodeRuneInString(s[backI:])
-		backI += width
-		p, i = backP+1, backI
-	}
-	return strings.Trim(pattern[p:], "*") == "", nil
-}
-
-// one matches the first sign of pattern with the first character of s and
-// returns the lengths of both.
-func one(pattern, s string) (n, width int, ok bool) {
-	if pattern == "" {
-		return 0, 0, false
-	}
-	r, width := utf8.DecodeRuneInString(s)
-	switch pattern[0] {
-	case '?':
-		return 1, width, true
-	case '[':
-		n := classEnd(pattern)
-		return n, width, n > 0 && inClass(pattern[1:n-1], r)
-	case '\\':
-		pattern = pattern[1:]
-		want, size := utf8.DecodeRuneInString(pattern)
-		return size + 1, width, size > 0 && want == r && s[:width] == pattern[:size]
-	}
-	_, size := utf8.DecodeRuneInString(pattern)
-	return size, width, pattern[:size] == s[:width]
+	return b.String(), nil
 }
 
 // classEnd returns the length of the class at the start of p, 0 when it is not
@@ -254,48 +200,14 @@ func classEnd(p string) int {
 	return 0
 }
 
-func inClass(class string, r rune) bool {
-	not := class != "" && (class[0] == '!' || class[0] == '^')
-	if not {
-		class = class[1:]
+// class makes a regular expression of the inside of a class. No class fits "/".
+func class(inside string) string {
+	open := "["
+	if inside[0] == '!' || inside[0] == '^' {
+		open, inside = "[^/", inside[1:]
 	}
-	found := false
-	for class != "" {
-		low, n := classRune(class)
-		class = class[n:]
-		high := low
-		if len(class) > 1 && class[0] == '-' {
-			high, n = classRune(class[1:])
-			class = class[1+n:]
-		}
-		found = found || low <= r && r <= high
+	if rest, ok := strings.CutPrefix(inside, "]"); ok {
+		open, inside = open+`\]`, rest
 	}
-	return found != not
-}
-
-func classRune(s string) (rune, int) {
-	if s[0] == '\\' && len(s) > 1 {
-		r, n := utf8.DecodeRuneInString(s[1:])
-		return r, n + 1
-	}
-	return utf8.DecodeRuneInString(s)
-}
-
-// checkElement tells what is wrong with one element of a pattern.
-func checkElement(p string) error {
-	for i := 0; i < len(p); i++ {
-		switch p[i] {
-		case '\\':
-			if i++; i == len(p) {
-				return fmt.Errorf("a \\ stands at the end")
-			}
-		case '[':
-			n := classEnd(p[i:])
-			if n == 0 {
-				return fmt.Errorf("a [ is not closed")
-			}
-			i += n - 1
-		}
-	}
-	return nil
+	return open + strings.ReplaceAll(inside, "[", `\[`) + "]"
 }

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -38,14 +40,15 @@ type Violation struct {
 // tampering; a new file is allowed unless rules.New.
 func Tampered(changes []Change, rules Protect) []Violation {
 	var out []Violation
+	covered := rules.covered()
 	for _, c := range changes {
-		if pattern, ok := rules.covers(c.Path); ok && c.Path != "" {
+		if pattern, ok := covered(c.Path); ok {
 			if why := whyRefused(c, rules.New); why != "" {
 				out = append(out, Violation{c.Path, fmt.Sprintf("%s, but it is protected by %q", why, pattern)})
 			}
 		}
 		if c.Status == 'R' && c.From != "" {
-			if pattern, ok := rules.covers(c.From); ok {
+			if pattern, ok := covered(c.From); ok {
 				out = append(out, Violation{c.From, fmt.Sprintf("it was renamed to %s, but it is protected by %q", c.Path, pattern)})
 			}
 		}
@@ -71,27 +74,36 @@ func whyRefused(c Change, refuseNew bool) string {
 	return "it was changed"
 }
 
-// covers returns the pattern that protects path.
-func (p Protect) covers(path string) (string, bool) {
-	if path == configuration {
-		for _, a := range p.Allow {
-			if a == configuration {
-				return "", false
-			}
+// covered returns the pattern that protects a path, if one does.
+func (p Protect) covered() func(path string) (pattern string, ok bool) {
+	allow, patterns := compileAll(p.Allow), compileAll(p.Patterns)
+	return func(path string) (string, bool) {
+		if path == configuration {
+			return configuration, !slices.Contains(p.Allow, configuration)
 		}
-		return configuration, true
-	}
-	for _, a := range p.Allow {
-		if Match(a, path) {
+		if fitting(allow, path) >= 0 {
 			return "", false
 		}
-	}
-	for _, pattern := range p.Patterns {
-		if Match(pattern, path) {
-			return pattern, true
+		i := fitting(patterns, path)
+		if i < 0 {
+			return "", false
 		}
+		return p.Patterns[i], true
 	}
-	return "", false
+}
+
+// compileAll is nil for patterns that cannot be used.
+func compileAll(patterns []string) []*regexp.Regexp {
+	out := make([]*regexp.Regexp, len(patterns))
+	for i, p := range patterns {
+		out[i], _ = compile(p) // the plan has none that is wrong
+	}
+	return out
+}
+
+// fitting is the first pattern that path fits, or -1.
+func fitting(patterns []*regexp.Regexp, path string) int {
+	return slices.IndexFunc(patterns, func(re *regexp.Regexp) bool { return re != nil && path != "" && re.MatchString(path) })
 }
 
 // maxViolations is how many paths a failure names.
@@ -115,15 +127,7 @@ func TamperingFailure(v []Violation) failure.Analysis {
 	if len(v) == 1 {
 		what = "a protected file was changed: "
 	}
-	a.Summary = bounded(what + strings.Join(paths, ", ") + " (" + v[0].Why + ")")
+	a.Summary = oneLine(what + strings.Join(paths, ", ") + " (" + v[0].Why + ")")
 	a.Fingerprint = failure.Fingerprint(a, paths...)
 	return a
-}
-
-func bounded(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > maxSummary {
-		s = strings.ToValidUTF8(s[:maxSummary-len("…")], "") + "…"
-	}
-	return s
 }
