@@ -1,5 +1,5 @@
-// Every deed by key, by mouse and by the API alike. The server's answers to
-// deeds are made up here, so that the same one can be asked for again: what is
+// Every action by key, by mouse and by the API alike. The server's answers to
+// actions are made up here, so that the same one can be asked for again: what is
 // compared is what the page asks of the server.
 
 import assert from 'node:assert/strict';
@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { at, runs, viewer } from './rig';
 
-interface Deed {
+interface Action {
   key: string;
   /** button is the name of what does the same by mouse. */
   button: RegExp;
@@ -18,7 +18,7 @@ interface Deed {
   /** leads: the page goes elsewhere when it is done. */
   leads?: boolean;
 }
-const deed = (key: string, button: RegExp, does: string, asks = false, leads = false): Deed => ({ key, button, does, asks, leads });
+const action = (key: string, button: RegExp, does: string, asks = false, leads = false): Action => ({ key, button, does, asks, leads });
 
 const all = ['retry', 'unblock', 'block', 'defer', 'undefer', 'start', 'approve', 'redo', 'reject', 'extend', 'rollback', 'clean', 'edit'];
 const move = 'POST /api/v1/cases/{id}/actions';
@@ -26,49 +26,49 @@ const run = '/api/v1/runs/{run}';
 const autopilot = '/api/v1/autopilot';
 
 /** Each place, as the server would have it be, with what can be done there. */
-const places: { path: () => string; ready: RegExp; change?: (answer: Record<string, any>, path: string) => void; before?: (page: Page) => Promise<unknown>; deeds: Deed[] }[] = [
+const places: { path: () => string; ready: RegExp; change?: (answer: Record<string, any>, path: string) => void; before?: (page: Page) => Promise<unknown>; actions: Action[] }[] = [
   {
     path: () => '/board/task-003',
     ready: /^History$/,
     change: (a, path) => path.startsWith('/api/v1/cases/task-003') && (a.actions = all.filter((x) => x !== 'undefer')),
-    deeds: [
-      deed('r', /^Retry/, move), deed('u', /^Unblock/, move), deed('b', /^Block/, move, true), deed('d', /^Defer/, move), deed('s', /^Start/, move), deed('A', /^Approve/, move),
-      deed('o', /^Redo/, move, true), deed('J', /^Reject/, move, true), deed('e', /^Edit/, 'PATCH /api/v1/cases/{id}', true), deed('+', /^More iterations/, 'POST /api/v1/cases/{id}/extend', true),
-      deed('R', /^Roll back/, 'POST /api/v1/cases/{id}/rollback', true), deed('X', /^Clean/, 'POST /api/v1/cases/{id}/clean', true), deed('Delete', /^Remove/, 'DELETE /api/v1/cases/{id}', true, true),
+    actions: [
+      action('r', /^Retry/, move), action('u', /^Unblock/, move), action('b', /^Block/, move, true), action('d', /^Defer/, move), action('s', /^Start/, move), action('A', /^Approve/, move),
+      action('o', /^Redo/, move, true), action('J', /^Reject/, move, true), action('e', /^Edit/, 'PATCH /api/v1/cases/{id}', true), action('+', /^More iterations/, 'POST /api/v1/cases/{id}/extend', true),
+      action('R', /^Roll back/, 'POST /api/v1/cases/{id}/rollback', true), action('X', /^Clean/, 'POST /api/v1/cases/{id}/clean', true), action('Delete', /^Remove/, 'DELETE /api/v1/cases/{id}', true, true),
     ],
   },
   {
     path: () => `/runs/${runs['slow-import']}?i=1.1`,
     ready: /^Iteration 1$/,
     change: (a, path) => path.endsWith(runs['slow-import']!) && (a.actions = ['pause', 'stop', 'message', 'raise']),
-    deeds: [deed('Space', /^Pause/, `POST ${run}/pause`), deed('m', /^Message/, `POST ${run}/message`, true), deed('x', /^Stop/, `POST ${run}/stop`, true), deed('+', /^Raise limits/, `POST ${run}/resume`, true)],
+    actions: [action('Space', /^Pause/, `POST ${run}/pause`), action('m', /^Message/, `POST ${run}/message`, true), action('x', /^Stop/, `POST ${run}/stop`, true), action('+', /^Raise limits/, `POST ${run}/resume`, true)],
   },
   {
     path: () => `/runs/${runs['slow-import']}`,
     ready: /^Iteration 1$/,
     change: (a, path) => path.endsWith(runs['slow-import']!) && Object.assign(a, { kind: 'task', actions: ['stop'] }),
-    deeds: [deed('r', /^Redirect/, `POST ${run}/redirect`, true)],
+    actions: [action('r', /^Redirect/, `POST ${run}/redirect`, true)],
   },
   {
     path: () => `/runs/${runs['retry-webhooks']}?i=2.1`,
     ready: /^Iteration 2$/,
     change: (a, path) => (path.endsWith(runs['retry-webhooks']!) ? (a.actions = ['resume', 'raise', 'rollback', 'apply']) : path.endsWith('/snapshots') && (a.undo = true)),
-    deeds: [
-      deed('r', /^Resume/, `POST ${run}/resume`), deed('Space', /^Resume/, `POST ${run}/resume`), deed('+', /^Raise limits/, `POST ${run}/resume`, true), deed('a', /^Apply/, `POST ${run}/apply`),
-      deed('R', /^Roll back to before it/, `POST ${run}/rollback`, true), deed('u', /^Undo rollback/, `POST ${run}/rollback`),
+    actions: [
+      action('r', /^Resume/, `POST ${run}/resume`), action('Space', /^Resume/, `POST ${run}/resume`), action('+', /^Raise limits/, `POST ${run}/resume`, true), action('a', /^Apply/, `POST ${run}/apply`),
+      action('R', /^Roll back to before it/, `POST ${run}/rollback`, true), action('u', /^Undo rollback/, `POST ${run}/rollback`),
     ],
   },
-  { path: () => '/', ready: /^Needs you/, deeds: [deed('n', /^Start a procedure/, 'POST /api/v1/runs', true), deed('m', /^Message$/, `POST ${run}/message`, true), deed('x', /^Stop$/, `POST ${run}/stop`, true), deed('Space', /^Pause$/, `POST ${run}/pause`)] },
-  { path: () => '/runs', ready: /^Runs$/, deeds: [deed('n', /^Start a procedure/, 'POST /api/v1/runs', true)] },
-  { path: () => '/board', ready: /^Pending/, deeds: [deed('n', /^Add a task/, 'POST /api/v1/cases', true), deed('I', /^Import/, 'POST /api/v1/cases/import', true)] },
+  { path: () => '/', ready: /^Needs you/, actions: [action('n', /^Start a procedure/, 'POST /api/v1/runs', true), action('m', /^Message$/, `POST ${run}/message`, true), action('x', /^Stop$/, `POST ${run}/stop`, true), action('Space', /^Pause$/, `POST ${run}/pause`)] },
+  { path: () => '/runs', ready: /^Runs$/, actions: [action('n', /^Start a procedure/, 'POST /api/v1/runs', true)] },
+  { path: () => '/board', ready: /^Pending/, actions: [action('n', /^Add a task/, 'POST /api/v1/cases', true), action('I', /^Import/, 'POST /api/v1/cases/import', true)] },
   {
     path: () => '/queue',
     ready: /^Merge queue$/,
     change: (a, path) => path.endsWith('/queue') && (a.queues = [queue()]),
     before: (page) => page.getByRole('option', { name: /task-001/ }).click(),
-    deeds: [
-      deed('h', /^Hold back/, 'POST /api/v1/queue/entries/{id}/actions', true), deed('r', /^Try again/, 'POST /api/v1/queue/entries/{id}/actions'), deed('X', /^Drop/, 'POST /api/v1/queue/entries/{id}/actions', true),
-      deed('L', /^Land now/, 'POST /api/v1/queue/actions'), deed('Space', /^Pause the queue/, 'POST /api/v1/queue/actions', true),
+    actions: [
+      action('h', /^Hold back/, 'POST /api/v1/queue/entries/{id}/actions', true), action('r', /^Try again/, 'POST /api/v1/queue/entries/{id}/actions'), action('X', /^Drop/, 'POST /api/v1/queue/entries/{id}/actions', true),
+      action('L', /^Land now/, 'POST /api/v1/queue/actions'), action('Space', /^Pause the queue/, 'POST /api/v1/queue/actions', true),
     ],
   },
   {
@@ -79,20 +79,20 @@ const places: { path: () => string; ready: RegExp; change?: (answer: Record<stri
       if (path.endsWith('/inbox')) a.entries = [{ kind: 'review', title: 'task-001: Work', why: '', since: new Date().toISOString(), case: item }];
       if (path.endsWith('/reviews')) a.reviews = [];
     },
-    deeds: [deed('A', /^Approve/, move), deed('R', /^Redo/, move, true), deed('X', /^Reject/, move, true)],
+    actions: [action('A', /^Approve/, move), action('R', /^Redo/, move, true), action('X', /^Reject/, move, true)],
   },
-  { path: () => '/sprint', ready: /^Sprint$/, deeds: [deed('Enter', /^Start the sprint/, 'POST /api/v1/sprints')] },
+  { path: () => '/sprint', ready: /^Sprint$/, actions: [action('Enter', /^Start the sprint/, 'POST /api/v1/sprints')] },
   {
     path: () => '/sprint',
     ready: /^Sprint$/,
     change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'running', actions: ['pause', 'stop', 'mode'] }),
-    deeds: [deed('Space', /^Pause/, `POST ${autopilot}/pause`), deed('x', /^Stop/, `POST ${autopilot}/stop`, true), deed('m', /^Choose tasks yourself/, `POST ${autopilot}/mode`)],
+    actions: [action('Space', /^Pause/, `POST ${autopilot}/pause`), action('x', /^Stop/, `POST ${autopilot}/stop`, true), action('m', /^Choose tasks yourself/, `POST ${autopilot}/mode`)],
   },
   {
     path: () => '/sprint',
     ready: /^Sprint$/,
     change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'paused', actions: ['resume', 'stop', 'mode'] }),
-    deeds: [deed('Space', /^Resume/, `POST ${autopilot}/resume`)],
+    actions: [action('Space', /^Resume/, `POST ${autopilot}/resume`)],
   },
 ];
 
@@ -143,11 +143,11 @@ test('what a key does a button does too, and the API', async (t) => {
       await place.before?.(page);
     };
     await open();
-    for (const d of place.deeds) {
+    for (const d of place.actions) {
       await t.test(`${place.path().replace(/^\/runs\/\w+/, '/runs/…')} ${d.key}`, async () => {
         const seen: (typeof asked)[] = [];
         for (const how of ['key', 'mouse'] as const) {
-          // Nothing has changed, so the page is as it was, unless the deed leads away from it.
+          // Nothing has changed, so the page is as it was, unless the action leads away from it.
           if (new URL(page.url()).pathname !== new URL(at(place.path())).pathname) await open();
           await page.evaluate(() => (document.activeElement as HTMLElement).blur());
           const button = page.locator('main, dialog').getByRole('button', { name: d.button }).first();

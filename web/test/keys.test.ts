@@ -70,7 +70,7 @@ test('keys of what needs a person, of runs, of statistics and of settings', asyn
   await page.waitForFunction(() => location.pathname.startsWith('/runs/') || document.querySelector('[role=option][aria-selected=true]') !== null);
 
   await page.goto(at('/stats'));
-  await page.getByRole('region', { name: 'What the work came to' }).getByRole('rowheader', { name: 'All' }).waitFor();
+  await page.getByRole('region', { name: 'Totals' }).getByRole('rowheader', { name: 'All' }).waitFor();
   for (const [key, days] of [['1', '7'], ['3', '90'], ['2', '30']] as const) {
     await page.keyboard.press(key);
     await page.getByRole('button', { name: new RegExp(`^${days} days`), pressed: true }).waitFor();

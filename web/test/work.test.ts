@@ -1,4 +1,4 @@
-// What a person does while agents work, on a project of its own: every deed by
+// What a person does while agents work, on a project of its own: every action by
 // its key, with what comes of it, and texts of others that are hostile.
 
 import assert from 'node:assert/strict';
@@ -92,7 +92,7 @@ exit 1
 let own: Project;
 after(() => own?.close());
 
-test('deeds by key, while agents work', async (t) => {
+test('actions by key, while agents work', async (t) => {
   own = await make(process.env.PAWL ?? 'pawl', files);
   const context = await entered(own.url, 1280);
   const page = await context.newPage();
@@ -106,8 +106,8 @@ test('deeds by key, while agents work', async (t) => {
     await page.getByRole('button', { name: button }).first().waitFor();
     await key(k);
   };
-  /** answered does something that asks the server for a deed, and waits until that is done. */
-  const answered = (deed: () => Promise<unknown>) => Promise.all([page.waitForResponse((r) => r.request().method() !== 'GET' && r.ok()), deed()]);
+  /** answered does something that asks the server for an action, and waits until that is done. */
+  const answered = (action: () => Promise<unknown>) => Promise.all([page.waitForResponse((r) => r.request().method() !== 'GET' && r.ok()), action()]);
   const sure = async (title: RegExp, loses: RegExp, yes: string) => {
     const asked = page.getByRole('dialog', { name: title });
     await asked.getByText(loses).waitFor();

@@ -7,7 +7,7 @@ import type { Activity } from './api';
 import { clock } from './clock.svelte';
 import { coalesce } from './coalesce';
 import { notes } from './notes.svelte';
-import { Stream, type Joined, type State, type Told } from './stream';
+import { Stream, type Joined, type State, type Message } from './stream';
 
 /** Happened is an event of the journal. */
 export interface Happened {
@@ -121,7 +121,7 @@ class Live {
       const worker = new SharedWorker(new URL('./stream.worker.ts', import.meta.url), { type: 'module' });
       const late = setTimeout(() => this.alone(), slow);
       worker.onerror = () => this.alone();
-      worker.port.onmessage = (m: MessageEvent<Told>) => {
+      worker.port.onmessage = (m: MessageEvent<Message>) => {
         clearTimeout(late);
         if (this.port === worker.port) this.take(m.data);
       };
@@ -165,7 +165,7 @@ class Live {
     this.say('here');
   }
 
-  private take(t: Told): void {
+  private take(t: Message): void {
     if (this.state === 'resting') return;
     const data = <T>() => JSON.parse(t.data) as T;
     if (t.id) this.place = t.id;

@@ -1,5 +1,5 @@
-// A stream of any length, of which a stretch is held: it grows at both ends as
-// a person scrolls, and what is far away is let go.
+// A stream of any length, of which a part is kept in memory: it grows at both ends as
+// a person scrolls, and what is far away is dropped.
 
 /** Part is a piece of a stream as the server sends it, by its offsets. */
 export interface Part {
@@ -8,8 +8,8 @@ export interface Part {
   size: number;
 }
 
-/** Held is how much is kept: a number of whatever weigh counts. */
-export interface Held<P> {
+/** Capacity is how much is kept, in the unit that weigh returns. */
+export interface Capacity<P> {
   weigh: (part: P) => number;
   most: number;
 }
@@ -18,11 +18,11 @@ export interface Held<P> {
 export class Piece<P extends Part> {
   private constructor(
     readonly parts: readonly P[],
-    private readonly held: Held<P>,
+    private readonly capacity: Capacity<P>,
   ) {}
 
-  static of<P extends Part>(part: P, held: Held<P>): Piece<P> {
-    return new Piece([part], held);
+  static of<P extends Part>(part: P, capacity: Capacity<P>): Piece<P> {
+    return new Piece([part], capacity);
   }
 
   get from(): number {
@@ -38,8 +38,8 @@ export class Piece<P extends Part> {
     if (part.offset < this.to || part.next <= part.offset) return false;
     const parts = [...this.parts, part];
     let weight = this.weight(parts);
-    while (parts.length > 2 && weight > this.held.most) weight -= this.held.weigh(parts.shift()!);
-    return new Piece(parts, this.held);
+    while (parts.length > 2 && weight > this.capacity.most) weight -= this.capacity.weigh(parts.shift()!);
+    return new Piece(parts, this.capacity);
   }
 
   /** before adds what came before, and lets go of what is last; false likewise. */
@@ -47,8 +47,8 @@ export class Piece<P extends Part> {
     if (part.next > this.from || part.next <= part.offset) return false;
     const parts = [part, ...this.parts];
     let weight = this.weight(parts);
-    while (parts.length > 2 && weight > this.held.most) weight -= this.held.weigh(parts.pop()!);
-    return new Piece(parts, this.held);
+    while (parts.length > 2 && weight > this.capacity.most) weight -= this.capacity.weigh(parts.pop()!);
+    return new Piece(parts, this.capacity);
   }
 
   /** shared is a part that both have; undefined when there is none. */
@@ -57,7 +57,7 @@ export class Piece<P extends Part> {
   }
 
   private weight(parts: readonly P[]): number {
-    return parts.reduce((n, p) => n + this.held.weigh(p), 0);
+    return parts.reduce((n, p) => n + this.capacity.weigh(p), 0);
   }
 }
 

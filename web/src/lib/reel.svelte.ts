@@ -11,7 +11,7 @@
 
 import { tick } from 'svelte';
 import { notes } from './notes.svelte';
-import { Piece, placeOf, tall, type Held, type Part } from './parts';
+import { Piece, placeOf, tall, type Capacity, type Part } from './parts';
 
 /** Source loads parts: from an offset on, or up to one; end is the last one. */
 export interface Source<P> {
@@ -41,7 +41,7 @@ export class Reel<P extends Part> {
 
   constructor(
     private readonly source: Source<P>,
-    private readonly held: Held<P>,
+    private readonly capacity: Capacity<P>,
     /** where is the height in content at which a part begins. */
     private readonly where: (part: P) => number,
   ) {}
@@ -120,7 +120,7 @@ export class Reel<P extends Part> {
     this.gone = '';
     this.bottom = false;
     this.size = Math.max(this.size, part.size, part.next);
-    this.piece = Piece.of(part, this.held);
+    this.piece = Piece.of(part, this.capacity);
     this.follows = at === 'end';
     await tick();
     this.move(at === 'end' ? (this.box?.scrollHeight ?? 0) : this.above);

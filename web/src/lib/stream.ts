@@ -11,8 +11,8 @@
 /** State is how the stream is. */
 export type State = 'connecting' | 'live' | 'away';
 
-/** Told is one thing that a page is told: an event of the server, or how the stream is. */
-export interface Told {
+/** Message is what a page receives: an event of the server, or the state of the stream. */
+export interface Message {
   kind: string;
   /** JSON as the server sent it; of a state its name. */
   data: string;
@@ -45,7 +45,7 @@ export class Stream {
   private heard = 0;
   private brought = 0;
 
-  constructor(private readonly tell: (t: Told) => void) {
+  constructor(private readonly send: (m: Message) => void) {
     // A machine that slept comes back with a connection that is dead and does not say so.
     setInterval(() => this.look(), 5_000);
   }
@@ -100,7 +100,7 @@ export class Stream {
       this.failures = 0;
       this.turn('live');
     }
-    this.tell({ kind, data: e.data, id: e.lastEventId });
+    this.send({ kind, data: e.data, id: e.lastEventId });
     if (e.lastEventId) this.place = e.lastEventId;
     if (this.brought > full && this.state === 'live') this.open();
   }
@@ -113,6 +113,6 @@ export class Stream {
 
   private turn(state: State): void {
     this.state = state;
-    this.tell({ kind: 'state', data: state, id: '' });
+    this.send({ kind: 'state', data: state, id: '' });
   }
 }

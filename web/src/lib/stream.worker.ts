@@ -3,7 +3,7 @@
 // A page says here when it comes and every while, and leave when it goes. One
 // that has not been heard of for long is gone without a word.
 
-import { Stream, type Told } from './stream';
+import { Stream, type Message } from './stream';
 
 interface SharedWorkerScope {
   onconnect: (e: MessageEvent) => void;
@@ -12,7 +12,7 @@ interface SharedWorkerScope {
 const pages = new Map<MessagePort, number>();
 const patience = 150_000; // a page that cannot be seen speaks once a minute
 
-const stream = new Stream((t: Told) => {
+const stream = new Stream((t: Message) => {
   for (const page of pages.keys()) page.postMessage(t);
 });
 
@@ -29,8 +29,8 @@ function hear(page: MessagePort, word: unknown): void {
   if (!fresh) return;
   if (pages.size === 1 && stream.closed) stream.open();
   const joined = stream.joined();
-  if (joined) page.postMessage({ kind: 'join', data: JSON.stringify(joined), id: '' } satisfies Told);
-  else page.postMessage({ kind: 'state', data: stream.state, id: '' } satisfies Told);
+  if (joined) page.postMessage({ kind: 'join', data: JSON.stringify(joined), id: '' } satisfies Message);
+  else page.postMessage({ kind: 'state', data: stream.state, id: '' } satisfies Message);
 }
 
 (self as unknown as SharedWorkerScope).onconnect = (e) => {

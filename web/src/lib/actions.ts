@@ -7,7 +7,7 @@ import { short } from './format';
 import { attempt, notes } from './notes.svelte';
 import { store } from './store.svelte';
 
-/** show says what came of a deed, and shows the run as it is then: what it was at the answer may be old by now. */
+/** show says what an action did, and shows the run as it is now. */
 function show(done: Done): true {
   notes.done(done.message || 'Done.');
   if (done.run) store.touch(done.run.run);
@@ -21,7 +21,7 @@ async function tell(work: () => Promise<Done>): Promise<boolean> {
   return done !== undefined && show(done);
 }
 
-/** fill asks what a deed needs to know, does it, and shows what came of it. */
+/** fill asks what an action needs to know, does it, and shows the result. */
 const fill = async (question: Asking, work: (answers: Answers) => Promise<Done>): Promise<boolean> => (await asking.ask(question, async (answers) => show(await work(answers)))) ?? false;
 
 /** filled are the fields that were not left empty. */
@@ -31,8 +31,8 @@ const wordsOf = (text = '') => text.split(/[\s,]+/).filter((t) => t !== '');
 
 const at = (r: { run: string }) => ({ path: { run: r.run } });
 
-/** can is true when the run as it is allows the deed. */
-export const can = (r: Run, deed: string) => r.actions.includes(deed);
+/** can is true when the run allows the action now. */
+export const can = (r: Run, action: string) => r.actions.includes(action);
 
 export const pause = (r: Run) => tell(() => post('/api/v1/runs/{run}/pause', { ...at(r), body: undefined }));
 
@@ -56,12 +56,12 @@ export const resume = (r: Run) => tell(() => post('/api/v1/runs/{run}/resume', {
 /** raise gives a run higher limits: it goes on with them, now or when it rests. */
 export const raise = (r: Run | RunDetail) => fill(
   {
-    title: can(r, 'resume') ? 'Raise limits and go on' : `Raise the limits of ${short(r.name, 60)}`,
-    text: can(r, 'resume') ? 'Empty fields stay as they are.' : 'It works on meanwhile, and its next iterations are held to the new limits. Empty fields stay as they are.',
+    title: can(r, 'resume') ? 'Raise limits and resume' : `Raise the limits of ${short(r.name, 60)}`,
+    text: can(r, 'resume') ? 'Empty fields stay as they are.' : 'The run continues, and the new limits hold from its next iteration. Empty fields stay as they are.',
     fields: [
       { name: 'max_iterations', label: 'Iterations at most', value: r.max_iterations > 0 ? String(r.max_iterations + 5) : '', hint: `${r.iteration} are used${r.max_iterations > 0 ? ` of ${r.max_iterations}` : ', without a maximum'}` },
       ...(r.kind === 'task' ? [] : [{ name: 'max_cost', label: 'US dollars at most', hint: 'of the whole run, for example 5 or 2.50' }]),
-      { name: 'timeout', label: r.kind === 'task' ? 'Time at most, waits aside' : 'Wall clock at most', hint: 'with its unit, for example 90m or 4h' },
+      { name: 'timeout', label: r.kind === 'task' ? 'Time at most, without waits' : 'Wall clock at most', hint: 'with its unit, for example 90m or 4h' },
     ],
     yes: can(r, 'resume') ? 'Raise and resume' : 'Raise',
   },
@@ -71,7 +71,7 @@ export const raise = (r: Run | RunDetail) => fill(
 export const message = (r: Run) => fill(
   {
     title: `Message to the agent of ${short(r.name, 60)}`,
-    text: 'An agent without a terminal cannot be interrupted: the message goes into the prompt of its next iteration, of a workflow into that of the next agent.',
+    text: 'A working agent cannot be interrupted. The message goes into the prompt of its next iteration; in a workflow, into the prompt of the next agent.',
     fields: [{ name: 'text', label: 'Message', lines: true, needed: true }],
     yes: 'Send',
   },
@@ -119,7 +119,7 @@ export const answer = (run: string, choice: number, text: string, step = '') =>
 
 /** sendBack asks what must change in the work of a run that waits for its review. */
 export const sendBack = (r: Run) => fill(
-  { title: `What must change in ${short(r.name, 60)}?`, text: 'The next iteration is told.', quick: quickReasons, fields: [{ name: 'text', label: 'What must change?', lines: true, needed: true }], yes: 'Send it back' },
+  { title: `What must change in ${short(r.name, 60)}?`, text: 'The next iteration gets this as feedback.', quick: quickReasons, fields: [{ name: 'text', label: 'What must change?', lines: true, needed: true }], yes: 'Send it back' },
   ({ text = '' }) => post('/api/v1/runs/{run}/review', { path: { run: r.run }, body: { decision: 'reject', text } }),
 );
 
@@ -154,7 +154,7 @@ export async function start(): Promise<string> {
   return done.run?.run ?? '';
 }
 
-/** Move is a deed with a case. */
+/** Move is an action on a case. */
 export type Move = 'retry' | 'unblock' | 'block' | 'defer' | 'undefer' | 'start' | 'approve' | 'redo' | 'reject';
 
 const words: Record<Move, { title: string; yes: string; why: 'none' | 'welcome' | 'needed'; did: string }> = {
@@ -162,7 +162,7 @@ const words: Record<Move, { title: string; yes: string; why: 'none' | 'welcome' 
   unblock: { title: 'Unblock', yes: 'Unblock', why: 'none', did: 'is pending again' },
   block: { title: 'Block', yes: 'Block', why: 'needed', did: 'is blocked' },
   defer: { title: 'Defer', yes: 'Defer', why: 'none', did: 'is deferred' },
-  undefer: { title: 'Take up again', yes: 'Take up again', why: 'none', did: 'is pending again' },
+  undefer: { title: 'Undefer', yes: 'Undefer', why: 'none', did: 'is pending again' },
   start: { title: 'Start', yes: 'Start', why: 'none', did: 'gets the next free slot' },
   approve: { title: 'Approve', yes: 'Approve', why: 'none', did: 'is approved, and waits to land' },
   redo: { title: 'Redo', yes: 'Redo', why: 'needed', did: 'is pending again' },
@@ -185,13 +185,13 @@ export async function takeBack(c: Case): Promise<boolean> {
 export async function extend(c: Case): Promise<boolean> {
   const used = store.runs.find((r) => r.name === c.id);
   return fill({
-    title: `Give ${c.id} more room`,
-    text: c.status === 'timeout' ? 'Its run goes on where it was.' : '',
+    title: `Raise the limits of ${c.id}`,
+    text: c.status === 'timeout' ? 'Its run continues where it stopped.' : '',
     fields: [
       { name: 'max_iterations', label: 'Iterations in all', value: used && used.max_iterations > 0 ? String(used.max_iterations + 5) : '', hint: used ? `${used.iteration} are used` : '' },
-      { name: 'timeout', label: 'Time in all (optional)', hint: 'waits aside, with its unit: 1h30m' },
+      { name: 'timeout', label: 'Time in all (optional)', hint: 'without waits; with its unit: 1h30m' },
     ],
-    yes: 'Give it',
+    yes: 'Raise',
   }, (answers) => post('/api/v1/cases/{id}/extend', { path: { id: c.id }, body: filled(answers) }));
 }
 
