@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -316,24 +317,29 @@ func TestTheSupervisorOutlivesNonsense(t *testing.T) {
 	}
 }
 
-func TestASlowClientLosesWordsOnly(t *testing.T) {
-	var b backlog
-	b.add(note{kind: agent.CostSeen, data: []byte("cost")})
-	for range 3 * backlogEvents {
-		b.add(note{kind: agent.Text, data: []byte("text")})
+// A client that reads nothing for a while loses the oldest events, and no answer.
+func TestASlowClientLosesEventsOnly(t *testing.T) {
+	t.Parallel()
+	l := &link{kick: make(chan struct{}, 1)}
+	l.send(reply{Op: opRenewed})
+	text, err := json.Marshal(agent.Event{Kind: agent.Text, Text: strings.Repeat("x", flushAt)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	b.add(note{kind: agent.End, data: []byte("end")})
-	notes, dropped := b.take()
-	if len(notes) != backlogEvents || dropped != 2*backlogEvents+2 {
-		t.Errorf("%d kept, %d dropped", len(notes), dropped)
+	for range 3 * maxLive / flushAt {
+		l.send(reply{Op: opEvents, Events: []json.RawMessage{text}})
 	}
-	if notes[0].kind != agent.CostSeen || notes[len(notes)-1].kind != agent.End {
-		t.Error("what counts was dropped")
+	l.send(reply{Op: opResult, ID: "1"})
+	bytes := 0
+	messages := l.take()
+	for _, m := range messages {
+		bytes += len(m)
 	}
-	b.add(note{kind: agent.Text, data: make([]byte, 2*backlogBytes)})
-	b.add(note{kind: agent.Text, data: make([]byte, 10)})
-	if notes, _ := b.take(); len(notes) != 1 || len(notes[0].data) != 10 {
-		t.Errorf("%d events over the bound are kept", len(notes))
+	if last := string(messages[len(messages)-1]); bytes > maxLive+1000 || len(messages) < maxLive/flushAt/2 || !strings.Contains(last, `"result"`) {
+		t.Errorf("%d messages of %d bytes, the last %.40s", len(messages), bytes, last)
+	}
+	if first := string(messages[len(messages)-2]); !strings.Contains(first, `"renewed"`) {
+		t.Errorf("the answers are not all there, or before the events: %.40s", first)
 	}
 }
 

@@ -1,58 +1,37 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // diskEvery is how often the free room is looked at: a fast disk takes a
 // gigabyte or two in that time.
 const diskEvery = time.Second
 
-// diskGuard ends a job before it fills the disk of its folder: a full disk
-// takes pawl's own records with it, and everything else on the machine.
-type diskGuard struct {
-	dir    string
-	least  uint64 // bytes that must stay free
-	ticker *time.Ticker
-}
-
-// newDiskGuard is one that never ticks when the job has no such limit.
-func newDiskGuard(job Job) *diskGuard {
-	g := &diskGuard{dir: job.Dir}
-	if job.Limits.Room <= 0 {
-		return g
-	}
+// leastFree is how many bytes must stay free on the disk of the job's folder: a
+// full disk takes pawl's own records with it, and everything else on the
+// machine. 0 is no such limit.
+func leastFree(job Job) uint64 {
 	free, ok := freeRoom(job.Dir)
-	if !ok {
-		return g
+	if job.Limits.Room <= 0 || !ok {
+		return 0
 	}
-	g.least = min(uint64(job.Limits.Room), free/10)
-	g.ticker = time.NewTicker(diskEvery)
-	return g
+	return min(uint64(job.Limits.Room), free/10)
 }
 
-func (g *diskGuard) tick() <-chan time.Time {
-	if g.ticker == nil {
-		return nil
-	}
-	return g.ticker.C
-}
-
-// look says why the job must end; "" when there is room.
-func (g *diskGuard) look() string {
-	free, ok := freeRoom(g.dir)
-	if !ok || free >= g.least {
-		return ""
-	}
-	return fmt.Sprintf("only %.1f MB are free on the disk of %s; free some: what the agent wrote is the first suspect", float64(free)/1e6, g.dir)
-}
-
-func (g *diskGuard) stop() {
-	if g.ticker != nil {
-		g.ticker.Stop()
+// watchDisk ends the job before it fills the disk.
+func (t *task) watchDisk(ctx context.Context, least uint64) {
+	for least > 0 && sleep(ctx, diskEvery) {
+		if free, ok := freeRoom(t.job.Dir); ok && free < least {
+			t.endFor(loop.EndedDisk, fmt.Sprintf("only %.1f MB are free on the disk of %s; free some: what the agent wrote is the first suspect", float64(free)/1e6, t.job.Dir))
+			return
+		}
 	}
 }
 

@@ -70,89 +70,50 @@ func (w *watchdog) see(e agent.Event) {
 	}
 }
 
-// expired says whether the agent's own retries have gone on for too long, and
-// else when that is worth asking again.
-func (w *watchdog) expired(at time.Time) (trip agent.Trip, tripped bool, again time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	trip, tripped = w.guard.Expired(at)
-	return trip, tripped, w.guard.Deadline()
-}
-
-// look settles a doubt: the trip counts when no file below the root changed
-// since it began. The goroutine ends within walkBound, or with ctx.
-func (w *watchdog) look(ctx context.Context, trip agent.Trip, done func()) {
-	go func() {
-		defer done()
-		ctx, cancel := context.WithTimeout(ctx, walkBound)
-		defer cancel()
-		if _, changed := newerThan(ctx, w.root, trip.Since); !changed && ctx.Err() == nil {
-			w.end(trip.Ended, trip.Why)
+// watch settles doubts, and ends an agent whose own retries have gone on for too
+// long, until ctx is done.
+func (w *watchdog) watch(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case trip := <-w.doubt:
+			w.settle(ctx, trip)
+		case at := <-w.due:
+			timer.Reset(time.Until(at))
+		case <-timer.C:
+			if again := w.askRetries(); !again.IsZero() {
+				timer.Reset(time.Until(again))
+			}
 		}
-	}()
-}
-
-// guardian is the part of a watch that asks the watchdog.
-type guardian struct {
-	dog    *watchdog
-	timer  *time.Timer
-	ctx    context.Context
-	cancel context.CancelFunc
-	walks  sync.WaitGroup
-	busy   atomic.Bool
-}
-
-func newGuardian(dog *watchdog) *guardian {
-	g := &guardian{dog: dog, timer: time.NewTimer(time.Hour)}
-	g.timer.Stop()
-	g.ctx, g.cancel = context.WithCancel(context.Background())
-	return g
-}
-
-// doubts and dues are the watchdog's; nil, which is silent, without one.
-func (g *guardian) doubts() <-chan agent.Trip {
-	if g.dog == nil {
-		return nil
-	}
-	return g.dog.doubt
-}
-
-func (g *guardian) dues() <-chan time.Time {
-	if g.dog == nil {
-		return nil
-	}
-	return g.dog.due
-}
-
-// settle looks at the tree, at one doubt at a time.
-func (g *guardian) settle(trip agent.Trip) {
-	if !g.busy.CompareAndSwap(false, true) {
-		return
-	}
-	g.walks.Add(1)
-	g.dog.look(g.ctx, trip, func() {
-		g.busy.Store(false)
-		g.walks.Done()
-	})
-}
-
-func (g *guardian) wake(at time.Time) { g.timer.Reset(max(time.Until(at), time.Millisecond)) }
-
-// ask ends the job when its retries have gone on for too long.
-func (g *guardian) ask() {
-	trip, tripped, again := g.dog.expired(time.Now())
-	switch {
-	case tripped:
-		g.dog.end(trip.Ended, trip.Why)
-	case !again.IsZero():
-		g.wake(again)
 	}
 }
 
-func (g *guardian) stop() {
-	g.timer.Stop()
-	g.cancel()
-	g.walks.Wait()
+// askRetries ends the job when its retries have gone on for too long. Else it
+// says when that is worth asking again; zero is never.
+func (w *watchdog) askRetries() (again time.Time) {
+	w.mu.Lock()
+	trip, tripped := w.guard.Expired(time.Now())
+	again = w.guard.Deadline()
+	w.mu.Unlock()
+	if tripped {
+		w.end(trip.Ended, trip.Why)
+		return time.Time{}
+	}
+	return again
+}
+
+// settle settles a doubt: the trip counts when no file below the root changed
+// since it began.
+func (w *watchdog) settle(ctx context.Context, trip agent.Trip) {
+	ctx, cancel := context.WithTimeout(ctx, walkBound)
+	defer cancel()
+	if _, changed := newerThan(ctx, w.root, trip.Since); !changed && ctx.Err() == nil {
+		w.end(trip.Ended, trip.Why)
+	}
 }
 
 // alive is whether a tool of the agent runs although nothing is heard of it:

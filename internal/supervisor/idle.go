@@ -5,7 +5,55 @@ import (
 	"io/fs"
 	"path/filepath"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
 )
+
+// watchIdle ends the job when it has been silent for too long. It looks at the
+// watched tree only when the output has been silent for the whole limit.
+func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
+	limit := t.job.Limits.Idle
+	if limit <= 0 {
+		return
+	}
+	for left := limit; sleep(ctx, left); {
+		left = t.untilSilent(t.lastOutput())
+		if left <= 0 && t.alive(dog) {
+			left = limit
+		}
+		if left <= 0 && t.job.Watch != "" {
+			walk, cancel := context.WithTimeout(ctx, walkBound)
+			if at, ok := newerThan(walk, t.job.Watch, time.Now().Add(-limit)); ok {
+				left = t.untilSilent(at)
+			}
+			cancel()
+			left = max(left, t.untilSilent(t.lastOutput())) // output may have come during the walk
+		}
+		if left <= 0 {
+			t.end(loop.EndedIdle)
+			return
+		}
+	}
+}
+
+func (t *task) lastOutput() time.Time { return time.Unix(0, t.seen.Load()) }
+
+// untilSilent is how long the job may still be silent after its last sign of life.
+func (t *task) untilSilent(life time.Time) time.Duration {
+	return min(t.job.Limits.Idle-time.Since(life), t.job.Limits.Idle)
+}
+
+// sleep returns true after d, and false when ctx is done first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(d, time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // watchEntries bounds one look at a tree.
 const watchEntries = 500_000

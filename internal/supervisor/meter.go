@@ -1,10 +1,9 @@
 package supervisor
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -17,10 +16,10 @@ import (
 // agentLimit is what is kept of an agent's output, and of its events.
 const agentLimit = 128 << 20
 
-// Bounds of what is collected of one chunk: fifty supervisors run side by side.
 const (
-	flushAt    = 8 << 10 // bytes for the file
-	flushNotes = 128
+	flushAt     = 8 << 10  // bytes of events that are passed on together
+	liveText    = 16 << 10 // of one event's text; the file has all of it
+	liveCommand = 2000     // of one event's command, also in the file
 )
 
 // meter reads an agent's stream while it comes: events go to the file and to
@@ -31,7 +30,7 @@ type meter struct {
 	lines   *agent.Lines
 	totals  *agent.Collector
 	file    *spool.Writer
-	emit    func([]note)
+	emit    func([]json.RawMessage)
 	pass    func(loop.Ended, string) // a limit was passed
 	dog     *watchdog
 	bytes   int64        // of stdout
@@ -42,19 +41,18 @@ type meter struct {
 	rules   safety.Rules
 	refused *safety.Finding
 
-	lot    bytes.Buffer // events of the chunk at hand, as they go to the file
-	encode *json.Encoder
-	one    agent.Event // what is encoded
-	notes  []note      // to the client
-	kept   bool        // an event goes to the file
+	out   *bufio.Writer     // to the file, a write for each chunk and not for each event
+	live  []json.RawMessage // events of the chunk at hand, for the client
+	bulk  int               // bytes of them
+	wrote bool              // an event goes to the file
 }
 
-func newMeter(job Job, parser agent.Parser, emit func([]note), pass func(loop.Ended, string)) *meter {
+func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass func(loop.Ended, string)) *meter {
 	m := &meter{rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector(), dog: newWatchdog(job, pass)}
-	m.encode = json.NewEncoder(&m.lot)
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
 	m.file = spool.NewWriter(job.Files+".events.jsonl", agentLimit)
+	m.out = bufio.NewWriterSize(m.file, flushAt)
 	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.event) })
 	return m
 }
@@ -68,20 +66,13 @@ func (m *meter) take(p []byte) {
 	m.printed()
 }
 
-// flush passes on the events of one chunk together: an agent that prints a
-// million lines costs a write for each chunk and not for each line.
+// flush passes on the events of one chunk together.
 func (m *meter) flush() {
-	if len(m.notes) == 0 {
-		return
+	_ = m.out.Flush()
+	if len(m.live) > 0 {
+		m.emit(m.live)
+		m.live, m.bulk = nil, 0
 	}
-	_, _ = m.file.Write(m.lot.Bytes())
-	m.emit(m.notes)
-	runtime.Gosched() // who writes to the client goes first, or all of a chunk waits there
-	if m.lot.Reset(); m.lot.Cap() > 4*flushAt {
-		m.lot = bytes.Buffer{} // of a long event
-	}
-	clear(m.notes)
-	m.notes = m.notes[:0]
 }
 
 // finish takes the end of the stream and returns what it came to.
@@ -142,43 +133,27 @@ func (m *meter) judge(e agent.Event) {
 	}
 }
 
+// publish writes an event to the file and passes it on. The end is in the result
+// too, so a silent program leaves no file.
 func (m *meter) publish(e agent.Event) {
-	if m.notes == nil { // what grows leaves what it was behind
-		m.notes = make([]note, 0, flushNotes)
-		m.lot.Grow(flushAt + flushAt/2)
-	}
-	at := m.lot.Len()
-	data := m.line(e)
-	if data == nil {
+	data, err := json.Marshal(e)
+	if err != nil {
 		return
 	}
-	if e.Kind == agent.End && !m.kept { // the result has the end, so a silent program leaves no file
-		m.lot.Truncate(at)
-	} else {
-		m.kept = true
+	if e.Kind != agent.End || m.wrote {
+		m.wrote = true
+		_, _ = m.out.Write(append(data, '\n'))
 	}
 	if len(e.Text) > liveText {
 		e.Text = strings.ToValidUTF8(e.Text[:liveText], "") + "…"
-		at = m.lot.Len()
-		data = m.line(e)
-		m.lot.Truncate(at)
+		if data, err = json.Marshal(e); err != nil {
+			return
+		}
 	}
-	m.notes = append(m.notes, note{kind: e.Kind, data: bytes.Clone(data)})
-	if m.lot.Len() > flushAt || len(m.notes) >= flushNotes {
+	m.live = append(m.live, data)
+	if m.bulk += len(data); m.bulk > flushAt {
 		m.flush()
 	}
-}
-
-// line adds the line of an event to the lot and returns it without its end, valid
-// until the next one.
-func (m *meter) line(e agent.Event) []byte {
-	at := m.lot.Len()
-	m.one = e
-	if err := m.encode.Encode(&m.one); err != nil {
-		m.lot.Truncate(at)
-		return nil
-	}
-	return m.lot.Bytes()[at : m.lot.Len()-1]
 }
 
 // over names the limit that is passed: to reach it is allowed.

@@ -52,7 +52,6 @@ type reply struct {
 	ID      string            `json:"id,omitempty"`
 	Status  *Status           `json:"status,omitempty"`
 	Events  []json.RawMessage `json:"events,omitempty"`
-	Dropped int               `json:"dropped,omitempty"`
 	Result  *Result           `json:"result,omitempty"`
 	Error   string            `json:"error,omitempty"`
 	Running bool              `json:"running,omitempty"` // refused, as another supervisor serves the run

@@ -106,8 +106,8 @@ func (t *transfer) perform(ctx context.Context) (Result, error) {
 		case <-stop:
 			stop = nil
 			_ = t.s.send(request{Op: opStop})
-		case <-t.s.kick:
-			t.deliver()
+		case events := <-t.s.events:
+			t.deliver(events)
 		case r := <-t.s.replies:
 			if done, err := t.take(r); done {
 				return *r.Result, nil
@@ -129,7 +129,7 @@ func (t *transfer) take(r reply) (done bool, err error) {
 	case r.Op == opRefused:
 		return false, fmt.Errorf("the supervisor refused the job: %s", r.Error)
 	case r.Op == opResult && r.Result != nil:
-		t.deliver()
+		t.deliverAll()
 		t.s.busy.Store(false)
 		return true, nil
 	}
@@ -145,23 +145,31 @@ func (t *transfer) last() (Result, error) {
 				return *r.Result, nil
 			}
 		default:
-			t.deliver()
+			t.deliverAll()
 			return Result{}, ErrGone
 		}
 	}
 }
 
-// deliver passes on the events that wait.
-func (t *transfer) deliver() {
-	t.s.mu.Lock()
-	notes, _ := t.s.live.take()
-	t.s.mu.Unlock()
+// deliverAll passes on the events that wait.
+func (t *transfer) deliverAll() {
+	for {
+		select {
+		case events := <-t.s.events:
+			t.deliver(events)
+		default:
+			return
+		}
+	}
+}
+
+func (t *transfer) deliver(events []json.RawMessage) {
 	if t.onEvent == nil {
 		return
 	}
-	for _, n := range notes {
+	for _, data := range events {
 		var e agent.Event
-		if json.Unmarshal(n.data, &e) == nil {
+		if json.Unmarshal(data, &e) == nil {
 			t.onEvent(e)
 		}
 	}

@@ -317,9 +317,9 @@ func (s *server) before(job Job) (Result, bool) {
 }
 
 // emit passes events to the client, if there is one. Called by the task.
-func (s *server) emit(notes []note) {
+func (s *server) emit(events []json.RawMessage) {
 	if c := s.client.Load(); c != nil {
-		c.events(notes)
+		c.send(reply{Op: opEvents, Events: events})
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -35,18 +34,15 @@ type session struct {
 	gone    chan struct{} // closed when nothing more will come
 	work    sync.WaitGroup
 
-	mu   sync.Mutex
-	live backlog
-	kick chan struct{} // there are events
-
-	replies chan reply // result, refused; for Run
+	events  chan []json.RawMessage // for Run
+	replies chan reply             // result, refused; for Run
 	busy    atomic.Bool
 }
 
 func newSession(conn *net.UnixConn, child *process.Detached) *session {
 	return &session{
 		conn: conn, child: child, reader: bufio.NewReaderSize(conn, 16<<10),
-		quit: make(chan struct{}), gone: make(chan struct{}), kick: make(chan struct{}, 1),
+		quit: make(chan struct{}), gone: make(chan struct{}), events: make(chan []json.RawMessage, maxChunks),
 		replies: make(chan reply, 16),
 	}
 }
@@ -117,7 +113,7 @@ func (s *session) read() {
 		switch r.Op {
 		case opRenewed:
 		case opEvents:
-			s.queue(r)
+			s.queue(r.Events)
 		case opTaken:
 			s.taken.Store(true)
 			return
@@ -131,22 +127,22 @@ func (s *session) read() {
 	}
 }
 
+// maxChunks is how many messages with events wait for a slow receiver.
+const maxChunks = 128
+
 // queue keeps events for Run, so that a slow receiver never holds up the
-// reading, on which the lease depends.
-func (s *session) queue(r reply) {
-	s.mu.Lock()
-	s.live.dropped += r.Dropped
-	for _, data := range r.Events {
-		var head struct {
-			Kind agent.EventKind `json:"kind"`
+// reading, on which the lease depends: the oldest are dropped.
+func (s *session) queue(events []json.RawMessage) {
+	for {
+		select {
+		case s.events <- events:
+			return
+		default:
 		}
-		_ = json.Unmarshal(data, &head)
-		s.live.add(note{kind: head.Kind, data: data})
-	}
-	s.mu.Unlock()
-	select {
-	case s.kick <- struct{}{}:
-	default:
+		select {
+		case <-s.events:
+		default:
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -101,9 +100,11 @@ func connOf(f *os.File) (*net.UnixConn, error) {
 // flushBound is how long a leaving supervisor tries to tell its client.
 const flushBound = time.Second
 
-// messageAt is how long a message with events gets, in bytes, before the rest goes
-// into another one.
-const messageAt = 8 << 10
+// Bounds of what waits for a slow client.
+const (
+	maxAnswers = 1024
+	maxLive    = 2 << 20 // bytes of events; the oldest go first
+)
 
 // link is the supervisor's end of a connection. Messages wait in it for a
 // client that may be slow; the supervisor never does.
@@ -115,11 +116,10 @@ type link struct {
 	ended  chan struct{} // the writer has ended
 	once   sync.Once
 
-	mu       sync.Mutex
-	messages [][]byte
-	live     backlog
-
-	out []byte // what is written next; the writer's
+	mu      sync.Mutex
+	answers [][]byte
+	events  [][]byte
+	bytes   int // of events
 }
 
 func newLink(conn *net.UnixConn) *link {
@@ -131,22 +131,19 @@ func newLink(conn *net.UnixConn) *link {
 	return l
 }
 
-// send queues a message. The number is bounded by what the protocol answers.
+// send queues a message. Events may be dropped for later ones; the number of
+// answers is bounded by what the protocol asks.
 func (l *link) send(r reply) {
+	data := encode(r)
 	l.mu.Lock()
-	if len(l.messages) < 1024 {
-		l.messages = append(l.messages, encode(r))
-	}
-	l.mu.Unlock()
-	l.wake()
-}
-
-// events queues events, and may drop older ones for them.
-func (l *link) events(notes []note) {
-	l.mu.Lock()
-	l.live.notes = slices.Grow(l.live.notes, len(notes))
-	for _, n := range notes {
-		l.live.add(n)
+	switch {
+	case r.Op == opEvents:
+		l.events = append(l.events, data)
+		for l.bytes += len(data); l.bytes > maxLive && len(l.events) > 1; l.events = l.events[1:] {
+			l.bytes -= len(l.events[0])
+		}
+	case len(l.answers) < maxAnswers:
+		l.answers = append(l.answers, data)
 	}
 	l.mu.Unlock()
 	l.wake()
@@ -178,9 +175,8 @@ func (l *link) write() {
 		case <-l.closed:
 			leaving = true
 		}
-		for more := true; more; {
-			more = l.take()
-			if _, err := l.conn.Write(l.out); err != nil {
+		for _, message := range l.take() {
+			if _, err := l.conn.Write(message); err != nil {
 				// The reader of this link sees the end too; nothing else is to do.
 				return
 			}
@@ -191,33 +187,11 @@ func (l *link) write() {
 	}
 }
 
-// take puts what waits into out: events before the messages, as a result comes
-// after its events. With many events it does so in several turns, and returns
-// true when there is more.
-func (l *link) take() (more bool) {
+// take is what waits: events before answers, as a result comes after its events.
+func (l *link) take() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.out = l.out[:0]; cap(l.out) > 4*messageAt {
-		l.out = nil // of a long event
-	}
-	if len(l.live.notes) > 0 {
-		l.out = slices.Grow(l.out, messageAt+messageAt/4)
-		l.out = append(l.out, `{"op":"`+opEvents+`","events":[`...)
-		dropped := l.live.dropped
-		for i := 0; len(l.live.notes) > 0 && len(l.out) < messageAt; i++ {
-			if i > 0 {
-				l.out = append(l.out, ',')
-			}
-			l.out = append(l.out, l.live.next().data...)
-		}
-		l.out = fmt.Appendf(l.out, `],"dropped":%d}`+"\n", dropped)
-		if len(l.live.notes) > 0 {
-			return true
-		}
-	}
-	for _, m := range l.messages {
-		l.out = append(l.out, m...)
-	}
-	l.messages = l.messages[:0]
-	return false
+	messages := append(l.events, l.answers...)
+	l.events, l.answers, l.bytes = nil, nil, 0
+	return messages
 }

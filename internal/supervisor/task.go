@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -39,7 +40,7 @@ type task struct {
 	parsers Parsers
 	proxy   Proxy
 	buffers *buffers
-	emit    func([]note)
+	emit    func([]json.RawMessage)
 	started time.Time
 
 	ending chan verdict    // why to end it; the first counts
@@ -113,14 +114,13 @@ func (t *task) perform(r *Result) error {
 	if err != nil {
 		return err
 	}
-	disk := newDiskGuard(t.job) // it compares with what is free before the job
-	defer disk.stop()
+	least := leastFree(t.job) // of what is free before the job
 	child, err := t.launch(o)
 	defer t.leaveBox()
 	if err != nil {
 		return err
 	}
-	why := t.watch(child, o.meter, disk)
+	why := t.watch(child, o.meter, least)
 	r.Elapsed = time.Since(t.started)
 	r.Exit = exitOf(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
@@ -238,47 +238,30 @@ type verdict struct {
 }
 
 // watch waits until the process has ended, by itself or at a limit.
-func (t *task) watch(child *process.Child, m *meter, disk *diskGuard) verdict {
+func (t *task) watch(child *process.Child, m *meter, least uint64) verdict {
+	ctx, stop := context.WithCancel(context.Background())
+	var watchers sync.WaitGroup
+	defer func() {
+		stop()
+		watchers.Wait()
+	}()
 	var dog *watchdog
 	if m != nil {
 		dog = m.dog
+		watchers.Go(func() { dog.watch(ctx) })
 	}
-	idle := newIdleClock(t.job, &t.seen, func() bool { return t.alive(dog) })
-	defer idle.stop()
-	guards := newGuardian(dog)
-	defer guards.stop()
-	wall := make(<-chan time.Time)
-	if t.job.Limits.Wall > 0 {
-		timer := time.NewTimer(t.job.Limits.Wall)
-		defer timer.Stop()
-		wall = timer.C
-	}
-	for {
-		select {
-		case <-child.Done():
-			return verdict{}
-		case why := <-t.ending:
-			return t.terminate(child, why)
-		case trip := <-guards.doubts():
-			guards.settle(trip)
-		case at := <-guards.dues():
-			guards.wake(at)
-		case <-guards.timer.C:
-			guards.ask()
-		case <-wall:
-			return t.terminate(child, verdict{reason: loop.EndedTimeout})
-		case <-disk.tick():
-			if why := disk.look(); why != "" {
-				return t.terminate(child, verdict{reason: loop.EndedDisk, why: why})
-			}
-		case <-idle.timer.C:
-			idle.look()
-		case silent := <-idle.looked:
-			if silent {
-				return t.terminate(child, verdict{reason: loop.EndedIdle})
-			}
-			idle.again()
+	watchers.Go(func() { t.watchIdle(ctx, dog) })
+	watchers.Go(func() { t.watchDisk(ctx, least) })
+	watchers.Go(func() {
+		if wall := t.job.Limits.Wall; wall > 0 && sleep(ctx, wall) {
+			t.end(loop.EndedTimeout)
 		}
+	})
+	select {
+	case <-child.Done():
+		return verdict{}
+	case why := <-t.ending:
+		return t.terminate(child, why)
 	}
 }
 

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -21,7 +20,7 @@ type Limits struct {
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
 	Output int64         `json:"output,omitempty"` // bytes kept per stream, head and tail; 0 is 64 MiB, of an agent 128 MiB
-	// Room is how many bytes must stay free on the disk of the job\'s folder, or
+	// Room is how many bytes must stay free on the disk of the job's folder, or
 	// a tenth of what was free at its start where that is less; 0 looks at nothing.
 	Room int64 `json:"room,omitempty"`
 	// Printed is the most bytes of output, kept or not; a quarter of it is the
@@ -81,13 +80,6 @@ type Result struct {
 	Agent     agent.Outcome `json:"agent"`
 	// Refused is the tool call that ended the job, when one did.
 	Refused *safety.Finding `json:"refused,omitempty"`
-}
-
-// MarshalJSON keeps what encoding/json learns of a result out of memory until there
-// is one: fifty supervisors wait side by side.
-func (r Result) MarshalJSON() ([]byte, error) {
-	type plain Result
-	return json.Marshal(plain(r))
 }
 
 // Stream is what is known of one output stream. Tail and Head are cut for
