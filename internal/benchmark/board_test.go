@@ -56,7 +56,7 @@ func BenchmarkBoard(b *testing.B) {
 	for b.Loop() {
 		report(b, "board: import of 10,000 tasks", median(imports), "s", atMost(2))
 		report(b, "board: next of 100,000 tasks", millis(b, 200, func() error {
-			_, ok, err := store.NextCase(ctx, nil)
+			_, ok, err := store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
 			if err == nil && !ok {
 				err = fmt.Errorf("no task is ready")
 			}
@@ -72,7 +72,7 @@ func BenchmarkBoard(b *testing.B) {
 }
 
 func landNext(ctx context.Context, store *sqlite.Store, now time.Time) error {
-	next, ok, err := store.NextCase(ctx, nil)
+	next, ok, err := store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
 	if err != nil || !ok {
 		return fmt.Errorf("no next task: %v", err)
 	}

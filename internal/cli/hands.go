@@ -212,7 +212,7 @@ func (h *hands) pilot(ctx context.Context, args []string, said string) (web.Said
 // owned finds a run that fits and that a process drives.
 func (h *hands) owned(ctx context.Context, fits func(sqlite.Run) bool) func(pid int) (string, bool, error) {
 	return func(pid int) (string, bool, error) {
-		runs, err := h.store.Runs(ctx, sqlite.Filter{Root: h.root, Limit: 200})
+		runs, err := h.store.Runs(ctx, sqlite.RunQuery{Root: h.root})
 		for _, r := range runs {
 			if fits(r) && r.Owner.PID == pid {
 				return r.ID, true, nil

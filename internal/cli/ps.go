@@ -38,7 +38,7 @@ func (a *app) psCommand() *cobra.Command {
 }
 
 func (a *app) ps(ctx context.Context, p *action.Operator, all bool) error {
-	runs, err := p.Store.Runs(ctx, sqlite.Filter{Root: p.Root, Active: !all})
+	runs, err := p.Store.Runs(ctx, sqlite.RunQuery{Root: p.Root, Active: !all})
 	if err != nil {
 		return err
 	}

@@ -84,17 +84,14 @@ func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error)
 }
 
 func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {
-	err = from.each(ctx, func(row scanner) error {
-		var started, updated, ended int64
-		var state []byte
-		ok = true
-		err := row.Scan(&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint, &a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
-			&started, &updated, &ended, &state)
-		a.StartedAt, a.UpdatedAt, a.EndedAt, a.State = at(started), at(updated), at(ended), raw(state)
-		return err
+	return first(ctx, from, func(a *Autopilot) []any {
+		return []any{
+			&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint,
+			&a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
+			when(&a.StartedAt), when(&a.UpdatedAt), when(&a.EndedAt), raw(&a.State),
+		}
 	}, `SELECT session, phase, mode, why, max_parallel, exit, sprint, owner_pid, owner_start, owner_boot, owner_host,
 			started_at, updated_at, ended_at, state FROM autopilot`)
-	return a, ok, err
 }
 
 // Slot is what happens in one slot of the autopilot.
@@ -108,35 +105,22 @@ type Slot struct {
 
 // SaveSlot stores what happens in a slot.
 func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		_, err := w.exec(ctx, `INSERT OR REPLACE INTO slots (id, run, since, activity, activity_at) VALUES ($1, $2, $3, $4, $5)`,
-			l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
-		return err
-	})
-	return s.explain(ctx, "store what is done for "+l.Case, err)
+	return s.store(ctx, crashSafe, "store what is done for "+l.Case,
+		`INSERT OR REPLACE INTO slots (id, run, since, activity, activity_at) VALUES ($1, $2, $3, $4, $5)`,
+		l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
 }
 
 // DropSlot forgets the slot of a task; "" is all.
 func (s *Store) DropSlot(ctx context.Context, id string) error {
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		_, err := w.exec(ctx, `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
-		return err
-	})
-	return s.explain(ctx, "give the slot of "+id+" back", err)
+	return s.store(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
 }
 
 // Slots are those that are taken, the oldest first.
 func (s *Store) Slots(ctx context.Context) ([]Slot, error) {
-	var list []Slot
-	err := s.reads.each(ctx, func(row scanner) error {
-		var l Slot
-		var since, activity int64
-		err := row.Scan(&l.Case, &l.Run, &since, &l.Activity, &activity)
-		l.Since, l.ActivityAt = at(since), at(activity)
-		list = append(list, l)
-		return err
+	slots, err := list(ctx, &s.reads, func(l *Slot) []any {
+		return []any{&l.Case, &l.Run, when(&l.Since), &l.Activity, when(&l.ActivityAt)}
 	}, `SELECT id, run, since, activity, activity_at FROM slots ORDER BY since, id`)
-	return list, s.explain(ctx, "read the slots", err)
+	return slots, s.explain(ctx, "read the slots", err)
 }
 
 // What other processes ask of the autopilot.
@@ -180,30 +164,25 @@ func (s *Store) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
 
 // TakeAutopilotControls returns what is asked of the autopilot, oldest first:
 // each wish once. When there is none it only reads.
-func (s *Store) TakeAutopilotControls(ctx context.Context) (list []AutopilotControl, err error) {
+func (s *Store) TakeAutopilotControls(ctx context.Context) (asked []AutopilotControl, err error) {
+	const what = "take what is asked of the autopilot"
 	open := 0
 	if _, err = s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
-		return nil, s.explain(ctx, "read what is asked of the autopilot", err)
+		return nil, s.explain(ctx, what, err)
 	}
 	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		list = nil
-		if err := w.each(ctx, func(row scanner) error {
-			var c AutopilotControl
-			var when int64
-			err := row.Scan(&c.ID, &c.Kind, &c.Text, &when)
-			c.At = at(when)
-			list = append(list, c)
-			return err
-		}, `SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`); err != nil {
+		asked, err = list(ctx, w, func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, when(&c.At)} },
+			`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
+		if err != nil {
 			return err
 		}
-		_, err := w.exec(ctx, `DELETE FROM autopilot_controls`)
+		_, err = w.exec(ctx, `DELETE FROM autopilot_controls`)
 		return err
 	})
 	if err != nil {
-		return nil, s.explain(ctx, "take what is asked of the autopilot", err)
+		return nil, s.explain(ctx, what, err)
 	}
-	return list, nil
+	return asked, nil
 }
 
 // Sprint is one with its statistics, as JSON.
@@ -227,25 +206,14 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 	if !p.EndedAt.IsZero() {
 		d = powerSafe
 	}
-	err := s.transact(ctx, d, func(ctx context.Context, w *statements) error {
-		_, err := w.exec(ctx, `INSERT OR REPLACE INTO sprints (id, started_at, ended_at, stats) VALUES ($1, $2, $3, $4)`,
-			p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
-		return err
-	})
-	return s.explain(ctx, "store sprint "+p.ID, err)
+	return s.store(ctx, d, "store sprint "+p.ID, `INSERT OR REPLACE INTO sprints (id, started_at, ended_at, stats) VALUES ($1, $2, $3, $4)`,
+		p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
 }
 
 // Sprints are the last ones, the latest first.
 func (s *Store) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
-	var list []Sprint
-	err := s.reads.each(ctx, func(row scanner) error {
-		var p Sprint
-		var started, ended int64
-		var stats []byte
-		err := row.Scan(&p.ID, &started, &ended, &stats)
-		p.StartedAt, p.EndedAt, p.Stats = at(started), at(ended), raw(stats)
-		list = append(list, p)
-		return err
+	sprints, err := list(ctx, &s.reads, func(p *Sprint) []any {
+		return []any{&p.ID, when(&p.StartedAt), when(&p.EndedAt), raw(&p.Stats)}
 	}, `SELECT id, started_at, ended_at, stats FROM sprints ORDER BY started_at DESC, id DESC LIMIT $1`, limit)
-	return list, s.explain(ctx, "list the sprints", err)
+	return sprints, s.explain(ctx, "list the sprints", err)
 }

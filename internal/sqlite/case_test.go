@@ -372,11 +372,11 @@ func TestNextIsAnIndexLookUp(t *testing.T) {
 		err := row.Scan(&a, &b, &c, &detail)
 		plan.WriteString(detail + "\n")
 		return err
-	}, `EXPLAIN QUERY PLAN `+listedCase+` WHERE c.ready = 1 ORDER BY c.priority DESC, c.score DESC, c.created_at, c.number LIMIT 2`))
+	}, `EXPLAIN QUERY PLAN SELECT `+listedColumns+caseTables+` WHERE c.ready = 1 ORDER BY c.priority DESC, c.score DESC, c.created_at, c.number LIMIT 2`))
 	if !strings.Contains(plan.String(), "USING INDEX cases_next") || strings.Contains(plan.String(), "TEMP B-TREE") {
 		t.Errorf("the plan is\n%s", plan.String())
 	}
-	next, ok, err := s.NextCase(t.Context(), []string{"task-001"})
+	next, ok, err := s.NextCaseOf(t.Context(), CaseFilter{}, []string{"task-001"})
 	if err != nil || !ok || next.Case.ID != "task-002" {
 		t.Errorf("next: %+v %v %v", next, ok, err)
 	}

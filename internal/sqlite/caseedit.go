@@ -195,7 +195,7 @@ func (b *cases) remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	dependents, err := idsOf(ctx, b.w, dependentsQuery, id)
+	dependents, err := texts(ctx, b.w, dependentsQuery, id)
 	if err != nil {
 		return err
 	}

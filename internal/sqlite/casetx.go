@@ -28,6 +28,16 @@ func (b *cases) require(ctx context.Context, id string) (board.Case, error) {
 	return c, err
 }
 
+// moveCase carries out a change of a case's status, with what it means for others.
+func moveCase(ctx context.Context, w *statements, id string, ch board.Change) error {
+	b := &cases{w: w, by: ch.By, now: ch.At}
+	c, err := b.require(ctx, id)
+	if err == nil {
+		_, err = b.move(ctx, c, ch)
+	}
+	return err
+}
+
 func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, error) {
 	a, err := board.Resolve(drafts, board.Known{
 		Find:    func(name string) (board.Case, bool, error) { return b.find(ctx, name) },
@@ -101,7 +111,7 @@ func (b *cases) find(ctx context.Context, name string) (c board.Case, ok bool, e
 		c, ok, err = findCase(ctx, b.w, caseOfRef, name)
 	}
 	if err == nil && ok && c.Type == board.Operation {
-		c.Needs, err = idsOf(ctx, b.w, needsQuery, c.ID)
+		c.Needs, err = texts(ctx, b.w, needsQuery, c.ID)
 	}
 	return c, ok, err
 }
@@ -109,7 +119,7 @@ func (b *cases) find(ctx context.Context, name string) (c board.Case, ok bool, e
 // waits is what a case waits for: needs, children, needs of what it is in. A
 // done task waits for nothing.
 func (b *cases) waits(ctx context.Context, id string) ([]string, error) {
-	return idsOf(ctx, b.w, `WITH RECURSIVE above (id) AS (
+	return texts(ctx, b.w, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 AND NOT (type = 'task' AND status = 'done')
 			UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT n.need FROM above a JOIN case_needs n ON n.dependent = a.id
@@ -140,12 +150,12 @@ func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
 	return board.ID(t, b.numbers[t]), nil
 }
 
+var putNumber = upsert("case_numbers", 1, "type, last")
+
 // keepNumbers stores the last numbers, when all ids are given.
 func (b *cases) keepNumbers(ctx context.Context) error {
 	for t, last := range b.numbers {
-		_, err := b.w.exec(ctx, `INSERT INTO case_numbers (type, last) VALUES ($1, $2)
-			ON CONFLICT (type) DO UPDATE SET last = excluded.last`, string(t), last)
-		if err != nil {
+		if _, err := b.w.exec(ctx, putNumber, string(t), last); err != nil {
 			return err
 		}
 	}
@@ -168,6 +178,8 @@ func (b *cases) insert(ctx context.Context, c *board.Case) error {
 	return b.texts(ctx, c)
 }
 
+var putTexts = upsert("case_texts", 1, "id, description, acceptance")
+
 func (b *cases) texts(ctx context.Context, c *board.Case) error {
 	if c.Description == "" && len(c.Acceptance) == 0 {
 		_, err := b.w.exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
@@ -177,9 +189,7 @@ func (b *cases) texts(ctx context.Context, c *board.Case) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.w.exec(ctx, `INSERT INTO case_texts (id, description, acceptance) VALUES ($1, $2, $3)
-		ON CONFLICT (id) DO UPDATE SET description = excluded.description, acceptance = excluded.acceptance`,
-		c.ID, c.Description, string(acceptance))
+	_, err = b.w.exec(ctx, putTexts, c.ID, c.Description, string(acceptance))
 	return err
 }
 
@@ -240,7 +250,7 @@ func (b *cases) settle(ctx context.Context, before, after board.Case) error {
 	if was {
 		done = -1
 	}
-	dependents, err := idsOf(ctx, b.w, dependentsQuery, after.ID)
+	dependents, err := texts(ctx, b.w, dependentsQuery, after.ID)
 	if err != nil {
 		return err
 	}
@@ -249,7 +259,7 @@ func (b *cases) settle(ctx context.Context, before, after board.Case) error {
 			return err
 		}
 	}
-	needs, err := idsOf(ctx, b.w, needsQuery, after.ID)
+	needs, err := texts(ctx, b.w, needsQuery, after.ID)
 	if err != nil {
 		return err
 	}
@@ -274,7 +284,7 @@ func (b *cases) adjust(ctx context.Context, id string, change func(*board.Case))
 
 // hold tells what an operation holds whether it is held up.
 func (b *cases) hold(ctx context.Context, parent string, held bool) error {
-	children, err := idsOf(ctx, b.w, casesOfParent, parent)
+	children, err := texts(ctx, b.w, casesOfParent, parent)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -19,10 +18,8 @@ type CaseLimits struct {
 // SetCaseLimits stores the limits of a task; a 0 leaves the one that is there.
 func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) error {
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		if _, ok, err := findCase(ctx, w, oneCase, id); err != nil {
+		if _, err := (&cases{w: w}).require(ctx, id); err != nil {
 			return err
-		} else if !ok {
-			return fmt.Errorf("%w: %s", ErrNoCase, id)
 		}
 		_, err := w.exec(ctx, `INSERT INTO case_limits (id, max_iterations, timeout, at) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (id) DO UPDATE SET at = $4,
@@ -35,9 +32,8 @@ func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) erro
 
 // CaseLimits are those of a task; zero when it has none of its own.
 func (s *Store) CaseLimits(ctx context.Context, id string) (l CaseLimits, err error) {
-	var timeout, when int64
-	_, err = s.reads.one(ctx, `SELECT max_iterations, timeout, at FROM case_limits WHERE id = $1`, []any{id}, &l.MaxIterations, &timeout, &when)
-	l.Timeout, l.At = time.Duration(timeout)*time.Millisecond, at(when)
+	_, err = s.reads.one(ctx, `SELECT max_iterations, timeout, at FROM case_limits WHERE id = $1`, []any{id},
+		&l.MaxIterations, took(&l.Timeout), when(&l.At))
 	return l, s.explain(ctx, "read the limits of "+id, err)
 }
 
@@ -65,22 +61,17 @@ type CaseReview struct {
 // transaction with the change of its status. An older open one is replaced.
 func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) error {
 	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		b := &cases{w: w, by: ch.By, now: ch.At}
-		c, err := b.require(ctx, r.Case)
-		if err == nil {
-			_, err = b.move(ctx, c, ch)
-		}
-		if err != nil {
+		if err := moveCase(ctx, w, r.Case, ch); err != nil {
 			return err
 		}
 		if _, err := w.exec(ctx, `DELETE FROM case_reviews WHERE id = $1 AND decision = ''`, r.Case); err != nil {
 			return err
 		}
-		_, err = w.exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at) VALUES ($1, $2, $3, $4, $5, '', '', 0)`,
+		_, err := w.exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at) VALUES ($1, $2, $3, $4, $5, '', '', 0)`,
 			r.Case, r.Run, string(r.Work), r.Why, ms(r.AskedAt))
 		return err
 	})
-	return s.explainCase(ctx, "ask for the review of "+r.Case, err)
+	return s.explain(ctx, "ask for the review of "+r.Case, err)
 }
 
 // Verdict is what a person decided about verified work.
@@ -99,17 +90,12 @@ type Verdict struct {
 // stored then.
 func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		list, err := reviews(ctx, w, ` WHERE id = $1 AND decision = '' AND $2 IN (0, seq)`, v.Case, v.Review)
-		if ok = err == nil && len(list) > 0; !ok {
+		found, err := reviews(ctx, w, ` WHERE id = $1 AND decision = '' AND $2 IN (0, seq)`, v.Case, v.Review)
+		if ok = err == nil && len(found) > 0; !ok {
 			return err
 		}
 		if v.Change.Action != "" {
-			b := &cases{w: w, by: v.Change.By, now: v.Change.At}
-			c, err := b.require(ctx, v.Case)
-			if err == nil {
-				_, err = b.move(ctx, c, v.Change)
-			}
-			if err != nil {
+			if err := moveCase(ctx, w, v.Case, v.Change); err != nil {
 				return err
 			}
 		}
@@ -119,36 +105,30 @@ func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error
 			}
 		}
 		_, err = w.exec(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`,
-			v.Decision, v.Feedback, ms(v.Change.At), list[0].Seq)
+			v.Decision, v.Feedback, ms(v.Change.At), found[0].Seq)
 		return err
 	})
-	return ok && err == nil, s.explainCase(ctx, "decide about "+v.Case, err)
+	return ok && err == nil, s.explain(ctx, "decide about "+v.Case, err)
 }
 
 // OpenReviews are those that wait for a person, the oldest first.
 func (s *Store) OpenReviews(ctx context.Context, limit int) ([]CaseReview, error) {
-	list, err := reviews(ctx, &s.reads, ` WHERE decision = '' ORDER BY seq LIMIT $1`, limit)
-	return list, s.explain(ctx, "list what waits for a review", err)
+	found, err := reviews(ctx, &s.reads, ` WHERE decision = '' ORDER BY seq LIMIT $1`, limit)
+	return found, s.explain(ctx, "list what waits for a review", err)
 }
 
 // CaseReviews are those of a task, the oldest first.
 func (s *Store) CaseReviews(ctx context.Context, id string) ([]CaseReview, error) {
-	list, err := reviews(ctx, &s.reads, ` WHERE id = $1 ORDER BY seq`, id)
-	return list, s.explain(ctx, "read the reviews of "+id, err)
+	found, err := reviews(ctx, &s.reads, ` WHERE id = $1 ORDER BY seq`, id)
+	return found, s.explain(ctx, "read the reviews of "+id, err)
 }
 
 func reviews(ctx context.Context, from *statements, where string, args ...any) ([]CaseReview, error) {
-	var list []CaseReview
-	err := from.each(ctx, func(row scanner) error {
-		var r CaseReview
-		var asked, decided int64
-		var work []byte
-		err := row.Scan(&r.Seq, &r.Case, &r.Run, &work, &r.Why, &asked, &r.Decision, &r.Feedback, &decided)
-		r.Work, r.AskedAt, r.DecidedAt = raw(work), at(asked), at(decided)
-		list = append(list, r)
-		return err
+	return list(ctx, from, func(r *CaseReview) []any {
+		return []any{
+			&r.Seq, &r.Case, &r.Run, raw(&r.Work), &r.Why, when(&r.AskedAt), &r.Decision, &r.Feedback, when(&r.DecidedAt),
+		}
 	}, `SELECT seq, id, run, work, why, asked_at, decision, feedback, decided_at FROM case_reviews`+where, args...)
-	return list, err
 }
 
 // Attention counts what waits for people: reviews that are open, and tasks

@@ -21,12 +21,11 @@ const (
 // Control is one wish for a run, until its owner takes it. It outlives both
 // processes: a run that is resumed later finds it.
 type Control struct {
-	ID      int64 // rises
-	Run     string
-	Kind    string
-	Text    string
-	At      time.Time
-	TakenAt time.Time // zero while nobody has taken it
+	ID   int64 // rises
+	Run  string
+	Kind string
+	Text string
+	At   time.Time
 }
 
 // Answers is true for a person's answer, of whatever kind.
@@ -77,51 +76,8 @@ func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) 
 // leaves them so. Who must not lose one in a crash names their ids in
 // [Step].Taken of the commit that carries them out.
 func (s *Store) Controls(ctx context.Context, run string) ([]Control, error) {
-	open, err := controls(ctx, &s.reads, `SELECT `+controlColumns+` FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
+	open, err := list(ctx, &s.reads, func(c *Control) []any {
+		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, when(&c.At)}
+	}, `SELECT id, run, kind, text, at FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
 	return open, s.explain(ctx, "read what is asked of run "+run, err)
-}
-
-// TakeControls returns the rows of a run that nobody has taken, oldest first,
-// and marks them in the same transaction: each row is taken once. When there
-// is none it only reads.
-func (s *Store) TakeControls(ctx context.Context, run string) ([]Control, error) {
-	what := "take what is asked of run " + run
-	open, err := s.Controls(ctx, run)
-	if err != nil || len(open) == 0 {
-		return nil, err
-	}
-	var taken []Control
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		now := ms(time.Now())
-		taken, err = controls(ctx, w, `SELECT `+controlColumns+` FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
-		if err != nil {
-			return err
-		}
-		for i := range taken {
-			taken[i].TakenAt = at(now)
-		}
-		_, err := w.exec(ctx, `UPDATE controls SET taken_at = $1 WHERE run = $2 AND taken_at = 0`, now, run)
-		return err
-	})
-	if err != nil {
-		return nil, s.explain(ctx, what, err)
-	}
-	return taken, nil
-}
-
-const controlColumns = `id, run, kind, text, at, taken_at`
-
-func controls(ctx context.Context, from *statements, query string, args ...any) ([]Control, error) {
-	var rows []Control
-	err := from.each(ctx, func(row scanner) error {
-		var c Control
-		var asked, taken int64
-		if err := row.Scan(&c.ID, &c.Run, &c.Kind, &c.Text, &asked, &taken); err != nil {
-			return err
-		}
-		c.At, c.TakenAt = at(asked), at(taken)
-		rows = append(rows, c)
-		return nil
-	}, query, args...)
-	return rows, err
 }

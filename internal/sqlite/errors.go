@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-dev/pawl/internal/board"
 )
 
 // What callers branch on, with errors.Is.
@@ -74,6 +76,12 @@ func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 func (s *Store) explain(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
+	}
+	var refusal *board.RefusalError
+	var problems *board.ProblemsError
+	var cycle *board.CycleError
+	if errors.As(err, &refusal) || errors.As(err, &problems) || errors.As(err, &cycle) {
+		return err // the board itself says it to a person
 	}
 	// A context that ended is the caller's own doing, however the driver puts it.
 	if ctx.Err() != nil && (errors.Is(err, sqlite3.INTERRUPT) || errors.Is(err, ctx.Err())) {

@@ -59,37 +59,28 @@ func (s *Store) Events(ctx context.Context, run string, after int64, limit int) 
 	if run != "" {
 		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run, after, limit}
 	}
-	var events []journal.Event
-	err := s.reads.each(ctx, func(row scanner) error {
-		e, err := scanEvent(row)
-		events = append(events, e)
-		return err
-	}, query, args...)
+	events, err := list(ctx, &s.reads, eventFields, query, args...)
 	return events, s.explain(ctx, "read the events of run "+run, err)
 }
 
 // LastEvents returns the last events of a run, the latest first, at most limit
 // and at most 1,000.
 func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
-	var events []journal.Event
-	err := s.reads.each(ctx, func(row scanner) error {
-		e, err := scanEvent(row)
-		events = append(events, e)
-		return err
-	}, `SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`, run, min(max(limit, 0), maxEvents))
+	events, err := list(ctx, &s.reads, eventFields, `SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
+		run, min(max(limit, 0), maxEvents))
 	return events, s.explain(ctx, "read the last events of "+run, err)
 }
 
-func scanEvent(row scanner) (journal.Event, error) {
-	var e journal.Event
-	var n sql.NullInt64
-	var when int64
-	var data []byte
-	if err := row.Scan(&e.Seq, &e.Run, &n, &when, &e.Kind, &data); err != nil {
-		return journal.Event{}, err
+func eventFields(e *journal.Event) []any {
+	return []any{&e.Seq, &e.Run, number(&e.N), when(&e.At), &e.Kind, raw(&e.Data)}
+}
+
+// number reads a number that may be missing: then it is 0.
+func number(n *int64) column {
+	return func(stored any) error {
+		*n, _ = stored.(int64)
+		return nil
 	}
-	e.N, e.At, e.Data = n.Int64, at(when), raw(data)
-	return e, nil
 }
 
 // updatedAt is the time of the last change of a run.

@@ -17,11 +17,10 @@ func encode(r *loop.Record) (string, error) {
 	return string(b), err
 }
 
+var putIteration = upsert("iterations", 3, "run, number, attempt, outcome, started_at, elapsed, record")
+
 func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Record, record string) error {
-	_, err := w.exec(ctx, `INSERT INTO iterations (run, number, attempt, outcome, started_at, elapsed, record)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (run, number, attempt) DO UPDATE SET outcome = excluded.outcome,
-			started_at = excluded.started_at, elapsed = excluded.elapsed, record = excluded.record`,
+	_, err := w.exec(ctx, putIteration,
 		run, r.Number, r.Attempt, string(r.Outcome), ms(r.StartedAt), r.Elapsed.Milliseconds(), record)
 	return err
 }
@@ -44,18 +43,5 @@ func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.R
 }
 
 func (s *Store) records(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
-	var records []loop.Record
-	err := s.reads.each(ctx, func(row scanner) error {
-		var text []byte
-		if err := row.Scan(&text); err != nil {
-			return err
-		}
-		var r loop.Record
-		if err := json.Unmarshal(text, &r); err != nil {
-			return err
-		}
-		records = append(records, r)
-		return nil
-	}, query, args...)
-	return records, err
+	return list(ctx, &s.reads, func(r *loop.Record) []any { return []any{document(r)} }, query, args...)
 }

@@ -22,25 +22,16 @@ const maxLearned = 10_000
 // strategy. The tallies are as they were stored; [strategy.Faded] makes them
 // those of today.
 func (s *Store) Learned(ctx context.Context) ([]Learned, error) {
-	list, err := learned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`, maxLearned)
-	return list, s.explain(ctx, "read what was learned of strategies", err)
+	all, err := learned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`, maxLearned)
+	return all, s.explain(ctx, "read what was learned of strategies", err)
 }
 
 const learnedColumns = `class, strategy, wins, losses, day, successes, failures, used_at`
 
 func learned(ctx context.Context, w *statements, query string, args ...any) ([]Learned, error) {
-	var list []Learned
-	err := w.each(ctx, func(row scanner) error {
-		var l Learned
-		var used int64
-		if err := row.Scan(&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, &used); err != nil {
-			return err
-		}
-		l.UsedAt = at(used)
-		list = append(list, l)
-		return nil
+	return list(ctx, w, func(l *Learned) []any {
+		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, when(&l.UsedAt)}
 	}, query, args...)
-	return list, err
 }
 
 // learn adds credits to what is stored, by the same arithmetic as the run that

@@ -87,12 +87,9 @@ func (s *Store) applied(ctx context.Context) ([]string, error) {
 		if _, err := w.one(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'`, nil, &has); err != nil || has == 0 {
 			return err
 		}
-		return w.each(ctx, func(row scanner) error {
-			var sum string
-			err := row.Scan(&sum)
-			sums = append(sums, sum)
-			return err
-		}, `SELECT checksum FROM migrations ORDER BY number`)
+		var err error
+		sums, err = texts(ctx, w, `SELECT checksum FROM migrations ORDER BY number`)
+		return err
 	})
 	return sums, err
 }

@@ -159,7 +159,7 @@ func TestOpenedByManyAtOnce(t *testing.T) {
 		}
 	}
 	s := open(t, path)
-	runs, err := s.Runs(t.Context(), Filter{})
+	runs, err := s.Runs(t.Context(), RunQuery{})
 	must(t, err)
 	if won != 1 || len(runs) != 1 {
 		t.Errorf("%d children started the same run, %d runs are there", won, len(runs))

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -20,7 +19,7 @@ func page(limit int) int { return min(max(limit, 1), MaxPage) }
 type RunQuery struct {
 	Root   string
 	Status []string // one of these, as stored
-	Active bool     // as in [Filter]
+	Active bool     // only runs that have not ended, of a task the last one
 	Kind   string
 	Name   string
 	Text   string // in the id, the name or the reason, in any case of letters
@@ -30,64 +29,92 @@ type RunQuery struct {
 // mark is before the first.
 type RunMark struct{ Started, Row int64 }
 
+// Runs lists runs without State and Setup, the last started first, at most
+// [MaxPage] of them.
+func (s *Store) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
+	runs, _, _, err := s.RunPage(ctx, q, RunMark{}, MaxPage)
+	return runs, err
+}
+
 // RunPage lists at most limit runs after a mark, the last started first, and
 // the mark of the next page; more is false when there is none. Runs come
 // without State and Setup.
 func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit int) (runs []Run, next RunMark, more bool, err error) {
-	where, args := q.where()
+	c := q.conditions()
 	if after != (RunMark{}) {
-		args = append(args, after.Started, after.Row)
-		where = append(where, fmt.Sprintf(`(started_at, rowid) < ($%d, $%d)`, len(args)-1, len(args)))
+		c.add(`(started_at, rowid) < (?, ?)`, after.Started, after.Row)
 	}
-	query := `SELECT ` + runColumns + `, rowid FROM runs`
-	if len(where) > 0 {
-		query += ` WHERE ` + strings.Join(where, ` AND `)
+	type listed struct {
+		Run
+		row int64
 	}
-	limit = page(limit)
-	args = append(args, limit+1)
-	query += ` ORDER BY started_at DESC, rowid DESC LIMIT $` + itoa(len(args))
-	err = s.reads.each(ctx, func(row scanner) error {
-		if len(runs) == limit {
-			more = true
-			return nil
-		}
-		r, err := scanRun(row, &next.Row)
-		next.Started = ms(r.StartedAt)
-		runs = append(runs, r)
-		return err
-	}, query, args...)
+	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
+		`SELECT `+runColumns+`, rowid FROM runs`+c.where()+` ORDER BY started_at DESC, rowid DESC`+c.limit(page(limit)+1), c.args...)
+	more = len(found) > page(limit)
+	for _, l := range found[:min(len(found), page(limit))] {
+		runs, next = append(runs, l.Run), RunMark{ms(l.StartedAt), l.row}
+	}
 	return runs, next, more, s.explain(ctx, "list the runs", err)
 }
 
-func (q RunQuery) where() (conds []string, args []any) {
-	add := func(cond string, value any) {
-		args = append(args, value)
-		conds = append(conds, strings.ReplaceAll(cond, "?", "$"+itoa(len(args))))
+// conditions collects what rows must hold, and the values in it.
+type conditions struct {
+	all  []string
+	args []any
+}
+
+// add adds a condition with a value for each "?" in it.
+func (c *conditions) add(cond string, values ...any) {
+	for _, v := range values {
+		c.args = append(c.args, v)
+		cond = strings.Replace(cond, "?", "$"+itoa(len(c.args)), 1)
 	}
+	c.all = append(c.all, cond)
+}
+
+// anyOf adds a condition that is repeated for each of some values: its "…" is
+// "?, ?, ?".
+func anyOf[T ~string](c *conditions, cond string, values []T) {
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = string(v)
+	}
+	c.add(strings.Replace(cond, "…", strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", "), 1), args...)
+}
+
+func (c *conditions) where() string {
+	if len(c.all) == 0 {
+		return ""
+	}
+	return ` WHERE ` + strings.Join(c.all, ` AND `)
+}
+
+func (c *conditions) limit(n int) string {
+	c.args = append(c.args, n)
+	return ` LIMIT $` + itoa(len(c.args))
+}
+
+func (q RunQuery) conditions() *conditions {
+	c := &conditions{}
 	if q.Root != "" {
-		add(`root = ?`, q.Root)
+		c.add(`root = ?`, q.Root)
 	}
 	if q.Active {
-		conds = append(conds, openRuns)
+		c.add(openRuns)
 	}
 	if q.Kind != "" {
-		add(`kind = ?`, q.Kind)
+		c.add(`kind = ?`, q.Kind)
 	}
 	if q.Name != "" {
-		add(`name = ?`, q.Name)
+		c.add(`name = ?`, q.Name)
 	}
 	if len(q.Status) > 0 {
-		var marks []string
-		for _, st := range q.Status {
-			args = append(args, st)
-			marks = append(marks, "$"+itoa(len(args)))
-		}
-		conds = append(conds, `status IN (`+strings.Join(marks, ", ")+`)`)
+		anyOf(c, `status IN (…)`, q.Status)
 	}
-	if q.Text != "" {
-		add(`(instr(lower(name), ?) > 0 OR instr(lower(why), ?) > 0 OR instr(id, ?) > 0)`, strings.ToLower(q.Text))
+	if text := strings.ToLower(q.Text); text != "" {
+		c.add(`(instr(lower(name), ?) > 0 OR instr(lower(why), ?) > 0 OR instr(id, ?) > 0)`, text, text, text)
 	}
-	return conds, args
+	return c
 }
 
 // CasePage lists at most limit cases that were added after the case with the
@@ -95,59 +122,38 @@ func (q RunQuery) where() (conds []string, args []any) {
 // text is looked for in titles, ids and tags. next is the mark of the next
 // page, and 0 at the end. Descriptions and criteria are left out, as in
 // [Store.Cases]; Ready has no meaning for the order here.
-func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (list []board.Case, next int64, err error) {
-	where, args := f.searching(text)
-	and := ` WHERE `
-	if where != "" {
-		and = ` AND `
+func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case, next int64, err error) {
+	c := f.searching(text)
+	c.add(`c.seq > ?`, after)
+	type listed struct {
+		board.Case
+		seq int64
 	}
-	args = append(args, after)
-	query := strings.Replace(listedCase, `SELECT `, `SELECT c.seq, `, 1) + where + and + `c.seq > $` + itoa(len(args))
-	limit = page(limit)
-	args = append(args, limit+1)
-	query += ` ORDER BY c.seq LIMIT $` + itoa(len(args))
-	var last int64
-	err = s.reads.each(ctx, func(row scanner) error {
-		if len(list) == limit {
-			next = last
-			return nil
-		}
-		var needs string
-		c, err := scanCase(first{row, &last}, &needs)
-		c.Needs = split(needs, ",")
-		list = append(list, c)
-		return err
-	}, query, args...)
-	return list, next, s.explainCase(ctx, "list the board", err)
+	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(listedFields(&l.Case), &l.seq) },
+		`SELECT `+listedColumns+`, c.seq`+caseTables+c.where()+` ORDER BY c.seq`+c.limit(page(limit)+1), c.args...)
+	shown := found[:min(len(found), page(limit))]
+	for _, l := range shown {
+		cases = append(cases, l.Case)
+	}
+	if len(found) > len(shown) {
+		next = shown[len(shown)-1].seq
+	}
+	return cases, next, s.explain(ctx, "list the board", err)
 }
-
-// first reads one column before those that are asked for.
-type first struct {
-	row scanner
-	to  any
-}
-
-func (f first) Scan(dest ...any) error { return f.row.Scan(append([]any{f.to}, dest...)...) }
 
 // CaseTotal is how many cases a filter and a text find.
 func (s *Store) CaseTotal(ctx context.Context, f CaseFilter, text string) (n int, err error) {
-	where, args := f.searching(text)
-	_, err = s.reads.one(ctx, `SELECT count(*) FROM cases c`+where, args, &n)
-	return n, s.explainCase(ctx, "count the board", err)
+	c := f.searching(text)
+	_, err = s.reads.one(ctx, `SELECT count(*) FROM cases c`+c.where(), c.args, &n)
+	return n, s.explain(ctx, "count the board", err)
 }
 
-func (f CaseFilter) searching(text string) (string, []any) {
-	where, args := f.where()
-	if text == "" {
-		return where, args
+func (f CaseFilter) searching(text string) *conditions {
+	c := f.conditions()
+	if text = strings.ToLower(text); text != "" {
+		c.add(`(instr(lower(c.title), ?) > 0 OR instr(c.id, ?) > 0 OR instr(lower(c.tags), ?) > 0)`, text, text, text)
 	}
-	and := ` WHERE `
-	if where != "" {
-		and = ` AND `
-	}
-	args = append(args, strings.ToLower(text))
-	n := itoa(len(args))
-	return where + and + `(instr(lower(c.title), $` + n + `) > 0 OR instr(c.id, $` + n + `) > 0 OR instr(lower(c.tags), $` + n + `) > 0)`, args
+	return c
 }
 
 // CaseChange is one line of a case's history, in the order of all of them.
@@ -160,18 +166,9 @@ type CaseChange struct {
 // CaseChanges returns at most limit changes of cases after the one with the
 // number after, oldest first.
 func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]CaseChange, error) {
-	var list []CaseChange
-	err := s.reads.each(ctx, func(row scanner) error {
-		var c CaseChange
-		var when int64
-		if err := row.Scan(&c.Seq, &c.ID, &when, &c.Action, &c.By, &c.From, &c.To, &c.Why); err != nil {
-			return err
-		}
-		c.At = at(when)
-		list = append(list, c)
-		return nil
-	}, `SELECT seq, id, at, action, actor, from_status, to_status, why FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, page(limit))
-	return list, s.explainCase(ctx, "read what changed on the board", err)
+	changes, err := list(ctx, &s.reads, func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
+		`SELECT `+entryColumns+`, seq, id FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, page(limit))
+	return changes, s.explain(ctx, "read what changed on the board", err)
 }
 
 // LastSeqs is the number of the last event, and of the last change of a case;
@@ -197,20 +194,11 @@ func (s *Store) Marks(ctx context.Context) (queue, autopilot string, err error) 
 // EventsOfKind returns the events of a run with one of the kinds, oldest
 // first; at most the last [MaxPage] of them.
 func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) ([]journal.Event, error) {
-	args := []any{run}
-	var marks []string
-	for _, k := range kinds {
-		args = append(args, k)
-		marks = append(marks, "$"+itoa(len(args)))
-	}
-	args = append(args, MaxPage)
-	var events []journal.Event
-	err := s.reads.each(ctx, func(row scanner) error {
-		e, err := scanEvent(row)
-		events = append(events, e)
-		return err
-	}, `SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events WHERE run = $1 AND kind IN (`+strings.Join(marks, ", ")+`)
-		ORDER BY seq DESC LIMIT $`+itoa(len(args))+`) ORDER BY seq`, args...)
+	c := &conditions{}
+	c.add(`run = ?`, run)
+	anyOf(c, `kind IN (…)`, kinds)
+	events, err := list(ctx, &s.reads, eventFields, `SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
+		` ORDER BY seq DESC`+c.limit(MaxPage)+`) ORDER BY seq`, c.args...)
 	return events, s.explain(ctx, "read the events of run "+run, err)
 }
 

@@ -63,13 +63,10 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 
 // LeaveQueue ends the ownership of owner, if it is the owner.
 func (s *Store) LeaveQueue(ctx context.Context, target string, owner Owner) error {
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		_, err := w.exec(ctx, `UPDATE queues SET owner_pid = 0, owner_start = '', owner_boot = '', owner_host = ''
+	return s.store(ctx, crashSafe, "leave the queue of "+target,
+		`UPDATE queues SET owner_pid = 0, owner_start = '', owner_boot = '', owner_host = ''
 			WHERE target = $1 AND owner_pid = $2 AND owner_start = $3 AND owner_boot = $4 AND owner_host = $5`,
-			target, owner.PID, owner.Start, owner.Boot, owner.Host)
-		return err
-	})
-	return s.explain(ctx, "leave the queue of "+target, err)
+		target, owner.PID, owner.Start, owner.Boot, owner.Host)
 }
 
 // QueueStep is one step of a queue: what it is after an event.
@@ -107,7 +104,7 @@ func (s *Store) CommitQueue(ctx context.Context, step QueueStep) error {
 		}
 		return storeOut(ctx, w, step)
 	})
-	return s.explainCase(ctx, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target), err)
+	return s.explain(ctx, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target), err)
 }
 
 func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
@@ -133,6 +130,8 @@ func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
 	return fmt.Errorf("%w: the queue of %s", ErrNotOwner, q.Target)
 }
 
+var putEntry = upsert("queue_entries", 2, "target, task, entry")
+
 // putEntries writes the entries that a step changed.
 func putEntries(ctx context.Context, w *statements, step QueueStep) error {
 	old := make(map[string]*queue.Entry, len(step.Before))
@@ -150,9 +149,7 @@ func putEntries(ctx context.Context, w *statements, step QueueStep) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.exec(ctx, `INSERT INTO queue_entries (target, task, entry) VALUES ($1, $2, $3)
-			ON CONFLICT (target, task) DO UPDATE SET entry = $3`, step.Queue.Target, e.ID, string(data))
-		if err != nil {
+		if _, err := w.exec(ctx, putEntry, step.Queue.Target, e.ID, string(data)); err != nil {
 			return err
 		}
 	}
@@ -205,60 +202,27 @@ var queueActions = map[queue.Movement]board.Action{
 // moveQueued moves a case as the queue says. What the board refuses is no
 // error: a case may be where it is to be, or not be on the board at all.
 func moveQueued(ctx context.Context, w *statements, m queue.CaseMove, at time.Time) error {
-	b := &cases{w: w, by: board.Pawl, now: at}
-	c, err := b.require(ctx, m.ID)
-	if errors.Is(err, ErrNoCase) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, err = b.move(ctx, c, board.Change{Action: queueActions[m.Move], By: board.Pawl, Why: m.Why, At: at})
+	err := moveCase(ctx, w, m.ID, board.Change{Action: queueActions[m.Move], By: board.Pawl, Why: m.Why, At: at})
 	var refusal *board.RefusalError
-	if errors.As(err, &refusal) {
+	if errors.Is(err, ErrNoCase) || errors.As(err, &refusal) {
 		return nil
 	}
 	return err
 }
 
-const queueColumns = `target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state`
-
-func scanQueue(row scanner) (q Queue, err error) {
-	var updated int64
-	var state []byte
-	if err := row.Scan(&q.Target, &q.N, &q.Owner.PID, &q.Owner.Start, &q.Owner.Boot, &q.Owner.Host, &updated, &state); err != nil {
-		return q, err
-	}
-	q.UpdatedAt = at(updated)
-	if err := json.Unmarshal(state, &q.State); err != nil {
-		return q, fmt.Errorf("the stored state of the queue of %s cannot be read: %v", q.Target, err)
-	}
-	q.State.Target = q.Target
-	return q, nil
-}
-
 // readQueue is a queue with its entries.
 func readQueue(ctx context.Context, from *statements, target string) (q Queue, ok bool, err error) {
-	err = from.each(ctx, func(row scanner) error {
-		ok = true
-		q, err = scanQueue(row)
-		return err
-	}, `SELECT `+queueColumns+` FROM queues WHERE target = $1`, target)
+	q, ok, err = first(ctx, from, func(q *Queue) []any {
+		return []any{
+			&q.Target, &q.N, &q.Owner.PID, &q.Owner.Start, &q.Owner.Boot, &q.Owner.Host, when(&q.UpdatedAt), document(&q.State),
+		}
+	}, `SELECT target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state FROM queues WHERE target = $1`, target)
+	q.State.Target = q.Target
 	if err != nil || !ok {
 		return q, ok, err
 	}
-	err = from.each(ctx, func(row scanner) error {
-		var data []byte
-		if err := row.Scan(&data); err != nil {
-			return err
-		}
-		var e queue.Entry
-		if err := json.Unmarshal(data, &e); err != nil {
-			return fmt.Errorf("a stored entry of the queue of %s cannot be read: %v", target, err)
-		}
-		q.State.Entries = append(q.State.Entries, e)
-		return nil
-	}, `SELECT entry FROM queue_entries WHERE target = $1 ORDER BY task`, target)
+	q.State.Entries, err = list(ctx, from, func(e *queue.Entry) []any { return []any{document(e)} },
+		`SELECT entry FROM queue_entries WHERE target = $1 ORDER BY task`, target)
 	return q, ok, err
 }
 
@@ -271,8 +235,8 @@ func (s *Store) Queue(ctx context.Context, target string) (q Queue, ok bool, err
 // QueueTargets returns the targets that have a queue or entries that wait for
 // one, by name.
 func (s *Store) QueueTargets(ctx context.Context) ([]string, error) {
-	list, err := idsOf(ctx, &s.reads, `SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
-	return list, s.explain(ctx, "list the queues", err)
+	targets, err := texts(ctx, &s.reads, `SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
+	return targets, s.explain(ctx, "list the queues", err)
 }
 
 // QueueAsk is something that is asked of a queue, until its owner takes it.
@@ -291,7 +255,7 @@ func (s *Store) AskQueue(ctx context.Context, ask QueueAsk) (id int64, err error
 		id, err = askQueue(ctx, w, ask)
 		return err
 	})
-	return id, s.explainCase(ctx, "ask the queue of "+ask.Target, err)
+	return id, s.explain(ctx, "ask the queue of "+ask.Target, err)
 }
 
 func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err error) {
@@ -313,49 +277,27 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 // QueueAsks returns what is asked of a queue and not taken, oldest first, at
 // most limit. Who carries one out names its id in [QueueStep].Taken.
 func (s *Store) QueueAsks(ctx context.Context, target string, limit int) ([]QueueAsk, error) {
-	var list []QueueAsk
-	err := s.reads.each(ctx, func(row scanner) error {
-		a := QueueAsk{Target: target}
-		var data []byte
-		var when int64
-		if err := row.Scan(&a.ID, &data, &when); err != nil {
-			return err
-		}
-		a.At = at(when)
-		if err := json.Unmarshal(data, &a.Event); err != nil {
-			return fmt.Errorf("what is asked of the queue cannot be read: %v", err)
-		}
-		list = append(list, a)
-		return nil
-	}, `SELECT id, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
-	return list, s.explain(ctx, "read what is asked of the queue of "+target, err)
+	asks, err := list(ctx, &s.reads, func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, document(&a.Event), when(&a.At)} },
+		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
+	return asks, s.explain(ctx, "read what is asked of the queue of "+target, err)
 }
 
 // UnmetNeeds returns what a task needs, or an operation above it does, and has
 // not landed.
 func (s *Store) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
-	list, err := idsOf(ctx, &s.reads, `WITH RECURSIVE above (id) AS (
+	needs, err := texts(ctx, &s.reads, `WITH RECURSIVE above (id) AS (
 			SELECT $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT DISTINCT n.need FROM above a JOIN case_needs n ON n.dependent = a.id JOIN cases c ON c.id = n.need
 		WHERE c.status <> 'done' ORDER BY n.need`, id)
-	return list, s.explain(ctx, "read what "+id+" needs", err)
+	return needs, s.explain(ctx, "read what "+id+" needs", err)
 }
 
 // Landings returns what landed on a target, the last first, at most limit;
 // with a task, only its landings.
 func (s *Store) Landings(ctx context.Context, target, task string, limit int) ([]queue.Landing, error) {
-	var list []queue.Landing
-	err := s.reads.each(ctx, func(row scanner) error {
-		var data []byte
-		if err := row.Scan(&data); err != nil {
-			return err
-		}
-		var l queue.Landing
-		err := json.Unmarshal(data, &l)
-		list = append(list, l)
-		return err
-	}, `SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2) ORDER BY seq DESC LIMIT $3`, target, task, limit)
-	return list, s.explain(ctx, "list what landed on "+target, err)
+	landed, err := list(ctx, &s.reads, func(l *queue.Landing) []any { return []any{document(l)} },
+		`SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2) ORDER BY seq DESC LIMIT $3`, target, task, limit)
+	return landed, s.explain(ctx, "list what landed on "+target, err)
 }
 
 // LandCases makes tasks done that landed and are not done on the board, and
@@ -379,48 +321,34 @@ func (s *Store) LandCases(ctx context.Context, landed []queue.Landing, now time.
 		}
 		return nil
 	})
-	return moved, s.explainCase(ctx, "repair the board", err)
+	return moved, s.explain(ctx, "repair the board", err)
 }
 
 // GateRecord is the verdict of the gates on a tree.
 type GateRecord struct {
-	Key     string // of tree, definition of the gates and environment
-	Verdict queue.Verdict
-	Gates   json.RawMessage // how each ended
-	At      time.Time
+	Key     string          `json:"-"` // of tree, definition of the gates and environment
+	At      time.Time       `json:"-"`
+	Verdict queue.Verdict   `json:"verdict"`
+	Gates   json.RawMessage `json:"gates,omitempty"` // how each ended
 }
 
 // GateRecord returns a stored verdict; ok is false when there is none.
 func (s *Store) GateRecord(ctx context.Context, key string) (r GateRecord, ok bool, err error) {
-	var when int64
-	var data []byte
-	ok, err = s.reads.one(ctx, `SELECT at, record FROM gate_records WHERE key = $1`, []any{key}, &when, &data)
-	if err == nil && ok {
-		var stored storedRecord
-		err = json.Unmarshal(data, &stored)
-		r = GateRecord{Key: key, Verdict: stored.Verdict, Gates: stored.Gates, At: at(when)}
-	}
-	return r, ok && err == nil, s.explain(ctx, "read a gate record", err)
-}
-
-type storedRecord struct {
-	Verdict queue.Verdict   `json:"verdict"`
-	Gates   json.RawMessage `json:"gates,omitempty"`
+	r, ok, err = first(ctx, &s.reads, func(r *GateRecord) []any { return []any{&r.Key, when(&r.At), document(r)} },
+		`SELECT key, at, record FROM gate_records WHERE key = $1`, key)
+	return r, ok, s.explain(ctx, "read a gate record", err)
 }
 
 // PutGateRecord stores a verdict in place of an older one.
 func (s *Store) PutGateRecord(ctx context.Context, r GateRecord) error {
-	data, err := json.Marshal(storedRecord{r.Verdict, r.Gates})
+	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("cannot store a gate record: %v", err)
 	}
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		_, err := w.exec(ctx, `INSERT INTO gate_records (key, tree, green, at, record) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (key) DO UPDATE SET green = $3, at = $4, record = $5`, r.Key, r.Verdict.Tree, r.Verdict.Green, ms(r.At), string(data))
-		return err
-	})
-	return s.explain(ctx, "store a gate record", err)
+	return s.store(ctx, crashSafe, "store a gate record", putGateRecord, r.Key, r.Verdict.Tree, r.Verdict.Green, ms(r.At), string(data))
 }
+
+var putGateRecord = upsert("gate_records", 1, "key, tree, green, at, record")
 
 // GreenTree reports whether a tree has a green record, under any gates.
 func (s *Store) GreenTree(ctx context.Context, tree string) (bool, error) {

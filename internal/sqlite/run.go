@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -53,24 +52,14 @@ type Owner struct {
 	Host  string
 }
 
-// Filter narrows a listing of runs.
-type Filter struct {
-	Root   string // "" is all
-	Active bool   // only runs that have not ended, of a task the last one
-	Limit  int    // 0, and above 1,000, is 1,000
-}
-
 // openRuns are the runs that have not ended. Of a task that is the last one,
 // until the task is done: those before it cannot be taken up any more.
 const openRuns = `ended_at = 0 AND (kind <> 'task' OR NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name
 		AND l.root = runs.root AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))
 	AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = runs.name AND c.status = 'done')))`
 
-// Limits of listings.
-const (
-	maxRuns       = 1000
-	maxCandidates = 10
-)
+// maxCandidates is how many runs an ambiguous prefix is explained with.
+const maxCandidates = 10
 
 // Create stores a new run and its first event, numbered 1. While a live
 // process owns a run with the same root and name it refuses with a
@@ -117,20 +106,13 @@ func created(ctx context.Context, w *statements, r Run, e journal.Event) (bool, 
 
 // free refuses while a live process owns a run of this root and name.
 func free(ctx context.Context, w *statements, root, name string, alive func(Owner) bool) error {
-	var found *RunningError
-	err := w.each(ctx, func(row scanner) error {
-		e := RunningError{Name: name}
-		if err := row.Scan(&e.Run, &e.Owner.PID, &e.Owner.Start, &e.Owner.Boot, &e.Owner.Host); err != nil {
-			return err
+	owned, err := list(ctx, w, func(r *Run) []any { return []any{&r.ID, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host} },
+		`SELECT id, owner_pid, owner_start, owner_boot, owner_host FROM runs
+			WHERE root = $1 AND name = $2 AND owner_pid <> 0 ORDER BY rowid`, root, name)
+	for _, r := range owned {
+		if alive(r.Owner) {
+			return &RunningError{Run: r.ID, Name: name, Owner: r.Owner}
 		}
-		if found == nil && alive(e.Owner) {
-			found = &e
-		}
-		return nil
-	}, `SELECT id, owner_pid, owner_start, owner_boot, owner_host FROM runs
-		WHERE root = $1 AND name = $2 AND owner_pid <> 0 ORDER BY rowid`, root, name)
-	if err == nil && found != nil {
-		return found
 	}
 	return err
 }
@@ -163,7 +145,7 @@ func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Own
 	}
 	var taken Run
 	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		r, ok, err := wholeRun(ctx, w, id)
+		r, ok, err := first(ctx, w, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 		if err != nil {
 			return err
 		}
@@ -193,7 +175,7 @@ func (s *Store) Run(ctx context.Context, idOrPrefix string) (Run, error) {
 	if err != nil {
 		return Run{}, s.explain(ctx, what, err)
 	}
-	r, ok, err := wholeRun(ctx, &s.reads, id)
+	r, ok, err := first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %s", ErrNotFound, idOrPrefix)
 	}
@@ -206,15 +188,9 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 	if prefix == "" {
 		return "", fmt.Errorf("%w: no id is given", ErrNotFound)
 	}
-	var ids []string
 	// In bytes, every text with the prefix lies between it and the prefix
 	// with the highest character after it; the index serves both bounds.
-	err := s.reads.each(ctx, func(row scanner) error {
-		var id string
-		err := row.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
+	ids, err := texts(ctx, &s.reads, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
 		prefix, prefix+"\U0010FFFF", maxCandidates+1)
 	switch {
 	case err != nil:
@@ -232,107 +208,27 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 // [ErrNotFound].
 func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	what := "find the last run of " + name
-	var id string
-	ok, err := s.reads.one(ctx, `SELECT id FROM runs WHERE root = $1 AND name = $2 ORDER BY started_at DESC, rowid DESC LIMIT 1`,
-		[]any{root, name}, &id)
-	if err != nil {
-		return Run{}, s.explain(ctx, what, err)
-	}
-	r := Run{}
-	if ok {
-		r, ok, err = wholeRun(ctx, &s.reads, id)
-	}
+	r, ok, err := first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE root = $1 AND name = $2 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, root, name)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
 	}
 	return r, s.explain(ctx, what, err)
 }
 
-// Runs lists runs without State and Setup, the last started first.
-func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
-	limit := f.Limit
-	if limit <= 0 || limit > maxRuns {
-		limit = maxRuns
-	}
-	where, args := []string{}, []any{}
-	if f.Active {
-		where = append(where, openRuns)
-	}
-	if f.Root != "" {
-		args = append(args, f.Root)
-		where = append(where, `root = $1`)
-	}
-	query := `SELECT ` + runColumns + ` FROM runs`
-	if len(where) > 0 {
-		query += ` WHERE ` + strings.Join(where, ` AND `)
-	}
-	args = append(args, limit)
-	query += ` ORDER BY started_at DESC, rowid DESC LIMIT $` + itoa(len(args))
-
-	var runs []Run
-	err := s.reads.each(ctx, func(row scanner) error {
-		r, err := scanRun(row)
-		runs = append(runs, r)
-		return err
-	}, query, args...)
-	return runs, s.explain(ctx, "list the runs", err)
-}
-
-// runColumns are those that scanRun reads, in its order.
+// runColumns are those of runFields, in its order.
 const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterations, agent,
 	cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
 	started_at, updated_at, ended_at, elapsed`
 
-// scanRun reads runColumns, and what more the query selects after them.
-func scanRun(row scanner, more ...any) (Run, error) {
-	var r Run
-	var started, updated, ended, elapsed int64
-	dest := []any{
+func runFields(r *Run) []any {
+	return []any{
 		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
 		&r.Cost, &r.CostKnown, &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host,
-		&started, &updated, &ended, &elapsed,
+		when(&r.StartedAt), when(&r.UpdatedAt), when(&r.EndedAt), took(&r.Elapsed),
 	}
-	if err := row.Scan(append(dest, more...)...); err != nil {
-		return Run{}, err
-	}
-	r.StartedAt, r.UpdatedAt, r.EndedAt = at(started), at(updated), at(ended)
-	r.Elapsed = time.Duration(elapsed) * time.Millisecond
-	return r, nil
 }
 
-// wholeRun reads a run with its state and setup.
-func wholeRun(ctx context.Context, from *statements, id string) (r Run, ok bool, err error) {
-	err = from.each(ctx, func(row scanner) error {
-		var state, setup []byte
-		if r, err = scanRun(row, &state, &setup); err != nil {
-			return err
-		}
-		r.State, r.Setup, ok = raw(state), raw(setup), true
-		return nil
-	}, `SELECT `+runColumns+`, state, setup FROM runs JOIN setups ON setups.run = runs.id WHERE id = $1`, id)
-	return r, ok, err
-}
+// wholeRun selects a run with its state and setup.
+const wholeRun = `SELECT ` + runColumns + `, state, setup FROM runs JOIN setups ON setups.run = runs.id`
 
-// ms is a time as it is stored.
-func ms(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-// at is a stored time.
-func at(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
-}
-
-// raw is stored JSON; none is nil.
-func raw(b []byte) json.RawMessage {
-	if len(b) == 0 {
-		return nil
-	}
-	return b
-}
+func wholeRunFields(r *Run) []any { return append(runFields(r), raw(&r.State), raw(&r.Setup)) }

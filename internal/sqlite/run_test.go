@@ -241,15 +241,14 @@ func TestListings(t *testing.T) {
 	add("r3", "build", "/b", 2*time.Hour, false)
 	add("r4", "build", "/a", 3*time.Hour, true) // the same time as r2: created later is later
 	for _, c := range []struct {
-		filter Filter
+		filter RunQuery
 		want   string
 	}{
-		{Filter{}, "r4 r2 r3 r1"},
-		{Filter{Active: true}, "r2 r3"},
-		{Filter{Root: "/a"}, "r4 r2 r1"},
-		{Filter{Root: "/a", Active: true}, "r2"},
-		{Filter{Limit: 2}, "r4 r2"},
-		{Filter{Root: "/none"}, ""},
+		{RunQuery{}, "r4 r2 r3 r1"},
+		{RunQuery{Active: true}, "r2 r3"},
+		{RunQuery{Root: "/a"}, "r4 r2 r1"},
+		{RunQuery{Root: "/a", Active: true}, "r2"},
+		{RunQuery{Root: "/none"}, ""},
 	} {
 		runs, err := s.Runs(ctx, c.filter)
 		must(t, err)
@@ -274,7 +273,7 @@ func TestListings(t *testing.T) {
 		must(t, s.Commit(ctx, rest))
 	}
 	open := func() (ids []string) {
-		runs, err := s.Runs(ctx, Filter{Root: "/c", Active: true})
+		runs, err := s.Runs(ctx, RunQuery{Root: "/c", Active: true})
 		must(t, err)
 		page, _, _, err := s.RunPage(ctx, RunQuery{Root: "/c", Active: true}, RunMark{}, 10)
 		must(t, err)

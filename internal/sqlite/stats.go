@@ -23,16 +23,8 @@ type FailureStat struct {
 // FailureStats sums up all failed iterations, and the attempts that a
 // provider's limit cut off, by class, the most frequent first.
 func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
-	var list []FailureStat
-	err := s.reads.each(ctx, func(row scanner) error {
-		var f FailureStat
-		var elapsed, last int64
-		if err := row.Scan(&f.Class, &f.Count, &f.Transient, &f.Runs, &elapsed, &f.Cost, &f.CostKnown, &last); err != nil {
-			return err
-		}
-		f.Elapsed, f.LastAt = time.Duration(elapsed)*time.Millisecond, at(last)
-		list = append(list, f)
-		return nil
+	failures, err := list(ctx, &s.reads, func(f *FailureStat) []any {
+		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, took(&f.Elapsed), &f.Cost, &f.CostKnown, when(&f.LastAt)}
 	}, `SELECT class, count(*), sum(transient), count(DISTINCT run), sum(elapsed), sum(known * cost), sum(known), max(started_at) FROM (
 			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
 				coalesce(json_extract(record, '$.failure.transient'), 0) AS transient,
@@ -40,7 +32,7 @@ func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
 				coalesce(json_extract(record, '$.cost_source'), 'none') NOT IN ('none', '') AS known
 			FROM iterations WHERE outcome IN ('failed', 'waited'))
 		WHERE class IS NOT NULL GROUP BY class ORDER BY count(*) DESC, class`)
-	return list, s.explain(ctx, "sum up the failures", err)
+	return failures, s.explain(ctx, "sum up the failures", err)
 }
 
 // GuardStat is how often a guard ended a session of a run.
@@ -55,20 +47,12 @@ type GuardStat struct {
 
 // GuardStats counts the guards that tripped, the most frequent first.
 func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
-	var list []GuardStat
-	err := s.reads.each(ctx, func(row scanner) error {
-		var g GuardStat
-		var last int64
-		if err := row.Scan(&g.Guard, &g.Trips, &g.Runs, &last, &g.Message, &g.LastRun); err != nil {
-			return err
-		}
-		g.LastAt = at(last)
-		list = append(list, g)
-		return nil
+	guards, err := list(ctx, &s.reads, func(g *GuardStat) []any {
+		return []any{&g.Guard, &g.Trips, &g.Runs, when(&g.LastAt), &g.Message, &g.LastRun}
 		// With max(), SQLite takes the other columns from the row that has it.
 	}, `SELECT guard, count(*), count(DISTINCT run), max(at), message, run FROM (
 			SELECT run, at, json_extract(data, '$.next.guard') AS guard, coalesce(json_extract(data, '$.next.message'), '') AS message
 			FROM events WHERE kind = $1)
 		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
-	return list, s.explain(ctx, "count the guards that tripped", err)
+	return guards, s.explain(ctx, "count the guards that tripped", err)
 }

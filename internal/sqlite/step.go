@@ -36,6 +36,10 @@ type StepRun struct {
 	Output string
 }
 
+const stepColumns = `run, step, n, iteration, attempt, status, hash, input, started_at, elapsed, record`
+
+var putStep = upsert("steps", 3, stepColumns+", output")
+
 // PutStep stores an execution of a step, over an earlier state of the same, and
 // the event beside the run's story that tells of it. Repeating it tells of it
 // again. It returns [ErrNotOwner] when the run is not owner's any more.
@@ -54,11 +58,7 @@ func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.
 		case row.owner != owner:
 			return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, row.owner.PID, row.owner.Host)
 		}
-		_, err = w.exec(ctx, `INSERT INTO steps (run, step, n, iteration, attempt, status, hash, input, started_at, elapsed, record, output)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-			ON CONFLICT (run, step, n) DO UPDATE SET iteration = excluded.iteration, attempt = excluded.attempt, status = excluded.status,
-				hash = excluded.hash, input = excluded.input, started_at = excluded.started_at, elapsed = excluded.elapsed,
-				record = excluded.record, output = excluded.output`,
+		_, err = w.exec(ctx, putStep,
 			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, ms(st.StartedAt), st.Elapsed.Milliseconds(),
 			string(st.Record), st.Output)
 		if err != nil {
@@ -82,18 +82,11 @@ func (s *Store) StepsWithOutput(ctx context.Context, run string) ([]StepRun, err
 }
 
 func (s *Store) steps(ctx context.Context, run, output string) ([]StepRun, error) {
-	var list []StepRun
-	err := s.reads.each(ctx, func(row scanner) error {
-		st := StepRun{Run: run}
-		var started, elapsed int64
-		var record []byte
-		if err := row.Scan(&st.Step, &st.N, &st.Iteration, &st.Attempt, &st.Status, &st.Hash, &st.Input, &started, &elapsed, &record, &st.Output); err != nil {
-			return err
+	steps, err := list(ctx, &s.reads, func(st *StepRun) []any {
+		return []any{
+			&st.Run, &st.Step, &st.N, &st.Iteration, &st.Attempt, &st.Status, &st.Hash, &st.Input,
+			when(&st.StartedAt), took(&st.Elapsed), raw(&st.Record), &st.Output,
 		}
-		st.StartedAt, st.Elapsed, st.Record = at(started), time.Duration(elapsed)*time.Millisecond, raw(record)
-		list = append(list, st)
-		return nil
-	}, `SELECT step, n, iteration, attempt, status, hash, input, started_at, elapsed, record, `+output+`
-		FROM steps WHERE run = $1 ORDER BY rowid`, run)
-	return list, s.explain(ctx, "read the steps of run "+run, err)
+	}, `SELECT `+stepColumns+`, `+output+` FROM steps WHERE run = $1 ORDER BY rowid`, run)
+	return steps, s.explain(ctx, "read the steps of run "+run, err)
 }

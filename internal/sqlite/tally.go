@@ -37,13 +37,8 @@ func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, 
 		query, args = taskTallies, []any{ms(since), limit}
 	case stats.All:
 	}
-	var list []stats.Tally
-	err := s.reads.each(ctx, func(row scanner) error {
-		t, err := scanTally(row)
-		list = append(list, t)
-		return err
-	}, query, args...)
-	return list, s.explain(ctx, "sum up what happened", err)
+	tallies, err := list(ctx, &s.reads, tallyFields, query, args...)
+	return tallies, s.explain(ctx, "sum up what happened", err)
 }
 
 // quarter is the first quarter of an hour that begins at a time or after it.
@@ -67,7 +62,7 @@ func dayOf(column string, spans []stats.Span) string {
 	return b.String()
 }
 
-// tallyColumns are those that scanTally reads. What landed without an agent and
+// tallyColumns are those of tallyFields. What landed without an agent and
 // an iteration, a person brought.
 const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), sum(retries), sum(cured), sum(elapsed),
 	coalesce(min(fastest), 0), coalesce(max(slowest), 0), sum(cost), sum(cost_known), sum(tokens_in), sum(tokens_out),
@@ -92,14 +87,11 @@ const taskTallies = tallyColumns + ` FROM (
 	FROM some JOIN case_history h ON h.id = some.name JOIN case_facts c ON c.seq = h.seq)
 	GROUP BY key ORDER BY max(at) DESC, key`
 
-func scanTally(row scanner) (stats.Tally, error) {
-	var t stats.Tally
-	var elapsed, fastest, slowest, waited, asked int64
-	err := row.Scan(&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, &elapsed,
-		&fastest, &slowest, &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
-		&waited, &asked, &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp, &t.TimedOut, &t.Blocked,
-		&t.Worked, &t.TaskIterations, &t.Fewest, &t.Most)
-	t.Elapsed, t.Fastest, t.Slowest = time.Duration(elapsed)*time.Millisecond, time.Duration(fastest)*time.Millisecond, time.Duration(slowest)*time.Millisecond
-	t.Waited, t.Asked = time.Duration(waited)*time.Millisecond, time.Duration(asked)*time.Millisecond
-	return t, err
+func tallyFields(t *stats.Tally) []any {
+	return []any{
+		&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, took(&t.Elapsed),
+		took(&t.Fastest), took(&t.Slowest), &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
+		took(&t.Waited), took(&t.Asked), &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp, &t.TimedOut, &t.Blocked,
+		&t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
+	}
 }

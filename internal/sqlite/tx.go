@@ -3,9 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -184,6 +188,56 @@ func (c *statements) one(ctx context.Context, query string, args []any, dest ...
 	return err == nil, err
 }
 
+// list reads the rows of a query; fields says where the columns of one go.
+func list[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) ([]T, error) {
+	var all []T
+	err := from.each(ctx, func(row scanner) error {
+		var v T
+		err := row.Scan(fields(&v)...)
+		all = append(all, v)
+		return err
+	}, query, args...)
+	return all, err
+}
+
+// first is [list] for the first row; ok is false when there is none.
+func first[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) (v T, ok bool, err error) {
+	all, err := list(ctx, from, fields, query, args...)
+	if err != nil || len(all) == 0 {
+		return v, false, err
+	}
+	return all[0], true, nil
+}
+
+// texts reads a column of texts.
+func texts(ctx context.Context, from *statements, query string, args ...any) ([]string, error) {
+	return list(ctx, from, func(text *string) []any { return []any{text} }, query, args...)
+}
+
+// store runs one statement that writes, in a transaction of its own.
+func (s *Store) store(ctx context.Context, d durability, what, query string, args ...any) error {
+	err := s.transact(ctx, d, func(ctx context.Context, w *statements) error {
+		_, err := w.exec(ctx, query, args...)
+		return err
+	})
+	return s.explain(ctx, what, err)
+}
+
+// upsert is the SQL that stores a row in place of the one that has the same
+// first columns, as many as the key has.
+func upsert(table string, key int, columns string) string {
+	names := strings.Fields(strings.ReplaceAll(columns, ",", " "))
+	var marks, sets []string
+	for i, name := range names {
+		marks = append(marks, "$"+itoa(i+1))
+		if i >= key {
+			sets = append(sets, name+" = excluded."+name)
+		}
+	}
+	return `INSERT INTO ` + table + ` (` + columns + `) VALUES (` + strings.Join(marks, ", ") + `)
+		ON CONFLICT (` + strings.Join(names[:key], ", ") + `) DO UPDATE SET ` + strings.Join(sets, ", ")
+}
+
 func (c *statements) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,5 +249,72 @@ func (c *statements) close() {
 
 // scanner is a row.
 type scanner interface{ Scan(dest ...any) error }
+
+// column reads a column that is stored in another form than a field has.
+type column func(stored any) error
+
+// Scan makes it a [sql.Scanner].
+func (c column) Scan(stored any) error { return c(stored) }
+
+// when reads a time.
+func when(t *time.Time) column {
+	return func(stored any) error {
+		n, _ := stored.(int64)
+		*t = at(n)
+		return nil
+	}
+}
+
+// took reads a duration.
+func took(d *time.Duration) column {
+	return func(stored any) error {
+		n, _ := stored.(int64)
+		*d = time.Duration(n) * time.Millisecond
+		return nil
+	}
+}
+
+// document reads JSON into what v points to.
+func document(v any) column {
+	return func(stored any) error { return json.Unmarshal(bytesOf(stored), v) }
+}
+
+// raw reads JSON as it is; none is nil.
+func raw(to *json.RawMessage) column {
+	return func(stored any) error {
+		*to = nil
+		if b := bytesOf(stored); len(b) > 0 {
+			*to = b
+		}
+		return nil
+	}
+}
+
+// bytesOf is a copy of a stored text.
+func bytesOf(stored any) []byte {
+	switch text := stored.(type) {
+	case string:
+		return []byte(text)
+	case []byte:
+		return slices.Clone(text)
+	}
+	return nil
+}
+
+// ms is a time as it is stored.
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// at is a stored time.
+func at(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
 
 func itoa(n int) string { return strconv.Itoa(n) }

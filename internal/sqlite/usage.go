@@ -25,16 +25,11 @@ type Usage struct {
 // UsageByDay sums up the attempts since a time, by day and agent, oldest
 // first. zone is the person's, which decides where a day ends.
 func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Usage, error) {
-	var list []Usage
-	err := s.reads.each(ctx, func(row scanner) error {
-		var u Usage
-		var elapsed int64
-		if err := row.Scan(&u.Day, &u.Agent, &u.Runs, &u.Iterations, &u.Succeeded, &u.Failed, &elapsed, &u.Cost, &u.CostKnown, &u.TokensIn, &u.TokensOut); err != nil {
-			return err
+	usage, err := list(ctx, &s.reads, func(u *Usage) []any {
+		return []any{
+			&u.Day, &u.Agent, &u.Runs, &u.Iterations, &u.Succeeded, &u.Failed, took(&u.Elapsed), &u.Cost, &u.CostKnown,
+			&u.TokensIn, &u.TokensOut,
 		}
-		u.Elapsed = time.Duration(elapsed) * time.Millisecond
-		list = append(list, u)
-		return nil
 	}, `SELECT day, agent, count(DISTINCT run), sum(outcome <> 'waited'), sum(outcome = 'success'), sum(outcome = 'failed'),
 			sum(elapsed), sum(known * cost), sum(known), sum(tokens_in), sum(tokens_out) FROM (
 			SELECT run, outcome, elapsed, `+dayOf("started_at", stats.Spans(since, now, zone))+` AS day,
@@ -45,7 +40,7 @@ func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time
 				coalesce(json_extract(record, '$.tokens_out'), 0) AS tokens_out
 			FROM iterations WHERE started_at >= $1)
 		GROUP BY day, agent ORDER BY day, agent`, ms(since))
-	return list, s.explain(ctx, "sum up what was used", err)
+	return usage, s.explain(ctx, "sum up what was used", err)
 }
 
 // Throughput is how many runs and cases came to an end on one day.
@@ -62,18 +57,9 @@ type Throughput struct {
 // ThroughputByDay counts what ended since a time, oldest day first; zone is
 // that of [Store.UsageByDay].
 func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Throughput, error) {
-	var list []Throughput
-	err := s.reads.each(ctx, func(row scanner) error {
-		var t Throughput
-		var worked, wall int64
-		if err := row.Scan(&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, &worked, &wall); err != nil {
-			return err
-		}
-		t.Worked = time.Duration(worked) * time.Millisecond
-		t.Waited = time.Duration(max(0, wall-worked)) * time.Millisecond
-		list = append(list, t)
-		return nil
-	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations), sum(worked), sum(wall) FROM (
+	days, err := list(ctx, &s.reads, func(t *Throughput) []any {
+		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, took(&t.Worked), took(&t.Waited)}
+	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations), sum(worked), max(0, sum(wall) - sum(worked)) FROM (
 			SELECT ended_at AS at, status = 'completed' AS completed, status IN ('failed', 'aborted') AS failed,
 				status NOT IN ('completed', 'failed', 'aborted') AS other, 0 AS landed, iteration AS iterations,
 				coalesce((SELECT sum(i.elapsed) FROM iterations i WHERE i.run = runs.id), 0) AS worked, elapsed AS wall
@@ -81,5 +67,5 @@ func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone 
 			UNION ALL
 			SELECT at, 0, 0, 0, 1, 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land')
 		GROUP BY day ORDER BY day`, ms(since))
-	return list, s.explain(ctx, "count what ended", err)
+	return days, s.explain(ctx, "count what ended", err)
 }

@@ -54,17 +54,13 @@ func (s *Store) Workspace(ctx context.Context, id string) (w Workspace, ok bool,
 }
 
 func workspaces(ctx context.Context, w *statements) ([]Workspace, error) {
-	var all []Workspace
-	err := w.each(ctx, func(row scanner) error {
-		var v Workspace
-		var taken, updated, until int64
-		err := row.Scan(&v.ID, &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base, &v.Head,
-			&v.Ports, &v.Setup, &v.Landed, &v.Owner.PID, &v.Owner.Start, &v.Owner.Boot, &v.Owner.Host, &taken, &updated, &until)
-		v.TakenAt, v.UpdatedAt, v.KeepUntil = at(taken), at(updated), at(until)
-		all = append(all, v)
-		return err
+	return list(ctx, w, func(v *Workspace) []any {
+		return []any{
+			&v.ID, &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base, &v.Head,
+			&v.Ports, &v.Setup, &v.Landed, &v.Owner.PID, &v.Owner.Start, &v.Owner.Boot, &v.Owner.Host,
+			when(&v.TakenAt), when(&v.UpdatedAt), when(&v.KeepUntil),
+		}
 	}, `SELECT `+workspaceColumns+` FROM workspaces ORDER BY rowid LIMIT $1`, maxWorkspaces)
-	return all, err
 }
 
 // WorkspaceChange is what an edit comes to: rows to drop, then rows to put. A row
@@ -108,17 +104,13 @@ func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (
 	return s.explain(ctx, "store what is known of workspaces", err)
 }
 
+var putWorkspaceQuery = upsert("workspaces", 1, workspaceColumns)
+
 func putWorkspace(ctx context.Context, w *statements, v Workspace) error {
 	if v.ID == "" || v.Dir == "" || v.Repo == "" {
 		return fmt.Errorf("cannot store workspace %q: it needs an id, a folder and a repository", v.ID)
 	}
-	_, err := w.exec(ctx, `INSERT INTO workspaces (`+workspaceColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
-		ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, state = excluded.state, why = excluded.why, repo = excluded.repo,
-			dir = excluded.dir, own = excluded.own, folder = excluded.folder, branch = excluded.branch, base = excluded.base,
-			head = excluded.head, ports = excluded.ports, setup = excluded.setup, landed = excluded.landed,
-			owner_pid = excluded.owner_pid, owner_start = excluded.owner_start, owner_boot = excluded.owner_boot,
-			owner_host = excluded.owner_host, taken_at = excluded.taken_at, updated_at = excluded.updated_at, keep_until = excluded.keep_until`,
+	_, err := w.exec(ctx, putWorkspaceQuery,
 		v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
 		v.Owner.PID, v.Owner.Start, v.Owner.Boot, v.Owner.Host, ms(v.TakenAt), ms(v.UpdatedAt), ms(v.KeepUntil))
 	return err
