@@ -24,33 +24,33 @@ func (a *app) stepOutput(ctx context.Context, st *sqlite.Store, r sqlite.Run, st
 	if err != nil {
 		return err
 	}
-	var list []flow.Executed
+	var list []sqlite.StepRun
 	at := map[string]int{}
 	for _, row := range rows {
-		x, err := flow.Read(row)
-		if err != nil {
-			return err
-		}
-		if step != "" && x.Step != step || iteration > 0 && x.Iteration != iteration {
+		if step != "" && row.Step != step || iteration > 0 && row.Iteration != iteration {
 			continue
 		}
-		if i, ok := at[x.Step]; ok && iteration == 0 {
-			list[i] = x
+		if i, ok := at[row.Step]; ok && iteration == 0 {
+			list[i] = row
 			continue
 		}
-		at[x.Step] = len(list)
-		list = append(list, x)
+		at[row.Step] = len(list)
+		list = append(list, row)
 	}
 	if len(list) == 0 {
 		return usage("run %s has no such step", r.ID).Hint("See its steps: pawl show %s", r.ID)
 	}
-	for _, x := range list {
-		prefix := x.Step + " | "
+	for _, row := range list {
+		files, err := flow.Files(row)
+		if err != nil {
+			return err
+		}
+		prefix := row.Step + " | "
 		if step != "" {
 			prefix = ""
 		}
 		for _, end := range []string{".out", ".err"} {
-			if err := a.copyLines(x.Files+end, prefix); err != nil {
+			if err := a.copyLines(files+end, prefix); err != nil {
 				return err
 			}
 		}

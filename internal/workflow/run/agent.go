@@ -46,8 +46,7 @@ func (d *doing) agent(ctx context.Context) error {
 		return d.nothingLeft(cost == 0)
 	}
 	if f := p.h.Barred(ctx, name); f != nil && !d.resumed {
-		d.e.Status, d.e.record.Failure = sqlite.StepFailure, f
-		return p.begin(d.s, d.n, d.e)
+		return d.cannotStart(*f)
 	}
 	dir := d.n.given.dir
 	job, err := p.h.AgentJob(ctx, engine.AgentCall{
@@ -55,7 +54,7 @@ func (d *doing) agent(ctx context.Context) error {
 		Limits: loop.CommandLimits{Wall: wall, Idle: p.c.Limits.Idle, Cost: cost, Calls: calls},
 	})
 	if err != nil {
-		return d.cannotStart(err)
+		return d.cannotStart(uncallable(err))
 	}
 	res, err := d.run(ctx, job)
 	if err != nil {
@@ -162,28 +161,36 @@ func (d *doing) asks(q signal.Signal) error {
 	return nil
 }
 
+// fails ends an attempt with a failure that pawl itself has found.
+func (d *doing) fails(f failure.Analysis) {
+	d.e.Status, d.e.record.Failure = sqlite.StepFailure, &f
+}
+
+// cannotStart stores an attempt that fails before anything of it is started.
+func (d *doing) cannotStart(f failure.Analysis) error {
+	d.fails(f)
+	return d.s.p.begin(d.s, d.n, d.e)
+}
+
+// uncallable is the failure of an agent or a procedure that cannot even be called.
+func uncallable(err error) failure.Analysis {
+	return failure.Analysis{
+		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
+		Fingerprint: engine.CannotStart, Summary: err.Error(),
+	}
+}
+
 // nothingLeft fails a step for whose agent the limits leave nothing.
 func (d *doing) nothingLeft(cost bool) error {
-	p, what, ended := d.s.p, "model calls", loop.EndedCalls
+	what, ended := "model calls", loop.EndedCalls
 	if cost {
 		what, ended = "cost", loop.EndedCost
 	}
-	p.stopFor(ended)
-	d.e.Status = sqlite.StepFailure
-	d.e.record.Failure = &failure.Analysis{
+	d.s.p.stopFor(ended)
+	return d.cannotStart(failure.Analysis{
 		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-" + string(ended),
 		Summary: "the iteration's limit on " + what + " leaves nothing for the step's agent",
-	}
-	return p.begin(d.s, d.n, d.e)
-}
-
-// cannotStart fails a step whose agent could not even be called.
-func (d *doing) cannotStart(err error) error {
-	d.e.Status = sqlite.StepFailure
-	d.e.record.Failure = &failure.Analysis{
-		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: engine.CannotStart, Summary: err.Error(),
-	}
-	return d.s.p.begin(d.s, d.n, d.e)
+	})
 }
 
 // listen is who hears the events of a step's agent: whoever watches, and the

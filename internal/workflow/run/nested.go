@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -22,8 +24,7 @@ func (d *doing) nested(ctx context.Context, last bool) error {
 	s, n := d.s, d.n
 	flow, err := s.below(n)
 	if err != nil {
-		d.unreadable(err)
-		return s.p.begin(s, n, d.e)
+		return d.cannotStart(invalidStep(n, err))
 	}
 	if d.resumed {
 		s.p.h.Tell(engine.StepStarted, s.notice(n, engine.StepNotice{Try: d.e.record.Try, Status: "adopted"}))
@@ -85,17 +86,8 @@ func (d *doing) timedOut(t *loop.Steps, limit time.Duration) {
 	if limit > 0 {
 		f.Summary = "timed out after " + limit.String() + ": " + t.String()
 	}
-	d.e.Status, d.e.record.Failure = sqlite.StepFailure, &f
+	d.fails(f)
 	d.e.record.Exit = loop.Exit{Code: -1, Ended: loop.EndedTimeout}
-}
-
-// unreadable fails a step whose workflow cannot be read.
-func (d *doing) unreadable(err error) {
-	d.e.Status = sqlite.StepFailure
-	d.e.record.Failure = &failure.Analysis{
-		Class: failure.Validation, Kind: failure.Permanent, Severity: failure.High, Summary: err.Error(), Fingerprint: "step-invalid-" + d.n.in.Hash,
-		Actions: []string{"Correct the step in the workflow, and resume."},
-	}
 }
 
 // complete makes the step done with its workflow: its output is that of the
@@ -104,9 +96,7 @@ func (d *doing) complete(ctx context.Context, inner *scope) error {
 	outputs := map[string]string{}
 	for _, m := range inner.nodes {
 		d.e.Output = m.result.Output
-		for k, v := range m.result.Outputs {
-			outputs[k] = v
-		}
+		maps.Copy(outputs, m.result.Outputs)
 	}
 	d.e.Status = sqlite.StepSuccess
 	return d.succeed(ctx, outputs)
@@ -144,18 +134,8 @@ func (s *scope) below(n *node) (*Flow, error) {
 	if f := s.flow.Nested[n.in.Step.ID]; f != nil {
 		return f, nil
 	}
-	if s.depth() >= maxDepth {
+	if strings.Count(s.prefix, "/")+1 >= maxDepth {
 		return nil, fmt.Errorf("workflows are nested too deeply (over %d levels)", maxDepth)
 	}
 	return s.p.o.Load(filepath.Dir(s.flow.Path), n.given.content)
-}
-
-func (s *scope) depth() int {
-	depth := 1
-	for _, c := range s.prefix {
-		if c == '/' {
-			depth++
-		}
-	}
-	return depth
 }

@@ -55,6 +55,16 @@ func executionOf(row sqlite.StepRun) (*execution, error) {
 	return e, nil
 }
 
+// Files is the prefix of the files that an execution left: Files+".out" and
+// Files+".err"; "" for one that left none.
+func Files(row sqlite.StepRun) (string, error) {
+	e, err := executionOf(row)
+	if err != nil || e.record.Job == nil {
+		return "", err
+	}
+	return e.record.Job.Files, nil
+}
+
 // result is what later steps see of an execution.
 func (e *execution) result() workflow.Result {
 	r := workflow.Result{Outcome: e.Status, Conclusion: e.Status, Output: e.Output, Outputs: e.record.Outputs}

@@ -1,7 +1,7 @@
 package run
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -176,31 +176,21 @@ type tail struct {
 // look shows the whole lines that are new; at the end also one without an end.
 func (t *tail) look(last bool) {
 	f, err := os.Open(t.path)
-	if err != nil || *t.left < 0 {
-		if err == nil {
-			_ = f.Close()
-		}
+	if err != nil {
 		return
 	}
 	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(t.at, io.SeekStart); err != nil {
-		return
-	}
-	r := bufio.NewReaderSize(f, 64<<10)
-	for *t.left >= 0 {
-		line, err := r.ReadSlice('\n')
-		whole := err == nil || errors.Is(err, bufio.ErrBufferFull)
-		if len(line) == 0 || !whole && !last {
+	data, _ := io.ReadAll(io.NewSectionReader(f, t.at, int64(*t.left)+1))
+	for len(data) > 0 && *t.left >= 0 {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		if !whole && !last {
 			return
 		}
-		t.at += int64(len(line))
-		if *t.left -= len(line) + 1; *t.left < 0 {
-			return
+		t.at += int64(len(data) - len(rest))
+		if *t.left -= len(line) + 1; *t.left >= 0 {
+			t.show(printed(line))
 		}
-		t.show(printed(line))
-		if err != nil && !whole {
-			return
-		}
+		data = rest
 	}
 }
 

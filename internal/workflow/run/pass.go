@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -392,13 +391,20 @@ func (s *scope) settle(n *node, status, why string) {
 // invalid fails a step that cannot even be said.
 func (s *scope) invalid(n *node, err error) {
 	n.result = workflow.Result{Outcome: "failure", Conclusion: "failure"}
-	f := &failure.Analysis{
-		Class: failure.Validation, Kind: failure.Permanent, Severity: failure.High, Step: n.id, Summary: err.Error(), Fingerprint: "step-invalid-" + n.in.Hash,
+	f := invalidStep(n, err)
+	f.Step = n.id
+	s.finishFailed(n, &f, "")
+	n.phase = settled
+	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepFailure, Failure: &f}))
+}
+
+// invalidStep is the failure of a step that only a change of its file can cure.
+func invalidStep(n *node, err error) failure.Analysis {
+	return failure.Analysis{
+		Class: failure.Validation, Kind: failure.Permanent, Severity: failure.High,
+		Fingerprint: "step-invalid-" + n.in.Hash, Summary: err.Error(),
 		Actions: []string{"Correct the step in the workflow, and resume."},
 	}
-	s.finishFailed(n, f, "")
-	n.phase = settled
-	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepFailure, Failure: f}))
 }
 
 // finishFailed counts the failure of a step for the iteration, unless the
@@ -464,5 +470,3 @@ func (s *scope) left() int {
 	}
 	return left
 }
-
-func (n *node) String() string { return fmt.Sprintf("step %s", n.id) }

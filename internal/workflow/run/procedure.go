@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -18,7 +19,7 @@ func (d *doing) procedure(ctx context.Context) error {
 	p := d.s.p
 	plan, err := p.o.Procedure(d.content)
 	if err != nil {
-		return d.cannotStart(err)
+		return d.cannotStart(uncallable(err))
 	}
 	cost, _ := p.limits.left()
 	if cost == 0 {
@@ -37,10 +38,10 @@ func (d *doing) procedure(ctx context.Context) error {
 	case errors.Is(err, sqlite.ErrNotOwner):
 		return err // the workflow's own run was taken
 	case err != nil:
-		d.e.Status = sqlite.StepFailure
-		d.e.record.Failure = &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.High, Fingerprint: "procedure-not-run", Summary: err.Error(),
-		}
+		d.fails(failure.Analysis{
+			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.High,
+			Fingerprint: "procedure-not-run", Summary: err.Error(),
+		})
 		return nil
 	}
 	d.came(driver.State(), iteration)
@@ -91,7 +92,7 @@ func (d *doing) drive(ctx context.Context, o engine.Options) (*engine.Driver, er
 // open stores the attempt with the inner run's id, before that starts.
 func (d *doing) open() error {
 	if d.resumed {
-		return d.s.p.put(d.e, "step.started")
+		return d.e.store(d.s.p.h, journal.StepStarted)
 	}
 	return d.s.p.begin(d.s, d.n, d.e)
 }
@@ -136,17 +137,17 @@ func (d *doing) came(s loop.State, iteration bool) {
 		d.e.record.Question = text
 		p.question(d.n.id, text)
 	default:
-		d.e.Status = sqlite.StepFailure
-		d.e.record.Failure = &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Work, Severity: failure.High, Fingerprint: "procedure-" + string(s.Status),
-			Summary: fmt.Sprintf("procedure %s is %s: %s", d.content, s.Status, s.Why),
-		}
+		class := failure.Unknown
 		if s.Status == loop.TimedOut {
-			d.e.record.Failure.Class = failure.LimitExceeded
+			class = failure.LimitExceeded
 			if iteration {
 				p.stopFor(loop.EndedTimeout)
 			}
 		}
+		d.fails(failure.Analysis{
+			Class: class, Kind: failure.Work, Severity: failure.High, Fingerprint: "procedure-" + string(s.Status),
+			Summary: fmt.Sprintf("procedure %s is %s: %s", d.content, s.Status, s.Why),
+		})
 	}
 }
 

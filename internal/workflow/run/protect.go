@@ -60,7 +60,7 @@ func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
 		f.Step = id
 		r.Failure, r.Tampered, r.Exit.Code, r.Steps.Complete, r.Steps.Agent = f, paths, 1, false, true
 		e.Status, e.record.Failure = sqlite.StepRefused, f
-		return p.put(e, journal.StepEnded)
+		return e.store(p.h, journal.StepEnded)
 	}
 	return nil
 }

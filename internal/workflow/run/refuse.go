@@ -2,11 +2,8 @@ package run
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -168,18 +165,5 @@ func (b *refusal) take(id string, why *failure.Analysis) error {
 		return nil
 	}
 	e.Status, e.record.Failure = sqlite.StepRefused, why
-	data, err := json.Marshal(e.record)
-	if err != nil {
-		return fmt.Errorf("cannot store step %s: %v", id, err)
-	}
-	e.Record = data
-	told := journal.Step{Step: e.Step, N: e.N, Iteration: e.Iteration, Kind: e.record.Kind, Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Status: e.Status}
-	if why != nil {
-		told.Summary = why.Summary
-	}
-	event, err := journal.New(e.Run, 0, time.Now(), journal.StepEnded, told)
-	if err != nil {
-		return err
-	}
-	return b.h.Store().PutStep(context.Background(), b.h.Owner(), e.StepRun, event)
+	return e.store(b.h, journal.StepEnded)
 }

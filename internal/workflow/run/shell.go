@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
@@ -32,7 +33,12 @@ var outputVariables = []string{"PAWL_OUTPUT", "GITHUB_OUTPUT"}
 func (d *doing) shell(ctx context.Context) error {
 	p := d.s.p
 	if f, found := p.h.Forbidden(d.content); found && !d.resumed {
-		return d.refused(f.Reason(), f.Pattern)
+		refused := forbidden(f)
+		refused.Actions = []string{
+			"Look at what the command is to do.",
+			"If it is as it should be, run with --safety permissive.",
+		}
+		return d.cannotStart(refused)
 	}
 	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
 	files := d.s.files(d.e)
@@ -42,11 +48,15 @@ func (d *doing) shell(ctx context.Context) error {
 		env = append(env, name+"="+filepath.Join(out, "outputs"))
 	}
 	job := p.h.Shell(jobID(d.e, ""), files, d.content, d.n.given.dir, env, wall)
-	if err := d.longCommand(&job); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(out, 0o700); err != nil {
 		return fmt.Errorf("cannot make the folder of step %s: %v", d.n.id, err)
+	}
+	if len(d.content) >= longArgument {
+		path := filepath.Join(out, "command.sh")
+		if err := os.WriteFile(path, []byte(d.content), 0o600); err != nil {
+			return fmt.Errorf("cannot write the command of step %s: %v", d.n.id, err)
+		}
+		job.Args = []string{"sh", "-e", path}
 	}
 	res, err := d.run(ctx, job)
 	if err != nil {
@@ -66,24 +76,9 @@ func (d *doing) shell(ctx context.Context) error {
 	return d.succeed(ctx, outputs)
 }
 
-// longArgument is what a system takes as one argument, with room to spare.
+// longArgument is what a system takes as one argument, with room to spare. A
+// longer command is put into a file.
 const longArgument = 100 << 10
-
-// longCommand puts a command that is too long for an argument into a file.
-func (d *doing) longCommand(job *supervisor.Job) error {
-	if len(d.content) < longArgument {
-		return nil
-	}
-	path := filepath.Join(filepath.Dir(job.Files), "out", "command.sh")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("cannot write the command of step %s: %v", d.n.id, err)
-	}
-	if err := os.WriteFile(path, []byte(d.content), 0o600); err != nil {
-		return fmt.Errorf("cannot write the command of step %s: %v", d.n.id, err)
-	}
-	job.Args = []string{"sh", "-e", path}
-	return nil
-}
 
 // run carries out the attempt's own job, or goes on with it.
 func (d *doing) run(ctx context.Context, job supervisor.Job) (supervisor.Result, error) {
@@ -116,22 +111,20 @@ func (d *doing) run(ctx context.Context, job supervisor.Job) (supervisor.Result,
 	return p.h.Do(ctx, job, onEvent)
 }
 
-// refused fails an attempt that the safety level forbids, without starting it.
-func (d *doing) refused(why, pattern string) error {
-	d.e.record.Failure = &failure.Analysis{
-		Class: failure.Permission, Kind: failure.Permanent, Severity: failure.High, Fingerprint: "step-refused-" + pattern, Summary: why,
-		Actions: []string{"Look at what the command is to do.", "If it is as it should be, run with --safety permissive."},
+// forbidden is the failure of a command that the safety level forbids.
+func forbidden(f safety.Finding) failure.Analysis {
+	return failure.Analysis{
+		Class: failure.Permission, Kind: failure.Permanent, Severity: failure.High,
+		Fingerprint: "step-refused-" + f.Pattern, Summary: f.Reason(),
 	}
-	d.e.Status = sqlite.StepFailure
-	return d.s.p.begin(d.s, d.n, d.e)
 }
 
 // invalid fails an attempt whose outputs cannot be read.
 func (d *doing) invalid(err error) {
-	d.e.Status = sqlite.StepFailure
-	d.e.record.Failure = &failure.Analysis{
-		Class: failure.Validation, Kind: failure.Work, Severity: failure.Medium, Summary: err.Error(), Fingerprint: "step-outputs-" + d.n.in.Hash,
-	}
+	d.fails(failure.Analysis{
+		Class: failure.Validation, Kind: failure.Work, Severity: failure.Medium,
+		Fingerprint: "step-outputs-" + d.n.in.Hash, Summary: err.Error(),
+	})
 }
 
 // named says in the failure which limit ended a command.
@@ -171,8 +164,7 @@ func (d *doing) verify(ctx context.Context) error {
 	p := d.s.p
 	for i, command := range d.n.given.verify {
 		if f, found := p.h.Forbidden(command); found {
-			d.e.Status = sqlite.StepFailure
-			d.e.record.Failure = &failure.Analysis{Class: failure.Permission, Kind: failure.Permanent, Severity: failure.High, Fingerprint: "step-refused-" + f.Pattern, Summary: f.Reason()}
+			d.fails(forbidden(f))
 			return nil
 		}
 		part := fmt.Sprintf("/verify/%d/%d", i+1, d.e.StartedAt.UnixNano())

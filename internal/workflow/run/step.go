@@ -177,7 +177,7 @@ func (p *pass) abandon(ctx context.Context, e *execution) {
 	}
 	p.h.Abandon(ctx, *e.record.Job)
 	e.Status = sqlite.StepCancelled
-	if err := p.put(e, journal.StepEnded); err != nil {
+	if err := e.store(p.h, journal.StepEnded); err != nil {
 		p.fail(err)
 	}
 }
@@ -220,7 +220,7 @@ func jobID(e *execution, part string) string {
 
 // begin stores that an execution starts, before it does.
 func (p *pass) begin(s *scope, n *node, e *execution) error {
-	if err := p.put(e, journal.StepStarted); err != nil {
+	if err := e.store(p.h, journal.StepStarted); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -238,7 +238,7 @@ func (p *pass) finished(n *node, s *scope, e *execution) error {
 	p.mu.Lock()
 	p.used.add(e.record.Usage)
 	p.mu.Unlock()
-	if err := p.put(e, journal.StepEnded); err != nil {
+	if err := e.store(p.h, journal.StepEnded); err != nil {
 		return err
 	}
 	p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{
@@ -247,26 +247,29 @@ func (p *pass) finished(n *node, s *scope, e *execution) error {
 	return nil
 }
 
-// put stores an execution as it is now.
-func (p *pass) put(e *execution, kind string) error {
+// store writes an execution as it is now, with an event that says so.
+func (e *execution) store(h *engine.StepContext, kind string) error {
 	data, err := json.Marshal(e.record)
 	if err != nil {
 		return fmt.Errorf("cannot store step %s: %v", e.Step, err)
 	}
 	e.Record = data
-	told := journal.Step{Step: e.Step, N: e.N, Iteration: e.Iteration, Kind: e.record.Kind, Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative}
+	what := journal.Step{
+		Step: e.Step, N: e.N, Iteration: e.Iteration,
+		Kind: e.record.Kind, Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative,
+	}
 	if kind == journal.StepEnded {
-		told.Status, told.Elapsed = e.Status, e.Elapsed
+		what.Status, what.Elapsed = e.Status, e.Elapsed
 		if f := e.record.Failure; f != nil {
-			told.Summary = f.Summary
+			what.Summary = f.Summary
 		}
 	}
-	event, err := journal.New(e.Run, 0, time.Now(), kind, told)
+	event, err := journal.New(e.Run, 0, time.Now(), kind, what)
 	if err != nil {
 		return err
 	}
 	// What ended has ended: a stop must not keep it from being stored.
-	return p.h.Store().PutStep(context.Background(), p.h.Owner(), e.StepRun, event)
+	return h.Store().PutStep(context.Background(), h.Owner(), e.StepRun, event)
 }
 
 // judged turns the end of a job into the status of an execution.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -14,9 +15,8 @@ func (s *scope) values(n *node) workflow.Values {
 	for _, m := range n.in.Matrix {
 		v.Matrix[m.Name] = m.Value
 	}
-	for _, k := range s.before(n) {
-		m := s.nodes[k]
-		if m.phase == settled {
+	for k, builds := range s.before(n) {
+		if m := s.nodes[k]; builds && m.phase == settled {
 			v.Steps[m.in.Step.ID] = merged(v.Steps, m)
 		}
 	}
@@ -32,25 +32,21 @@ func (s *scope) values(n *node) workflow.Values {
 	return v
 }
 
-// before are the numbers of all instances that n builds on, ascending.
-func (s *scope) before(n *node) []int {
-	seen := make([]bool, len(s.nodes))
-	stack := append([]int(nil), n.in.Needs...)
-	for len(stack) > 0 {
-		k := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if !seen[k] {
-			seen[k] = true
-			stack = append(stack, s.nodes[k].in.Needs...)
+// before says of each instance whether n builds on it. What an instance needs
+// has a lower number.
+func (s *scope) before(n *node) []bool {
+	builds := make([]bool, len(s.nodes))
+	for _, k := range n.in.Needs {
+		builds[k] = true
+	}
+	for k := len(builds) - 1; k >= 0; k-- {
+		if builds[k] {
+			for _, need := range s.nodes[k].in.Needs {
+				builds[need] = true
+			}
 		}
 	}
-	var list []int
-	for k, is := range seen {
-		if is {
-			list = append(list, k)
-		}
-	}
-	return list
+	return builds
 }
 
 // merged adds the result of an instance to those of its step's other ones: the
@@ -59,7 +55,8 @@ func merged(all map[string]workflow.Result, n *node) workflow.Result {
 	r, more := all[n.in.Step.ID]
 	if !more {
 		r = n.result
-		r.Outputs = copied(n.result.Outputs)
+		r.Outputs = map[string]string{}
+		maps.Copy(r.Outputs, n.result.Outputs)
 		return r
 	}
 	switch {
@@ -68,19 +65,9 @@ func merged(all map[string]workflow.Result, n *node) workflow.Result {
 	case n.result.Output != "":
 		r.Output += "\n" + n.result.Output
 	}
-	for k, v := range n.result.Outputs {
-		r.Outputs[k] = v
-	}
+	maps.Copy(r.Outputs, n.result.Outputs)
 	r.Outcome, r.Conclusion = worse(r.Outcome, n.result.Outcome), worse(r.Conclusion, n.result.Conclusion)
 	return r
-}
-
-func copied(m map[string]string) map[string]string {
-	c := make(map[string]string, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
 }
 
 // worse is what two instances came to together: one failure is one, and one
@@ -124,59 +111,40 @@ func (s *scope) fill(n *node, v workflow.Values) (holds bool, g given, err error
 		v.Env[e.Name] = text
 		g.env = append(g.env, e.Name+"="+text)
 	}
-	if holds, err = st.Condition.Holds(v); err != nil || !holds {
-		return false, g, wrap("if", err)
+	if holds, err = st.Condition.Holds(v); err != nil {
+		return false, g, fmt.Errorf("if: %v", err)
 	}
-	if g.content, err = st.Content.Fill(v); err != nil {
-		return false, g, wrap(string(st.Kind), err)
+	if !holds {
+		return false, g, nil
 	}
-	if n.title, err = st.Title.Fill(v); err != nil {
-		return false, g, wrap("name", err)
-	}
-	if g.dir, err = s.folder(st, v); err != nil {
-		return false, g, err
-	}
-	for i, t := range st.Verify {
-		text, err := t.Fill(v)
-		if err != nil {
-			return false, g, wrap(fmt.Sprintf("verify[%d]", i), err)
+	text := func(where string, t workflow.Text) string {
+		filled, wrong := t.Fill(v)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("%s: %v", where, wrong)
 		}
-		g.verify = append(g.verify, text)
+		return filled
+	}
+	g.content = text(string(st.Kind), st.Content)
+	n.title = text("name", st.Title)
+	g.dir = s.folder(text("working_directory", st.WorkingDirectory))
+	for i, t := range st.Verify {
+		g.verify = append(g.verify, text(fmt.Sprintf("verify[%d]", i), t))
 	}
 	for i, t := range st.Alternatives {
-		text, err := t.Fill(v)
-		if err != nil {
-			return false, g, wrap(fmt.Sprintf("alternatives[%d]", i), err)
-		}
-		g.alternatives = append(g.alternatives, text)
+		g.alternatives = append(g.alternatives, text(fmt.Sprintf("alternatives[%d]", i), t))
 	}
 	for _, k := range n.in.Needs {
 		g.needs = append(g.needs, s.nodes[k].result.Conclusion)
 	}
-	return true, g, nil
-}
-
-func wrap(where string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %v", where, err)
+	return true, g, err
 }
 
 // folder is where a step works: below the root, wherever its text leads.
-func (s *scope) folder(st *workflow.Planned, v workflow.Values) (string, error) {
-	dir, err := st.WorkingDirectory.Fill(v)
-	if err != nil {
-		return "", wrap("working_directory", err)
+func (s *scope) folder(dir string) string {
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
 	}
-	root := s.p.h.Plan().Root
-	if dir == "" {
-		return root, nil
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(root, dir)
-	}
-	return filepath.Clean(dir), nil
+	return filepath.Join(s.p.h.Plan().Root, dir)
 }
 
 // environ are the variables of a step, the last of each name.
