@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,10 +16,8 @@ func (d draft) account(name string, command []string, ag engine.Agent) string {
 	parts := []string{name, ag.Model}
 	for _, word := range command {
 		// A file of the project is another one in another project.
-		if path := filepath.Join(d.Config.Root, word); !filepath.IsAbs(word) {
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				word = path
-			}
+		if path := filepath.Join(d.Config.Root, word); !filepath.IsAbs(word) && isRegular(path) {
+			word = path
 		}
 		parts = append(parts, word)
 	}

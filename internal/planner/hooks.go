@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,46 +57,34 @@ func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left [
 	return o, left
 }
 
+// variable is ${NAME}. A $ alone stays as it is.
+var variable = regexp.MustCompile(`\$\{[^}]*\}`)
+
 // webhook puts the values of variables in.
 func webhook(n config.Notification, getenv func(string) string) (hook.Webhook, error) {
-	w := hook.Webhook{Plain: n.Format == "text", Timeout: n.Timeout.Std(), Headers: map[string]string{}}
 	var missing []string
 	fill := func(text string) string {
-		out, names := fillVariables(text, getenv)
-		missing = append(missing, names...)
-		return out
+		return variable.ReplaceAllStringFunc(text, func(v string) string {
+			name := v[2 : len(v)-1]
+			value := getenv(name)
+			if value == "" {
+				missing = append(missing, name)
+			}
+			return value
+		})
 	}
-	w.Address = fill(n.Webhook)
+	w := hook.Webhook{
+		Address: fill(n.Webhook), Plain: n.Format == "text", Timeout: n.Timeout.Std(), Headers: map[string]string{},
+	}
 	for name, value := range n.Headers {
 		w.Headers[name] = strings.TrimSpace(fill(value))
 	}
-	if len(missing) > 0 {
-		slices.Sort(missing)
-		if missing = slices.Compact(missing); len(missing) == 1 {
-			return w, fmt.Errorf("the variable %s is not set", missing[0])
-		}
-		return w, fmt.Errorf("the variables %s are not set", strings.Join(missing, ", "))
+	slices.Sort(missing)
+	switch missing = slices.Compact(missing); len(missing) {
+	case 0:
+		return w, w.Check()
+	case 1:
+		return w, fmt.Errorf("the variable %s is not set", missing[0])
 	}
-	return w, w.Check()
-}
-
-// fillVariables replaces each ${NAME} and names those that are not set. A $
-// alone stays as it is.
-func fillVariables(text string, getenv func(string) string) (filled string, missing []string) {
-	var b strings.Builder
-	for {
-		before, rest, ok := strings.Cut(text, "${")
-		name, after, closed := strings.Cut(rest, "}")
-		if !ok || !closed {
-			b.WriteString(text)
-			return b.String(), missing
-		}
-		b.WriteString(before)
-		value := getenv(name)
-		if value == "" {
-			missing = append(missing, name)
-		}
-		b.WriteString(value)
-		text = after
-	}
+	return w, fmt.Errorf("the variables %s are not set", strings.Join(missing, ", "))
 }

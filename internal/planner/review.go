@@ -2,7 +2,6 @@ package planner
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -45,7 +44,9 @@ func (d draft) review(plan *engine.Plan) error {
 	}
 	if name := plan.Policy.Reviewer; name != "" {
 		if err := d.add(plan.Agents, name, true); err != nil {
-			return ofReview(err)
+			err = onlyFirstHint(err,
+				"Or review with another program, or with the author's own: take review.agent out of the configuration")
+			return about("review.agent", err)
 		}
 	}
 	plan.Review = engine.Review{Purpose: d.p.Summary}
@@ -58,16 +59,14 @@ func (d draft) review(plan *engine.Plan) error {
 	return nil
 }
 
-// ofReview says that an agent is the reviewing one: --agent would choose
-// another author.
-func ofReview(err error) error {
+// onlyFirstHint puts a hint in the place of all but the first of an error about
+// an agent: those say how --agent would choose another one.
+func onlyFirstHint(err error, hint string) error {
 	var e *fault.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	out := fault.Of(e.Kind, fmt.Errorf("review.agent: %w", e.Err))
-	if len(e.Hints) > 0 {
-		out.Hints = slices.Clone(e.Hints[:1])
-	}
-	return out.Hint("Or review with another program, or with the author's own: take review.agent out of the configuration")
+	out := fault.Of(e.Kind, e.Err)
+	out.Hints = slices.Clone(e.Hints[:min(1, len(e.Hints))])
+	return out.Hint("%s", hint)
 }

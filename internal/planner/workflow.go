@@ -25,17 +25,17 @@ func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
 		return plan, err
 	}
 	plan.CheckpointInterval = pl.Config.Loop.CheckpointInterval
-	named, unnamed, optional := agentsNamed(w)
-	if plan.Policy, err = d.workflowPolicy(w, named, unnamed, optional); err != nil {
+	in := contentsOf(w)
+	if plan.Policy, err = d.workflowPolicy(w, in); err != nil {
 		return plan, err
 	}
-	if err := d.knowProcedures(w); err != nil {
+	if err := d.knowProcedures(in); err != nil {
 		return plan, err
 	}
-	if plan.Agents, err = d.workflowAgents(w, &plan.Policy, named); err != nil {
+	if plan.Agents, err = d.workflowAgents(in, &plan.Policy); err != nil {
 		return plan, err
 	}
-	if namedLater(w) {
+	if in.later {
 		d.allAgents(&plan)
 	}
 	if err := d.review(&plan); err != nil {
@@ -56,45 +56,61 @@ func taskOf(w *config.Workflow) string {
 	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`) // it is no template
 }
 
-// agentsNamed are the agents that steps name, in order; unnamed is true when a
-// step leaves that to the run, optional when there are steps that may be left out.
-func agentsNamed(w *config.Workflow) (named []string, unnamed, optional bool) {
-	note := func(work workflow.Work) {
-		switch {
-		case work.Kind != workflow.Agent:
-		case work.Agent == "":
-			unnamed = true
-		case !slices.Contains(named, work.Agent):
-			named = append(named, work.Agent)
+// contents are what the steps of a workflow and of those below it ask for.
+type contents struct {
+	agents            []reference // each agent that steps name, once
+	procedures        []reference
+	context           []string // names of values
+	unnamed, optional bool     // there are steps that name no agent, or that may be left out
+	later             bool     // a step runs a workflow whose name is known only then
+}
+
+// reference is a name and the step that has it, with the steps above before it.
+type reference struct{ name, step string }
+
+func contentsOf(w *config.Workflow) *contents {
+	c := &contents{}
+	c.add(w, "")
+	return c
+}
+
+func (c *contents) add(w *config.Workflow, prefix string) {
+	for _, name := range w.Plan.Context {
+		if !slices.Contains(c.context, name) {
+			c.context = append(c.context, name)
 		}
 	}
 	for _, s := range w.Plan.Steps {
-		optional = optional || s.Optional
-		note(s.Work)
-		for _, alt := range s.Step.Alternatives {
-			note(alt)
+		id := prefix + s.ID
+		c.optional = c.optional || s.Optional
+		for _, work := range append([]workflow.Work{s.Work}, s.Step.Alternatives...) {
+			c.addWork(work, id)
 		}
-		below := w.Nested[s.ID]
-		if below == nil {
-			continue
+		if below := w.Nested[s.ID]; below != nil {
+			c.add(below, id+"/")
+		} else if s.Kind == workflow.Nested {
+			c.later = true
 		}
-		more, without, opt := agentsNamed(below)
-		for _, name := range more {
-			note(workflow.Work{Kind: workflow.Agent, Agent: name})
-		}
-		unnamed, optional = unnamed || without, optional || opt
 	}
-	return named, unnamed, optional
+}
+
+func (c *contents) addWork(work workflow.Work, step string) {
+	switch {
+	case work.Kind == workflow.Procedure && !strings.Contains(work.Content, "{{"):
+		c.procedures = append(c.procedures, reference{work.Content, step})
+	case work.Kind != workflow.Agent:
+	case work.Agent == "":
+		c.unnamed = true
+	case !slices.ContainsFunc(c.agents, func(r reference) bool { return r.name == work.Agent }):
+		c.agents = append(c.agents, reference{work.Agent, step})
+	}
 }
 
 // knowProcedures refuses a workflow whose steps drive procedures that are not
 // there, or whose agents are not.
-func (d draft) knowProcedures(w *config.Workflow) error {
-	check := func(step string, work workflow.Work) error {
-		if work.Kind != workflow.Procedure || strings.Contains(work.Content, "{{") {
-			return nil
-		}
-		p, err := Lookup(d.Config, work.Content)
+func (d draft) knowProcedures(in *contents) error {
+	for _, r := range in.procedures {
+		p, err := Lookup(d.Config, r.name)
 		if err == nil && d.Flags.AgentCmd == "" {
 			own := p.Agent
 			if d.Config.IsFlag("agent") {
@@ -102,70 +118,20 @@ func (d draft) knowProcedures(w *config.Workflow) error {
 			}
 			err = d.add(map[string]engine.Agent{}, cmp.Or(own, d.Config.Agent), true)
 		}
-		return ofStep(step, err)
-	}
-	for _, s := range w.Plan.Steps {
-		for _, work := range append([]workflow.Work{s.Work}, s.Step.Alternatives...) {
-			if err := check(s.ID, work); err != nil {
-				return err
-			}
-		}
-		if below := w.Nested[s.ID]; below != nil {
-			if err := d.knowProcedures(below); err != nil {
-				return err
-			}
+		if err != nil {
+			return about("step "+r.step, err)
 		}
 	}
 	return nil
 }
 
-// ofNamed says which step names the agent that an error is about: no flag
-// chooses another one for it.
-func ofNamed(w *config.Workflow, agent string, err error) error {
+// about says what an error is about.
+func about(what string, err error) error {
 	var e *fault.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	out := &fault.Error{Kind: e.Kind, Err: e.Err, Hints: slices.Clone(e.Hints[:min(1, len(e.Hints))])}
-	return ofStep(stepOf(w, agent), out.Hint("Or name another agent in the step"))
-}
-
-// stepOf is the first step that names an agent; in a workflow below, with the
-// step that runs it.
-func stepOf(w *config.Workflow, agent string) string {
-	for _, s := range w.Plan.Steps {
-		for _, work := range append([]workflow.Work{s.Work}, s.Step.Alternatives...) {
-			if work.Kind == workflow.Agent && work.Agent == agent {
-				return s.ID
-			}
-		}
-		if below := w.Nested[s.ID]; below != nil {
-			if id := stepOf(below, agent); id != "" {
-				return s.ID + "/" + id
-			}
-		}
-	}
-	return ""
-}
-
-// ofStep says whose error it is.
-func ofStep(step string, err error) error {
-	var e *fault.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	return &fault.Error{Kind: e.Kind, Err: fmt.Errorf("step %s: %w", step, e.Err), Hints: e.Hints}
-}
-
-// namedLater is true when a step runs a workflow whose name is known only then.
-func namedLater(w *config.Workflow) bool {
-	for _, s := range w.Plan.Steps {
-		below := w.Nested[s.ID]
-		if s.Kind == workflow.Nested && below == nil || below != nil && namedLater(below) {
-			return true
-		}
-	}
-	return false
+	return &fault.Error{Kind: e.Kind, Err: fmt.Errorf("%s: %w", what, e.Err), Hints: e.Hints}
 }
 
 // allAgents adds to the plan every agent that is on this machine, for steps that
@@ -185,11 +151,11 @@ func (d draft) allAgents(plan *engine.Plan) {
 const iterations = 10
 
 // workflowPolicy resolves what a workflow's run may do.
-func (d draft) workflowPolicy(w *config.Workflow, named []string, unnamed, optional bool) (loop.Policy, error) {
+func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, error) {
 	c, l := d.Config, d.Config.Loop
 	pol := loop.Policy{
 		Kind: loop.Workflow, Once: !d.Flags.Iterate, MaxIterations: 1, Stuck: l.StuckThreshold, PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold,
-		MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(), Timeout: w.Plan.Timeout, IdleTimeout: l.IdleTimeout.Std(), HasOptional: optional,
+		MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(), Timeout: w.Plan.Timeout, IdleTimeout: l.IdleTimeout.Std(), HasOptional: in.optional,
 		Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}
 	if c.IsSet("loop.timeout") {
@@ -211,15 +177,15 @@ func (d draft) workflowPolicy(w *config.Workflow, named []string, unnamed, optio
 	}
 	if list := w.Plan.Agents; len(list) > 0 {
 		pol.Fallback = list[1:]
-		if unnamed {
+		if in.unnamed {
 			pol.Agent = list[0]
 		}
 	}
 	switch {
-	case unnamed && (pol.Agent == "" || c.IsFlag("agent")):
+	case in.unnamed && (pol.Agent == "" || c.IsFlag("agent")):
 		pol.Agent = c.Agent
-	case !unnamed && len(named) > 0: // limits of a provider need somebody to be met by
-		pol.Agent = named[0]
+	case !in.unnamed && len(in.agents) > 0: // limits of a provider need somebody to be met by
+		pol.Agent = in.agents[0].name
 	}
 	if d.reviewPolicy(&pol); pol.Review {
 		pol.Reviewer = cmp.Or(pol.Reviewer, pol.Agent, c.Agent)
@@ -230,15 +196,16 @@ func (d draft) workflowPolicy(w *config.Workflow, named []string, unnamed, optio
 }
 
 // workflowAgents resolves the agents of all steps, which must be installed.
-func (d draft) workflowAgents(w *config.Workflow, pol *loop.Policy, named []string) (map[string]engine.Agent, error) {
+func (d draft) workflowAgents(in *contents, pol *loop.Policy) (map[string]engine.Agent, error) {
 	all := map[string]engine.Agent{}
 	if pol.Agent == "" {
 		pol.Fallback, pol.Stronger = nil, ""
 		return all, nil
 	}
-	for _, name := range named {
-		if err := d.add(all, name, true); err != nil {
-			return nil, ofNamed(w, name, err)
+	for _, r := range in.agents {
+		if err := d.add(all, r.name, true); err != nil {
+			// No flag chooses another agent for the step: only the first hint holds.
+			return nil, about("step "+r.step, onlyFirstHint(err, "Or name another agent in the step"))
 		}
 	}
 	more, err := d.agents(pol)
@@ -262,7 +229,7 @@ func (pl *Planner) ContextValues(w *config.Workflow) (map[string]string, error) 
 		values[name] = value
 	}
 	var missing []string
-	for _, name := range needed(w, nil) {
+	for _, name := range contentsOf(w).context {
 		if _, ok := values[name]; !ok {
 			missing = append(missing, name)
 		}
@@ -271,18 +238,4 @@ func (pl *Planner) ContextValues(w *config.Workflow) (map[string]string, error) 
 		return nil, fault.Refuse("the workflow needs values for: %s", strings.Join(missing, ", ")).Hint("Give them: --context %s=…", missing[0])
 	}
 	return values, nil
-}
-
-func needed(w *config.Workflow, names []string) []string {
-	for _, n := range w.Plan.Context {
-		if !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
-	for _, s := range w.Plan.Steps {
-		if below := w.Nested[s.ID]; below != nil {
-			names = needed(below, names)
-		}
-	}
-	return names
 }
