@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench sim sim-board chaos powercut fuzz size schema web web-check web-browse clean
+.PHONY: help build test check lint e2e e2e-all bench sim sim-board chaos powercut fuzz mutate size schema web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -53,6 +53,9 @@ powercut: ## cut the power a hundred times under a board, on a disk that forgets
 
 fuzz: ## run every fuzz test for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)
+
+mutate: ## break a hundred lines, one at a time, and list those that no test misses; takes hours
+	@nice $(GO) run ./scripts/mutate
 
 size: ## lines of product code by room, and how they read
 	@$(GO) run ./scripts/size

@@ -119,6 +119,7 @@ var rooms = map[string]room{
 	"simulate":       {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
 	"simulate/fleet": {Testing, nil, "a whole board at work, held to its laws: schedule, loop, queue and board with crashes and late people"},
 	"scripts/sim":    {Testing, []string{"simulate", "simulate/fleet"}, "prints what simulate finds"},
+	"scripts/mutate": {Testing, []string{"process"}, "breaks lines of the product and runs its tests"},
 	"scripts/size":   {Testing, nil, "counts product code"},
 	"powercut":       {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
 	"modelserver":    {Testing, nil, "a scripted model provider on loopback"},
