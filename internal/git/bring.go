@@ -34,7 +34,7 @@ func (c *Clone) Stage(ctx context.Context, commit string) error {
 }
 
 // Scan compares the work tree with what was staged. Head is not filled in.
-func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx, true) }
+func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx) }
 
 // Enter stages paths as they are on disk, and takes off those that are gone. A
 // link in the place of a folder hides what was below it.

@@ -288,7 +288,7 @@ func TestShadowKeepsBytes(t *testing.T) {
 	put(t, filepath.Join(dir, "crlf"), "$Id$\r\n")
 	s := shadow(t, r)
 	x := s.Index(filepath.Join(s.Dir, "..", "index"), nil)
-	scan, err := x.Scan(t.Context(), false)
+	scan, err := x.Scan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,42 +50,35 @@ type Scan struct {
 	Changed   []string // in the index and different on disk, or in conflict
 	Gone      []string // in the index, and no file on disk
 	Untracked []string // on disk, not in the index, not ignored; a nested repository ends with a slash
+	Ignored   []string // in the index, and ignored by the rules of now
 	Head      Head
 }
 
 // Scan compares the work tree with the index and reads HEAD. Submodules are
-// not looked into. With refresh, the index learns the new times of files whose
-// content did not change, so that the next scan need not read them; that
-// writes the whole index.
-func (x *Index) Scan(ctx context.Context, refresh bool) (Scan, error) {
+// not looked into. The index learns the new times of files whose content did not
+// change, so that the next scan need not read them.
+func (x *Index) Scan(ctx context.Context) (Scan, error) {
 	head, err := x.shadow.Repo.Head(ctx)
 	if err != nil {
 		return Scan{}, err
 	}
-	out, err := run(ctx, x.status(refresh))
+	outs, err := runAll(ctx, x.status(), x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
 	if err != nil {
 		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
-	return scanned(out, head)
-}
-
-func (x *Index) status(refresh bool) call {
-	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames", "--ignore-submodules=all")
-	if refresh {
-		c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1")
-	}
-	return c
-}
-
-// scanned reads what git status said.
-func scanned(out []byte, head Head) (Scan, error) {
-	s := Scan{Head: head}
-	for _, l := range records(out) {
-		if err := s.read(l); err != nil {
+	s := Scan{Head: head, Ignored: records(outs[1])}
+	for _, line := range records(outs[0]) {
+		if err := s.read(line); err != nil {
 			return Scan{}, err
 		}
 	}
 	return s, nil
+}
+
+func (x *Index) status() call {
+	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames", "--ignore-submodules=all")
+	c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1")
+	return c
 }
 
 // read takes one line of git status. The shadow has no commit, so every path
@@ -127,37 +120,8 @@ func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error)
 // IgnoredFolded lists what is on disk and ignored. A folder whose files are
 // all ignored is one entry, which ends with a slash.
 func (x *Index) IgnoredFolded(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, x.ignoredFolded())
+	out, err := run(ctx, x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"))
 	return records(out), err
-}
-
-func (x *Index) ignoredFolded() call {
-	return x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard")
-}
-
-// IgnoredTracked lists the paths in the index that the rules of now ignore.
-func (x *Index) IgnoredTracked(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, x.ignoredTracked())
-	return records(out), err
-}
-
-func (x *Index) ignoredTracked() call {
-	return x.call("ls-files", "-z", "-c", "-i", "--exclude-standard")
-}
-
-// Survey is [Index.IgnoredFolded], [Index.IgnoredTracked] and [Index.Scan] with
-// refresh, side by side.
-func (x *Index) Survey(ctx context.Context) (folded, tracked []string, s Scan, err error) {
-	head, err := x.shadow.Repo.Head(ctx)
-	if err != nil {
-		return nil, nil, s, err
-	}
-	outs, err := runAll(ctx, x.ignoredFolded(), x.ignoredTracked(), x.status(true))
-	if err != nil {
-		return nil, nil, s, fmt.Errorf("cannot scan the work tree: %w", err)
-	}
-	s, err = scanned(outs[2], head)
-	return records(outs[0]), records(outs[1]), s, err
 }
 
 // Entries lists the index.

@@ -167,7 +167,7 @@ func (q *Queue) taken(ctx context.Context, dir, tree string, rules []Regeneratio
 	if err := x.ReadTree(ctx, tree); err != nil {
 		return "", err
 	}
-	scan, err := x.Scan(ctx, false)
+	scan, err := x.Scan(ctx)
 	if err != nil {
 		return "", err
 	}

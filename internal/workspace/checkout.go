@@ -39,10 +39,6 @@ type Checkout struct {
 
 	mu   sync.Mutex
 	runs map[string]*held
-
-	globalMu    sync.Mutex
-	global      string // the user's own ignore file, if globalKnown
-	globalKnown bool
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -25,42 +23,9 @@ const rulesLimit = 1 << 20
 
 // start is what the run's start ignored.
 type start struct {
-	file    string            // the rules of then, as one file for git
-	ignored map[string]bool   // files and whole folders that were ignored then; folders end with a slash
-	pinned  []string          // tracked then although the rules ignore it: counts as tracked
-	sums    map[string]string // ignore files that counted, with a hash of their content
-	global  string            // the user's own ignore file
-}
-
-// holdsFor reports whether the rules that decide about these paths are those
-// of the start, file for file. False means only that it is not certain.
-func (s *start) holdsFor(c *Checkout, paths []string) bool {
-	if sum(readRules(s.global)) != s.sums[globalSum] || sum(readRules(c.Repo.Exclude)) != s.sums[excludeSum] {
-		return false
-	}
-	seen := map[string]bool{}
-	for _, p := range paths {
-		for dir := path.Dir(strings.TrimSuffix(p, "/")); !seen[dir]; dir = path.Dir(dir) {
-			seen[dir] = true
-			file := path.Join(dir, ".gitignore")
-			if sum(c.readTreeRules(file)) != s.sums[file] {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// globalSum and excludeSum stand for files that are not in the work tree.
-const globalSum, excludeSum = "/global", "/exclude"
-
-// sum is a hash of an ignore file; no file and an empty one are the same.
-func sum(data []byte) string {
-	if len(data) == 0 {
-		return ""
-	}
-	h := sha256.Sum256(data)
-	return hex.EncodeToString(h[:])
+	file    string          // the rules of then, as one file for git
+	ignored map[string]bool // files and whole folders that were ignored then; folders end with a slash
+	pinned  []string        // tracked then although the rules ignore it: counts as tracked
 }
 
 // covers reports whether path was there and ignored at the start.
@@ -79,83 +44,57 @@ func (s *start) covers(p string) bool {
 // loadStart reads the rules of the run's start, or captures them if this is
 // the start: the file "rules" is written last and says that the rest is whole.
 func (r *session) loadStart(ctx context.Context) (*start, error) {
-	s := &start{file: filepath.Join(r.dir, "rules"), ignored: map[string]bool{}, sums: map[string]string{}}
+	s := &start{file: filepath.Join(r.dir, "rules"), ignored: map[string]bool{}}
 	if _, err := os.Stat(s.file); err != nil {
 		if err := r.captureStart(ctx); err != nil {
 			return nil, fmt.Errorf("cannot keep the ignore rules of the run's start: %w", err)
 		}
 	}
-	parts := map[string][]string{}
-	for _, name := range []string{"ignored", "pinned", "sums"} {
-		data, err := os.ReadFile(filepath.Join(r.dir, name))
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the ignore rules of the run's start: %w", err)
-		}
-		parts[name] = unlist(data)
+	ignored, err := os.ReadFile(filepath.Join(r.dir, "ignored"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the ignore rules of the run's start: %w", err)
 	}
-	for _, p := range parts["ignored"] {
+	for _, p := range unlist(ignored) {
 		s.ignored[p] = true
 	}
-	s.pinned = parts["pinned"]
-	for pair := range slices.Chunk(parts["sums"], 2) {
-		s.sums[pair[0]] = pair[len(pair)-1]
+	pinned, err := os.ReadFile(filepath.Join(r.dir, "pinned"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the ignore rules of the run's start: %w", err)
 	}
-	var err error
-	s.global, err = r.c.globalIgnore(ctx)
-	return s, err
+	s.pinned = unlist(pinned)
+	return s, nil
 }
 
 // captureStart keeps what is ignored now. The scan that it needs is left for who
 // scans next.
 func (r *session) captureStart(ctx context.Context) error {
-	global, err := r.c.globalIgnore(ctx)
-	if err == nil {
-		err = r.knowKept(ctx)
-	}
+	ignored, err := r.index.IgnoredFolded(ctx)
 	if err != nil {
 		return err
 	}
-	now := r.rulesNow(global)
-	ignored, pinned, scan, err := r.index.Survey(ctx)
+	scan, err := r.index.Scan(ctx)
 	if err != nil {
 		return err
 	}
+	r.scanned = &scan
 	entries, err := r.index.Entries(ctx)
 	if err != nil {
 		return err
 	}
-	r.mem.ignored, r.mem.rules, r.scanned = pinned, now, &scan
 	ignored, within, err := r.foldersAsOne(ctx, ignored)
 	if err != nil {
 		return err
 	}
-	rules, sums, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored, within)))
+	rules, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored, within)))
 	if err != nil {
 		return err
 	}
-	return r.keepStart(ignored, pinned, sums, rules, true)
-}
-
-// keepStart stores what [session.loadStart] reads: the rules last, when the rest
-// is on the disk, if it is to survive a power loss.
-func (r *session) keepStart(ignored, pinned, sums []string, rules []byte, synced bool) error {
-	paths := []string{r.dir}
-	for _, f := range []struct {
-		name string
-		list []string
-	}{{"ignored", ignored}, {"pinned", pinned}, {"sums", sums}} {
-		file := filepath.Join(r.dir, f.name)
-		if err := files.Replace(file, relist(f.list), 0o600, false); err != nil {
-			return err
-		}
-		paths = append(paths, file)
-	}
-	if synced {
-		if err := files.Sync(paths...); err != nil {
+	for name, list := range map[string][]string{"ignored": ignored, "pinned": scan.Ignored} {
+		if err := files.Replace(filepath.Join(r.dir, name), relist(list), 0o600, true); err != nil {
 			return err
 		}
 	}
-	return files.Replace(filepath.Join(r.dir, "rules"), rules, 0o600, synced)
+	return files.Replace(filepath.Join(r.dir, "rules"), rules, 0o600, true)
 }
 
 // foldersAsOne drops the folders that are not ignored themselves, in which
@@ -223,48 +162,28 @@ func ignoreFiles(entries []git.Entry, others []string) []string {
 }
 
 // composeRules makes one list of all ignore rules, relative to the top level.
-// Later lines beat earlier ones, as deeper files beat higher ones in git. Sums
-// has each file's name and hash in turn.
-func (c *Checkout) composeRules(ctx context.Context, files []string) (rules []byte, sums []string, err error) {
+// Later lines beat earlier ones, as deeper files beat higher ones in git.
+func (c *Checkout) composeRules(ctx context.Context, files []string) ([]byte, error) {
 	global, err := c.globalIgnore(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var b bytes.Buffer
-	add := func(name, dir string, data []byte) {
-		writeRules(&b, dir, data)
-		sums = append(sums, name, sum(data))
-	}
-	add(globalSum, "", readRules(global))
-	add(excludeSum, "", readRules(c.Repo.Exclude))
+	writeRules(&b, "", readRules(global))
+	writeRules(&b, "", readRules(c.Repo.Exclude))
 	for _, f := range files {
 		dir := path.Dir(f)
 		if dir == "." {
 			dir = ""
 		}
-		add(f, dir, c.readTreeRules(f))
+		writeRules(&b, dir, c.readTreeRules(f))
 	}
 	b.WriteString(".pawl/\n")
-	return b.Bytes(), sums, nil
+	return b.Bytes(), nil
 }
 
-// globalIgnore is the user's own ignore file. Which one that is is asked once:
-// the rules of now are read through pawl's git directory, whose configuration
-// names it since [Open].
+// globalIgnore is the user's own ignore file.
 func (c *Checkout) globalIgnore(ctx context.Context) (string, error) {
-	c.globalMu.Lock()
-	defer c.globalMu.Unlock()
-	if c.globalKnown {
-		return c.global, nil
-	}
-	global, err := c.findGlobalIgnore(ctx)
-	if err == nil {
-		c.global, c.globalKnown = global, true
-	}
-	return global, err
-}
-
-func (c *Checkout) findGlobalIgnore(ctx context.Context) (string, error) {
 	set, err := c.Repo.ConfigPath(ctx, "core.excludesFile")
 	if err != nil {
 		return "", err

@@ -19,7 +19,6 @@ import (
 // costs time only.
 type memory struct {
 	last     Snapshot          // newest one made here; Commit is empty when there is none
-	scans    int               // made here
 	tree     string            // tree of the private index, if known
 	key      string            // state of the private index file when that was so
 	userKey  string            // state of the user's index file when it was listed
@@ -27,10 +26,7 @@ type memory struct {
 	outside  []git.Entry       // skip-worktree entries of the user's index
 	nested   []string          // submodules in the user's index
 	kept     map[string]string // sparse entries of the private index: path to object
-	folders  map[string]bool   // folders that the private index has paths in, at any depth
-	keptKnow bool              // kept and folders are known
-	ignored  []string          // paths of the private index that the rules ignore
-	rules    string            // sum of the rules by which that was so; empty when it is not known
+	keptKnow bool              // kept is known
 }
 
 // held is a memory that belongs to one session at a time. The lock on the
@@ -90,7 +86,7 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 	r := &session{c: c, run: run, dir: dir, lock: lock, held: h, mem: &h.memory}
 	r.index = c.shadow.Index(r.indexFile(), lock)
 	if key := fileKey(r.indexFile()); key != r.mem.key {
-		r.mem.tree, r.mem.keptKnow, r.mem.rules = "", false, "" // another process was here
+		r.mem.tree, r.mem.keptKnow = "", false // another process was here
 	}
 	// Git inherits the lock, so a lock file of git's that is still here has no owner.
 	_ = os.Remove(r.indexFile() + ".lock")
@@ -200,7 +196,7 @@ func (r *session) syncSparse(ctx context.Context) ([]string, error) {
 	if len(set)+len(drop) == 0 {
 		return nil, nil
 	}
-	m.tree, m.rules, r.scanned = "", "", nil
+	m.tree, r.scanned = "", nil
 	err := errors.Join(r.index.Remove(ctx, drop), r.index.Set(ctx, set), r.index.MarkSparse(ctx, mark))
 	m.kept = want
 	return drop, err
@@ -214,18 +210,13 @@ func (r *session) knowKept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.noteKept(all)
-	return nil
-}
-
-func (r *session) noteKept(all []git.Entry) {
-	r.mem.kept, r.mem.folders, r.mem.keptKnow = map[string]string{}, map[string]bool{"": true}, true
+	r.mem.kept, r.mem.keptKnow = map[string]string{}, true
 	for _, e := range all {
-		r.noteFolders(e.Path)
 		if e.Sparse {
 			r.mem.kept[e.Path] = e.Object
 		}
 	}
+	return nil
 }
 
 // present returns a test for whether something is at a path of the work tree.

@@ -36,10 +36,6 @@ type SnapshotOptions struct {
 	Message string // first line of the commit
 }
 
-// refreshEvery is the number of scans after which the private index learns the
-// times of files that were touched and did not change.
-const refreshEvery = 16
-
 // state is the work tree as it was just scanned into the private index.
 type state struct {
 	tree    string
@@ -132,15 +128,11 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	ignored, err := r.ignoredTracked(ctx)
-	if err != nil {
-		return state{}, err
-	}
 	scan, err := r.look(ctx)
 	if err != nil {
 		return state{}, err
 	}
-	d, err := r.classify(ctx, scan, ignored, woken)
+	d, err := r.classify(ctx, scan, woken)
 	if err != nil {
 		return state{}, err
 	}
@@ -164,9 +156,7 @@ func (r *session) look(ctx context.Context) (git.Scan, error) {
 		r.scanned = nil
 		return *s, nil
 	}
-	scan, err := r.index.Scan(ctx, r.mem.scans%refreshEvery == 0)
-	r.mem.scans++
-	return scan, err
+	return r.index.Scan(ctx)
 }
 
 // delta is what has to be done to the private index.
@@ -176,9 +166,9 @@ type delta struct {
 }
 
 // classify decides about every path that the scan found.
-func (r *session) classify(ctx context.Context, scan git.Scan, ignored, woken []string) (delta, error) {
+func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (delta, error) {
 	var d delta
-	d.remove = r.untrackedIgnored(ctx, ignored)
+	d.remove = r.untrackedIgnored(ctx, scan.Ignored)
 	d.gone(r.c, scan.Gone)
 	for _, p := range scan.Changed {
 		if r.c.look(p) == absent { // in conflict, or just gone
@@ -193,9 +183,7 @@ func (r *session) classify(ctx context.Context, scan git.Scan, ignored, woken []
 	if err != nil {
 		return d, err
 	}
-	again := slices.Concat(r.pinnedAgain(ignored), woken)
-	r.expect(ignored, slices.Concat(d.remove, scan.Gone), again, fresh)
-	for _, p := range slices.Concat(scan.Changed, fresh, again) {
+	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Ignored), woken) {
 		if gone[p] {
 			continue
 		}
@@ -254,10 +242,9 @@ func (r *session) fresh(ctx context.Context, untracked []string, d *delta) ([]st
 	return fresh, nil
 }
 
-// byStart drops what the rules of the start ignore. Paths for which no rule
-// changed since then need no second look.
+// byStart drops what the rules of the start ignore.
 func (r *session) byStart(ctx context.Context, untracked []string) ([]string, error) {
-	if len(untracked) == 0 || r.start.holdsFor(r.c, untracked) {
+	if len(untracked) == 0 {
 		return untracked, nil
 	}
 	allowed, err := r.index.UntrackedBy(ctx, r.start.file)
