@@ -1,7 +1,9 @@
 package git
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,125 +21,120 @@ import (
 // Whoever shows the new repository where r's own store is out of sight shows
 // that store at objects.
 func (r *Repo) Borrow(ctx context.Context, top, objects string) error {
-	head, err := r.Head(ctx)
-	if err != nil {
-		return err
-	}
-	branch := strings.TrimPrefix(head.Branch, "refs/heads/")
-	if branch == "" {
-		branch = "main"
-	}
-	init := call{dir: top, args: []string{"init", "-q", "--template=", "--object-format=" + r.Format, "--initial-branch=" + branch, "."}}
-	if _, err := run(ctx, init); err != nil {
-		return err
-	}
-	dir := filepath.Join(top, ".git")
-	if err := r.lend(dir, objects); err != nil {
-		return err
-	}
-	in := func(stdin io.Reader, args ...string) error {
-		_, err := run(ctx, call{dir: top, args: args, stdin: stdin, env: []string{"GIT_DIR=" + dir, "GIT_WORK_TREE=" + top}})
-		return err
-	}
-	if err := r.copyRefs(ctx, head, in); err != nil {
-		return err
-	}
-	if err := r.copyIdentity(ctx, in); err != nil {
-		return err
-	}
-	all, err := r.IndexEntries(ctx)
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	var lines strings.Builder
-	for _, e := range all {
-		fmt.Fprintf(&lines, "%s %s %d\t%s\x00", e.Mode, e.Object, e.Stage, e.Path)
-	}
-	return in(strings.NewReader(lines.String()), "update-index", "-z", "--add", "--index-info")
-}
-
-// lend makes the folders by which the git directory dir finds r's objects.
-func (r *Repo) lend(dir, objects string) error {
 	if strings.Contains(objects+r.Objects, "\n") {
 		return errors.New("cannot borrow objects: there is a newline in a path")
 	}
-	for _, d := range []string{filepath.Join(objects, "info"), filepath.Join(dir, "hooks"), filepath.Join(dir, "info")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return err
-		}
-	}
-	for _, f := range []struct{ name, text string }{
-		{filepath.Join(objects, "info", "alternates"), r.Objects}, {filepath.Join(dir, "objects", "info", "alternates"), objects},
-	} {
-		if err := os.WriteFile(f.name, []byte(f.text+"\n"), 0o600); err != nil {
-			return err
-		}
-	}
-	for from, to := range map[string]string{r.Exclude: filepath.Join(dir, "info", "exclude"), filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow")} {
-		data, err := os.ReadFile(from)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyRefs gives branches and tags, and what is checked out.
-func (r *Repo) copyRefs(ctx context.Context, head Head, in func(io.Reader, ...string) error) error {
-	out, err := run(ctx, r.call("for-each-ref", "--format=create %(refname) %(objectname)", "refs/heads", "refs/tags", "refs/remotes"))
+	m, err := r.borrowed(ctx)
 	if err != nil {
 		return err
 	}
-	if len(out) > 0 {
-		if err := in(strings.NewReader(string(out)), "update-ref", "--stdin", "--no-deref"); err != nil {
-			return err
-		}
+	m.objects = objects
+	info := filepath.Join(objects, "info")
+	if err := os.MkdirAll(info, 0o700); err != nil {
+		return err
 	}
-	if head.Branch == "" && head.Commit != "" {
-		return in(nil, "update-ref", "--no-deref", "HEAD", head.Commit)
+	if err := os.WriteFile(filepath.Join(info, "alternates"), []byte(r.Objects+"\n"), 0o600); err != nil {
+		return err
 	}
-	return nil
+	dir := filepath.Join(top, ".git")
+	if err := r.lay(dir, m); err != nil {
+		return err
+	}
+	all, err := r.IndexEntries(ctx)
+	if err != nil {
+		return err
+	}
+	c := call{dir: top, env: []string{"GIT_DIR=" + dir, "GIT_WORK_TREE=" + top}}
+	return setEntries(ctx, c, all)
 }
 
-// copyIdentity gives who commits, where the repository says so itself.
-func (r *Repo) copyIdentity(ctx context.Context, in func(io.Reader, ...string) error) error {
+// borrowed is a .git with what r has checked out, its branches and tags, and who
+// commits.
+func (r *Repo) borrowed(ctx context.Context) (made, error) {
+	head, err := r.Head(ctx)
+	if err != nil {
+		return made{}, err
+	}
+	refs, err := run(ctx, r.call("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags", "refs/remotes"))
+	if err != nil {
+		return made{}, err
+	}
 	settings, err := r.Config(ctx)
 	if err != nil {
+		return made{}, err
+	}
+	m := made{refs: packedHead + string(refs), head: head.Commit}
+	if head.Branch != "" {
+		m.head = "ref: " + head.Branch
+	}
+	m.config, err = r.agentConfig(ctx, settings)
+	return m, err
+}
+
+// Take copies what the trees or commits want need and have does not, from the
+// objects of other into r's, through a file in dir. It takes no refs. Each object
+// is checked as for a fetch with transfer.fsckObjects, names of paths too; with a
+// broken one nothing is stored. An empty have is nothing.
+func (r *Repo) Take(ctx context.Context, other *Repo, dir, have string, want ...string) error {
+	return r.take(ctx, other.call(), dir, have, want)
+}
+
+func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []string) error {
+	f, err := os.CreateTemp(dir, "pack-*")
+	if err != nil {
+		return fmt.Errorf("cannot bring the work into the repository: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	revs := strings.Join(want, "\n") + "\n"
+	if have != "" {
+		revs += "^" + have + "\n"
+	}
+	pack.args = []string{"pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset"}
+	pack.stdin = strings.NewReader(revs)
+	if err := runInto(ctx, pack, f); err != nil {
+		return fmt.Errorf("cannot read the work in the clone: %w", err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	last := map[string]string{}
-	for _, s := range settings {
-		last[s.Key] = s.Value
+	return r.store(ctx, f)
+}
+
+// unpackLimit is the number of objects from which on they stay a pack.
+const unpackLimit = 100
+
+// store keeps the objects of a pack: few ones each in a file, many as the pack.
+func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) error {
+	head := make([]byte, 12)
+	if _, err := io.ReadFull(bufio.NewReaderSize(pack, len(head)), head); err != nil || string(head[:4]) != "PACK" {
+		return fmt.Errorf("cannot read the work in the clone: it is no pack: %v", err)
 	}
-	for _, key := range []string{"user.name", "user.email", "core.excludesfile", "core.ignorecase", "core.precomposeunicode", "core.autocrlf", "core.eol"} {
-		if v, ok := last[key]; ok {
-			if err := in(nil, "config", key, v); err != nil {
-				return err
-			}
-		}
+	n := binary.BigEndian.Uint32(head[8:])
+	if n == 0 {
+		return nil
+	}
+	if _, err := pack.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	keep := r.call("index-pack", "--stdin", "--strict", "--fix-thin")
+	if n < unpackLimit {
+		keep = r.call("unpack-objects", "-q", "--strict")
+	}
+	keep.stdin = pack
+	if _, err := run(ctx, keep); err != nil {
+		return fmt.Errorf("cannot store the work in the repository: %w", err)
 	}
 	return nil
 }
 
-// Take copies what the tree want needs and the tree have does not, from the
-// objects of other into r's. It takes no refs and no commits.
-func (r *Repo) Take(ctx context.Context, other *Repo, want, have string) error {
-	pack := other.call("pack-objects", "-q", "--revs", "--stdout")
-	pack.stdin = strings.NewReader(want + "\n^" + have + "\n")
-	data, err := run(ctx, pack)
-	if err != nil {
-		return fmt.Errorf("cannot read what was changed: %w", err)
+// runInto runs a command with its output in a file.
+func runInto(ctx context.Context, c call, f *os.File) error {
+	p := prepare(ctx, c)
+	defer p.cancel()
+	p.cmd.Stdout = f
+	if err := p.cmd.Start(); err != nil {
+		return startError(p.name, err)
 	}
-	unpack := r.call("unpack-objects", "-q")
-	unpack.stdin = strings.NewReader(string(data))
-	if _, err := run(ctx, unpack); err != nil {
-		return fmt.Errorf("cannot keep what was changed: %w", err)
-	}
-	return nil
+	return p.failure(ctx, p.cmd.Wait())
 }

@@ -1,12 +1,9 @@
 package git
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,9 +14,6 @@ import (
 // ErrBroken says that an agent left its clone's .git so that what is checked
 // out cannot be told.
 var ErrBroken = errors.New("the clone's repository is broken")
-
-// unpackLimit is the number of objects from which on they stay a pack.
-const unpackLimit = 100
 
 // Stage makes pawl's index of the clone start from a commit, so that a file
 // that was committed although it is ignored counts as tracked; what is known of
@@ -137,63 +131,10 @@ func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) 
 // transfer.fsckObjects, names of paths too; with a broken one nothing is stored. No
 // ref is made.
 func (c *Clone) Deliver(ctx context.Context, have string, want ...string) error {
-	f, err := os.CreateTemp(c.Own, "pack-*")
-	if err != nil {
-		return fmt.Errorf("cannot bring the work into the repository: %w", err)
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	pack := c.call("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset")
-	revs := strings.Join(want, "\n") + "\n"
-	if have != "" {
-		revs += "^" + have + "\n"
-	}
-	pack.stdin = strings.NewReader(revs)
-	if err := runInto(ctx, pack, f); err != nil {
-		return fmt.Errorf("cannot read the work in the clone: %w", err)
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	if err := c.Of.store(ctx, f); err != nil {
+	if err := c.Of.take(ctx, c.call(), c.Own, have, want); err != nil {
 		return err
 	}
 	return c.Of.SyncObjects(ctx, have, want...)
-}
-
-// store keeps the objects of a pack: few ones each in a file, many as the pack.
-func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) error {
-	head := make([]byte, 12)
-	if _, err := io.ReadFull(bufio.NewReaderSize(pack, len(head)), head); err != nil || string(head[:4]) != "PACK" {
-		return fmt.Errorf("cannot read the work in the clone: it is no pack: %v", err)
-	}
-	n := binary.BigEndian.Uint32(head[8:])
-	if n == 0 {
-		return nil
-	}
-	if _, err := pack.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	keep := r.call("index-pack", "--stdin", "--strict", "--fix-thin")
-	if n < unpackLimit {
-		keep = r.call("unpack-objects", "-q", "--strict")
-	}
-	keep.stdin = pack
-	if _, err := run(ctx, keep); err != nil {
-		return fmt.Errorf("cannot store the work in the repository: %w", err)
-	}
-	return nil
-}
-
-// runInto runs a command with its output in a file.
-func runInto(ctx context.Context, c call, f *os.File) error {
-	p := prepare(ctx, c)
-	defer p.cancel()
-	p.cmd.Stdout = f
-	if err := p.cmd.Start(); err != nil {
-		return startError(p.name, err)
-	}
-	return p.failure(ctx, p.cmd.Wait())
 }
 
 // Advance moves what is checked out in the clone to a commit that the lender

@@ -82,7 +82,7 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 	if err := c.trust(); err != nil {
 		return nil, err
 	}
-	if err := c.takeOver(dir); err != nil {
+	if err := of.takeOver(dir); err != nil {
 		return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
 	}
 	return c, nil
@@ -102,10 +102,11 @@ func (c *Clone) trust() error {
 	return nil
 }
 
-// takeOver copies what the lender says about ignored files and missing history.
-func (c *Clone) takeOver(dir string) error {
+// takeOver copies to a git directory what r says about ignored files and missing
+// history.
+func (r *Repo) takeOver(dir string) error {
 	for from, to := range map[string]string{
-		c.Of.Exclude: filepath.Join(dir, "info", "exclude"), filepath.Join(c.Of.Common, "shallow"): filepath.Join(dir, "shallow"),
+		r.Exclude: filepath.Join(dir, "info", "exclude"), filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow"),
 	} {
 		data, err := os.ReadFile(from)
 		if errors.Is(err, os.ErrNotExist) {
@@ -211,7 +212,7 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 	if !plainRef("refs/heads/" + refs.Branch) {
 		return fmt.Errorf("cannot make a clone: %q cannot be the name of a branch", refs.Branch)
 	}
-	config, err := c.agentConfig(ctx)
+	config, err := c.Of.agentConfig(ctx, c.settings)
 	if err != nil {
 		return err
 	}
@@ -219,7 +220,8 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 	if err != nil {
 		return err
 	}
-	if err := c.lay(config, packedRefs(refs, tags), refs.Branch); err != nil {
+	made := made{config: config, refs: packedRefs(refs, tags), head: "ref: refs/heads/" + refs.Branch, objects: c.Of.Objects}
+	if err := c.Of.lay(filepath.Join(c.Top, ".git"), made); err != nil {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}
 	if err := c.copyTags(ctx, objects); err != nil {
@@ -231,9 +233,14 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 	return c.giveIndex()
 }
 
-// lay writes the files of a new .git.
-func (c *Clone) lay(config, packed, branch string) error {
-	dir := filepath.Join(c.Top, ".git")
+// made are the texts of a new .git.
+type made struct {
+	config, refs, head string
+	objects            string // the folder from which it borrows
+}
+
+// lay writes a new git directory that borrows from r.
+func (r *Repo) lay(dir string, m made) error {
 	if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
 		return err
 	}
@@ -242,21 +249,12 @@ func (c *Clone) lay(config, packed, branch string) error {
 			return err
 		}
 	}
-	for _, name := range []string{"info/exclude", "shallow"} {
-		data, err := os.ReadFile(filepath.Join(c.shadow.Dir, name))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), data, 0o666) //nolint:gosec // as above
-		}
-		if err != nil {
-			return err
-		}
+	if err := r.takeOver(dir); err != nil {
+		return err
 	}
 	for _, f := range []struct{ name, text string }{
-		{"config", config}, {"packed-refs", packed}, {"objects/info/alternates", c.Of.Objects + "\n"},
-		{"HEAD", "ref: refs/heads/" + branch + "\n"}, // last: without it this is no repository
+		{"config", m.config}, {"packed-refs", m.refs}, {"objects/info/alternates", m.objects + "\n"},
+		{"HEAD", m.head + "\n"}, // last: without it this is no repository
 	} {
 		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil { //nolint:gosec // as above
 			return err
@@ -327,28 +325,27 @@ func (c *Clone) within(do func(*os.Root) error) error {
 	return nil
 }
 
-// agentConfig is the configuration of the agent's .git: what the lender says
-// about files, and who commits. Nothing is signed, since a key is nothing for
-// an agent, and nothing is collected behind its back.
-func (c *Clone) agentConfig(ctx context.Context) (string, error) {
-	conversions, err := c.Of.conversions(ctx, c.settings)
+// agentConfig is the configuration of an agent's .git: what r says about files,
+// and who commits. Nothing is signed, since a key is nothing for an agent, and
+// nothing is collected behind its back.
+func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, error) {
+	conversions, err := r.conversions(ctx, settings)
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	version := 0
-	if c.Of.Format != "sha1" {
-		version = 1
+	version, format := 0, ""
+	if r.Format != "sha1" {
+		version, format = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
 	}
-	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n\tlogallrefupdates = true\n%s", version, conversions)
-	if version > 0 {
-		fmt.Fprintf(&b, "[extensions]\n\tobjectformat = %s\n", c.Of.Format)
-	}
-	who := identity(c.settings)
-	fmt.Fprintf(&b, "[user]\n\tname = %s\n\temail = %s\n", quoteValue(who.Name), quoteValue(who.Email))
-	b.WriteString("[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n")
-	return b.String(), nil
+	who := identity(settings)
+	return fmt.Sprintf("[core]\n\trepositoryformatversion = %d\n\tbare = false\n\tlogallrefupdates = true\n%s%s"+
+		"[user]\n\tname = %s\n\temail = %s\n[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n"+
+		"[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
+		version, conversions, format, quoteValue(who.Name), quoteValue(who.Email)), nil
 }
+
+// packedHead is the first line of a file with many refs.
+const packedHead = "# pack-refs with: sorted \n"
 
 // packedRefs is the file with all refs of a new .git.
 func packedRefs(refs CloneRefs, tags []Ref) string {
@@ -358,7 +355,7 @@ func packedRefs(refs CloneRefs, tags []Ref) string {
 	}
 	slices.SortFunc(all, func(a, b Ref) int { return strings.Compare(a.Name, b.Name) })
 	var b strings.Builder
-	b.WriteString("# pack-refs with: sorted \n")
+	b.WriteString(packedHead)
 	for _, r := range all {
 		fmt.Fprintf(&b, "%s %s\n", r.Commit, r.Name)
 	}

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -74,13 +73,15 @@ func (r *Repo) readChanges(f []string, limit int) ([]Change, bool, error) {
 	return all, false, nil
 }
 
-// Diff is the patch between two trees, at most limit bytes of it, and whether it
-// was cut. A binary file is one line.
-func (s *Shadow) Diff(ctx context.Context, from, to string, limit int) (string, bool, error) {
+// Diff is the patch between two trees, of some paths or of all, at most limit
+// bytes of it, and whether it was cut. A binary file is one line.
+func (s *Shadow) Diff(ctx context.Context, from, to string, limit int, paths ...string) (string, bool, error) {
 	if from == to || limit <= 0 {
 		return "", from != to, nil
 	}
-	c := s.call("diff-tree", "-p", "-r", "-M", "-l"+renameLimit, "--no-ext-diff", "--no-textconv", "--no-color", from, to)
+	args := []string{"diff-tree", "-p", "-r", "-M", "-l" + renameLimit, "--no-ext-diff", "--no-textconv", "--no-color", from, to, "--"}
+	c := s.call(append(args, paths...)...)
+	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
 	c.max, c.cut = int64(limit), true
 	p, err := start(ctx, c)
 	if err != nil {
@@ -109,20 +110,13 @@ func (s *Shadow) DiffStat(ctx context.Context, from, to string) (Stat, error) {
 		return Stat{}, fmt.Errorf("cannot compare two trees: %w", err)
 	}
 	var st Stat
-	for _, l := range records(out) {
-		f := strings.SplitN(l, "\t", 3)
-		if len(f) < 3 {
-			continue
-		}
+	for _, n := range readCounts(records(out)) {
 		st.Files++
-		added, err := strconv.Atoi(f[0])
-		if err != nil {
+		st.Added += n.added
+		st.Deleted += n.deleted
+		if n.binary {
 			st.Binary++
-			continue
 		}
-		deleted, _ := strconv.Atoi(f[1])
-		st.Added += added
-		st.Deleted += deleted
 	}
 	return st, nil
 }

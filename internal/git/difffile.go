@@ -70,28 +70,3 @@ func readCounts(f []string) map[string]lineCount {
 	}
 	return counts
 }
-
-// DiffFile is the patch of one path between two trees, at most limit bytes of
-// it, and whether it was cut. oldPath is where a renamed file was; it may be
-// the same, or empty. A binary file is one line.
-func (s *Shadow) DiffFile(ctx context.Context, from, to, path, oldPath string, limit int) (string, bool, error) {
-	if from == to || limit <= 0 {
-		return "", from != to, nil
-	}
-	paths := []string{path}
-	if oldPath != "" && oldPath != path {
-		paths = append(paths, oldPath)
-	}
-	c := s.call(append([]string{"diff-tree", "-p", "-r", "-M", "-l" + renameLimit, "--no-ext-diff", "--no-textconv", "--no-color", from, to, "--"}, paths...)...)
-	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	c.max, c.cut = int64(limit), true
-	p, err := start(ctx, c)
-	if err != nil {
-		return "", false, err
-	}
-	out, cut, err := p.wait(ctx, true)
-	if err != nil {
-		return "", false, fmt.Errorf("cannot compare a file of two trees: %w", err)
-	}
-	return string(out), cut, nil
-}

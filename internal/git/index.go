@@ -188,7 +188,9 @@ func (x *Index) update(ctx context.Context, paths []string, flags ...string) err
 
 // Set enters entries without looking at the files, so that the next scan
 // compares their content. It clears the flags of a path that is there.
-func (x *Index) Set(ctx context.Context, all []Entry) error {
+func (x *Index) Set(ctx context.Context, all []Entry) error { return setEntries(ctx, x.call(), all) }
+
+func setEntries(ctx context.Context, c call, all []Entry) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -196,7 +198,7 @@ func (x *Index) Set(ctx context.Context, all []Entry) error {
 	for _, e := range all {
 		in.WriteString(e.Mode + " " + e.Object + " " + strconv.Itoa(e.Stage) + "\t" + e.Path + "\x00")
 	}
-	c := x.call("update-index", "-z", "--add", "--replace", "--index-info")
+	c.args = []string{"update-index", "-z", "--add", "--replace", "--index-info"}
 	c.stdin = strings.NewReader(in.String())
 	_, err := run(ctx, c)
 	return err

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"regexp"
@@ -289,7 +290,7 @@ func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error
 	if c.from == "" || c.to == "" {
 		return nil, unknownStates()
 	}
-	patch, cut, err := c.tree.DiffFile(ctx, c.from, c.to, of.Path, of.Old, maxPatch)
+	patch, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
 	if err != nil {
 		return nil, gone(err)
 	}

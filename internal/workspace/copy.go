@@ -190,7 +190,7 @@ func (k *Copy) agree(ctx context.Context, base Snapshot) error {
 	if err != nil || first.Tree == base.Tree {
 		return err
 	}
-	if err := k.of.Repo.Take(ctx, k.Repo, first.Tree, base.Tree); err != nil {
+	if err := k.of.Repo.Take(ctx, k.Repo, k.dir, base.Tree, first.Tree); err != nil {
 		return err
 	}
 	commit, err := k.of.shadow.Commit(ctx, first.Tree, base.message("pawl "+k.run+": before the run"), base.Commit)
@@ -232,7 +232,7 @@ func (k *Copy) Harvest(ctx context.Context, n int, tree string) error {
 	if last.N == n && last.Tree == tree {
 		return nil
 	}
-	if err := k.of.Repo.Take(ctx, k.Repo, tree, base.Tree); err != nil {
+	if err := k.of.Repo.Take(ctx, k.Repo, k.dir, base.Tree, tree); err != nil {
 		return err
 	}
 	s := Snapshot{Run: k.run, N: n, Tree: tree, Head: base.Head, Branch: base.Branch, Skipped: base.Skipped}
