@@ -30,7 +30,7 @@ type side struct {
 
 	from    io.Reader // what reads come from: the connection, or what was read ahead of it
 	pair    *pair
-	in, out *atomic.Int64 // nil counts nothing
+	counted bool // its bytes use up the proxy's
 }
 
 func (s *side) Read(b []byte) (int, error) {
@@ -45,7 +45,7 @@ func (s *side) Read(b []byte) (int, error) {
 			continue // the other direction moved meanwhile
 		}
 		if n > 0 {
-			if over := s.moved(n, s.in); over != nil {
+			if over := s.moved(n); over != nil {
 				return 0, over
 			}
 		}
@@ -54,7 +54,7 @@ func (s *side) Read(b []byte) (int, error) {
 }
 
 func (s *side) Write(b []byte) (int, error) {
-	if over := s.moved(len(b), s.out); over != nil {
+	if over := s.moved(len(b)); over != nil {
 		return 0, over
 	}
 	_ = s.SetWriteDeadline(time.Now().Add(s.pair.proxy.limits.Idle))
@@ -62,13 +62,9 @@ func (s *side) Write(b []byte) (int, error) {
 }
 
 // moved notes that n bytes move.
-func (s *side) moved(n int, tally *atomic.Int64) error {
+func (s *side) moved(n int) error {
 	s.pair.last.Store(int64(time.Since(s.pair.start)))
-	if tally == nil {
-		return nil
-	}
-	tally.Add(int64(n))
-	if s.pair.proxy.bytes.Add(int64(n)) > s.pair.proxy.limits.Bytes {
+	if s.counted && s.pair.proxy.bytes.Add(int64(n)) > s.pair.proxy.limits.Bytes {
 		return errBytes
 	}
 	return nil

@@ -1,8 +1,8 @@
 // Package egress is the one way out of a sandboxed agent: a proxy that lets it
 // reach the endpoints it was allowed, and nothing else.
 //
-// It listens on a Unix socket, which a forwarder inside of the sandbox leads
-// to, or on loopback. A request passes when
+// Its clients come through a listener that a sandbox handed out. A request
+// passes when
 //
 //   - its host and port are on the list ([Endpoint]);
 //   - the host's address, which the proxy looks up itself, is a public one, or
@@ -16,9 +16,9 @@
 //
 // TLS is not intercepted, so what is said inside of it stays unknown: that one
 // host may serve others under its certificate (domain fronting), or hide the
-// inner name of an encrypted ClientHello, which is counted, is beyond this
-// package. Plain http is passed on for endpoints that are listed as such; each
-// request is read and written anew, one for each connection.
+// inner name of an encrypted ClientHello, is beyond this package. Plain http is
+// passed on for endpoints that are listed as such; each request is read and
+// written anew, one for each connection.
 //
 // The package never logs, keeps or reports a path, a query, a header or a
 // credential. It does not confine anybody: that a process has no other way out

@@ -1,11 +1,10 @@
 package egress
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,46 +17,42 @@ var hopHeaders = []string{
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// maxInterim is how many 1xx responses may precede the real one.
-const maxInterim = 8
-
 // exchange passes one request on and its response back. Both connections end
 // with it: there is no next request to be smuggled in.
 func (p *Proxy) exchange(ctx context.Context, c *client, req *http.Request, e Endpoint, host string) {
-	name := place(host, e.Port)
-	server, from, err := p.reach(ctx, e, host)
-	if err != nil {
-		p.refuse(c, name, err)
-		return
-	}
-	if !p.track(server) {
-		return
-	}
-	defer p.drop(server)
-	tally := p.counts.host(name)
-	tally.connections.Add(1)
-	tally.requests.Add(1)
-
-	pair := p.newPair()
-	inner := &side{Conn: c.Conn, from: c.Conn, pair: pair}
-	outer := &side{Conn: server, from: from, pair: pair, in: &tally.in, out: &tally.out}
-	c.limit.from = inner // the body comes through what was read ahead
 	if !p.invite(c, req) {
 		return
 	}
-	rewrite(req, hostHeader(req.Host, host, e))
-	var sent error
-	var sending sync.WaitGroup
-	sending.Go(func() { sent = p.send(c, outer, req) })
-	err = p.respond(inner, outer, req)
-	// The response is over: what the client still says has no reader any more.
-	_ = server.Close()
-	inner.stop()
-	sending.Wait()
-	if errors.Is(sent, errBytes) {
-		err = errBytes
+	ctx, cancel := context.WithCancel(ctx)
+	pair := p.newPair()
+	inner := &side{Conn: c.Conn, from: c.Conn, pair: pair}
+	c.limit.from = inner // the body comes through what was read ahead
+	// A response that nobody waits for any more is given up. The client is
+	// listened to when it has sent its body.
+	var watching sync.WaitGroup
+	watch := sync.OnceFunc(func() {
+		watching.Go(func() {
+			if _, err := c.r.Peek(1); err != nil {
+				cancel()
+			}
+		})
+	})
+	resp, server, err := p.forward(ctx, pair, e, host, outgoing(req, host, e, watch))
+	if err == nil {
+		strip(resp.Header)
+		resp.Close = true
+		err = resp.Write(inner)
+		_ = resp.Body.Close()
 	}
-	if bad := new(badResponseError); errors.As(err, bad) {
+	if server != nil {
+		p.drop(server)
+	}
+	// What the client still says has no reader any more.
+	inner.stop()
+	cancel()
+	watching.Wait()
+	name := place(host, e.Port)
+	if resp == nil && !errors.Is(err, errBytes) {
 		p.refuse(c, name, err)
 		return
 	}
@@ -65,38 +60,69 @@ func (p *Proxy) exchange(ctx context.Context, c *client, req *http.Request, e En
 	p.linger(c)
 }
 
-// send passes the request on, then waits for the client to leave: a response
-// that nobody waits for any more is given up.
-func (p *Proxy) send(c *client, outer *side, req *http.Request) error {
-	if err := req.Write(outer); err != nil {
-		return err
+// forward sends a request to its endpoint. server is the connection, nil when
+// there is none.
+func (p *Proxy) forward(ctx context.Context, pair *pair, e Endpoint, host string, req *http.Request) (
+	resp *http.Response, server net.Conn, err error,
+) {
+	transport := &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: p.limits.HeaderBytes,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, from, err := p.reach(ctx, e, host)
+			if err != nil {
+				return nil, err
+			}
+			if !p.track(c) {
+				return nil, net.ErrClosed
+			}
+			server = c
+			return &side{Conn: c, from: from, pair: pair, counted: true}, nil
+		},
 	}
-	if _, err := c.r.Peek(1); err != nil {
-		_ = outer.Close()
+	resp, err = transport.RoundTrip(req.WithContext(ctx))
+	switch {
+	case err != nil && (server == nil || errors.Is(err, errBytes)):
+	case err != nil:
+		err = errors.New("the endpoint gives no valid answer")
+	case resp.StatusCode == http.StatusSwitchingProtocols:
+		_ = resp.Body.Close()
+		resp, err = nil, errors.New("the endpoint wants another protocol")
 	}
-	return nil
+	return resp, server, err
 }
 
-// hostHeader is the Host that the endpoint gets: what the client wrote, which
-// was found to mean host, or made from the URL.
-func hostHeader(asked, host string, e Endpoint) string {
-	if asked != "" {
-		return asked
-	}
-	if e.Port == 80 {
-		return strings.TrimSuffix(place(host, e.Port), ":80")
-	}
-	return place(host, e.Port)
+// sentBody tells when it was read.
+type sentBody struct {
+	io.ReadCloser
+	read func()
 }
 
-// rewrite makes the request one for the endpoint itself.
-func rewrite(req *http.Request, host string) {
-	req.URL.Scheme, req.URL.Host, req.Host = "http", "", host
-	strip(req.Header)
-	if len(req.Header.Values("User-Agent")) == 0 {
-		req.Header.Set("User-Agent", "") // net/http names itself otherwise
+func (b sentBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.read()
+	return err
+}
+
+// outgoing makes the request one for the endpoint itself. The Host that the
+// endpoint gets is what the client wrote, which was found to mean host.
+func outgoing(req *http.Request, host string, e Endpoint, sent func()) *http.Request {
+	out := *req
+	u := *req.URL
+	u.Scheme, u.Host, u.User = "http", place(host, e.Port), nil
+	out.URL, out.RequestURI, out.Close = &u, "", true
+	if out.Host == "" {
+		out.Host = strings.TrimSuffix(u.Host, ":80")
 	}
-	req.Close = true
+	strip(out.Header)
+	if len(out.Header.Values("User-Agent")) == 0 {
+		out.Header.Set("User-Agent", "") // net/http names itself otherwise
+	}
+	if req.Body == http.NoBody {
+		sent()
+	} else {
+		out.Body = sentBody{req.Body, sent}
+	}
+	return &out
 }
 
 // invite answers a client that wants to be asked for its body.
@@ -108,38 +134,6 @@ func (p *Proxy) invite(c *client, req *http.Request) bool {
 	_ = c.SetWriteDeadline(time.Now().Add(p.limits.HeaderTime))
 	_, err := io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\n")
 	return err == nil
-}
-
-// badResponseError is an answer that was not begun to be passed on.
-type badResponseError struct{ why string }
-
-func (b badResponseError) Error() string { return b.why }
-
-// respond passes the response on as it comes.
-func (p *Proxy) respond(inner, outer *side, req *http.Request) error {
-	limit := &io.LimitedReader{R: outer}
-	br := bufio.NewReader(limit)
-	for range maxInterim {
-		limit.N = p.limits.HeaderBytes
-		resp, err := http.ReadResponse(br, req) //nolint:bodyclose // the body is the connection, which the caller closes
-		if err != nil {
-			if errors.Is(err, errBytes) {
-				return err
-			}
-			return badResponseError{"the endpoint gives no valid answer"}
-		}
-		limit.N = unlimited
-		if resp.StatusCode == http.StatusSwitchingProtocols {
-			return badResponseError{"the endpoint wants another protocol"}
-		}
-		if resp.StatusCode < 200 {
-			continue
-		}
-		strip(resp.Header)
-		resp.Close = true
-		return resp.Write(inner)
-	}
-	return badResponseError{fmt.Sprintf("the endpoint gives more than %d answers before the real one", maxInterim)}
 }
 
 // strip takes out headers that end here, those that Connection names too.

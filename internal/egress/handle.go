@@ -77,7 +77,7 @@ func (p *Proxy) refuse(c *client, host string, err error) {
 	if !errors.As(err, &no) {
 		no = &refusal{status: http.StatusBadGateway, why: err.Error()}
 	} else {
-		p.counts.refuse(host, no.why)
+		p.refusals.add(host, no.why)
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(p.limits.HeaderTime))
 	if _, err := c.Write(no.answer()); err != nil {
@@ -148,12 +148,10 @@ func (p *Proxy) connect(ctx context.Context, c *client, req *http.Request) {
 		return
 	}
 	name := place(host, e.Port)
-	tally := p.counts.host(name)
-	tally.connections.Add(1)
 	pair := p.newPair()
 	inner := &side{Conn: c.Conn, from: c.r, pair: pair}
-	outer := &side{Conn: server, from: from, pair: pair, in: &tally.in, out: &tally.out}
-	raw, err := p.checkHello(c, host, tally)
+	outer := &side{Conn: server, from: from, pair: pair, counted: true}
+	raw, err := p.checkHello(c, host)
 	if err == nil {
 		_, err = outer.Write(raw)
 	}
@@ -168,11 +166,11 @@ func (p *Proxy) endTunnel(c *client, host string, err error) {
 	var no *refusal
 	switch {
 	case errors.As(err, &no):
-		p.counts.refuse(host, no.why)
+		p.refusals.add(host, no.why)
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = c.Write([]byte{21, 3, 3, 0, 2, 2, 112}) // alert: fatal, unrecognized_name
 	case errors.Is(err, errBytes):
-		p.counts.refuse(host, fmt.Sprintf("more than %d bytes went through the proxy", p.limits.Bytes))
+		p.refusals.add(host, fmt.Sprintf("more than %d bytes went through the proxy", p.limits.Bytes))
 	}
 }
 
@@ -212,9 +210,9 @@ func established(c *client, limit time.Duration) error {
 
 // checkHello reads the ClientHello, which must name the host; raw is to be
 // passed on. An address has no name to be called by.
-func (p *Proxy) checkHello(c *client, host string, tally *tally) (raw []byte, err error) {
+func (p *Proxy) checkHello(c *client, host string) (raw []byte, err error) {
 	_ = c.SetReadDeadline(time.Now().Add(p.limits.HeaderTime))
-	raw, h, err := readHello(c.r)
+	raw, name, err := readHello(c.r)
 	switch {
 	case errors.Is(err, io.EOF) && len(raw) == 0:
 		return nil, io.EOF
@@ -222,14 +220,11 @@ func (p *Proxy) checkHello(c *client, host string, tally *tally) (raw []byte, er
 		return nil, &refusal{0, fmt.Sprintf("the ClientHello was not complete after %v", p.limits.HeaderTime)}
 	case err != nil:
 		return nil, &refusal{0, err.Error()}
-	case h.name == "" && isIP(host):
-	case h.name == "":
+	case name == "" && isIP(host):
+	case name == "":
 		return nil, &refusal{0, "the ClientHello names no host"}
-	case h.name != host:
-		return nil, &refusal{0, "the ClientHello names another host: " + printable(h.name)}
-	}
-	if h.encrypted {
-		tally.encrypted.Add(1)
+	case name != host:
+		return nil, &refusal{0, "the ClientHello names another host: " + printable(name)}
 	}
 	return raw, nil
 }

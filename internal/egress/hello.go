@@ -18,14 +18,7 @@ const (
 	recordHandshake = 22
 	clientHello     = 1
 	extServerName   = 0
-	extEncrypted    = 0xfe0d // encrypted ClientHello, or grease for it
 )
-
-// hello is what the start of a TLS connection says in the clear.
-type hello struct {
-	name      string // of the server, as [hostName] writes it; "" is none
-	encrypted bool   // it carries an inner hello that cannot be read
-}
 
 // errNotTLS is told of a tunnel in which something else than TLS is spoken.
 var errNotTLS = errors.New("what follows is not TLS")
@@ -33,76 +26,72 @@ var errNotTLS = errors.New("what follows is not TLS")
 // readHello reads a whole ClientHello, over several records if need be. raw is
 // everything that was read: it has to be passed on. It is never more than
 // [maxHello] and one record.
-func readHello(r io.Reader) (raw []byte, h hello, err error) {
+func readHello(r io.Reader) (raw []byte, name string, err error) {
 	var message []byte
 	for len(raw) < maxHello {
 		var head [5]byte
 		if _, err := io.ReadFull(r, head[:]); err != nil {
-			return raw, hello{}, fmt.Errorf("the ClientHello did not come: %w", err)
+			return raw, "", fmt.Errorf("the ClientHello did not come: %w", err)
 		}
 		size := int(binary.BigEndian.Uint16(head[3:]))
 		if head[0] != recordHandshake || head[1] != 3 || size == 0 || size > maxRecord {
-			return raw, hello{}, errNotTLS
+			return raw, "", errNotTLS
 		}
 		raw = append(raw, head[:]...)
 		start := len(raw)
 		raw = append(raw, make([]byte, size)...)
 		if _, err := io.ReadFull(r, raw[start:]); err != nil {
-			return raw, hello{}, fmt.Errorf("the ClientHello did not come: %w", err)
+			return raw, "", fmt.Errorf("the ClientHello did not come: %w", err)
 		}
 		message = append(message, raw[start:]...)
 		if message[0] != clientHello {
-			return raw, hello{}, errNotTLS
+			return raw, "", errNotTLS
 		}
 		if len(message) < 4 {
 			continue
 		}
 		if want := 4 + int(message[1])<<16 + int(message[2])<<8 + int(message[3]); len(message) >= want {
-			h, err = parseHello(message[4:want])
-			return raw, h, err
+			name, err = parseHello(message[4:want])
+			return raw, name, err
 		}
 	}
-	return raw, hello{}, fmt.Errorf("the ClientHello is longer than %d bytes", maxHello)
+	return raw, "", fmt.Errorf("the ClientHello is longer than %d bytes", maxHello)
 }
 
 var errHello = errors.New("the ClientHello is malformed")
 
-// parseHello reads the message's body.
-func parseHello(b []byte) (hello, error) {
+// parseHello returns the name of the server in the message's body, as
+// [hostName] writes it; "" is none.
+func parseHello(b []byte) (name string, err error) {
 	f := fields{rest: b}
 	f.take(2 + 32) // version, random
 	f.vector(1)    // session
 	f.vector(2)    // cipher suites
 	f.vector(1)    // compression
 	if f.empty() { // a hello without extensions names nobody
-		return hello{}, f.err()
+		return "", f.err()
 	}
 	list := fields{rest: f.vector(2)}
 	if f.err() != nil || !f.empty() {
-		return hello{}, errHello
+		return "", errHello
 	}
-	var h hello
 	seen := false
 	for !list.empty() {
 		kind := list.number()
 		body := list.vector(2)
 		switch {
 		case list.err() != nil:
-			return hello{}, errHello
+			return "", errHello
 		case kind == extServerName && seen:
-			return hello{}, errHello
+			return "", errHello
 		case kind == extServerName:
 			seen = true
-			name, err := serverName(body)
-			if err != nil {
-				return hello{}, err
+			if name, err = serverName(body); err != nil {
+				return "", err
 			}
-			h.name = name
-		case kind == extEncrypted:
-			h.encrypted = true
 		}
 	}
-	return h, nil
+	return name, nil
 }
 
 // serverName reads the extension, which holds one name.

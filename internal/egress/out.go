@@ -10,7 +10,7 @@ import (
 // refuses. getenv says which proxy of the user stands before it.
 func Out(getenv func(string) string) func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (func() error, error) {
 	return func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (func() error, error) {
-		p, err := out(ctx, listener, reach, refused, getenv)
+		p, err := out(listener, reach, refused, getenv)
 		if err != nil {
 			_ = listener.Close()
 			return nil, err
@@ -19,7 +19,7 @@ func Out(getenv func(string) string) func(ctx context.Context, listener net.List
 	}
 }
 
-func out(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string), getenv func(string) string) (*Proxy, error) {
+func out(listener net.Listener, reach []string, refused func(host, why string), getenv func(string) string) (*Proxy, error) {
 	c := Config{Listener: listener, Limits: DefaultLimits(), Refused: func(r Refusal) { refused(r.Host, r.Why) }}
 	for _, text := range reach {
 		endpoint, err := ParseEndpoint(text)
@@ -32,5 +32,5 @@ func out(ctx context.Context, listener net.Listener, reach []string, refused fun
 	if c.Upstream, err = UpstreamFrom(getenv); err != nil {
 		return nil, err
 	}
-	return Listen(ctx, c)
+	return New(c)
 }

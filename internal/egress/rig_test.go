@@ -44,7 +44,11 @@ func start(t *testing.T, allow []string, change func(*Config)) *rig {
 		t: t, socket: filepath.Join(t.TempDir(), "s"), told: make(chan Refusal, 2000),
 		names: map[string][]string{}, routes: map[string]string{},
 	}
-	config := Config{Socket: r.socket, Limits: DefaultLimits(), Resolve: r.resolve, Dial: r.dial, Refused: func(no Refusal) { r.told <- no }}
+	listener, err := net.Listen("unix", r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Config{Listener: listener, Limits: DefaultLimits(), Resolve: r.resolve, Dial: r.dial, Refused: func(no Refusal) { r.told <- no }}
 	for _, s := range allow {
 		e, err := ParseEndpoint(s)
 		if err != nil {
@@ -55,7 +59,7 @@ func start(t *testing.T, allow []string, change func(*Config)) *rig {
 	if change != nil {
 		change(&config)
 	}
-	p, err := Listen(t.Context(), config)
+	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
