@@ -2,54 +2,79 @@ package prompt
 
 import "strconv"
 
-// weights are thousandths of a token for each feature. They are fitted by
-// least squares of the relative error to what a public byte-pair vocabulary of
-// 200,000 entries makes of 1,000 files: Go, C, Python, JavaScript, shell, SQL,
-// JSON, YAML, HTML, prose in a dozen languages, hexadecimal and base64. Of 250
-// files held out, half are less than 3 % off and nine in ten less than 10 %;
-// bytes/4 is 15 % and 36 % off. A single line can be off by more: how often a
-// word is used is not looked at.
-var weights = [features]int64{
-	fSpaced: 515, 842, 723, 1052, 1038, 618, 1187, 1179, 1409, 1391, 1671, 1994, 2189, 2297, 2527, 2709,
-	fAttached: 1037, 2147, 1767, 730, 981, 975, 858, 1154, 1297, 1511, 1693, 2013, 2159, 2323, 2505, 2705,
-	fPointed: 899, 924, 1193, 730, 915, 820, 856, 1290, 1563, 1669, 1893, 2015, 2193, 2351, 2508, 2691,
-	fCaps: 1000, 913, 870, 1140, 1403, 1260, 742, 1226,
-	fLong:    538,
-	fDigits:  928,
-	fBlank:   960,
-	fSpaces:  1053,
-	fTabs:    1128,
-	fLine:    1447,
-	fLineEnd: 122,
-	fMark:    551,
-	fRun:     1001, 1143, 1083, 1141, 1086,
-	fRunMore:           118,
-	fSame:              1085,
-	fSameMore:          573,
-	fScript + latin:    499,
-	fScript + greek:    304,
-	fScript + semitic:  371,
-	fScript + indic:    393,
-	fScript + kana:     790,
-	fScript + han:      665,
-	fScript + hangul:   592,
-	fScript + marks:    831,
-	fScript + wide:     916,
-	fScript + pictures: 1879,
-	fScript + other:    1114,
+// kind sorts characters by what they cost.
+type kind int
+
+const (
+	letter kind = iota
+	capital
+	numeral
+	space
+	newline
+	sign
+	accent // and other alphabets
+	ideograph
+	rare
+)
+
+// costs are hundredths of a token: of the first character of a run of one kind,
+// of the second, and of each further one.
+var costs = [...][3]int{
+	letter: {100, 11, 9}, capital: {110, 20, 25}, numeral: {75, 15, 33},
+	space: {0, 75, 0}, newline: {90, 0, 0}, sign: {69, 19, 19},
+	accent: {35, 35, 35}, ideograph: {60, 60, 60}, rare: {95, 95, 95},
 }
 
-// Tokens estimates how many tokens a model makes of the text, in one pass and
-// without allocating. Models differ in their vocabularies, so it is an
-// estimate for all of them; an empty text has none.
+const (
+	spaced   = 43 // what a word behind a space costs less
+	repeated = 4  // what the same sign costs in a row of it
+)
+
+// Tokens estimates how many tokens a model makes of the text. Models differ in
+// their vocabularies, so it is an estimate for all of them; an empty text has none.
+// On code, prose and streams of agents half of the files are within 5 % of a
+// public vocabulary of 200,000 entries, and nine in ten within 15 %.
 func Tokens(text string) int {
-	var c counter
-	c.count(text)
-	sum := int64(0)
-	for i := range weights {
-		sum += c.n[i] * weights[i]
+	sum, run := 0, 0
+	last, before := newline, rune(0)
+	for _, r := range text {
+		k := kindOf(r)
+		if hump := last == capital && k == letter; k != last && !hump {
+			run = 0
+			if last == space && (k == letter || k == capital) {
+				sum -= spaced
+			}
+		}
+		if k == sign && r == before && run > 1 {
+			sum += repeated
+		} else {
+			sum += costs[k][min(run, 2)]
+		}
+		run, last, before = run+1, k, r
 	}
-	return int((sum + 999) / 1000)
+	return (sum + 99) / 100
+}
+
+func kindOf(r rune) kind {
+	switch {
+	case r >= 'a' && r <= 'z':
+		return letter
+	case r >= 'A' && r <= 'Z':
+		return capital
+	case r >= '0' && r <= '9':
+		return numeral
+	case r == ' ' || r == '\t':
+		return space
+	case r == '\n' || r == '\r':
+		return newline
+	case r > ' ' && r < 0x7f:
+		return sign
+	case r >= 0x80 && r < 0x2000:
+		return accent
+	case r >= 0x3000 && r < 0xe000:
+		return ideograph
+	}
+	return rare
 }
 
 // Thousands writes a number with a comma between groups of three digits, as
