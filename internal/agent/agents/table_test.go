@@ -16,7 +16,7 @@ const document = "../../../docs/agents.md"
 // The page is what the adapters say.
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	got := Document()
+	got := page()
 	if *update {
 		if err := os.WriteFile(document, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

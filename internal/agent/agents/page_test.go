@@ -1,0 +1,146 @@
+package agents
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// page is docs/agents.md.
+func page() string {
+	var b strings.Builder
+	b.WriteString(head)
+	rows := Table()
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s | `%s`%s | %s | %s | %s |\n", r.Name, r.Name, r.Program, cmp.Or(r.Versions, "none"),
+			r.Format, ended(r), cmp.Or(r.Tokens, "not known"), cmp.Or(r.Cost, "not known"), size(r.PromptLimit))
+	}
+	for _, r := range rows {
+		fmt.Fprintf(&b, "\n## %s\n\nInstall: %s (%s).", r.Name, code(r.Install), r.Package)
+		if r.Idle > 0 {
+			fmt.Fprintf(&b, " It is silent for long while it works: an idle limit below %v ends good work.", minutes(r.Idle))
+		}
+		if hosts := Endpoints(r.Name, nil); len(hosts) > 0 {
+			fmt.Fprintf(&b, " It calls `%s`.", strings.Join(hosts, "`, `"))
+		}
+		b.WriteString("\n")
+		if len(r.Problems) > 0 {
+			b.WriteString("\n")
+		}
+		for _, p := range r.Problems {
+			fmt.Fprintf(&b, "- %s\n", p)
+		}
+	}
+	b.WriteString(tail)
+	return b.String()
+}
+
+func ended(r Row) string {
+	if r.Structured {
+		return ""
+	}
+	return ", no end of its own"
+}
+
+func size(bytes int64) string {
+	switch {
+	case bytes == 0:
+		return "none known"
+	case bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%d KiB", (bytes+1023)>>10)
+}
+
+func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d/time.Minute)) }
+
+// code marks the command at the start as such; a sentence stays one.
+func code(install string) string {
+	if !strings.HasPrefix(install, "npm ") {
+		return install
+	}
+	end := len(install)
+	if i := strings.IndexAny(install, ",("); i >= 0 {
+		end = len(strings.TrimRight(install[:i], " "))
+	}
+	return "`" + install[:end] + "`" + install[end:]
+}
+
+const head = `# Agents
+
+<!-- Made by internal/agent/agents from what the adapters say; go test ./internal/agent/agents -update writes it. -->
+
+What pawl knows of each agent program. The versions are those that it was checked against: other versions mostly
+work, and what is new in a stream is kept and never fatal. ` + "`pawl doctor`" + ` says which of them are on this machine.
+
+A run has ended well when the program exits with 0 and its stream says so; a stream that just stops counts as cut off.
+Where a program reports no cost, pawl estimates it from tokens and a table of prices (` + "`prices`" + ` in the configuration), and
+a model without a price has an unknown cost.
+
+| agent | program | versions | stream format | tokens | cost | longest prompt |
+|---|---|---|---|---|---|---|
+`
+
+const tail = `
+## Where they call
+
+At the level paranoid an agent reaches its model's endpoint and nothing else. The hosts above are those of the programs
+without further settings; a base URL (` + "`ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL`, `GOOGLE_GEMINI_BASE_URL`" + ` and the like) takes their place, a
+region of Bedrock or Vertex names its own host, and a program that works with many providers calls those whose keys are
+set. What is written in a program's own files is not known: name it in ` + "`agents.NAME.endpoints`" + `, which takes the place of all
+this.
+
+## Agents that run in circles
+
+Programs have loops of their own that never end: a model that takes the same turn again and again, calls that overflow
+each time, a connection that is tried for ever. Pawl ends such an iteration and says what it saw:
+
+| what is seen | key | default |
+|---|---|---|
+| the same turn, with the same tool calls, results and words, and no file changed between | ` + "`loop.repeat_threshold`" + ` | 30 times |
+| model calls that bring nothing new | ` + "`loop.max_empty_calls`" + ` | 30 |
+| the program's own retries, with nothing new between | ` + "`loop.max_retries`, `loop.retry_timeout`" + ` | 20, 4 minutes |
+| turns | ` + "`loop.max_turns`" + ` | 1000 |
+| output; one message may have a quarter of it | ` + "`loop.max_output`" + ` | 2 GB |
+| neither output nor a changed file | ` + "`loop.idle_timeout`, `agents.X.idle_timeout`" + ` | 10 minutes |
+
+After retries without end pawl waits for the provider as it does for any limit; after calls that overflow the next
+iteration is told to work with less. While a tool of a known program runs, its silence does not count as idle, up to the
+iteration's time limit, unless ` + "`agents.X.idle_timeout`" + ` is set. Agents that print plain text take no turns that
+could be compared.
+
+## Any other program
+
+` + "`command`" + ` runs any program with the prompt on stdin, or with ` + "`{prompt}`, `{prompt_file}` and `{model}`" + ` in its arguments.
+` + "`output`" + ` names the stream format that it prints, so that a wrapper around one of the programs above keeps its stream.
+
+## Any program that speaks ACP
+
+` + "`output: acp`" + ` talks to a program by the Agent Client Protocol (version 1), of which there are more than forty:
+
+` + "```yaml" + `
+agents:
+  mine: {command: [prog, acp], output: acp}   # gemini --acp, opencode acp, goose acp, …
+` + "```" + `
+
+Pawl starts a bridge that opens one session in the working folder, sends the prompt, grants what the program asks for (in a
+review only reading), and at a stop sends ` + "`session/cancel`" + ` before any signal. ` + "`model`" + ` chooses among the models that the
+program offers. The program has to be logged in, or to find its key in the environment. Prefer a program's own row above
+where it has one: over ACP nobody tells when a rate limit ends, tokens and cost come only from programs that report them
+(at the end), the number of model calls is counted from what is said between tools, and a program may pass a failed call off
+as an answer: one that begins with ` + "`Error: `" + ` and names a status or a known kind is read as a failure. Longest prompt: 8 MiB.
+` + "`pawl doctor`" + ` asks each such program whether it speaks the protocol. Gemini CLI 0.61.0 and OpenCode 1.18.33 were driven this way.
+
+A new program is a folder below internal/agent with its command line and, if it has a stream of its own, a parser; and a
+row in internal/agent/agents.
+
+## Raising a version
+
+` + "`scripts/record-agent codex 0.170.0`" + ` drives the pinned version and the new one through the same scenes of the scripted model
+server, and prints what differs in what pawl reads and in the kinds and fields of the events. What got worse, or is new and
+worth reading, is a change of the parser with a row in its tests; then the version is raised in scripts/install-agent and in the
+adapter's facts, this page is written again, and ` + "`make e2e-all`" + ` plays every scenario.
+`
