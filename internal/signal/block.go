@@ -1,6 +1,10 @@
 package signal
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // place says where in its message a line stands.
 type place uint8
@@ -146,58 +150,34 @@ func (b *blocks) stepNested(text string) {
 	b.nested = append(b.nested, f)
 }
 
-// readFence reads a code fence: at least three backticks or tildes, and what
-// is behind them. Backticks behind backticks are inline code, not a fence.
+var (
+	// fenceLine is a code fence: at least three backticks or tildes, and what is
+	// behind them. Backticks behind backticks are inline code, not a fence.
+	fenceLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(?:(`{3,})([^`]*)|(~{3,})(.*))$") })
+	// markers are list markers at the start of a line.
+	markers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(?:[-*+]|\d{1,9}[.)])[ \t]+){1,8}`) })
+)
+
+// readFence reads a code fence and what is behind it.
 func readFence(text string) (f fence, info string, ok bool) {
-	if len(text) < 3 || (text[0] != '`' && text[0] != '~') {
+	if text == "" || (text[0] != '`' && text[0] != '~') {
 		return fence{}, "", false
 	}
-	size := 1
-	for size < len(text) && text[size] == text[0] {
-		size++
-	}
-	info = trim(text[size:])
-	if size < 3 || (text[0] == '`' && strings.IndexByte(info, '`') >= 0) {
+	found := fenceLine().FindStringSubmatch(text)
+	if found == nil {
 		return fence{}, "", false
 	}
-	return fence{char: text[0], size: size}, info, true
+	mark := found[1] + found[3]
+	return fence{char: mark[0], size: len(mark)}, trim(found[2] + found[4]), true
 }
 
 // afterListMarker cuts off the list markers that text starts with.
-func afterListMarker(text string) string {
-	for range 8 {
-		n := listMarker(text)
-		if n == 0 {
-			return text
-		}
-		text = strings.TrimLeft(text[n:], " \t")
-	}
-	return text
-}
-
-// listMarker returns the length of the list marker that text starts with,
-// 0 when there is none.
-func listMarker(text string) int {
-	digits := 0
-	for digits < len(text) && digits < 9 && text[digits] >= '0' && text[digits] <= '9' {
-		digits++
-	}
-	n := digits + 1
-	switch {
-	case n >= len(text) || (text[n] != ' ' && text[n] != '\t'):
-		return 0
-	case digits == 0 && strings.IndexByte("-*+", text[0]) >= 0:
-		return n
-	case digits > 0 && (text[digits] == '.' || text[digits] == ')'):
-		return n
-	}
-	return 0
-}
+func afterListMarker(text string) string { return text[len(markers().FindString(text)):] }
 
 // startsBlock is true for a heading or a list item: a quotation does not
 // reach over these.
 func startsBlock(text string) bool {
-	return text[0] == '#' || listMarker(text) > 0
+	return text[0] == '#' || markers().MatchString(text)
 }
 
 // htmlBlocks hide what they hold from a reader or show it as somebody
@@ -212,11 +192,12 @@ var htmlBlocks = [...]struct{ start, end string }{
 // startHTML enters an HTML block that the line opens and does not close. A
 // comment within a line ends with its paragraph, as the standard has it.
 func (b *blocks) startHTML(text string) bool {
+	low := strings.ToLower(text)
 	for _, block := range htmlBlocks {
-		if !hasPrefixFold(text, block.start) {
+		if !strings.HasPrefix(low, block.start) {
 			continue
 		}
-		if !containsFold(text, block.end) {
+		if !strings.Contains(low, block.end) {
 			b.until, b.inline = block.end, false
 		}
 		return true
@@ -231,29 +212,10 @@ func (b *blocks) startHTML(text string) bool {
 
 // endHTML leaves the HTML block at its end.
 func (b *blocks) endHTML(text string) {
-	if containsFold(text, b.until) || (b.inline && text == "") {
+	if strings.Contains(strings.ToLower(text), b.until) || (b.inline && text == "") {
 		b.until = ""
 	}
 	b.span = span{}
-}
-
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
-}
-
-// containsFold finds an ASCII string that starts with a byte which has no
-// case, in any case.
-func containsFold(s, sub string) bool {
-	for {
-		i := strings.IndexByte(s, sub[0])
-		if i < 0 {
-			return false
-		}
-		if s = s[i:]; hasPrefixFold(s, sub) {
-			return true
-		}
-		s = s[1:]
-	}
 }
 
 // inCode is true when the byte at i stands behind an odd number of backticks

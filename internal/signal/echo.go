@@ -1,6 +1,9 @@
 package signal
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // This file cuts the echo of a prompt out of a plain-text agent's output. The
 // rules are:
@@ -28,56 +31,52 @@ func StripEcho(output, prompt string) string {
 	if len(want) == 0 || output == "" {
 		return output
 	}
-	e := newEcho(prompt, want)
+	e := newEcho(want)
 	got := splitLines(output)
 	cut := e.runs(got)
-	e.signals(output, got, cut)
+	e.signals(got, cut)
 	return without(output, got, cut)
 }
 
 // textLine is one line that is not blank.
 type textLine struct {
-	start, end int // byte offsets, the line break included
-	hash       uint64
-	tagged     bool // it holds a tag
+	start, end int    // byte offsets, the line break included
+	text       string // as it is compared
+}
+
+func (l textLine) tagged() bool {
+	_, ok := findTag(l.text, 0)
+	return ok
 }
 
 // echo knows what a prompt looks like.
 type echo struct {
-	lines  map[uint64]struct{} // of its tagged lines
-	pairs  map[pair]struct{}   // of lines that follow one another
-	words  map[uint64]struct{} // windows of words that touch a tagged line
-	length int                 // in lines
-	first  uint64
+	want  []textLine
+	lines map[string]bool    // that have tags
+	pairs map[[2]string]bool // of lines that follow one another
+	words map[string]bool    // windows of words that touch a tagged line
 }
 
-type pair struct{ a, b uint64 }
-
-func newEcho(prompt string, want []textLine) *echo {
-	e := &echo{
-		lines:  map[uint64]struct{}{},
-		pairs:  make(map[pair]struct{}, len(want)),
-		length: len(want),
-		first:  want[0].hash,
-	}
+func newEcho(want []textLine) *echo {
+	e := &echo{want: want, lines: map[string]bool{}, pairs: map[[2]string]bool{}, words: map[string]bool{}}
 	for i, line := range want {
-		if line.tagged {
-			e.lines[line.hash] = struct{}{}
-		}
 		if i > 0 {
-			e.pairs[pair{want[i-1].hash, line.hash}] = struct{}{}
+			e.pairs[[2]string{want[i-1].text, line.text}] = true
 		}
-	}
-	if len(e.lines) > 0 {
-		e.words = map[uint64]struct{}{}
-		windows(prompt, want, func(hash uint64, _, _ int) { e.words[hash] = struct{}{} })
+		if line.tagged() {
+			e.lines[line.text] = true
+			for _, window := range windows(want, i) {
+				e.words[window] = true
+			}
+		}
 	}
 	return e
 }
 
-func (e *echo) pair(a, b textLine) bool {
-	_, ok := e.pairs[pair{a.hash, b.hash}]
-	return ok
+// pair is whether line i of a text and the one behind it follow one another in
+// the prompt too.
+func (e *echo) pair(got []textLine, i int) bool {
+	return i >= 0 && i+1 < len(got) && e.pairs[[2]string{got[i].text, got[i+1].text}]
 }
 
 // runs marks the lines that are an echo because of the lines around them.
@@ -86,14 +85,14 @@ func (e *echo) runs(got []textLine) []bool {
 	once := false
 	for i := 0; i < len(got); {
 		n := 1
-		for i+n < len(got) && e.pair(got[i+n-1], got[i+n]) {
+		for e.pair(got, i+n-1) {
 			n++
 		}
 		// A prompt of one line is its own echo once; the agent may say the
 		// same behind it.
-		single := e.length == 1 && !once && got[i].hash == e.first
+		single := len(e.want) == 1 && !once && got[i].text == e.want[0].text
 		once = once || single
-		if n >= minEcho || (n > 1 && n >= e.length) || single {
+		if n >= minEcho || (n > 1 && n >= len(e.want)) || single {
 			for k := range n {
 				cut[i+k] = true
 			}
@@ -105,60 +104,36 @@ func (e *echo) runs(got []textLine) []bool {
 
 // signals marks the lines with a signal that the prompt has too and that
 // stand among the prompt's lines or words.
-func (e *echo) signals(output string, got []textLine, cut []bool) {
-	if len(e.lines) == 0 {
-		return
-	}
-	suspect := func(i int) bool {
-		_, ok := e.lines[got[i].hash]
-		return ok && !cut[i]
-	}
-	left := false
-	for i := range got {
-		if !suspect(i) {
+func (e *echo) signals(got []textLine, cut []bool) {
+	for i, line := range got {
+		if cut[i] || !e.lines[line.text] {
 			continue
 		}
-		cut[i] = (i > 0 && e.pair(got[i-1], got[i])) || (i+1 < len(got) && e.pair(got[i], got[i+1]))
-		left = left || !cut[i]
+		cut[i] = e.pair(got, i-1) || e.pair(got, i) ||
+			slices.ContainsFunc(windows(got, i), func(window string) bool { return e.words[window] })
 	}
-	if !left {
-		return
-	}
-	windows(output, got, func(hash uint64, from, to int) {
-		if _, ok := e.words[hash]; !ok {
-			return
-		}
-		for i := from; i <= to; i++ {
-			if suspect(i) {
-				cut[i] = true
-			}
-		}
-	})
 }
 
-// windows calls f for each window of wordsAround words that touches a tagged
-// line, with its hash and the first and the last line that it touches.
-func windows(text string, lines []textLine, f func(hash uint64, from, to int)) {
-	var hashes [wordsAround]uint64
-	var at [wordsAround]int
-	n, lastTagged := 0, -1
-	for i, line := range lines {
-		if line.tagged {
-			lastTagged = i
-		}
-		for word := range strings.FieldsSeq(bare(text[line.start:line.end])) {
-			hashes[n%wordsAround], at[n%wordsAround] = hashOf(word), i
-			n++
-			if n < wordsAround || lastTagged < at[n%wordsAround] {
-				continue
-			}
-			hash := uint64(0)
-			for k := range wordsAround {
-				hash = hash*0x9e3779b97f4a7c15 + hashes[(n+k)%wordsAround]
-			}
-			f(hash, at[n%wordsAround], i)
-		}
+// windows are the runs of wordsAround words that have a word of line i.
+func windows(lines []textLine, i int) []string {
+	words := strings.Fields(lines[i].text)
+	for k, room := i-1, wordsAround-1; k >= 0 && room > 0; k-- {
+		before := strings.Fields(lines[k].text)
+		before = before[max(0, len(before)-room):]
+		room -= len(before)
+		words = slices.Concat(before, words)
 	}
+	for k, room := i+1, wordsAround-1; k < len(lines) && room > 0; k++ {
+		behind := strings.Fields(lines[k].text)
+		behind = behind[:min(len(behind), room)]
+		room -= len(behind)
+		words = append(words, behind...)
+	}
+	var all []string
+	for n := wordsAround; n <= len(words); n++ {
+		all = append(all, strings.Join(words[n-wordsAround:n], " "))
+	}
+	return all
 }
 
 // without returns the text without the lines that are cut. Blank lines
@@ -183,28 +158,14 @@ func without(text string, lines []textLine, cut []bool) string {
 	return b.String()
 }
 
-// hashOf is FNV-1a with a last stirring. It is the same in every process, as
-// all that this package does.
-func hashOf(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	h ^= h >> 32
-	return h * 0x9e3779b97f4a7c15
-}
-
 // splitLines finds the lines that are not blank.
 func splitLines(s string) []textLine {
 	var lines []textLine
-	for start := 0; start < len(s); {
-		end := len(s)
-		if i := strings.IndexByte(s[start:], '\n'); i >= 0 {
-			end = start + i + 1
-		}
-		if text := bare(s[start:end]); text != "" {
-			_, tagged := findTag(text, 0)
-			lines = append(lines, textLine{start: start, end: end, hash: hashOf(text), tagged: tagged})
+	start := 0
+	for line := range strings.Lines(s) {
+		end := start + len(line)
+		if text := bare(line); text != "" {
+			lines = append(lines, textLine{start, end, text})
 		}
 		start = end
 	}

@@ -52,7 +52,7 @@ func wordBehind(s string) (word, bool) {
 	for n < len(s) && isLetter(s[n]) {
 		n++
 	}
-	return lookupFold(s[:n])
+	return lookup(s[:n])
 }
 
 func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,7 +60,7 @@ func parseLine(line string) (parsed, bool) {
 	}
 	name, rest, colon := strings.Cut(body, ":")
 	w, ok := lookup(name)
-	if !ok {
+	if !ok || w.name != name {
 		return parsed{}, false
 	}
 	p, fault := w.accept(rest, colon)
@@ -84,18 +85,8 @@ func enclosed(line string) (string, bool) {
 	return "", false
 }
 
-// lookup finds a word by its exact name.
+// lookup finds a word by its name in any case.
 func lookup(name string) (word, bool) {
-	for _, w := range words {
-		if w.name == name {
-			return w, true
-		}
-	}
-	return word{}, false
-}
-
-// lookupFold finds a word by its name in any case.
-func lookupFold(name string) (word, bool) {
 	for _, w := range words {
 		if strings.EqualFold(w.name, name) {
 			return w, true
@@ -133,17 +124,8 @@ func (w word) accept(payload string, colon bool) (p parsed, fault string) {
 // percent reads a whole number from 0 to 100 with optional spaces around it.
 func percent(s string) (int, bool) {
 	s = strings.Trim(s, " \t")
-	if s == "" || len(s) > 3 {
-		return 0, false
-	}
-	n := 0
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n, n <= 100
+	n, err := strconv.ParseUint(s, 10, 64)
+	return int(min(n, 101)), err == nil && n <= 100 && len(s) <= 3
 }
 
 // cleanPayload makes a payload fit for a terminal, a page and a prompt:

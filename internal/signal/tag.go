@@ -1,6 +1,10 @@
 package signal
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // tag is something in a text that looks like one of our tags.
 type tag struct {
@@ -10,56 +14,26 @@ type tag struct {
 	name       string
 }
 
-// maxTagSpace is how many spaces are tolerated at each place inside a tag
-// that is only nearly one. It bounds the work for each angle bracket.
-const maxTagSpace = 3
+// tags finds tags in any case and with a few stray spaces.
+var tags = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)<[ \t]{0,3}(/?)[ \t]{0,3}(promise|pawl)[ \t]{0,3}>`)
+})
 
 // findTag finds the first tag in s at or behind the offset from, in any case
 // and with stray spaces.
 func findTag(s string, from int) (tag, bool) {
-	for {
-		i := strings.IndexByte(s[from:], '<')
-		if i < 0 {
-			return tag{}, false
-		}
-		if t, ok := tagAt(s, from+i); ok {
-			return t, true
-		}
-		from += i + 1
+	bracket := strings.IndexByte(s[from:], '<')
+	if bracket < 0 {
+		return tag{}, false
 	}
-}
-
-// tagAt reads the tag that starts at the angle bracket s[i].
-func tagAt(s string, i int) (tag, bool) {
-	j := skipSpace(s, i+1)
-	slash := j < len(s) && s[j] == '/'
-	if slash {
-		j = skipSpace(s, j+1)
+	from += bracket
+	at := tags().FindStringSubmatchIndex(s[from:])
+	if at == nil {
+		return tag{}, false
 	}
-	for _, name := range tagNames {
-		if len(s)-j < len(name) || !strings.EqualFold(s[j:j+len(name)], name) {
-			continue
-		}
-		k := skipSpace(s, j+len(name))
-		if k >= len(s) || s[k] != '>' {
-			return tag{}, false
-		}
-		want := len("<>") + len(name)
-		if slash {
-			want++
-		}
-		exact := k+1-i == want && s[j:j+len(name)] == name
-		return tag{start: i, end: k + 1, close: slash, exact: exact, name: name}, true
-	}
-	return tag{}, false
-}
-
-func skipSpace(s string, i int) int {
-	end := min(i+maxTagSpace, len(s))
-	for i < end && (s[i] == ' ' || s[i] == '\t') {
-		i++
-	}
-	return i
+	t := tag{start: from + at[0], end: from + at[1], close: at[2] < at[3], name: strings.ToLower(s[from+at[4] : from+at[5]])}
+	t.exact = s[t.start:t.end] == "<"+t.name+">" || s[t.start:t.end] == "</"+t.name+">"
+	return t, true
 }
 
 // Neutralise makes text that comes from elsewhere (gate output, answers,
@@ -73,23 +47,11 @@ func Neutralise(text string) string {
 		}
 		return visible(r)
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	t, ok := findTag(text, 0)
-	if !ok {
-		return text
-	}
-	var b strings.Builder
-	b.Grow(len(text))
-	at := 0
-	for ; ok; t, ok = findTag(text, at) {
-		b.WriteString(text[at:t.start])
-		b.WriteByte('[')
+	return tags().ReplaceAllStringFunc(text, func(found string) string {
+		t, _ := findTag(found, 0)
 		if t.close {
-			b.WriteByte('/')
+			return "[/" + t.name + "]"
 		}
-		b.WriteString(t.name)
-		b.WriteByte(']')
-		at = t.end
-	}
-	b.WriteString(text[at:])
-	return b.String()
+		return "[" + t.name + "]"
+	})
 }

@@ -1,7 +1,9 @@
 package signal
 
 import (
+	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -45,21 +47,27 @@ func lastPart(s string, limit int) string {
 	return mark + part
 }
 
+// codes are terminal sequences: CSI, those with a text such as a window's title,
+// those that choose a character set, and single ones, each also as one 8-bit
+// character. One that breaks off ends where it does; a line break ends a text.
+var codes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:\x1b\[|\x{9b})[ -?]*[@-~]?` +
+		`|(?:\x1b[\]PX^_]|[\x{9d}\x{90}\x{98}\x{9e}\x{9f}])[^\n\a\x1b\x{9c}]*(?:\a|\x1b\\|\x{9c})?` +
+		`|\x1b[ -/]+[0-~]?` +
+		`|\x1b[0-~]?` +
+		`|[\x{80}-\x{84}\x{86}-\x{9f}]`)
+})
+
 // plain carries out or drops what is meant for a terminal.
 func plain(s string) string {
 	if !strings.ContainsAny(s, "\x1b\r\b\a") && strings.IndexByte(s, c1Lead) < 0 {
 		return s
 	}
+	s = codes().ReplaceAllString(s, "")
 	out := make([]byte, 0, len(s))
 	start := 0        // of the line, in out
 	returned := false // a carriage return waits for what replaces the line
-	for i := 0; i < len(s); {
-		if n := escape(s[i:]); n > 0 {
-			i += n
-			continue
-		}
-		c := s[i]
-		i++
+	for _, c := range []byte(s) {
 		switch c {
 		case '\a':
 		case '\b':
@@ -80,71 +88,4 @@ func plain(s string) string {
 		}
 	}
 	return string(out)
-}
-
-// escape returns the length of the terminal sequence that s starts with, 0
-// when there is none.
-func escape(s string) int {
-	switch {
-	case s[0] == 0x1b && len(s) == 1:
-		return 1
-	case s[0] == 0x1b:
-		return escapeKind(s, 2, s[1])
-	case s[0] == c1Lead && len(s) > 1 && s[1] >= 0x80 && s[1] <= 0x9f && s[1] != 0x85:
-		return escapeKind(s, 2, s[1]-0x40) // the same as one 8-bit character
-	}
-	return 0
-}
-
-// escapeKind measures a sequence by its second character; its parameters
-// start at s[n].
-func escapeKind(s string, n int, kind byte) int {
-	switch {
-	case kind == '[':
-		return control(s, n)
-	case kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_':
-		return text(s, n)
-	case kind >= 0x20 && kind <= 0x2f: // e.g. the choice of a character set
-		for n < len(s) && s[n] >= 0x20 && s[n] <= 0x2f {
-			n++
-		}
-		if n < len(s) && s[n] >= 0x30 && s[n] <= 0x7e {
-			n++
-		}
-		return n
-	case kind >= 0x30 && kind <= 0x7e:
-		return n
-	}
-	return n - 1 // the escape alone; what follows is text
-}
-
-// control measures a CSI sequence. One that breaks off ends where it does.
-func control(s string, n int) int {
-	for n < len(s) && s[n] >= 0x20 && s[n] <= 0x3f {
-		n++
-	}
-	if n < len(s) && s[n] >= 0x40 && s[n] <= 0x7e {
-		n++
-	}
-	return n
-}
-
-// text measures a sequence with a text, such as a window's title. A line
-// break ends one that was never closed, so that it cannot swallow a message.
-func text(s string, n int) int {
-	for ; n < len(s); n++ {
-		switch {
-		case s[n] == '\a':
-			return n + 1
-		case s[n] == '\n':
-			return n
-		case s[n] == 0x1b && n+1 < len(s) && s[n+1] == '\\':
-			return n + 2
-		case s[n] == 0x1b:
-			return n
-		case s[n] == c1Lead && n+1 < len(s) && s[n+1] == 0x9c:
-			return n + 2
-		}
-	}
-	return n
 }
