@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -10,8 +11,9 @@ import (
 	"strings"
 )
 
-// decoder fills a Config from a tree, collects the faults, and notes where
-// each value came from: of a section the place of its key.
+// decoder fills a Config from trees, each over those before, collects the
+// faults, and notes where each value came from: of a section the place of its
+// key.
 type decoder struct {
 	home string
 	errs Errors
@@ -28,14 +30,28 @@ func (d *decoder) fail(at position, suggestion, format string, args ...any) {
 	}
 }
 
-// value decodes n into v, whose key is path.
+// value decodes n into v, whose key is path. What n does not name stays, but
+// in a section whose keys only make sense together: a file's takes the place of
+// the one before, while a variable or flag has one key only.
 func (d *decoder) value(sp *spec, n *node, v reflect.Value, path string) {
 	if n == nil || n.kind == nullNode {
 		return
 	}
+	replaces := sp.whole && n.at.src.layer <= project
+	if replaces && !v.IsZero() {
+		v.SetZero()
+		d.forget(path + ".")
+	}
+	fresh := replaces
 	if sp.optional {
-		v.Set(reflect.New(v.Type().Elem()))
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+			fresh = true
+		}
 		v = v.Elem()
+	}
+	if fresh {
+		d.defaults(sp, v, path)
 	}
 	switch sp.shape {
 	case anyShape: // read and ignored
@@ -55,6 +71,22 @@ func (d *decoder) value(sp *spec, n *node, v reflect.Value, path string) {
 			errors.As(err, &f)
 			d.fail(n.at, f.suggestion, "%s %s", orKey(path), err)
 		}
+	}
+}
+
+// forget drops the places of keys that begin with prefix.
+func (d *decoder) forget(prefix string) {
+	maps.DeleteFunc(d.from, func(key string, _ position) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// defaults fills a new value of sp.
+func (d *decoder) defaults(sp *spec, v reflect.Value, path string) {
+	for _, f := range sp.fields {
+		below, field := joinPath(path, f.name), v.Field(f.index)
+		if f.shape == sectionShape && !f.optional {
+			d.defaults(f, field, below)
+		}
+		d.value(f, f.defaultNode(), field, below)
 	}
 }
 
@@ -84,21 +116,8 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 			d.table(f, n, v.Field(f.index), path, sp)
 			continue
 		}
-		p, _ := n.get(f.name)
-		below := p.value
-		if below != nil && below.kind == nullNode {
-			below = nil
-		}
-		switch def := f.defaultNode(); {
-		case def != nil && below != nil && f.shape == sectionShape:
-			below = merge(f, def, below)
-		case def != nil && below == nil:
-			below = def
-		case below == nil && f.shape == sectionShape && !f.optional:
-			below = &node{kind: mapNode, at: position{src: builtInSource}}
-		}
-		if below != nil {
-			d.below(f, pair{f.name, p.at, below}, v.Field(f.index), path)
+		if p, ok := n.get(f.name); ok && p.value.kind != nullNode {
+			d.below(f, p, v.Field(f.index), path)
 		}
 	}
 }
@@ -106,9 +125,7 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 // below decodes what stands under a key of path.
 func (d *decoder) below(sp *spec, p pair, v reflect.Value, path string) {
 	path = joinPath(path, p.key)
-	if p.at.src != nil {
-		d.from[path] = p.at
-	}
+	d.from[path] = p.at
 	d.value(sp, p.value, v, path)
 }
 
@@ -149,7 +166,9 @@ func (d *decoder) table(sp *spec, n *node, v reflect.Value, path string, section
 		d.fail(n.at, "", "%s must be a map, not %s", path, n.describe())
 		return
 	}
-	v.Set(reflect.MakeMap(v.Type()))
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
 	for _, p := range n.pairs {
 		if section != nil && section.field(p.key) != nil {
 			continue
@@ -162,9 +181,14 @@ func (d *decoder) table(sp *spec, n *node, v reflect.Value, path string, section
 		if below.kind == nullNode && sp.elem.shape == sectionShape {
 			below = &node{kind: mapNode, at: below.at}
 		}
-		elem := reflect.New(v.Type().Elem()).Elem()
+		key, elem := reflect.ValueOf(p.key), reflect.New(v.Type().Elem()).Elem()
+		if known := v.MapIndex(key); known.IsValid() {
+			elem.Set(known)
+		} else {
+			d.defaults(sp.elem, elem, joinPath(path, p.key))
+		}
 		d.below(sp.elem, pair{p.key, p.at, below}, elem, path)
-		v.SetMapIndex(reflect.ValueOf(p.key), elem)
+		v.SetMapIndex(key, elem)
 	}
 }
 
@@ -178,6 +202,9 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 		d.fail(n.at, "", "%s must be a list, not %s%s", path, n.describe(), hint)
 		return
 	}
+	if v.Len() > 0 {
+		d.forget(path + "[")
+	}
 	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 	for i, item := range n.items {
 		at := path + "[" + strconv.Itoa(i) + "]"
@@ -186,6 +213,7 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 			continue
 		}
 		d.from[at] = item.at
+		d.defaults(sp.elem, out.Index(i), at)
 		d.value(sp.elem, item, out.Index(i), at)
 	}
 	v.Set(out)

@@ -124,6 +124,7 @@ func readDocument(name string, data []byte, into any, required ...string) (isJSO
 	}
 	root = sp.expand(root)
 	d := &decoder{from: map[string]position{}, top: sp}
+	d.defaults(sp, v, "")
 	d.value(sp, root, v, "")
 	if root.kind == mapNode {
 		for _, path := range required {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -15,85 +16,122 @@ var childVariables = []string{
 	"PAWL_STATUS", "PAWL_BRANCH", "PAWL_PROMPT_FILE", "PAWL_SCRIPT_STATE",
 }
 
-// fromEnvironment makes the layer of the variables PAWL_…. below is what the
+// setting is the text of a variable or a flag for the key of a leaf.
+type setting struct {
+	src  *source
+	keys []string
+	leaf *spec
+	text string
+}
+
+// fromEnvironment are the settings of the variables PAWL_…. have is what the
 // files say: it decides which procedures and agents a name can mean. An empty
 // variable is as if it were not set.
-func fromEnvironment(vars map[string]string, ignore []string, dir string, below *node) (*node, []string, Errors) {
-	root := &node{kind: mapNode, at: position{src: &source{layer: environment, name: "environment"}}}
-	var warnings []string
-	var errs Errors
-	names := make([]string, 0, len(vars))
-	for name := range vars {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+func fromEnvironment(vars map[string]string, ignore []string, dir string, have reflect.Value) (all []setting, warnings []string) {
+	for _, name := range sortedKeys(vars) {
 		rest, ok := strings.CutPrefix(name, envPrefix)
 		if !ok || vars[name] == "" || slices.Contains(childVariables, name) || slices.Contains(ignore, name) {
 			continue
 		}
-		keys, leaf := findVariable(schema(), rest, below)
+		keys, leaf := findVariable(schema(), rest, have)
 		if leaf == nil {
-			warnings = append(warnings, unknownVariable(name, below))
+			warnings = append(warnings, unknownVariable(name, have))
 			continue
 		}
-		src := &source{layer: environment, name: name, dir: dir}
-		value, err := leaf.fromText(vars[name], src)
-		if err != nil {
-			errs = append(errs, asErrors(err, name)...)
-			continue
-		}
-		root = put(root, keys, value)
+		all = append(all, setting{&source{layer: environment, name: name, dir: dir}, keys, leaf, vars[name]})
 	}
-	return root, warnings, errs
+	return all, warnings
+}
+
+// fromFlags are the settings of flags: path of the key to value.
+func fromFlags(values map[string]string, dir string) (all []setting, errs Errors) {
+	for _, path := range sortedKeys(values) {
+		keys, leaf := strings.Split(path, "."), schema()
+		for _, key := range keys {
+			if leaf != nil {
+				leaf = leaf.child(key)
+			}
+		}
+		if leaf == nil || !leaf.leaf() {
+			errs = append(errs, &Error{File: "flags", Message: fmt.Sprintf("no key has the path %q", path)})
+			continue
+		}
+		name := "--" + strings.ReplaceAll(keys[len(keys)-1], "_", "-")
+		all = append(all, setting{&source{layer: flags, name: name, dir: dir}, keys, leaf, values[path]})
+	}
+	return all, errs
+}
+
+// node is a file's tree with nothing but the setting in it.
+func (s setting) node() (*node, error) {
+	n, err := s.leaf.fromText(s.text, s.src)
+	for _, key := range slices.Backward(s.keys) {
+		n = &node{kind: mapNode, at: position{src: s.src}, size: 1, pairs: []pair{{key, position{src: s.src}, n}}}
+	}
+	return n, err
 }
 
 // findVariable finds the key that a variable's name, without its prefix,
 // stands for. Keys hold underscores too, so it tries every way to read it.
-func findVariable(sp *spec, rest string, have *node) ([]string, *spec) {
-	switch sp.shape {
-	case sectionShape:
-		for _, f := range sp.fields {
-			if f.inline {
-				continue
-			}
-			up := strings.ToUpper(f.name)
-			if rest == up && f.leaf() {
-				return []string{f.name}, f
-			}
-			tail, ok := strings.CutPrefix(rest, up+"_")
-			if !ok || f.leaf() {
-				continue
-			}
-			p, _ := have.get(f.name)
-			if keys, leaf := findVariable(f, tail, p.value); leaf != nil {
+func findVariable(sp *spec, rest string, have reflect.Value) ([]string, *spec) {
+	switch {
+	case sp.leaf():
+		return nil, nil
+	case sp.shape == tableShape && sp.elem.leaf(): // the environment of an agent: the name as it stands
+		return []string{rest}, sp.elem
+	case sp.shape == tableShape:
+		return findNamed(sp, rest, have)
+	}
+	for _, f := range sp.fields {
+		if f.inline {
+			continue
+		}
+		up := strings.ToUpper(f.name)
+		if rest == up && f.leaf() {
+			return []string{f.name}, f
+		}
+		if tail, ok := strings.CutPrefix(rest, up+"_"); ok {
+			if keys, leaf := findVariable(f, tail, fieldOf(have, f)); leaf != nil {
 				return append([]string{f.name}, keys...), leaf
 			}
 		}
-		if r := sp.rest(); r != nil {
-			return findVariable(r, rest, have)
-		}
-	case tableShape:
-		if sp.elem.leaf() { // the environment of an agent: the name as it stands
-			return []string{rest}, sp.elem
-		}
-		return findNamed(sp, rest, have)
-	default: // a value has nothing below it
+	}
+	if r := sp.rest(); r != nil {
+		return findVariable(r, rest, fieldOf(have, r))
 	}
 	return nil, nil
 }
 
+// fieldOf is a section's value of a field; none where the section is not there.
+func fieldOf(v reflect.Value, f *spec) reflect.Value {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return v
+	}
+	return v.Field(f.index)
+}
+
+// namesIn are the entries of a table.
+func namesIn(v reflect.Value) []string {
+	var names []string
+	if v.IsValid() {
+		for _, key := range v.MapKeys() { // order does not show: sorted below
+			names = append(names, key.String())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // findNamed reads the name of an entry: one that the files have, else the
 // shortest that leaves a key.
-func findNamed(sp *spec, rest string, have *node) ([]string, *spec) {
-	if have != nil {
-		for _, p := range have.pairs {
-			tail, ok := strings.CutPrefix(rest, envName(p.key)+"_")
-			if !ok {
-				continue
-			}
-			if keys, leaf := findVariable(sp.elem, tail, p.value); leaf != nil {
-				return append([]string{p.key}, keys...), leaf
+func findNamed(sp *spec, rest string, have reflect.Value) ([]string, *spec) {
+	for _, name := range namesIn(have) {
+		if tail, ok := strings.CutPrefix(rest, envName(name)+"_"); ok {
+			if keys, leaf := findVariable(sp.elem, tail, have.MapIndex(reflect.ValueOf(name))); leaf != nil {
+				return append([]string{name}, keys...), leaf
 			}
 		}
 	}
@@ -101,7 +139,7 @@ func findNamed(sp *spec, rest string, have *node) ([]string, *spec) {
 		if rest[i] != '_' {
 			continue
 		}
-		if keys, leaf := findVariable(sp.elem, rest[i+1:], nil); leaf != nil {
+		if keys, leaf := findVariable(sp.elem, rest[i+1:], reflect.Value{}); leaf != nil {
 			return append([]string{strings.ToLower(rest[:i])}, keys...), leaf
 		}
 	}
@@ -121,9 +159,9 @@ func envName(key string) string {
 	}, key)
 }
 
-func unknownVariable(name string, below *node) string {
+func unknownVariable(name string, have reflect.Value) string {
 	var known []string
-	collectNames(schema(), strings.TrimSuffix(envPrefix, "_"), below, &known)
+	collectNames(schema(), strings.TrimSuffix(envPrefix, "_"), have, &known)
 	best, bestDistance := "", 4
 	for _, k := range known {
 		if d := Distance(name, k); d < bestDistance {
@@ -133,26 +171,25 @@ func unknownVariable(name string, below *node) string {
 	if best != "" {
 		return fmt.Sprintf("the variable %s is not known and ignored (did you mean %s?)", name, best)
 	}
-	return fmt.Sprintf("the variable %s is not known and ignored; a variable is PAWL_ and the path of a key, e.g. PAWL_LOOP_MAX_ITERATIONS", name)
+	return fmt.Sprintf("the variable %s is not known and ignored; "+
+		"a variable is PAWL_ and the path of a key, e.g. PAWL_LOOP_MAX_ITERATIONS", name)
 }
 
 // collectNames lists the variables of every key, those of entries that the
 // files have included.
-func collectNames(sp *spec, prefix string, have *node, out *[]string) {
+func collectNames(sp *spec, prefix string, have reflect.Value, out *[]string) {
 	switch {
 	case sp.leaf():
 		*out = append(*out, prefix)
-	case sp.shape == tableShape && have != nil:
-		for _, p := range have.pairs {
-			collectNames(sp.elem, prefix+"_"+envName(p.key), p.value, out)
+	case sp.shape == tableShape:
+		for _, name := range namesIn(have) {
+			collectNames(sp.elem, prefix+"_"+envName(name), have.MapIndex(reflect.ValueOf(name)), out)
 		}
-	case sp.shape == sectionShape:
+	default:
 		for _, f := range sp.fields {
-			if f.inline {
-				continue
+			if !f.inline {
+				collectNames(f, prefix+"_"+strings.ToUpper(f.name), fieldOf(have, f), out)
 			}
-			p, _ := have.get(f.name)
-			collectNames(f, prefix+"_"+strings.ToUpper(f.name), p.value, out)
 		}
 	}
 }
@@ -209,48 +246,4 @@ func (p position) everywhere(n *node) *node {
 		c.pairs = append(c.pairs, pair{q.key, p, p.everywhere(q.value)})
 	}
 	return &c
-}
-
-// put sets the value at keys in a copy of the map n.
-func put(n *node, keys []string, value *node) *node {
-	if len(keys) == 1 {
-		return n.with(keys[0], value.at, value)
-	}
-	p, ok := n.get(keys[0])
-	if !ok || p.value.kind != mapNode {
-		p.value = &node{kind: mapNode, at: value.at, size: 1}
-	}
-	return n.with(keys[0], value.at, put(p.value, keys[1:], value))
-}
-
-// fromFlags makes the layer of the flags: path of the key to value.
-func fromFlags(values map[string]string, dir string) (*node, Errors) {
-	root := &node{kind: mapNode, at: position{src: &source{layer: flags, name: "flags"}}}
-	var errs Errors
-	paths := make([]string, 0, len(values))
-	for path := range values {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
-		keys, ok := splitPath(path)
-		leaf := schema()
-		for _, key := range keys {
-			if leaf != nil {
-				leaf = leaf.child(key)
-			}
-		}
-		if !ok || leaf == nil || !leaf.leaf() {
-			errs = append(errs, &Error{File: "flags", Message: fmt.Sprintf("no key has the path %q", path)})
-			continue
-		}
-		src := &source{layer: flags, name: "--" + strings.ReplaceAll(keys[len(keys)-1], "_", "-"), dir: dir}
-		value, err := leaf.fromText(values[path], src)
-		if err != nil {
-			errs = append(errs, asErrors(err, src.name)...)
-			continue
-		}
-		root = put(root, keys, value)
-	}
-	return root, errs
 }

@@ -45,16 +45,13 @@ func FuzzLoad(f *testing.F) {
 // loadBytes does what Load does with a project file that holds data.
 func loadBytes(dir string, data []byte) (*Config, error) {
 	src := &source{layer: project, name: FileName, dir: dir}
-	l := &loader{Options: testOptions(dir), dir: dir, root: dir}
+	l := newLoader(testOptions(dir), dir, dir)
 	n, err := parse(src, data)
 	if err != nil {
 		return nil, err
 	}
-	merged := inherit(l.add(&node{kind: mapNode, at: position{src: builtInSource}}, n))
-	if err := l.errs.asError(); err != nil {
-		return nil, err
-	}
-	return l.finish(merged)
+	l.add(n)
+	return l.finish()
 }
 
 func checkFuzzed(t *testing.T, err error, data []byte) {

@@ -49,29 +49,32 @@ func Load(o Options) (*Config, error) {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved // names in messages are relative to it, as the root is resolved
 	}
-	l := &loader{Options: o, dir: dir, root: root, vars: variables(o.Env)}
-	merged := l.layers()
-	if err := l.errs.asError(); err != nil {
-		return nil, err
-	}
-	return l.finish(merged)
+	l := newLoader(o, dir, root)
+	l.layers()
+	return l.finish()
 }
 
 type loader struct {
 	Options
+	decoder
 	dir, root string
 	vars      map[string]string
-	file      string // of the project, if there is one
-	warnings  []string
-	errs      Errors
+	config    *Config
 }
 
-// layers reads every layer, checks each by itself, so that a fault shows even
-// where a higher layer hides it, and merges them.
-func (l *loader) layers() *node {
-	merged := &node{kind: mapNode, at: position{src: builtInSource}}
+func newLoader(o Options, dir, root string) *loader {
+	c := &Config{Root: root, from: map[string]position{}}
+	l := &loader{Options: o, dir: dir, root: root, vars: variables(o.Env), config: c}
+	l.decoder = decoder{home: l.vars["HOME"], from: c.from}
+	l.defaults(schema(), reflect.ValueOf(c).Elem(), "")
+	return l
+}
+
+// layers decodes each layer over those before it. A fault shows even where a
+// higher layer hides it.
+func (l *loader) layers() {
 	if path := userFile(l.vars); path != "" {
-		merged = l.add(merged, l.read(path, userWide, false))
+		l.add(l.read(path, userWide, false))
 	}
 	path, named := filepath.Join(l.root, FileName), l.File != ""
 	if named {
@@ -80,13 +83,19 @@ func (l *loader) layers() *node {
 			path = filepath.Join(l.dir, path)
 		}
 	}
-	merged = l.add(merged, l.read(path, project, named))
-	env, warnings, errs := fromEnvironment(l.vars, l.IgnoreEnv, l.dir, merged)
-	l.warnings, l.errs = append(l.warnings, warnings...), append(l.errs, errs...)
-	merged = l.add(merged, env)
+	l.add(l.read(path, project, named))
+	all, warnings := fromEnvironment(l.vars, l.IgnoreEnv, l.dir, reflect.ValueOf(*l.config))
+	l.config.Warnings = warnings
 	flags, errs := fromFlags(l.Flags, l.dir)
 	l.errs = append(l.errs, errs...)
-	return inherit(l.add(merged, flags))
+	for _, s := range append(all, flags...) {
+		n, err := s.node()
+		if err != nil {
+			l.errs = append(l.errs, asErrors(err, s.src.name)...)
+			continue
+		}
+		l.add(n)
+	}
 }
 
 // read returns nil for a file that is not there or holds nothing.
@@ -101,7 +110,7 @@ func (l *loader) read(path string, in layer, must bool) *node {
 		return nil
 	}
 	if in == project {
-		l.file = path
+		l.config.File = path
 	}
 	n, err := parse(src, data)
 	if err != nil {
@@ -111,52 +120,40 @@ func (l *loader) read(path string, in layer, must bool) *node {
 	return n
 }
 
-func (l *loader) add(merged, n *node) *node {
-	if n == nil || n.kind == nullNode {
-		return merged
-	}
-	n = schema().expand(n)
-	d := &decoder{home: l.vars["HOME"], from: map[string]position{}}
-	d.value(schema(), n, reflect.ValueOf(&Config{}).Elem(), "")
-	l.errs = append(l.errs, d.errs...)
-	if n.kind != mapNode {
-		return merged
-	}
-	return merge(schema(), merged, n)
+// add decodes a layer over those before it.
+func (l *loader) add(n *node) {
+	l.value(schema(), schema().expand(n), reflect.ValueOf(l.config).Elem(), "")
 }
 
-// inherit lays each procedure's iteration_control over the general one.
-func inherit(merged *node) *node {
-	general, _ := merged.get("iteration_control")
-	all, ok := merged.get("procedures")
-	if !ok || general.value == nil || all.value.kind != mapNode {
-		return merged
-	}
-	control := schema().field("iteration_control")
-	procedures := all.value
-	for _, p := range procedures.pairs {
-		own, ok := p.value.get("iteration_control")
-		if !ok || own.value.kind != mapNode {
+// inherit gives each procedure's iteration_control the keys of the general one
+// that it does not name.
+func (c *Config) inherit() {
+	general := reflect.ValueOf(c.IterationControl)
+	for _, name := range sortedKeys(c.Procedures) {
+		own := c.Procedures[name].IterationControl
+		if own == nil {
 			continue
 		}
-		both := p.value.with(own.key, own.at, merge(control, general.value, own.value))
-		procedures = procedures.with(p.key, p.at, both)
+		for _, f := range schema().field("iteration_control").fields {
+			path := joinPath("procedures", name) + ".iteration_control." + f.name
+			if !c.IsSet(path) {
+				reflect.ValueOf(own).Elem().Field(f.index).Set(general.Field(f.index))
+				c.from[path] = c.from["iteration_control."+f.name]
+			}
+		}
 	}
-	return merged.with(all.key, all.at, procedures)
 }
 
-// finish decodes the merged tree, checks what depends on several keys, and
-// reads the fragments.
-func (l *loader) finish(merged *node) (*Config, error) {
-	c := &Config{Root: l.root, File: l.file, Warnings: l.warnings, from: map[string]position{}}
-	d := &decoder{home: l.vars["HOME"], from: c.from}
-	d.value(schema(), merged, reflect.ValueOf(c).Elem(), "")
-	if err := d.errs.asError(); err != nil {
+// finish checks what depends on several keys, and reads the fragments.
+func (l *loader) finish() (*Config, error) {
+	if err := l.errs.asError(); err != nil {
 		return nil, err
 	}
+	c := l.config
+	c.inherit()
 	k := &checker{Config: c, agents: l.Agents, strategies: l.Strategies}
 	k.all()
-	r := &fragmentReader{config: c, options: l.Options, resolve: d.resolve}
+	r := &fragmentReader{config: c, options: l.Options, resolve: l.resolve}
 	r.all()
 	if err := append(k.errs, r.errs...).asError(); err != nil {
 		return nil, err

@@ -235,13 +235,13 @@ func TestHiddenFault(t *testing.T) {
 func TestEveryVariable(t *testing.T) {
 	t.Parallel()
 	var names []string
-	collectNames(schema(), "PAWL", nil, &names)
+	collectNames(schema(), "PAWL", reflect.Value{}, &names)
 	if len(names) < 60 {
 		t.Fatalf("only %d variables", len(names))
 	}
 	seen := map[string]string{}
 	for _, name := range names {
-		keys, leaf := findVariable(schema(), strings.TrimPrefix(name, envPrefix), nil)
+		keys, leaf := findVariable(schema(), strings.TrimPrefix(name, envPrefix), reflect.Value{})
 		path := strings.Join(keys, ".")
 		if leaf == nil || !strings.EqualFold(strings.ReplaceAll(path, ".", "_"), strings.TrimPrefix(name, envPrefix)) {
 			t.Errorf("%s is read as %q", name, path)

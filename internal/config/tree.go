@@ -77,54 +77,6 @@ func (n *node) get(key string) (pair, bool) {
 	return pair{}, false
 }
 
-// with returns a copy of the map n in which key is value.
-func (n *node) with(key string, at position, value *node) *node {
-	c := *n
-	c.pairs = make([]pair, 0, len(n.pairs)+1)
-	found := false
-	for _, p := range n.pairs {
-		if p.key == key {
-			p.value, p.at, found = value, at, true
-		}
-		c.pairs = append(c.pairs, p)
-	}
-	if !found {
-		c.pairs = append(c.pairs, pair{key: key, at: at, value: value})
-	}
-	return &c
-}
-
-// merge lays high over low: maps by key, anything else is replaced. Nothing
-// (an empty value) replaces nothing. A section whose keys only make sense
-// together is replaced by a file's, too; a variable or flag has one key only.
-func merge(sp *spec, low, high *node) *node {
-	switch {
-	case high == nil || high.kind == nullNode:
-		return low
-	case low == nil || low.kind != mapNode || high.kind != mapNode || sp.whole && high.at.src.layer <= project:
-		return high
-	}
-	c := *low
-	c.at = high.at
-	index := make(map[string]int, len(low.pairs))
-	c.pairs = append([]pair(nil), low.pairs...)
-	for i, p := range c.pairs {
-		index[p.key] = i
-	}
-	for _, p := range high.pairs {
-		i, ok := index[p.key]
-		if !ok {
-			c.pairs = append(c.pairs, p)
-			continue
-		}
-		if below := sp.child(p.key); below != nil {
-			p.value = merge(below, c.pairs[i].value, p.value)
-		}
-		c.pairs[i] = p
-	}
-	return &c
-}
-
 // joinPath appends a key to a dotted path; a key with other characters than
 // letters, digits, - and _ is quoted.
 func joinPath(path, key string) string {
@@ -140,41 +92,4 @@ func joinPath(path, key string) string {
 // unplain is true for a character that must stand in quotes in a path.
 func unplain(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-'
-}
-
-// splitPath is the inverse of joinPath. ok is false if a quote is not closed
-// or a key is empty.
-func splitPath(path string) (keys []string, ok bool) {
-	for path != "" {
-		if path[0] != '"' {
-			key, rest, more := strings.Cut(path, ".")
-			if key == "" || more && rest == "" {
-				return nil, false
-			}
-			keys, path = append(keys, key), rest
-			continue
-		}
-		key, rest, closed := cutQuoted(path[1:])
-		if !closed || rest != "" && (rest[0] != '.' || len(rest) == 1) {
-			return nil, false
-		}
-		keys, path = append(keys, key), strings.TrimPrefix(rest, ".")
-	}
-	return keys, len(keys) > 0
-}
-
-func cutQuoted(s string) (text, rest string, closed bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && i+1 < len(s):
-			i++
-			b.WriteByte(s[i])
-		case s[i] == '"':
-			return b.String(), s[i+1:], true
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return "", "", false
 }

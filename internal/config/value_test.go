@@ -126,21 +126,3 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
-
-func TestPaths(t *testing.T) {
-	t.Parallel()
-	for _, keys := range [][]string{{"a"}, {"a", "b_c", "d-e"}, {"prices", "gpt-5.1", "input"}, {`q"u\o`, "x"}, {"a b", "c"}} {
-		path := ""
-		for _, key := range keys {
-			path = joinPath(path, key)
-		}
-		if got, ok := splitPath(path); !ok || !slices.Equal(got, keys) {
-			t.Errorf("splitPath(%s) = %q, %v; want %q", path, got, ok, keys)
-		}
-	}
-	for _, path := range []string{"", ".", "a.", ".a", "a..b", `"a`, `"a"b`, `"a".`} {
-		if got, ok := splitPath(path); ok {
-			t.Errorf("splitPath(%q) = %q", path, got)
-		}
-	}
-}

@@ -131,7 +131,9 @@ func readWorkflow(name string, data []byte) (*workflowReader, error) {
 	sp := workflowSpec()
 	root = sp.expand(root)
 	r.decoder = decoder{from: map[string]position{}, top: sp}
-	r.value(sp, root, reflect.ValueOf(&r.raw).Elem(), "")
+	raw := reflect.ValueOf(&r.raw).Elem()
+	r.defaults(sp, raw, "")
+	r.value(sp, root, raw, "")
 	if err := r.errs.asError(); err != nil {
 		return nil, err
 	}
