@@ -71,7 +71,7 @@ type CaseChange struct {
 }
 
 func (s *Server) caseRoutes(api huma.API) {
-	getShared(s, api, "/cases", "list-cases", "cases", "The board, in the order in which cases were added", s.listCases)
+	get(api, "/cases", "list-cases", "cases", "The board, in the order in which cases were added", s.listCases)
 	get(api, "/cases/{id}", "get-case", "cases", "One case with its texts and its history", s.getCase)
 	post(api, "/cases", "add-case", "cases", "Add a case", s.addCase)
 	post(api, "/cases/import", "import-cases", "cases", "Add the cases of a list: Markdown, JSON lines, or an export of beads; all or none", s.importCases)
@@ -116,10 +116,7 @@ func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage],
 	if err != nil {
 		return nil, err
 	}
-	out := CasePage{Cases: make([]Case, len(cases))}
-	for i := range cases {
-		out.Cases[i] = showCase(&cases[i])
-	}
+	out := CasePage{Cases: each(cases, func(c board.Case) Case { return showCase(&c) })}
 	if next > 0 {
 		out.NextCursor = strconv.FormatInt(next, 10)
 	}
@@ -182,21 +179,16 @@ func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], 
 	if err != nil {
 		return nil, err
 	}
-	out := CaseDetail{Case: showCase(&c), ScoreParts: []ScorePart{}, History: []CaseChange{}}
 	_, parts := board.Score(&c)
-	for _, p := range parts {
-		out.ScoreParts = append(out.ScoreParts, ScorePart{Points: p.Points, Why: p.Why})
-	}
 	needed, err := s.o.Store.Dependents(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	out.Dependents = list(needed)
 	history, err := s.o.Store.CaseHistory(ctx, id)
-	for _, e := range history {
-		out.History = append(out.History, showEntry(e))
-	}
-	return answer(out), err
+	return answer(CaseDetail{
+		Case: showCase(&c), Dependents: list(needed), History: each(history, showEntry),
+		ScoreParts: each(parts, func(p board.Part) ScorePart { return ScorePart{Points: p.Points, Why: p.Why} }),
+	}), err
 }
 
 func showEntry(e board.Entry) CaseChange {
@@ -271,11 +263,8 @@ func (s *Server) importCases(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := Imported{Format: string(l.Format), IDs: []string{}, Notes: list(l.Notes)}
-	for _, c := range added {
-		out.IDs = append(out.IDs, c.ID)
-	}
-	return answer(out), nil
+	ids := each(added, func(c board.Case) string { return c.ID })
+	return answer(Imported{Format: string(l.Format), IDs: ids, Notes: list(l.Notes)}), nil
 }
 
 func (s *Server) editCase(ctx context.Context, in *struct {

@@ -107,9 +107,8 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	if err != nil {
 		return nil, err
 	}
-	out := Snapshots{Snapshots: []Snapshot{}}
 	if s.o.Tree == nil {
-		return answer(out), nil
+		return answer(Snapshots{Snapshots: []Snapshot{}}), nil
 	}
 	tree, err := s.tree(ctx, r)
 	if err != nil {
@@ -119,12 +118,11 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range snaps {
-		out.Snapshots = append(out.Snapshots, Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: strings.TrimPrefix(n.Branch, "refs/heads/"), At: n.When.UTC(), Skipped: list(n.Skipped)})
-	}
 	kept, err := tree.Recoveries(ctx, r.ID)
-	out.Undo = len(kept) > 0
-	return answer(out), err
+	return answer(Snapshots{Undo: len(kept) > 0, Snapshots: each(snaps, func(n workspace.Snapshot) Snapshot {
+		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
+		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(), Skipped: list(n.Skipped)}
+	})}), err
 }
 
 // Span is two states of a run.

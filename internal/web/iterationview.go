@@ -36,9 +36,17 @@ func (t *telling) iteration(r *loop.Record) Iteration {
 	return out
 }
 
+// list is a copy that is never nil: JSON has [] where there is nothing.
 func list[T any](of []T) []T { return append([]T{}, of...) }
 
-func showItems(items []failure.Item) []Item { return list(items) }
+// each shows every element of a list; it is never nil.
+func each[F, T any](of []F, show func(F) T) []T {
+	out := make([]T, len(of))
+	for i, one := range of {
+		out[i] = show(one)
+	}
+	return out
+}
 
 func costKnown(source string) bool { return source != "none" && source != "" }
 
@@ -71,14 +79,11 @@ func showReview(v *loop.Review) *Review {
 	if v == nil {
 		return nil
 	}
-	out := &Review{
-		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Items: []FindingItem{}, Elapsed: seconds(v.Elapsed), Tries: v.Tries,
+	return &Review{
+		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Elapsed: seconds(v.Elapsed), Tries: v.Tries,
 		CostUSD: dollars(int64(v.Cost), costKnown(v.CostSource)), Reverted: list(v.Reverted),
+		Items: each(v.Items, func(f loop.Finding) FindingItem { return FindingItem{Item: f.Item, Severity: string(f.Severity)} }),
 	}
-	for _, f := range v.Items {
-		out.Items = append(out.Items, FindingItem{Item: f.Item, Severity: string(f.Severity)})
-	}
-	return out
 }
 
 // story tells an iteration in the order in which it happened.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 // Autopilot is what works the board by itself.
@@ -107,15 +108,13 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 			out.Actions[0] = "resume"
 		}
 	}
-	for _, l := range v.Slots {
-		out.Slots = append(out.Slots, SlotView{
+	out.Slots = each(v.Slots, func(l autopilot.SlotView) SlotView {
+		return SlotView{
 			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status, Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
 			Since: l.Since, CostUSD: dollars(int64(l.Cost), l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity,
-		})
-	}
-	for _, e := range v.Events {
-		out.Events = append(out.Events, PilotDid{At: e.At, Kind: e.Kind, Task: e.Task, Text: e.Text})
-	}
+		}
+	})
+	out.Events = each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid{At: e.At, Kind: e.Kind, Task: e.Task, Text: e.Text} })
 	return answer(out), nil
 }
 
@@ -134,15 +133,13 @@ func (s *Server) sprints(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := Sprints{Sprints: []SprintView{}}
-	for _, p := range list {
+	return answer(Sprints{each(list, func(p sqlite.Sprint) SprintView {
 		one := SprintView{ID: p.ID, StartedAt: p.StartedAt, EndedAt: when(p.EndedAt)}
 		if json.Valid(p.Stats) {
 			one.Stats = p.Stats
 		}
-		out.Sprints = append(out.Sprints, one)
-	}
-	return answer(out), nil
+		return one
+	})}), nil
 }
 
 // PilotWish is how an autopilot is to work; what is left out is as configured.

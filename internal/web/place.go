@@ -99,8 +99,8 @@ type ProcedureSpec struct {
 }
 
 func (s *Server) placeRoutes(api huma.API) {
-	getShared(s, api, "/overview", "get-overview", "overview", "What runs, what needs a person, what was used today", s.overview)
-	getShared(s, api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.inbox)
+	get(api, "/overview", "get-overview", "overview", "What runs, what needs a person, what was used today", s.overview)
+	get(api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.inbox)
 	get(api, "/config", "get-config", "overview", "Every setting in force and where it comes from", s.settings)
 	get(api, "/procedures", "list-procedures", "overview", "What can be started", s.procedures)
 }
@@ -179,11 +179,9 @@ func (s *Server) verification(out *Overview) {
 
 // configured are the checks of the configuration.
 func configured(c *config.Config) []GateSpec {
-	list := make([]GateSpec, len(c.Verification.Commands))
-	for i, g := range c.Verification.Commands {
-		list[i] = GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(g.Timeout.Std())}
-	}
-	return list
+	return each(c.Verification.Commands, func(g config.Gate) GateSpec {
+		return GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(g.Timeout.Std())}
+	})
 }
 
 func (s *Server) settings(_ context.Context, in *struct {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,9 +114,9 @@ func (s *Server) queue(ctx context.Context, target string) (QueueView, error) {
 	}
 	v.arriving(asks)
 	landed, err := s.o.Store.Landings(ctx, target, "", maxLanded)
-	for _, l := range landed {
-		v.Landed = append(v.Landed, Landed{Task: l.Task, Run: l.Run, Commit: l.Commit, Batch: l.Batch, Empty: l.Empty, At: l.At})
-	}
+	v.Landed = each(landed, func(l queue.Landing) Landed {
+		return Landed{Task: l.Task, Run: l.Run, Commit: l.Commit, Batch: l.Batch, Empty: l.Empty, At: l.At}
+	})
 	return v, err
 }
 
@@ -170,10 +171,8 @@ func showQueued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 		}
 	}
 	if b := s.Batch; b != nil && working {
-		for _, id := range b.IDs {
-			if id == e.ID {
-				q.Status = "landing"
-			}
+		if slices.Contains(b.IDs, e.ID) {
+			q.Status = "landing"
 		}
 	}
 	return q

@@ -121,7 +121,7 @@ type RunPage struct {
 }
 
 func (s *Server) runRoutes(api huma.API) {
-	getShared(s, api, "/runs", "list-runs", "runs", "Runs, the last started first", s.listRuns)
+	get(api, "/runs", "list-runs", "runs", "Runs, the last started first", s.listRuns)
 	get(api, "/runs/{run}", "get-run", "runs", "One run with its question, limits and what was asked of it", s.getRun)
 	get(api, "/runs/{run}/events", "list-run-events", "runs", "The journal of a run, oldest first", s.runEvents)
 }
@@ -141,10 +141,7 @@ func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], er
 	if err != nil {
 		return nil, err
 	}
-	out := RunPage{Runs: make([]Run, len(runs))}
-	for i, r := range runs {
-		out.Runs[i] = s.view(ctx, r)
-	}
+	out := RunPage{Runs: each(runs, func(r sqlite.Run) Run { return s.view(ctx, r) })}
 	if more {
 		out.NextCursor = fmt.Sprintf("%d.%d", next.Started, next.Row)
 	}
@@ -168,10 +165,7 @@ func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
 	v := Run{
 		ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
 		Agent: r.Agent, CostUSD: dollars(r.Cost, r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
-		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, Elapsed: seconds(r.Elapsed),
-	}
-	if !r.EndedAt.IsZero() {
-		v.EndedAt = &r.EndedAt
+		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: when(r.EndedAt), Elapsed: seconds(r.Elapsed),
 	}
 	v.Live = r.Owner.PID != 0 && engine.Alive(r.Owner)
 	if v.Live {
@@ -242,17 +236,15 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	}
 	p := state.Policy
 	out := RunDetail{
-		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy, Sandbox: setup.Sandbox, Copy: setup.Copy, Asked: []Asked{}, Best: state.Best.Number,
+		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy, Sandbox: setup.Sandbox, Copy: setup.Copy, Best: state.Best.Number,
 		Limits: Limits{
 			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost), p.MaxCost >= 0), Timeout: seconds(p.Timeout), TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
 		},
 		Spent: Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls, Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
 		Gates: s.checks(r),
+		Asked: each(rows, func(row sqlite.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
 	}
 	out.GatesSeen = len(out.Gates) > 0
-	for _, row := range rows {
-		out.Asked = append(out.Asked, Asked{Kind: row.Kind, Text: row.Text, At: row.At})
-	}
 	if loop.Status(out.Status).Active() {
 		out.Doing, out.DoingWhy, out.Until = string(state.Command.Kind), state.Command.Why, state.Command.Until
 	} else {
@@ -289,11 +281,9 @@ func (s *Server) checks(r sqlite.Run) []GateSpec {
 		}
 		return configured(c)
 	}
-	out := make([]GateSpec, len(stored))
-	for i, c := range stored {
-		out[i] = GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout)}
-	}
-	return out
+	return each(stored, func(c engine.Check) GateSpec {
+		return GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout)}
+	})
 }
 
 // checksOf are the checks of a run by its id.
@@ -311,7 +301,7 @@ func showQuestion(q *loop.Question, rows []sqlite.Control) *Question {
 	if q == nil {
 		return nil
 	}
-	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern, Step: q.Step, Items: showItems(q.Items), Asks: []Asks{}}
+	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern, Step: q.Step, Items: list(q.Items), Asks: []Asks{}}
 	replies, _ := engine.Replies(rows, nil)
 	for _, a := range q.Asked() {
 		done := slices.ContainsFunc(replies.Replies, func(r loop.Asks) bool { return r.Step == a.Step })
@@ -348,10 +338,7 @@ func (s *Server) runEvents(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := EventPage{Events: make([]Event, len(events))}
-	for i, e := range events {
-		out.Events[i] = showEvent(e)
-	}
+	out := EventPage{Events: each(events, showEvent)}
 	if len(events) == in.Limit {
 		out.NextCursor = strconv.FormatInt(events[len(events)-1].Seq, 10)
 	}

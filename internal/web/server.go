@@ -108,7 +108,6 @@ type Server struct {
 	door    *Door
 	hub     *hub
 	streams streams
-	shared  *shared
 	handler http.Handler
 	api     huma.API
 	closing chan struct{} // closed when streams are to end
@@ -122,7 +121,6 @@ func New(d *Door, o Options) *Server {
 	}
 	s := &Server{o: o, door: d, closing: make(chan struct{})}
 	s.hub = newHub(o.Store, o.Log)
-	s.shared = newShared(o.Store.DataVersion)
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
 	mux.Handle("/", pages())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/stats"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
@@ -153,16 +154,13 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 	if err != nil {
 		return nil, err
 	}
-	out := SummaryStats{Total: stats.Sum(all).Line(), Groups: []stats.Line{}}
+	var groups []stats.Tally
 	if in.By != "" {
-		groups, err := s.o.Store.Tallies(ctx, stats.By(in.By), since, now, zone, in.Limit)
-		if err != nil {
+		if groups, err = s.o.Store.Tallies(ctx, stats.By(in.By), since, now, zone, in.Limit); err != nil {
 			return nil, err
 		}
-		for _, g := range groups {
-			out.Groups = append(out.Groups, g.Line())
-		}
 	}
+	out := SummaryStats{Total: stats.Sum(all).Line(), Groups: each(groups, stats.Tally.Line)}
 	learned, err := s.o.Store.Learned(ctx)
 	if err != nil {
 		return nil, err
@@ -180,79 +178,55 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 
 func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
 	learned, err := s.o.Store.Learned(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := StrategyStats{Strategies: []StrategyStat{}}
 	today := strategy.Day(time.Now())
-	for _, l := range learned {
+	return answer(StrategyStats{each(learned, func(l sqlite.Learned) StrategyStat {
 		one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures, LastUsed: l.UsedAt}
 		if now := strategy.Faded([]strategy.Tally{l.Tally}, today); len(now) == 1 {
 			rate := float64(now[0].Rate()) / 1000
 			one.Rate = &rate
 		}
-		out.Strategies = append(out.Strategies, one)
-	}
-	return answer(out), nil
+		return one
+	})}), err
 }
 
 func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
 	failures, err := s.o.Store.FailureStats(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := FailureStats{Failures: []FailureStat{}}
-	for _, f := range failures {
+	return answer(FailureStats{each(failures, func(f sqlite.FailureStat) FailureStat {
 		one := FailureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: seconds(f.Elapsed), Last: f.LastAt}
 		if f.CostKnown > 0 {
 			one.MeanCostUSD = dollars(f.Cost/int64(f.CostKnown), true)
 		}
-		out.Failures = append(out.Failures, one)
-	}
-	return answer(out), nil
+		return one
+	})}), err
 }
 
 func (s *Server) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
 	guards, err := s.o.Store.GuardStats(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := GuardStats{Guards: []GuardStat{}}
-	for _, g := range guards {
-		out.Guards = append(out.Guards, GuardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message})
-	}
-	return answer(out), nil
+	return answer(GuardStats{each(guards, func(g sqlite.GuardStat) GuardStat {
+		return GuardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
+	})}), err
 }
 
 func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {
 	now := time.Now()
 	since, zone := in.since(now)
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
-	if err != nil {
-		return nil, err
-	}
-	out := UsageStats{Usage: []UsageStat{}}
-	for _, u := range usage {
-		out.Usage = append(out.Usage, UsageStat{
+	return answer(UsageStats{each(usage, func(u sqlite.Usage) UsageStat {
+		return UsageStat{
 			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations, Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
 			CostUSD: dollars(u.Cost, u.CostKnown > 0), TokensIn: u.TokensIn, TokensOut: u.TokensOut,
-		})
-	}
-	return answer(out), nil
+		}
+	})}), err
 }
 
 func (s *Server) throughputStats(ctx context.Context, in *period) (*body[ThroughputStats], error) {
 	now := time.Now()
 	since, zone := in.since(now)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
-	if err != nil {
-		return nil, err
-	}
-	out := ThroughputStats{Days: []ThroughputStat{}}
-	for _, t := range ended {
-		out.Days = append(out.Days, ThroughputStat{
-			Day: t.Day, Completed: t.Completed, Failed: t.Failed, Other: t.Other, Landed: t.Landed, Iterations: t.Iterations, Worked: seconds(t.Worked), Waited: seconds(t.Waited),
-		})
-	}
-	return answer(out), nil
+	return answer(ThroughputStats{each(ended, func(t sqlite.Throughput) ThroughputStat {
+		return ThroughputStat{
+			Day: t.Day, Completed: t.Completed, Failed: t.Failed, Other: t.Other, Landed: t.Landed, Iterations: t.Iterations,
+			Worked: seconds(t.Worked), Waited: seconds(t.Waited),
+		}
+	})}), err
 }
