@@ -44,10 +44,7 @@ type Grown struct {
 }
 
 // glanceEvery is how often running agents are looked at while somebody watches.
-const glanceEvery = 250 * time.Millisecond
-
-// measureEvery is how often it is looked how much they have printed.
-const measureEvery = 50 * time.Millisecond
+const glanceEvery = 150 * time.Millisecond
 
 // maxGlances bounds how many runs are looked at.
 const maxGlances = 100
@@ -70,14 +67,12 @@ type glance struct {
 	sent   string     // the last one, as it was sent
 	out    *spool.Reader
 	grown  Grown
-	quiet  bool // nothing will grow any more
 }
 
 // watch looks at runs until ctx is done.
 func (g *glances) watch(ctx context.Context) {
-	tick, measure := time.NewTicker(glanceEvery), time.NewTicker(measureEvery)
+	tick := time.NewTicker(glanceEvery)
 	defer tick.Stop()
-	defer measure.Stop()
 	defer g.forget(nil)
 	for {
 		select {
@@ -87,39 +82,16 @@ func (g *glances) watch(ctx context.Context) {
 			} else {
 				g.forget(nil)
 			}
-		case <-measure.C:
-			g.measure()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// measure tells whose output has grown.
-func (g *glances) measure() {
-	for id, one := range g.runs {
-		if now := one.length(); now != one.grown {
-			one.grown = now
-			f := newFrame("", "output", now)
-			f.run = id
-			g.s.hub.tell(f)
-		}
-	}
-}
-
-// length is how much the agent has printed; as before where that cannot be read.
-func (o *glance) length() Grown {
-	now := o.grown
-	if o.quiet {
-		return now
-	}
-	// What it printed last was there before its result.
-	o.quiet = exists(o.root, "agent.result.json")
-	now.Run, now.Iteration, now.Attempt = o.now.Run, o.now.Iteration, o.now.Attempt
-	if o.tail.spool == nil {
-		_ = o.tail.open() // while it has said nothing there is none
-	}
-	if o.tail.spool != nil {
+// measure is how much the agent has printed; as before where that cannot be read.
+func (o *glance) measure() Grown {
+	now := Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events, Output: o.grown.Output}
+	if o.tail.open() == nil {
 		if n, err := o.tail.spool.Size(); err == nil {
 			now.Events = n
 		}
@@ -133,6 +105,13 @@ func (o *glance) length() Grown {
 		}
 	}
 	return now
+}
+
+// send hands out what is new about a run, to those who watch it.
+func (g *glances) send(run, kind string, data any) {
+	f := newFrame("", kind, data)
+	f.run = run
+	g.s.hub.tell(f)
 }
 
 // look sends what changed of every active run.
@@ -151,9 +130,11 @@ func (g *glances) look(ctx context.Context) {
 		one.look(func() []GateSpec { return g.s.checksOf(ctx, r.ID) })
 		if text, err := json.Marshal(one.now); err == nil && string(text) != one.sent {
 			one.sent = string(text)
-			f := newFrame("", "activity", one.now)
-			f.run = r.ID
-			g.s.hub.tell(f)
+			g.send(r.ID, "activity", one.now)
+		}
+		if grown := one.measure(); grown != one.grown {
+			one.grown = grown
+			g.send(r.ID, "output", grown)
 		}
 	}
 	g.forget(kept)
@@ -245,7 +226,7 @@ func (o *glance) look(specs func() []GateSpec) {
 
 // read folds new events of the agent in.
 func (o *glance) read() {
-	if o.tail.spool == nil && o.tail.open() != nil {
+	if o.tail.open() != nil {
 		return
 	}
 	for range 10 * batch { // more comes with the next look

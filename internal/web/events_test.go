@@ -254,12 +254,12 @@ func TestDroppedReaderIsTold(t *testing.T) {
 func TestTooManyStreams(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.s.streams.open.Store(maxReaders)
+	r.s.streams.Store(maxReaders)
 	w := r.send(r.asking(http.MethodGet, base+"/events", ""))
 	if p := r.problem(w, http.StatusServiceUnavailable); p.Code != "TOO_MANY_STREAMS" {
 		t.Errorf("%+v", p)
 	}
-	if r.s.streams.open.Load() != maxReaders || r.s.hub.watched() {
+	if r.s.streams.Load() != maxReaders || r.s.hub.watched() {
 		t.Error("the refused one counts")
 	}
 }

@@ -32,49 +32,26 @@ func newLineReader(from source, at int64) *lineReader {
 // next reads the next line; false when there is none yet. It can be asked again
 // after the stream has grown.
 func (l *lineReader) next() bool {
-	for searched := 0; ; {
-		if i := bytes.IndexByte(l.buf[searched:], '\n'); i >= 0 {
-			n := searched + i
-			l.line, l.at = l.buf[:n], l.end
-			l.end += int64(n) + 1
-			l.buf = l.buf[n+1:]
+	for {
+		if i := bytes.IndexByte(l.buf, '\n'); i >= 0 {
+			l.line, l.at = l.buf[:i], l.end
+			l.end += int64(i) + 1
+			l.buf = l.buf[i+1:]
 			return true
 		}
-		searched = len(l.buf)
-		if searched > maxLine {
-			l.skip()
-			searched = 0
+		if len(l.buf) > maxLine {
+			l.end += int64(len(l.buf))
+			l.buf = nil
 		}
-		had := l.end
-		if !l.fill() {
+		more := make([]byte, 64<<10)
+		n, at, err := l.from.ReadAt(more, l.pos)
+		if l.err = err; n == 0 {
 			return false
 		}
-		if l.end != had {
-			searched = 0
+		if at > l.pos { // the line at hand has lost its end
+			l.buf, l.pos, l.end = nil, at, at
 		}
+		l.buf = append(l.buf, more[:n]...)
+		l.pos += int64(n)
 	}
-}
-
-// fill reads more; false at the end of the stream as it is now.
-func (l *lineReader) fill() bool {
-	const chunk = 64 << 10
-	if cap(l.buf)-len(l.buf) < chunk/4 {
-		grown := make([]byte, len(l.buf), len(l.buf)+chunk)
-		copy(grown, l.buf)
-		l.buf = grown
-	}
-	n, at, err := l.from.ReadAt(l.buf[len(l.buf):cap(l.buf)], l.pos)
-	l.err = err
-	if n > 0 && at > l.pos { // the line at hand has lost its end
-		l.buf, l.pos, l.end = l.buf[len(l.buf):], at, at
-	}
-	l.buf = l.buf[:len(l.buf)+n]
-	l.pos += int64(n)
-	return n > 0
-}
-
-// skip passes over what is held of a line that is too long.
-func (l *lineReader) skip() {
-	l.end += int64(len(l.buf))
-	l.buf = l.buf[:0]
 }

@@ -30,16 +30,16 @@ func (s *Server) followOutput(ctx context.Context, in *outputQuery) (*huma.Strea
 	if err != nil {
 		return nil, explain(err)
 	}
-	if !s.streams.enter() {
+	if err := s.openStream(); err != nil {
 		_ = root.Close()
-		return nil, tooMany()
+		return nil, err
 	}
 	from := in.From
 	if last, err := strconv.ParseInt(in.Last, 10, 64); err == nil && last >= 0 {
 		from = last
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		defer s.streams.leave()
+		defer s.closeStream()
 		defer func() { _ = root.Close() }()
 		w, req := newWire(c)
 		s.tail(req.Context(), w, root, from)
@@ -108,15 +108,14 @@ func (t *tailing) ended() bool {
 	if t.lines != nil && errors.Is(t.lines.err, fs.ErrNotExist) {
 		return true
 	}
-	if _, err := t.root.Stat("agent.result.json"); err == nil {
-		return true
-	}
-	_, err := t.root.Stat("begun.json")
-	return errors.Is(err, fs.ErrNotExist)
+	return exists(t.root, "agent.result.json") || !exists(t.root, "begun.json")
 }
 
-// open opens the events; an error while there are none.
+// open opens the events, once there are any; until then it is an error.
 func (t *tailing) open() error {
+	if t.spool != nil {
+		return nil
+	}
 	f, err := spool.Open(t.root, eventsFile)
 	if err == nil {
 		t.spool, t.lines = f, newLineReader(f, t.from)
@@ -129,7 +128,7 @@ const batch = 200
 
 // read takes the next events; none when there is nothing new.
 func (t *tailing) read() []frame {
-	if t.spool == nil && t.open() != nil {
+	if t.open() != nil {
 		return nil // it has said nothing yet
 	}
 	var frames []frame

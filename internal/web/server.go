@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -107,7 +108,7 @@ type Server struct {
 	o       Options
 	door    *Door
 	hub     *hub
-	streams streams
+	streams atomic.Int64 // that are open, of both kinds
 	handler http.Handler
 	api     huma.API
 	closing chan struct{} // closed when streams are to end

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -109,22 +108,16 @@ func (v *wire) send(frames ...frame) error {
 	return v.out.Flush()
 }
 
-// streams counts those that are open, of both kinds.
-type streams struct{ open atomic.Int64 }
-
-func (c *streams) enter() bool {
-	if c.open.Add(1) > maxReaders {
-		c.open.Add(-1)
-		return false
+// openStream counts a stream; closeStream must be called when it ends.
+func (s *Server) openStream() error {
+	if s.streams.Add(1) <= maxReaders {
+		return nil
 	}
-	return true
-}
-
-func (c *streams) leave() { c.open.Add(-1) }
-
-func tooMany() error {
+	s.closeStream()
 	return problem(http.StatusServiceUnavailable, "TOO_MANY_STREAMS", "%d streams are open already", maxReaders).suggest("Close pages that you do not need")
 }
+
+func (s *Server) closeStream() { s.streams.Add(-1) }
 
 type eventQuery struct {
 	Last  string `header:"Last-Event-ID" maxLength:"50" doc:"The id of the last event that was seen."`
@@ -141,12 +134,12 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 		}
 		run = r.ID
 	}
-	if !s.streams.enter() {
-		return nil, tooMany()
+	if err := s.openStream(); err != nil {
+		return nil, err
 	}
 	r, at, err := s.hub.join(ctx, run)
 	if err != nil {
-		s.streams.leave()
+		s.closeStream()
 		return nil, explain(err)
 	}
 	last := in.Last
@@ -154,7 +147,7 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 		last = in.After
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		defer s.streams.leave()
+		defer s.closeStream()
 		defer s.hub.leave(r)
 		w, req := newWire(c)
 		s.follow(req.Context(), w, r, last, at)
@@ -179,7 +172,7 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 				_ = w.send(newFrame("", "dropped", Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
 				return
 			}
-			err = w.send(append([]frame{f}, waitingIn(r)...)...)
+			err = w.send(f)
 		case <-beat.C:
 			if err := autopilot.LookOn(ctx, s.o.Store); err != nil && ctx.Err() == nil {
 				s.o.Log.Warn(err.Error())
@@ -195,19 +188,6 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 			return
 		}
 	}
-}
-
-// waitingIn takes what else is there, so that a burst costs one write.
-func waitingIn(r *reader) []frame {
-	var more []frame
-	for len(more) < 100 && len(r.queue) > 0 {
-		f, open := <-r.queue
-		if !open {
-			break // the next receive tells
-		}
-		more = append(more, f)
-	}
-	return more
 }
 
 // replay sends what happened between the last event that the reader saw and
