@@ -7,17 +7,17 @@ import (
 
 // A CI system's time stamp, "2026-01-01T00:00:00.0000000Z "; GitLab puts "00O "
 // behind it.
-const stampForm = `2\d..-.{5}T..:[^Z]{5,17}Z (?:\d\d[OE][ +])?`
+const stampForm = `2\d..-.{5}T..:[0-9:.]+Z (?:\d\d[OE][ +])?`
 
 // prefix is what systems put before each line of a program's output.
 var prefix = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	stampForm,
-	`[A-Za-z][^\t]{0,118}\t[^\t]{0,158}\t\x{feff}?` + stampForm, // `gh run view --log`: job, step, time
-	`##\[(?:error|warning|group|command|debug|notice)\]`,        // Azure Pipelines
-	`::(?:error|warning)::`,                                     // GitHub Actions
-	`#[1-9]\d{0,6} (?:\d[\d.]*\.[\d.]* )?`,                      // BuildKit's step, with the time before what it prints
-	`[A-Za-z][\w.-]{0,38} +\| `,                                 // docker compose: "web-1  | "
-	`\[[a-z][a-z0-9_.:/-]{0,28} *\] `,                           // runners of several programs: "[web] "
+	`[A-Za-z][^\t]*\t[^\t]*\t\x{feff}?` + stampForm,      // `gh run view --log`: job, step, time
+	`##\[(?:error|warning|group|command|debug|notice)\]`, // Azure Pipelines
+	`::(?:error|warning)::`,                              // GitHub Actions
+	`#[1-9]\d* (?:\d[\d.]*\.[\d.]* )?`,                   // BuildKit's step, with the time before what it prints
+	`[A-Za-z][\w.-]* +\| `,                               // docker compose: "web-1  | "
+	`\[[a-z][a-z0-9_.:/-]* *\] `,                         // runners of several programs: "[web] "
 }, "|") + `)`)
 
 // level is the level of a log, which looks like the name of a program.
