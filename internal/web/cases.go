@@ -88,11 +88,14 @@ type CasePath struct {
 	ID string `path:"id" maxLength:"40" pattern:"^[0-9A-Za-z-]+$" doc:"task-042, op-005, or 42 for task-042."`
 }
 
-func (p CasePath) id() (string, error) {
+// Resolve is called for each request: it writes out a shortened id.
+func (p *CasePath) Resolve(huma.Context) []error {
 	if _, _, ok := board.ParseID(p.ID); !ok {
-		return "", problem(http.StatusNotFound, "CASE_NOT_FOUND", "%q is no id of a case: they look like task-042 or op-007", p.ID).suggest("List the board: GET /api/v1/cases")
+		return []error{problem(http.StatusNotFound, "CASE_NOT_FOUND", "%q is no id of a case: they look like task-042 or op-007", p.ID).
+			suggest("List the board: GET /api/v1/cases")}
 	}
-	return board.Normal(p.ID), nil
+	p.ID = board.Normal(p.ID)
+	return nil
 }
 
 type caseQuery struct {
@@ -167,11 +170,7 @@ func caseActions(c *board.Case) []string {
 }
 
 func (s *Server) getCase(ctx context.Context, in *CasePath) (*body[CaseDetail], error) {
-	id, err := in.id()
-	if err != nil {
-		return nil, err
-	}
-	return s.caseDetail(ctx, id)
+	return s.caseDetail(ctx, in.ID)
 }
 
 func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], error) {
@@ -271,14 +270,10 @@ func (s *Server) editCase(ctx context.Context, in *struct {
 	CasePath
 	Body CaseText
 }) (*body[CaseDetail], error) {
-	id, err := in.id()
-	if err != nil {
+	if _, err := s.o.Store.EditCase(ctx, in.ID, board.Person, time.Now(), in.Body.edit); err != nil {
 		return nil, err
 	}
-	if _, err := s.o.Store.EditCase(ctx, id, board.Person, time.Now(), in.Body.edit); err != nil {
-		return nil, err
-	}
-	return s.caseDetail(ctx, id)
+	return s.caseDetail(ctx, in.ID)
 }
 
 // CaseWish says how a deed is to be done with a task.
@@ -319,14 +314,10 @@ func (s *Server) cleanCase(ctx context.Context, in *CasePath) (*body[Done], erro
 }
 
 func (s *Server) caseDeed(ctx context.Context, in *CasePath, verb string, w CaseWish) (*body[Done], error) {
-	id, err := in.id()
-	if err == nil {
-		_, err = s.o.Store.Case(ctx, id)
-	}
-	if err != nil {
+	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	said, err := s.o.Deeds.Case(ctx, verb, id, w)
+	said, err := s.o.Deeds.Case(ctx, verb, in.ID, w)
 	return s.done(ctx, "", said, err)
 }
 
@@ -336,11 +327,7 @@ type Removed struct {
 }
 
 func (s *Server) removeCase(ctx context.Context, in *CasePath) (*body[Removed], error) {
-	id, err := in.id()
-	if err != nil {
-		return nil, err
-	}
-	return answer(Removed{id}), s.o.Store.RemoveCase(ctx, id, board.Person, time.Now())
+	return answer(Removed{in.ID}), s.o.Store.RemoveCase(ctx, in.ID, board.Person, time.Now())
 }
 
 func (s *Server) moveCase(ctx context.Context, in *struct {
@@ -350,12 +337,8 @@ func (s *Server) moveCase(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"20000" doc:"Kept in the history; for redo, what must change: the next prompt has it."`
 	}
 }) (*body[CaseDetail], error) {
-	id, err := in.id()
-	if err != nil {
-		return nil, err
-	}
 	if _, err := s.caseDeed(ctx, &in.CasePath, in.Body.Action, CaseWish{Text: strings.TrimSpace(in.Body.Why)}); err != nil {
 		return nil, err
 	}
-	return s.caseDetail(ctx, id)
+	return s.caseDetail(ctx, in.ID)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/board"
 )
 
 // Done is what came of a wish.
@@ -75,11 +77,8 @@ func (s *Server) redirectRun(ctx context.Context, in *struct {
 		To string `json:"to" maxLength:"40" pattern:"^[0-9A-Za-z-]+$" doc:"The task that gets the slot; it must be ready."`
 	}
 }) (*body[Done], error) {
-	to, err := CasePath{in.Body.To}.id()
-	if err == nil {
-		_, err = s.o.Store.Case(ctx, to)
-	}
-	if err != nil {
+	to := board.Normal(in.Body.To)
+	if _, err := s.o.Store.Case(ctx, to); err != nil {
 		return nil, err
 	}
 	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Redirect(ctx, run, to) })

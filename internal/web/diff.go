@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -271,17 +270,8 @@ func unknownStates() error {
 }
 
 func statusWord(f git.FileChange) string {
-	switch f.Status {
-	case 'A':
-		return "added"
-	case 'D':
-		return "deleted"
-	case 'R':
-		return "renamed"
-	case 'T':
-		return "type"
-	}
-	return "modified"
+	word := map[byte]string{'A': "added", 'D': "deleted", 'R': "renamed", 'T': "type"}[f.Status]
+	return cmp.Or(word, "modified")
 }
 
 func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error) {
@@ -301,16 +291,14 @@ func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error
 	return answer(out), nil
 }
 
-var hunkHead = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
-})
+var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
 
 // readPatch reads git's patch of one file.
 func readPatch(patch string) FileDiff {
 	d := FileDiff{Hunks: []Hunk{}}
 	var h *Hunk
 	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
-		if m := hunkHead().FindStringSubmatch(line); m != nil {
+		if m := hunkHead.FindStringSubmatch(line); m != nil {
 			d.Hunks = append(d.Hunks, Hunk{OldStart: number(m[1]), OldLines: count(m[2]), NewStart: number(m[3]), NewLines: count(m[4]), Heading: valid(m[5]), Lines: []string{}})
 			h = &d.Hunks[len(d.Hunks)-1]
 			continue

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -34,9 +33,7 @@ const (
 
 // fileNames are the files of an iteration that a person may see. What else is
 // in its folder (environment, policies) is pawl's own.
-var fileNames = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
-})
+var fileNames = regexp.MustCompile(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
 
 // eventsFile is where the supervisor writes what the agent's parser made of
 // its stream.
@@ -114,7 +111,7 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 	out := FileList{Files: []File{}}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !fileNames().MatchString(e.Name()) {
+		if err != nil || !info.Mode().IsRegular() || !fileNames.MatchString(e.Name()) {
 			continue
 		}
 		out.Files = append(out.Files, File{Name: e.Name(), Size: info.Size(), ChangedAt: info.ModTime().UTC()})
@@ -124,7 +121,7 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 
 // openFile opens one of the files that may be seen. What is returned must be closed.
 func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
-	if !fileNames().MatchString(name) {
+	if !fileNames.MatchString(name) {
 		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q", clip(name, 100)).
 			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
 	}
@@ -240,15 +237,9 @@ func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
 		return // closed, which it is not
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, safeName(in.Run), in.Number, name))
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, in.Run, in.Number, name))
 	http.ServeContent(w, r, "", info.ModTime(), file)
 }
-
-var oddName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[^0-9A-Za-z_-]`)
-})
-
-func safeName(name string) string { return oddName().ReplaceAllString(name, "_") }
 
 // AgentEvent is one thing that an agent did, whatever its program is.
 type AgentEvent struct {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -108,17 +109,11 @@ func story(it *Iteration) []StoryElement {
 	}
 	for _, g := range it.Gates {
 		mark := map[string]string{string(loop.GatePassed): "passed", string(loop.GateNotRun): "not run"}[g.Status]
-		if mark == "" {
-			mark = "failed"
-		}
-		add("gate", mark, "%s: %s", g.Name, strings.TrimSuffix(g.Status+", "+g.Note, ", "))
+		add("gate", cmp.Or(mark, "failed"), "%s: %s", g.Name, strings.TrimSuffix(g.Status+", "+g.Note, ", "))
 	}
 	if it.Review != nil {
 		mark := map[string]string{string(control.Approved): "passed", string(control.Rejected): "failed"}[it.Review.Verdict]
-		if mark == "" {
-			mark = "note"
-		}
-		add("review", mark, "%s: %s", it.Review.Reviewer, strings.TrimSuffix(it.Review.Verdict+", "+it.Review.Summary, ", "))
+		add("review", cmp.Or(mark, "note"), "%s: %s", it.Review.Reviewer, strings.TrimSuffix(it.Review.Verdict+", "+it.Review.Summary, ", "))
 	}
 	if it.Failure != nil {
 		add("failure", "failed", "%s: %s", it.Failure.Class, it.Failure.Summary)

@@ -185,11 +185,7 @@ func (s *Server) askEntry(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
 }) (*body[Done], error) {
-	id, err := in.id()
-	if err != nil {
-		return nil, err
-	}
-	said, err := s.o.Deeds.AskQueue(ctx, in.Body.Action, id, in.Body.Why)
+	said, err := s.o.Deeds.AskQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
 	return s.done(ctx, "", said, err)
 }
 

@@ -98,18 +98,14 @@ func (s *Server) reviewAsked(ctx context.Context, r sqlite.CaseReview) (ReviewAs
 
 // work is what a task came to: two commits in the repository.
 func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
-	id, err := in.id()
-	if err != nil {
-		return compared{}, err
-	}
 	if s.o.Tree == nil {
 		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository", s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
 	}
-	if _, err := s.o.Store.Case(ctx, id); err != nil {
+	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return compared{}, err
 	}
 	var work queue.Entry
-	list, err := s.o.Store.CaseReviews(ctx, id)
+	list, err := s.o.Store.CaseReviews(ctx, in.ID)
 	if err != nil {
 		return compared{}, err
 	}
@@ -125,10 +121,10 @@ func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
 		if err != nil {
 			return compared{}, err
 		}
-		if e, ok := row.State.Find(id); ok {
+		if e, ok := row.State.Find(in.ID); ok {
 			work = e
 		}
-		landed, err := s.o.Store.Landings(ctx, t, id, 1)
+		landed, err := s.o.Store.Landings(ctx, t, in.ID, 1)
 		if err != nil {
 			return compared{}, err
 		}
