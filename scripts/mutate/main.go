@@ -57,20 +57,23 @@ func (r result) String() string {
 type mutator struct {
 	root, dir string // of the tree, and for what is written meanwhile
 	limit     time.Duration
+	scripts   bool
 	files     []string            // that pawl is made of
 	users     map[string][]string // whose tests see a package too, in the order in which they run
+	passes    map[string]bool     // whether the tests of a package pass where nothing is broken
 }
 
 func main() {
 	seed := flag.Uint64("seed", 1, "picks the lines")
 	n := flag.Int("n", 100, "how many lines")
 	limit := flag.Duration("limit", 10*time.Minute, "for all tests of one mutant; tests that hang for half of it catch it")
+	scripts := flag.Bool("scripts", true, "run the whole-program scripts too, which take the longest")
 	out := flag.String("out", "bin/mutants.jsonl", "where results are written, and read when a run goes on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	dir, err := os.MkdirTemp("", "pawl-mutant-")
 	if err == nil {
-		m := mutator{dir: dir, limit: *limit, users: map[string][]string{}}
+		m := mutator{dir: dir, limit: *limit, scripts: *scripts, users: map[string][]string{}, passes: map[string]bool{}}
 		err = m.mutate(ctx, *seed, *n, *out)
 	}
 	_ = os.RemoveAll(dir)
@@ -161,7 +164,9 @@ func (m *mutator) list(ctx context.Context) (err error) {
 			for _, name := range p[1:] {
 				m.files = append(m.files, path.Join(dir, name))
 			}
-			m.users[p[0]] = append(m.users[p[0]], module+program)
+			if m.scripts {
+				m.users[p[0]] = append(m.users[p[0]], module+program)
+			}
 		}
 	}
 	slices.Sort(m.files)
@@ -214,18 +219,39 @@ func (m *mutator) try(ctx context.Context, one mutant) (result, error) {
 		return r, nil
 	}
 	for _, tests := range append([]string{own}, m.users[own]...) {
-		out, err := m.run(ctx, "test", "-short", "-failfast", "-vet=off", "-timeout="+(m.limit/2).String(), tests)
+		if passes, known := m.passes[tests]; known && !passes {
+			continue
+		}
+		out, err := m.test(ctx, tests)
 		if ctx.Err() != nil {
 			r.By = "the time is over"
 			break
 		}
-		if err != nil {
+		if err != nil && m.healthy(tests) {
 			r.Killed, r.By = true, path.Base(tests)+" "+failure.FindString(out)
 			break
 		}
 	}
 	r.Took = time.Since(began).Round(time.Second).String()
 	return r, nil
+}
+
+func (m *mutator) test(ctx context.Context, tests string) (out string, err error) {
+	return m.run(ctx, "test", "-short", "-failfast", "-vet=off", "-timeout="+(m.limit/2).String(), tests)
+}
+
+// healthy is true for tests that pass where nothing is broken; the others catch
+// nothing.
+func (m *mutator) healthy(tests string) bool {
+	if _, known := m.passes[tests]; !known {
+		err := os.WriteFile(m.overlay(), []byte("{}"), 0o600)
+		out, failed := m.test(context.Background(), tests)
+		m.passes[tests] = err == nil && failed == nil
+		if !m.passes[tests] {
+			fmt.Printf("%s fails without a mutant: %s\n", tests, failure.FindString(out))
+		}
+	}
+	return m.passes[tests]
 }
 
 // failure is how a test that failed is named.
