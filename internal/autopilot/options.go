@@ -40,7 +40,7 @@ type Options struct {
 	Pool *pool.Pool
 	// Queue opens the merge queue, which tells what it does.
 	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
-	Accounts *ratelimit.Shelf
+	Accounts *ratelimit.Store
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)

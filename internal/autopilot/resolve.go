@@ -25,7 +25,7 @@ type Resolver struct {
 	Pool     *pool.Pool
 	Store    *sqlite.Store
 	StateDir string
-	Accounts *ratelimit.Shelf
+	Accounts *ratelimit.Store
 	Log      *slog.Logger
 }
 

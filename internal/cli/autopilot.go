@@ -148,7 +148,7 @@ func (s *session) pilotOptions(ctx context.Context, f pilotFlags, t *taskPlanner
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Root: c.Root, StateDir: s.stateDir, Repo: repo, Store: s.store, Accounts: ratelimit.NewShelf(config.LimitsDir(s.a.env)),
+		Root: c.Root, StateDir: s.stateDir, Repo: repo, Store: s.store, Accounts: ratelimit.NewStore(config.LimitsDir(s.a.env)),
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode), Keep: f.keep,
 			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",

@@ -397,7 +397,7 @@ func (s *session) drive(ctx context.Context, start func(context.Context, engine.
 	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
 		Plan: s.plan, Work: s.work, StateDir: s.stateDir, Store: s.store, Tree: s.tree, Notify: notify, Log: openLog(s.plan.Root), Stops: sig.Stops, Kill: sig.Kill,
-		Accounts: ratelimit.NewShelf(config.LimitsDir(s.a.env)),
+		Accounts: ratelimit.NewStore(config.LimitsDir(s.a.env)),
 	})
 	s.screen.Done()
 	sent()

@@ -69,6 +69,6 @@ func (t *taskPlanner) plan(ctx context.Context, task autopilot.Task) (engine.Pla
 func (t *taskPlanner) resolver(clones *pool.Pool, store *sqlite.Store) *autopilot.Resolver {
 	return &autopilot.Resolver{
 		Plan: t.plan, Pool: clones, Store: store, StateDir: t.stateDir,
-		Accounts: ratelimit.NewShelf(config.LimitsDir(t.a.env)), Log: slog.New(slog.DiscardHandler),
+		Accounts: ratelimit.NewStore(config.LimitsDir(t.a.env)), Log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -37,7 +37,7 @@ type Options struct {
 	Tree *workspace.Checkout
 	// Accounts is where limits of providers are shared with other runs; nil
 	// shares none.
-	Accounts *ratelimit.Shelf
+	Accounts *ratelimit.Store
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)

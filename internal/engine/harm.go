@@ -3,9 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -67,18 +64,12 @@ func refused(x loop.Exit, f *safety.Finding) *failure.Analysis {
 	return a
 }
 
-// Bounds of the search for secrets.
-const (
-	maxSearched = 2 << 20  // bytes of one file
-	maxSearch   = 32 << 20 // bytes of all
-	maxPatch    = 64 << 20
-)
+// maxPatch is how much of a change is searched for secrets, in bytes.
+const maxPatch = 64 << 20
 
-// findSecrets looks for secrets in what an iteration added. Files that changed
-// are read first; only where one holds something is git asked which lines are
-// new.
+// findSecrets looks for secrets in what an iteration added.
 func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
-	if w.plan.Safety == string(safety.Permissive) || w.o.Tree == nil || len(r.Files) == 0 || !w.suspicious(r.Files) {
+	if w.plan.Safety == string(safety.Permissive) || w.o.Tree == nil || len(r.Files) == 0 {
 		return
 	}
 	patch, _, err := w.o.Tree.Diff(ctx, r.TreeBefore, r.TreeAfter, maxPatch)
@@ -95,46 +86,4 @@ func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
 		}
 		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands", r.Number, s.File, s.Line, s.Kind))
 	}
-}
-
-// suspicious says whether a file holds what looks like a secret. Files are
-// opened below the root only, wherever links lead.
-func (w *worker) suspicious(files []string) bool {
-	if len(files) >= maxChanged {
-		return true // there are more: let git tell
-	}
-	root, err := os.OpenRoot(w.o.Tree.Repo.Top)
-	if err != nil {
-		return true // let git tell
-	}
-	defer func() { _ = root.Close() }()
-	left := int64(maxSearch)
-	for _, name := range files {
-		if left <= 0 {
-			return true
-		}
-		text := readSome(root, name, min(left, maxSearched))
-		left -= int64(len(text))
-		if len(safety.SecretsIn(name, text)) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// readSome reads the beginning of a regular file, "" for anything else.
-func readSome(root *os.Root, name string, most int64) string {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return ""
-	}
-	return string(data)
 }

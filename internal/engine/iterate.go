@@ -28,7 +28,7 @@ func aftermath(ctx context.Context) (context.Context, context.CancelFunc) {
 func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	c := s.Command
 	p := w.place(c.Iteration, c.Attempt)
-	b, begun := p.load()
+	b, begun := p.read(p.begun())
 	if begun || w.missing {
 		return w.takenUp(ctx, s, p, b, begun)
 	}
@@ -47,7 +47,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 		return w.over(c, w.cannotStart(c, err))
 	}
 	w.notify(Notice{Kind: AgentStarts, Command: c})
-	res, err := w.jobs.do(ctx, b.Job, func(e agent.Event) { w.watchAlive(ctx, e); w.agentEvent(e) })
+	res, err := w.jobs.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
 		return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
@@ -66,7 +66,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 	if known {
 		w.knowBase(b)
 		var err error
-		if res, fate, err = w.resume(ctx, b.Job, w.agentEvent); err != nil {
+		if res, fate, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) }); err != nil {
 			return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
 		}
 	} else {
@@ -85,8 +85,6 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 	}
 	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b)
 }
-
-func (w *worker) agentEvent(e agent.Event) { w.notify(Notice{Kind: AgentEvent, Event: e}) }
 
 func (w *worker) over(c loop.Command, r *loop.Record) input {
 	return input{event: w.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
@@ -119,7 +117,7 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 		return b, err
 	}
 	w.warm(ctx, c, b.Job, warm)
-	return b, p.write(b)
+	return b, b.write(p.begun())
 }
 
 // compose assembles the prompt of an iteration.

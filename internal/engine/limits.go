@@ -28,47 +28,44 @@ type probe struct {
 
 func (s *session) account(name string) string { return s.plan.Agents[name].Account }
 
-// limited are the limits that are known of the plan's agents.
+// limited are the limits that are known of the plan's agents, by name.
 func (w *worker) limited(now time.Time) []loop.Limited {
-	if w.o.Accounts == nil {
-		return nil
-	}
 	var list []loop.Limited
 	w.known = map[string]ratelimit.Limit{}
-	for name, a := range w.plan.Agents {
-		l, ok := w.o.Accounts.Look(a.Account, now)
+	for name := range w.plan.Agents {
+		l, ok := w.o.Accounts.Look(w.account(name), now)
 		if !ok {
 			continue
 		}
 		w.known[name] = l
-		one := loop.Limited{Agent: name, Class: l.Class, Until: l.Until, Named: l.Named, Times: l.Times}
-		if l.Run != w.id {
-			one.Run = l.Run
-		}
-		if until, other := l.Bars(w.id, now); other != "" {
-			one.Until, one.Probe = until, other
-		}
-		list = append(list, one)
+		list = append(list, w.limitOf(name, l, now))
 	}
-	slices.SortFunc(list, func(a, b loop.Limited) int {
-		if a.Agent < b.Agent {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b loop.Limited) int { return strings.Compare(a.Agent, b.Agent) })
 	return list
 }
 
-// acquire asks whether the agent of c may be called now. After a limit it may be
-// this run's call that shows whether that is over.
+// limitOf is a limit of an agent as the kernel sees it.
+func (w *worker) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Limited {
+	one := loop.Limited{Agent: name, Class: l.Class, Until: l.Until, Named: l.Named, Times: l.Times}
+	if l.Run != w.id {
+		one.Run = l.Run
+	}
+	if until, other := l.BlockedUntil(w.id, now); other != "" {
+		one.Until, one.Probe = until, other
+	}
+	return one
+}
+
+// acquire asks whether the agent of c may be called now. After a limit it may
+// be this run's call that shows whether that is over.
 func (w *worker) acquire(ctx context.Context, c loop.Command) bool {
 	key := w.account(c.Agent)
 	began := time.Now()
-	try, barred := w.o.Accounts.Enter(ctx, key, w.id, w.self, c.Insist)
+	try, throttled := w.o.Accounts.Acquire(ctx, key, w.id, w.self, c.Insist)
 	if try {
 		w.probe = probe{key, began}
 	}
-	return !barred
+	return !throttled
 }
 
 // throttled is the event of a command whose agent may not be called yet.
@@ -76,14 +73,15 @@ func (w *worker) throttled(c loop.Command) input {
 	return input{event: w.event(loop.Event{Kind: loop.Barred, For: c.Seq})}
 }
 
-// watchAlive lets the others go on as soon as a model answered: the rest of
-// the iteration may take an hour.
-func (w *worker) watchAlive(ctx context.Context, e agent.Event) {
-	if w.probe.key == "" || e.Kind != agent.ToolStart && (e.Kind != agent.UsageSeen || e.Estimate || e.Usage.Output == 0) {
-		return
+// onEvent shows an event of the agent. As soon as a model answered, the other
+// runs go on: the rest of the iteration may take an hour.
+func (w *worker) onEvent(ctx context.Context, e agent.Event) {
+	answered := e.Kind == agent.ToolStart || e.Kind == agent.UsageSeen && !e.Estimate && e.Usage.Output > 0
+	if answered && w.probe.key != "" {
+		w.logLimit(w.o.Accounts.Clear(ctx, w.probe.key, w.probe.began))
+		w.probe = probe{}
 	}
-	w.logLimit(w.o.Accounts.Clear(ctx, w.probe.key, w.probe.began))
-	w.probe = probe{}
+	w.notify(Notice{Kind: AgentEvent, Event: e})
 }
 
 // wait carries out a wait. It ends early when what is known of the limit
@@ -96,7 +94,7 @@ func (w *worker) wait(ctx context.Context, c loop.Command) loop.Event {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	key := w.account(c.Agent)
-	// What the kernel saw, not what is there by now, is what a change is told from.
+	// A change is told from what the kernel saw, not from what is there by now.
 	began, shared := w.known[c.Agent]
 	if !shared {
 		began, shared = w.o.Accounts.Look(key, time.Now())
@@ -111,7 +109,7 @@ func (w *worker) wait(ctx context.Context, c loop.Command) loop.Event {
 			return w.event(loop.Event{Kind: loop.WaitOver, For: c.Seq})
 		case now := <-look.C:
 			// A timer does not know of a clock that was set past the hour that a provider named.
-			waits = now.Before(c.Until) && (!shared || w.stillBarred(key, began))
+			waits = now.Before(c.Until) && (!shared || w.stillBlocked(key, began))
 		}
 	}
 	// Who may try is settled before the kernel is asked, so that of many runs
@@ -120,75 +118,68 @@ func (w *worker) wait(ctx context.Context, c loop.Command) loop.Event {
 	return w.event(loop.Event{Kind: loop.WaitOver, For: c.Seq})
 }
 
-// stillBarred is true while the limit is as it was.
-func (w *worker) stillBarred(key string, began ratelimit.Limit) bool {
+// stillBlocked is true while the limit is as it was.
+func (w *worker) stillBlocked(key string, began ratelimit.Limit) bool {
 	now := time.Now()
 	l, ok := w.o.Accounts.Look(key, now)
-	if !ok || !l.Same(&began) {
-		return false
-	}
-	until, _ := l.Bars(w.id, now)
-	return !until.IsZero()
+	until, _ := l.BlockedUntil(w.id, now)
+	return ok && l.Same(&began) && !until.IsZero()
 }
 
 // recordLimits keeps what an attempt, or a review, showed of its provider's limits.
 func (w *worker) recordLimits(ctx context.Context, e loop.Event, c loop.Command) {
 	var m ratelimit.Meeting
-	var f *failure.Analysis
 	var ended loop.Ended
-	name := ""
+	var f *failure.Analysis
+	r, v, name := e.Record, e.Review, ""
 	switch {
-	case e.Record != nil && e.Record.Steps != nil:
-		w.recordStepLimits(ctx, e.Record, c)
+	case r != nil && r.Steps != nil:
+		// The limit of a step's agent, where only the kernel has said how long it is
+		// waited for. The others were recorded when their step ended.
+		f, name = r.Failure, r.Steps.Met
+		if f != nil && name != "" && f.WaitUntil.IsZero() && !strings.HasPrefix(f.Fingerprint, knownLimit) {
+			m.Began = r.StartedAt
+			if c.Kind == loop.Wait {
+				m.Until = c.Until
+			}
+			w.recordLimit(ctx, name, m, r.Exit.Ended, f)
+		}
+		w.giveUp(ctx)
 		return
-	case e.Record != nil:
-		name, f, ended, m.Began = e.Record.Agent, e.Record.Failure, e.Record.Exit.Ended, e.Record.StartedAt
-	case e.Review != nil && e.Kind == loop.Reviewed:
-		name, f, ended, m.Began = e.Review.Agent, e.Review.Failure, e.Review.Ended, e.At.Add(-e.Review.Elapsed)
+	case r != nil:
+		name, m.Began, ended, f = r.Agent, r.StartedAt, r.Exit.Ended, r.Failure
+	case v != nil:
+		name, m.Began, ended, f = v.Agent, e.At.Add(-v.Elapsed), v.Ended, v.Failure
 	default:
 		return
 	}
-	key := w.account(name)
-	defer func() {
-		w.probe = probe{}
-		delete(w.known, name)
-		if l, ok := w.o.Accounts.Look(key, time.Now()); ok {
-			w.known[name] = l
-		}
-	}()
 	if c.Kind == loop.Wait && c.Agent == name {
 		m.Until = c.Until
 	}
-	w.meet(ctx, key, m, ended, f, e.At)
-}
-
-// recordStepLimits keeps a limit that the agent of a step met, where only the kernel
-// has said how long it is waited for. The others were told when their step ended.
-func (w *worker) recordStepLimits(ctx context.Context, r *loop.Record, c loop.Command) {
-	if f := r.Failure; f != nil && r.Steps.Met != "" && !strings.HasPrefix(f.Fingerprint, knownLimit) && f.WaitUntil.IsZero() {
-		m := ratelimit.Meeting{Began: r.StartedAt}
-		if c.Kind == loop.Wait {
-			m.Until = c.Until
-		}
-		w.meet(ctx, w.account(r.Steps.Met), m, r.Exit.Ended, f, time.Now())
+	w.recordLimit(ctx, name, m, ended, f)
+	w.probe = probe{}
+	delete(w.known, name)
+	if l, ok := w.o.Accounts.Look(w.account(name), time.Now()); ok {
+		w.known[name] = l
 	}
-	w.giveUp(ctx)
 }
 
 // knownLimit begins the fingerprint of a step whose agent was not called.
 const knownLimit = "known-limit-"
 
-// meet keeps what a call of an agent showed of a limit. m.Until is how long one
-// is waited for of which the provider did not say when it is over.
-func (w *worker) meet(ctx context.Context, key string, m ratelimit.Meeting, ended loop.Ended, f *failure.Analysis, now time.Time) {
+// recordLimit keeps what a call of an agent showed of a limit. m.Until is how
+// long one is waited for of which the provider did not say when it is over.
+func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeting, ended loop.Ended, f *failure.Analysis) {
+	key := w.account(name)
+	cut := ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease
 	switch {
 	case f != nil && f.Provider && f.Kind == failure.Transient && shareable(f.Class):
 		m.Run, m.Class = w.id, f.Class
-		if m.Named = f.WaitUntil.After(now); m.Named {
+		if m.Named = f.WaitUntil.After(time.Now()); m.Named {
 			m.Until = f.WaitUntil
 		}
-		w.logLimit(w.o.Accounts.Meet(ctx, key, m))
-	case ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease || f != nil && f.Fingerprint == CannotStart:
+		w.logLimit(w.o.Accounts.Record(ctx, key, m))
+	case cut || f != nil && f.Fingerprint == CannotStart:
 		w.logLimit(w.o.Accounts.Release(ctx, key, w.id))
 	default:
 		w.logLimit(w.o.Accounts.Clear(ctx, key, m.Began))

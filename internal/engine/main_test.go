@@ -100,7 +100,7 @@ func (o order) options(ctx context.Context) (Options, error) {
 	}
 	opts := Options{Plan: o.plan(), StateDir: o.State, Store: store}
 	if o.Accounts != "" {
-		opts.Accounts = ratelimit.NewShelf(o.Accounts)
+		opts.Accounts = ratelimit.NewStore(o.Accounts)
 	}
 	if !o.NoGit {
 		opts.Tree, err = workspace.Open(ctx, o.Root, workspace.Options{StateDir: o.State})

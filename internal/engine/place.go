@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -63,34 +64,16 @@ type begun struct {
 	Back string `json:"back,omitempty"`
 }
 
-func (p place) write(b begun) error { return b.write(p.begun()) }
+// write keeps how an attempt, or a try of its review, was begun; read reads it,
+// false when this attempt was not.
+func (b begun) write(path string) error { return writeFile(path, encode(b)) }
 
-func (p place) writeReview(try int, b begun) error { return b.write(p.reviewBegun(try)) }
-
-func (b begun) write(path string) error {
-	data, err := json.Marshal(b)
-	if err != nil {
-		return fmt.Errorf("cannot encode the start of an attempt: %v", err)
-	}
-	return writeFile(path, data)
-}
-
-// loadReview reads what was begun of a review; false when it was not.
-func (p place) loadReview(try int) (begun, bool) {
-	b, ok := loadBegun(p.reviewBegun(try))
+func (p place) read(path string) (begun, bool) {
+	b, ok := readBegun(path)
 	return b, ok && b.Attempt == p.attempt
 }
 
-// load reads what was begun; false when this attempt was not.
-func (p place) load() (begun, bool) {
-	b, ok := p.last()
-	return b, ok && b.Attempt == p.attempt
-}
-
-// last is the attempt whose files are here.
-func (p place) last() (b begun, ok bool) { return loadBegun(p.begun()) }
-
-func loadBegun(path string) (b begun, ok bool) {
+func readBegun(path string) (b begun, ok bool) {
 	data, err := os.ReadFile(path)
 	return b, err == nil && json.Unmarshal(data, &b) == nil
 }
@@ -101,7 +84,7 @@ func (p place) open() error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the folder of the iteration: %w", err)
 	}
-	if b, ok := p.last(); ok && b.Attempt > 0 && b.Attempt != p.attempt {
+	if b, ok := readBegun(p.begun()); ok && b.Attempt > 0 && b.Attempt != p.attempt {
 		return place{p.dir, b.Attempt}.keepAside()
 	}
 	return nil
@@ -143,14 +126,8 @@ func (p place) newest() time.Time {
 	return last
 }
 
-// writeFile replaces a file in one step, so that a reader and a crash see the
-// old or the new one.
 func writeFile(path string, data []byte) error {
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, data, 0o600); err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
+	if err := files.Replace(path, data, 0o600, false); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
@@ -158,8 +135,8 @@ func writeFile(path string, data []byte) error {
 
 // writeSettings writes the files that a program needs before its start, where
 // they are not there as they should be.
-func writeSettings(files []agent.File) error {
-	for _, f := range files {
+func writeSettings(settings []agent.File) error {
+	for _, f := range settings {
 		if old, err := os.ReadFile(f.Path); err == nil && string(old) == f.Content {
 			continue
 		}

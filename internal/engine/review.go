@@ -32,13 +32,13 @@ type Review struct {
 // review carries out one try of a review.
 func (w *worker) review(ctx context.Context, s loop.State) input {
 	c, p := s.Command, w.place(s.Command.Iteration, s.Command.Attempt)
-	b, known := p.loadReview(c.Review)
+	b, known := p.read(p.reviewBegun(c.Review))
 	var res supervisor.Result
 	var err error
 	switch {
 	case known && !w.missing:
 		w.knowBase(b)
-		res, _, err = w.resume(ctx, b.Job, w.agentEvent)
+		res, _, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 	case !w.acquire(ctx, c):
 		return w.throttled(c)
 	default:
@@ -49,7 +49,7 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 			b, err = w.beginReview(ctx, s, p)
 		}
 		if err == nil {
-			res, err = w.jobs.do(ctx, b.Job, func(e agent.Event) { w.watchAlive(ctx, e); w.agentEvent(e) })
+			res, err = w.jobs.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 		}
 	}
 	if errors.Is(err, supervisor.ErrTaken) {
@@ -91,7 +91,7 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun,
 	}
 	b.Job = job
 	w.warm(ctx, c, job, warm)
-	return b, p.writeReview(c.Review, b)
+	return b, b.write(p.reviewBegun(c.Review))
 }
 
 // lookForReview notes the tree that is reviewed and the snapshot to put it

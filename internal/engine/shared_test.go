@@ -59,7 +59,7 @@ func TestALimitIsWaitedForByAll(t *testing.T) {
 	if w[1].starts() != 0 || q.saw("iteration started") != 0 {
 		t.Errorf("the second run spent a call: %q", q.seen)
 	}
-	if err := ratelimit.NewShelf(dir).Clear(t.Context(), "script", time.Now()); err != nil {
+	if err := ratelimit.NewStore(dir).Clear(t.Context(), "script", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	p.await("end completed")
@@ -80,15 +80,15 @@ func TestOneRunTries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shelf, ctx := ratelimit.NewShelf(dir), t.Context()
-	if try, barred := shelf.Enter(ctx, "script", "prober", self, false); !try || barred {
+	shelf, ctx := ratelimit.NewStore(dir), t.Context()
+	if try, barred := shelf.Acquire(ctx, "script", "prober", self, false); !try || barred {
 		t.Fatalf("try %v, barred %v", try, barred)
 	}
 	p, q := w[0].start(), w[1].start()
 	for _, one := range []*pawl{p, q} {
 		one.await("wait started rate limit of script, met by run earlier; run prober tries")
 	}
-	if err := shelf.Meet(ctx, "script", ratelimit.Meeting{Run: "prober", Class: failure.QuotaExhausted, Began: time.Now(), Until: time.Now().Add(time.Hour), Named: true}); err != nil {
+	if err := shelf.Record(ctx, "script", ratelimit.Meeting{Run: "prober", Class: failure.QuotaExhausted, Began: time.Now(), Until: time.Now().Add(time.Hour), Named: true}); err != nil {
 		t.Fatal(err)
 	}
 	for i, one := range []*pawl{p, q} {
@@ -144,8 +144,8 @@ func TestAStopEndsASharedWaitAndAResumeTries(t *testing.T) {
 	t.Parallel()
 	dir, ws := sharers(t, works)
 	w := ws[0]
-	shelf := ratelimit.NewShelf(dir)
-	if err := shelf.Meet(t.Context(), "script", ratelimit.Meeting{Run: "other", Class: failure.QuotaExhausted, Until: time.Now().Add(time.Hour), Named: true}); err != nil {
+	shelf := ratelimit.NewStore(dir)
+	if err := shelf.Record(t.Context(), "script", ratelimit.Meeting{Run: "other", Class: failure.QuotaExhausted, Until: time.Now().Add(time.Hour), Named: true}); err != nil {
 		t.Fatal(err)
 	}
 	h := w.within()

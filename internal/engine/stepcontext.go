@@ -144,23 +144,20 @@ func (h *StepContext) Forbidden(command string) (safety.Finding, bool) {
 	return h.w.rules().Command(command)
 }
 
-// Barred is why an agent is not to be called now: a limit of its provider that is
+// Throttled is why an agent is not to be called now: a limit of its provider that is
 // known, whoever met it; nil for none.
-func (h *StepContext) Barred(ctx context.Context, name string) *failure.Analysis {
+func (h *StepContext) Throttled(ctx context.Context, name string) *failure.Analysis {
 	w, key := h.w, h.w.account(name)
-	if _, barred := w.o.Accounts.Enter(ctx, key, w.id, w.self, h.c.Insist); !barred {
+	if _, barred := w.o.Accounts.Acquire(ctx, key, w.id, w.self, h.c.Insist); !barred {
 		return nil
 	}
 	now := time.Now()
 	known, _ := w.o.Accounts.Look(key, now)
-	until, probe := known.Bars(w.id, now)
+	until, _ := known.BlockedUntil(w.id, now)
 	if until.IsZero() {
 		return nil // it is over by now
 	}
-	l := loop.Limited{Agent: name, Class: known.Class, Until: until, Probe: probe}
-	if known.Run != w.id {
-		l.Run = known.Run
-	}
+	l := w.limitOf(name, known, now)
 	return &failure.Analysis{
 		Class: known.Class, Kind: failure.Transient, Transient: true, Provider: true, Severity: failure.Medium, WaitUntil: until,
 		Summary: l.Reason() + "; it is not called before " + until.Local().Format("15:04:05"), Fingerprint: knownLimit + string(known.Class),
@@ -243,7 +240,7 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 	r.Failure = h.w.agentFailure(r, res)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
 	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() { // else the kernel says how long it is waited for
-		h.w.meet(ctx, h.w.account(name), ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f, time.Now())
+		h.w.recordLimit(ctx, name, ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f)
 	}
 	return AgentEnd{r, message}
 }
@@ -273,12 +270,12 @@ func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervis
 func (w *worker) work(ctx context.Context, s loop.State) input {
 	c := s.Command
 	p := w.place(c.Iteration, c.Attempt)
-	b, begun := p.load()
+	b, begun := p.read(p.begun())
 	if begun {
 		w.knowBase(b)
 		b.Worked += max(0, p.newest().Sub(b.Since))
 		b.Since = time.Now()
-		if err := p.write(b); err != nil {
+		if err := b.write(p.begun()); err != nil {
 			w.warn(err.Error())
 		}
 	} else {
@@ -343,5 +340,5 @@ func (w *worker) beginWork(ctx context.Context, c loop.Command, p place) (begun,
 	}
 	w.baseSnapshot(ctx)
 	w.look(ctx, c, &b)
-	return b, p.write(b)
+	return b, b.write(p.begun())
 }

@@ -35,7 +35,6 @@ const (
 	forget     = 24 * time.Hour       // after the end of a limit
 	ahead      = time.Minute          // by which clocks may differ
 	farthest   = 366 * 24 * time.Hour // a limit beyond it is not believed
-	maxFile    = 16 << 10
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
 )
@@ -51,42 +50,39 @@ type Limit struct {
 	// have been over.
 	Times int    `json:"times"`
 	Run   string `json:"run"` // that met it last
-	Probe *Probe `json:"probe,omitempty"`
+	Probe Probe  `json:"probe,omitzero"`
 }
 
-// Probe is a run that tries whether a limit is over.
+// Probe is a run that tries whether a limit is over; the zero one is none.
 type Probe struct {
 	Run string           `json:"run"`
 	At  time.Time        `json:"at"`
 	By  process.Identity `json:"by"`
 }
 
-// Bars says until when the limit keeps run from a call, zero if it does not.
-// probe is the other run whose try is waited for, "" while the limit lasts.
-func (l *Limit) Bars(run string, now time.Time) (until time.Time, probe string) {
+// BlockedUntil says until when the limit keeps run from a call, zero if it does
+// not. probe is the other run whose try is waited for, "" while the limit lasts.
+func (l *Limit) BlockedUntil(run string, now time.Time) (until time.Time, probe string) {
 	if l.Until.After(now) {
 		return l.Until, ""
 	}
-	p := l.Probe
-	if p == nil || p.Run == run || p.At.After(now.Add(ahead)) || !now.Before(p.At.Add(Lease)) || !process.Alive(p.By) {
+	p, end := l.Probe, l.Probe.At.Add(Lease)
+	if p.Run == "" || p.Run == run || p.At.After(now.Add(ahead)) || !now.Before(end) || !process.Alive(p.By) {
 		return time.Time{}, ""
 	}
-	return p.At.Add(Lease), p.Run
+	return end, p.Run
 }
 
 // Same is true while nothing happened to the limit between two looks.
 func (l *Limit) Same(o *Limit) bool {
-	if (l.Probe == nil) != (o.Probe == nil) || l.Probe != nil && l.Probe.Run != o.Probe.Run {
-		return false
-	}
-	return l.Until.Equal(o.Until) && l.Times == o.Times
+	return l.Until.Equal(o.Until) && l.Times == o.Times && l.Probe.Run == o.Probe.Run
 }
 
-// Shelf is the folder. A nil one knows of no limit and keeps none.
-type Shelf struct{ dir string }
+// Store is the folder. A nil one knows of no limit and keeps none.
+type Store struct{ dir string }
 
-// NewShelf uses a folder, which is made when the first limit is met.
-func NewShelf(dir string) *Shelf { return &Shelf{dir} }
+// NewStore uses a folder, which is made when the first limit is met.
+func NewStore(dir string) *Store { return &Store{dir} }
 
 // Key names an account by what tells it from others, e.g. the agent, its base
 // URL and its key. None of it can be read from the name.
@@ -99,19 +95,12 @@ func Key(parts ...string) string {
 }
 
 // Look is what is known of an account's limit; false when it has none.
-func (s *Shelf) Look(key string, now time.Time) (Limit, bool) {
+func (s *Store) Look(key string, now time.Time) (l Limit, ok bool) {
 	if s == nil || key == "" {
 		return Limit{}, false
 	}
-	f, err := os.Open(s.file(key))
-	if err != nil {
-		return Limit{}, false
-	}
-	defer f.Close()
-	data := make([]byte, maxFile)
-	n, _ := f.Read(data)
-	var l Limit
-	if json.Unmarshal(data[:n], &l) != nil || !l.credible(now) {
+	data, err := os.ReadFile(s.file(key))
+	if err != nil || json.Unmarshal(data, &l) != nil || !l.credible(now) {
 		return Limit{}, false
 	}
 	return l, true
@@ -125,10 +114,11 @@ func (l *Limit) credible(now time.Time) bool {
 	default:
 		return false
 	}
-	if l.Met.IsZero() || l.Met.After(now.Add(ahead)) || l.Until.Before(l.Met) || l.Until.Sub(l.Met) > farthest || l.Times < 1 {
+	if l.Met.IsZero() || l.Met.After(now.Add(ahead)) || l.Times < 1 {
 		return false
 	}
-	return now.Before(l.Until.Add(forget)) && plain(l.Run) && (l.Probe == nil || plain(l.Probe.Run))
+	lasts := l.Until.Sub(l.Met)
+	return lasts >= 0 && lasts <= farthest && now.Before(l.Until.Add(forget)) && plain(l.Run) && plain(l.Probe.Run)
 }
 
 // plain is true for the id of a run: it is shown on terminals.
@@ -136,27 +126,20 @@ func plain(id string) bool {
 	return len(id) <= 32 && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// Enter is asked right before a call. While the limit bars the run, barred is
-// true. Once it is over, one run gets probe: its call is the try that the
-// others wait for, until it says what came of it by [Shelf.Meet],
-// [Shelf.Clear] or [Shelf.Release]. insist tries before the limit is over.
-func (s *Shelf) Enter(ctx context.Context, key, run string, by process.Identity, insist bool) (probe, barred bool) {
-	if _, limited := s.Look(key, time.Now()); !limited {
-		return false, false
-	}
+// Acquire is asked right before a call. While the limit keeps the run from it,
+// throttled is true. Once it is over, one run gets probe: its call is the try
+// that the others wait for, until it says what came of it by [Store.Record],
+// [Store.Clear] or [Store.Release]. insist tries before the limit is over.
+func (s *Store) Acquire(ctx context.Context, key, run string, by process.Identity, insist bool) (probe, throttled bool) {
 	err := s.change(ctx, key, func(l *Limit, now time.Time) *Limit {
-		if l == nil {
-			return nil
+		until, _ := l.BlockedUntil(run, now)
+		throttled = !until.IsZero() && !insist
+		if probe = !throttled; probe {
+			l.Probe = Probe{Run: run, At: now, By: by}
 		}
-		if until, _ := l.Bars(run, now); !until.IsZero() && !insist {
-			barred = true
-			return l
-		}
-		probe = true
-		l.Probe = &Probe{Run: run, At: now, By: by}
 		return l
 	})
-	return probe && err == nil, barred
+	return probe && err == nil, throttled
 }
 
 // Meeting is that a call met a limit.
@@ -169,10 +152,11 @@ type Meeting struct {
 	Named bool
 }
 
-// Meet notes a limit. One that was met before the attempt began is met again:
-// it counts up. Else several were on their way when it came, and the longest wait holds.
-func (s *Shelf) Meet(ctx context.Context, key string, m Meeting) error {
-	return s.change(ctx, key, func(l *Limit, now time.Time) *Limit {
+// Record notes a limit. One that was met before the attempt began is met again:
+// it counts up. Else several were on their way when it came, and the longest
+// wait holds.
+func (s *Store) Record(ctx context.Context, key string, m Meeting) error {
+	return s.replace(ctx, key, func(l *Limit, now time.Time) *Limit {
 		if l == nil {
 			l = &Limit{}
 		}
@@ -181,7 +165,7 @@ func (s *Shelf) Meet(ctx context.Context, key string, m Meeting) error {
 			*l = Limit{Met: now, Times: l.Times + 1}
 		}
 		if !m.Until.After(now) {
-			m.Until, m.Named = now.Add(backoff(l.Times)), false
+			m.Until, m.Named = now.Add(min(minBackoff<<min(l.Times-1, 10), maxBackoff)), false
 		}
 		if again || m.Until.After(l.Until) {
 			l.Class, l.Until, l.Named, l.Run = m.Class, m.Until, m.Named, m.Run
@@ -190,21 +174,10 @@ func (s *Shelf) Meet(ctx context.Context, key string, m Meeting) error {
 	})
 }
 
-// backoff is the n-th wait in a row that nobody named.
-func backoff(n int) time.Duration {
-	if n >= 10 {
-		return maxBackoff
-	}
-	return min(minBackoff<<max(n-1, 0), maxBackoff)
-}
-
 // Clear forgets a limit that was met before began: a call since then went well.
-func (s *Shelf) Clear(ctx context.Context, key string, began time.Time) error {
-	if l, limited := s.Look(key, time.Now()); !limited || !began.After(l.Met) {
-		return nil
-	}
+func (s *Store) Clear(ctx context.Context, key string, began time.Time) error {
 	return s.change(ctx, key, func(l *Limit, _ time.Time) *Limit {
-		if l == nil || began.After(l.Met) {
+		if began.After(l.Met) {
 			return nil
 		}
 		return l
@@ -212,21 +185,32 @@ func (s *Shelf) Clear(ctx context.Context, key string, began time.Time) error {
 }
 
 // Release gives run's try up without a result, so that the next may try.
-func (s *Shelf) Release(ctx context.Context, key, run string) error {
-	if _, limited := s.Look(key, time.Now()); !limited {
-		return nil
-	}
+func (s *Store) Release(ctx context.Context, key, run string) error {
 	return s.change(ctx, key, func(l *Limit, _ time.Time) *Limit {
-		if l != nil && l.Probe != nil && l.Probe.Run == run {
-			l.Probe = nil
+		if l.Probe.Run == run {
+			l.Probe = Probe{}
 		}
 		return l
 	})
 }
 
-// change replaces what is known of a limit, one process at a time. fn gets nil
-// when there is none, and returns nil to leave none.
-func (s *Shelf) change(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
+// change replaces what is known of a limit, where there is one. fn returns nil
+// to leave none.
+func (s *Store) change(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
+	if _, limited := s.Look(key, time.Now()); !limited {
+		return nil
+	}
+	return s.replace(ctx, key, func(l *Limit, now time.Time) *Limit {
+		if l == nil {
+			return nil
+		}
+		return fn(l, now)
+	})
+}
+
+// replace is change also where there is no limit: fn gets nil then. One process
+// does it at a time.
+func (s *Store) replace(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
 	if s == nil || key == "" {
 		return nil
 	}
@@ -239,35 +223,23 @@ func (s *Shelf) change(ctx context.Context, key string, fn func(*Limit, time.Tim
 	if err != nil {
 		return fmt.Errorf("cannot keep a provider's limit: %v", err)
 	}
+	defer func() { _ = lock.Close() }()
 	now := time.Now()
 	var old *Limit
 	if l, limited := s.Look(key, now); limited {
 		old = &l
 	}
-	return errors.Join(s.write(key, fn(old, now)), lock.Close())
-}
-
-// write stores a limit in one step, or removes it.
-func (s *Shelf) write(key string, l *Limit) error {
-	path := s.file(key)
-	if l == nil {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cannot forget a provider's limit: %v", err)
+	if l := fn(old, now); l != nil {
+		data, err := json.Marshal(l)
+		if err != nil {
+			return fmt.Errorf("cannot encode a provider's limit: %v", err)
 		}
-		return nil
+		return files.Replace(s.file(key), data, 0o600, false)
 	}
-	data, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("cannot encode a provider's limit: %v", err)
-	}
-	if err = os.WriteFile(path+".tmp", data, 0o600); err == nil {
-		err = os.Rename(path+".tmp", path)
-	}
-	if err != nil {
-		_ = os.Remove(path + ".tmp")
-		return fmt.Errorf("cannot keep a provider's limit: %v", err)
+	if err := os.Remove(s.file(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot forget a provider's limit: %v", err)
 	}
 	return nil
 }
 
-func (s *Shelf) file(key string) string { return filepath.Join(s.dir, key+".json") }
+func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".json") }

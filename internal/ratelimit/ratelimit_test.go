@@ -52,7 +52,7 @@ func TestOneOfManyTries(t *testing.T) {
 	var all sync.WaitGroup
 	for _, run := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		all.Go(func() {
-			try, no := ratelimit.NewShelf(dir).Enter(t.Context(), key, run, me, false)
+			try, no := ratelimit.NewStore(dir).Acquire(t.Context(), key, run, me, false)
 			if try {
 				tries.Add(1)
 			}
@@ -73,18 +73,18 @@ func TestWhoseTryCounts(t *testing.T) {
 	dead := me
 	dead.Start++
 	tests := map[string]struct {
-		probe  *ratelimit.Probe
+		probe  ratelimit.Probe
 		until  time.Time
 		barred bool
 	}{
-		"nobody's":                {nil, now.Add(-time.Minute), false},
-		"another's":               {&ratelimit.Probe{Run: "other", At: now, By: me}, now.Add(-time.Minute), true},
-		"one's own":               {&ratelimit.Probe{Run: "run", At: now, By: me}, now.Add(-time.Minute), false},
-		"a dead one's":            {&ratelimit.Probe{Run: "other", At: now, By: dead}, now.Add(-time.Minute), false},
-		"one that takes too long": {&ratelimit.Probe{Run: "other", At: now.Add(-ratelimit.Lease), By: me}, now.Add(-time.Minute), false},
-		"one of the future":       {&ratelimit.Probe{Run: "other", At: now.Add(time.Hour), By: me}, now.Add(-time.Minute), false},
-		"none, the limit lasts":   {nil, now.Add(time.Hour), true},
-		"one's own, and it lasts": {&ratelimit.Probe{Run: "run", At: now, By: me}, now.Add(time.Hour), true},
+		"nobody's":                {ratelimit.Probe{}, now.Add(-time.Minute), false},
+		"another's":               {ratelimit.Probe{Run: "other", At: now, By: me}, now.Add(-time.Minute), true},
+		"one's own":               {ratelimit.Probe{Run: "run", At: now, By: me}, now.Add(-time.Minute), false},
+		"a dead one's":            {ratelimit.Probe{Run: "other", At: now, By: dead}, now.Add(-time.Minute), false},
+		"one that takes too long": {ratelimit.Probe{Run: "other", At: now.Add(-ratelimit.Lease), By: me}, now.Add(-time.Minute), false},
+		"one of the future":       {ratelimit.Probe{Run: "other", At: now.Add(time.Hour), By: me}, now.Add(-time.Minute), false},
+		"none, the limit lasts":   {ratelimit.Probe{}, now.Add(time.Hour), true},
+		"one's own, and it lasts": {ratelimit.Probe{Run: "run", At: now, By: me}, now.Add(time.Hour), true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,11 +92,11 @@ func TestWhoseTryCounts(t *testing.T) {
 			dir, l := t.TempDir(), over()
 			l.Probe, l.Until = tt.probe, tt.until
 			put(t, dir, l)
-			s := ratelimit.NewShelf(dir)
-			if try, barred := s.Enter(t.Context(), key, "run", me, false); barred != tt.barred || try == barred {
+			s := ratelimit.NewStore(dir)
+			if try, barred := s.Acquire(t.Context(), key, "run", me, false); barred != tt.barred || try == barred {
 				t.Errorf("try %v, barred %v", try, barred)
 			}
-			if try, barred := s.Enter(t.Context(), key, "run", me, true); !try || barred {
+			if try, barred := s.Acquire(t.Context(), key, "run", me, true); !try || barred {
 				t.Errorf("insisting: try %v, barred %v", try, barred)
 			}
 		})
@@ -115,12 +115,12 @@ func TestWhatIsNotBelieved(t *testing.T) {
 		"long over":     func(l *ratelimit.Limit) { l.Met, l.Until = now.AddDate(0, 0, -3), now.AddDate(0, 0, -2) },
 		"count":         func(l *ratelimit.Limit) { l.Times = -1 },
 		"run":           func(l *ratelimit.Limit) { l.Run = "\x1b[2J" },
-		"probe":         func(l *ratelimit.Limit) { l.Probe = &ratelimit.Probe{Run: "\n", At: now} },
+		"probe":         func(l *ratelimit.Limit) { l.Probe = ratelimit.Probe{Run: "\n", At: now} },
 	} {
 		dir, l := t.TempDir(), over()
 		l.Until = now.Add(time.Hour)
 		put(t, dir, l)
-		s := ratelimit.NewShelf(dir)
+		s := ratelimit.NewStore(dir)
 		if _, ok := s.Look(key, now); !ok {
 			t.Fatalf("%s: a good one is not believed", name)
 		}
@@ -129,7 +129,7 @@ func TestWhatIsNotBelieved(t *testing.T) {
 		if l, ok := s.Look(key, now); ok {
 			t.Errorf("%s: %+v is believed", name, l)
 		}
-		if try, barred := s.Enter(t.Context(), key, "run", self(t), false); try || barred {
+		if try, barred := s.Acquire(t.Context(), key, "run", self(t), false); try || barred {
 			t.Errorf("%s: try %v, barred %v", name, try, barred)
 		}
 	}
@@ -138,7 +138,7 @@ func TestWhatIsNotBelieved(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := ratelimit.NewShelf(dir)
+	s := ratelimit.NewStore(dir)
 	for _, text := range []string{"", "{", "null", "[]", "\x00\x01", `{"until":"soon"}`, string(make([]byte, 1<<20))} {
 		if err := os.WriteFile(filepath.Join(dir, key+".json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestGarbage(t *testing.T) {
 		if l, ok := s.Look(key, time.Now()); ok {
 			t.Errorf("%.20q is %+v", text, l)
 		}
-		if err := s.Meet(t.Context(), key, ratelimit.Meeting{Run: "run", Class: failure.RateLimit}); err != nil {
+		if err := s.Record(t.Context(), key, ratelimit.Meeting{Run: "run", Class: failure.RateLimit}); err != nil {
 			t.Error(err)
 		}
 		if l, ok := s.Look(key, time.Now()); !ok || l.Times != 1 {
@@ -157,7 +157,7 @@ func TestGarbage(t *testing.T) {
 
 func TestAMeetingAfterTheLastCountsUp(t *testing.T) {
 	t.Parallel()
-	s := ratelimit.NewShelf(filepath.Join(t.TempDir(), "new"))
+	s := ratelimit.NewStore(filepath.Join(t.TempDir(), "new"))
 	before := time.Now()
 	meet := func(began time.Time, wait time.Duration) ratelimit.Limit {
 		t.Helper()
@@ -165,7 +165,7 @@ func TestAMeetingAfterTheLastCountsUp(t *testing.T) {
 		if wait > 0 {
 			m.Until, m.Named = time.Now().Add(wait), true
 		}
-		if err := s.Meet(t.Context(), key, m); err != nil {
+		if err := s.Record(t.Context(), key, m); err != nil {
 			t.Fatal(err)
 		}
 		l, _ := s.Look(key, time.Now())
@@ -195,7 +195,7 @@ func TestAMeetingAfterTheLastCountsUp(t *testing.T) {
 func TestClearAndRelease(t *testing.T) {
 	t.Parallel()
 	dir, me := t.TempDir(), self(t)
-	s := ratelimit.NewShelf(dir)
+	s := ratelimit.NewStore(dir)
 	put(t, dir, over())
 	if err := s.Clear(t.Context(), key, time.Now().Add(-2*time.Hour)); err != nil {
 		t.Error(err)
@@ -203,23 +203,23 @@ func TestClearAndRelease(t *testing.T) {
 	if _, ok := s.Look(key, time.Now()); !ok {
 		t.Fatal("a call that began before the limit cleared it")
 	}
-	s.Enter(t.Context(), key, "a", me, false)
+	s.Acquire(t.Context(), key, "a", me, false)
 	if err := s.Release(t.Context(), key, "b"); err != nil {
 		t.Error(err)
 	}
-	if _, barred := s.Enter(t.Context(), key, "b", me, false); !barred {
+	if _, barred := s.Acquire(t.Context(), key, "b", me, false); !barred {
 		t.Error("the try of another was released")
 	}
 	if err := s.Release(t.Context(), key, "a"); err != nil {
 		t.Error(err)
 	}
-	if try, _ := s.Enter(t.Context(), key, "b", me, false); !try {
+	if try, _ := s.Acquire(t.Context(), key, "b", me, false); !try {
 		t.Error("a released try is still held")
 	}
 	if err := s.Clear(t.Context(), key, time.Now()); err != nil {
 		t.Error(err)
 	}
-	if try, barred := s.Enter(t.Context(), key, "c", me, false); try || barred {
+	if try, barred := s.Acquire(t.Context(), key, "c", me, false); try || barred {
 		t.Errorf("after the end of the limit: try %v, barred %v", try, barred)
 	}
 }
@@ -230,13 +230,13 @@ func TestWithoutAPlace(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var none *ratelimit.Shelf
-	for name, s := range map[string]*ratelimit.Shelf{"a file": ratelimit.NewShelf(file), "none": none} {
-		err := s.Meet(t.Context(), key, ratelimit.Meeting{Run: "run", Class: failure.RateLimit})
+	var none *ratelimit.Store
+	for name, s := range map[string]*ratelimit.Store{"a file": ratelimit.NewStore(file), "none": none} {
+		err := s.Record(t.Context(), key, ratelimit.Meeting{Run: "run", Class: failure.RateLimit})
 		if (err == nil) != (s == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if try, barred := s.Enter(t.Context(), key, "run", self(t), true); try || barred {
+		if try, barred := s.Acquire(t.Context(), key, "run", self(t), true); try || barred {
 			t.Errorf("%s: try %v, barred %v", name, try, barred)
 		}
 	}

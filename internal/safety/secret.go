@@ -67,22 +67,6 @@ func hunk(text string) (line, count int) {
 	return line, count
 }
 
-// SecretsIn finds secrets in the whole of a file. At most the first 100 are
-// returned.
-func SecretsIn(file, text string) []Secret {
-	var found []Secret
-	line := 0
-	for one := range strings.Lines(text) {
-		line++
-		if kind := secretKind(file, strings.TrimRight(one, "\r\n")); kind != "" {
-			if found = append(found, Secret{File: file, Line: line, Kind: kind}); len(found) == maxSecrets {
-				break
-			}
-		}
-	}
-	return found
-}
-
 // secretKind says what kind of secret a line of a file holds; "" for none.
 func secretKind(file, line string) string {
 	if len(line) > maxLine {

@@ -45,7 +45,7 @@ func (d *doing) agent(ctx context.Context) error {
 	if cost == 0 || calls == 0 {
 		return d.nothingLeft(cost == 0)
 	}
-	if f := p.h.Barred(ctx, name); f != nil && !d.resumed {
+	if f := p.h.Throttled(ctx, name); f != nil && !d.resumed {
 		return d.cannotStart(*f)
 	}
 	dir := d.n.given.dir
