@@ -1,8 +1,11 @@
 package safety
 
 import (
+	_ "embed"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Variables are patterns of a user's own over the levels' lists. A pattern is
@@ -12,37 +15,17 @@ type Variables struct {
 	Allow []string // for children at every level, whatever else says no
 }
 
-// secretNames are the variables that hold other tools' secrets.
-var secretNames = []string{
-	"*_TOKEN", "*_TOKEN_*", "TOKEN", "*TOKEN", "*_SECRET", "*_SECRETS", "*_SECRET_*", "SECRET_*", "SECRET", "*_PASSWORD", "*_PASSWORD_*", "*PASSWORD", "PASSWORD", "*_PASSWD", "*_PASS", "*_PASSPHRASE",
-	"*_API_KEY", "*_APIKEY", "*_API_KEYS", "API_KEY", "APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_*", "*_PRIVATE_KEY", "*_PRIVATE_KEY_*", "*_SECRET_KEY", "*_SIGNING_KEY", "*_ENCRYPTION_KEY", "*_MASTER_KEY",
-	"*_AUTH_KEY", "*_ACCOUNT_KEY", "*_LICENSE_KEY", "*_DEPLOY_KEY", "*_SSH_KEY", "SSH_KEY", "*_KEY_BASE", "*_APP_KEY", "*_CREDENTIALS", "*_CREDENTIAL", "*_CREDENTIALS_*", "*_CREDS", "*_AUTH", "*_AUTHTOKEN", "*_COOKIE",
-	"*_CONNECTION_STRING", "*_DSN", "*_WEBHOOK_URL", "*_WEBHOOK",
-	"AWS_*", "AZURE_*", "ARM_CLIENT_*", "GOOGLE_*", "GCLOUD_*", "CLOUDSDK_AUTH_*", "GITHUB_TOKEN", "GITHUB_PAT", "GH_TOKEN", "GH_PAT", "GITLAB_*", "BITBUCKET_*", "NPM_TOKEN", "NODE_AUTH_TOKEN", "npm_config__auth*", "CARGO_REGISTRY_TOKEN", "CARGO_REGISTRIES_*", "TWINE_*", "PYPI_*", "GEM_HOST_API_KEY",
-	"DOCKER_AUTH_CONFIG", "DOCKER_PASSWORD", "KUBECONFIG", "VAULT_*", "CONSUL_HTTP_*", "NOMAD_TOKEN", "TF_VAR_*", "TF_TOKEN_*", "DIGITALOCEAN_*", "HCLOUD_TOKEN", "LINODE_*", "CLOUDFLARE_*", "CF_API_*", "HEROKU_*", "FLY_*", "VERCEL_*", "NETLIFY_*", "SUPABASE_*", "FIREBASE_*",
-	"SLACK_*", "DISCORD_*", "TELEGRAM_*", "TWILIO_*", "SENDGRID_*", "MAILGUN_*", "STRIPE_*", "PAYPAL_*", "DATADOG_*", "DD_API_KEY", "DD_APP_KEY", "SENTRY_AUTH_TOKEN", "SENTRY_DSN", "NEW_RELIC_*", "PAGERDUTY_*", "SNYK_*", "SONAR_*", "CODECOV_*", "JIRA_*", "LINEAR_*", "NOTION_*", "OP_SESSION_*", "OP_SERVICE_*", "BW_SESSION",
-	"PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "REDISCLI_AUTH", "MONGODB_URI", "SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GPG_AGENT_INFO", "GNUPGHOME", "NETRC", "KRB5CCNAME", "SOPS_*", "AGE_*", "ANSIBLE_VAULT_*",
-	// keys of model providers, which an agent gets for itself only
-	"ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "MISTRAL_*", "DEEPSEEK_*", "GROQ_*", "XAI_*", "OPENROUTER_*", "COHERE_*", "TOGETHER_*", "FIREWORKS_*", "HUGGING*", "HF_TOKEN", "REPLICATE_*",
-}
+//go:embed variables.txt
+var variableTable string
 
-// harmless are names that a pattern of secretNames would hide for nothing.
-var harmless = []string{
-	"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PAGER", "AWS_DEFAULT_OUTPUT", "AWS_CA_BUNDLE", "GOOGLE_CLOUD_PROJECT", "GITLAB_CI", "VERCEL_ENV", "HEROKU_APP_NAME",
-}
-
-// plain are the variables that paranoid lets through: what programs need to
-// run at all, where toolchains are, and how the network is reached.
-var plain = []string{
-	"HOME", "PATH", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TERMINFO", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CI", "EDITOR", "PAGER",
-	"TMPDIR", "TMP", "TEMP", "XDG_*", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO",
-	"GOPATH", "GOROOT", "GOBIN", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOTOOLCHAIN", "CGO_*", "CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_*", "RUSTFLAGS", "JAVA_HOME", "M2_HOME", "MAVEN_OPTS", "GRADLE_USER_HOME", "GRADLE_OPTS",
-	"NODE_PATH", "NODE_ENV", "NODE_OPTIONS", "NVM_DIR", "NVM_BIN", "VOLTA_HOME", "PNPM_HOME", "BUN_INSTALL", "DENO_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "UV_CACHE_DIR", "PIP_CACHE_DIR",
-	"GEM_HOME", "GEM_PATH", "RBENV_ROOT", "BUNDLE_PATH", "PERL5LIB", "DOTNET_ROOT", "ANDROID_HOME", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "MAKEFLAGS", "NIX_*", "LOCALE_ARCHIVE", "PAWL_PORT_BASE",
-}
-
-// proxies may hold a password, and nothing works without them.
-var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"}
+// variables are the patterns of variables.txt by section.
+var variables = sync.OnceValue(func() map[string][]string {
+	out := map[string][]string{}
+	for section, line := range sections(variableTable) {
+		out[section] = append(out[section], strings.Fields(line)...)
+	}
+	return out
+})
 
 // Environ returns what children of a level get of env (K=V each), in its
 // order, and the names of what is withheld, sorted. needs are patterns of what
@@ -63,14 +46,15 @@ func (l Level) Environ(env, needs []string, own Variables) (kept, withheld []str
 }
 
 func (l Level) lets(name, value string, needs []string, own Variables) bool {
+	known := variables()
 	switch {
 	case l == "" || l == Permissive, matches(own.Allow, name):
 		return true
 	case matches(own.Hide, name):
 		return false
-	case matches(needs, name), matches(proxies, name), matches(harmless, name) && l == Normal:
+	case matches(needs, name), matches(known["proxy"], name), matches(known["harmless"], name) && l == Normal:
 		return true
-	case l == Paranoid && !matches(plain, name), matches(secretNames, name), secretValue(value):
+	case l == Paranoid && !matches(known["plain"], name), matches(known["secret"], name), secretValue(value):
 		return false
 	}
 	return true
@@ -92,6 +76,25 @@ func secretValue(value string) bool {
 	authority, _, _ := strings.Cut(rest, "/")
 	user, _, ok := cutLast(authority, "@")
 	return ok && strings.Contains(user, ":") && !loopback(value)
+}
+
+// sections are the indented lines of a table with the text before the colon of
+// the line above them. Empty lines and comments do not count.
+func sections(table string) iter.Seq2[string, string] {
+	return func(yield func(head, line string) bool) {
+		head := ""
+		for line := range strings.Lines(table) {
+			text := strings.TrimSpace(line)
+			if text == "" || text[0] == '#' {
+				continue
+			}
+			if line[0] != '\t' {
+				head = strings.TrimSuffix(text, ":")
+			} else if !yield(head, text) {
+				return
+			}
+		}
+	}
 }
 
 func cutLast(s, sep string) (before, after string, ok bool) {

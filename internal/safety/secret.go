@@ -1,10 +1,13 @@
 package safety
 
 import (
-	"math/bits"
+	_ "embed"
+	"fmt"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Secret is what looks like a secret in a file. What it is stays unsaid.
@@ -122,49 +125,72 @@ type format struct {
 	kind   string
 }
 
-var knownFormats = []format{
-	{"AKIA", "A0", 16, "AWS access key"}, {"ASIA", "A0", 16, "AWS access key"},
-	{"ghp_", "aA0", 36, "GitHub token"}, {"gho_", "aA0", 36, "GitHub token"}, {"ghu_", "aA0", 36, "GitHub token"}, {"ghs_", "aA0", 36, "GitHub token"}, {"ghr_", "aA0", 36, "GitHub token"},
-	{"github_pat_", "aA0_", 40, "GitHub token"}, {"glpat-", "aA0_-", 20, "GitLab token"}, {"glrt-", "aA0_-", 20, "GitLab token"},
-	{"sk_live_", "aA0", 20, "Stripe key"}, {"rk_live_", "aA0", 20, "Stripe key"}, {"whsec_", "aA0", 24, "webhook secret"},
-	{"sk-ant-", "aA0_-", 20, "Anthropic key"}, {"sk-proj-", "aA0_-", 20, "OpenAI key"}, {"sk-svcacct-", "aA0_-", 20, "OpenAI key"}, {"sk-or-v1-", "aA0", 40, "OpenRouter key"}, {"sk-", "aA0", 40, "API key"},
-	{"xoxb-", "aA0-", 20, "Slack token"}, {"xoxp-", "aA0-", 20, "Slack token"}, {"xoxa-", "aA0-", 20, "Slack token"}, {"xoxr-", "aA0-", 20, "Slack token"}, {"xoxs-", "aA0-", 20, "Slack token"}, {"xapp-", "aA0-", 20, "Slack token"},
-	{"https://hooks.slack.com/services/T", "aA0/", 30, "Slack webhook"}, {"https://discord.com/api/webhooks/", "aA0/_-", 60, "Discord webhook"},
-	{"AIza", "aA0_-", 35, "Google API key"}, {"ya29.", "aA0_-", 30, "Google token"}, {"GOCSPX-", "aA0_-", 24, "Google client secret"},
-	{"npm_", "aA0", 36, "npm token"}, {"pypi-AgEI", "aA0_-", 40, "PyPI token"}, {"rubygems_", "a0", 40, "RubyGems key"}, {"hf_", "aA", 30, "Hugging Face token"}, {"r8_", "aA0", 36, "Replicate token"}, {"gsk_", "aA0", 40, "Groq key"}, {"xai-", "aA0", 60, "xAI key"},
-	{"dop_v1_", "a0", 60, "DigitalOcean token"}, {"hvs.", "aA0_-", 24, "Vault token"}, {"shpat_", "a0A", 32, "Shopify token"}, {"shpss_", "a0A", 32, "Shopify secret"},
-	{"SG.", "aA0_-.", 60, "SendGrid key"}, {"AGE-SECRET-KEY-1", "A0", 50, "age key"}, {"lin_api_", "aA0", 32, "Linear key"}, {"ntn_", "aA0", 40, "Notion token"}, {"dapi", "a0", 32, "Databricks token"}, {"PMAK-", "a0-", 50, "Postman key"}, {"tskey-", "aA0-", 20, "Tailscale key"}, {"EAACEdEose0cBA", "aA0", 20, "Facebook token"}, {"AccountKey=", "aA0+/=", 80, "Azure storage key"}, {"figd_", "aA0_-", 36, "Figma token"}, {"dckr_pat_", "aA0_-", 20, "Docker token"}, {"ATATT3", "aA0_-=", 60, "Atlassian token"}, {"pul-", "a0", 40, "Pulumi token"},
+//go:embed secrets.txt
+var secretTable string
+
+var knownFormats = sync.OnceValue(func() []format {
+	var out []format
+	for kind, line := range sections(secretTable) {
+		f := format{kind: kind}
+		_, _ = fmt.Sscan(line, &f.prefix, &f.set, &f.min) // the table is tested
+		out = append(out, f)
+	}
+	return out
+})
+
+// find returns the first key of the format in a line. An AWS key has a length
+// of its own.
+func (f format) find(line string) string {
+	for at := 0; ; {
+		i := strings.Index(line[at:], f.prefix)
+		if i < 0 {
+			return ""
+		}
+		i += at
+		end := i + len(f.prefix)
+		for end < len(line) && in(f.set, line[end]) {
+			end++
+		}
+		alone := i == 0 || !wordByte(line[i-1]) && line[i-1] != '-'
+		if size := end - i - len(f.prefix); alone && (size == f.min || size > f.min && f.kind != "AWS access key") {
+			return line[i:end]
+		}
+		at = max(end, i+1)
+	}
 }
+
+var (
+	webToken        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`eyJ[\w-]{8,}\.eyJ[\w-]*\.[\w-]{21,}`) })
+	addressPassword = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("://[^\\s\"'`<>/:]*:([^\\s\"'`<>/]{6,})@([^\\s\"'`<>/@]+)")
+	})
+	assigned = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(secret|(?:api|access|private)[_-]?key|token|passw(?:or)?d|pwd|(?:auth|encryption|signing)_key)` +
+			`[\w"'\]-]*[ \t]*(?:[:=]=?>?)[ \t]*` + "(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^ ]+))")
+	})
+)
 
 // knownSecret finds a key of a known format; value is the key itself.
 func knownSecret(line string) (kind, value string) {
 	if strings.Contains(line, "PRIVATE KEY") && strings.Contains(line, "-----BEGIN ") {
 		return "private key", "-----BEGIN"
 	}
-	for _, f := range knownFormats {
-		for rest, at := line, 0; ; {
-			i := strings.Index(rest[at:], f.prefix)
-			if i < 0 {
-				break
-			}
-			i += at
-			end := i + len(f.prefix)
-			for end < len(rest) && in(f.set, rest[end]) {
-				end++
-			}
-			alone := i == 0 || !wordByte(rest[i-1]) && rest[i-1] != '-' || f.prefix == "AccountKey="
-			if alone && end-i-len(f.prefix) >= f.min && (f.set != "A0" || f.min != 16 || end-i == 20) {
-				return f.kind, rest[i:end]
-			}
-			at = max(end, i+1)
+	for _, f := range knownFormats() {
+		if value := f.find(line); value != "" {
+			return f.kind, value
 		}
 	}
-	if i := strings.Index(line, "eyJ"); i >= 0 {
-		if value := webToken(line[i:]); value != "" {
-			return "JSON web token", value
+	if value := webToken().FindString(line); value != "" {
+		return "JSON web token", value
+	}
+	for _, found := range addressPassword().FindAllStringSubmatch(line, -1) {
+		password, host := found[1], found[2]
+		elsewhere := !loopback(host) && strings.Contains(host, ".") && !strings.Contains(host, "example")
+		if elsewhere && !placeholder(password) && distinct(password) >= 6 {
+			return "password in an address", password
 		}
 	}
-	return addressPassword(line)
+	return "", ""
 }
 
 // in: a, A and 0 stand for small letters, capitals and digits; other
@@ -181,80 +207,35 @@ func in(set string, c byte) bool {
 	return strings.IndexByte(set, c) >= 0
 }
 
-// webToken is a token of three parts, the second one a JSON object too.
-func webToken(s string) string {
-	end := 0
-	for end < len(s) && in("aA0_-.", s[end]) {
-		end++
-	}
-	parts := strings.Split(s[:end], ".")
-	if len(parts) == 3 && len(parts[0]) > 10 && strings.HasPrefix(parts[1], "eyJ") && len(parts[2]) > 20 {
-		return s[:end]
-	}
-	return ""
-}
-
-// addressPassword finds scheme://user:password@host.
-func addressPassword(line string) (kind, value string) {
-	for rest := line; ; {
-		_, after, ok := strings.Cut(rest, "://")
-		if !ok {
-			return "", ""
-		}
-		rest = after
-		end := strings.IndexAny(after, " \t\"'`<>/")
-		if end < 0 {
-			end = len(after)
-		}
-		user, host, ok := cutLast(after[:end], "@")
-		_, password, has := strings.Cut(user, ":")
-		if ok && has && len(password) >= 6 && !loopback(host) && !placeholder(password) && strings.Contains(host, ".") && !strings.Contains(host, "example") && entropic(password, 2) {
-			return "password in an address", password
-		}
-	}
-}
-
 // assignedSecret finds a value with much randomness that is given to a name
 // like api_key or password.
 func assignedSecret(file, line string) string {
-	low := lower(line)
-	kind, at := "", -1
-	for _, n := range []struct{ word, kind string }{
-		{"secret", "secret"}, {"api_key", "API key"}, {"apikey", "API key"}, {"api-key", "API key"}, {"access_key", "access key"}, {"accesskey", "access key"}, {"private_key", "private key"},
-		{"privatekey", "private key"}, {"token", "token"}, {"password", "password"}, {"passwd", "password"}, {"pwd", "password"}, {"auth_key", "key"}, {"encryption_key", "key"}, {"signing_key", "key"},
-	} {
-		if i := strings.Index(low, n.word); i >= 0 && (at < 0 || i < at) {
-			kind, at = n.kind, i+len(n.word)
-		}
-	}
-	if at < 0 {
+	found := assigned().FindStringSubmatch(line)
+	if found == nil {
 		return ""
 	}
-	value, quoted := assigned(line[at:])
-	if !quoted && !settingsFile(file) || value == "" || placeholder(value) {
+	kind, quoted, bare := secretKinds[strings.ToLower(found[1][:2])], found[2]+found[3]+found[4], found[5]
+	value := quoted
+	if value == "" && settingsFile(file) {
+		value = bare
+	}
+	if value == "" || value[0] == '=' || placeholder(value) || !mixed(value) {
 		return ""
 	}
-	if kind == "password" {
-		if len(value) >= 8 && entropic(value, 2) && mixed(value) {
-			return kind
-		}
-		return ""
+	if kind == "password" && len(value) >= 8 && distinct(value) >= 6 {
+		return kind
 	}
-	if len(value) >= 16 && entropic(value, 3) && mixed(value) {
+	// as random as hexadecimal digits are
+	if kind != "password" && len(value) >= 16 && distinct(value) >= 10 {
 		return kind
 	}
 	return ""
 }
 
-// lower has ASCII letters small and every byte at its place.
-func lower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
+// secretKinds are kinds by how their names begin.
+var secretKinds = map[string]string{
+	"se": "secret", "ap": "API key", "ac": "access key", "pr": "private key", "to": "token", "pa": "password", "pw": "password",
+	"au": "key", "en": "key", "si": "key",
 }
 
 // settingsFile is where values stand without quotes.
@@ -265,38 +246,6 @@ func settingsFile(file string) bool {
 		return true
 	}
 	return strings.HasPrefix(base, ".env") || base == ".npmrc" || base == ".pypirc" || base == ".netrc" || base == "credentials"
-}
-
-// assigned is the value after the rest of a name and = or :.
-func assigned(rest string) (value string, quoted bool) {
-	i := 0
-	for i < len(rest) && (wordByte(rest[i]) || rest[i] == '"' || rest[i] == '\'' || rest[i] == ']' || rest[i] == '-') {
-		i++
-	}
-	rest = strings.TrimLeft(rest[i:], " \t")
-	switch {
-	case strings.HasPrefix(rest, ":="), strings.HasPrefix(rest, "=>"):
-		rest = rest[2:]
-	case strings.HasPrefix(rest, "=="), rest == "":
-		return "", false
-	case rest[0] == '=' || rest[0] == ':':
-		rest = rest[1:]
-	default:
-		return "", false
-	}
-	rest = strings.TrimLeft(rest, " \t")
-	if rest == "" {
-		return "", false
-	}
-	if q := rest[0]; q == '"' || q == '\'' || q == '`' {
-		end := strings.IndexByte(rest[1:], q)
-		if end < 0 {
-			return "", false
-		}
-		return rest[1 : 1+end], true
-	}
-	value, _, _ = strings.Cut(rest, " ")
-	return value, false
 }
 
 // placeholder is true for values that stand for a secret, or get one elsewhere.
@@ -358,23 +307,9 @@ func identifier(v string) bool {
 
 // distinct counts the characters of a text that differ.
 func distinct(v string) int {
-	var set [4]uint64
+	seen := map[byte]bool{}
 	for i := range len(v) {
-		set[v[i]/64] |= 1 << (v[i] % 64)
+		seen[v[i]] = true
 	}
-	n := 0
-	for _, s := range set {
-		n += bits.OnesCount64(s)
-	}
-	return n
-}
-
-// entropic says whether a text has enough different characters for its length:
-// grade 3 is what random hexadecimal digits have, 2 is a fair password.
-func entropic(v string, grade int) bool {
-	d := distinct(v)
-	if grade >= 3 {
-		return d >= min(10, len(v)*5/8)
-	}
-	return d >= min(6, len(v))
+	return len(seen)
 }

@@ -26,23 +26,16 @@ const frameworks = "rails rake python3 django-admin php artisan prisma mix seque
 // patterns are the lines of commands.txt, by program.
 var patterns = sync.OnceValue(func() map[string][]pattern {
 	out := map[string][]pattern{}
-	var kind finding
-	for line := range strings.Lines(strings.ReplaceAll(commandTable, "$frameworks", frameworks)) {
-		head, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		rest = strings.TrimSpace(rest)
-		switch {
-		case head == "" || head[0] == '#':
-		case line[0] != '\t':
-			name, medium := strings.CutSuffix(head, " medium")
-			kind = finding{pattern: name, why: rest, danger: High}
-			if medium {
-				kind.danger = Medium
-			}
-		default:
-			p := newPattern(kind, strings.Fields(rest))
-			for _, program := range strings.Fields(head) {
-				out[program] = append(out[program], p)
-			}
+	for head, line := range sections(strings.ReplaceAll(commandTable, "$frameworks", frameworks)) {
+		name, why, _ := strings.Cut(head, ": ")
+		kind := finding{pattern: name, why: why, danger: High}
+		if bare, medium := strings.CutSuffix(name, " medium"); medium {
+			kind.pattern, kind.danger = bare, Medium
+		}
+		programs, words, _ := strings.Cut(line, ":")
+		p := newPattern(kind, strings.Fields(words))
+		for _, program := range strings.Fields(programs) {
+			out[program] = append(out[program], p)
 		}
 	}
 	return out

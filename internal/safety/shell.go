@@ -26,6 +26,8 @@ const (
 	maxChain = 2000
 	// maxText is as much of a command as is read.
 	maxText = 1 << 20
+	// maxZsh is the length up to which text that is no bash is tried as zsh.
+	maxZsh = 64 << 10
 	// maxBraces is how many words one word with braces may become.
 	maxBraces = 64
 	// perText is what reading a text costs beside its length.
@@ -107,7 +109,7 @@ func (s *shell) read(text string, depth int) {
 	before := s.depth
 	s.depth = depth
 	stmts, end, err := parse(text, syntax.LangBash)
-	if err != nil {
+	if err != nil && len(text) < maxZsh {
 		if all, _, err := parse(text, syntax.LangZsh); err == nil {
 			stmts, end = all, len(text)
 		}
