@@ -13,14 +13,14 @@ type Ignored struct{}
 // IterationCheck is what `pawl check` reads: one attempt at a task, and what
 // tests and review said about it.
 type IterationCheck struct {
-	TaskID           string `yaml:"task_id" doc:"Names the task; attempts are recorded by it."`
-	CurrentIteration int    `yaml:"current_iteration" min:"1" doc:"The number of the attempt that was just made, from 1."`
+	TaskID           string `yaml:"task_id"`                   // names the task; attempts are recorded by it
+	CurrentIteration int    `yaml:"current_iteration" min:"1"` // the number of the attempt that was just made, from 1
 	// MaxIterations is 0 where the key is absent: the configuration's holds.
-	MaxIterations int          `yaml:"max_iterations" min:"1" doc:"Attempts before a person is asked."`
-	TestResult    CheckTests   `yaml:"test_result" doc:"What the tests said."`
-	ReviewResult  *CheckReview `yaml:"review_result" doc:"What the review said; without it, pending."`
+	MaxIterations int          `yaml:"max_iterations" min:"1"` // attempts before a person is asked
+	TestResult    CheckTests   `yaml:"test_result"`            // what the tests said
+	ReviewResult  *CheckReview `yaml:"review_result"`          // what the review said; without it, pending
 	// Attempts are nil where the key is absent: the recorded ones hold.
-	Attempts []CheckAttempt `yaml:"attempts" doc:"The attempts before this one, instead of the recorded ones."`
+	Attempts []CheckAttempt `yaml:"attempts"` // the attempts before this one, instead of the recorded ones
 
 	// JSON is true when the document was JSON.
 	JSON bool `yaml:"-"`
@@ -28,52 +28,52 @@ type IterationCheck struct {
 
 // CheckTests is the result of the tests.
 type CheckTests struct {
-	Status string `yaml:"status" enum:"pass|fail" doc:"How they ended."`
-	Output string `yaml:"output" doc:"What they printed."`
+	Status string `yaml:"status" enum:"pass|fail"` // how they ended
+	Output string `yaml:"output"`                  // what they printed
 }
 
 // CheckReview is the result of the review.
 type CheckReview struct {
-	Status   string `yaml:"status" enum:"approve|reject|pending" doc:"How it ended."`
-	Feedback string `yaml:"feedback" doc:"What the reviewer wrote."`
+	Status   string `yaml:"status" enum:"approve|reject|pending"` // how it ended
+	Feedback string `yaml:"feedback"`                             // what the reviewer wrote
 }
 
 // CheckAttempt is an earlier attempt. A plain text is its summary.
 type CheckAttempt struct {
 	// Iteration is 0 where the key is absent.
-	Iteration int    `yaml:"iteration" min:"1" doc:"Its number."`
-	Summary   string `yaml:"summary" doc:"How it ended, in a line."`
+	Iteration int    `yaml:"iteration" min:"1"` // its number
+	Summary   string `yaml:"summary"`           // how it ended, in a line
 }
 
 // GuardHistory is what `pawl check --history` reads: the iterations so far.
 type GuardHistory struct {
 	// IterationNumber is the next one's.
-	IterationNumber int            `yaml:"iterationNumber" min:"1" doc:"The number of the iteration that would come next."`
-	Config          GuardConfig    `yaml:"config" doc:"The guards' limits."`
-	History         []GuardedEntry `yaml:"history" doc:"The iterations so far, oldest first."`
+	IterationNumber int            `yaml:"iterationNumber" min:"1"` // the number of the iteration that would come next
+	Config          GuardConfig    `yaml:"config"`                  // the guards' limits
+	History         []GuardedEntry `yaml:"history"`                 // the iterations so far, oldest first
 }
 
 // GuardConfig are the limits of the guards.
 type GuardConfig struct {
-	MaxIterations           int     `yaml:"maxIterations" min:"0" doc:"The highest number that an iteration may have."`
-	CircuitBreakerThreshold int     `yaml:"circuitBreakerThreshold" default:"3" min:"0" doc:"Failures in a row; 0 is off."`
-	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0" doc:"Failed iterations with one file; 0 is off."`
+	MaxIterations           int     `yaml:"maxIterations" min:"0"`                       // the highest number that an iteration may have
+	CircuitBreakerThreshold int     `yaml:"circuitBreakerThreshold" default:"3" min:"0"` // failures in a row; 0 is off
+	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0"`      // failed iterations with one file; 0 is off
 	CompletionPromises      Ignored `yaml:"completionPromises"`
 	ValidationRules         Ignored `yaml:"validationRules"`
 }
 
 // GuardedEntry is one iteration of a history.
 type GuardedEntry struct {
-	Iteration        int              `yaml:"iteration" min:"0" doc:"Its number."`
-	ValidationResult ValidationResult `yaml:"validationResult" doc:"What its validation said."`
+	Iteration        int              `yaml:"iteration" min:"0"` // its number
+	ValidationResult ValidationResult `yaml:"validationResult"`  // what its validation said
 	Timestamp        Ignored          `yaml:"timestamp"`
 	CheckpointID     Ignored          `yaml:"checkpointId"`
 }
 
 // ValidationResult is what a validation said; without "passed" it failed.
 type ValidationResult struct {
-	Passed bool             `yaml:"passed" doc:"Whether the iteration is valid."`
-	Flags  []ValidationFlag `yaml:"flags" doc:"What was found."`
+	Passed bool             `yaml:"passed"` // whether the iteration is valid
+	Flags  []ValidationFlag `yaml:"flags"`  // what was found
 }
 
 // ValidationFlag is one finding. A message may name files, as "file: PATH".
@@ -90,7 +90,7 @@ const MaxDocument = 4 << 20
 // it is an [*Error] or [Errors] with its place in the document name.
 func ReadIterationCheck(name string, data []byte) (IterationCheck, error) {
 	var doc struct {
-		Check IterationCheck `yaml:"iteration_check" doc:"The attempt to decide about."`
+		Check IterationCheck `yaml:"iteration_check"` // the attempt to decide about
 	}
 	isJSON, err := readDocument(name, data, &doc, "iteration_check", "iteration_check.task_id", "iteration_check.current_iteration",
 		"iteration_check.test_result", "iteration_check.test_result.status", "iteration_check.review_result?.status")

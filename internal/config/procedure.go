@@ -3,22 +3,22 @@ package config
 // Procedure is a named loop. A nil pointer or an empty text means that the
 // general setting holds.
 type Procedure struct {
-	Summary          string            `yaml:"summary" doc:"What it does, in a line."`
-	Observe          []Fragment        `yaml:"observe" doc:"What the agent looks at first."`
-	Orient           []Fragment        `yaml:"orient" doc:"How it makes sense of that."`
-	Decide           []Fragment        `yaml:"decide" doc:"What it chooses to do."`
-	Act              []Fragment        `yaml:"act" doc:"How it does it."`
-	Policy           string            `yaml:"policy" default:"procedure" enum:"procedure|task|controlled" doc:"When the loop ends."`
-	Agent            string            `yaml:"agent" doc:"Overrides the default agent."`
-	MaxIterations    *int              `yaml:"max_iterations" min:"0" doc:"Overrides the policy's maximum. 0 is unlimited."`
-	FailureThreshold *int              `yaml:"failure_threshold" min:"0" doc:"Overrides loop.failure_threshold. 0 is off."`
-	Timeout          *Duration         `yaml:"timeout" doc:"Overrides loop.timeout. 0 is no limit."`
-	IterationTimeout *Duration         `yaml:"iteration_timeout" doc:"Overrides loop.iteration_timeout. 0 is no limit."`
-	IdleTimeout      *Duration         `yaml:"idle_timeout" doc:"Overrides loop.idle_timeout. 0 is no limit."`
-	Safety           string            `yaml:"safety" enum:"permissive|normal|paranoid" doc:"Overrides loop.safety."`
-	Strategy         string            `yaml:"strategy" doc:"Overrides loop.strategy."`
-	Allow            []string          `yaml:"allow" names:"true" doc:"Protected paths that this procedure may change; globs relative to the root."`
-	IterationControl *IterationControl `yaml:"iteration_control" doc:"Overrides the keys of iteration_control that it names."`
+	Summary          string            `yaml:"summary"`
+	Observe          []Fragment        `yaml:"observe"`
+	Orient           []Fragment        `yaml:"orient"`
+	Decide           []Fragment        `yaml:"decide"`
+	Act              []Fragment        `yaml:"act"`
+	Policy           string            `yaml:"policy" default:"procedure" enum:"procedure|task|controlled"`
+	Agent            string            `yaml:"agent"`
+	MaxIterations    *int              `yaml:"max_iterations" min:"0"`
+	FailureThreshold *int              `yaml:"failure_threshold" min:"0"`
+	Timeout          *Duration         `yaml:"timeout"`
+	IterationTimeout *Duration         `yaml:"iteration_timeout"`
+	IdleTimeout      *Duration         `yaml:"idle_timeout"`
+	Safety           string            `yaml:"safety" enum:"permissive|normal|paranoid"`
+	Strategy         string            `yaml:"strategy"`
+	Allow            []string          `yaml:"allow" names:"true"`
+	IterationControl *IterationControl `yaml:"iteration_control"`
 }
 
 // Phases are the names of a procedure's phases in their order.
@@ -42,8 +42,8 @@ func (p *Procedure) Phase(name string) []Fragment {
 
 // Fragment is one piece of a prompt. A plain text is its path.
 type Fragment struct {
-	Path    string `yaml:"path" doc:"A file, relative to the file that names it, or a 'builtin:' name."`
-	Content string `yaml:"content" doc:"The text itself."`
+	Path    string `yaml:"path"`
+	Content string `yaml:"content"`
 
 	// Name is the path as written, or "content" for a text of its own.
 	Name string `yaml:"-"`
@@ -58,48 +58,48 @@ type Fragment struct {
 
 // Verification is the gates and what they protect.
 type Verification struct {
-	DefaultTimeout Duration `yaml:"default_timeout" default:"300s" min:"1ms" bare:"seconds" doc:"Timeout of gates without one of their own."`
-	Protect        []string `yaml:"protect" doc:"Globs relative to the root; changing, renaming or deleting such a file fails verification."`
-	ProtectNew     bool     `yaml:"protect_new" default:"false" doc:"New files that match 'protect' fail verification too."`
-	Commands       []Gate   `yaml:"commands" doc:"The gates, in the order in which they run."`
+	DefaultTimeout Duration `yaml:"default_timeout" default:"300s" min:"1ms" bare:"seconds"`
+	Protect        []string `yaml:"protect"`
+	ProtectNew     bool     `yaml:"protect_new" default:"false"`
+	Commands       []Gate   `yaml:"commands"`
 }
 
 // Gate is one verification command. A plain text is its command.
 type Gate struct {
 	// Name is the command where the key is absent.
-	Name    string `yaml:"name" doc:"What it is called; without it the command."`
-	Command string `yaml:"command" doc:"Run with sh -c in the workspace; required."`
+	Name    string `yaml:"name"`
+	Command string `yaml:"command"`
 	// Timeout is verification.default_timeout where the key is absent.
-	Timeout    Duration `yaml:"timeout" min:"1ms" bare:"seconds" doc:"Time after which it fails; without it verification.default_timeout."`
-	Required   bool     `yaml:"required" default:"true" doc:"false: a failure is only a warning."`
-	Kind       string   `yaml:"kind" enum:"test|build|lint|typecheck|other" doc:"A gate of the kind test is red when it runs no tests."`
-	AllowEmpty bool     `yaml:"allow_empty" default:"false" doc:"A test gate that runs no tests passes."`
+	Timeout    Duration `yaml:"timeout" min:"1ms" bare:"seconds"`
+	Required   bool     `yaml:"required" default:"true"`
+	Kind       string   `yaml:"kind" enum:"test|build|lint|typecheck|other"`
+	AllowEmpty bool     `yaml:"allow_empty" default:"false"`
 }
 
 // Review says who reviews.
 type Review struct {
-	Mode   string    `yaml:"mode" default:"skip" enum:"skip|agent|person|batch" doc:"Nobody, a second agent, a person for each task, or a person at the end of the sprint."`
-	Agent  string    `yaml:"agent" doc:"The agent that reviews; without it the program of the author, started afresh."`
-	Prompt *Fragment `yaml:"prompt" whole:"true" doc:"The reviewer's prompt; without it a built-in one. A plain text is a path."`
+	Mode   string    `yaml:"mode" default:"skip" enum:"skip|agent|person|batch"`
+	Agent  string    `yaml:"agent"`
+	Prompt *Fragment `yaml:"prompt" whole:"true"`
 }
 
 // Sprint is a run of the autopilot up to a target.
 type Sprint struct {
-	Target  SprintTarget  `yaml:"target" whole:"true" doc:"When nothing new is started any more."`
-	Filters SprintFilters `yaml:"filters" doc:"Which tasks take part."`
-	Options SprintOptions `yaml:"options" doc:"What happens around it."`
+	Target  SprintTarget  `yaml:"target" whole:"true"`
+	Filters SprintFilters `yaml:"filters"`
+	Options SprintOptions `yaml:"options"`
 }
 
 // SprintFilters choose tasks; an empty list chooses all, or excludes none.
 type SprintFilters struct {
-	IncludeOperations []string `yaml:"include_operations" names:"true" doc:"Only tasks of these operations."`
-	IncludeTags       []string `yaml:"include_tags" names:"true" doc:"Only tasks with one of these tags."`
-	ExcludeTags       []string `yaml:"exclude_tags" names:"true" doc:"No tasks with one of these tags."`
+	IncludeOperations []string `yaml:"include_operations" names:"true"`
+	IncludeTags       []string `yaml:"include_tags" names:"true"`
+	ExcludeTags       []string `yaml:"exclude_tags" names:"true"`
 }
 
 // SprintOptions are the sprint's switches.
 type SprintOptions struct {
-	CheckpointBefore bool `yaml:"checkpoint_before" default:"true" doc:"Keep the state of the repository under a ref first."`
-	PauseOnError     bool `yaml:"pause_on_error" default:"false" doc:"Pause on any failed task."`
-	BatchReview      bool `yaml:"batch_review" default:"false" doc:"Collect reviews until the end."`
+	CheckpointBefore bool `yaml:"checkpoint_before" default:"true"`
+	PauseOnError     bool `yaml:"pause_on_error" default:"false"`
+	BatchReview      bool `yaml:"batch_review" default:"false"`
 }

@@ -23,7 +23,7 @@ func referenceTable() string {
 		if f.plain() {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes().ReplaceAllString(f.doc, "$1`$2`"))
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes().ReplaceAllString(f.meaning(), "$1`$2`"))
 		f.rows(&b, f.name)
 	}
 	return b.String()
@@ -75,7 +75,7 @@ func (sp *spec) row(b *strings.Builder, path string) {
 	if def != "" {
 		def = "`" + def + "`"
 	}
-	meaning := quotes().ReplaceAllString(strings.ReplaceAll(sp.doc, "|", `\|`), "$1`$2`")
+	meaning := quotes().ReplaceAllString(strings.ReplaceAll(sp.meaning(), "|", `\|`), "$1`$2`")
 	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, sp.typeName(), def, meaning)
 }
 
@@ -136,7 +136,7 @@ func workflowReference() string {
 	var walk func(sp *spec, path string)
 	walk = func(sp *spec, path string) {
 		b := &own
-		if strings.HasPrefix(sp.doc, "Dialect") {
+		if strings.HasPrefix(sp.meaning(), "Dialect") {
 			b = &dialect
 		}
 		if path != "" {

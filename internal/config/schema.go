@@ -69,7 +69,7 @@ func (sp *spec) jsonSchema() jsonSchema {
 	if sp.short != "" {
 		s = jsonSchema{AnyOf: []jsonSchema{sp.field(sp.short).jsonType(), s}}
 	}
-	s.Description, s.Default = sp.doc, sp.jsonDefault()
+	s.Description, s.Default = sp.meaning(), sp.jsonDefault()
 	return s
 }
 

@@ -1,11 +1,15 @@
 package config
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/safety"
@@ -34,7 +38,7 @@ const (
 type spec struct {
 	shape    shape
 	name     string
-	doc      string
+	key      string   // in keys.yaml
 	def      string   // YAML; "" for none
 	enum     []string // of a text, or of a list's items
 	min      string
@@ -55,6 +59,27 @@ type spec struct {
 	short      string
 	shortShape shape
 }
+
+//go:embed keys.yaml
+var keysText []byte
+
+// meanings are what keys.yaml says, as "Loop.max_iterations" and its text.
+var meanings = sync.OnceValue(func() map[string]string {
+	var sections map[string]map[string]string
+	if err := yaml.Unmarshal(keysText, &sections); err != nil {
+		panic("config: keys.yaml: " + err.Error()) // our own file, read by every test
+	}
+	all := map[string]string{}
+	for section, keys := range sections { // order does not show: a map becomes a map
+		for key, text := range keys {
+			all[section+"."+key] = text
+		}
+	}
+	return all
+})
+
+// meaning says what the key is.
+func (sp *spec) meaning() string { return meanings()[sp.key] }
 
 // schema is the spec of the whole file.
 var schema = sync.OnceValue(func() *spec {
@@ -89,7 +114,7 @@ var shapes = map[reflect.Type]shape{
 }
 
 func newSpec(t reflect.Type, f reflect.StructField) *spec {
-	sp := &spec{doc: f.Tag.Get("doc"), def: f.Tag.Get("default"), min: f.Tag.Get("min"), bare: f.Tag.Get("bare"),
+	sp := &spec{def: f.Tag.Get("default"), min: f.Tag.Get("min"), bare: f.Tag.Get("bare"),
 		flagMS: f.Tag.Get("flagms") != "", names: f.Tag.Get("names") != "", loose: f.Tag.Get("loose") != "",
 		whole: f.Tag.Get("whole") != "", single: f.Tag.Get("single") != ""}
 	if level, ok := strings.CutPrefix(sp.def, "level "); ok {
@@ -118,7 +143,6 @@ func newSpec(t reflect.Type, f reflect.StructField) *spec {
 		sp.elem.enum = sp.enum
 	case reflect.Map:
 		sp.shape, sp.elem = tableShape, newSpec(t.Elem(), reflect.StructField{})
-		sp.elem.doc = sp.doc
 		sp.elem.loose = sp.elem.shape == textShape
 		if sp.loose && sp.elem.shape == listShape {
 			sp.elem.elem.loose = true
@@ -143,6 +167,10 @@ func (sp *spec) section(t reflect.Type) {
 		}
 		below := newSpec(f.Type, f)
 		below.index = i
+		below.key = t.Name() + "." + cmp.Or(below.name, "*")
+		if below.shape == tableShape {
+			below.elem.key = below.key
+		}
 		sp.fields = append(sp.fields, below)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // SprintTarget is when a sprint starts nothing new any more.
 type SprintTarget struct {
-	Type  string `yaml:"type" default:"no_ready" enum:"count|duration|until_time|no_ready" doc:"After a number of tasks, after a time, at a time of day, or when no task is ready."`
-	Value string `yaml:"value" loose:"true" doc:"A number of tasks for count; hours or a duration for duration; HH:MM, local, for until_time; none for no_ready."`
+	Type  string `yaml:"type" default:"no_ready" enum:"count|duration|until_time|no_ready"`
+	Value string `yaml:"value" loose:"true"`
 
 	// Count is set for count.
 	Count int `yaml:"-"`
