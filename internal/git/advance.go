@@ -116,31 +116,34 @@ func (a *Advance) End() {
 	}
 }
 
-// copyIndex keeps the time of the index, by which git knows which files it has
-// to look into.
 func (a *Advance) copyIndex() error {
-	data, err := os.ReadFile(a.repo.Index)
+	err := CopyIndex(a.repo.Index, a.private)
 	if errors.Is(err, fs.ErrNotExist) {
 		_ = os.Remove(a.private)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read the index of %s: %v", a.repo.Top, err)
-	}
-	info, err := os.Stat(a.repo.Index)
-	if err == nil {
-		err = os.WriteFile(a.private, data, 0o600)
-	}
-	if err == nil {
-		err = os.Chmod(a.private, info.Mode().Perm())
-	}
-	if err == nil {
-		err = os.Chtimes(a.private, info.ModTime(), info.ModTime())
-	}
-	if err != nil {
 		return fmt.Errorf("cannot copy the index of %s: %v", a.repo.Top, err)
 	}
 	return nil
+}
+
+// CopyIndex copies an index file with its permissions and its time, by which git
+// knows that a file may have changed right after the index was written. The disk
+// is not waited for.
+func CopyIndex(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := files.Replace(to, data, info.Mode().Perm(), false); err != nil {
+		return err
+	}
+	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 func (a *Advance) call(args ...string) call {

@@ -143,23 +143,8 @@ func putAside(path, to string) error {
 // machine's start, and no program works in the repository. The lock of the index
 // is the user's, and stays.
 func (r *Repo) dropLocks() {
-	booted := process.Booted()
-	old := func(path string) bool {
-		info, err := os.Lstat(path)
-		return err == nil && info.Mode().IsRegular() && info.ModTime().Before(booted)
-	}
-	var locks []string
-	for _, name := range []string{"packed-refs.lock", "HEAD.lock"} {
-		locks = append(locks, filepath.Join(r.Common, name))
-	}
-	_ = filepath.WalkDir(filepath.Join(r.Common, "refs"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".lock") && d.Type().IsRegular() {
-			locks = append(locks, path)
-		}
-		return nil // what cannot be read is left
-	})
-	for _, path := range locks {
-		if old(path) && process.Within(r.Top, r.Common) == "" {
+	for path, info := range r.refLocks() {
+		if info.ModTime().Before(process.Booted()) && process.Within(r.Top, r.Common) == "" {
 			_ = os.Remove(path) // or git says that it is there
 		}
 	}
@@ -223,21 +208,12 @@ func (r *Repo) dropLoose(ctx context.Context, gone []string) ([]string, error) {
 		if follow(id) {
 			continue
 		}
-		if ctx.Err() != nil {
-			return gone, ctx.Err()
-		}
-		if err := r.forceDelete(ctx, name); err != nil {
+		if _, err := run(ctx, r.call("update-ref", "--no-deref", "-d", name)); err != nil {
 			return gone, err
 		}
 		gone = append(gone, name)
 	}
 	return gone, nil
-}
-
-// forceDelete removes a ref whose object may be missing.
-func (r *Repo) forceDelete(ctx context.Context, name string) error {
-	_, err := run(ctx, r.call("update-ref", "--no-deref", "-d", name))
-	return err
 }
 
 // beforeBoot reports whether a file was written before the machine was started,

@@ -3,10 +3,11 @@ package git
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // Shadow is a git directory of pawl's own over the work tree and the object
@@ -73,18 +74,7 @@ func keepFile(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(data); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return files.Replace(path, data, 0o600, false)
 }
 
 // SetExclude makes rules the repository-wide ignore rules of the shadow.

@@ -38,7 +38,7 @@ type Checkout struct {
 	maxFile  int64
 
 	mu   sync.Mutex
-	runs map[string]*held
+	runs map[string]memory
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside
@@ -71,7 +71,7 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 		return nil, err
 	}
 	return &Checkout{
-		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]*held{},
+		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]memory{},
 	}, nil
 }
 

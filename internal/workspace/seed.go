@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -68,7 +67,7 @@ func (r *session) seed(ctx context.Context) error {
 // copyUser makes the private index a copy of the user's, and lists it. An
 // index in parts, or in a form that cannot be read alone, is entered line by line.
 func (r *session) copyUser(ctx context.Context) ([]git.Entry, error) {
-	err := copyIndex(r.c.Repo.Index, r.indexFile())
+	err := git.CopyIndex(r.c.Repo.Index, r.indexFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, r.index.ReadTree(ctx, "")
 	}
@@ -105,24 +104,6 @@ func (r *session) seedHead(ctx context.Context) ([]git.Entry, error) {
 		return nil, err
 	}
 	return r.index.Entries(ctx)
-}
-
-// copyIndex copies with the time of change, by which git knows that a file
-// may have changed right after the index was written. The disk is not waited for:
-// after a power loss the copy is made anew.
-func copyIndex(from, to string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err := files.Replace(to, data, 0o600, false); err != nil {
-		return err
-	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 // doubtful returns the entries whose files must be read: those that the user

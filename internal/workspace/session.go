@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/files"
@@ -29,14 +28,6 @@ type memory struct {
 	keptKnow bool              // kept is known
 }
 
-// held is a memory that belongs to one session at a time. The lock on the
-// file keeps other processes out; the mutex makes one session's writes visible
-// to the next in this process.
-type held struct {
-	mu sync.Mutex
-	memory
-}
-
 // session is the exclusive use of a run's private state.
 type session struct {
 	c     *Checkout
@@ -44,8 +35,7 @@ type session struct {
 	dir   string
 	lock  *os.File
 	index *git.Index
-	held  *held
-	mem   *memory // held.memory
+	mem   *memory
 	start *start
 
 	scanned *git.Scan // how the files differ from the private index, as just seen
@@ -76,14 +66,9 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	h := c.runs[run]
-	if h == nil {
-		h = &held{}
-		c.runs[run] = h
-	}
+	mem := c.runs[run] // only the one with the file's lock has it
 	c.mu.Unlock()
-	h.mu.Lock() // free: only the one with the file's lock comes here
-	r := &session{c: c, run: run, dir: dir, lock: lock, held: h, mem: &h.memory}
+	r := &session{c: c, run: run, dir: dir, lock: lock, mem: &mem}
 	r.index = c.shadow.Index(r.indexFile(), lock)
 	if key := fileKey(r.indexFile()); key != r.mem.key {
 		r.mem.tree, r.mem.keptKnow = "", false // another process was here
@@ -99,7 +84,9 @@ func (r *session) indexFile() string { return filepath.Join(r.dir, "index") }
 
 func (r *session) close() {
 	r.mem.key = fileKey(r.indexFile())
-	r.held.mu.Unlock()
+	r.c.mu.Lock()
+	r.c.runs[r.run] = *r.mem
+	r.c.mu.Unlock()
 	_ = r.lock.Close() // nothing was written through it
 }
 

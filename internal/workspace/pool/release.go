@@ -58,13 +58,13 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 		}
 		return nil
 	case h.landed && !p.o.KeepOnSuccess:
-		_, err := p.save(ctx, row)
+		_, err := p.save(ctx, row, false)
 		if err == nil {
 			return p.putBack(ctx, row)
 		}
 		return errors.Join(err, p.keep(ctx, row.ID, fmt.Sprintf("its work has landed, but what was added since cannot be saved: %v", err)))
 	case h.save:
-		_, err := p.save(ctx, row)
+		_, err := p.save(ctx, row, false)
 		return errors.Join(err, p.keep(ctx, row.ID, h.why))
 	}
 	return p.keep(ctx, row.ID, h.why)
@@ -213,14 +213,15 @@ type saved struct {
 
 // save keeps what a workspace has and no ref of the user's repository, under
 // the next recovery ref: the files as the tree, what is checked out as the first
-// parent, other branches of the clone as further ones.
-func (p *Pool) save(ctx context.Context, row sqlite.Workspace) (saved, error) {
+// parent, other branches of the clone as further ones. With always there is a ref
+// also when all is on another one.
+func (p *Pool) save(ctx context.Context, row sqlite.Workspace, always bool) (saved, error) {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return saved{}, err
 	}
 	defer release()
-	s, err := p.saveAll(ctx, c, row)
+	s, err := p.saveAll(ctx, c, row, always)
 	if err != nil && ctx.Err() == nil && !full(err) {
 		s, err = p.saveFiles(ctx, c, row)
 	}
@@ -228,7 +229,7 @@ func (p *Pool) save(ctx context.Context, row sqlite.Workspace) (saved, error) {
 }
 
 // saveAll saves files and commits.
-func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace) (saved, error) {
+func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace, always bool) (saved, error) {
 	if _, err := c.Relink(); err != nil {
 		return saved{}, err
 	}
@@ -240,10 +241,7 @@ func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace) 
 	if start == "" {
 		start = row.Base
 	}
-	if err := c.Stage(ctx, start); err != nil {
-		return saved{}, err
-	}
-	tree, left, err := p.enterAll(ctx, c)
+	tree, left, err := p.enterAll(ctx, c, start)
 	if err != nil {
 		return saved{}, err
 	}
@@ -259,7 +257,7 @@ func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace) 
 	if err != nil {
 		return saved{}, err
 	}
-	if was == tree && len(parents) == 0 {
+	if was == tree && len(parents) == 0 && !always {
 		return saved{Left: left}, nil
 	}
 	if len(parents) == 0 || parents[0] != start {
@@ -277,10 +275,7 @@ func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row sqlite.Workspace
 	if err := c.Distrust(); err != nil {
 		return saved{}, err
 	}
-	if err := c.Stage(ctx, row.Base); err != nil {
-		return saved{}, err
-	}
-	tree, left, err := p.enterAll(ctx, c)
+	tree, left, err := p.enterAll(ctx, c, row.Base)
 	if err != nil {
 		return saved{}, err
 	}
@@ -288,9 +283,12 @@ func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row sqlite.Workspace
 	return saved{ref, append(left, ".git (it is broken: its commits could not be read)")}, err
 }
 
-// enterAll stages all files that are not ignored, and returns what cannot be
-// stored.
-func (p *Pool) enterAll(ctx context.Context, c *git.Clone) (tree string, left []string, err error) {
+// enterAll stages all files that are not ignored, on top of a commit, and returns
+// what cannot be stored.
+func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree string, left []string, err error) {
+	if err := c.Stage(ctx, on); err != nil {
+		return "", nil, err
+	}
 	scan, err := c.Scan(ctx)
 	if err != nil {
 		return "", nil, err

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-dev/pawl/internal/files"
-	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -69,7 +68,7 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 // goTo saves what is there and restores a point. Run again, it finishes what
 // was interrupted.
 func (p *Pool) goTo(ctx context.Context, row sqlite.Workspace, to Point) (string, error) {
-	s, err := p.saveAlways(ctx, row)
+	s, err := p.save(ctx, row, true)
 	if err != nil {
 		return "", fmt.Errorf("what is in it cannot be saved, so nothing was changed: %w", err)
 	}
@@ -82,65 +81,33 @@ func (p *Pool) goTo(ctx context.Context, row sqlite.Workspace, to Point) (string
 	to.Head = cmp.Or(to.Head, row.Base)
 	to.Tree = cmp.Or(to.Tree, to.Head)
 	head, broken := c.Head()
-	if _, err := c.Relink(); err != nil || broken != nil {
-		return s.Ref, p.anew(ctx, c, row, to)
+	if broken == nil {
+		_, broken = c.Relink()
 	}
-	start := cmp.Or(head.Commit, row.Base)
-	if err := c.Stage(ctx, start); err != nil {
-		return s.Ref, p.anew(ctx, c, row, to)
+	if broken == nil {
+		_, _, broken = p.enterAll(ctx, c, cmp.Or(head.Commit, row.Base))
 	}
-	if _, _, err := p.enterAll(ctx, c); err != nil {
-		return s.Ref, p.anew(ctx, c, row, to)
+	if broken != nil { // it gets a new repository
+		err = c.Distrust()
+		if err == nil {
+			_, _, err = p.enterAll(ctx, c, row.Base)
+		}
 	}
-	if err := c.Checkout(ctx, to.Tree); err != nil {
+	if err == nil {
+		err = c.Checkout(ctx, to.Tree)
+	}
+	if err != nil {
 		return s.Ref, err
 	}
 	p.step("files are back")
-	return s.Ref, c.Attach(row.Branch, to.Head)
-}
-
-// anew restores a point in a clone whose repository is broken: it gets a new one.
-func (p *Pool) anew(ctx context.Context, c *git.Clone, row sqlite.Workspace, to Point) error {
-	if err := c.Distrust(); err != nil {
-		return err
-	}
-	if err := c.Stage(ctx, row.Base); err != nil {
-		return err
-	}
-	if _, _, err := p.enterAll(ctx, c); err != nil {
-		return err
-	}
-	if err := c.Checkout(ctx, to.Tree); err != nil {
-		return err
+	if broken == nil {
+		return s.Ref, c.Attach(row.Branch, to.Head)
 	}
 	if err := files.RemoveAll(filepath.Join(row.Dir, ".git")); err != nil {
-		return err
+		return s.Ref, err
 	}
 	row.Base = to.Head
-	return p.furnish(ctx, c, row)
-}
-
-// saveAlways is [Pool.save], with a ref also when all is on another one.
-func (p *Pool) saveAlways(ctx context.Context, row sqlite.Workspace) (saved, error) {
-	s, err := p.save(ctx, row)
-	if err != nil || s.Ref != "" {
-		return s, err
-	}
-	c, release, err := p.clone(ctx, row)
-	if err != nil {
-		return s, err
-	}
-	defer release()
-	head, err := c.Head()
-	if err != nil {
-		return s, err
-	}
-	tree, err := c.TreeOf(ctx, head.Commit)
-	if err != nil {
-		return s, err
-	}
-	s.Ref, err = p.recover(ctx, c, row, tree, []string{head.Commit})
-	return s, err
+	return s.Ref, p.furnish(ctx, c, row)
 }
 
 // Recovered is the point that a recovery of the task keeps: the newest, or what

@@ -275,7 +275,7 @@ func (p *Pool) saveBefore(ctx context.Context, row sqlite.Workspace, givenUp boo
 	if err := p.prove(row); err != nil {
 		return saved{}, err
 	}
-	s, err := p.save(ctx, row)
+	s, err := p.save(ctx, row, false)
 	if err != nil {
 		return s, fmt.Errorf("what is in it cannot be saved: %w", err)
 	}
