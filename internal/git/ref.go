@@ -208,12 +208,12 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 	if strings.HasPrefix(name, "-") || name == "" {
 		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 	}
-	out, err := run(ctx, r.call("rev-parse", "--verify", "-q", name+"^{commit}"))
-	if exitCode(err) != 0 {
-		if head, herr := r.Head(ctx); herr == nil && head.Commit == "" {
-			return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make a first one", name)
-		}
-		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
+	id, err := r.Find(ctx, name)
+	if err != nil || id != "" {
+		return id, err
 	}
-	return strings.TrimSpace(string(out)), err
+	if head, err := r.Head(ctx); err == nil && head.Commit == "" {
+		return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make a first one", name)
+	}
+	return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 }

@@ -99,11 +99,9 @@ type Queue struct {
 	remote remote
 	wake   chan struct{}
 
-	mu      sync.Mutex
-	touched map[string][]string // the paths that a commit changes against a base
-	bases   map[string]string   // of a commit: one that it and the target come from
-	reds    map[string]int      // by record key: the gate that was red at first
-	remade  map[string]string   // by commits that were merged: the tree with files that were made anew
+	mu     sync.Mutex
+	reds   map[string]int    // by record key: the gate that was red at first
+	remade map[string]string // by commits that were merged: the tree with files that were made anew
 }
 
 // Open prepares a queue. Nothing is landed before [Queue.Work] or [Queue.Drain].
@@ -121,7 +119,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Policy.Resolve = o.Resolve != nil
 	q := &Queue{
 		o: o, target: Ref(o.Target), wake: make(chan struct{}, 1),
-		touched: map[string][]string{}, bases: map[string]string{}, reds: map[string]int{}, remade: map[string]string{},
+		reds: map[string]int{}, remade: map[string]string{},
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)

@@ -26,6 +26,9 @@ func (r *Regeneration) has(path string) bool {
 	return slices.ContainsFunc(r.Files, func(p string) bool { return gate.Match(p, path) })
 }
 
+// maxRemade is how many merges with files that were made anew are remembered.
+const maxRemade = 2000
+
 // maxMade is how many bytes a file that a command made may have.
 const maxMade = 100 << 20
 
@@ -70,7 +73,7 @@ func (q *Queue) regenerate(ctx context.Context, onto string, e *queue.Entry, m m
 	m.tree = tree
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.remade) >= maxTouched {
+	if len(q.remade) >= maxRemade {
 		clear(q.remade)
 	}
 	q.remade[key] = tree
