@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/signal"
 )
 
 // Tail keeps the end of what was said, whole lines if it can, in at most
@@ -77,38 +79,10 @@ func (t *Tail) shrink() {
 			mark = cutMark
 		}
 	}
-	t.fence = fenceAfter(t.fence, t.buf[:cut])
+	t.fence = signal.OpenFence(t.fence, string(t.buf[:cut]))
 	n := copy(t.buf[len(mark):], t.buf[cut:])
 	copy(t.buf, mark)
 	t.buf = t.buf[:len(mark)+n]
-}
-
-// fenceAfter says which code fence is open after text, when open was open
-// before it. A fence is closed by a line of its own marker only.
-func fenceAfter(open string, text []byte) string {
-	for raw := range bytes.Lines(text) {
-		line := bytes.TrimSpace(raw)
-		marker := fenceMarker(line)
-		switch {
-		case marker == "":
-		case open == "":
-			open = marker
-		case marker[0] == open[0] && len(marker) >= len(open) && len(marker) == len(line):
-			open = ""
-		}
-	}
-	return open
-}
-
-func fenceMarker(line []byte) string {
-	if len(line) < 3 || (line[0] != '`' && line[0] != '~') {
-		return ""
-	}
-	n := len(line) - len(bytes.TrimLeft(line, string(line[:1])))
-	if n < 3 {
-		return ""
-	}
-	return string(line[:min(n, 100)])
 }
 
 // Clip returns the first n bytes of s or a little less, without half a rune.

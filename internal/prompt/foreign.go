@@ -49,35 +49,17 @@ var headings = [...]string{"CONTEXT", "OBSERVE", "ORIENT", "DECIDE", "ACT", "FEE
 // prompt, and closes a code fence that would swallow what follows.
 func prose(text string) string {
 	text = strings.TrimSpace(signal.Neutralise(bounded(text, maxCase)))
+	fence := signal.OpenFence("", text)
 	lines := strings.Split(text, "\n")
-	fence := ""
 	for i, line := range lines {
 		if forges(line) {
 			lines[i] = "> " + line
 		}
-		fence = afterFence(fence, strings.TrimSpace(line))
 	}
 	if fence != "" {
 		lines = append(lines, fence)
 	}
 	return strings.Join(lines, "\n")
-}
-
-// afterFence returns the code fence that is open behind the line, if one is.
-func afterFence(fence, line string) string {
-	if fence != "" {
-		if strings.HasPrefix(line, fence) && strings.Trim(line, fence[:1]) == "" {
-			return ""
-		}
-		return fence
-	}
-	for _, mark := range [...]string{"`", "~"} {
-		rest := strings.TrimLeft(line, mark)
-		if size := len(line) - len(rest); size >= 3 && !strings.Contains(rest, "`") {
-			return line[:size]
-		}
-	}
-	return ""
 }
 
 // forges is true for a line that looks like a heading of ours.

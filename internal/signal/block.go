@@ -171,6 +171,22 @@ func readFence(text string) (f fence, info string, ok bool) {
 	return fence{char: mark[0], size: len(mark)}, trim(found[2] + found[4]), true
 }
 
+// OpenFence returns the marker of the code fence that is open behind a text, if
+// open was open before it; "" is none.
+func OpenFence(open, text string) string {
+	for line := range strings.Lines(text) {
+		f, info, ok := readFence(strings.TrimSpace(line))
+		switch {
+		case !ok:
+		case open == "":
+			open = strings.Repeat(string(f.char), min(f.size, 100))
+		case info == "" && f.char == open[0] && f.size >= len(open):
+			open = ""
+		}
+	}
+	return open
+}
+
 // afterListMarker cuts off the list markers that text starts with.
 func afterListMarker(text string) string { return text[len(markers().FindString(text)):] }
 
