@@ -9,9 +9,48 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// decoder reads a step's value.
-type decoder interface {
-	decode(node ast.Node) error
+// verb reads a step's value and returns what the step does.
+type verb func(node ast.Node) (func(*player) error, error)
+
+// of is a verb whose value is a T: a mapping, or in short what short points to.
+// preset is what a mapping may leave out.
+func of[T any](preset T, short func(*T) any, do func(*T, *player) error) verb {
+	return func(node ast.Node) (func(*player) error, error) {
+		v := preset
+		if err := into(node, &v, short(&v)); err != nil {
+			return nil, err
+		}
+		if c, ok := any(&v).(interface{ check() string }); ok {
+			if wrong := c.check(); wrong != "" {
+				return nil, invalid(node.GetToken(), wrong)
+			}
+		}
+		return func(p *player) error { return do(&v, p) }, nil
+	}
+}
+
+// mapping is the short form of a verb that has none.
+func mapping[T any](*T) any { return nil }
+
+// plain is a verb whose value is a T and nothing else.
+func plain[T any](do func(T, *player) error) verb {
+	return func(node ast.Node) (func(*player) error, error) {
+		var v T
+		if err := yaml.NodeToValue(node, &v, yaml.Strict()); err != nil {
+			return nil, err
+		}
+		return func(p *player) error { return do(v, p) }, nil
+	}
+}
+
+// flag is a verb that is done when its value is true.
+func flag(do func(*player) error) verb {
+	return plain(func(on bool, p *player) error {
+		if !on {
+			return nil
+		}
+		return do(p)
+	})
 }
 
 // into reads a mapping strictly into v, and anything else into short.

@@ -53,12 +53,6 @@ type player struct {
 	closed   bool    // stdout is closed
 }
 
-// action is one step's deed.
-type action interface {
-	decoder
-	do(p *player) error
-}
-
 func (p *player) play(path string, stdin io.Reader) error {
 	b, err := io.ReadAll(io.LimitReader(stdin, maxPrompt))
 	if err != nil {
@@ -80,7 +74,7 @@ func (p *player) play(path string, stdin io.Reader) error {
 		return err
 	}
 	for _, s := range pick(turns, n).steps {
-		if err := s.act.do(p); err != nil {
+		if err := s.do(p); err != nil {
 			return fmt.Errorf("turn %d, line %d: %s: %v", n, s.line, s.verb, err)
 		}
 		if p.over {
@@ -131,8 +125,8 @@ func (p *player) say(kind, text string) error {
 	return err
 }
 
-// tool tells a call around the deed itself. A text agent tells nothing.
-func (p *player) tool(name, command string, files []string, deed func() error) error {
+// tool prints a call around the action itself. A text agent prints nothing.
+func (p *player) tool(name, command string, files []string, action func() error) error {
 	call := map[string]any{"name": name}
 	if command != "" {
 		call["command"] = command
@@ -143,7 +137,7 @@ func (p *player) tool(name, command string, files []string, deed func() error) e
 	if err := p.line("tool", call); err != nil {
 		return err
 	}
-	err := deed()
+	err := action()
 	end := map[string]any{"name": name}
 	if err != nil {
 		end["failed"] = true

@@ -2,7 +2,9 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -37,11 +39,11 @@ type Turn struct {
 	repeat int
 }
 
-// step is one deed, with its place in the file for messages.
+// step is one action, with its place in the file for messages.
 type step struct {
 	verb string
 	line int
-	act  action
+	do   func(*player) error
 }
 
 // Load reads a scenario file. Its error shows the line with a caret.
@@ -102,17 +104,16 @@ func pick(turns []Turn, n int) Turn {
 
 // UnmarshalYAML reads a mapping of steps, or a list of them.
 func (t *Turn) UnmarshalYAML(node ast.Node) error {
-	switch n := node.(type) {
-	case *ast.SequenceNode:
-		for _, v := range n.Values {
-			if err := t.mapping(v); err != nil {
-				return err
-			}
-		}
-		return nil
-	default:
+	list, ok := node.(*ast.SequenceNode)
+	if !ok {
 		return t.mapping(node)
 	}
+	for _, v := range list.Values {
+		if err := t.mapping(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *Turn) mapping(node ast.Node) error {
@@ -142,57 +143,19 @@ func (t *Turn) add(v *ast.MappingValueNode) error {
 		}
 		return nil
 	}
-	build, ok := verbs[verb]
+	read, ok := verbs[verb]
 	if !ok {
-		return invalid(tok, "unknown step "+verb+nearest(verb))
+		return invalid(tok, "unknown step "+verb+"; the steps are "+strings.Join(slices.Sorted(maps.Keys(verbs)), ", ")+" and repeat")
 	}
-	act := build()
-	if err := act.decode(v.Value); err != nil {
+	do, err := read(v.Value)
+	if err != nil {
 		return err
 	}
-	t.steps = append(t.steps, step{verb: verb, line: tok.Position.Line, act: act})
+	t.steps = append(t.steps, step{verb: verb, line: tok.Position.Line, do: do})
 	return nil
 }
 
 // invalid is an error at a place in the file.
 func invalid(tok *token.Token, message string) error {
 	return &yaml.SyntaxError{Message: message, Token: tok}
-}
-
-// nearest suggests the step that was meant: one that differs in one letter,
-// or shares its start.
-func nearest(verb string) string {
-	best := ""
-	for _, name := range verbNames {
-		if len(verb) > 2 && (strings.HasPrefix(name, verb) || strings.HasPrefix(verb, name) || oneOff(verb, name)) {
-			best = name
-			break
-		}
-	}
-	if best == "" {
-		return "; the steps are " + strings.Join(verbNames, ", ")
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// oneOff is true when one letter added, dropped, changed or swapped with its
-// neighbour makes b of a.
-func oneOff(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	if len(b)-len(a) > 1 {
-		return false
-	}
-	i := 0
-	for i < len(a) && a[i] == b[i] {
-		i++
-	}
-	if len(a) < len(b) {
-		return a[i:] == b[i+1:]
-	}
-	if i >= len(a)-1 {
-		return true
-	}
-	return a[i+1:] == b[i+1:] || (a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:])
 }

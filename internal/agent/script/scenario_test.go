@@ -15,7 +15,7 @@ func TestBadScenarios(t *testing.T) {
 		{"scenes: [{when: {prompt: x}}]", "scene 1 has no turns"},
 		{"format: xml\nturns: [{say: a}]", "use json or text"},
 		{"turn: [{say: a}]", "unknown field"},
-		{"turns:\n  - sya: hello", `did you mean "say"?`},
+		{"turns:\n  - sya: hello", "unknown step sya"},
 		{"turns:\n  - jump: hello", "the steps are api_error, append, "},
 		{"turns:\n  - write: {path: a, contents: b}", "unknown field"},
 		{"turns:\n  - write: {content: b}", "needs a path"},
@@ -46,15 +46,6 @@ func TestErrorShowsThePlace(t *testing.T) {
 	_, err := Parse([]byte("name: x\nturns:\n  - say: hello\n    edti: {path: a}\n"))
 	if err == nil || !strings.Contains(err.Error(), "[4:5]") || !strings.Contains(err.Error(), "^") || !strings.Contains(err.Error(), "edti: {path: a}") {
 		t.Errorf("error is %v", err)
-	}
-}
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{"slep": "sleep", "wirte": "write", "rate_limits": "rate_limit", "usag": "usage", "hung": "hang"} {
-		if got := nearest(in); !strings.Contains(got, `"`+want+`"`) {
-			t.Errorf("%s suggests %q", in, got)
-		}
 	}
 }
 

@@ -12,29 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
 // This file holds what agents should not do, and do.
 
 // hangs is how long one that hangs stays, should nobody end it.
 const hangs = 24 * time.Hour
-
-// flag is a step that is there or not.
-type flag struct {
-	on   bool
-	deed func(*player) error
-}
-
-func (f *flag) decode(n ast.Node) error { return into(n, nil, &f.on) }
-
-func (f *flag) do(p *player) error {
-	if !f.on {
-		return nil
-	}
-	return f.deed(p)
-}
 
 func hang(*player) error {
 	wait(hangs)
@@ -63,13 +46,8 @@ func echoPrompt(p *player) error {
 	return err
 }
 
-// pause is a wait.
-type pause struct{ d duration }
-
-func (s *pause) decode(n ast.Node) error { return into(n, nil, &s.d) }
-
-func (s *pause) do(*player) error {
-	wait(time.Duration(s.d))
+func sleep(d duration, _ *player) error {
+	wait(time.Duration(d))
 	return nil
 }
 
@@ -86,15 +64,13 @@ type retry struct {
 	Type    string `yaml:"type"`
 }
 
-func (r *retry) decode(n ast.Node) error { return into(n, r, nil) }
-
 func (r *retry) do(p *player) error {
 	return p.line("retry", map[string]any{"attempt": max(r.Attempt, 1), "status": r.Status, "error": r.Type})
 }
 
 // apiError is a failure of the model's provider. It ends the turn.
 type apiError struct {
-	limit      bool
+	kind       string   // of the line
 	Status     int      `yaml:"status"`
 	Type       string   `yaml:"type"`
 	Message    string   `yaml:"message"`
@@ -102,18 +78,7 @@ type apiError struct {
 	ResetIn    duration `yaml:"reset_in"`
 }
 
-func (e *apiError) decode(n ast.Node) error {
-	if e.limit {
-		e.Status, e.Type, e.Message = 429, "rate_limit", "rate limit reached"
-	}
-	return into(n, e, nil)
-}
-
 func (e *apiError) do(p *player) error {
-	kind := "error"
-	if e.limit {
-		kind = "rate_limit"
-	}
 	fields := map[string]any{"status": e.Status, "error": e.Type, "message": e.Message}
 	if e.RetryAfter > 0 {
 		fields["retry_after"] = time.Duration(e.RetryAfter).String()
@@ -121,7 +86,7 @@ func (e *apiError) do(p *player) error {
 	if e.ResetIn > 0 {
 		fields["reset_at"] = time.Now().Add(time.Duration(e.ResetIn)).UTC().Format(time.RFC3339)
 	}
-	if err := p.line(kind, fields); err != nil {
+	if err := p.line(e.kind, fields); err != nil {
 		return err
 	}
 	if p.scenario.Format == "text" {
@@ -134,14 +99,11 @@ func (e *apiError) do(p *player) error {
 // exit ends the turn.
 type exit struct{ code int }
 
-func (e *exit) decode(n ast.Node) error {
-	if err := into(n, nil, &e.code); err != nil {
-		return err
-	}
+func (e *exit) check() string {
 	if e.code < 0 || e.code > 255 {
-		return invalid(n.GetToken(), "an exit code is 0 to 255")
+		return "an exit code is 0 to 255"
 	}
-	return nil
+	return ""
 }
 
 func (e *exit) do(p *player) error {
@@ -155,11 +117,6 @@ type spawn struct {
 	Setsid     bool   `yaml:"setsid"`
 	IgnoreTerm bool   `yaml:"ignore_term"`
 	HoldOutput bool   `yaml:"hold_output"`
-}
-
-func (s *spawn) decode(n ast.Node) error {
-	s.Setsid, s.IgnoreTerm, s.HoldOutput = true, true, true
-	return into(n, s, &s.Command)
 }
 
 func (s *spawn) do(p *player) error {
@@ -189,18 +146,14 @@ type noise struct {
 	To     string `yaml:"to"`
 }
 
-func (o *noise) decode(n ast.Node) error {
-	o.Line = 100
-	if err := into(n, o, &o.Bytes); err != nil {
-		return err
-	}
+func (o *noise) check() string {
 	if o.Line < 1 {
-		return invalid(n.GetToken(), "a line has at least 1 byte")
+		return "a line has at least 1 byte"
 	}
 	if o.To != "" && o.To != "stdout" && o.To != "stderr" {
-		return invalid(n.GetToken(), "output goes to stdout or stderr")
+		return "output goes to stdout or stderr"
 	}
-	return nil
+	return ""
 }
 
 func (o *noise) do(p *player) error {
@@ -244,28 +197,20 @@ func (o *noise) chunk() []byte {
 }
 
 // expectPrompt holds the prompt against what a test wants of it.
-type expectPrompt struct{ want texts }
-
-func (e *expectPrompt) decode(n ast.Node) error { return into(n, nil, &e.want) }
-
-func (e *expectPrompt) do(p *player) error {
-	for _, want := range e.want {
-		if !strings.Contains(p.prompt, want) {
-			return fmt.Errorf("the prompt does not have the text %q", want)
+func expectPrompt(want texts, p *player) error {
+	for _, text := range want {
+		if !strings.Contains(p.prompt, text) {
+			return fmt.Errorf("the prompt does not have the text %q", text)
 		}
 	}
 	return nil
 }
 
 // expectEnv holds the environment against what a test wants of it.
-type expectEnv struct{ want map[string]string }
-
-func (e *expectEnv) decode(n ast.Node) error { return into(n, &e.want, nil) }
-
-func (e *expectEnv) do(p *player) error {
-	for name, want := range e.want {
-		if got := p.env.get(name); got != want {
-			return fmt.Errorf("%s is %q, not %q", name, got, want)
+func expectEnv(want map[string]string, p *player) error {
+	for name, value := range want {
+		if got := p.env.get(name); got != value {
+			return fmt.Errorf("%s is %q, not %q", name, got, value)
 		}
 	}
 	return nil

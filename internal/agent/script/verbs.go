@@ -12,45 +12,34 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
-// verbs makes the action of each step.
-var verbs = map[string]func() action{
-	"say":           func() action { return &say{kind: "text"} },
-	"think":         func() action { return &say{kind: "thinking"} },
-	"tool":          func() action { return &tool{} },
-	"write":         func() action { return &write{} },
-	"append":        func() action { return &write{more: true} },
-	"edit":          func() action { return &edit{} },
-	"delete":        func() action { return &remove{} },
-	"run":           func() action { return &run{} },
-	"usage":         func() action { return &usage{} },
-	"retry":         func() action { return &retry{} },
-	"rate_limit":    func() action { return &apiError{limit: true} },
-	"api_error":     func() action { return &apiError{} },
-	"exit":          func() action { return &exit{} },
-	"no_end":        func() action { return &flag{deed: func(p *player) error { p.noEnd = true; return nil }} },
-	"sleep":         func() action { return &pause{} },
-	"hang":          func() action { return &flag{deed: hang} },
-	"ignore_term":   func() action { return &flag{deed: ignoreTerm} },
-	"spawn":         func() action { return &spawn{} },
-	"output":        func() action { return &noise{} },
-	"close_stdout":  func() action { return &flag{deed: closeStdout} },
-	"echo_prompt":   func() action { return &flag{deed: echoPrompt} },
-	"expect_prompt": func() action { return &expectPrompt{} },
-	"expect_env":    func() action { return &expectEnv{} },
+// verbs are the steps.
+var verbs = map[string]verb{
+	"say":           of(say{kind: "text"}, func(s *say) any { return &s.Text }, (*say).do),
+	"think":         of(say{kind: "thinking"}, func(s *say) any { return &s.Text }, (*say).do),
+	"tool":          of(tool{}, func(t *tool) any { return &t.Name }, (*tool).do),
+	"write":         of(write{}, mapping, (*write).do),
+	"append":        of(write{more: true}, mapping, (*write).do),
+	"edit":          of(edit{}, mapping, (*edit).do),
+	"delete":        plain(remove),
+	"run":           of(run{}, func(r *run) any { return &r.Command }, (*run).do),
+	"usage":         of(usage{}, mapping, (*usage).do),
+	"retry":         of(retry{}, mapping, (*retry).do),
+	"rate_limit":    of(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"}, mapping, (*apiError).do),
+	"api_error":     of(apiError{kind: "error"}, mapping, (*apiError).do),
+	"exit":          of(exit{}, func(e *exit) any { return &e.code }, (*exit).do),
+	"no_end":        flag(func(p *player) error { p.noEnd = true; return nil }),
+	"sleep":         plain(sleep),
+	"hang":          flag(hang),
+	"ignore_term":   flag(ignoreTerm),
+	"spawn":         of(spawn{Setsid: true, IgnoreTerm: true, HoldOutput: true}, func(s *spawn) any { return &s.Command }, (*spawn).do),
+	"output":        of(noise{Line: 100}, func(o *noise) any { return &o.Bytes }, (*noise).do),
+	"close_stdout":  flag(closeStdout),
+	"echo_prompt":   flag(echoPrompt),
+	"expect_prompt": plain(expectPrompt),
+	"expect_env":    plain(expectEnv),
 }
-
-var verbNames = func() []string {
-	names := []string{"repeat"}
-	for name := range verbs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}()
 
 // say is a message of the agent's own.
 type say struct {
@@ -59,8 +48,6 @@ type say struct {
 	Chunks int      `yaml:"chunks"`
 	Pause  duration `yaml:"pause"`
 }
-
-func (s *say) decode(n ast.Node) error { return into(n, s, &s.Text) }
 
 func (s *say) do(p *player) error {
 	for _, text := range s.Text {
@@ -103,8 +90,6 @@ type tool struct {
 	Output  string   `yaml:"output"`
 }
 
-func (t *tool) decode(n ast.Node) error { return into(n, t, &t.Name) }
-
 func (t *tool) do(p *player) error {
 	if err := p.line("tool", map[string]any{"name": t.Name, "command": t.Command, "files": t.Files}); err != nil {
 		return err
@@ -124,17 +109,14 @@ type write struct {
 	Mode    string `yaml:"mode"`
 }
 
-func (w *write) decode(n ast.Node) error {
-	if err := into(n, w, nil); err != nil {
-		return err
-	}
+func (w *write) check() string {
 	if w.Path == "" {
-		return invalid(n.GetToken(), "it needs a path")
+		return "it needs a path"
 	}
 	if _, err := w.mode(); err != nil {
-		return invalid(n.GetToken(), "a mode is octal: 755")
+		return "a mode is octal: 755"
 	}
-	return nil
+	return ""
 }
 
 func (w *write) mode() (os.FileMode, error) {
@@ -174,14 +156,11 @@ type edit struct {
 	New  string `yaml:"new"`
 }
 
-func (e *edit) decode(n ast.Node) error {
-	if err := into(n, e, nil); err != nil {
-		return err
-	}
+func (e *edit) check() string {
 	if e.Path == "" || e.Old == "" {
-		return invalid(n.GetToken(), "it needs a path and the old text")
+		return "it needs a path and the old text"
 	}
-	return nil
+	return ""
 }
 
 func (e *edit) do(p *player) error {
@@ -202,14 +181,10 @@ func (e *edit) do(p *player) error {
 }
 
 // remove deletes files and folders.
-type remove struct{ paths texts }
-
-func (r *remove) decode(n ast.Node) error { return into(n, nil, &r.paths) }
-
-func (r *remove) do(p *player) error {
-	return p.tool("delete", "", r.paths, func() error {
+func remove(paths texts, p *player) error {
+	return p.tool("delete", "", paths, func() error {
 		var errs []error
-		for _, path := range r.paths {
+		for _, path := range paths {
 			errs = append(errs, os.RemoveAll(path))
 		}
 		return errors.Join(errs...)
@@ -221,8 +196,6 @@ type run struct {
 	Command string `yaml:"command"`
 	Must    bool   `yaml:"must"`
 }
-
-func (r *run) decode(n ast.Node) error { return into(n, r, &r.Command) }
 
 func (r *run) do(p *player) error {
 	err := p.tool("run", r.Command, nil, func() error {
@@ -248,8 +221,6 @@ type usage struct {
 	Cost       float64 `yaml:"cost"`
 	Calls      *int    `yaml:"calls"`
 }
-
-func (u *usage) decode(n ast.Node) error { return into(n, u, nil) }
 
 func (u *usage) do(p *player) error {
 	calls := 1
