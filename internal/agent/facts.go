@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -39,15 +38,6 @@ type Patient interface {
 type ExitReader interface {
 	// ExitError is the error that a status stands for, nil when it stands for none.
 	ExitError(code int) *failure.APIError
-}
-
-// Completer is an adapter whose program leaves a file that says more than its
-// stream.
-type Completer interface {
-	// Complete adds what the file says to an outcome; ended is when the program
-	// did, and getenv looks up its environment. A file that is missing or odd
-	// adds nothing.
-	Complete(ctx context.Context, getenv func(string) string, ended time.Time, out Outcome) Outcome
 }
 
 // WithExit completes the errors of a run by what its exit status says, if the

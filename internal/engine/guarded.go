@@ -1,14 +1,12 @@
 package engine
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // leastRoom must stay free on the disk of the workspace, in bytes.
@@ -68,24 +66,6 @@ func line(s string) string {
 		runes = runes[:len(runes)-1]
 	}
 	return string(runes)
-}
-
-// complete adds to an outcome what the agent's program left in a file.
-func (w *worker) complete(ctx context.Context, name string, b begun, res supervisor.Result) agent.Outcome {
-	reader, ok := w.plan.Agents[name].Adapter.(agent.Completer)
-	if !ok {
-		return res.Agent
-	}
-	getenv := func(name string) string {
-		value := ""
-		for _, kv := range b.Job.Env { // the last one counts
-			if k, v, _ := strings.Cut(kv, "="); k == name {
-				value = v
-			}
-		}
-		return value
-	}
-	return reader.Complete(ctx, getenv, endOf(res), res.Agent)
 }
 
 // zone looks a time zone up that a message names; nil is not known.

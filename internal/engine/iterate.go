@@ -245,7 +245,6 @@ func (w *worker) cannotStart(c loop.Command, err error) *loop.Record {
 // record makes the journal's record of an attempt that ended.
 func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
 	c := s.Command
-	res.Agent = w.complete(ctx, c.Agent, b, res)
 	r := w.totals(c, res)
 	if w.lostFolder(r) {
 		return r

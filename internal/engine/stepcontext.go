@@ -227,7 +227,6 @@ type AgentEnd struct {
 func (h *StepContext) AgentEnded(ctx context.Context, name string, job supervisor.Job, res supervisor.Result) AgentEnd {
 	c := h.c
 	c.Agent = name
-	res.Agent = h.w.complete(ctx, name, begun{Job: job}, res)
 	r := h.w.totals(c, res)
 	message := res.Agent.Message
 	if !h.w.structured(name) {

@@ -46,15 +46,14 @@ func Program() program.Program {
 		State:  program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},
 		Grace:  5 * time.Second,
 		Parser: "codex", Structured: true,
-		Install:  "npm install -g @openai/codex",
-		Complete: complete,
+		Install: "npm install -g @openai/codex",
 		Facts: agent.Facts{
 			Package: "npm @openai/codex", Versions: "0.169.0",
 			Tokens: "reported at the end, none when it is ended before",
 			Cost:   "estimated from tokens, when the model is set and has a price",
 			Problems: []string{
 				"A connection that is refused is waited for without end: the iteration's time limit ends it.",
-				"The time of a reset is a clock time in words, without a date and a zone: the exact one is read from the session's file in its own folder, where there is one.",
+				"The time of a reset is told in words, to the minute.",
 				"A failed call is tried five times more, with a bad key too; only a provider of the user's own can set it (`request_max_retries`, `stream_max_retries`).",
 				"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the native binary in the package.",
 				"Its own sandbox is off under pawl: it does not work inside of another one.",

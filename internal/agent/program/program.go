@@ -14,7 +14,6 @@ package program
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,10 +73,7 @@ type Program struct {
 	Install          string
 	// Exits are what exit statuses of the program's own stand for.
 	Exits map[int]failure.APIError
-	// Complete reads what the program left in files, see [agent.Completer]; nil
-	// where there is nothing.
-	Complete func(ctx context.Context, getenv func(string) string, ended time.Time, out agent.Outcome) agent.Outcome
-	Facts    agent.Facts
+	Facts agent.Facts
 }
 
 // State is how a program is told where to keep its state. The user's own
@@ -142,14 +138,6 @@ func (a Adapter) ExitError(code int) *failure.APIError {
 		return &e
 	}
 	return nil
-}
-
-// Complete adds what the program left in files to an outcome.
-func (a Adapter) Complete(ctx context.Context, getenv func(string) string, ended time.Time, out agent.Outcome) agent.Outcome {
-	if a.Program.Complete == nil {
-		return out
-	}
-	return a.Program.Complete(ctx, getenv, ended, out)
 }
 
 // Start makes the command line. A command of the user's replaces the
