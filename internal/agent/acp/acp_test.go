@@ -117,9 +117,7 @@ func FuzzTake(f *testing.F) {
 	f.Add([]byte(`{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":{"command":["a"]}}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
-		s := newSession(&printer{w: &out}, false)
-		c := newConn()
-		c.heard, c.asked = s.heard, s.asked
+		c := newConn(newSession(&printer{w: &out}, false))
 		_ = c.take(b, len(b)%5 == 0)
 		for l := range bytes.Lines(out.Bytes()) {
 			if !json.Valid(l) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -61,8 +62,7 @@ type bridge struct {
 
 	cmd    *exec.Cmd
 	exited chan struct{}
-	how    error    // it exited; after exited is closed
-	output *os.File // the program's stdout
+	how    error // it exited; after exited is closed
 }
 
 // problem is why a run failed, as it is told.
@@ -106,22 +106,18 @@ type options struct {
 
 func parseOptions(args []string) (options, error) {
 	var o options
-	for len(args) > 0 {
-		arg := args[0]
-		args = args[1:]
-		switch {
-		case arg == "--read-only":
-			o.readOnly = true
-		case arg == "--model" && len(args) > 0:
-			o.model, args = args[0], args[1:]
-		case arg == "--" && len(args) > 0:
-			o.program = args
-			return o, nil
-		default:
-			return o, fmt.Errorf("%s: unexpected %q; pawl starts this command itself", Command, arg)
-		}
+	flags := flag.NewFlagSet(Command, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.BoolVar(&o.readOnly, "read-only", false, "")
+	flags.StringVar(&o.model, "model", "", "")
+	if err := flags.Parse(args); err != nil {
+		return o, fmt.Errorf("%s: %v; pawl starts this command itself", Command, err)
 	}
-	return o, errors.New(Command + " has no program; pawl starts this command itself")
+	o.program = flags.Args()
+	if before := len(args) - len(o.program); len(o.program) == 0 || before == 0 || args[before-1] != "--" {
+		return o, errors.New(Command + " has no program; pawl starts this command itself")
+	}
+	return o, nil
 }
 
 // run is a whole run: its end is told last, whatever happens.
@@ -167,35 +163,29 @@ func (b *bridge) fail(err error) int {
 
 // start starts the program, with pipes of its own and pawl's stderr.
 func (b *bridge) start(o options, env []string) error {
-	theirIn, in, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("cannot make a pipe: %v", err)
-	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		_, _ = theirIn.Close(), in.Close()
-		return fmt.Errorf("cannot make a pipe: %v", err)
-	}
-	defer func() { _, _ = theirIn.Close(), theirOut.Close() }()
+	b.conn = newConn(b.session)
 	b.cmd = exec.CommandContext(context.Background(), o.program[0], o.program[1:]...) // it is ended in steps, by finish
-	b.cmd.Dir, b.cmd.Env, b.cmd.Stdin, b.cmd.Stdout, b.cmd.Stderr = o.dir, env, theirIn, theirOut, b.stderr
+	b.cmd.Dir, b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = o.dir, env, b.conn, b.stderr
+	b.cmd.WaitDelay = 500 * time.Millisecond // for what its children hold open
+	in, err := b.cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("cannot make a pipe: %v", err)
+	}
 	if err := b.cmd.Start(); err != nil {
-		_, _ = in.Close(), out.Close()
 		p := failed("", "cannot start %s: %v", o.program[0], err)
 		if p.code = 126; errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 			p.code = 127
 		}
 		return p
 	}
-	b.output, b.exited = out, make(chan struct{})
-	b.conn = newConn()
-	b.conn.heard, b.conn.asked = b.session.heard, b.session.asked
-	b.conn.run(out, in)
+	b.exited = make(chan struct{})
+	b.conn.works.Go(func() { b.conn.write(in) })
 	b.conn.works.Go(func() {
-		b.how = b.cmd.Wait()
+		if b.how = b.cmd.Wait(); errors.Is(b.how, exec.ErrWaitDelay) {
+			b.how = nil
+		}
 		close(b.exited)
-		// What its children hold open is not waited for.
-		_ = out.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+		b.conn.end()
 	})
 	return nil
 }
@@ -221,7 +211,6 @@ func (b *bridge) finish(behaves bool) {
 		timer.Stop()
 	}
 	b.conn.works.Wait()
-	_ = b.output.Close()
 }
 
 // ask sends a request and waits for its answer.
@@ -268,27 +257,18 @@ func (b *bridge) wait(id int64, method string, late <-chan time.Time) (answer, e
 
 // last is the answer, if it was the last that the program said.
 func (b *bridge) last(id int64, method string, err error) (answer, error) {
-	for {
-		select {
-		case a := <-b.conn.answers:
-			if a.id == id {
-				return a, nil
-			}
-			continue
-		default:
+	for len(b.conn.answers) > 0 {
+		if a := <-b.conn.answers; a.id == id {
+			return a, nil
 		}
-		break
 	}
 	if err != nil {
 		return answer{}, failed("invalid_protocol", "%v%s", err, b.conn.said())
 	}
-	how := "closed its output"
-	select {
-	case <-b.exited:
-		if how = "ended"; b.how != nil {
-			how = "ended (" + b.how.Error() + ")"
-		}
-	case <-time.After(b.bounds.end):
+	<-b.exited
+	how := "ended"
+	if b.how != nil {
+		how = "ended (" + b.how.Error() + ")"
 	}
 	return answer{}, failed("", "the program %s before it answered %s%s", how, method, b.conn.said())
 }

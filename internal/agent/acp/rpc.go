@@ -39,14 +39,16 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// conn is the bridge's end of the protocol. One goroutine reads, one writes, so
-// that a program that does neither at times cannot stop both.
+// conn is the bridge's end of the protocol: the program's output is written to
+// it. Another goroutine writes to the program, so that a program that does not
+// read at times cannot stop its own output.
 type conn struct {
-	heard   func(method string, params json.RawMessage)                  // a notification
-	asked   func(method string, params json.RawMessage) (any, *rpcError) // a request
-	answers chan answer                                                  // to requests of the bridge
-	broken  chan error                                                   // of size 1: why nothing can be said or heard any more; nil is the end
+	session *session
+	answers chan answer // to requests of the bridge
+	broken  chan error  // of size 1: why nothing can be said or heard any more; nil is the end
 
+	lines   *agent.Lines
+	wrong   error // what is wrong with the program's output
 	queue   chan []byte
 	over    chan struct{} // closed when nothing more is to be said
 	next    int64
@@ -56,23 +58,45 @@ type conn struct {
 	closing sync.Once
 }
 
-func newConn() *conn {
-	return &conn{answers: make(chan answer, 64), broken: make(chan error, 1), queue: make(chan []byte, maxQueue), over: make(chan struct{})}
+func newConn(s *session) *conn {
+	c := &conn{
+		session: s, answers: make(chan answer, 64), broken: make(chan error, 1),
+		queue: make(chan []byte, maxQueue), over: make(chan struct{}),
+	}
+	c.lines = agent.NewLines(maxLine, func(b []byte, cut bool) {
+		if c.wrong == nil {
+			c.wrong = c.take(b, cut)
+		}
+	})
+	return c
 }
 
-// run reads from and writes to a program until both have ended. The writer
-// closes w at its end.
-func (c *conn) run(r io.Reader, w io.WriteCloser) {
-	c.works.Go(func() { c.broken <- c.read(r) })
-	c.works.Go(func() {
-		defer func() { _ = w.Close() }()
-		c.write(w)
-	})
+// Write takes what the program prints.
+func (c *conn) Write(p []byte) (int, error) {
+	_, _ = c.lines.Write(p)
+	if c.wrong != nil {
+		c.stop()
+	}
+	return len(p), c.wrong
+}
+
+// end takes the end of what the program prints.
+func (c *conn) end() {
+	c.lines.Flush()
+	c.stop()
+}
+
+func (c *conn) stop() {
+	select {
+	case c.broken <- c.wrong:
+	default:
+	}
 }
 
 // write sends what is queued until close, and what waits then. A program that
-// does not take it any more is one whose end the reader hears of.
-func (c *conn) write(w io.Writer) {
+// does not take it any more is one whose end is noticed.
+func (c *conn) write(w io.WriteCloser) {
+	defer func() { _ = w.Close() }()
 	for {
 		var b []byte
 		select {
@@ -143,26 +167,6 @@ func (c *conn) reply(id []byte, result any, failed *rpcError) error {
 	}{"2.0", id, result})
 }
 
-// read takes the program's messages until its stdout ends, which is no error.
-func (c *conn) read(r io.Reader) error {
-	var wrong error
-	lines := agent.NewLines(maxLine, func(b []byte, cut bool) {
-		if wrong == nil {
-			wrong = c.take(b, cut)
-		}
-	})
-	buf := make([]byte, 64<<10)
-	for wrong == nil {
-		n, err := r.Read(buf)
-		_, _ = lines.Write(buf[:n])
-		if err != nil {
-			lines.Flush()
-			return wrong
-		}
-	}
-	return wrong
-}
-
 // incoming is any message of the program.
 type incoming struct {
 	Method     string
@@ -174,7 +178,7 @@ type incoming struct {
 // take handles one line.
 func (c *conn) take(b []byte, cut bool) error {
 	if cut {
-		if bytes.Contains(b[:1000], []byte(updateMethod)) {
+		if bytes.Contains(b[:min(len(b), 1000)], []byte(updateMethod)) {
 			return nil // the content of a tool, most likely: nobody reads it
 		}
 		return fmt.Errorf("the program wrote a message of more than %d bytes", maxLine)
@@ -187,10 +191,10 @@ func (c *conn) take(b []byte, cut bool) error {
 	case m.Method == "":
 		return c.answered(&m)
 	case asks:
-		out, refused := c.asked(m.Method, m.Params)
+		out, refused := c.session.asked(m.Method, m.Params)
 		return c.reply(m.ID, out, refused)
 	}
-	c.heard(m.Method, m.Params)
+	c.session.heard(m.Method, m.Params)
 	return nil
 }
 
