@@ -206,15 +206,16 @@ func (m *mutator) try(ctx context.Context, one mutant) (result, error) {
 		return r, err
 	}
 	broken := filepath.Join(m.dir, "broken.go")
-	overlay := fmt.Sprintf(`{"Replace": {%q: %q}}`, filepath.Join(m.root, one.file), broken)
+	overlay := filepath.Join(m.dir, "overlay.json")
+	replace := fmt.Sprintf(`{"Replace": {%q: %q}}`, filepath.Join(m.root, one.file), broken)
 	text = slices.Concat(text[:one.from], []byte(one.text), text[one.to:])
-	if err := errors.Join(os.WriteFile(broken, text, 0o600), os.WriteFile(m.overlay(), []byte(overlay), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(broken, text, 0o600), os.WriteFile(overlay, []byte(replace), 0o600)); err != nil {
 		return r, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
 	own := module + path.Dir(one.file)
-	if _, err := m.run(ctx, "build", "-o", os.DevNull, own); err != nil {
+	if _, err := m.run(ctx, overlay, "build", "-o", os.DevNull, own); err != nil {
 		r.By = notBuilt
 		return r, nil
 	}
@@ -222,7 +223,7 @@ func (m *mutator) try(ctx context.Context, one mutant) (result, error) {
 		if passes, known := m.passes[tests]; known && !passes {
 			continue
 		}
-		out, err := m.test(ctx, tests)
+		out, err := m.test(ctx, overlay, tests)
 		if ctx.Err() != nil {
 			r.By = "the time is over"
 			break
@@ -236,18 +237,16 @@ func (m *mutator) try(ctx context.Context, one mutant) (result, error) {
 	return r, nil
 }
 
-func (m *mutator) test(ctx context.Context, tests string) (out string, err error) {
-	return m.run(ctx, "test", "-short", "-failfast", "-vet=off", "-timeout="+(m.limit/2).String(), tests)
+func (m *mutator) test(ctx context.Context, overlay, tests string) (out string, err error) {
+	return m.run(ctx, overlay, "test", "-short", "-failfast", "-vet=off", "-timeout="+(m.limit/2).String(), tests)
 }
 
 // healthy is true for tests that pass where nothing is broken; the others catch
 // nothing.
 func (m *mutator) healthy(tests string) bool {
 	if _, known := m.passes[tests]; !known {
-		err := os.WriteFile(m.overlay(), []byte("{}"), 0o600)
-		out, failed := m.test(context.Background(), tests)
-		m.passes[tests] = err == nil && failed == nil
-		if !m.passes[tests] {
+		out, err := m.test(context.Background(), "", tests)
+		if m.passes[tests] = err == nil; err != nil {
 			fmt.Printf("%s fails without a mutant: %s\n", tests, failure.FindString(out))
 		}
 	}
@@ -257,10 +256,8 @@ func (m *mutator) healthy(tests string) bool {
 // failure is how a test that failed is named.
 var failure = regexp.MustCompile(`--- FAIL: \S+|panic: .*`)
 
-func (m *mutator) overlay() string { return filepath.Join(m.dir, "overlay.json") }
-
-// run runs go, and leaves nothing that it or a test started or wrote.
-func (m *mutator) run(ctx context.Context, args ...string) (out string, err error) {
+// run runs go with the files of an overlay, "" is none, and leaves nothing that it or a test started or wrote.
+func (m *mutator) run(ctx context.Context, overlay string, args ...string) (out string, err error) {
 	dir := filepath.Join(m.dir, "tmp")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
@@ -268,7 +265,7 @@ func (m *mutator) run(ctx context.Context, args ...string) (out string, err erro
 	defer func() { _ = os.RemoveAll(dir) }()
 	mark := fmt.Sprintf("PAWL_MUTANT_OF=%d", os.Getpid())
 	c := exec.CommandContext(ctx, "go", args...)
-	c.Env = append(os.Environ(), "GOFLAGS=-overlay="+m.overlay(), "TMPDIR="+dir, "GOMAXPROCS=2", mark)
+	c.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay, "TMPDIR="+dir, "GOMAXPROCS=2", mark)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = time.Second
