@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -61,6 +62,11 @@ func indexFold(s, word string) int {
 	return -1
 }
 
+// quoted are lines of source code, frames of stacks, results of tests, lines of
+// a difference, and descriptions of options ("-t, --timeout").
+var quoted = regexp.MustCompile(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
+	`PASS|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
+
 // quotes tells whether a line is source code, a frame of a stack or the name
 // of a test, or says what was expected: what it holds was not reported there.
 // Of a long line only a part is examined, which depends on the phrase.
@@ -69,21 +75,7 @@ func (p *spot) quotes() bool {
 	if p.h.differ && changes(l) && len(l) < windowMax {
 		return true
 	}
-	s := strings.TrimLeft(l, " \t")
-	for _, p := range []string{
-		"at ", "raise ", "except ", "import ", "from ", "catch ", "catch(", "throw ", "def ", "class ", "func ", "File \"", "//", "| ",
-		"✓", "✔", "√", "✕", "✗", "×", "ok ", "not ok", "PASS", "=== RUN", "--- ", "describe(", "it(", "test ", "test(",
-	} {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	if n, i := number(strings.TrimPrefix(s, "> "), 0); n > 0 {
-		if rest := strings.TrimPrefix(s, "> ")[i:]; strings.HasPrefix(rest, " |") || strings.HasPrefix(rest, "+ ") || strings.HasPrefix(rest, "- ") {
-			return true // 12 | code, 001+ a line of a difference
-		}
-	}
-	if explains(s) || remarks(l) {
+	if quoted.MatchString(l) || remarks(l) {
 		return true
 	}
 	return holdsAny(small, []string{"assert", ", want ", "simulat"}) ||
@@ -92,30 +84,17 @@ func (p *spot) quotes() bool {
 		strings.Contains(l, "_test.go:") || served(l)
 }
 
+// request is the line of a server about a request that it answered.
+var request = regexp.MustCompile(`(?:GET|POST|PUT|HEAD|DELETE|PATCH) /`)
+
 // served tells whether l is a server's note of a request that it answered, and
 // not an error that names the request.
 func served(l string) bool {
 	if !strings.Contains(l, " /") {
 		return false
 	}
-	for _, m := range []string{"GET /", "POST /", "PUT /", "HEAD /", "DELETE /", "PATCH /"} {
-		if i := strings.Index(l, m); i >= 0 {
-			return !strings.Contains(l[:i], "rror: ")
-		}
-	}
-	return false
-}
-
-// explains tells whether a line is the description of an option, as a usage
-// text prints it: "--timeout duration  give up after", "-t, --timeout".
-func explains(s string) bool {
-	if len(s) < 4 || s[0] != '-' {
-		return false
-	}
-	if s[1] == '-' {
-		return isLower(s[2])
-	}
-	return strings.HasPrefix(s[2:], ", --")
+	at := request.FindStringIndex(l)
+	return at != nil && !strings.Contains(l[:at[0]], "rror: ")
 }
 
 // remarks tells whether a line is what a compiler, a linter or a search says
@@ -284,28 +263,19 @@ func countsErrors(p spot) bool {
 	return strings.HasPrefix(l, "=") && strings.Contains(l, " in ") && count(l, " error") > 0
 }
 
+var exception = regexp.MustCompile(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
+
 // namesException holds where the line begins with the name of an exception:
 // "KeyError: 'id'", "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".
 func namesException(p spot) bool {
-	s := strings.TrimLeft(p.l, " |\t")
-	if len(s) == 0 || !isUpper(s[0]) && !isLower(s[0]) {
+	m := exception.FindStringSubmatch(p.l)
+	if m == nil {
 		return false
 	}
-	n, last := 0, 0
-	for n < len(s) && (wordByte(s[n]) || s[n] == '.') {
-		if s[n] == '.' {
-			last = n + 1
-		}
-		n++
-	}
-	name := s[last:n]
-	if name == "" || !isUpper(name[0]) || !has(name, "Error", "Exception", "Interrupt") {
-		return false
-	}
-	if name == "Error" { // also what programs put before a message
+	if m[1] == "Error" { // also what programs put before a message
 		return p.line+1 < p.h.t.len() && frameLine(p.h.t.line(p.line+1))
 	}
-	return n == len(s) || s[n] == ':' || strings.HasPrefix(s[n:], " [") || strings.HasPrefix(s[n:], " (")
+	return true
 }
 
 // compilerLine holds on an error of a compiler at its place: "a.c:6:34: error: …",
@@ -323,15 +293,11 @@ func compilerLine(p spot) bool {
 	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && compiledFile(at.file)
 }
 
+var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs zig d nim cr " +
+	"gleam vala ml mli proto adb ads pas dart groovy sol")
+
 // compiledFile tells by its name whether a file is for a compiler.
-func compiledFile(file string) bool {
-	switch extension(file) {
-	case "c", "cc", "cpp", "cxx", "h", "hpp", "hh", "m", "mm", "cu", "f90", "f95", "f", "for", "s", "swift", "kt", "kts", "java",
-		"scala", "hs", "zig", "d", "nim", "cr", "gleam", "vala", "ml", "mli", "proto", "adb", "ads", "pas", "dart", "groovy", "sol":
-		return true
-	}
-	return false
-}
+func compiledFile(file string) bool { return slices.Contains(compiledExtensions, extension(file)) }
 
 func extension(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
 
@@ -344,16 +310,12 @@ func goProblem(words ...string) func(spot) bool {
 		if !ok || extension(at.file) != "go" || at.from > 0 && p.l[:at.from] != "vet: " {
 			return false
 		}
-		return !lintName(at.rest) && holdsAny(smallLetters(at.rest), words)
+		return !lintName.MatchString(at.rest) && holdsAny(smallLetters(at.rest), words)
 	}
 }
 
-// lintName tells whether s ends as golangci-lint's messages do: "… (errcheck)".
-func lintName(s string) bool {
-	s = strings.TrimRight(s, " ")
-	open := strings.LastIndexByte(s, '(')
-	return open > 0 && strings.HasSuffix(s, ")") && s[open-1] == ' ' && len(s)-open > 3 && isLower(s[open+1]) && plainName(s[open+1:len(s)-1])
-}
+// lintName is how golangci-lint's messages end: "… (errcheck)".
+var lintName = regexp.MustCompile(` \([a-z][\w/.:-]+\) *$`)
 
 func plainName(s string) bool {
 	for i := range len(s) {
@@ -367,7 +329,7 @@ func plainName(s string) bool {
 // lintLine holds on a linter's "file:3:5: message (name-of-the-check)".
 func lintLine(p spot) bool {
 	at, ok := placeIn(p.l)
-	return ok && strings.TrimSpace(p.l[:at.from]) == "" && lintName(at.rest)
+	return ok && strings.TrimSpace(p.l[:at.from]) == "" && lintName.MatchString(at.rest)
 }
 
 // arrow makes a condition: the line is "  --> file:3:5" below a line that
@@ -388,12 +350,12 @@ func arrow(above []string, extensions ...string) func(spot) bool {
 	}
 }
 
+var lineAndColumn = regexp.MustCompile(`^[ \t]*[1-9]\d*:\d`)
+
 // numberedProblem holds on a line that begins with "12:3", as linters print
 // below the name of a file.
 func numberedProblem(p spot) bool {
-	s := strings.TrimLeft(p.l, " \t")
-	n, i := number(s, 0)
-	return n > 0 && i < len(s)-1 && s[i] == ':' && isDigit(s[i+1]) || located(p) && strings.Contains(p.l, ": line ")
+	return lineAndColumn.MatchString(p.l) || located(p) && strings.Contains(p.l, ": line ")
 }
 
 // located holds on a line that begins with a place.

@@ -327,76 +327,70 @@ func dotnet(t text) (Tests, bool) {
 	return out, seen
 }
 
+type junitSuite struct {
+	Suites []junitSuite `xml:"testsuite"`
+	Cases  []junitCase  `xml:"testcase"`
+}
+
+type junitCase struct {
+	Name    string       `xml:"name,attr"`
+	Class   string       `xml:"classname,attr"`
+	File    string       `xml:"file,attr"`
+	Line    string       `xml:"line,attr"`
+	Failed  *junitResult `xml:"failure"`
+	Broken  *junitResult `xml:"error"`
+	Skipped *junitResult `xml:"skipped"`
+}
+
+type junitResult struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
 // junit reads JUnit's XML inside of an output.
 func junit(t text) (Tests, bool) {
-	out := Tests{Runner: "junit"}
-	from := strings.Index(t.s, "<testsuite")
-	d := xml.NewDecoder(strings.NewReader(t.s[from:]))
+	d := xml.NewDecoder(strings.NewReader(t.s[strings.Index(t.s, "<testsuite"):]))
 	d.Strict = false
-	var it Item
-	seen, failed, skipped := false, false, false
-	for {
-		tok, err := d.Token()
-		if err != nil {
-			return out, seen
+	var all junitSuite
+	_ = d.Decode(&all) // of a report that was cut what came before the cut counts
+	out := Tests{Runner: "junit"}
+	out.addSuite(all)
+	return out, true
+}
+
+func (t *Tests) addSuite(suite junitSuite) {
+	for _, c := range suite.Cases {
+		if c.Failed == nil {
+			c.Failed = c.Broken
 		}
-		switch e := tok.(type) {
-		case xml.StartElement:
-			switch e.Name.Local {
-			case "testsuite", "testsuites":
-				seen = true
-			case "testcase":
-				it, failed, skipped = junitCase(e), false, false
-			case "failure", "error":
-				failed = true
-				it.Message = attr(e, "message")
-			case "skipped":
-				skipped = true
-			}
-		case xml.CharData:
-			if failed && strings.TrimSpace(string(e)) != "" && it.Line == 0 {
-				b := body{item: it}
-				b.add(string(e))
-				it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
-				if it.Message == "" {
-					it.Message = cut(strings.TrimSpace(string(e)), maxMessage)
-				}
-			}
-		case xml.EndElement:
-			if e.Name.Local != "testcase" {
-				continue
-			}
-			switch {
-			case failed:
-				out.Failed++
-				it.Expected, it.Received = expectation(it.Message)
-				if len(out.Items) < maxItems {
-					out.Items = append(out.Items, it)
-				}
-			case skipped:
-				out.Skipped++
-			default:
-				out.Passed++
-			}
-			failed = false
+		switch {
+		case c.Failed != nil:
+			t.Failed++
+			t.Items = append(t.Items, c.item())
+		case c.Skipped != nil:
+			t.Skipped++
+		default:
+			t.Passed++
 		}
+	}
+	for _, s := range suite.Suites {
+		t.addSuite(s)
 	}
 }
 
-func junitCase(e xml.StartElement) Item {
-	it := Item{Test: attr(e, "name"), File: attr(e, "file")}
-	if c := attr(e, "classname"); c != "" && !strings.HasPrefix(it.Test, c) {
-		it.Test = c + "." + it.Test
+func (c junitCase) item() Item {
+	b := body{item: Item{Test: c.Name, File: c.File, Message: c.Failed.Message}}
+	b.item.Line, _ = number(c.Line, 0)
+	if c.Class != "" && !strings.HasPrefix(c.Name, c.Class) {
+		b.item.Test = c.Class + "." + c.Name
 	}
-	it.Line, _ = number(attr(e, "line"), 0)
-	return it
-}
-
-func attr(e xml.StartElement, name string) string {
-	for _, a := range e.Attr {
-		if a.Name.Local == name {
-			return a.Value
-		}
+	said := strings.TrimSpace(c.Failed.Text)
+	if p, ok := placeIn(said); ok && b.item.Line == 0 {
+		b.stand(p)
 	}
-	return ""
+	if b.item.Message == "" {
+		b.item.Message = cut(said, maxMessage)
+	}
+	b.item.Expected, b.item.Received = expectation(b.item.Message)
+	return b.item
 }
