@@ -45,12 +45,7 @@ func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner
 		if _, err := w.exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
 			return err
 		}
-		_, err = w.exec(ctx, `INSERT OR REPLACE INTO autopilot (one, session, phase, mode, why, max_parallel, exit, sprint,
-				owner_pid, owner_start, owner_boot, owner_host, started_at, updated_at, ended_at, state)
-			VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-			a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint, a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
-			ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State))
-		return err
+		return putAutopilot(ctx, w, a)
 	})
 	return before, s.explain(ctx, "start the autopilot", err)
 }
@@ -58,22 +53,20 @@ func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner
 // SaveAutopilot stores what the autopilot is now. It returns [ErrNotOwner]
 // when another process has it. With EndedAt set nobody owns it after.
 func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		after := a.Owner
+	return s.change(ctx, crashSafe, "store what the autopilot does", func(ctx context.Context, w *statements) error {
+		stored, ok, err := readAutopilot(ctx, w)
+		if err != nil {
+			return err
+		}
+		if !ok || stored.Session != a.Session || stored.Owner != a.Owner {
+			return ErrNotOwner
+		}
+		a.StartedAt = stored.StartedAt
 		if !a.EndedAt.IsZero() {
-			after = Owner{}
+			a.Owner = Owner{}
 		}
-		rows, err := w.exec(ctx, `UPDATE autopilot SET phase = $1, mode = $2, why = $3, max_parallel = $4, exit = $5, sprint = $6,
-				owner_pid = $7, owner_start = $8, owner_boot = $9, owner_host = $10, updated_at = $11, ended_at = $12, state = $13
-			WHERE one = 1 AND session = $14 AND owner_pid = $15 AND owner_start = $16 AND owner_boot = $17 AND owner_host = $18`,
-			a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint, after.PID, after.Start, after.Boot, after.Host,
-			ms(a.UpdatedAt), ms(a.EndedAt), string(a.State), a.Session, a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host)
-		if err == nil && rows == 0 {
-			err = ErrNotOwner
-		}
-		return err
+		return putAutopilot(ctx, w, a)
 	})
-	return s.explain(ctx, "store what the autopilot does", err)
 }
 
 // Autopilot is the last one of the repository; ok is false when there never
@@ -83,6 +76,9 @@ func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error)
 	return a, ok, s.explain(ctx, "read what the autopilot does", err)
 }
 
+const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint, owner_pid, owner_start, owner_boot, owner_host,
+	started_at, updated_at, ended_at, state`
+
 func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {
 	return first(ctx, from, func(a *Autopilot) []any {
 		return []any{
@@ -90,8 +86,17 @@ func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool,
 			&a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
 			when(&a.StartedAt), when(&a.UpdatedAt), when(&a.EndedAt), raw(&a.State),
 		}
-	}, `SELECT session, phase, mode, why, max_parallel, exit, sprint, owner_pid, owner_start, owner_boot, owner_host,
-			started_at, updated_at, ended_at, state FROM autopilot`)
+	}, `SELECT `+autopilotColumns+` FROM autopilot`)
+}
+
+var putAutopilotQuery = upsert("autopilot", 1, "one, "+autopilotColumns)
+
+func putAutopilot(ctx context.Context, w *statements, a Autopilot) error {
+	_, err := w.exec(ctx, putAutopilotQuery, 1,
+		a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint,
+		a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
+		ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State))
+	return err
 }
 
 // Slot is what happens in one slot of the autopilot.
@@ -117,10 +122,9 @@ func (s *Store) DropSlot(ctx context.Context, id string) error {
 
 // Slots are those that are taken, the oldest first.
 func (s *Store) Slots(ctx context.Context) ([]Slot, error) {
-	slots, err := list(ctx, &s.reads, func(l *Slot) []any {
+	return read(ctx, s, "read the slots", func(l *Slot) []any {
 		return []any{&l.Case, &l.Run, when(&l.Since), &l.Activity, when(&l.ActivityAt)}
 	}, `SELECT id, run, since, activity, activity_at FROM slots ORDER BY since, id`)
-	return slots, s.explain(ctx, "read the slots", err)
 }
 
 // What other processes ask of the autopilot.
@@ -212,8 +216,7 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 
 // Sprints are the last ones, the latest first.
 func (s *Store) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
-	sprints, err := list(ctx, &s.reads, func(p *Sprint) []any {
+	return read(ctx, s, "list the sprints", func(p *Sprint) []any {
 		return []any{&p.ID, when(&p.StartedAt), when(&p.EndedAt), raw(&p.Stats)}
 	}, `SELECT id, started_at, ended_at, stats FROM sprints ORDER BY started_at DESC, id DESC LIMIT $1`, limit)
-	return sprints, s.explain(ctx, "list the sprints", err)
 }

@@ -63,10 +63,9 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 // need, that holds others, or that a loop works on is refused with a
 // [*board.RefusalError].
 func (s *Store) RemoveCase(ctx context.Context, id string, by board.Actor, now time.Time) error {
-	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, powerSafe, "remove "+id, func(ctx context.Context, w *statements) error {
 		return (&cases{w: w, by: by, now: now}).remove(ctx, id)
 	})
-	return s.explain(ctx, "remove "+id, err)
 }
 
 // Case returns a case with all its texts and needs, or [ErrNoCase].
@@ -77,15 +76,13 @@ func (s *Store) Case(ctx context.Context, id string) (board.Case, error) {
 
 // Dependents returns the ids of the cases that need a case, in order.
 func (s *Store) Dependents(ctx context.Context, id string) ([]string, error) {
-	ids, err := texts(ctx, &s.reads, dependentsQuery, id)
-	return ids, s.explain(ctx, "read what needs "+id, err)
+	return read(ctx, s, "read what needs "+id, text, dependentsQuery, id)
 }
 
 // CaseHistory returns what was done with a case, oldest first; also of one
 // that was removed.
 func (s *Store) CaseHistory(ctx context.Context, id string) ([]board.Entry, error) {
-	entries, err := list(ctx, &s.reads, entryFields, `SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
-	return entries, s.explain(ctx, "read the history of "+id, err)
+	return read(ctx, s, "read the history of "+id, entryFields, `SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
 }
 
 const entryColumns = `at, action, actor, from_status, to_status, why`
@@ -131,8 +128,7 @@ func (s *Store) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
 	if f.Limit > 0 {
 		query += c.limit(f.Limit)
 	}
-	cases, err := list(ctx, &s.reads, listedFields, query, c.args...)
-	return cases, s.explain(ctx, "list the board", err)
+	return read(ctx, s, "list the board", listedFields, query, c.args...)
 }
 
 func (f CaseFilter) conditions() *conditions {

@@ -17,7 +17,7 @@ type CaseLimits struct {
 
 // SetCaseLimits stores the limits of a task; a 0 leaves the one that is there.
 func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) error {
-	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, powerSafe, "store the limits of "+id, func(ctx context.Context, w *statements) error {
 		if _, err := (&cases{w: w}).require(ctx, id); err != nil {
 			return err
 		}
@@ -27,7 +27,6 @@ func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) erro
 			id, l.MaxIterations, l.Timeout.Milliseconds(), ms(l.At))
 		return err
 	})
-	return s.explain(ctx, "store the limits of "+id, err)
 }
 
 // CaseLimits are those of a task; zero when it has none of its own.
@@ -60,7 +59,7 @@ type CaseReview struct {
 // AskReview stores that a task's verified work waits for a person, in one
 // transaction with the change of its status. An older open one is replaced.
 func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) error {
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, crashSafe, "ask for the review of "+r.Case, func(ctx context.Context, w *statements) error {
 		if err := moveCase(ctx, w, r.Case, ch); err != nil {
 			return err
 		}
@@ -71,7 +70,6 @@ func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) er
 			r.Case, r.Run, string(r.Work), r.Why, ms(r.AskedAt))
 		return err
 	})
-	return s.explain(ctx, "ask for the review of "+r.Case, err)
 }
 
 // Verdict is what a person decided about verified work.

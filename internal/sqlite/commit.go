@@ -55,7 +55,7 @@ func (s *Store) commit(ctx context.Context, d durability, step Step) error {
 	if err != nil {
 		return fmt.Errorf("cannot %s: %v", what, err)
 	}
-	err = s.transact(ctx, d, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, d, what, func(ctx context.Context, w *statements) error {
 		moved, err := updateRun(ctx, w, step)
 		if err != nil {
 			return err
@@ -65,7 +65,6 @@ func (s *Store) commit(ctx context.Context, d durability, step Step) error {
 		}
 		return storeStep(ctx, w, step, record)
 	})
-	return s.explain(ctx, what, err)
 }
 
 // storeStep stores what belongs to a step beside the run's row.

@@ -62,22 +62,20 @@ func addControl(ctx context.Context, w *statements, c Control) (id int64, err er
 // Redirect asks the autopilot to start a task next, and a run to stop, in one
 // transaction. It returns [ErrNotFound] when there is no such run.
 func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) error {
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, crashSafe, "give the slot of run "+run+" to "+task, func(ctx context.Context, w *statements) error {
 		if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
 			return err
 		}
 		_, err := addControl(ctx, w, Control{Run: run, Kind: ControlStop, At: when})
 		return err
 	})
-	return s.explain(ctx, "give the slot of run "+run+" to "+task, err)
 }
 
 // Controls returns the rows of a run that nobody has taken, oldest first, and
 // leaves them so. Who must not lose one in a crash names their ids in
 // [Step].Taken of the commit that carries them out.
 func (s *Store) Controls(ctx context.Context, run string) ([]Control, error) {
-	open, err := list(ctx, &s.reads, func(c *Control) []any {
+	return read(ctx, s, "read what is asked of run "+run, func(c *Control) []any {
 		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, when(&c.At)}
 	}, `SELECT id, run, kind, text, at FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
-	return open, s.explain(ctx, "read what is asked of run "+run, err)
 }

@@ -59,16 +59,14 @@ func (s *Store) Events(ctx context.Context, run string, after int64, limit int) 
 	if run != "" {
 		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run, after, limit}
 	}
-	events, err := list(ctx, &s.reads, eventFields, query, args...)
-	return events, s.explain(ctx, "read the events of run "+run, err)
+	return read(ctx, s, "read the events of run "+run, eventFields, query, args...)
 }
 
 // LastEvents returns the last events of a run, the latest first, at most limit
 // and at most 1,000.
 func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
-	events, err := list(ctx, &s.reads, eventFields, `SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
+	return read(ctx, s, "read the last events of "+run, eventFields, `SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
 		run, min(max(limit, 0), maxEvents))
-	return events, s.explain(ctx, "read the last events of "+run, err)
 }
 
 func eventFields(e *journal.Event) []any {

@@ -166,9 +166,8 @@ type CaseChange struct {
 // CaseChanges returns at most limit changes of cases after the one with the
 // number after, oldest first.
 func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]CaseChange, error) {
-	changes, err := list(ctx, &s.reads, func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
+	return read(ctx, s, "read what changed on the board", func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
 		`SELECT `+entryColumns+`, seq, id FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, page(limit))
-	return changes, s.explain(ctx, "read what changed on the board", err)
 }
 
 // LastSeqs is the number of the last event, and of the last change of a case;
@@ -197,9 +196,8 @@ func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) (
 	c := &conditions{}
 	c.add(`run = ?`, run)
 	anyOf(c, `kind IN (…)`, kinds)
-	events, err := list(ctx, &s.reads, eventFields, `SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
+	return read(ctx, s, "read the events of run "+run, eventFields, `SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
 		` ORDER BY seq DESC`+c.limit(MaxPage)+`) ORDER BY seq`, c.args...)
-	return events, s.explain(ctx, "read the events of run "+run, err)
 }
 
 // IterationMark is a place among the attempts of a run.

@@ -90,7 +90,7 @@ func (s *Store) CommitQueue(ctx context.Context, step QueueStep) error {
 	if len(step.State.Out.Landings) > 0 || step.State.Command.Kind == queue.DoLand || len(step.Taken) > 0 {
 		d = powerSafe
 	}
-	err := s.transact(ctx, d, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, d, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target), func(ctx context.Context, w *statements) error {
 		if err := updateQueue(ctx, w, step); err != nil {
 			return err
 		}
@@ -104,7 +104,6 @@ func (s *Store) CommitQueue(ctx context.Context, step QueueStep) error {
 		}
 		return storeOut(ctx, w, step)
 	})
-	return s.explain(ctx, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target), err)
 }
 
 func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
@@ -235,8 +234,7 @@ func (s *Store) Queue(ctx context.Context, target string) (q Queue, ok bool, err
 // QueueTargets returns the targets that have a queue or entries that wait for
 // one, by name.
 func (s *Store) QueueTargets(ctx context.Context) ([]string, error) {
-	targets, err := texts(ctx, &s.reads, `SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
-	return targets, s.explain(ctx, "list the queues", err)
+	return read(ctx, s, "list the queues", text, `SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
 }
 
 // QueueAsk is something that is asked of a queue, until its owner takes it.
@@ -277,27 +275,24 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 // QueueAsks returns what is asked of a queue and not taken, oldest first, at
 // most limit. Who carries one out names its id in [QueueStep].Taken.
 func (s *Store) QueueAsks(ctx context.Context, target string, limit int) ([]QueueAsk, error) {
-	asks, err := list(ctx, &s.reads, func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, document(&a.Event), when(&a.At)} },
+	return read(ctx, s, "read what is asked of the queue of "+target, func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, document(&a.Event), when(&a.At)} },
 		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
-	return asks, s.explain(ctx, "read what is asked of the queue of "+target, err)
 }
 
 // UnmetNeeds returns what a task needs, or an operation above it does, and has
 // not landed.
 func (s *Store) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
-	needs, err := texts(ctx, &s.reads, `WITH RECURSIVE above (id) AS (
+	return read(ctx, s, "read what "+id+" needs", text, `WITH RECURSIVE above (id) AS (
 			SELECT $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT DISTINCT n.need FROM above a JOIN case_needs n ON n.dependent = a.id JOIN cases c ON c.id = n.need
 		WHERE c.status <> 'done' ORDER BY n.need`, id)
-	return needs, s.explain(ctx, "read what "+id+" needs", err)
 }
 
 // Landings returns what landed on a target, the last first, at most limit;
 // with a task, only its landings.
 func (s *Store) Landings(ctx context.Context, target, task string, limit int) ([]queue.Landing, error) {
-	landed, err := list(ctx, &s.reads, func(l *queue.Landing) []any { return []any{document(l)} },
+	return read(ctx, s, "list what landed on "+target, func(l *queue.Landing) []any { return []any{document(l)} },
 		`SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2) ORDER BY seq DESC LIMIT $3`, target, task, limit)
-	return landed, s.explain(ctx, "list what landed on "+target, err)
 }
 
 // LandCases makes tasks done that landed and are not done on the board, and

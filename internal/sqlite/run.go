@@ -71,7 +71,7 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 	if r.ID == "" || r.Owner.PID == 0 || e.Run != r.ID || e.N != 1 {
 		return fmt.Errorf("cannot %s: it needs an id, an owner and event 1 of this run", what)
 	}
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
 		if again, err := created(ctx, w, r, e); again || err != nil {
 			return err
 		}
@@ -84,7 +84,6 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 		_, err := insertEvent(ctx, w, e)
 		return err
 	})
-	return s.explain(ctx, what, err)
 }
 
 // created is true when this very run was created before, by the same owner:

@@ -23,7 +23,7 @@ type FailureStat struct {
 // FailureStats sums up all failed iterations, and the attempts that a
 // provider's limit cut off, by class, the most frequent first.
 func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
-	failures, err := list(ctx, &s.reads, func(f *FailureStat) []any {
+	return read(ctx, s, "sum up the failures", func(f *FailureStat) []any {
 		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, took(&f.Elapsed), &f.Cost, &f.CostKnown, when(&f.LastAt)}
 	}, `SELECT class, count(*), sum(transient), count(DISTINCT run), sum(elapsed), sum(known * cost), sum(known), max(started_at) FROM (
 			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
@@ -32,7 +32,6 @@ func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
 				coalesce(json_extract(record, '$.cost_source'), 'none') NOT IN ('none', '') AS known
 			FROM iterations WHERE outcome IN ('failed', 'waited'))
 		WHERE class IS NOT NULL GROUP BY class ORDER BY count(*) DESC, class`)
-	return failures, s.explain(ctx, "sum up the failures", err)
 }
 
 // GuardStat is how often a guard ended a session of a run.
@@ -47,12 +46,11 @@ type GuardStat struct {
 
 // GuardStats counts the guards that tripped, the most frequent first.
 func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
-	guards, err := list(ctx, &s.reads, func(g *GuardStat) []any {
+	return read(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
 		return []any{&g.Guard, &g.Trips, &g.Runs, when(&g.LastAt), &g.Message, &g.LastRun}
 		// With max(), SQLite takes the other columns from the row that has it.
 	}, `SELECT guard, count(*), count(DISTINCT run), max(at), message, run FROM (
 			SELECT run, at, json_extract(data, '$.next.guard') AS guard, coalesce(json_extract(data, '$.next.message'), '') AS message
 			FROM events WHERE kind = $1)
 		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
-	return guards, s.explain(ctx, "count the guards that tripped", err)
 }

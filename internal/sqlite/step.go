@@ -48,7 +48,7 @@ func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.
 	if e.Run != st.Run || e.N != 0 || owner.PID == 0 {
 		return fmt.Errorf("cannot %s: its event belongs to run %q", what, e.Run)
 	}
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
 		row, ok, err := head(ctx, w, st.Run)
 		switch {
 		case err != nil:
@@ -67,7 +67,6 @@ func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.
 		_, err = insertEvent(ctx, w, e)
 		return err
 	})
-	return s.explain(ctx, what, err)
 }
 
 // Steps returns the executions of all steps of a run, in the order in which
@@ -82,11 +81,10 @@ func (s *Store) StepsWithOutput(ctx context.Context, run string) ([]StepRun, err
 }
 
 func (s *Store) steps(ctx context.Context, run, output string) ([]StepRun, error) {
-	steps, err := list(ctx, &s.reads, func(st *StepRun) []any {
+	return read(ctx, s, "read the steps of run "+run, func(st *StepRun) []any {
 		return []any{
 			&st.Run, &st.Step, &st.N, &st.Iteration, &st.Attempt, &st.Status, &st.Hash, &st.Input,
 			when(&st.StartedAt), took(&st.Elapsed), raw(&st.Record), &st.Output,
 		}
 	}, `SELECT `+stepColumns+`, `+output+` FROM steps WHERE run = $1 ORDER BY rowid`, run)
-	return steps, s.explain(ctx, "read the steps of run "+run, err)
 }

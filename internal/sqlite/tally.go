@@ -37,8 +37,7 @@ func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, 
 		query, args = taskTallies, []any{ms(since), limit}
 	case stats.All:
 	}
-	tallies, err := list(ctx, &s.reads, tallyFields, query, args...)
-	return tallies, s.explain(ctx, "sum up what happened", err)
+	return read(ctx, s, "sum up what happened", tallyFields, query, args...)
 }
 
 // quarter is the first quarter of an hour that begins at a time or after it.

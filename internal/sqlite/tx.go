@@ -96,6 +96,11 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 	return w.finish(ctx, do)
 }
 
+// change is [Store.transact] with what is said of an error.
+func (s *Store) change(ctx context.Context, d durability, what string, do func(ctx context.Context, w *statements) error) error {
+	return s.explain(ctx, what, s.transact(ctx, d, do))
+}
+
 // finish runs do in the open transaction and commits, or rolls back. From the
 // commit on ctx does not count any more: it would leave open what happened.
 func (w *connection) finish(ctx context.Context, do func(ctx context.Context, w *statements) error) error {
@@ -209,18 +214,26 @@ func first[T any](ctx context.Context, from *statements, fields func(*T) []any, 
 	return all[0], true, nil
 }
 
+// read is [list] for whoever asks the store; what is said of an error.
+func read[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T, error) {
+	all, err := list(ctx, &s.reads, fields, query, args...)
+	return all, s.explain(ctx, what, err)
+}
+
 // texts reads a column of texts.
 func texts(ctx context.Context, from *statements, query string, args ...any) ([]string, error) {
-	return list(ctx, from, func(text *string) []any { return []any{text} }, query, args...)
+	return list(ctx, from, text, query, args...)
 }
+
+// text is the field of a row that is one text.
+func text(to *string) []any { return []any{to} }
 
 // store runs one statement that writes, in a transaction of its own.
 func (s *Store) store(ctx context.Context, d durability, what, query string, args ...any) error {
-	err := s.transact(ctx, d, func(ctx context.Context, w *statements) error {
+	return s.change(ctx, d, what, func(ctx context.Context, w *statements) error {
 		_, err := w.exec(ctx, query, args...)
 		return err
 	})
-	return s.explain(ctx, what, err)
 }
 
 // upsert is the SQL that stores a row in place of the one that has the same

@@ -25,7 +25,7 @@ type Usage struct {
 // UsageByDay sums up the attempts since a time, by day and agent, oldest
 // first. zone is the person's, which decides where a day ends.
 func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Usage, error) {
-	usage, err := list(ctx, &s.reads, func(u *Usage) []any {
+	return read(ctx, s, "sum up what was used", func(u *Usage) []any {
 		return []any{
 			&u.Day, &u.Agent, &u.Runs, &u.Iterations, &u.Succeeded, &u.Failed, took(&u.Elapsed), &u.Cost, &u.CostKnown,
 			&u.TokensIn, &u.TokensOut,
@@ -40,7 +40,6 @@ func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time
 				coalesce(json_extract(record, '$.tokens_out'), 0) AS tokens_out
 			FROM iterations WHERE started_at >= $1)
 		GROUP BY day, agent ORDER BY day, agent`, ms(since))
-	return usage, s.explain(ctx, "sum up what was used", err)
 }
 
 // Throughput is how many runs and cases came to an end on one day.
@@ -57,7 +56,7 @@ type Throughput struct {
 // ThroughputByDay counts what ended since a time, oldest day first; zone is
 // that of [Store.UsageByDay].
 func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Throughput, error) {
-	days, err := list(ctx, &s.reads, func(t *Throughput) []any {
+	return read(ctx, s, "count what ended", func(t *Throughput) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, took(&t.Worked), took(&t.Waited)}
 	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations), sum(worked), max(0, sum(wall) - sum(worked)) FROM (
 			SELECT ended_at AS at, status = 'completed' AS completed, status IN ('failed', 'aborted') AS failed,
@@ -67,5 +66,4 @@ func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone 
 			UNION ALL
 			SELECT at, 0, 0, 0, 1, 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land')
 		GROUP BY day ORDER BY day`, ms(since))
-	return days, s.explain(ctx, "count what ended", err)
 }
