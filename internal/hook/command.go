@@ -88,21 +88,17 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 // environ is inherited with the event's variables instead of those that pawl
 // itself may have been started with.
 func environ(inherited []string, e Event) []string {
-	var own []string
-	for _, kv := range inherited {
+	event := e.variables()
+	own := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		if !slices.Contains(eventVariables, name) {
-			own = append(own, kv)
+		return name == "PAWL_ITERATION" || name == markName || slices.ContainsFunc(event, func(v variable) bool { return v.name == name })
+	})
+	for _, v := range event {
+		if v.value != "" {
+			own = append(own, v.name+"="+printable(v.value, maxVariable))
 		}
 	}
-	return append(own, e.variables()...)
-}
-
-// eventVariables are all that an event can set.
-var eventVariables = []string{
-	"PAWL_EVENT", "PAWL_TEXT", "PAWL_CASE", "PAWL_TITLE", "PAWL_RUN", "PAWL_NAME", "PAWL_WORKSPACE", "PAWL_BRANCH", "PAWL_TARGET", "PAWL_COMMIT",
-	"PAWL_AGENT", "PAWL_STATUS", "PAWL_WHY", "PAWL_ITERATIONS", "PAWL_ITERATION", "PAWL_DURATION_MS", "PAWL_COST_USD", "PAWL_QUESTION",
-	"PAWL_CONFLICT_LEVEL", "PAWL_CONFLICT_FILES", "PAWL_ERROR_CODE", "PAWL_ERROR_MESSAGE", "PAWL_ERROR_SEVERITY", markName,
+	return own
 }
 
 // outcome is nil for a command that went well.

@@ -210,48 +210,34 @@ func (e Event) asked(because string) string {
 // maxVariable bounds the value of one variable, in bytes.
 const maxVariable = 8 << 10
 
-// variables are the event for a command's environment, K=V; what is empty is
-// left out.
-func (e Event) variables() []string {
-	var env []string
-	add := func(name, value string) {
-		if value != "" {
-			env = append(env, name+"="+printable(value, maxVariable))
-		}
-	}
-	add("PAWL_EVENT", string(e.Name))
-	add("PAWL_TEXT", e.Text)
-	add("PAWL_CASE", e.Case)
-	add("PAWL_TITLE", e.Title)
-	add("PAWL_RUN", e.Run)
-	add("PAWL_NAME", e.Subject)
-	add("PAWL_WORKSPACE", e.Workspace)
-	add("PAWL_BRANCH", e.Branch)
-	add("PAWL_TARGET", e.Target)
-	add("PAWL_COMMIT", e.Commit)
-	add("PAWL_AGENT", e.Agent)
-	add("PAWL_STATUS", e.Status)
-	add("PAWL_WHY", e.Why)
+// variables are the event for a command's environment; what does not apply has
+// no value.
+func (e Event) variables() []variable {
+	iterations, elapsed, cost := "", "", ""
 	if e.Agent != "" || e.Iterations > 0 { // a run's
-		add("PAWL_ITERATIONS", strconv.Itoa(e.Iterations))
-		add("PAWL_DURATION_MS", strconv.FormatInt(e.Duration.Milliseconds(), 10))
+		iterations, elapsed = strconv.Itoa(e.Iterations), strconv.FormatInt(e.Duration.Milliseconds(), 10)
 	}
 	if e.CostUSD != nil {
-		add("PAWL_COST_USD", strconv.FormatFloat(*e.CostUSD, 'f', -1, 64))
+		cost = strconv.FormatFloat(*e.CostUSD, 'f', -1, 64)
 	}
-	if q := e.Question; q != nil {
-		add("PAWL_QUESTION", q.Text)
+	question, conflict, trouble := orZero(e.Question), orZero(e.Conflict), orZero(e.Error)
+	return []variable{
+		{"PAWL_EVENT", string(e.Name)}, {"PAWL_TEXT", e.Text}, {"PAWL_CASE", e.Case}, {"PAWL_TITLE", e.Title}, {"PAWL_RUN", e.Run},
+		{"PAWL_NAME", e.Subject}, {"PAWL_WORKSPACE", e.Workspace}, {"PAWL_BRANCH", e.Branch}, {"PAWL_TARGET", e.Target},
+		{"PAWL_COMMIT", e.Commit}, {"PAWL_AGENT", e.Agent}, {"PAWL_STATUS", e.Status}, {"PAWL_WHY", e.Why},
+		{"PAWL_ITERATIONS", iterations}, {"PAWL_DURATION_MS", elapsed}, {"PAWL_COST_USD", cost}, {"PAWL_QUESTION", question.Text},
+		{"PAWL_CONFLICT_LEVEL", conflict.Level}, {"PAWL_CONFLICT_FILES", strings.Join(conflict.Files, "\n")},
+		{"PAWL_ERROR_CODE", trouble.Code}, {"PAWL_ERROR_MESSAGE", trouble.Message}, {"PAWL_ERROR_SEVERITY", trouble.Severity},
 	}
-	if c := e.Conflict; c != nil {
-		add("PAWL_CONFLICT_LEVEL", c.Level)
-		add("PAWL_CONFLICT_FILES", strings.Join(c.Files, "\n"))
+}
+
+type variable struct{ name, value string }
+
+func orZero[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	if t := e.Error; t != nil {
-		add("PAWL_ERROR_CODE", t.Code)
-		add("PAWL_ERROR_MESSAGE", t.Message)
-		add("PAWL_ERROR_SEVERITY", t.Severity)
-	}
-	return env
+	return v
 }
 
 // printable drops control characters, line breaks and tabs aside, and cuts

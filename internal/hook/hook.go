@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,12 +125,8 @@ type job struct {
 // receiver that wants the event. It returns at once. A done ctx withholds
 // nothing: a run that is being stopped is what people want to hear of.
 func (r *Runner) Fire(_ context.Context, e Event) {
-	if r == nil {
-		return
-	}
-	e = e.complete(time.Now())
-	for _, j := range append(r.hooks(e), r.receivers(e, false)...) {
-		r.queue(e, j, func() {})
+	if r != nil {
+		r.fire(e, nil)
 	}
 }
 
@@ -142,17 +139,7 @@ func (r *Runner) Await(ctx context.Context, events ...Event) {
 	}
 	var over sync.WaitGroup
 	for _, e := range events {
-		e = e.complete(time.Now())
-		for _, j := range append(r.hooks(e), r.receivers(e, false)...) {
-			if !j.hook {
-				r.queue(e, j, func() {})
-				continue
-			}
-			over.Add(1)
-			if !r.queue(e, j, over.Done) {
-				over.Done()
-			}
-		}
+		r.fire(e, &over)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -162,6 +149,19 @@ func (r *Runner) Await(ctx context.Context, events ...Event) {
 	select {
 	case <-done:
 	case <-ctx.Done():
+	}
+}
+
+// fire queues the deliveries of e. over, which may be nil, counts its hooks.
+func (r *Runner) fire(e Event, over *sync.WaitGroup) {
+	e = e.complete(time.Now())
+	for _, j := range append(r.hooks(e), r.receivers(e, false)...) {
+		done := func() {}
+		if over != nil && j.hook {
+			over.Add(1)
+			done = over.Done
+		}
+		r.queue(e, j, done)
 	}
 }
 
@@ -232,7 +232,7 @@ func Key(n Name) string {
 func (r *Runner) receivers(e Event, all bool) []job {
 	var jobs []job
 	for _, to := range r.o.Receivers {
-		if !all && !wants(to.Events, e.Name) {
+		if !all && !slices.Contains(to.Events, e.Name) {
 			continue
 		}
 		switch {
@@ -251,15 +251,6 @@ func (r *Runner) receivers(e Event, all bool) []job {
 	return jobs
 }
 
-func wants(events []Name, n Name) bool {
-	for _, e := range events {
-		if e == n {
-			return true
-		}
-	}
-	return false
-}
-
 func (r *Runner) command(to string, c Command, e Event) job {
 	return job{to: to, kind: "command", deliver: func(ctx context.Context) (string, error) {
 		p := program{args: []string{"sh", "-c", c.Line}, timeout: c.Timeout, env: r.o.Whole}
@@ -271,8 +262,8 @@ func (r *Runner) command(to string, c Command, e Event) job {
 }
 
 // queue hands j to its lane: hooks of one run in order, and each receiver's
-// deliveries in order. over is called when j is done; false means never.
-func (r *Runner) queue(e Event, j job, over func()) bool {
+// deliveries in order. over is called when j is done or dropped.
+func (r *Runner) queue(e Event, j job, over func()) {
 	lane := j.to
 	if j.hook {
 		lane = "hooks of " + e.Case + "/" + e.Run
@@ -288,10 +279,10 @@ func (r *Runner) queue(e Event, j job, over func()) bool {
 		r.say(fmt.Sprintf("%s: %s", d.To, d.Problem))
 	})
 	if !ok {
+		over()
 		r.o.Log.Warn("not told: too much is waiting, or pawl ends", "to", j.to, "event", string(e.Name), "run", e.Run, "case", e.Case)
 		r.say(j.to + ": some events were not told: too many are waiting")
 	}
-	return ok
 }
 
 func (r *Runner) perform(ctx context.Context, j job) Delivery {

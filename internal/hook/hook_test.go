@@ -64,7 +64,7 @@ func TestWhatACommandGets(t *testing.T) {
 		}
 	}
 	landing := Event{Name: PreMerge, Case: "task-042", Target: "main", Commit: "abc"}
-	if got := strings.Join(landing.variables(), "\n"); strings.Contains(got, "PAWL_ITERATIONS") || strings.Contains(got, "PAWL_DURATION_MS") {
+	if got := strings.Join(environ(nil, landing), "\n"); strings.Contains(got, "PAWL_ITERATIONS") || strings.Contains(got, "PAWL_DURATION_MS") {
 		t.Errorf("a landing has the figures of a run: %q", got)
 	}
 	if strings.Contains(env, "stale") {
