@@ -89,6 +89,14 @@ func (r Reply) row() (kind, text string) {
 	return sqlite.ControlChoice, strings.TrimSpace(fmt.Sprintf("%d %s", r.Number, r.Text))
 }
 
+// Words are an answer as it is typed: the number of an option, 0 for none, and a text.
+func Words(choice int, text string) []string {
+	if choice > 0 {
+		return []string{strconv.Itoa(choice), text}
+	}
+	return []string{text}
+}
+
 // Answer stores an answer, or carries out an option that ends the run. kept
 // is true when the run is to go on with it. step is the one that is answered,
 // "" where only one asks or the run itself does.

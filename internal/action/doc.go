@@ -9,7 +9,9 @@
 package action
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -33,4 +35,21 @@ type Operator struct {
 type Done struct {
 	Case board.Case
 	Text string // a line for the person
+}
+
+// Heard does something and returns what the operator said meanwhile, line by line.
+func (p *Operator) Heard(do func(*Operator) error) (said []string, err error) {
+	hearing := *p
+	hearing.Say = func(format string, args ...any) {
+		for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+			if line = strings.TrimSpace(line); line != "" {
+				said = append(said, line)
+			}
+		}
+	}
+	hearing.Result = hearing.Say
+	if err := Explain(do(&hearing)); err != nil {
+		return nil, err
+	}
+	return said, nil
 }

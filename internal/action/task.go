@@ -180,6 +180,37 @@ func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to
 	return pool.Point{}, "", fault.Refuse("run %s of %s has no snapshot %d", run.ID, id, to.N)
 }
 
+// Clean removes workspaces, and what pawl knew of their trees: without the tree it
+// is of no use. With dry it only says what would be removed.
+func (p *Operator) Clean(ctx context.Context, clones *pool.Pool, ids []string, dry bool) ([]pool.Verdict, error) {
+	all, err := clones.Clean(ctx, ids, dry)
+	for _, v := range all {
+		if v.Remove && !dry && v.Kind == "task" {
+			_ = autopilot.Forget(config.StateDir(clones.Root(), p.Env), v.ID)
+		}
+	}
+	return all, err
+}
+
+// CleanTask removes the workspace of one task. That it has to stay is a refusal.
+func (p *Operator) CleanTask(ctx context.Context, clones *pool.Pool, id string) (Done, error) {
+	all, err := p.Clean(ctx, clones, []string{id}, false)
+	if err != nil {
+		return Done{}, err
+	}
+	done := Done{Text: id + " has no workspace."}
+	for _, v := range all {
+		if !v.Remove {
+			return Done{}, fault.Refuse("the workspace of %s stays: %s", id, report.Line(v.Reason, 400))
+		}
+		done.Text = fmt.Sprintf("The workspace of %s is removed: %s.", id, report.Line(v.Reason, 400))
+		if v.Ref != "" {
+			done.Text += " Its work is kept: " + v.Ref
+		}
+	}
+	return done, nil
+}
+
 // Explain adds the exit status and what to do next.
 func Explain(err error) error {
 	var known *fault.Error

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -198,7 +199,7 @@ func (s *session) pilot(ctx context.Context, o autopilot.Options, v sandbox.Verd
 // saySummary tells of the sprint, and what waits for a person.
 func (s *session) saySummary(ctx context.Context, res autopilot.Result) {
 	if res.Sprint != nil {
-		s.a.say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+		s.a.say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, console.Count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
 	v, err := autopilot.Status(context.WithoutCancel(ctx), s.store, s.c.Root)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
@@ -157,7 +158,7 @@ func (a *app) addCases(ctx context.Context, drafts []board.Draft, sum bool) erro
 			}
 		}
 		if sum {
-			a.say("Added %s and %s; %d can be started now.", count(len(added)-operations, "task"), count(operations, "operation"), ready)
+			a.say("Added %s and %s; %d can be started now.", console.Count(len(added)-operations, "task"), console.Count(operations, "operation"), ready)
 		}
 		return nil
 	})

@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/action"
-	"github.com/pawl-dev/pawl/internal/autopilot"
-	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -24,11 +22,11 @@ func (a *app) caseCleanCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withPool(ctx, func(_ *action.Operator, clones *pool.Pool) error {
+			return a.withPool(ctx, func(p *action.Operator, clones *pool.Pool) error {
 				if recoveries {
 					return a.cleanRecoveries(ctx, clones, ids, dry)
 				}
-				return a.cleanCases(ctx, clones, ids, dry)
+				return a.cleanCases(ctx, p, clones, ids, dry)
 			})
 		})
 	cmd.Long = "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
@@ -82,8 +80,8 @@ func (a *app) cleanRecoveries(ctx context.Context, p *pool.Pool, ids []string, d
 	return nil
 }
 
-func (a *app) cleanCases(ctx context.Context, p *pool.Pool, ids []string, dry bool) error {
-	all, err := p.Clean(ctx, ids, dry)
+func (a *app) cleanCases(ctx context.Context, p *action.Operator, clones *pool.Pool, ids []string, dry bool) error {
+	all, err := p.Clean(ctx, clones, ids, dry)
 	if err != nil {
 		return err
 	}
@@ -95,10 +93,6 @@ func (a *app) cleanCases(ctx context.Context, p *pool.Pool, ids []string, dry bo
 	stuck := 0
 	var freed, stay int64
 	for _, v := range all {
-		if v.Remove && !dry && v.Kind == "task" {
-			// What pawl knew of its tree; without the tree it is of no use.
-			_ = autopilot.Forget(config.StateDir(p.Root(), a.env), v.ID)
-		}
 		if v.Remove {
 			freed += v.Bytes
 		} else {

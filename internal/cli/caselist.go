@@ -116,7 +116,7 @@ func tally(counts map[board.Status]int, ready int) string {
 			parts[len(parts)-1] += fmt.Sprintf(" (%d ready)", ready)
 		}
 	}
-	return count(all, "case") + ": " + strings.Join(parts, ", ")
+	return console.Count(all, "case") + ": " + strings.Join(parts, ", ")
 }
 
 // caseTable prints cases as wide as the terminal is.
@@ -156,7 +156,7 @@ func waitsFor(c *board.Case) string {
 	case c.Status == board.Done:
 		return "-"
 	case c.Unmet > 0:
-		return count(c.Unmet, "need")
+		return console.Count(c.Unmet, "need")
 	case c.Held:
 		return cmp.Or(c.Parent, "-")
 	}

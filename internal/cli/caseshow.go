@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -82,7 +83,7 @@ func (a *app) printCase(c *board.Case, needs, dependents []string) {
 		row("waits", c.NotReady())
 	}
 	if c.Type == board.Operation {
-		row("holds", fmt.Sprintf("%s, %d done", count(c.Children, "case"), c.ChildrenDone))
+		row("holds", fmt.Sprintf("%s, %d done", console.Count(c.Children, "case"), c.ChildrenDone))
 	} else {
 		score, parts := board.Score(c)
 		row("score", fmt.Sprintf("%d%s", score, board.Because(parts)))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,8 +39,6 @@ type child struct {
 	id   process.Identity
 	errs string // the file of its messages
 }
-
-func newChildren(a *app, root string) *children { return &children{a: a, root: root} }
 
 // start starts pawl with these arguments.
 func (c *children) start(args []string) (*child, error) {
@@ -102,31 +101,27 @@ func (c *child) said() string {
 	return strings.TrimPrefix(text, "pawl: ")
 }
 
-// end ends all that still run and returns how many there were. They end their
-// agents first; who takes too long is killed, and its supervisor ends the agent.
-func (c *children) end() int {
+// end ends all that still run. They end their agents first; who takes too long
+// is killed, and its supervisor ends the agent.
+func (c *children) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tidy()
 	for _, one := range c.list {
 		_ = one.id.Signal(syscall.SIGTERM) // gone already
 	}
-	late := time.NewTimer(childrenEnd)
-	defer late.Stop()
-	over := false
+	late, kill := context.WithTimeout(context.Background(), childrenEnd)
+	defer kill()
 	for _, one := range c.list {
-		if !over {
-			select {
-			case <-one.Done():
-			case <-late.C:
-				over = true
-			}
-		}
-		if over {
+		select {
+		case <-one.Done():
+		case <-late.Done():
 			_ = one.id.Signal(syscall.SIGKILL)
 			<-one.Done()
 		}
 		_ = os.Remove(one.errs)
 	}
-	return len(c.list)
+	if n := len(c.list); n > 0 {
+		c.a.say("%d run(s) that were started from the browser were stopped; 'pawl ps -a' lists them, 'pawl resume' goes on.", n)
+	}
 }

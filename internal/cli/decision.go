@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -60,7 +61,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome, action control.
 		lines, past := k.told()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
 		if d.Context.Pattern == "" {
-			d.Context.Pattern = "none in " + count(len(past), "attempt")
+			d.Context.Pattern = "none in " + console.Count(len(past), "attempt")
 		}
 		if k.set.IncludeDiff {
 			d.Context.Diff = k.diff(ctx)

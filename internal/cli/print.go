@@ -107,14 +107,6 @@ func minute(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-// count is a number of things in words.
-func count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // aside is a text that may be missing, in brackets.
 func aside(text string) string {
 	if text == "" {

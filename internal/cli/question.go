@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -125,20 +125,10 @@ func (s *session) changes(run string) string {
 	}
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString("  " + printable(l) + "\n")
+		b.WriteString("  " + console.Printable(l) + "\n")
 	}
 	if cut {
 		b.WriteString("  … all of it: pawl show " + run + " --diff\n")
 	}
 	return b.String()
-}
-
-// printable keeps a line's spaces and takes out what a terminal would obey.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return -1
-		}
-		return r
-	}, line)
 }

@@ -103,7 +103,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	debug.SetGCPercent(50)
 	err = s.server.Serve(ctx)
 	stop() // from here on a second Ctrl+C ends pawl at once
-	s.hands.end()
+	s.actions.children.end()
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (a *app) serveBeside(ctx context.Context, store *sqlite.Store, root string,
 	if werr := wait(); werr != nil {
 		a.say("Warning: %v", werr)
 	}
-	s.hands.end()
+	s.actions.children.end()
 	return err
 }
 
@@ -157,7 +157,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 type opened struct {
 	server  *web.Server
 	session web.Session
-	hands   *hands
+	actions *webActions
 }
 
 // openServer listens, and keeps how the server is reached.
@@ -190,15 +190,12 @@ func (a *app) openServer(ctx context.Context, store *sqlite.Store, root string, 
 		a.say("Note: %v; there are no diffs and no rollbacks.", err)
 		tree = nil
 	}
-	h := newHands(a, store, root)
+	actions := newWebActions(a, store, root)
 	server := web.New(door, web.Options{
-		Root: root, StateDir: dir, Version: version(), Token: session.Token, Store: store, Tree: tree, Deeds: h, Log: openLog(root),
-		Config: func() (*config.Config, error) {
-			b, _ := h.a.muted(h.root)
-			return b.load(nil)
-		},
+		Root: root, StateDir: dir, Version: version(), Token: session.Token, Store: store, Tree: tree, Deeds: actions, Log: openLog(root),
+		Config: actions.config,
 	})
-	return &opened{server, session, h}, nil
+	return &opened{server, session, actions}, nil
 }
 
 // listenOn is the address by flag or configuration.

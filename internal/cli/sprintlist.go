@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -97,7 +98,7 @@ func (a *app) showSprint(live string, s schedule.SprintStats) error {
 		how = "took " + how
 	}
 	a.result("Sprint %s, %s, %s, target %s\n", s.ID, minute(time.UnixMilli(s.StartedAt)), how, targetWords(s.Target))
-	a.result("%s: %d complete, %d failed, %d wait for your review\n", count(s.TotalTasks, "task"), s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
+	a.result("%s: %d complete, %d failed, %d wait for your review\n", console.Count(s.TotalTasks, "task"), s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
 	var rows [][]any
 	for _, t := range s.TaskStats {
 		done, verified := "-", "no"

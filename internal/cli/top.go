@@ -63,7 +63,7 @@ func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 			return needQuestion(ctx, store, n)
 		},
 		Do: func(ctx context.Context, d dashboard.Deed) (string, error) {
-			return a.act(context.WithoutCancel(ctx), store, root, d)
+			return act(context.WithoutCancel(ctx), a.operator(store, root), d)
 		},
 		Interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) },
 		In:        a.stdin, Out: a.stderr, Env: a.env,
@@ -75,17 +75,16 @@ func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 }
 
 // act does what a person asked for by a key, and says what came of it.
-func (a *app) act(ctx context.Context, store *sqlite.Store, root string, d dashboard.Deed) (string, error) {
-	b, said := a.muted(root)
-	err := action.Explain(perform(ctx, b.operator(store, root), d))
+func act(ctx context.Context, p *action.Operator, d dashboard.Deed) (string, error) {
+	said, err := p.Heard(func(p *action.Operator) error { return perform(ctx, p, d) })
 	var f *fault.Error
 	if errors.As(err, &f) {
-		err = errors.New(inOneLine(append([]string{f.Error()}, f.Hints...)...))
+		err = errors.New(inOneLine(append([]string{f.Error()}, f.Hints...)))
 	}
-	return inOneLine(said.String()), err
+	return inOneLine(said), err
 }
 
-func inOneLine(texts ...string) string {
+func inOneLine(texts []string) string {
 	return strings.Join(strings.Fields(strings.Join(texts, " ")), " ")
 }
 
@@ -115,11 +114,7 @@ func perform(ctx context.Context, p *action.Operator, d dashboard.Deed) error {
 	if d.Kind == dashboard.StopRun {
 		return p.Stop(ctx, r, true)
 	}
-	words := []string{d.Text}
-	if d.Choice > 0 {
-		words = []string{strconv.Itoa(d.Choice), d.Text}
-	}
-	_, err = p.Answer(ctx, r, "", words)
+	_, err = p.Answer(ctx, r, "", action.Words(d.Choice, d.Text))
 	return err
 }
 

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -135,8 +137,8 @@ const maxShown = 40
 func planText(w *config.Workflow) string {
 	p := w.Plan
 	var b strings.Builder
-	fmt.Fprintf(&b, "[DRY RUN] Workflow: %s\n", printable(p.Name))
-	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", counted(len(p.Instances), "step"), counted(len(p.Layers), "layer"),
+	fmt.Fprintf(&b, "[DRY RUN] Workflow: %s\n", console.Printable(p.Name))
+	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", console.Count(len(p.Instances), "step"), console.Count(len(p.Layers), "layer"),
 		min(p.Parallelism, p.Width()), limitText(p.Timeout))
 	if len(p.Context) > 0 {
 		fmt.Fprintf(&b, "[DRY RUN] Needs --context: %s\n", strings.Join(p.Context, ", "))
@@ -180,7 +182,7 @@ func drawPlan(b *strings.Builder, w *config.Workflow, indent string) {
 func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
 	s := in.Step
 	line := func(head, text string) {
-		fmt.Fprintf(b, "%s\n", cut(head+printable(strings.Join(strings.Fields(text), " ")), 80))
+		fmt.Fprintf(b, "%s\n", ansi.Truncate(head+console.Printable(strings.Join(strings.Fields(text), " ")), 80, "…"))
 	}
 	what := string(s.Kind)
 	if s.Kind == workflow.Agent && s.Agent != "" {
@@ -204,10 +206,10 @@ func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
 		how = append(how, fmt.Sprintf("retry %d (%s from %s)", s.Retry.Max, s.Retry.Backoff, config.Duration(s.Retry.Delay)))
 	}
 	if n := len(s.Alternatives); n > 0 {
-		how = append(how, counted(n, "alternative"))
+		how = append(how, console.Count(n, "alternative"))
 	}
 	if n := len(s.Verify); n > 0 {
-		how = append(how, counted(n, "check"))
+		how = append(how, console.Count(n, "check"))
 	}
 	if len(s.Outputs) > 0 {
 		var names []string
@@ -221,24 +223,9 @@ func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
 	}
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func limitText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
 	return ", at most " + config.Duration(d).String()
-}
-
-// cut shortens a line to n characters.
-func cut(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

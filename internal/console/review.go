@@ -42,7 +42,7 @@ func (s *Screen) reviewStarted(n engine.Notice) {
 		again = fmt.Sprintf(" (try %d)", c.Review)
 	}
 	s.line(n.At, "Review of iteration %s by %s starting...%s", Of(c.Iteration, n.State.Limit), c.Agent, again)
-	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = n.At, "review of iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent, 0, 0, false
+	s.begins(n.At, "review of iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
 }
 
 func (s *Screen) reviewEnded(n engine.Notice) {

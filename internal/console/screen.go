@@ -47,7 +47,7 @@ type Screen struct {
 	tree *stepTree // of a workflow; nil for others
 
 	mu      sync.Mutex
-	drawn   bool
+	block   block
 	began   time.Time // of the iteration
 	title   string
 	doing   string
@@ -101,7 +101,7 @@ func (s *Screen) Notice(n engine.Notice) {
 		s.reviewEnded(n)
 	case engine.WaitStarted:
 		s.line(n.At, "Waiting until %s (%s)", Clock(n.Command.Until, n.At), n.Command.Why)
-		s.began, s.title, s.doing = n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why
+		s.begins(n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why)
 	case engine.LimitsRaised:
 		s.line(n.At, "Limits raised: %s", n.Text)
 	case engine.RunEnded:
@@ -160,7 +160,7 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
 	}
 	s.line(n.At, "Iteration %s starting...%s", Of(c.Iteration, n.State.Limit), attempt)
-	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent, 0, 0, false
+	s.begins(n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
 	if c.StrategyWhy != "" && c.Attempt > 1 { // else the report on the iteration before said it
 		s.note("strategy %s: %s", c.Strategy, c.StrategyWhy)
 	}
@@ -170,6 +170,11 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 	if f := c.Feedback; f != nil {
 		s.feedback(f)
 	}
+}
+
+// begins is what the live line shows from now on.
+func (s *Screen) begins(at time.Time, title, doing string) {
+	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = at, title, doing, 0, 0, false
 }
 
 func (s *Screen) feedback(f *loop.Feedback) {
@@ -411,39 +416,6 @@ func color(text string) string {
 		return "\x1b[2m" + text + "\x1b[0m"
 	}
 	return text
-}
-
-// draw shows the live line; erase takes it away before a line is printed.
-func (s *Screen) draw(n engine.Notice) {
-	if !s.live || s.title == "" {
-		return
-	}
-	if s.tree != nil {
-		s.drawTree(n)
-		return
-	}
-	text := fmt.Sprintf("  %s · %s · %s", s.title, Total(n.At.Sub(s.began)), s.doing)
-	if s.tokens > 0 {
-		text += fmt.Sprintf(" · %s tokens", Short(s.tokens))
-	}
-	if s.costing {
-		text += " · " + s.cost.String()
-	}
-	width := Width(s.to.Progress)
-	if r := []rune(text); len(r) >= width {
-		text = string(r[:max(width-1, 0)])
-	}
-	_, _ = fmt.Fprintf(s.to.Progress, "\r\x1b[K%s", text)
-	s.drawn = true
-}
-
-func (s *Screen) erase() {
-	if s.drawn && s.tree != nil {
-		s.eraseTree()
-	} else if s.drawn {
-		_, _ = io.WriteString(s.to.Progress, "\r\x1b[K")
-		s.drawn = false
-	}
 }
 
 // Done takes the live line away for good.

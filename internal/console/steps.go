@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -27,7 +28,7 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 	case engine.StepStarted:
 		s.stepStarted(n, st)
 	case engine.StepOutput:
-		s.print("%s | %s", st.Step, printableLine(st.Line))
+		s.print("%s | %s", st.Step, Printable(st.Line))
 	case engine.StepWaits:
 		s.line(n.At, "Step %s waits %s before try %d", st.Step, loop.Duration(st.Elapsed), st.Try)
 	case engine.StepEnded:
@@ -100,18 +101,14 @@ func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 	}
 }
 
-// printableLine takes control characters out of a line of output, and leaves
-// its blanks.
-func printableLine(text string) string {
+// Printable takes out of a line what a terminal would obey, and leaves its blanks.
+func Printable(line string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\t' {
-			return r
-		}
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
 			return -1
 		}
 		return r
-	}, text)
+	}, line)
 }
 
 // passEnded shows what an iteration of a workflow came to: failure, analysis,
@@ -164,9 +161,5 @@ func (s *Screen) workflowEnded(n engine.Notice) {
 	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
 		cost = "no cost"
 	}
-	count := fmt.Sprintf("%d iterations", st.Iteration)
-	if st.Iteration == 1 {
-		count = "1 iteration"
-	}
-	s.line(n.At, "Workflow completed after %s (%s, %s): %s", count, allTime(st.Spent), cost, st.Why)
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", Count(st.Iteration, "iteration"), allTime(st.Spent), cost, st.Why)
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -22,11 +22,8 @@ import (
 
 // stepTree is what is known of all steps.
 type stepTree struct {
-	rows []*stepRow
-	last time.Time // when it was drawn
-	// widths are the cells of the lines that are drawn, from the top.
-	widths []int
-	ended  bool
+	rows  []*stepRow
+	ended bool
 }
 
 // stepState is how a step stands in the tree.
@@ -196,7 +193,7 @@ func (t *stepTree) lines(now time.Time, width, height int) []string {
 	shown, hidden := t.choose(height)
 	names := 8
 	for _, r := range shown {
-		names = max(names, cells(r.name)+2*r.depth)
+		names = max(names, ansi.StringWidth(r.name)+2*r.depth)
 	}
 	names = min(names, max(width*2/5, 8), 40)
 	out := make([]string, 0, len(shown)+1)
@@ -204,7 +201,7 @@ func (t *stepTree) lines(now time.Time, width, height int) []string {
 		out = append(out, r.line(now, names, width))
 	}
 	if hidden != "" {
-		out = append(out, fitCells("    "+hidden, width))
+		out = append(out, ansi.Truncate("    "+hidden, width, "…"))
 	}
 	return out
 }
@@ -262,8 +259,8 @@ func (r *stepRow) line(now time.Time, names, width int) string {
 			took = loop.Duration(r.took)
 		}
 	}
-	name := fitCells(strings.Repeat("  ", r.depth)+r.name, names)
-	text := fmt.Sprintf("  %s %s%s %6s", stepMarks[r.state], name, strings.Repeat(" ", names-cells(name)), took)
+	name := ansi.Truncate(strings.Repeat("  ", r.depth)+r.name, names, "…")
+	text := fmt.Sprintf("  %s %s%s %6s", stepMarks[r.state], name, strings.Repeat(" ", names-ansi.StringWidth(name)), took)
 	var about []string
 	if r.agent != "" {
 		about = append(about, r.agent)
@@ -277,52 +274,57 @@ func (r *stepRow) line(now time.Time, names, width int) string {
 	if r.said != "" {
 		about = append(about, r.said)
 	}
-	return fitCells(strings.TrimRight(text+"  "+strings.Join(about, " · "), " "), width)
+	return ansi.Truncate(strings.TrimRight(text+"  "+strings.Join(about, " · "), " "), width, "…")
 }
 
-// drawTree draws the header and the steps over what is drawn already. Output
-// and agents may come faster than an eye sees: they are drawn 20 times a second.
-func (s *Screen) drawTree(n engine.Notice) {
-	t := s.tree
+// draw draws the title, and below it the steps of a workflow, over what is drawn
+// already. Output and agents may come faster than an eye sees: they are drawn 20
+// times a second.
+func (s *Screen) draw(n engine.Notice) {
 	often := n.Kind == engine.StepOutput || n.Kind == engine.AgentEvent
-	if t.ended || s.title == "" || often && s.drawn && n.At.Sub(t.last) < 50*time.Millisecond {
+	tooSoon := often && s.block.drawn() && n.At.Sub(s.block.last) < 50*time.Millisecond
+	if !s.live || s.title == "" || tooSoon || s.tree != nil && s.tree.ended {
 		return
 	}
 	width, height := Size(s.to.Progress)
-	lines := []string{fitCells(s.treeTitle(n.At), width-1)}
-	lines = append(lines, t.lines(n.At, width-1, max(height-4, 1))...)
+	lines := []string{ansi.Truncate(s.liveTitle(n.At), width-1, "…")}
+	if s.tree != nil {
+		lines = append(lines, s.tree.lines(n.At, width-1, max(height-4, 1))...)
+	}
 	var b strings.Builder
-	b.WriteString(t.over(width))
-	widths := make([]int, len(lines))
+	b.WriteString(s.block.over(width))
+	s.block = block{last: n.At}
 	for i, l := range lines {
-		widths[i] = cells(l)
+		s.block.widths = append(s.block.widths, ansi.StringWidth(l))
 		if i > 0 {
 			b.WriteString("\n")
-			if s.to.Color {
-				l = colorStep(l)
-			}
+			l = s.colorStep(l)
 		}
 		b.WriteString(l + "\x1b[K")
 	}
 	b.WriteString("\x1b[J")
 	_, _ = io.WriteString(s.to.Progress, b.String())
-	t.last, t.widths, s.drawn = n.At, widths, true
 }
 
-// treeTitle is the line above the steps.
-func (s *Screen) treeTitle(now time.Time) string {
-	done, count := 0, 0
-	tokens, cost, costs := int64(0), loop.MicroUSD(0), false
-	for _, r := range s.tree.rows {
-		if r.depth == 0 {
-			count++
+// liveTitle is what goes on now, since when, and what it takes.
+func (s *Screen) liveTitle(now time.Time) string {
+	text := fmt.Sprintf("  %s · %s", s.title, Total(now.Sub(s.began)))
+	tokens, cost, costs := s.tokens, s.cost, s.costing
+	if s.tree == nil {
+		text += " · " + s.doing
+	} else {
+		done, count := 0, 0
+		for _, r := range s.tree.rows {
+			if r.depth == 0 {
+				count++
+			}
+			if r.depth == 0 && r.state == stepDone {
+				done++
+			}
+			tokens, cost, costs = tokens+r.tokens, cost+r.cost, costs || r.costs
 		}
-		if r.depth == 0 && r.state == stepDone {
-			done++
-		}
-		tokens, cost, costs = tokens+r.tokens, cost+r.cost, costs || r.costs
+		text += fmt.Sprintf(" · %d/%d steps", done, count)
 	}
-	text := fmt.Sprintf("  %s · %s · %d/%d steps", s.title, Total(now.Sub(s.began)), done, count)
 	if tokens > 0 {
 		text += fmt.Sprintf(" · %s tokens", Short(tokens))
 	}
@@ -332,11 +334,19 @@ func (s *Screen) treeTitle(now time.Time) string {
 	return text
 }
 
+// block is what is drawn below the lines, and is drawn over.
+type block struct {
+	last   time.Time // when it was drawn
+	widths []int     // the cells of its lines, from the top
+}
+
+func (b *block) drawn() bool { return len(b.widths) > 0 }
+
 // over moves to the beginning of what is drawn. Since then the terminal may
 // have become narrower, so that lines take more rows.
-func (t *stepTree) over(width int) string {
+func (b *block) over(width int) string {
 	up := -1
-	for _, w := range t.widths {
+	for _, w := range b.widths {
 		up += max(1, (w+width-1)/max(width, 1))
 	}
 	if up <= 0 {
@@ -345,11 +355,13 @@ func (t *stepTree) over(width int) string {
 	return fmt.Sprintf("\r\x1b[%dA", up)
 }
 
-// eraseTree takes the block away.
-func (s *Screen) eraseTree() {
-	width, _ := Size(s.to.Progress)
-	_, _ = io.WriteString(s.to.Progress, s.tree.over(width)+"\x1b[J")
-	s.tree.widths, s.drawn = nil, false
+// erase takes the block away before a line is printed.
+func (s *Screen) erase() {
+	if s.block.drawn() {
+		width, _ := Size(s.to.Progress)
+		_, _ = io.WriteString(s.to.Progress, s.block.over(width)+"\x1b[J")
+		s.block = block{}
+	}
 }
 
 // maxFinal is how many rows the tree has when it stays.
@@ -370,15 +382,15 @@ func (s *Screen) settleTree(now time.Time) {
 		}
 	}
 	for _, l := range t.lines(now, width-1, maxFinal) {
-		if s.to.Color {
-			l = colorStep(l)
-		}
-		_, _ = io.WriteString(s.to.Progress, l+"\n")
+		_, _ = io.WriteString(s.to.Progress, s.colorStep(l)+"\n")
 	}
 }
 
-// colorStep colors a step's line by its mark.
-func colorStep(line string) string {
+// colorStep colors a step's line by its mark, where there is color.
+func (s *Screen) colorStep(line string) string {
+	if !s.to.Color {
+		return line
+	}
 	mark := strings.TrimLeft(line, " ")
 	for _, c := range []struct{ mark, code string }{{"✓", "32"}, {"✗", "31"}, {"●", "36"}, {"?", "33"}} {
 		if strings.HasPrefix(mark, c.mark) {
@@ -386,48 +398,4 @@ func colorStep(line string) string {
 		}
 	}
 	return "\x1b[2m" + line + "\x1b[0m"
-}
-
-// fitCells cuts a text to that many cells.
-func fitCells(text string, width int) string {
-	if cells(text) <= width {
-		return text
-	}
-	n := 0
-	for i, c := range text {
-		if n += runeCells(c); n > width-1 {
-			return text[:i] + strings.Repeat("…", min(1, max(width, 0)))
-		}
-	}
-	return text
-}
-
-// cells is how many columns of a terminal a text takes.
-func cells(text string) int {
-	n := 0
-	for _, c := range text {
-		n += runeCells(c)
-	}
-	return n
-}
-
-// wideRunes are the blocks whose characters take two columns.
-var wideRunes = [][2]rune{
-	{0x1100, 0x115f}, {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60}, {0xffe0, 0xffe6},
-	{0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd},
-}
-
-func runeCells(c rune) int {
-	switch {
-	case c < 0x300:
-		return 1
-	case unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	}
-	for _, w := range wideRunes {
-		if c >= w[0] && c <= w[1] {
-			return 2
-		}
-	}
-	return 1
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -94,7 +95,7 @@ func TestStepTree(t *testing.T) {
 			t.Errorf("%s: got%s\nwant%s", c.story, got, c.want)
 		}
 		for _, l := range lines {
-			if cells(l) > c.width {
+			if ansi.StringWidth(l) > c.width {
 				t.Errorf("%q is wider than %d", l, c.width)
 			}
 		}
@@ -123,7 +124,7 @@ func TestStepTreeFits(t *testing.T) {
 				t.Errorf("%d lines in %d", len(lines), height)
 			}
 			for _, l := range lines {
-				if cells(l) > width {
+				if ansi.StringWidth(l) > width {
 					t.Errorf("%q is wider than %d", l, width)
 				}
 			}
@@ -147,7 +148,7 @@ func TestStepTreeTokens(t *testing.T) {
 	tree.agentSaid("b", agent.Event{Kind: agent.CostSeen, Cost: 20_000})
 	tree.agentSaid("b", agent.Event{Kind: agent.ToolStart, Tool: "edit", Files: []string{"a.go"}})
 	s := &Screen{tree: tree, title: "iteration 1/3", began: noon}
-	if got, want := s.treeTitle(noon.Add(5*time.Second)), "  iteration 1/3 · 5s · 0/2 steps · 2.0k tokens · $0.02"; got != want {
+	if got, want := s.liveTitle(noon.Add(5*time.Second)), "  iteration 1/3 · 5s · 0/2 steps · 2.0k tokens · $0.02"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := tree.row("b").said; got != "edit a.go" {
@@ -158,13 +159,13 @@ func TestStepTreeTokens(t *testing.T) {
 // A block that was drawn is found again, also when the terminal became narrower.
 func TestStepTreeOver(t *testing.T) {
 	t.Parallel()
-	tree := &stepTree{widths: []int{40, 80, 10}}
+	tree := &block{widths: []int{40, 80, 10}}
 	for width, want := range map[int]string{80: "\r\x1b[2A", 79: "\r\x1b[3A", 40: "\r\x1b[3A", 10: "\r\x1b[12A"} {
 		if got := tree.over(width); got != want {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
 		}
 	}
-	if got := (&stepTree{}).over(80); got != "\r" {
+	if got := (&block{}).over(80); got != "\r" {
 		t.Errorf("nothing drawn: %q", got)
 	}
 }

@@ -9,13 +9,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// Iterations is how many are completed, in words.
-func Iterations(n int) string {
+// Count is a number of things in words.
+func Count(n int, one string) string {
 	if n == 1 {
-		return "1 iteration completed"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d iterations completed", n)
+	return fmt.Sprintf("%d %ss", n, one)
 }
+
+// Iterations is how many are completed, in words.
+func Iterations(n int) string { return Count(n, "iteration") + " completed" }
 
 // Of is a number of a limit, as 3/10; a limit of 0 is none.
 func Of(n, limit int) string {
