@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -60,26 +61,16 @@ func (p *Operator) Autopilot(ctx context.Context) (sqlite.Autopilot, error) {
 }
 
 func (p *Operator) awaitAutopilot(ctx context.Context, pilot sqlite.Autopilot) error {
-	deadline := time.NewTimer(stopAutopilotWait)
-	defer deadline.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	err := until(ctx, stopAutopilotWait, func() (bool, error) {
 		now, _, err := p.Store.Autopilot(ctx)
-		if err != nil {
-			return err
-		}
-		if now.Session != pilot.Session || now.Owner.PID == 0 || !engine.Alive(now.Owner) {
-			p.Say("The autopilot has ended.")
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-deadline.C:
-			return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; process %d drives it", stopAutopilotWait, pilot.Owner.PID).
-				Hint("See what it does: pawl autopilot status")
-		}
+		return now.Session != pilot.Session || now.Owner.PID == 0 || !engine.Alive(now.Owner), err
+	})
+	switch {
+	case errors.Is(err, errLate):
+		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; process %d drives it", stopAutopilotWait, pilot.Owner.PID).
+			Hint("See what it does: pawl autopilot status")
+	case err == nil:
+		p.Say("The autopilot has ended.")
 	}
+	return err
 }

@@ -104,32 +104,21 @@ func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits
 	if err != nil {
 		return err
 	}
-	tick, late := time.NewTicker(50*time.Millisecond), time.NewTimer(raiseWait)
-	defer tick.Stop()
-	defer late.Stop()
-	for {
+	err = until(ctx, raiseWait, func() (bool, error) {
 		rows, err := p.Store.Controls(ctx, r.ID)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(rows, func(c sqlite.Control) bool { return c.ID == id }) {
-			return nil
+		if err != nil || !slices.ContainsFunc(rows, func(c sqlite.Control) bool { return c.ID == id }) {
+			return true, err
 		}
 		now, err := p.Store.Run(ctx, r.ID)
-		if err != nil {
-			return err
+		if err == nil && !Works(now) {
+			err = fault.Refuse("run %s is %s now and did not take the limits", r.ID, now.Status).Hint("Name them again: pawl resume %s", r.Name)
 		}
-		if !Works(now) {
-			return fault.Refuse("run %s is %s now and did not take the limits", r.ID, now.Status).Hint("Name them again: pawl resume %s", r.Name)
-		}
-		select {
-		case <-tick.C:
-		case <-late.C:
-			return fmt.Errorf("the process of run %s has not taken the limits within %s", r.ID, raiseWait)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return false, err
+	})
+	if errors.Is(err, errLate) {
+		return fmt.Errorf("the process of run %s has not taken the limits within %s", r.ID, raiseWait)
 	}
+	return err
 }
 
 // ExtendRun raises the limits of a task by its run.

@@ -46,11 +46,13 @@ func (p *Operator) decide(ctx context.Context, id, decision, text string, action
 		return Done{}, p.noReview(ctx, id)
 	}
 	p.noteDecision(ctx, id, decision)
+	return p.isNow(ctx, id)
+}
+
+// isNow says how a case is.
+func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
 	c, err := p.Store.Case(ctx, id)
-	if err != nil {
-		return Done{}, err
-	}
-	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, nil
+	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, err
 }
 
 // Approve hands the work to the merge queue. The decision and what is to land
@@ -98,11 +100,9 @@ func (p *Operator) Approve(ctx context.Context, id, _ string) (Done, error) {
 		return Done{}, p.noReview(ctx, id)
 	}
 	p.noteDecision(ctx, id, sqlite.Approved)
-	one, err := p.Store.Case(ctx, id)
-	if err != nil {
-		return Done{}, err
-	}
-	return Done{one, fmt.Sprintf("%s is approved, and waits to land on %s.", id, strings.TrimPrefix(target, "refs/heads/"))}, nil
+	done, err := p.isNow(ctx, id)
+	done.Text = fmt.Sprintf("%s is approved, and waits to land on %s.", id, strings.TrimPrefix(target, "refs/heads/"))
+	return done, err
 }
 
 // noteDecision adds the decision to the statistics of the sprint that it is about.

@@ -2,8 +2,8 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -47,7 +47,7 @@ func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error 
 		back, err = tree.Rollback(ctx, r.ID, to.N, workspace.RollbackOptions{})
 	}
 	if err != nil {
-		return p.rollbackError(err)
+		return err
 	}
 	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, journal.Rollback{To: max(to.N, 0), Snapshot: back.To.Commit, Recovery: back.Recovery}); err != nil {
 		p.Say("Warning: %v", err)
@@ -65,14 +65,6 @@ func (p *Operator) sayBack(back workspace.Rollback, where string) {
 	for _, n := range back.Notes {
 		p.Say("Note: %s", n)
 	}
-}
-
-func (p *Operator) rollbackError(err error) error {
-	var known *fault.Error
-	if errors.As(err, &known) {
-		return err
-	}
-	return err
 }
 
 // undoRollback goes back to what was kept before the last rollback. That is a
@@ -100,7 +92,7 @@ func snapshotOf(ctx context.Context, tree *workspace.Checkout, run string, n int
 	if n < 0 {
 		return snaps[max(len(snaps)-2, 0)].N, nil
 	}
-	if !hasSnapshot(snaps, n) {
+	if !slices.ContainsFunc(snaps, func(s workspace.Snapshot) bool { return s.N == n }) {
 		return n, fault.Refuse("run %s has no snapshot %d", run, n).Hint("It has %d to %d", snaps[0].N, snaps[len(snaps)-1].N)
 	}
 	return n, nil
@@ -111,13 +103,4 @@ func snapshotName(n int) string {
 		return "how it was before the run"
 	}
 	return fmt.Sprintf("the snapshot after iteration %d", n)
-}
-
-func hasSnapshot(snaps []workspace.Snapshot, n int) bool {
-	for _, s := range snaps {
-		if s.N == n {
-			return true
-		}
-	}
-	return false
 }

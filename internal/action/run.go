@@ -56,32 +56,44 @@ func (p *Operator) Stop(ctx context.Context, r sqlite.Run, wait bool) error {
 }
 
 func (p *Operator) awaitStop(ctx context.Context, r sqlite.Run) error {
-	deadline := time.NewTimer(stopWait)
-	defer deadline.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
+	var now sqlite.Run
+	// A run that has come to rest still ends its supervisor; when its process has
+	// gone too, nothing is left.
+	rests := func() bool { return !loop.Status(now.Status).Active() && now.Owner.PID == 0 }
+	err := until(ctx, stopWait, func() (over bool, err error) {
+		now, err = p.Store.Run(ctx, r.ID)
+		return err == nil && rests() && !engine.Alive(r.Owner), err
+	})
+	late := errors.Is(err, errLate)
+	switch {
+	case err == nil, late && rests():
+		p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
+		return nil
+	case late:
+		return fault.Refuse("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait, r.Owner.PID).
+			Hint("See what it does: pawl logs %s -f", r.ID)
+	}
+	return err
+}
+
+// errLate is that something has not become so in time.
+var errLate = errors.New("it took too long")
+
+// until looks again and again whether something is over, for so long.
+func until(ctx context.Context, limit time.Duration, over func() (bool, error)) error {
+	late, tick := time.NewTimer(limit), time.NewTicker(50*time.Millisecond)
+	defer late.Stop()
 	defer tick.Stop()
-	for late := false; ; {
-		now, err := p.Store.Run(ctx, r.ID)
-		if err != nil {
+	for {
+		if ok, err := over(); ok || err != nil {
 			return err
-		}
-		// A run that has come to rest still ends its supervisor; when its
-		// process has gone too, nothing is left.
-		rests := !loop.Status(now.Status).Active() && now.Owner.PID == 0
-		if rests && (late || !engine.Alive(r.Owner)) {
-			p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
-			return nil
-		}
-		if late {
-			return fault.Refuse("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait, r.Owner.PID).
-				Hint("See what it does: pawl logs %s -f", r.ID)
 		}
 		select {
 		case <-tick.C:
+		case <-late.C:
+			return errLate
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-deadline.C:
-			late = true
 		}
 	}
 }

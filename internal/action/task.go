@@ -128,14 +128,13 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 		p.Say("The workspace of %s is put back to %s.", id, where)
 		p.Say("What was there before is kept: %s. To get it back: pawl case rollback %s --undo", ref, id)
 	}
-	if open {
-		return Done{c, fmt.Sprintf("%s is %s.", c.ID, State(&c))}, nil
-	}
 	ch.Why = "its work was taken back to " + where
-	if c, err = p.Store.MoveCase(ctx, id, ch); err != nil {
-		return Done{}, err
+	if !open {
+		if _, err := p.Store.MoveCase(ctx, id, ch); err != nil {
+			return Done{}, err
+		}
 	}
-	return Done{c, fmt.Sprintf("%s is %s.", c.ID, State(&c))}, nil
+	return p.isNow(ctx, id)
 }
 
 // pointOf is where a rollback goes, in data and in words.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 
@@ -212,7 +211,7 @@ func (s *session) saySummary(ctx context.Context, res autopilot.Result) {
 // watchedPilot runs the autopilot below its dashboard where a person looks on,
 // else behind plain lines.
 func (s *session) watchedPilot(ctx context.Context, o autopilot.Options, screen *pilotScreen) (res autopilot.Result, err error) {
-	if os.Getenv("GOGC") == "" {
+	if s.a.getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // it waits most of the time, beside many agents
 	}
 	if !s.a.interactive() || s.a.quiet {

@@ -50,7 +50,7 @@ type told struct {
 	Events []string `json:"events"`
 }
 
-func (a *app) listTold(context.Context) error {
+func (a *app) listTold(_ context.Context) error {
 	c, err := a.load(nil)
 	if err != nil {
 		return err

@@ -224,40 +224,39 @@ func executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Exe
 // follows from it says what strategy comes next and why, or that a wait begins.
 func momentsOf(e journal.Event) []report.Moment {
 	at := e.At.Local()
-	var out []report.Moment
-	if k, ok := momentKinds[e.Kind]; ok {
-		m := report.Moment{At: at, Kind: k.kind}
-		if k.text != "" {
-			m.Text = textField(e.Data, k.text)
-		}
-		out = append(out, m)
-		if e.Kind == journal.RolledBack {
-			out[0].Text = "the snapshot after iteration " + m.Text
-		}
-	}
 	var data struct {
 		Number  int           `json:"number"`
 		Attempt int           `json:"attempt"`
 		Next    *loop.Command `json:"next"`
 		Why     string        `json:"why"`
 	}
+	var out []report.Moment
+	if k, ok := momentKinds[e.Kind]; ok {
+		out = append(out, report.Moment{At: at, Kind: k.kind, Text: textField(e.Data, k.text)})
+	}
 	switch e.Kind {
-	case journal.WaitStarted:
-		_ = json.Unmarshal(e.Data, &data)
-		return append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: data.Why})
-	case journal.IterationEnded, journal.IterationReviewed, journal.Recovered:
+	case journal.RolledBack:
+		out[0].Text = "the snapshot after iteration " + out[0].Text
+		return out
+	case journal.WaitStarted, journal.IterationEnded, journal.IterationReviewed, journal.Recovered:
 		_ = json.Unmarshal(e.Data, &data)
 	default:
 		return out
+	}
+	if e.Kind == journal.WaitStarted {
+		return append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: data.Why})
 	}
 	if e.Kind != journal.Recovered {
 		out = append(out, report.Moment{At: at, Kind: report.Ended, Number: data.Number, Attempt: data.Attempt})
 	}
 	c := data.Next
-	if c != nil && c.StrategyWhy != "" && (c.Kind == loop.Run || c.Kind == loop.Wait) {
+	if c == nil {
+		return out
+	}
+	if c.StrategyWhy != "" && (c.Kind == loop.Run || c.Kind == loop.Wait) {
 		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt, Text: c.StrategyWhy})
 	}
-	if c != nil && c.Kind == loop.Wait {
+	if c.Kind == loop.Wait {
 		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
 	}
 	return out
@@ -274,40 +273,33 @@ func textField(data json.RawMessage, name string) string {
 
 // advice is what a person can do with the run.
 func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
+	show, logs, resume, answer := "pawl show "+r.ID, "pawl logs "+r.ID, "pawl resume "+r.ID, "pawl answer "+r.ID
 	var out []report.Advice
-	add := func(what, format string, args ...any) {
-		out = append(out, report.Advice{What: what, Command: fmt.Sprintf(format, args...)})
-	}
 	switch st {
 	case loop.Running, loop.Waiting:
-		add("Watch it", "pawl logs %s -f", r.ID)
-		add("Stop it", "pawl stop %s", r.ID)
-		return out
+		return []report.Advice{{What: "Watch it", Command: logs + " -f"}, {What: "Stop it", Command: "pawl stop " + r.ID}}
 	case loop.Pending:
-		add("Answer the question", "pawl answer %s \"…\"", r.ID)
-		add("Then go on", "pawl resume %s", r.ID)
+		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""}, report.Advice{What: "Then go on", Command: resume})
 	case loop.Blocked, loop.Aborted, loop.FailedRun:
 		if q != nil && len(q.Choices) > 0 {
-			add("Choose an option", "pawl answer %s NUMBER", r.ID)
+			out = append(out, report.Advice{What: "Choose an option", Command: answer + " NUMBER"})
 		}
-		add("Go on with advice", "pawl answer %s \"what to do differently\" && pawl resume %s", r.ID, r.ID)
-		add("Go on as before", "pawl resume %s", r.ID)
+		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\" && " + resume},
+			report.Advice{What: "Go on as before", Command: resume})
 	case loop.TimedOut:
-		add("Go on with a higher limit", "pawl resume %s --max-iterations N, --max-cost USD or --timeout DURATION", r.ID)
+		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume + " --max-iterations N, --max-cost USD or --timeout DURATION"})
 	case loop.Paused, loop.Interrupted, loop.Stopped:
-		add("Go on", "pawl resume %s", r.ID)
+		out = append(out, report.Advice{What: "Go on", Command: resume})
 	}
-	if c == nil || len(c.Files) == 0 {
-		if st != loop.Completed {
-			add("See what happened", "pawl logs %s", r.ID)
-		}
-		return out
-	}
-	add("See what it changed", "pawl show %s --diff", r.ID)
+	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
 	if action.OnCopy(r) {
-		add("Bring it into your files", "pawl apply %s", r.ID)
-	} else {
-		add("Undo what it changed", "pawl rollback %s --to 0", r.ID)
+		undo = report.Advice{What: "Bring it into your files", Command: "pawl apply " + r.ID}
+	}
+	switch {
+	case c != nil && len(c.Files) > 0:
+		out = append(out, report.Advice{What: "See what it changed", Command: show + " --diff"}, undo)
+	case st != loop.Completed:
+		out = append(out, report.Advice{What: "See what happened", Command: logs})
 	}
 	return out
 }

@@ -19,8 +19,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -59,7 +61,7 @@ func (a *app) dashboard(store *sqlite.Store, root string) dashboard.Options {
 			}
 			return agentLines(filepath.Join(config.StateDir(r.Root, a.env), "runs", r.ID, strconv.Itoa(r.Iteration)))
 		},
-		Question: func(ctx context.Context, n autopilot.Need) (dashboard.Question, error) {
+		Question: func(ctx context.Context, n autopilot.Need) (loop.Question, error) {
 			return needQuestion(ctx, store, n)
 		},
 		Do: func(ctx context.Context, d dashboard.Deed) (string, error) {
@@ -121,37 +123,31 @@ func perform(ctx context.Context, p *action.Operator, d dashboard.Deed) error {
 // reviewVerbs are the choices about verified work; words alone are what must change.
 var reviewVerbs = []string{"redo", "approve", "redo", "reject"}
 
+// reviewQuestion asks about verified work.
+var reviewQuestion = []control.Choice{
+	{Text: "Approve: let it land"}, {Text: "Redo: send it back with what must change", Advice: true}, {Text: "Reject: the task is blocked", Advice: true},
+}
+
 // needQuestion is what a task waits for, as a question.
-func needQuestion(ctx context.Context, store *sqlite.Store, n autopilot.Need) (dashboard.Question, error) {
+func needQuestion(ctx context.Context, store *sqlite.Store, n autopilot.Need) (q loop.Question, err error) {
 	if n.What == board.Review {
-		return dashboard.Question{
-			Text:    fmt.Sprintf("%s is verified and waits for your review. See its diff with: pawl show %s --diff", n.Case, n.Run),
-			Choices: []dashboard.Choice{{Text: "Approve: let it land"}, {Text: "Redo: send it back with what must change", Words: true}, {Text: "Reject: the task is blocked", Words: true}},
-		}, nil
+		text := fmt.Sprintf("%s is verified and waits for your review. See its diff with: pawl show %s --diff", n.Case, n.Run)
+		return loop.Question{Text: text, Choices: reviewQuestion}, nil
 	}
-	var q dashboard.Question
-	if n.Run == "" {
-		return q, fmt.Errorf("%s asks nothing: it is %s; r tries it again", n.Case, n.What)
-	}
-	r, err := store.Run(ctx, n.Run)
-	if err != nil {
-		return q, err
-	}
-	s, err := action.StateOf(r)
-	if err != nil {
-		return q, err
+	var s loop.State
+	if n.Run != "" {
+		r, err := store.Run(ctx, n.Run)
+		if err != nil {
+			return q, err
+		}
+		if s, err = action.StateOf(r); err != nil {
+			return q, err
+		}
 	}
 	if s.Question == nil {
 		return q, fmt.Errorf("%s asks nothing: it is %s; r tries it again", n.Case, n.What)
 	}
-	q.Text = s.Question.Text
-	for _, t := range s.Question.Attempts {
-		q.Text += "\n- " + t
-	}
-	for _, c := range s.Question.Choices {
-		q.Choices = append(q.Choices, dashboard.Choice{Text: c.Text, Words: c.Advice})
-	}
-	return q, nil
+	return *s.Question, nil
 }
 
 // logRead is how much of an agent's events is read: the end of them.

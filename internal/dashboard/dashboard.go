@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // DeedKind is something that a person can ask for.
@@ -33,25 +34,13 @@ type Deed struct {
 	Text   string // the person's words
 }
 
-// Question is what a task waits for.
-type Question struct {
-	Text    string
-	Choices []Choice
-}
-
-// Choice is one numbered answer.
-type Choice struct {
-	Text  string
-	Words bool // it takes words besides its number
-}
-
 // Options is what a dashboard shows and can do.
 type Options struct {
 	Look func(context.Context) (autopilot.View, error)
 	// Log is the end of what a run's agent did, a line each, the oldest first.
 	Log func(ctx context.Context, run string) ([]string, error)
 	// Question is what a person is asked.
-	Question func(context.Context, autopilot.Need) (Question, error)
+	Question func(context.Context, autopilot.Need) (loop.Question, error)
 	// Do carries out a deed, and says what came of it.
 	Do func(context.Context, Deed) (string, error)
 	// Own: the dashboard belongs to the autopilot's own process, which ends

@@ -16,7 +16,9 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
@@ -50,7 +52,7 @@ type table struct {
 	view  autopilot.View
 	deeds []Deed
 	said  error
-	asked Question
+	asked loop.Question
 }
 
 func newTable(t *testing.T, v autopilot.View, width, height int) *table {
@@ -58,7 +60,7 @@ func newTable(t *testing.T, v autopilot.View, width, height int) *table {
 	b.model = newModel(t.Context(), Options{
 		Look:     func(context.Context) (autopilot.View, error) { return b.view, nil },
 		Log:      func(_ context.Context, run string) ([]string, error) { return []string{"log of " + run}, nil },
-		Question: func(context.Context, autopilot.Need) (Question, error) { return b.asked, b.said },
+		Question: func(context.Context, autopilot.Need) (loop.Question, error) { return b.asked, b.said },
 		Do: func(_ context.Context, d Deed) (string, error) {
 			b.deeds = append(b.deeds, d)
 			return "done: " + string(d.Kind), b.said
@@ -155,7 +157,7 @@ func TestScreenFits(t *testing.T) {
 	for _, width := range []int{1, 20, 69, 120} {
 		for _, height := range []int{1, 5, 16, 30} {
 			b := newTable(t, v, width, height)
-			b.asked = Question{Text: nasty + "\n" + nasty, Choices: []Choice{{Text: nasty, Words: true}}}
+			b.asked = loop.Question{Text: nasty + "\n" + nasty, Choices: []control.Choice{{Text: nasty, Advice: true}}}
 			rows := len(b.rows())
 			for range rows {
 				b.fits(t, width, height)
@@ -208,7 +210,7 @@ func TestCursorStaysOnItsTask(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	b := newTable(t, busy(), 100, 24)
-	b.asked = Question{Text: "Which key?", Choices: []Choice{{Text: "None"}, {Text: "Another", Words: true}}}
+	b.asked = loop.Question{Text: "Which key?", Choices: []control.Choice{{Text: "None"}, {Text: "Another", Advice: true}}}
 	b.press(t, "a")
 	for _, want := range []string{"task-007 Send mails", "Which key?", "  2. Another"} {
 		if !strings.Contains(b.text(), want) {

@@ -217,7 +217,7 @@ func (m *model) keyInAnswer(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	m.choice = n
-	if m.question.Choices[n-1].Words {
+	if m.question.Choices[n-1].Advice {
 		m.input.on = true
 		return nil
 	}

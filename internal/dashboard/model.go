@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // panel is what covers the lower part of the screen.
@@ -55,7 +56,7 @@ type model struct {
 	log      []string
 	logRun   string
 	need     autopilot.Need // that is being answered
-	question Question
+	question loop.Question
 	choice   int // chosen, its words are being typed
 	input    input
 	pending  Deed // that is being confirmed
@@ -84,7 +85,7 @@ type (
 	}
 	questionMsg struct {
 		need autopilot.Need
-		q    Question
+		q    loop.Question
 		err  error
 	}
 	doneMsg struct {

@@ -372,7 +372,7 @@ func (m *model) logBody(room int) []string {
 func (m *model) answerBody(room int) []string {
 	out := []string{strong.Render(m.need.Case) + " " + report.Line(m.need.Title, 100), ""}
 	text := []string{}
-	for l := range strings.Lines(m.question.Text) {
+	for l := range strings.Lines(strings.Join(append([]string{m.question.Text}, m.question.Attempts...), "\n- ")) {
 		text = append(text, strings.Split(ansi.Wrap(report.Line(l, 2000), m.width, ""), "\n")...)
 	}
 	most := max(1, room-len(m.question.Choices)-6)
