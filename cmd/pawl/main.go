@@ -5,12 +5,13 @@ import (
 	"os"
 
 	"github.com/pawl-dev/pawl/internal/cli"
+	clicommand "github.com/pawl-dev/pawl/internal/cli/command"
 )
 
 // version is set by the build.
 var version string
 
 func main() {
-	cli.Version = version
+	clicommand.Version = version
 	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 }

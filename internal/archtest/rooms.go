@@ -34,15 +34,24 @@ type room struct {
 // rooms is the map. A room that is not built yet does no harm here.
 var rooms = map[string]room{
 	// asking
-	"cli":       {Asking, []string{"config", "boxpolicy", "dashboard", "action", "planner", "console", "telemetry", "web"}, "one file per command: read flags, call, print"},
-	"boxpolicy": {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
-	"planner":   {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
-	"action":    {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
-	"console":   {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
-	"dashboard": {Asking, nil, "the autopilot in a terminal"},
-	"web":       {Asking, []string{"config"}, "the same for browsers"},
-	"telemetry": {Asking, nil, "what a run does, for an OpenTelemetry collector"},
-	"config":    {Asking, nil, "files, environment and flags become one checked value"},
+	"cli":           {Asking, []string{"cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup"}, "the root command"},
+	"cli/command":   {Asking, []string{"action", "config", "console", "planner"}, "what every command is made of: flags, database, printing, exit status"},
+	"cli/session":   {Asking, []string{"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry", "web"}, "a run, an autopilot or a landing in this process"},
+	"cli/run":       {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about runs"},
+	"cli/board":     {Asking, []string{"action", "cli/command", "config", "console"}, "commands about cases"},
+	"cli/autopilot": {Asking, []string{"action", "cli/board", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"}, "commands that work the board or look on"},
+	"cli/queue":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands of the merge queue"},
+	"cli/serve":     {Asking, []string{"action", "cli/board", "cli/command", "cli/queue", "config", "planner", "web"}, "the server, and what browsers ask for"},
+	"cli/check":     {Asking, []string{"cli/command", "config", "console", "planner"}, "commands that judge without running anything"},
+	"cli/setup":     {Asking, []string{"cli/command", "cli/session", "config", "console", "planner"}, "commands about the installation"},
+	"boxpolicy":     {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
+	"planner":       {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
+	"action":        {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
+	"console":       {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
+	"dashboard":     {Asking, nil, "the autopilot in a terminal"},
+	"web":           {Asking, []string{"config"}, "the same for browsers"},
+	"telemetry":     {Asking, nil, "what a run does, for an OpenTelemetry collector"},
+	"config":        {Asking, nil, "files, environment and flags become one checked value"},
 
 	// deciding
 	"board":    {Deciding, nil, "which ready task is next, and why"},
@@ -132,10 +141,10 @@ var modules = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"github.com/spf13/cobra":          {[]string{"cli"}, "flags and completion belong to the command line"},
-	"github.com/spf13/pflag":          {[]string{"cli"}, "cobra's flags"},
+	"github.com/spf13/cobra":          {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup"}, "flags and completion belong to the command line"},
+	"github.com/spf13/pflag":          {[]string{"cli/command"}, "cobra's flags"},
 	"github.com/danielgtaylor/huma":   {[]string{"web"}, "the API and its description are made of the same Go types"},
-	"github.com/goccy/go-yaml":        {[]string{"cli", "config", "agent/script"}, "only what reads a user's file reads YAML"},
+	"github.com/goccy/go-yaml":        {[]string{"cli/check", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
 	"mvdan.cc/sh":                     {[]string{"safety"}, "commands are read as a shell reads them; it touches nothing"},
@@ -143,7 +152,7 @@ var modules = map[string]struct {
 	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},
 	"charm.land/lipgloss/v2":          {[]string{"dashboard"}, "styles, and the width of text"},
-	"github.com/charmbracelet/x/ansi": {[]string{"cli", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
+	"github.com/charmbracelet/x/ansi": {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"github.com/hanwen/go-fuse":       {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
 }
@@ -179,7 +188,7 @@ var stdlib = map[string]struct {
 	why   string
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
-	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
+	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
 	"net/http":     {[]string{"web", "autopilot", "egress", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, the sandboxed agent's endpoint and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},

@@ -1,0 +1,249 @@
+// Package autopilot has the commands that work the board, or look on while that is
+// done: autopilot, sprint and top.
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/serve"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/dashboard"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/spf13/cobra"
+)
+
+// pilotFlags are those that autopilot and sprint share.
+type pilotFlags struct {
+	run      planner.Flags
+	parallel string
+	semiAuto bool
+	keep     bool
+	serve    bool
+	sprint   *sprintFlags // nil: the autopilot is no sprint
+}
+
+func AutopilotCommand(a *command.App) *cobra.Command {
+	var f pilotFlags
+	cmd := command.Group("autopilot", "Work the board: ready tasks, several at once, verified and landed",
+		func(ctx context.Context) error { return workBoard(a, ctx, f) },
+		askAutopilotCommand(a, sqlite.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
+		askAutopilotCommand(a, sqlite.AutopilotResume, "Go on after a pause"),
+		askAutopilotCommand(a, sqlite.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
+		autopilotModeCommand(a), autopilotStatusCommand(a))
+	cmd.Long = "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
+		"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs."
+	cmd.Example = "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n  pawl autopilot pause     # from any terminal"
+	addPilotFlags(a, cmd, &f)
+	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
+	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
+	return cmd
+}
+
+func addPilotFlags(a *command.App, cmd *cobra.Command, f *pilotFlags) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.parallel, "max-parallel", "p", "", "work on `N` tasks at once")
+	fl.StringVar(&f.run.Max, "max-iterations", "", "stop a task after `N` iterations")
+	fl.StringVar(&f.run.MaxCost, "max-cost", "", "stop a task at `USD`")
+	fl.StringVar(&f.run.Agent, "agent", "", "use the agent `NAME`")
+	fl.StringVar(&f.run.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
+	fl.BoolVar(&f.run.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
+}
+
+// paths are the configuration keys that the flags set.
+func (f pilotFlags) paths() map[string]string {
+	m := f.run.Paths()
+	if f.parallel != "" {
+		m["autopilot.max_parallel"] = f.parallel
+	}
+	if f.semiAuto {
+		m["autopilot.mode"] = string(schedule.SemiAuto)
+	}
+	return m
+}
+
+// workBoard works the board until its end.
+func workBoard(a *command.App, ctx context.Context, f pilotFlags) error {
+	if err := session.NotInside(a); err != nil {
+		return err
+	}
+	c, err := a.Load(f.paths())
+	if err != nil {
+		return err
+	}
+	s := &session.Session{App: a, Config: c, StateDir: config.StateDir(c.Root, a.Env)}
+	if s.Store, err = sqlite.Open(ctx, filepath.Join(s.StateDir, "pawl.db")); err != nil {
+		return err
+	}
+	defer s.Close()
+	screen := &pilotScreen{a: a}
+	s.Store.OnWait(screen.waits)
+	// What the repository lacks is told before what the machine does.
+	repo, err := git.Open(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		return command.Usage("the autopilot works in clones: %v", err).Hint("Make a repository: git init")
+	}
+	if err != nil {
+		return command.Usage("%v", err)
+	}
+	if s.Target, err = action.LandingTarget(ctx, c, repo); err != nil {
+		return err
+	}
+	t, plan, err := session.NewTaskPlanner(a, ctx, c, s.StateDir, f.run)
+	if err != nil {
+		return err
+	}
+	s.Plan = plan
+	o, err := pilotOptions(s, ctx, f, t, repo)
+	if err != nil {
+		return err
+	}
+	if f.sprint != nil {
+		if err := sprint(s, ctx, f.sprint, &o); err != nil {
+			return err
+		}
+	}
+	session.WarnNoGates(a, plan, "Tasks complete")
+	if f.serve {
+		return serve.Beside(a, ctx, s.Store, c.Root, func() error { return pilot(s, ctx, o, t.Verdict, screen) })
+	}
+	return pilot(s, ctx, o, t.Verdict, screen)
+}
+
+// tellOfPilot is the autopilot's screen, with hooks and notifications beside it.
+func tellOfPilot(s *session.Session, ctx context.Context, v sandbox.Verdict, sprint bool, screen *pilotScreen) func(autopilot.Notice) {
+	s.StartHooksIn(s.HookBox(ctx, v), s.Plan.Safety == sandbox.Paranoid, screen.warn)
+	if s.Hooks == nil {
+		return screen.notice
+	}
+	told := session.NewPilotTold(s.Hooks, command.BranchName(s.Target), sprint)
+	return func(n autopilot.Notice) {
+		screen.notice(n)
+		told.Notice(ctx, n)
+	}
+}
+
+// pilotOptions are what the configuration and the flags come to.
+func pilotOptions(s *session.Session, ctx context.Context, f pilotFlags, t *session.TaskPlanner, repo *git.Repo) (o autopilot.Options, err error) {
+	c, target := s.Config, s.Target
+	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
+	if err == nil {
+		err = tree.Exclude(ctx)
+	}
+	if err != nil {
+		s.App.Say("Warning: %v", err)
+	}
+	p := c.Autopilot
+	o = autopilot.Options{
+		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
+		Settings: schedule.Settings{
+			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode), Keep: f.keep,
+			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
+		},
+		Plan: t.Plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
+	}
+	if !s.App.Interactive() { // at a terminal a person sees that it has paused
+		o.Settings.PauseLimit = p.PauseLimit.Std()
+	}
+	if o.Pool, err = s.App.Pool(ctx, c, s.Store); err != nil {
+		return o, err
+	}
+	m, err := t.Merge(ctx, repo, s.Store, s.Plan, o.Pool)
+	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
+		m.Notify = tell
+		if s.Hooks != nil {
+			m.Before = s.BeforeLanding(command.BranchName(target))
+		}
+		return merge.Open(ctx, m)
+	}
+	return o, err
+}
+
+// pilot runs the autopilot with signals and screen attached.
+func pilot(s *session.Session, ctx context.Context, o autopilot.Options, v sandbox.Verdict, screen *pilotScreen) error {
+	sig := engine.CatchSignals()
+	defer sig.Stop()
+	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root), tellOfPilot(s, ctx, v, o.Sprint != nil, screen)
+	res, err := watchedPilot(s, ctx, o, screen)
+	var running *sqlite.RunningError
+	if errors.As(err, &running) {
+		return command.Usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).
+			Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
+	}
+	if err != nil {
+		return err
+	}
+	if s.App.JSON {
+		if err := s.App.JSONLine(pilotEnd{"end", res.Exit, res.Why, res.Tally}); err != nil {
+			return err
+		}
+	}
+	saySummary(s, ctx, res)
+	return command.ExitWith(res.Exit)
+}
+
+// saySummary tells of the sprint, and what waits for a person.
+func saySummary(s *session.Session, ctx context.Context, res autopilot.Result) {
+	if res.Sprint != nil {
+		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, console.Count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+	}
+	v, err := autopilot.Status(context.WithoutCancel(ctx), s.Store, s.Config.Root)
+	if err != nil {
+		s.App.Say("Warning: what needs you cannot be listed: %v", err)
+		return
+	}
+	printNeeds(v, s.App.Say)
+}
+
+// watchedPilot runs the autopilot below its dashboard where a person looks on,
+// else behind plain lines.
+func watchedPilot(s *session.Session, ctx context.Context, o autopilot.Options, screen *pilotScreen) (res autopilot.Result, err error) {
+	if s.App.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // it waits most of the time, beside many agents
+	}
+	if !s.App.Interactive() || s.App.Quiet {
+		return autopilot.Run(ctx, o)
+	}
+	screen.cover(true)
+	err = dashboard.Own(ctx, dashboardOptions(s.App, s.Store, s.Config.Root), func(err error) {
+		screen.cover(false)
+		s.App.Say("Warning: the dashboard cannot go on: %v", err)
+		s.App.Say("  The autopilot goes on; look at it from another terminal with: pawl top")
+	}, func(wake func()) error {
+		notify := o.Notify
+		o.Notify = func(n autopilot.Notice) {
+			notify(n)
+			wake()
+		}
+		var err error
+		res, err = autopilot.Run(ctx, o)
+		return err
+	})
+	screen.cover(false)
+	return res, err
+}
+
+// pilotEnd is the last line of `autopilot --json`.
+type pilotEnd struct {
+	Event string         `json:"event"`
+	Exit  int            `json:"exit"`
+	Why   string         `json:"why"`
+	Tally schedule.Tally `json:"tally"`
+}

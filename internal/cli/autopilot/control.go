@@ -1,0 +1,122 @@
+package autopilot
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/spf13/cobra"
+)
+
+// askAutopilotCommand asks the autopilot that runs. A stop waits for its end.
+func askAutopilotCommand(a *command.App, kind, short string) *cobra.Command {
+	return command.Leaf(kind, short, command.AtMost(0), func(ctx context.Context, _ []string) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, kind, "", true) })
+	})
+}
+
+func autopilotModeCommand(a *command.App) *cobra.Command {
+	return command.Leaf("mode auto|semi-auto", "Switch who chooses tasks: the autopilot, or you with 'pawl case start'", command.ExactlyOne("a mode"),
+		func(ctx context.Context, args []string) error {
+			if m := schedule.Mode(args[0]); m != schedule.Auto && m != schedule.SemiAuto {
+				return command.Usage("unknown mode %q: write auto or semi-auto", args[0])
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, sqlite.AutopilotMode, args[0], true) })
+		})
+}
+
+func autopilotStatusCommand(a *command.App) *cobra.Command {
+	return command.Leaf("status", "Show what the autopilot does: slots, board, what needs you", command.AtMost(0), func(ctx context.Context, _ []string) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error {
+			v, err := autopilot.Status(ctx, p.Store, p.Root)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.Document(v)
+			}
+			printAutopilot(a, v)
+			return nil
+		})
+	})
+}
+
+func printAutopilot(a *command.App, v autopilot.View) {
+	switch {
+	case v.Session == "":
+		a.Result("No autopilot has run here.\n")
+	case v.Running:
+		a.Result("The autopilot is %s (%s), process %d, since %s%s\n", v.Phase, v.Mode, v.PID, command.Minute(v.StartedAt), command.Aside(v.Why))
+	case v.Phase == string(schedule.Finished):
+		a.Result("The autopilot has ended, %s%s\n", command.Minute(v.EndedAt), command.Aside(v.Why))
+	default:
+		a.Result("The autopilot is gone; 'pawl autopilot' puts in order what it left.\n")
+	}
+	slotTable(a, v)
+	a.Result("Board:  ")
+	for _, s := range board.Statuses {
+		if n := v.Board[s]; n > 0 {
+			a.Result("%d %s  ", n, s)
+		}
+	}
+	a.Result("(%d ready)\n", v.Ready)
+	t := v.Tally
+	a.Result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked)
+	printNeeds(v, func(format string, args ...any) { a.Result(format+"\n", args...) })
+}
+
+// printNeeds lists what waits for a person, and what to do about each.
+func printNeeds(v autopilot.View, line func(format string, args ...any)) {
+	if len(v.NeedsYou) > 0 || v.QueueHeld != "" {
+		line("Needs you:")
+	}
+	if v.QueueHeld != "" {
+		line("  %s", report.Line(v.QueueHeld, 300))
+		line("    pawl queue")
+	}
+	for _, n := range v.NeedsYou {
+		line("  %s %s: %s%s", n.Case, n.What, report.Line(n.Title, 80), command.Aside(n.Why))
+		line("    %s", nextStep(n))
+	}
+}
+
+// nextStep is what a person can do about an entry.
+func nextStep(n autopilot.Need) string {
+	look, then := "pawl show "+n.Case, "pawl case retry "+n.Case
+	switch {
+	case n.What == board.Review:
+		look, then = look+" --diff", "pawl case approve|redo|reject "+n.Case
+	case n.Run == "":
+		look = "pawl case show " + n.Case
+	case n.What == board.Timeout:
+		then = "pawl case extend " + n.Case + " --max-iterations N or --timeout D, or " + then
+	case n.What == board.Blocked:
+		then = "pawl answer " + n.Case + " TEXT, or " + then
+	}
+	return look + ", then " + then
+}
+
+func slotTable(a *command.App, v autopilot.View) {
+	var rows [][]any
+	for _, l := range v.Slots {
+		cost := "unknown"
+		if l.CostKnown {
+			cost = fmt.Sprint(l.Cost)
+		}
+		rows = append(rows, []any{
+			l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
+			report.Line(l.Activity, 40), report.Line(l.Title, 60),
+		})
+	}
+	if len(rows) > 0 {
+		a.Table("TASK\tRUN\tSLOT\tITERATION\tELAPSED\tCOST\tDOES\tTITLE", rows, 0)
+	}
+}

@@ -1,0 +1,210 @@
+package autopilot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/report"
+)
+
+// pilotScreen is what a person sees of the autopilot: one line for each thing
+// that happens, with the task that it happens to.
+type pilotScreen struct {
+	a  *command.App
+	mu sync.Mutex
+
+	covered bool     // by the dashboard
+	kept    []string // the last lines, for afterwards
+}
+
+// mostKept bounds what is printed when the dashboard is gone.
+const mostKept = 20
+
+// cover keeps lines back while the dashboard has the screen, and afterwards
+// prints the last of them.
+func (s *pilotScreen) cover(covered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.covered = covered
+	if !covered {
+		for _, line := range s.kept[max(0, len(s.kept)-mostKept):] {
+			s.print("%s", line)
+		}
+		s.kept = nil
+	}
+}
+
+// notice takes one notice of the autopilot.
+func (s *pilotScreen) notice(n autopilot.Notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.a.JSON {
+		s.printJSON(n)
+	}
+	if s.a.Quiet && n.Kind != autopilot.Alert {
+		return
+	}
+	switch n.Kind {
+	case autopilot.Began:
+		s.line(n.At, "Autopilot starts")
+	case autopilot.Recovered:
+		s.line(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
+	case autopilot.TaskBegan:
+		s.line(n.At, "%s starts: %s%s", n.Case, report.Line(n.Title, 100), command.Aside(n.Text))
+	case autopilot.RunNotice:
+		s.run(n)
+	case autopilot.TaskEnded:
+		s.settled(n)
+	case autopilot.Landed:
+		s.line(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
+	case autopilot.Alert:
+		s.line(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
+	case autopilot.Checkpoint:
+		s.line(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
+	case autopilot.Paused:
+		s.line(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
+	case autopilot.GoesOn:
+		s.line(n.At, "Autopilot goes on")
+	case autopilot.QueueNote:
+		s.queue(n)
+	case autopilot.Warning:
+		s.print("Warning: %s", report.Line(prefixed(n.Case, n.Text), 500))
+	case autopilot.Rested:
+		if s.a.Verbose {
+			s.line(n.At, "Waits: %s", report.Line(n.Text, 300))
+		}
+	case autopilot.Over:
+		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 300))
+	}
+}
+
+// queue shows what the merge queue says, its landings aside: those are told
+// with their titles. Of a conflict that a person is asked about, the question tells.
+func (s *pilotScreen) queue(n autopilot.Notice) {
+	switch k := n.Note.Kind; k {
+	case queue.NoteLanded, queue.NoteEmpty:
+	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
+		s.line(n.At, "ATTENTION: %s", report.Line(prefixed(n.Case, n.Text), 500))
+	default:
+		if k != queue.NoteConflict || !n.Note.Parked {
+			s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
+		}
+	}
+}
+
+func prefixed(id, text string) string {
+	if id == "" {
+		return text
+	}
+	return id + ": " + text
+}
+
+// run shows what a person should see of a task's run.
+func (s *pilotScreen) run(n autopilot.Notice) {
+	e := n.Engine
+	switch e.Kind {
+	case engine.RunResumed:
+		s.line(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
+	case engine.IterationStarted:
+		s.line(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
+	case engine.IterationEnded:
+		r := e.Record
+		what := string(r.Outcome)
+		if e.Summary != "" {
+			what += ": " + e.Summary
+		}
+		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed), report.Line(what, 300))
+	case engine.WaitStarted:
+		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At), report.Line(e.Command.Why, 200))
+	case engine.Warning:
+		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
+	}
+}
+
+// settledWords are what becomes of a task by an action of pawl's.
+var settledWords = map[board.Action]string{
+	board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "goes back to pending",
+	board.Crash: "goes back to pending", board.Land: "is done",
+}
+
+func (s *pilotScreen) settled(n autopilot.Notice) {
+	v := n.Settlement
+	what := cmp.Or(settledWords[v.Action], "is left as it is")
+	switch {
+	case v.Queue:
+		what = "is verified and goes to the merge queue"
+	case v.Review:
+		what = "is verified and waits for your review"
+	}
+	s.line(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
+}
+
+// warn tells of a hook that failed; it may be called from any goroutine.
+func (s *pilotScreen) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.print("Warning: %s", report.Line(text, 500))
+}
+
+// waits says who has the database locked.
+func (s *pilotScreen) waits(holder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.line(time.Now(), "%s", command.LockedBy(holder))
+}
+
+func (s *pilotScreen) line(at time.Time, format string, args ...any) {
+	s.print("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
+}
+
+func (s *pilotScreen) print(format string, args ...any) {
+	switch {
+	case s.a.JSON:
+	case s.covered:
+		s.kept = append(s.kept[max(0, len(s.kept)-mostKept):], fmt.Sprintf(format, args...))
+	default:
+		_, _ = fmt.Fprintf(s.a.Stderr, format+"\n", args...)
+	}
+}
+
+// pilotEvent is a line of `autopilot --json`.
+type pilotEvent struct {
+	Event  string    `json:"event"`
+	At     time.Time `json:"at"`
+	Case   string    `json:"case,omitempty"`
+	Title  string    `json:"title,omitempty"`
+	Run    string    `json:"run,omitempty"`
+	Status string    `json:"status,omitempty"` // of the case, after it
+	Why    string    `json:"why,omitempty"`
+}
+
+// printJSON writes what the lines tell; of runs only their beginning and end.
+func (s *pilotScreen) printJSON(n autopilot.Notice) {
+	e := pilotEvent{Event: string(n.Kind), At: n.At.UTC(), Case: n.Case, Title: n.Title, Run: n.Run, Why: n.Text}
+	switch n.Kind {
+	case autopilot.Over, autopilot.Rested:
+		return
+	case autopilot.RunNotice:
+		if n.Engine.Kind != engine.IterationStarted && n.Engine.Kind != engine.IterationEnded {
+			return
+		}
+		e.Event, e.Why = string(n.Engine.Kind), n.Engine.Command.Why
+	case autopilot.TaskEnded:
+		e.Why = n.Settlement.Why
+		i := slices.IndexFunc(board.Rules, func(r board.Rule) bool { return r.Action == n.Settlement.Action })
+		if i >= 0 {
+			e.Status = string(board.Rules[i].To)
+		}
+	}
+	_ = s.a.JSONLine(e) // it always encodes
+}

@@ -1,0 +1,293 @@
+// Package board has the commands of pawl case: flags become cases, cases become
+// lines and JSON. What may become of a case is decided by internal/board.
+package board
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+	"github.com/spf13/cobra"
+)
+
+// caseAction changes a case. text is the words that a flag brings.
+type caseAction = func(p *action.Operator, ctx context.Context, id, text string) (action.Done, error)
+
+// caseActions are the commands that do one thing to each of some cases.
+var caseActions = []struct {
+	verb, short string
+	flag, doc   string // of the words, if any
+	needed      bool   // without the words there is nothing to do
+	do          caseAction
+}{
+	{verb: "block", short: "Hold a case back; below a blocked operation nothing is started", flag: "why", do: move(board.Block)},
+	{verb: "unblock", short: "Open a blocked case again", flag: "why", do: move(board.Unblock)},
+	{verb: "defer", short: "Put a case off", flag: "why", do: move(board.Defer)},
+	{verb: "undefer", short: "Take up a case that was put off", flag: "why", do: move(board.Undefer)},
+	{verb: "retry", short: "Try a failed, timed-out or blocked task again", flag: "why", do: move(board.Retry)},
+	{verb: "start", short: "Give a ready task the next free slot of the autopilot that runs", do: startTask},
+	{verb: "approve", short: "Let verified work that waits for your review land", do: (*action.Operator).Approve},
+	{verb: "redo", short: "Send verified work back, with what must change", flag: "feedback", doc: "the `TEXT` goes into the next prompt",
+		needed: true, do: (*action.Operator).Redo},
+	{verb: "reject", short: "Refuse verified work; the task is blocked", flag: "why", doc: "the `REASON`, kept in the history",
+		do: (*action.Operator).Reject},
+}
+
+func move(to board.Action) caseAction {
+	return func(p *action.Operator, ctx context.Context, id, why string) (action.Done, error) {
+		return p.Move(ctx, id, to, why)
+	}
+}
+
+func startTask(p *action.Operator, ctx context.Context, id, _ string) (action.Done, error) {
+	return p.StartTask(ctx, id)
+}
+
+// ChangeCase does what the command of a verb does with a case.
+func ChangeCase(ctx context.Context, p *action.Operator, verb, id, text string) (action.Done, error) {
+	for _, c := range caseActions {
+		if c.verb == verb {
+			return c.do(p, ctx, id, text)
+		}
+	}
+	return action.Done{}, fmt.Errorf("nothing is called %q that is done to a case", verb)
+}
+
+// Command is the parent of all that a person does with the board.
+func Command(a *command.App) *cobra.Command {
+	cmd := command.Group("case", "The board: tasks and operations, what they need, which is next", nil,
+		caseAddCommand(a), caseListCommand(a), caseShowCommand(a), caseEditCommand(a), caseRemoveCommand(a),
+		caseCleanCommand(a), caseRollbackCommand(a), caseExtendCommand(a))
+	for i := range caseActions {
+		cmd.AddCommand(caseActionCommand(a, i))
+	}
+	return cmd
+}
+
+func caseActionCommand(a *command.App, i int) *cobra.Command {
+	c := caseActions[i]
+	text := ""
+	cmd := command.Leaf(c.verb+" ID...", c.short, command.SomeIDs, func(ctx context.Context, args []string) error {
+		if c.needed && text == "" {
+			return command.Usage("say what must change: pawl case %s ID... --%s \"…\"", c.verb, c.flag)
+		}
+		return a.WithOperator(ctx, func(p *action.Operator) error {
+			return command.EachCase(args, func(id string) error { return a.Done(c.do(p, ctx, id, text)) })
+		})
+	})
+	switch {
+	case c.doc != "": // with a letter of its own
+		cmd.Flags().StringVarP(&text, c.flag, c.flag[:1], "", c.doc)
+	case c.flag != "":
+		cmd.Flags().StringVar(&text, c.flag, "", "the `REASON`, kept in the history")
+	}
+	return cmd
+}
+
+// onCase is a command that does one thing with one case.
+func onCase(a *command.App, use, short, what string, do func(ctx context.Context, p *action.Operator, id string) error) *cobra.Command {
+	return command.Leaf(use, short, command.ExactlyOne("the id of a "+what), func(ctx context.Context, args []string) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error {
+			return command.EachCase(args, func(id string) error { return do(ctx, p, id) })
+		})
+	})
+}
+
+func caseExtendCommand(a *command.App) *cobra.Command {
+	var iterations, timeout string
+	cmd := onCase(a, "extend ID", "Give a task more iterations or time, also while it works; a timed-out one goes on", "task",
+		func(ctx context.Context, p *action.Operator, id string) error {
+			l, err := action.ReadLimits(iterations, timeout)
+			if err != nil {
+				return err
+			}
+			return a.Done(p.Extend(ctx, id, l))
+		})
+	cmd.Example = "  pawl case extend 42 --max-iterations 80\n  pawl case extend 42 --timeout 1h"
+	cmd.Flags().StringVarP(&iterations, "max-iterations", "n", "", "allow `N` iterations in all")
+	cmd.Flags().StringVar(&timeout, "timeout", "", "allow `DURATION` in all, waits aside")
+	return cmd
+}
+
+func caseRollbackCommand(a *command.App) *cobra.Command {
+	var to action.BackTo
+	cmd := command.Leaf("rollback ID", "Take back the work of a task: its workspace as it began, or after an iteration; itself undoable",
+		command.ExactlyOne("the id of a task"), nil)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := action.CaseID(args[0])
+		if err == nil {
+			err = command.CheckBackTo(cmd, to, "first")
+		}
+		if err != nil {
+			return err
+		}
+		return a.WithPool(cmd.Context(), func(p *action.Operator, clones *pool.Pool) error {
+			return a.Done(p.RollbackTask(cmd.Context(), clones, id, to))
+		})
+	}
+	cmd.Long = "Put the workspace of a task back to the commit that it began at, or with --to N to the snapshot after\n" +
+		"iteration N of its last run, and the task to pending. What was there before is kept on a ref: --undo gets it back.\n" +
+		"Files that git ignores stay as they are."
+	cmd.Example = "  pawl case rollback task-007\n  pawl case rollback 7 --to 3\n  pawl case rollback 7 --undo"
+	cmd.Flags().IntVar(&to.N, "to", 0, "the iteration `N` after which the files are wanted; 0 is before the first")
+	cmd.Flags().BoolVar(&to.Undo, "undo", false, "get back what was there before the last rollback")
+	return cmd
+}
+
+func caseRemoveCommand(a *command.App) *cobra.Command {
+	return command.Leaf("rm ID...", "Take cases off the board; their history stays", command.SomeIDs, func(ctx context.Context, args []string) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error {
+			return command.EachCase(args, func(id string) error {
+				err := p.Store.RemoveCase(ctx, id, board.Person, time.Now())
+				if err == nil && a.JSON {
+					return a.JSONLine(map[string]string{"removed": id})
+				} else if err == nil {
+					a.Say("%s is removed.", id)
+				}
+				return err
+			})
+		})
+	})
+}
+
+func caseCleanCommand(a *command.App) *cobra.Command {
+	var dry, recoveries bool
+	cmd := command.Leaf("clean [ID...]", "Remove workspaces that are of no use any more; what is in them is kept on a ref", nil,
+		func(ctx context.Context, args []string) error {
+			ids, err := command.CaseIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.WithPool(ctx, func(p *action.Operator, clones *pool.Pool) error {
+				if recoveries {
+					return cleanRecoveries(a, ctx, clones, ids, dry)
+				}
+				return cleanCases(a, ctx, p, clones, ids, dry)
+			})
+		})
+	cmd.Long = "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
+		"a task. With ids: the workspaces of these tasks, whatever became of them. Commits and files that are not\n" +
+		"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.\n" +
+		"With --recoveries: these refs, if they are older than workspace.retention; with ids all of these tasks."
+	cmd.Example = "  pawl case clean --dry-run\n  pawl case clean task-007\n  pawl case clean --recoveries"
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed, and what would stay and why")
+	cmd.Flags().BoolVar(&recoveries, "recoveries", false, "remove what was kept of workspaces, and no workspace")
+	return cmd
+}
+
+// removedRef is a line of `case clean --recoveries --json`.
+type removedRef struct {
+	Task    string    `json:"id"`
+	Ref     string    `json:"ref"`
+	Commit  string    `json:"commit"`
+	At      time.Time `json:"at"`
+	Removed bool      `json:"removed"`
+}
+
+// cleanRecoveries deletes the refs that keep what was in workspaces.
+func cleanRecoveries(a *command.App, ctx context.Context, p *pool.Pool, ids []string, dry bool) error {
+	list, err := p.Recoveries(ctx, "")
+	if err != nil {
+		return err
+	}
+	all, now := len(list), time.Now()
+	list = slices.DeleteFunc(list, func(r pool.Recovery) bool {
+		if len(ids) > 0 {
+			return !slices.Contains(ids, r.Task)
+		}
+		return !p.Outdated(r, now)
+	})
+	if !dry {
+		if err := p.DropRecoveries(ctx, list); err != nil {
+			return err
+		}
+	}
+	went := map[bool]string{true: "would go", false: "removed"}[dry]
+	for _, r := range list {
+		if a.JSON {
+			if err := a.JSONLine(removedRef{r.Task, r.Ref, r.Commit, r.When.UTC(), !dry}); err != nil {
+				return err
+			}
+			continue
+		}
+		a.Result("%s  %s  %s  %s\n", r.Ref, went, command.Minute(r.When), r.Commit)
+	}
+	a.Say("%d of %d recovery refs %s.", len(list), all, went)
+	return nil
+}
+
+func cleanCases(a *command.App, ctx context.Context, p *action.Operator, clones *pool.Pool, ids []string, dry bool) error {
+	all, err := p.Clean(ctx, clones, ids, dry)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(all, func(v pool.Verdict) bool { return v.ID == id }) {
+			a.Say("%s has no workspace.", id)
+		}
+	}
+	stuck := 0
+	var freed, stay int64
+	for _, v := range all {
+		if v.Remove {
+			freed += v.Bytes
+		} else {
+			stay += v.Bytes
+			if len(ids) > 0 {
+				stuck++
+			}
+		}
+		if err := sayVerdict(a, v, dry); err != nil {
+			return err
+		}
+	}
+	if len(ids) == 0 && len(all) == 0 {
+		a.Say("There are no workspaces.")
+	} else if len(all) > 0 {
+		a.Say("%s %s; %s stay.", map[bool]string{true: "Would free", false: "Freed"}[dry], megabytes(freed), megabytes(stay))
+	}
+	if stuck > 0 {
+		return fmt.Errorf("%s not removed", map[bool]string{true: "1 workspace was", false: fmt.Sprintf("%d workspaces were", stuck)}[stuck == 1])
+	}
+	return nil
+}
+
+// sayVerdict prints what is done with one workspace, and why.
+func sayVerdict(a *command.App, v pool.Verdict, dry bool) error {
+	if a.JSON {
+		return a.JSONLine(v)
+	}
+	what, lost := "removed", "went with it"
+	if dry {
+		what, lost = "would go", "would go with it"
+	}
+	if !v.Remove {
+		what = "stays"
+	}
+	a.Result("%-16s  %-8s  %8s  %s\n", v.ID, what, megabytes(v.Bytes), report.Line(v.Reason, 400))
+	if v.Ref != "" {
+		a.Result("  its work is kept: %s\n", v.Ref)
+	}
+	if len(v.Lost) > 0 {
+		a.Result("  %s, being ignored by git or too large: %s\n", lost, report.Line(someOf(v.Lost), 900))
+	}
+	return nil
+}
+
+// megabytes is a size for a person.
+func megabytes(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
+	case n > 0:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", max(float64(n)/1e6, 0.1)), ".0") + " MB"
+	}
+	return "0 MB"
+}

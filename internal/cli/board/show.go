@@ -1,0 +1,197 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+	"github.com/spf13/cobra"
+)
+
+func caseShowCommand(a *command.App) *cobra.Command {
+	return onCase(a, "show ID", "Show a case: what it says, what it waits for, its history", "case",
+		func(ctx context.Context, p *action.Operator, id string) error { return showCase(a, ctx, p.Store, id) })
+}
+
+// shownCase is `case show --json`.
+type shownCase struct {
+	command.CaseDocument
+	Dependents []string      `json:"dependents"`
+	Workspace  *shownSpace   `json:"workspace,omitempty"`
+	History    []board.Entry `json:"history"`
+}
+
+func showCase(a *command.App, ctx context.Context, store *sqlite.Store, id string) error {
+	history, err := store.CaseHistory(ctx, id)
+	if err != nil {
+		return err
+	}
+	c, err := store.Case(ctx, id)
+	if n := len(history); errors.Is(err, sqlite.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
+		last := history[n-1]
+		return command.Usage("%s was removed on %s: %s", id, command.Minute(last.At), report.Line(last.Why, 200)).Hint("List the board: pawl case list --all")
+	}
+	if err != nil {
+		return err
+	}
+	dependents, err := store.Dependents(ctx, id)
+	if err != nil {
+		return err
+	}
+	space, err := caseSpace(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.Document(shownCase{command.CaseJSON(&c), append([]string{}, dependents...), space, history})
+	}
+	needs := make([]string, len(c.Needs))
+	for i, need := range c.Needs {
+		n, err := store.Case(ctx, need)
+		if err != nil {
+			return err
+		}
+		needs[i] = fmt.Sprintf("%s (%s)", need, n.Status)
+	}
+	printCase(a, &c, needs, dependents)
+	printSpace(a, space)
+	printTexts(a, &c)
+	printHistory(a, history)
+	return nil
+}
+
+func printCase(a *command.App, c *board.Case, needs, dependents []string) {
+	a.Result("%s  %s\n", c.ID, report.Line(c.Title, board.MaxTitle))
+	a.Result("  status      %s", action.State(c))
+	if c.Why != "" {
+		a.Result(" (%s)", report.Line(c.Why, 300))
+	}
+	a.Result("\n")
+	row := func(name, value string) {
+		if value != "" {
+			a.Result("  %-10s  %s\n", name, value)
+		}
+	}
+	if c.Status == board.Pending && c.Type == board.Task {
+		row("waits", c.NotReady())
+	}
+	if c.Type == board.Operation {
+		row("holds", fmt.Sprintf("%s, %d done", console.Count(c.Children, "case"), c.ChildrenDone))
+	} else {
+		score, parts := board.Score(c)
+		row("score", fmt.Sprintf("%d%s", score, board.Because(parts)))
+	}
+	row("priority", fmt.Sprint(c.Priority))
+	row("parent", c.Parent)
+	row("needs", someOf(needs))
+	row("needed by", someOf(dependents))
+	row("tags", report.Line(strings.Join(c.Tags, ", "), 1000))
+	row("ref", report.Line(c.Ref, board.MaxRef))
+	if c.Retries > 0 {
+		row("retries", fmt.Sprint(c.Retries))
+	}
+	row("added", command.Minute(c.CreatedAt))
+}
+
+func printTexts(a *command.App, c *board.Case) {
+	if c.Description != "" {
+		a.Result("\n")
+		for line := range strings.SplitSeq(c.Description, "\n") {
+			blanks := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+			a.Result("  %s%s\n", strings.ReplaceAll(blanks, "\t", "    "), report.Line(line, 4000))
+		}
+	}
+	if len(c.Acceptance) > 0 {
+		a.Result("\n  Done when\n")
+	}
+	for _, item := range c.Acceptance {
+		a.Result("  - %s\n", report.Line(item, 2000))
+	}
+}
+
+// someOf lists ids, of many the first.
+func someOf(ids []string) string {
+	const most = 8
+	if len(ids) <= most {
+		return strings.Join(ids, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
+}
+
+func printHistory(a *command.App, history []board.Entry) {
+	a.Result("\n  History\n")
+	for _, e := range history {
+		what := string(e.Action)
+		if e.To != "" && e.To != e.From {
+			what += " → " + string(e.To)
+		}
+		a.Result("  %s  %-18s  %-6s  %s\n", command.Minute(e.At), what, e.By, report.Line(e.Why, 300))
+	}
+}
+
+// shownSpace is the workspace of a task in `case show --json`.
+type shownSpace struct {
+	Dir       string    `json:"dir"`
+	State     string    `json:"state"`
+	Branch    string    `json:"branch"`
+	Base      string    `json:"base"`
+	Commit    string    `json:"commit,omitempty"` // what was collected last
+	PortBase  int       `json:"port_base,omitempty"`
+	Why       string    `json:"why,omitempty"`
+	Process   int       `json:"process,omitempty"` // the live process that works in it
+	KeepUntil time.Time `json:"keep_until,omitzero"`
+	Gone      bool      `json:"gone,omitempty"` // somebody removed its folder
+}
+
+// caseSpace is the workspace of a task; nil when it has none.
+func caseSpace(ctx context.Context, store *sqlite.Store, id string) (*shownSpace, error) {
+	r, ok, err := store.Workspace(ctx, id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	s := &shownSpace{Dir: r.Dir, State: r.State, Branch: r.Branch, Base: r.Base, Commit: r.Head, PortBase: r.Ports, Why: r.Why}
+	_, err = os.Lstat(r.Dir)
+	s.Gone = errors.Is(err, os.ErrNotExist)
+	if engine.Alive(r.Owner) {
+		s.Process = r.Owner.PID
+	} else {
+		s.KeepUntil = r.KeepUntil
+	}
+	return s, nil
+}
+
+func printSpace(a *command.App, s *shownSpace) {
+	if s == nil {
+		return
+	}
+	a.Result("  workspace   %s\n", report.Line(s.Dir, 1000))
+	what := s.State
+	switch {
+	case s.Gone:
+		what = "its folder is gone, with what it held"
+	case s.Process != 0:
+		what = fmt.Sprintf("process %d works in it", s.Process)
+	case s.Why != "":
+		what += ": " + report.Line(s.Why, 300)
+	}
+	if !s.KeepUntil.IsZero() && !s.Gone {
+		what += ", until " + command.Minute(s.KeepUntil)
+	}
+	a.Result("              %s\n", what)
+	a.Result("              branch %s from %.12s", s.Branch, s.Base)
+	if s.PortBase > 0 {
+		a.Result(", ports %d to %d", s.PortBase, s.PortBase+pool.PortsIn-1)
+	}
+	a.Result("\n")
+}

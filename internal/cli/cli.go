@@ -1,0 +1,84 @@
+// Package cli is the command line: it makes the root command of the commands that
+// the rooms below it have, runs one command line and ends with its exit status. It
+// decides nothing about a run.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	autopilotcli "github.com/pawl-dev/pawl/internal/cli/autopilot"
+	boardcli "github.com/pawl-dev/pawl/internal/cli/board"
+	checkcli "github.com/pawl-dev/pawl/internal/cli/check"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	queuecli "github.com/pawl-dev/pawl/internal/cli/queue"
+	runcli "github.com/pawl-dev/pawl/internal/cli/run"
+	"github.com/pawl-dev/pawl/internal/cli/serve"
+	"github.com/pawl-dev/pawl/internal/cli/setup"
+	"github.com/pawl-dev/pawl/internal/egress"
+	"github.com/pawl-dev/pawl/internal/reexec"
+	"github.com/spf13/cobra"
+)
+
+// Main runs one command line and returns pawl's exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+		return code
+	}
+	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env}
+	root := commands(a)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.Exit(root.ExecuteContext(context.Background()))
+}
+
+func commands(a *command.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "pawl",
+		Short:         "Run AI coding agents in bounded, verified iterations",
+		Long:          "Pawl runs AI coding agents in bounded, verified iterations: work moves forward only\nwhen verification says so, and whatever happens can be resumed, undone and explained.",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.Color != "auto" && a.Color != "always" && a.Color != "never" {
+				return command.Usage("--color %s: write auto, always or never", a.Color)
+			}
+			if info, err := os.Stat(cmp.Or(a.Dir, ".")); err != nil {
+				return command.Usage("-C %s: %v", a.Dir, errors.Unwrap(err))
+			} else if !info.IsDir() {
+				return command.Usage("-C %s: not a folder", a.Dir)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return command.UnknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVarP(&a.Dir, "directory", "C", "", "work as if started in `DIR`")
+	f.StringVar(&a.File, "config", "", "use `FILE` instead of pawl.yaml")
+	f.BoolVar(&a.JSON, "json", false, "print JSON")
+	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print results and errors only")
+	f.BoolVarP(&a.Verbose, "verbose", "v", false, "show what the agent does and why the loop decides")
+	f.StringVar(&a.Color, "color", "auto", "`WHEN`: auto, always or never")
+	root.AddCommand(
+		runcli.DemoCommand(a), setup.InitCommand(a), runcli.RunCommand(a), runcli.ResumeCommand(a), runcli.PsCommand(a), runcli.ShowCommand(a), runcli.LogsCommand(a), runcli.StatsCommand(a),
+		runcli.WorkflowCommand(a), runcli.StopCommand(a), runcli.PauseCommand(a), runcli.AnswerCommand(a), runcli.MessageCommand(a), runcli.RollbackCommand(a), runcli.ApplyCommand(a), boardcli.Command(a), queuecli.Command(a), setup.NotifyCommand(a), setup.ConfigCommand(a), setup.SchemaCommand(a),
+		autopilotcli.AutopilotCommand(a), autopilotcli.SprintCommand(a), autopilotcli.TopCommand(a),
+		checkcli.CheckCommand(a), serve.Command(a), checkcli.SkillCommand(a), checkcli.ExplainCommand(a), setup.DoctorCommand(a), setup.VersionCommand(a),
+	)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
+	})
+	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.HiddenDefaultCmd = false
+	return root
+}

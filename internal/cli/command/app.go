@@ -1,0 +1,144 @@
+// Package command is what every command is made of: the streams, flags and
+// configuration of one command line, the database and the operator who acts on it,
+// tables and JSON, and the exit status of an error. Exit statuses are made here and
+// nowhere else. It has no command of its own.
+package command
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/strategy"
+)
+
+// Operator acts on the work of root, and says what came of it.
+func (a *App) Operator(store *sqlite.Store, root string) *action.Operator {
+	return &action.Operator{
+		Store: store, Root: root, Env: a.Env, Log: OpenLog, Say: a.Say,
+		Planner: func(root string, f planner.Flags) (*planner.Planner, error) {
+			there := *a
+			there.Dir = root
+			c, err := there.Load(f.Paths())
+			return there.Planner(c, f), err
+		},
+		Result: func(format string, args ...any) {
+			if !a.JSON {
+				a.Result(format, args...)
+			}
+		},
+	}
+}
+
+// logFile appends to .pawl/log.jsonl. The file is opened for each record: an
+// agent may delete the folder at any time, and losing it loses nothing.
+type logFile string
+
+// OpenLog makes the log of a root. One that cannot be written is silent: the
+// database has the same events.
+func OpenLog(root string) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(logFile(filepath.Join(root, ".pawl", "log.jsonl")), nil))
+}
+
+// Write adds one record. They come one at a time.
+func (path logFile) Write(p []byte) (int, error) {
+	if err := os.MkdirAll(filepath.Dir(string(path)), 0o755); err != nil {
+		return 0, err
+	}
+	f, err := os.OpenFile(string(path), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.Write(p)
+}
+
+// Load reads the configuration with the flags of a run in force.
+func (a *App) Load(flags map[string]string) (*config.Config, error) {
+	c, err := config.Load(config.Options{
+		Dir: a.Dir, File: a.File, Env: a.Env, Flags: flags, Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),
+		CheckTemplate: prompt.CheckTemplate, Agents: agents.Names(), Strategies: strategy.Names(),
+	})
+	if err != nil {
+		return nil, fault.Of(fault.Refused, err)
+	}
+	for _, w := range c.Warnings {
+		a.Say("Warning: %s", w)
+	}
+	return c, nil
+}
+
+// Planner makes plans, and warns of what is left out of them.
+func (a *App) Planner(c *config.Config, f planner.Flags) *planner.Planner {
+	return &planner.Planner{
+		Config: c, Flags: f, Env: a.Env, Dir: a.Dir, LookPath: a.LookPath,
+		Warn: func(text string) { a.Say("Warning: %s", text) },
+	}
+}
+
+// App is what every command works with.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Env            []string
+
+	Dir, File   string
+	JSON, Quiet bool
+	Verbose     bool
+	Color       string
+	Writes      []string // folders that every box of this app may write besides
+}
+
+// Getenv reads the environment that Main was given.
+func (a *App) Getenv(name string) string {
+	for i := len(a.Env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(a.Env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// Say prints a note for the person, not a result.
+func (a *App) Say(format string, args ...any) {
+	if !a.Quiet {
+		_, _ = fmt.Fprintf(a.Stderr, format+"\n", args...)
+	}
+}
+
+// Result writes to stdout.
+func (a *App) Result(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Stdout, format, args...)
+}
+
+// Version is set by the build; empty for a build without one.
+var Version string
+
+// BuildVersion is what the build was told, else what Go recorded of the source.
+func BuildVersion() string {
+	if Version != "" {
+		return Version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	revision := ""
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			revision = " (" + s.Value[:12] + ")"
+		}
+	}
+	return fmt.Sprintf("%s%s", info.Main.Version, revision)
+}

@@ -1,0 +1,150 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func SomeIDs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usage("%s needs the id of a case: pawl case %s", cmd.CommandPath(), cmd.Use)
+	}
+	return nil
+}
+
+// CaseIDs reads ids as a person writes them.
+func CaseIDs(args []string) ([]string, error) {
+	ids := make([]string, len(args))
+	for i, arg := range args {
+		id, err := action.CaseID(arg)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// EachCase does something with each id. All are read before the first is
+// changed; the first refusal ends it.
+func EachCase(args []string, do func(id string) error) error {
+	ids, err := CaseIDs(args)
+	for _, id := range ids {
+		if err == nil {
+			err = do(id)
+		}
+	}
+	return err
+}
+
+// This file is what commands are made of: leaves that do something, groups of
+// commands, and how many arguments they take.
+
+// Leaf is a command that does one thing.
+func Leaf(use, short string, args cobra.PositionalArgs, do func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) },
+	}
+}
+
+// Group is a command with others below it. Alone it does something; without
+// do it shows its help.
+func Group(use, short string, do func(context.Context) error, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return UnknownCommand(cmd, args[0])
+			case do == nil:
+				return cmd.Help()
+			}
+			return do(cmd.Context())
+		},
+	}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// AtMost is for commands with up to n arguments.
+func AtMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return Usage("unexpected argument %q; %s --help shows what it takes", args[n], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// ExactlyOne is for commands with one argument.
+func ExactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return Usage("%s needs %s: pawl %s", cmd.CommandPath(), what, cmd.Use)
+		}
+		return nil
+	}
+}
+
+// OnRun is a command that does one thing with a run.
+func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator, sqlite.Run) error) *cobra.Command {
+	return Leaf(use, short, ExactlyOne("a run or a procedure"), func(ctx context.Context, args []string) error {
+		return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error { return do(ctx, p, r) })
+	})
+}
+
+// ARunAndText is for commands that take a run and words; what names the words.
+func ARunAndText(what, example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
+			return Usage("%s needs a run and a text: pawl %s RUN TEXT", what, example)
+		}
+		return nil
+	}
+}
+
+// CheckBackTo checks --to and --undo of a rollback; before is what 0 is before.
+func CheckBackTo(cmd *cobra.Command, to action.BackTo, before string) error {
+	switch given := cmd.Flags().Changed("to"); {
+	case given && to.Undo:
+		return Usage("--to and --undo exclude each other")
+	case given && to.N < 0:
+		return Usage("--to %d: iterations count from 1; 0 is before the %s", to.N, before)
+	}
+	return nil
+}
+
+func UnknownCommand(cmd *cobra.Command, name string) error {
+	hint := ""
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf(" (did you mean %q?)", near[0])
+	}
+	return Usage("unknown command %q%s; 'pawl --help' lists the commands", name, hint)
+}
+
+// SuggestFlag names the flag that a mistyped one is nearest to.
+func SuggestFlag(cmd *cobra.Command, err error) string {
+	var bad *pflag.NotExistError
+	if !errors.As(err, &bad) {
+		return ""
+	}
+	best, dist := "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := config.Distance(bad.GetSpecifiedName(), f.Name); d < dist {
+			best, dist = f.Name, d
+		}
+	})
+	if best == "" {
+		return fmt.Sprintf("; '%s --help' lists the flags", cmd.CommandPath())
+	}
+	return fmt.Sprintf(" (did you mean --%s?)", best)
+}

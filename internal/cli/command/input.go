@@ -1,0 +1,92 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/fault"
+)
+
+// ReadText is a flag's text; "-" reads it from stdin.
+func (a *App) ReadText(text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(a.Stdin, board.MaxDescription+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot read stdin: %v", err)
+	}
+	return string(data), nil
+}
+
+func (a *App) InDir(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(a.Dir, name)
+}
+
+// LookPath finds a program in the PATH that Main was given; a name with a
+// slash is a path.
+func (a *App) LookPath(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return exec.LookPath(name)
+	}
+	for _, d := range filepath.SplitList(a.Getenv("PATH")) {
+		if d == "" {
+			d = "."
+		}
+		if p, err := exec.LookPath(filepath.Join(d, name)); err == nil && name != "" {
+			return p, nil
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
+// OpenInput opens FILE, or stdin for "-" and "". name is what messages call it.
+func (a *App) OpenInput(from string) (in io.ReadCloser, name string, err error) {
+	if from == "" || from == "-" {
+		return io.NopCloser(a.Stdin), "stdin", nil
+	}
+	f, err := os.Open(a.InDir(from))
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	if err == nil {
+		info, serr := f.Stat()
+		if serr == nil && info.IsDir() {
+			_ = f.Close()
+			err = errors.New("it is a folder")
+		}
+	}
+	if err != nil {
+		return nil, from, CannotRead(from, err)
+	}
+	return f, from, nil
+}
+
+func CannotRead(name string, err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))
+}
+
+// FileExists is false for folders too.
+func FileExists(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+func IsFile(arg string) bool {
+	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
+}

@@ -1,0 +1,142 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// Store opens the database of the repository that the person is in. There need
+// be no valid pawl.yaml: runs can be looked at without one.
+func (a *App) Store(ctx context.Context) (*sqlite.Store, string, error) {
+	root, err := a.Root()
+	if err != nil {
+		return nil, "", err
+	}
+	store, err := sqlite.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+	if err != nil {
+		return nil, "", err
+	}
+	store.OnWait(func(holder string) { a.Say("%s", LockedBy(holder)) })
+	return store, root, nil
+}
+
+// Root is the folder of the repository that the person is in.
+func (a *App) Root() (string, error) {
+	root, err := config.FindRoot(a.Dir)
+	if err != nil {
+		return "", fault.Of(fault.Refused, err)
+	}
+	return root, nil
+}
+
+func LockedBy(holder string) string {
+	return "Waiting for the database, which " + holder + " has locked."
+}
+
+// WithOperator opens the database for somebody who looks at the work or acts on it.
+func (a *App) WithOperator(ctx context.Context, do func(*action.Operator) error) (err error) {
+	store, root, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := store.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("cannot close the database: %v", cerr)
+		}
+	}()
+	return action.Explain(do(a.Operator(store, root)))
+}
+
+// WithRun finds a run and works on it.
+func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator, sqlite.Run) error) error {
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		name = a.RunName(name)
+		run, err := FindRun(ctx, p.Store, p.Root, name)
+		if err != nil {
+			return a.LookupError(err, name)
+		}
+		return do(p, run)
+	})
+}
+
+// FindRun finds a run by its id, a prefix of it, or the name of its procedure,
+// whose last run it then is.
+func FindRun(ctx context.Context, store *sqlite.Store, root, name string) (sqlite.Run, error) {
+	run, err := store.Latest(ctx, root, name)
+	if err == nil || !errors.Is(err, sqlite.ErrNotFound) {
+		return run, err
+	}
+	return store.Run(ctx, name)
+}
+
+// LookupError says what a person can do when a run is not found.
+func (a *App) LookupError(err error, name string) error {
+	var known *fault.Error
+	switch {
+	case errors.As(err, &known):
+	case errors.Is(err, sqlite.ErrNotFound):
+		return Usage("there is no run or procedure %q with a run here", name).Hint("List the runs: pawl ps -a")
+	case errors.Is(err, sqlite.ErrAmbiguous):
+		return fault.Of(fault.Refused, err).Hint("Give more characters of the id")
+	}
+	return err
+}
+
+// RunName is what a run is looked up by: of a workflow file, its name.
+func (a *App) RunName(arg string) string {
+	if !strings.HasSuffix(arg, ".yaml") && !strings.HasSuffix(arg, ".yml") {
+		return arg
+	}
+	w, err := config.LoadWorkflow(a.Dir, arg)
+	if err != nil {
+		return strings.TrimSuffix(filepath.Base(arg), filepath.Ext(arg))
+	}
+	return w.Plan.Name
+}
+
+// Pool opens the workspaces of the repository that the configuration is for.
+func (a *App) Pool(ctx context.Context, c *config.Config, store *sqlite.Store) (*pool.Pool, error) {
+	p, err := pool.Open(ctx, pool.Options{
+		Root: c.Root, StateDir: config.StateDir(c.Root, a.Env), Dir: string(c.Workspace.Root), Store: store,
+		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
+		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile), Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too
+	})
+	if errors.Is(err, git.ErrNotRepository) {
+		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if moved := p.Moved(); moved != "" {
+		a.Say("Warning: %s", moved)
+	}
+	for _, note := range p.Notes() {
+		a.Say("Warning: %s.", note)
+	}
+	return p, nil
+}
+
+// WithPool opens the board and the workspaces.
+func (a *App) WithPool(ctx context.Context, do func(*action.Operator, *pool.Pool) error) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		clones, err := a.Pool(ctx, c, p.Store)
+		if err != nil {
+			return err
+		}
+		return do(p, clones)
+	})
+}

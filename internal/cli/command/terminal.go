@@ -1,0 +1,46 @@
+package command
+
+import (
+	"os"
+
+	"github.com/pawl-dev/pawl/internal/console"
+)
+
+// Painted is a text in a color, where stdout has colors.
+func (a *App) Painted(color, text string) string {
+	f, ok := a.Stdout.(*os.File)
+	if a.Color == "never" || a.Color == "auto" && !(ok && console.IsTerminal(f) && a.wantsColor()) {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// Interactive is true when a person can answer.
+func (a *App) Interactive() bool {
+	in, ok := a.Stdin.(*os.File)
+	if !ok || a.JSON {
+		return false
+	}
+	return console.IsTerminal(in) && a.onTerminal()
+}
+
+// Terminal is where runs are shown.
+func (a *App) Terminal() console.Terminal {
+	return console.Terminal{
+		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.Verbose, Quiet: a.Quiet, JSON: a.JSON,
+	}
+}
+
+// onTerminal is true when progress is drawn on a terminal.
+func (a *App) onTerminal() bool {
+	f, ok := a.Stderr.(*os.File)
+	return ok && console.IsTerminal(f) && a.Getenv("TERM") != "dumb"
+}
+
+// wantsColor is false where the environment speaks against color.
+func (a *App) wantsColor() bool { return a.Getenv("TERM") != "dumb" && a.Getenv("NO_COLOR") == "" }
+
+// colored says whether to use color on stderr.
+func (a *App) colored() bool {
+	return a.Color == "always" || a.Color == "auto" && a.onTerminal() && a.wantsColor()
+}

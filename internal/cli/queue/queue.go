@@ -1,0 +1,433 @@
+// Package queue has the commands of the merge queue: what waits to land, what a
+// person asks of it, and landing here and now.
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+	"github.com/spf13/cobra"
+)
+
+// Command is the parent of all that a person does with the merge queue.
+func Command(a *command.App) *cobra.Command {
+	list := func(ctx context.Context) error {
+		return WithQueue(a, ctx, func(q *OpenQueue) error { return listQueue(a, ctx, q) })
+	}
+	return command.Group("queue", "The merge queue: what waits to land on the target branch, and why", list,
+		command.Leaf("list", "List what waits to land, in the order of landing", command.AtMost(0), func(ctx context.Context, _ []string) error { return list(ctx) }),
+		queueAddCommand(a), queueLandCommand(a),
+		queueWishCommand(a, queue.WishHold, true, "Hold an entry back"),
+		queueWishCommand(a, queue.WishRelease, true, "Let an entry go on that was held"),
+		queueWishCommand(a, queue.WishRetry, true, "Try an entry again that waits for a person"),
+		queueWishCommand(a, queue.WishDrop, true, "Take an entry out of the queue; its work is kept"),
+		queueWishCommand(a, queue.WishPause, false, "Land nothing until the queue is resumed"),
+		queueWishCommand(a, queue.WishResume, false, "Go on after a pause, a red target, or one that was rewritten or diverged"))
+}
+
+// OpenQueue is a queue with what it came from.
+type OpenQueue struct {
+	*merge.Queue
+	l     *session.Landing
+	store *sqlite.Store
+}
+
+// WithQueue opens the queue of the target, without a sandbox: to look and to ask.
+func WithQueue(a *command.App, ctx context.Context, do func(*OpenQueue) error) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		q, err := openQueue(a, ctx, c, p.Store)
+		if err != nil {
+			return err
+		}
+		return do(q)
+	})
+}
+
+func openQueue(a *command.App, ctx context.Context, c *config.Config, store *sqlite.Store) (*OpenQueue, error) {
+	l, err := session.OpenLanding(a, ctx, c, store)
+	if err != nil {
+		return nil, err
+	}
+	o, err := l.Options(ctx, func(n queue.Note) { session.SayNote(a, n) })
+	if err != nil {
+		return nil, err
+	}
+	q, err := merge.Open(ctx, o)
+	return &OpenQueue{q, l, store}, err
+}
+
+// queueWishCommand asks something of entries, or of the whole queue.
+func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short string) *cobra.Command {
+	why, use, args := "", string(wish), command.AtMost(0)
+	if entries {
+		use, args = use+" ID...", command.SomeIDs
+	}
+	cmd := command.Leaf(use, short, args, func(ctx context.Context, args []string) error {
+		return WithQueue(a, ctx, func(q *OpenQueue) error {
+			asks := []queue.Ask{{Wish: wish, Why: why}}
+			if entries {
+				asks = nil
+			}
+			err := command.EachCase(args, func(id string) error {
+				asks = append(asks, queue.Ask{Wish: wish, ID: id, Why: why})
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return AskQueue(a, ctx, q, asks)
+		})
+	})
+	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, shown in the list")
+	return cmd
+}
+
+// AskQueue asks, and has it taken in: here when nobody works on the queue, and
+// by whoever does within moments.
+func AskQueue(a *command.App, ctx context.Context, q *OpenQueue, asks []queue.Ask) error {
+	for _, ask := range asks {
+		if ask.ID != "" {
+			if err := inQueue(a, ctx, q, ask.ID); err != nil {
+				return err
+			}
+		}
+	}
+	for _, ask := range asks {
+		if err := q.Ask(ctx, ask); err != nil {
+			return err
+		}
+	}
+	done, err := q.Absorb(ctx)
+	if err != nil {
+		return err
+	}
+	if !done {
+		a.Say("Asked; the pawl that works on the queue takes it in.")
+		return nil
+	}
+	return listQueue(a, ctx, q)
+}
+
+// inQueue refuses for a task that is not in the queue.
+func inQueue(a *command.App, ctx context.Context, q *OpenQueue, id string) error {
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	if _, ok := row.State.Find(id); ok {
+		return nil
+	}
+	asks, err := q.store.QueueAsks(ctx, q.Target(), maxAsks)
+	if err != nil {
+		return err
+	}
+	for _, ask := range asks {
+		if e := ask.Event.Entry; e != nil && e.ID == id {
+			return nil
+		}
+	}
+	return command.Usage("%s is not in the queue", id).Hint("See what is: pawl queue")
+}
+
+// maxAsks is how many entries that nobody has taken in yet are looked at.
+const maxAsks = 10_000
+
+func queueAddCommand(a *command.App) *cobra.Command {
+	var commit string
+	var allow []string
+	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+		return WithQueue(a, ctx, func(q *OpenQueue) error {
+			id, err := queueTask(a, ctx, q, args[0], commit, allow)
+			if err != nil {
+				return err
+			}
+			if _, err := q.Absorb(ctx); err != nil {
+				return err
+			}
+			a.Say("%s waits to be landed on %s.", id, command.BranchName(q.Target()))
+			return nil
+		})
+	})
+	cmd.Long = "Queue a task's change: what its workspace was collected to, or the commit, branch or tag that --commit names.\n" +
+		"It lands when an autopilot runs, or with: pawl queue land"
+	cmd.Flags().StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
+	cmd.Flags().StringArrayVar(&allow, "allow", nil, "let it change protected files under this `PATTERN` (repeatable)")
+	return cmd
+}
+
+// queueTask queues one task with what it came to.
+func queueTask(a *command.App, ctx context.Context, q *OpenQueue, text, commit string, allow []string) (string, error) {
+	id, err := action.CaseID(text)
+	if err != nil {
+		return "", err
+	}
+	c, err := q.store.Case(ctx, id)
+	if err != nil {
+		return "", action.Explain(err)
+	}
+	if c.Type != board.Task {
+		return "", command.Usage("%s is an operation; only tasks are landed", id)
+	}
+	if commit == "" {
+		if commit, err = collected(a, ctx, q, id); err != nil {
+			return "", err
+		}
+	} else if found, err := q.l.Repo.Find(ctx, commit); err != nil || found == "" {
+		return "", command.Usage("there is no commit %q in the repository", report.Line(commit, 80))
+	}
+	e := merge.Entry{ID: id, Commit: commit, Title: c.Title, Priority: c.Priority, Allow: allow}
+	return id, q.Add(ctx, e)
+}
+
+// collected is the commit of a task's work, and its branch where there is none.
+func collected(a *command.App, ctx context.Context, q *OpenQueue, id string) (string, error) {
+	for _, ref := range []string{"refs/pawl/tasks/" + id, "refs/heads/pawl/" + id} {
+		commit, err := q.l.Repo.Find(ctx, ref)
+		if err != nil || commit != "" {
+			return commit, err
+		}
+	}
+	return "", command.Usage("nothing is known that %s came to", id).Hint("Name it: pawl queue add %s --commit BRANCH", id)
+}
+
+func queueLandCommand(a *command.App) *cobra.Command {
+	var commit string
+	var allow []string
+	var unsandboxed bool
+	cmd := command.Leaf("land [TASK...]", "Land what waits, now and here; with TASKs, queue these first", cobra.ArbitraryArgs,
+		func(ctx context.Context, args []string) error {
+			if commit != "" && len(args) != 1 {
+				return command.Usage("--commit is for one task: pawl queue land TASK --commit BRANCH")
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error { return landNow(a, ctx, p, args, commit, allow, unsandboxed) })
+		})
+	f := cmd.Flags()
+	f.StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
+	f.StringArrayVar(&allow, "allow", nil, "let the tasks change protected files under this `PATTERN` (repeatable)")
+	f.BoolVar(&unsandboxed, "unsandboxed", false, "run the gates without the sandbox")
+	return cmd
+}
+
+// landNow lands until all that is left waits for a person or another time.
+func landNow(a *command.App, ctx context.Context, p *action.Operator, tasks []string, commit string, allow []string, unsandboxed bool) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	l, err := session.OpenLanding(a, ctx, c, p.Store)
+	if err != nil {
+		return err
+	}
+	if err := l.Box(ctx, unsandboxed); err != nil {
+		return err
+	}
+	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: config.StateDir(c.Root, a.Env)}
+	defer s.Close()
+	o, err := l.Options(ctx, s.NoteHeard(ctx))
+	if err != nil {
+		return err
+	}
+	if err := l.CanPropose(ctx, &o); err != nil {
+		return err
+	}
+	s.TellOfLanding(ctx, l, &o)
+	if clones, err := a.Pool(ctx, c, p.Store); err == nil {
+		l.UseWorkspaces(&o, clones)
+		o.Resolve = resolving(a, ctx, c, p.Store, clones, unsandboxed)
+	}
+	o.Policy.Ask = false // a person is here
+	m, err := merge.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	q := &OpenQueue{m, l, p.Store}
+	for _, t := range tasks {
+		if err := queueAndRelease(a, ctx, q, t, commit, allow); err != nil {
+			return err
+		}
+	}
+	return drain(a, ctx, q)
+}
+
+// queueAndRelease queues a task that is not queued as it is, and lets it go on
+// where it was held.
+func queueAndRelease(a *command.App, ctx context.Context, q *OpenQueue, text, commit string, allow []string) error {
+	id, err := action.CaseID(text)
+	if err != nil {
+		return err
+	}
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	e, queued := row.State.Find(id)
+	if !queued || commit != "" {
+		if _, err := queueTask(a, ctx, q, id, commit, allow); err != nil {
+			return err
+		}
+	}
+	if queued && e.Status == queue.Held {
+		return q.Ask(ctx, queue.Ask{Wish: queue.WishRelease, ID: id})
+	}
+	return nil
+}
+
+// resolving is an agent for conflicts; nil where none can run.
+func resolving(a *command.App, ctx context.Context, c *config.Config, store *sqlite.Store, p *pool.Pool, unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
+	if c.Merge.ConflictRetries == 0 {
+		return nil
+	}
+	quiet := *a
+	quiet.Quiet = true // the gates said it already
+	t, _, err := session.NewTaskPlanner(&quiet, ctx, c, config.StateDir(c.Root, a.Env), planner.Flags{Unsandboxed: unsandboxed})
+	if err != nil {
+		return nil
+	}
+	return t.Resolver(p, store).Resolve
+}
+
+func drain(a *command.App, ctx context.Context, q *OpenQueue) error {
+	err := q.Drain(ctx)
+	var owned *sqlite.QueueOwnedError
+	switch {
+	case errors.As(err, &owned):
+		return fault.Of(fault.Refused, err).Hint("What is queued lands there; see it with: pawl queue")
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	if err := showQueue(a, ctx, q, row); err != nil {
+		return err
+	}
+	if row.State.Stop != nil || len(row.State.Entries) > 0 {
+		return fault.Of(fault.Waiting, errors.New("not everything has landed; the list says what waits for what"))
+	}
+	return nil
+}
+
+func listQueue(a *command.App, ctx context.Context, q *OpenQueue) error {
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	return showQueue(a, ctx, q, row)
+}
+
+// queueJSON is a queue for scripts.
+type queueJSON struct {
+	Target  string      `json:"target"`
+	Working int         `json:"working,omitempty"` // the process that lands
+	Stopped string      `json:"stopped,omitempty"` // why the queue stands still
+	Cause   queue.Cause `json:"cause,omitempty"`
+	Doing   string      `json:"doing"`
+	Window  int         `json:"window"`
+	Entries []entryJSON `json:"entries"`
+}
+
+type entryJSON struct {
+	ID       string     `json:"id"`
+	Title    string     `json:"title"`
+	Status   string     `json:"status"` // waiting, held, resolving, parked, proposed, arriving; landing for those in the batch
+	Why      string     `json:"why,omitempty"`
+	Commit   string     `json:"commit"`
+	Run      string     `json:"run,omitempty"`
+	Priority int        `json:"priority"`
+	Needs    []string   `json:"needs,omitempty"`
+	Attempts int        `json:"attempts,omitempty"`
+	Ahead    []string   `json:"conflict_ahead,omitempty"`
+	Request  string     `json:"pull_request,omitempty"`
+	AddedAt  time.Time  `json:"added_at"`
+	Until    *time.Time `json:"until,omitempty"`
+}
+
+func showQueue(a *command.App, ctx context.Context, q *OpenQueue, row sqlite.Queue) error {
+	asks, err := q.store.QueueAsks(ctx, q.Target(), maxAsks)
+	if err != nil {
+		return err
+	}
+	out := queueJSON{Target: q.Target(), Window: row.State.Window, Doing: "nothing", Entries: []entryJSON{}}
+	if engine.Alive(row.Owner) {
+		out.Working = row.Owner.PID
+		out.Doing = strings.TrimSpace(string(row.State.Command.Kind) + ": " + row.State.Command.Why)
+	}
+	if s := row.State.Stop; s != nil {
+		out.Stopped, out.Cause = s.Why, s.Cause
+	}
+	for _, e := range row.State.InOrder(time.Now()) {
+		out.Entries = append(out.Entries, shownEntry(&row.State, &e, out.Working != 0))
+	}
+	for _, ask := range asks {
+		if e := ask.Event.Entry; e != nil {
+			out.Entries = append(out.Entries, entryJSON{ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority, Needs: e.Needs, AddedAt: ask.At})
+		}
+	}
+	if a.JSON {
+		return a.Document(out)
+	}
+	queueTable(a, &out)
+	return nil
+}
+
+func shownEntry(s *queue.State, e *queue.Entry, working bool) entryJSON {
+	j := entryJSON{
+		ID: e.ID, Title: e.Title, Status: string(e.Status), Why: e.Why, Commit: e.Commit, Run: e.Run, Priority: e.Priority,
+		Needs: e.Needs, Attempts: e.Attempts, Ahead: e.Ahead, Request: e.Request, AddedAt: e.AddedAt,
+	}
+	if !e.Until.IsZero() {
+		j.Until = &e.Until
+	}
+	if s.Batch != nil && working && slices.Contains(s.Batch.IDs, e.ID) {
+		j.Status = "landing"
+	}
+	return j
+}
+
+func queueTable(a *command.App, out *queueJSON) {
+	if out.Stopped != "" {
+		a.Result("%s stands still: %s\n", command.BranchName(out.Target), report.Line(out.Stopped, 400))
+	}
+	if len(out.Entries) == 0 {
+		a.Say("Nothing waits to land on %s.", command.BranchName(out.Target))
+		return
+	}
+	var rows [][]any
+	for _, e := range out.Entries {
+		why := e.Why
+		if why == "" && len(e.Needs) > 0 {
+			why = "needs " + strings.Join(e.Needs, ", ")
+		}
+		if why == "" && len(e.Ahead) > 0 {
+			why = "will conflict in " + strings.Join(e.Ahead, ", ")
+		}
+		rows = append(rows, []any{e.ID, e.Status, e.Priority, report.Line(why, 100), report.Line(e.Title, 60)})
+	}
+	a.Table("ID\tSTATUS\tPRI\tWHY\tTITLE", rows, 0)
+	if out.Working != 0 {
+		a.Say("Process %d lands: %s", out.Working, report.Line(out.Doing, 200))
+	}
+}

@@ -1,0 +1,112 @@
+package run
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/spf13/cobra"
+)
+
+func AnswerCommand(a *command.App) *cobra.Command {
+	step := ""
+	cmd := command.Leaf("answer RUN TEXT|NUMBER", "Answer a run's question, in words or with the number of an option", command.ARunAndText("an answer", "answer"),
+		func(ctx context.Context, args []string) error {
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+				goesOn, err := p.Answer(ctx, r, step, args[1:])
+				if goesOn {
+					a.Say("Go on with: pawl resume %s", r.ID)
+				}
+				return err
+			})
+		})
+	cmd.Long = "Answer a run's question. Words go into the next prompt. A number alone chooses an option of the question;\n" +
+		"words after it go with it. An option that ends the run is carried out at once.\n" +
+		"Where several steps of a workflow ask, --step says whose question it is."
+	cmd.Example = "  pawl answer build \"use port 8080\" && pawl resume build\n  pawl answer build 2\n" +
+		"  pawl answer build 1 \"look at the fixture first\"\n  pawl answer release --step approve yes"
+	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow that is answered, where several ask")
+	return cmd
+}
+
+func StopCommand(a *command.App) *cobra.Command {
+	return a.OnRun("stop RUN", "Stop a run now; its agent is ended, its work is kept",
+		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Stop(ctx, r, true) })
+}
+
+func PauseCommand(a *command.App) *cobra.Command {
+	return a.OnRun("pause RUN", "Pause a run at the end of its iteration",
+		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Pause(ctx, r) })
+}
+
+func MessageCommand(a *command.App) *cobra.Command {
+	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; it goes into the next prompt", command.ARunAndText("a message", "message"),
+		func(ctx context.Context, args []string) error {
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+				return p.Message(ctx, r, strings.Join(args[1:], " "), "cli")
+			})
+		})
+	cmd.Long = "Tell the agent of a run something. An agent that works is not interrupted: the text goes into the\n" +
+		"prompt of the next iteration, also when the run rests now and goes on later. Of a workflow, the\n" +
+		"agent of the step that starts next is told."
+	cmd.Example = "  pawl message build \"the fixture is in testdata/small\""
+	return cmd
+}
+
+func RollbackCommand(a *command.App) *cobra.Command {
+	to := action.BackTo{N: -1}
+	var cmd *cobra.Command
+	cmd = a.OnRun("rollback RUN", "Put the files back to the snapshot after an iteration; itself undoable",
+		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
+			if err := command.CheckBackTo(cmd, to, "run"); err != nil {
+				return err
+			}
+			return p.Rollback(ctx, r, to)
+		})
+	cmd.Long = "Put the files back to the snapshot after iteration N; 0 is before the run. Only files that differ\n" +
+		"are changed. What was there before is kept: --undo gets it back."
+	cmd.Example = "  pawl rollback build --to 0\n  pawl rollback 7k3f --to 3\n  pawl rollback build --undo"
+	cmd.Flags().IntVar(&to.N, "to", -1, "the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
+	cmd.Flags().BoolVar(&to.Undo, "undo", false, "get back what was there before the last rollback")
+	return cmd
+}
+
+func ApplyCommand(a *command.App) *cobra.Command {
+	var check, discard bool
+	cmd := a.OnRun("apply RUN", "Bring what a run did in its copy into your files",
+		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
+			switch {
+			case check && discard:
+				return command.Usage("--check and --discard exclude each other")
+			case discard:
+				return applied(a, p, func() (action.Application, error) { return p.Discard(ctx, r) })
+			}
+			return applied(a, p, func() (action.Application, error) { return p.Apply(ctx, r, check) })
+		})
+	cmd.Long = "Bring what a run at the level paranoid did in its disposable copy into your files. Only paths that the\n" +
+		"run changed are written; if you changed one of them too, nothing is. Commits stay in the copy: files come.\n" +
+		"What was there before is kept: pawl rollback RUN --undo gets it back."
+	cmd.Example = "  pawl show build --diff\n  pawl apply build --check\n  pawl apply build"
+	cmd.Flags().BoolVar(&check, "check", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVar(&discard, "discard", false, "give the result up: remove the copy and what is kept of it")
+	return cmd
+}
+
+// applied prints what became of a result. That it does not fit is a failure.
+func applied(a *command.App, p *action.Operator, do func() (action.Application, error)) error {
+	out, err := do()
+	if err != nil {
+		return err
+	}
+	if !a.JSON {
+		p.TellApplied(out, a.Verbose)
+	} else if err := a.Document(out); err != nil {
+		return err
+	}
+	if out.Status == "conflict" {
+		return command.Status(command.ExitFailed)
+	}
+	return nil
+}

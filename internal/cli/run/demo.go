@@ -1,0 +1,129 @@
+package run
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/spf13/cobra"
+)
+
+//go:embed all:demo
+var demoFiles embed.FS
+
+func DemoCommand(a *command.App) *cobra.Command {
+	var keep bool
+	cmd := command.Leaf("demo", "Watch it work: a scripted agent repairs a failing test in a scratch repository", command.AtMost(0),
+		func(ctx context.Context, _ []string) error { return demo(a, ctx, keep) })
+	cmd.Long = "A small Go module with a failing test, in a scratch folder. The scripted agent first runs into a rate\n" +
+		"limit, then claims to be done while a test is red, then repairs it. No network, no key; the folder is\n" +
+		"removed at the end."
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the scratch folder to look at")
+	return cmd
+}
+
+func demo(a *command.App, ctx context.Context, keep bool) (err error) {
+	if _, err := a.LookPath("go"); err != nil {
+		return fault.Of(fault.Failed, errors.New("the demo repairs a Go test and needs the go command")).Hint("%s", "Install Go from https://go.dev/dl and run it again")
+	}
+	scratch, err := os.MkdirTemp("", "pawl-demo-")
+	if err != nil {
+		return fmt.Errorf("cannot make a scratch folder: %v", err)
+	}
+	if !keep {
+		defer func() {
+			if rerr := os.RemoveAll(scratch); rerr != nil {
+				a.Say("Warning: the scratch folder is still there: %v", rerr)
+			}
+		}()
+	}
+	demo, err := demoApp(a, ctx, scratch)
+	if err != nil {
+		return err
+	}
+	a.Say("A small module with a failing test is in %s. A scripted agent plays a coding agent;\neverything else is real: git, gates, snapshots, the loop.\n", demo.Dir)
+	err = runProcedure(demo, ctx, "repair", planner.Flags{}, false, false)
+	var s command.Status
+	if err != nil && !errors.As(err, &s) {
+		return err
+	}
+	a.Result("\nWhat the run changed (pawl show repair --diff):\n\n")
+	derr := demo.WithRun(ctx, "repair", func(p *action.Operator, r sqlite.Run) error { return showDiff(demo, ctx, p, r) })
+	if derr != nil {
+		return derr
+	}
+	if keep {
+		a.Say("\nThe folder stays: cd %s && XDG_STATE_HOME=%s pawl show repair", demo.Dir, filepath.Join(scratch, "state"))
+	} else {
+		a.Say("\nThe scratch folder is removed. Try it on your repository: pawl init && pawl run build")
+	}
+	return err
+}
+
+// demoApp lays the scratch repository out and returns an app that lives in it.
+func demoApp(a *command.App, ctx context.Context, scratch string) (*command.App, error) {
+	dir := filepath.Join(scratch, "calculator")
+	if err := writeDemo(dir); err != nil {
+		return nil, err
+	}
+	if err := git.Init(ctx, dir, "The calculator, with a bug"); err != nil {
+		a.Say("Note: %v; the demo goes on without snapshots.", err)
+	}
+	demo := *a
+	demo.Dir, demo.File, demo.Verbose = dir, "", !a.Quiet && !a.JSON
+	// A build cache of its own would make the first gate take half a minute.
+	demo.Writes = []string{goBuildCache(a)}
+	demo.Env = nil
+	for _, kv := range a.Env {
+		if !strings.HasPrefix(kv, "PAWL_") && !strings.HasPrefix(kv, "XDG_STATE_HOME=") && !strings.HasPrefix(kv, "XDG_CONFIG_HOME=") {
+			demo.Env = append(demo.Env, kv)
+		}
+	}
+	demo.Env = append(demo.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"), "XDG_CONFIG_HOME="+filepath.Join(scratch, "config"),
+		"GOCACHE="+demo.Writes[0], "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off")
+	return &demo, nil
+}
+
+// goBuildCache is where the go command keeps what it built.
+func goBuildCache(a *command.App) string {
+	if dir := a.Getenv("GOCACHE"); dir != "" {
+		return dir
+	}
+	if dir := a.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(dir, "go-build")
+	}
+	return filepath.Join(a.Getenv("HOME"), ".cache", "go-build")
+}
+
+// writeDemo copies the embedded files. Their names end in .txt, so that they
+// are no part of this module.
+func writeDemo(dir string) error {
+	return fs.WalkDir(demoFiles, "demo", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := demoFiles.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, strings.TrimSuffix(strings.TrimPrefix(path, "demo/"), ".txt"))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return fmt.Errorf("cannot lay the demo out: %v", err)
+		}
+		if err := os.WriteFile(to, data, 0o644); err != nil {
+			return fmt.Errorf("cannot lay the demo out: %v", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,290 @@
+package run
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	flow "github.com/pawl-dev/pawl/internal/workflow/run"
+	"github.com/spf13/cobra"
+)
+
+func LogsCommand(a *command.App) *cobra.Command {
+	var follow, reviewed bool
+	iteration, step := 0, ""
+	cmd := a.OnRun("logs RUN", "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
+		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
+			switch {
+			case r.Kind == "workflow" && (iteration > 0 || step != ""):
+				return stepOutput(a, ctx, p.Store, r, step, iteration)
+			case iteration > 0:
+				return iterationOutput(a, r, iteration, reviewed)
+			}
+			return logs(a, ctx, p.Store, r, follow)
+		})
+	cmd.Example = "  pawl logs build -f\n  pawl logs 7k3f -i 3"
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
+	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
+	cmd.Flags().StringVar(&step, "step", "", "print the raw output of the step `ID` of a workflow")
+	return cmd
+}
+
+func logs(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run, follow bool) error {
+	var last int64
+	for e, err := range journal.Read(ctx, st, r.ID, 0) {
+		if err != nil {
+			return err
+		}
+		last = e.Seq
+		printEvent(a, e)
+	}
+	if !follow || !loop.Status(r.Status).Active() {
+		return nil
+	}
+	if !engine.Alive(r.Owner) {
+		sayGone(a, r)
+		return nil
+	}
+	return followRun(a, ctx, st, r, last)
+}
+
+// sayGone says that nothing is added to the journal of a run.
+func sayGone(a *command.App, r sqlite.Run) {
+	a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", r.Name, r.Name)
+}
+
+// followRun prints events as they are stored, until the run comes to rest or
+// nobody drives it.
+func followRun(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run, last int64) error {
+	sig := engine.CatchSignals()
+	defer sig.Stop()
+	tick := time.NewTicker(journal.Poll)
+	defer tick.Stop()
+	for ended := false; ; {
+		for e, err := range journal.Read(ctx, st, r.ID, last) {
+			if err != nil {
+				return err
+			}
+			last = e.Seq
+			printEvent(a, e)
+			if e.Kind == journal.Finished || e.Kind == journal.Paused || e.Kind == journal.QuestionAsked {
+				return nil
+			}
+		}
+		if ended {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-sig.Stops:
+			return command.Status(command.ExitInterrupted)
+		}
+		now, err := st.Run(ctx, r.ID)
+		switch {
+		case err != nil:
+		case now.Owner.PID == 0 && !loop.Status(now.Status).Active():
+			ended = true // one more read above has what was stored meanwhile
+		case now.Owner.PID != 0 && !engine.Alive(now.Owner):
+			sayGone(a, now)
+			return nil
+		}
+	}
+}
+
+func printEvent(a *command.App, e journal.Event) {
+	if a.JSON {
+		_ = a.JSONLine(e) // it always encodes
+		return
+	}
+	a.Result("%s %s%s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, eventText(e))
+}
+
+// eventText is the part of an event's data that a person reads.
+func eventText(e journal.Event) string {
+	switch e.Kind {
+	case journal.IterationEnded:
+		var r loop.Record
+		if json.Unmarshal(e.Data, &r) != nil {
+			return ""
+		}
+		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Took()))
+		if what := whatHappened(r); what != "" {
+			text += ": " + report.Line(what, 200)
+		}
+		return text
+	case journal.IterationReviewed:
+		var v journal.Review
+		if json.Unmarshal(e.Data, &v) != nil {
+			return ""
+		}
+		return reviewText(v)
+	case journal.Finished, journal.Paused:
+		var end journal.End
+		if json.Unmarshal(e.Data, &end) != nil {
+			return ""
+		}
+		return fmt.Sprintf(" %s: %s", end.Status, report.Line(end.Why, 200))
+	}
+	if e.Kind == journal.StepStarted || e.Kind == journal.StepEnded {
+		return stepText(e)
+	}
+	var data struct {
+		Text, Why, Name, Option string
+		Choice                  int
+	}
+	_ = json.Unmarshal(e.Data, &data)
+	if data.Choice != 0 {
+		data.Text = strings.TrimSuffix(fmt.Sprintf("%d. %s; %s", data.Choice, data.Option, data.Text), "; ")
+	}
+	for _, t := range []string{data.Text, data.Why, data.Name} {
+		if t != "" {
+			return ": " + report.Line(t, 200)
+		}
+	}
+	return ""
+}
+
+// iterationOutput prints what an iteration's agent wrote, as it was.
+func iterationOutput(a *command.App, r sqlite.Run, n int, reviewed bool) error {
+	dir := filepath.Join(config.StateDir(r.Root, a.Env), "runs", r.ID, strconv.Itoa(n))
+	name, who := "agent.out", "agent"
+	if reviewed {
+		name, who = lastReview(dir), "reviewer"
+	}
+	f, err := os.Open(filepath.Join(dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		if _, serr := os.Stat(dir); serr != nil {
+			return command.Usage("run %s has no iteration %d", r.ID, n)
+		}
+		a.Say("The %s of iteration %d printed nothing.", who, n)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %v", err)
+	}
+	defer f.Close()
+	_, err = io.Copy(a.Stdout, f)
+	return err
+}
+
+// lastReview is the output of the last review of an iteration.
+func lastReview(dir string) string {
+	name := "review.out"
+	for try := 2; command.FileExists(filepath.Join(dir, fmt.Sprintf("review-%d.begun.json", try))); try++ {
+		name = fmt.Sprintf("review-%d.out", try)
+	}
+	return name
+}
+
+// stepOutput prints what the steps of a workflow printed: of one step, as it
+// was; of all, each line with its step in front. iteration 0 is the newest
+// execution of each.
+func stepOutput(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run, step string, iteration int) error {
+	rows, err := st.Steps(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	var list []sqlite.StepRun
+	at := map[string]int{}
+	for _, row := range rows {
+		if step != "" && row.Step != step || iteration > 0 && row.Iteration != iteration {
+			continue
+		}
+		if i, ok := at[row.Step]; ok && iteration == 0 {
+			list[i] = row
+			continue
+		}
+		at[row.Step] = len(list)
+		list = append(list, row)
+	}
+	if len(list) == 0 {
+		return command.Usage("run %s has no such step", r.ID).Hint("See its steps: pawl show %s", r.ID)
+	}
+	for _, row := range list {
+		files, err := flow.Files(row)
+		if err != nil {
+			return err
+		}
+		prefix := row.Step + " | "
+		if step != "" {
+			prefix = ""
+		}
+		for _, end := range []string{".out", ".err"} {
+			if err := copyLines(a, files+end, prefix); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copyLines prints a file, each line with a prefix. One that is not there is empty.
+func copyLines(a *command.App, path, prefix string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %v", err)
+	}
+	defer f.Close()
+	if prefix == "" {
+		_, err = io.Copy(a.Stdout, f)
+		return err
+	}
+	r := bufio.NewReaderSize(f, 64<<10)
+	for begins := true; ; {
+		part, more, err := r.ReadLine()
+		if err != nil {
+			return nil // the end
+		}
+		if begins {
+			a.Result("%s", prefix)
+		}
+		if _, err := a.Stdout.Write(part); err != nil {
+			return err
+		}
+		if begins = !more; begins {
+			a.Result("\n")
+		}
+	}
+}
+
+// stepText is an event of a step in words.
+func stepText(e journal.Event) string {
+	var st journal.Step
+	if json.Unmarshal(e.Data, &st) != nil {
+		return ""
+	}
+	text := " " + st.Step
+	if st.Alternate > 0 {
+		text += fmt.Sprintf(" (alternative %d)", st.Alternate)
+	}
+	if st.Try > 1 {
+		text += fmt.Sprintf(" (try %d)", st.Try)
+	}
+	if e.Kind == journal.StepEnded {
+		text += fmt.Sprintf(" %s (%s)", st.Status, loop.Duration(st.Elapsed))
+		if st.Summary != "" {
+			text += ": " + report.Line(st.Summary, 200)
+		}
+	}
+	return text
+}

@@ -1,0 +1,305 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/spf13/cobra"
+)
+
+// The forms that show can print a run in.
+const (
+	formText     = "text"
+	formJSON     = "json"
+	formMarkdown = "markdown"
+	formHTML     = "html"
+)
+
+var showForms = []string{formText, formJSON, formMarkdown, formHTML}
+
+// showing is what the flags of show ask for.
+type showing struct {
+	diff         bool
+	form, output string
+}
+
+func (s *showing) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&s.diff, "diff", false, "show what the run changed, as a patch")
+	f.StringVar(&s.form, "format", "", "text, json, or a report: markdown or html (one file that needs nothing else)")
+	f.StringVarP(&s.output, "output", "o", "", "write to `FILE` instead of stdout")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(showForms, cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagsMutuallyExclusive("diff", "format")
+}
+
+// settle checks the flags against each other. md is taken for markdown.
+func (s *showing) settle(a *command.App) error {
+	switch s.form {
+	case "":
+		s.form = formText
+		if a.JSON {
+			s.form = formJSON
+		}
+	case "md":
+		s.form = formMarkdown
+	}
+	if !slices.Contains(showForms, s.form) {
+		return command.Usage("--format %s: it is text, json, markdown or html", s.form)
+	}
+	if a.JSON && s.form != formJSON {
+		return command.Usage("--json and --format %s: use one of them", s.form)
+	}
+	a.JSON = s.form == formJSON
+	return nil
+}
+
+// into collects what do prints, and writes it to the file when all of it is there.
+func into(a *command.App, file string, do func() error) error {
+	if file == "" {
+		return do()
+	}
+	stdout, page := a.Stdout, &bytes.Buffer{}
+	a.Stdout = page
+	err := do()
+	a.Stdout = stdout
+	if err != nil {
+		return err
+	}
+	if err := files.Replace(a.InDir(file), page.Bytes(), 0o644, false); err != nil {
+		return fmt.Errorf("cannot write %s: %v", file, err)
+	}
+	a.Say("Written to %s", file)
+	return nil
+}
+
+// showReport prints a run as a report.
+func showReport(a *command.App, ctx context.Context, p *action.Operator, r sqlite.Run, form string) error {
+	in, err := reportInput(a, ctx, p, r)
+	if err != nil {
+		return err
+	}
+	rep := report.New(in)
+	write := rep.HTML
+	if form == formMarkdown {
+		write = rep.Markdown
+	}
+	text, err := write()
+	if err == nil {
+		a.Result("%s", text)
+	}
+	return err
+}
+
+func reportInput(a *command.App, ctx context.Context, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
+	l := listRun(a, ctx, r.Root, r)
+	in = report.Input{
+		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(), Now: time.Now(),
+		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
+	}
+	if in.State, err = action.StateOf(r); err != nil {
+		return in, err
+	}
+	if in.Records, err = p.Store.Iterations(ctx, r.ID); err != nil {
+		return in, err
+	}
+	if in.Moments, err = moments(ctx, p.Store, r.ID); err != nil {
+		return in, err
+	}
+	if r.Kind == string(loop.Workflow) {
+		if in.Executions, err = executions(ctx, p.Store, r.ID); err != nil {
+			return in, err
+		}
+	}
+	in.Next = advice(r, in.Status, in.State.Question, in.Changes)
+	return in, nil
+}
+
+// changeWords are git's letters for what became of a file.
+var changeWords = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed"}
+
+// reportChanges is what the run changed, nil where that cannot be seen: outside
+// of git, or when the snapshots are kept no longer.
+func reportChanges(ctx context.Context, p *action.Operator, r sqlite.Run) *report.Changes {
+	tree, err := p.RootTree(ctx, r.Root)
+	if err != nil {
+		return nil
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
+	if err != nil || len(snaps) == 0 {
+		return nil
+	}
+	from, to := snaps[0].Tree, snaps[len(snaps)-1].Tree
+	all, more, err := tree.Changes(ctx, from, to)
+	stat, serr := tree.DiffStat(ctx, from, to)
+	if err != nil || serr != nil {
+		return nil
+	}
+	out := &report.Changes{More: more, Added: stat.Added, Deleted: stat.Deleted}
+	for _, c := range all {
+		out.Files = append(out.Files, report.File{Status: cmp.Or(changeWords[c.Status], "changed"), Path: c.Path})
+	}
+	return out
+}
+
+// moments reads the journal of a run for a report.
+func moments(ctx context.Context, st *sqlite.Store, run string) ([]report.Moment, error) {
+	var out []report.Moment
+	for e, err := range journal.Read(ctx, st, run, 0) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, momentsOf(e)...)
+	}
+	return out, nil
+}
+
+// momentKinds are those that an event is as it stands, with the field of its
+// data that is its text.
+var momentKinds = map[string]struct {
+	kind report.MomentKind
+	text string
+}{
+	journal.RunCreated:    {report.Began, ""},
+	journal.RunResumed:    {report.Resumed, "from"},
+	journal.Recovered:     {report.Recovered, "why"},
+	journal.WaitOver:      {report.WaitEnded, ""},
+	journal.QuestionAsked: {report.Asked, "text"},
+	journal.Answered:      {report.Answered, "text"},
+	journal.Paused:        {report.Rested, "status"},
+	journal.Finished:      {report.Rested, "status"},
+	journal.RolledBack:    {report.RolledBack, "to"},
+	journal.Applied:       {report.Applied, ""},
+	journal.Warning:       {report.Warned, "text"},
+	journal.StepStarted:   {report.Sign, ""},
+	journal.StepEnded:     {report.Sign, ""},
+}
+
+// executions are those of a workflow's steps.
+func executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Execution, error) {
+	rows, err := st.StepsWithOutput(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var out []report.Execution
+	for _, row := range rows {
+		var record struct {
+			Kind        string            `json:"kind"`
+			Agent       string            `json:"agent"`
+			Alternative int               `json:"alternative"`
+			Try         int               `json:"try"`
+			Optional    bool              `json:"optional"`
+			Title       string            `json:"title"`
+			Question    string            `json:"question"`
+			Failure     *failure.Analysis `json:"failure"`
+		}
+		if err := json.Unmarshal(row.Record, &record); err != nil {
+			return nil, fmt.Errorf("cannot read what is stored of step %s: %v", row.Step, err)
+		}
+		e := report.Execution{
+			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status, Iteration: row.Iteration, Try: record.Try,
+			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed, Output: cmp.Or(row.Output, record.Question),
+		}
+		if record.Failure != nil {
+			e.Failure = record.Failure.Summary
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// momentsOf is what an event means for a report. An event with the command that
+// follows from it says what strategy comes next and why, or that a wait begins.
+func momentsOf(e journal.Event) []report.Moment {
+	at := e.At.Local()
+	var data struct {
+		Number  int           `json:"number"`
+		Attempt int           `json:"attempt"`
+		Next    *loop.Command `json:"next"`
+		Why     string        `json:"why"`
+	}
+	var out []report.Moment
+	if k, ok := momentKinds[e.Kind]; ok {
+		out = append(out, report.Moment{At: at, Kind: k.kind, Text: textField(e.Data, k.text)})
+	}
+	switch e.Kind {
+	case journal.RolledBack:
+		out[0].Text = "the snapshot after iteration " + out[0].Text
+		return out
+	case journal.WaitStarted, journal.IterationEnded, journal.IterationReviewed, journal.Recovered:
+		_ = json.Unmarshal(e.Data, &data)
+	default:
+		return out
+	}
+	if e.Kind == journal.WaitStarted {
+		return append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: data.Why})
+	}
+	if e.Kind != journal.Recovered {
+		out = append(out, report.Moment{At: at, Kind: report.Ended, Number: data.Number, Attempt: data.Attempt})
+	}
+	c := data.Next
+	if c == nil {
+		return out
+	}
+	if c.StrategyWhy != "" && (c.Kind == loop.Run || c.Kind == loop.Wait) {
+		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt, Text: c.StrategyWhy})
+	}
+	if c.Kind == loop.Wait {
+		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
+	}
+	return out
+}
+
+// textField is one field of an event's data as text.
+func textField(data json.RawMessage, name string) string {
+	var fields map[string]any
+	if json.Unmarshal(data, &fields) != nil || fields[name] == nil {
+		return ""
+	}
+	return fmt.Sprint(fields[name])
+}
+
+// advice is what a person can do with the run.
+func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
+	show, logs, resume, answer := "pawl show "+r.ID, "pawl logs "+r.ID, "pawl resume "+r.ID, "pawl answer "+r.ID
+	var out []report.Advice
+	switch st {
+	case loop.Running, loop.Waiting:
+		return []report.Advice{{What: "Watch it", Command: logs + " -f"}, {What: "Stop it", Command: "pawl stop " + r.ID}}
+	case loop.Pending:
+		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""}, report.Advice{What: "Then go on", Command: resume})
+	case loop.Blocked, loop.Aborted, loop.FailedRun:
+		if q != nil && len(q.Choices) > 0 {
+			out = append(out, report.Advice{What: "Choose an option", Command: answer + " NUMBER"})
+		}
+		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\" && " + resume},
+			report.Advice{What: "Go on as before", Command: resume})
+	case loop.TimedOut:
+		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume + " --max-iterations N, --max-cost USD or --timeout DURATION"})
+	case loop.Paused, loop.Interrupted, loop.Stopped:
+		out = append(out, report.Advice{What: "Go on", Command: resume})
+	}
+	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
+	if action.OnCopy(r) {
+		undo = report.Advice{What: "Bring it into your files", Command: "pawl apply " + r.ID}
+	}
+	switch {
+	case c != nil && len(c.Files) > 0:
+		out = append(out, report.Advice{What: "See what it changed", Command: show + " --diff"}, undo)
+	case st != loop.Completed:
+		out = append(out, report.Advice{What: "See what happened", Command: logs})
+	}
+	return out
+}

@@ -1,0 +1,285 @@
+// Package run has the commands about runs: run, resume, stop, pause, answer, message,
+// rollback, apply, ps, show, logs, stats and demo. What they change is changed by
+// action.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/spf13/cobra"
+)
+
+func ResumeCommand(a *command.App) *cobra.Command {
+	var f planner.Flags
+	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted", command.ExactlyOne("a procedure or a run"),
+		func(ctx context.Context, args []string) error { return resume(a, ctx, args[0], f) })
+	cmd.Long = "Go on with a run. Cost, numbering and history stay. After an abort, a block or an answer\n" +
+		"the guards count anew and the run gets a fresh allowance of iterations; at a limit, raise it.\n" +
+		"The limits of a run that works are raised while it does, and hold from its next iteration."
+	cmd.Example = "  pawl resume build\n  pawl resume 7k3f --max-iterations 20"
+	limitFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
+	cmd.Flags().StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
+	cmd.Flags().StringVar(&f.Agent, "agent", "", "go on with the agent `NAME`")
+	return cmd
+}
+
+func resume(a *command.App, ctx context.Context, name string, f planner.Flags) error {
+	var run sqlite.Run
+	elsewhere := false
+	err := a.WithOperator(ctx, func(p *action.Operator) (err error) {
+		name = a.RunName(name)
+		run, err = command.FindRun(ctx, p.Store, p.Root, name)
+		if imported, ierr := session.AdoptFile(ctx, p.Store, p.Root, name, run, err); ierr == nil {
+			run, err = imported, nil
+		} else if !errors.Is(ierr, engine.ErrNoStateFile) {
+			err = ierr
+		}
+		if err == nil {
+			elsewhere, err = p.ResumeElsewhere(ctx, run, f)
+		}
+		if err == nil {
+			f, err = action.StoredFlags(run, f)
+		}
+		return a.LookupError(err, name)
+	})
+	if err != nil || elsewhere {
+		return err
+	}
+	a.Dir = run.Root
+	open := func(ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+		return resumeRun(a, ctx, run, f)
+	}
+	if run.Kind == "workflow" {
+		open = func(ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+			return resumeWorkflow(a, ctx, run, f)
+		}
+	}
+	s, err := open(ctx, run, f)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if s.Store == nil {
+		return fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID)
+	}
+	e, err := resumeEvent(s, ctx, run)
+	if err != nil {
+		return err
+	}
+	return s.DriveOn(ctx, run.ID, e)
+}
+
+func resumeRun(a *command.App, ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+	c, err := a.Load(f.Paths())
+	if err != nil {
+		return nil, err
+	}
+	plan, err := a.Planner(c, f).Procedure(run.Name)
+	if err != nil {
+		return nil, err
+	}
+	return session.Open(a, ctx, c, plan, f.Unsandboxed)
+}
+
+// resumeEvent is Answered when an answer waits for the run, else Resumed.
+func resumeEvent(s *session.Session, ctx context.Context, run sqlite.Run) (loop.Event, error) {
+	rows, err := s.Store.Controls(ctx, run.ID)
+	if err != nil {
+		return loop.Event{}, err
+	}
+	if answer, ok := engine.Replies(rows, &s.Plan.Policy); ok {
+		return answer, nil
+	}
+	return loop.Event{Kind: loop.Resumed, Policy: &s.Plan.Policy}, nil
+}
+
+func RunCommand(a *command.App) *cobra.Command {
+	var f planner.Flags
+	var dry, fresh, iterate bool
+	cmd := command.Leaf("run NAME|FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs, func(ctx context.Context, args []string) error {
+		isWorkflow := len(args) == 1 && command.IsFile(args[0])
+		name, err := "", error(nil)
+		if !isWorkflow {
+			name, err = oneProcedure(a, args)
+		}
+		if err == nil && !dry {
+			err = session.NotInside(a)
+		}
+		if err != nil {
+			return err
+		}
+		if isWorkflow {
+			f.File, f.Iterate = args[0], iterate
+			return runWorkflow(a, ctx, f, dry, fresh)
+		}
+		return runProcedure(a, ctx, name, f, dry, fresh)
+	})
+	cmd.Long = "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
+		"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
+		"A workflow file is run once; with --iterate until all its steps are done or a limit is reached."
+	cmd.Example = "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n  pawl run audit.yaml --dry-run\n" +
+		"  pawl run audit.yaml --iterate --max-iterations 20"
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		c, err := a.Load(nil)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return slices.Sorted(maps.Keys(c.Procedures)), cobra.ShellCompDirectiveNoFileComp
+	}
+	limitFlags(cmd, &f)
+	fl := cmd.Flags()
+	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
+	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
+	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
+	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
+	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
+	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
+	fl.BoolVar(&iterate, "iterate", false, "go over a workflow again until all its steps are done (procedures always iterate)")
+	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
+	return cmd
+}
+
+// limitFlags are those that run and resume share.
+func limitFlags(cmd *cobra.Command, f *planner.Flags) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
+	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
+	fl.StringVar(&f.Timeout, "timeout", "", "stop after `DURATION` of wall clock, waits included")
+	fl.StringVar(&f.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
+	fl.BoolVar(&f.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
+}
+
+// oneProcedure checks the arguments of run.
+func oneProcedure(a *command.App, args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	if len(args) > 1 {
+		return "", command.Usage("one procedure at a time: got %s", strings.Join(args, " ")).Hint("Each 'pawl run' drives one; start another in a second terminal")
+	}
+	c, err := a.Load(nil)
+	if err != nil {
+		return "", err
+	}
+	names := slices.Sorted(maps.Keys(c.Procedures))
+	if len(names) == 0 {
+		return "", command.Usage("name a procedure: %s defines none", c.Name()).Hint("Write one with: pawl init")
+	}
+	e := command.Usage("name a procedure: pawl run NAME")
+	for _, n := range names {
+		e = e.Hint("%-16s %s", n, c.Procedures[n].Summary)
+	}
+	return "", e
+}
+
+func runProcedure(a *command.App, ctx context.Context, name string, f planner.Flags, dry, fresh bool) error {
+	c, err := a.Load(f.Paths())
+	if err != nil {
+		return err
+	}
+	if dry {
+		return dryRun(a, c, name, f)
+	}
+	plan, err := a.Planner(c, f).Procedure(name)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(a, ctx, c, plan, f.Unsandboxed)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return start(s, ctx, f, fresh)
+}
+
+// start starts the run, or goes on with an earlier one where the person wants that.
+func start(s *session.Session, ctx context.Context, f planner.Flags, fresh bool) error {
+	err := s.MayStart(ctx, fresh)
+	switch {
+	case errors.Is(err, session.ErrResumeInstead):
+		return resume(s.App, ctx, s.Plan.Name, f)
+	case err != nil:
+		return err
+	}
+	s.Preamble()
+	return s.Drive(ctx, engine.Start)
+}
+
+// dryRun prints what the first iteration would be told. It touches neither
+// state nor lock, and does not need the agent to be installed.
+func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) error {
+	in, command, err := a.Planner(c, f).DryRun(name)
+	if err != nil {
+		return err
+	}
+	text, err := prompt.Compose(in)
+	if err != nil {
+		return fault.Of(fault.Refused, err)
+	}
+	a.Result("%s", prompt.DryRun(text, name, command, in.Budget))
+	if text.Over {
+		a.Say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))
+	}
+	return nil
+}
+
+// WorkflowCommand is the name that some know run and stop by.
+func WorkflowCommand(a *command.App) *cobra.Command {
+	run := RunCommand(a)
+	run.Use, run.Short, run.Args = "run FILE.yaml", "Run a workflow", command.ExactlyOne("a workflow file")
+	return command.Group("workflow", "Run or stop a workflow: the same as 'pawl run FILE.yaml' and 'pawl stop RUN'", nil, run, StopCommand(a))
+}
+
+// runWorkflow runs a workflow file, or prints its plan.
+func runWorkflow(a *command.App, ctx context.Context, f planner.Flags, dry, fresh bool) error {
+	w, err := config.LoadWorkflow(a.Dir, f.File)
+	if err != nil {
+		return fault.Of(fault.Refused, err)
+	}
+	if dry {
+		return planWorkflow(a, w)
+	}
+	if f.File, err = filepath.Abs(w.Path); err != nil {
+		return fmt.Errorf("cannot tell where the workflow is: %v", err)
+	}
+	s, err := session.WorkflowSession(a, ctx, w, f)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, note := range w.Notes {
+		a.Say("Warning: %s", note)
+	}
+	return start(s, ctx, f, fresh)
+}
+
+// resumeWorkflow goes on with the run of a workflow. The file is read anew: what
+// changed in it since runs again.
+func resumeWorkflow(a *command.App, ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+	if f.File == "" {
+		return nil, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)
+	}
+	w, err := config.LoadWorkflow(a.Dir, f.File)
+	if err != nil {
+		return nil, fault.Of(fault.Refused, err)
+	}
+	w.Plan.Name = run.Name
+	return session.WorkflowSession(a, ctx, w, f)
+}

@@ -1,0 +1,343 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/spf13/cobra"
+)
+
+// listed is one line of `ps --json`.
+type listed struct {
+	Run           string    `json:"run"`
+	Kind          string    `json:"kind"`
+	Name          string    `json:"name"`
+	Status        string    `json:"status"`
+	Why           string    `json:"why"`
+	Iteration     int       `json:"iteration"`
+	MaxIterations int       `json:"max_iterations"`
+	StartedAt     time.Time `json:"started_at"`
+	PID           int       `json:"pid"`
+}
+
+func PsCommand(a *command.App) *cobra.Command {
+	var all bool
+	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0), func(ctx context.Context, _ []string) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error { return ps(a, ctx, p, all) })
+	})
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")
+	return cmd
+}
+
+func ps(a *command.App, ctx context.Context, p *action.Operator, all bool) error {
+	runs, err := p.Store.Runs(ctx, sqlite.RunQuery{Root: p.Root, Active: !all})
+	if err != nil {
+		return err
+	}
+	none := "No runs going on; 'pawl ps -a' lists the ended ones. Start one with: pawl run NAME"
+	if all {
+		none = "No runs yet. Start one with: pawl run NAME"
+	}
+	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) command.Row {
+		l := listRun(a, ctx, p.Root, r)
+		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(l.Name, 40), l.Status, console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 60)}}
+	})
+}
+
+// listRun says how a run really is: one whose pawl died runs unattended for as
+// long as its lease lasts, and is interrupted after that.
+func listRun(a *command.App, ctx context.Context, root string, r sqlite.Run) listed {
+	l := listed{
+		Run: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
+		StartedAt: r.StartedAt, PID: r.Owner.PID,
+	}
+	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
+		return l
+	}
+	l.PID = 0
+	if left, ok := session.Unattended(ctx, config.StateDir(root, a.Env), r.ID); ok {
+		l.Why = "unattended, ends in " + left
+		return l
+	}
+	l.Status, l.Why = string(loop.Interrupted), "its pawl is gone; pawl resume "+r.Name
+	return l
+}
+
+// document is `show --json`: the run, and every iteration.
+type document struct {
+	listed
+	Iterations    []console.Record `json:"iterations"`
+	Success       bool             `json:"success"`
+	Elapsed       float64          `json:"elapsed"` // seconds, waits included
+	FinalStrategy string           `json:"final_strategy"`
+	Checkpoints   []string         `json:"checkpoints"` // commit ids of the snapshots
+	CostUSD       *float64         `json:"cost_usd"`
+	TokensIn      int64            `json:"tokens_in"`
+	TokensOut     int64            `json:"tokens_out"`
+	Question      any              `json:"question,omitempty"`
+	// Sandbox is the level, and what the operating system enforces of it.
+	Sandbox string `json:"sandbox,omitempty"`
+}
+
+func ShowCommand(a *command.App) *cobra.Command {
+	var s showing
+	cmd := command.Leaf("show RUN", "Show one run, iteration by iteration, or a report of it", command.ExactlyOne("a run or a procedure"),
+		func(ctx context.Context, args []string) error {
+			if err := s.settle(a); err != nil {
+				return err
+			}
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+				return into(a, s.output, func() error {
+					switch {
+					case s.diff:
+						return showDiff(a, ctx, p, r)
+					case s.form == formMarkdown || s.form == formHTML:
+						return showReport(a, ctx, p, r, s.form)
+					}
+					return show(a, ctx, p.Store, r)
+				})
+			})
+		})
+	cmd.Example = "  pawl show build\n  pawl show build --diff\n  pawl show build --format html -o report.html"
+	s.flags(cmd)
+	return cmd
+}
+
+func show(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
+	records, err := st.Iterations(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	state, err := action.StateOf(r)
+	if err != nil {
+		return err
+	}
+	l := listRun(a, ctx, r.Root, r)
+	if a.JSON {
+		return showJSON(a, l, r, state, records)
+	}
+	a.Result("Run %s of %s: %s", r.ID, r.Name, l.Status)
+	if l.Why != "" {
+		a.Result(" (%s)", report.Line(l.Why, 500))
+	}
+	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), console.Iterations(state.Iteration), console.Short(r.TokensIn+r.TokensOut))
+	switch {
+	case r.CostKnown:
+		a.Result(", %s", loop.MicroUSD(r.Cost))
+	case free(&state):
+		a.Result(", no cost")
+	default:
+		a.Result(", cost unknown")
+	}
+	if box := action.SetupOf(r).Sandbox; box != "" {
+		a.Result("\nSandbox %s", box)
+	}
+	if action.OnCopy(r) {
+		a.Result("\nIt works on a copy: 'pawl show %s --diff' shows its result, 'pawl apply %s' brings it into your files", r.ID, r.ID)
+	}
+	a.Result("\n\n")
+	showIterations(a, records)
+	showHarm(a, records)
+	showReviews(a, records)
+	if state.Question != nil && !state.Status.Active() {
+		session.PrintQuestion(a, r.ID, state.Status, state.Question, "", false)
+	}
+	return nil
+}
+
+func showIterations(a *command.App, records []loop.Record) {
+	var rows [][]any
+	for _, r := range records {
+		number := fmt.Sprint(r.Number)
+		if r.Attempt > 1 || r.Outcome == loop.Waited {
+			number += fmt.Sprintf(".%d", r.Attempt)
+		}
+		rows = append(rows, []any{
+			number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Took()),
+			exitWord(r.Exit), gateWords(r), len(r.Files), report.Line(whatHappened(r), 80),
+		})
+	}
+	a.Table("#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT", rows, 0)
+}
+
+func exitWord(x loop.Exit) string {
+	switch {
+	case x.Ended != loop.NotEnded:
+		return string(x.Ended)
+	case x.Signal != "":
+		return x.Signal
+	}
+	return fmt.Sprint(x.Code)
+}
+
+func gateWords(r loop.Record) string {
+	var words []string
+	for _, g := range r.Gates {
+		mark := map[loop.GateStatus]string{loop.GatePassed: "✓", loop.GateNotRun: "○"}[g.Status]
+		if mark == "" {
+			mark = "✗"
+		}
+		words = append(words, mark+report.Line(g.Name, 20))
+	}
+	if r.Review != nil {
+		words = append(words, reviewMark(r.Review))
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, " ")
+}
+
+func whatHappened(r loop.Record) string {
+	switch {
+	case r.Failure != nil:
+		return r.Failure.Summary
+	case r.Signal.Kind != "":
+		return strings.TrimSpace(strings.ToUpper(string(r.Signal.Kind)) + " " + r.Signal.Text)
+	case r.Progress >= 0:
+		return fmt.Sprintf("PROGRESS %d", r.Progress)
+	}
+	return ""
+}
+
+func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records []loop.Record) error {
+	d := document{
+		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed), Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
+		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
+	}
+	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), action.SetupOf(r).Sandbox
+	if r.CostKnown {
+		cost := float64(r.Cost) / 1e6
+		d.CostUSD = &cost
+	}
+	if state.Question != nil {
+		d.Question = state.Question
+	}
+	var history []failure.Analysis
+	for _, rec := range records {
+		it := console.Shown(rec)
+		if rec.Failure != nil {
+			history = append(history, *rec.Failure)
+			it.Failure.Pattern = failure.Pattern(history)
+		}
+		d.Iterations = append(d.Iterations, it)
+		if rec.Snapshot != "" {
+			d.Checkpoints = append(d.Checkpoints, rec.Snapshot)
+		}
+	}
+	return a.Document(d)
+}
+
+// maxDiff bounds what show --diff prints.
+const maxDiff = 10 << 20
+
+func showDiff(a *command.App, ctx context.Context, p *action.Operator, r sqlite.Run) error {
+	tree, err := p.Tree(ctx, r)
+	if err != nil {
+		return err
+	}
+	if action.OnCopy(r) {
+		if err := p.Gather(ctx, r); err != nil {
+			return err
+		}
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if len(snaps) == 0 {
+		return command.Usage("run %s has no snapshots", r.ID)
+	}
+	patch, cut, err := tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, maxDiff)
+	if err != nil {
+		return err
+	}
+	a.Result("%s", patch)
+	if cut {
+		a.Say("The patch is cut at 10 MB. The whole: git diff %s %s", snaps[0].Commit, snaps[len(snaps)-1].Commit)
+	}
+	return nil
+}
+
+// free is true for a run on which no agent has worked: the steps of a workflow
+// were commands.
+func free(s *loop.State) bool {
+	return s.Policy.Kind == loop.Workflow && s.Policy.Agent == "" && s.Spent.Calls == 0
+}
+
+// This file is what pawl show tells of reviews.
+
+// reviewMark is a review among the gates of show.
+func reviewMark(v *loop.Review) string {
+	switch v.Verdict {
+	case loop.Approved:
+		return "✓review"
+	case loop.Rejected:
+		return "✗review"
+	}
+	return "?review"
+}
+
+// showReviews lists what reviews said, below the iterations.
+func showReviews(a *command.App, records []loop.Record) {
+	for i := range records {
+		r := &records[i]
+		if r.Review == nil {
+			continue
+		}
+		a.Result("\nReview of iteration %d: %s\n", r.Number, console.ReviewLine(r.Review))
+		for _, f := range r.Review.Items {
+			a.Result("  [%s] %s\n", f.Severity, report.Line(console.Item(f.File, f.Line, "", f.Message, "", ""), 300))
+		}
+		if n := len(r.Review.Reverted); n > 0 {
+			a.Result("  It changed %d file(s), which were put back: %s\n", n, report.Line(r.Review.Reverted[0], 100))
+		}
+	}
+}
+
+func reviewText(v journal.Review) string {
+	return fmt.Sprintf(" %d %s", v.Number, console.ReviewLine(&v.Review))
+}
+
+// showHarm lists what was refused, what looks like a secret, and what was
+// withheld, below the iterations.
+func showHarm(a *command.App, records []loop.Record) {
+	var lines []string
+	held := map[string]bool{}
+	for _, r := range records {
+		if f := r.Refused; f != nil {
+			lines = append(lines, fmt.Sprintf("Iteration %d was ended at: %s\n  %s: it %s (%s)", r.Number, report.Line(f.Command, 200), f.Operation.Message(), f.Why, f.Pattern))
+		}
+		for _, s := range r.Secrets {
+			lines = append(lines, fmt.Sprintf("Iteration %d added what looks like a secret: %s:%d (%s)", r.Number, report.Line(s.File, 200), s.Line, s.Kind))
+		}
+		for _, n := range r.Withheld {
+			held[n] = true
+		}
+	}
+	if len(held) > 0 {
+		names := make([]string, 0, len(held))
+		for n := range held {
+			names = append(names, n)
+		}
+		sort.Strings(names)
+		lines = append(lines, "Environment: "+session.WithheldWords(names, "the agent"))
+	}
+	if len(lines) > 0 {
+		a.Result("\n%s\n", strings.Join(lines, "\n"))
+	}
+}

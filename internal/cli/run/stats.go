@@ -1,0 +1,235 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/stats"
+	"github.com/pawl-dev/pawl/internal/strategy"
+	"github.com/spf13/cobra"
+)
+
+// StatsCommand is the parent of all statistics.
+func StatsCommand(a *command.App) *cobra.Command {
+	var f summaryFlags
+	cmd := command.Group("stats", "What the work of this repository came to, in all or by day, agent, sprint or task",
+		func(ctx context.Context) error {
+			by, err := f.check()
+			if err != nil {
+				return err
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(a, ctx, p.Store, by, f.days) })
+		},
+		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure", func(ctx context.Context, store *sqlite.Store) error { return statsStrategies(a, ctx, store) }),
+		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost", func(ctx context.Context, store *sqlite.Store) error { return statsFailures(a, ctx, store) }),
+		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, store *sqlite.Store) error { return statsGuards(a, ctx, store) }))
+	f.add(cmd)
+	return cmd
+}
+
+func statsOf(a *command.App, name, short string, show func(context.Context, *sqlite.Store) error) *cobra.Command {
+	return command.Leaf(name, short, command.AtMost(0), func(ctx context.Context, _ []string) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error { return show(ctx, p.Store) })
+	})
+}
+
+// learnedStat is one line of `stats strategies --json`.
+type learnedStat struct {
+	Class     string `json:"class"`
+	Strategy  string `json:"strategy"`
+	Successes int    `json:"successes"`
+	Failures  int    `json:"failures"`
+	// Rate is what counts for a choice today: 0 to 1, older uses faded; null
+	// when nothing is left of them.
+	Rate     *float64  `json:"rate"`
+	LastUsed time.Time `json:"last_used"`
+}
+
+func statsStrategies(a *command.App, ctx context.Context, store *sqlite.Store) error {
+	list, err := store.Learned(ctx)
+	if err != nil {
+		return err
+	}
+	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
+		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) command.Row {
+			s := learnedStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures, LastUsed: l.UsedAt}
+			rate := "-"
+			if now := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(time.Now())); len(now) == 1 {
+				share := float64(now[0].Rate()) / 1000
+				s.Rate, rate = &share, fmt.Sprintf("%d %%", now[0].Rate()/10)
+			}
+			return command.Row{JSON: s, Cells: []any{s.Class, s.Strategy, s.Successes, s.Failures, rate, command.Minute(s.LastUsed)}}
+		})
+}
+
+// failureStat is one line of `stats failures --json`.
+type failureStat struct {
+	Class     string `json:"class"`
+	Count     int    `json:"count"`
+	Transient int    `json:"transient"` // of these
+	Runs      int    `json:"runs"`
+	// MeanCost is that of the iterations whose cost is known; null without one.
+	MeanCost *float64  `json:"mean_cost_usd"`
+	TimeLost float64   `json:"time_lost"` // seconds in these iterations
+	Last     time.Time `json:"last"`
+}
+
+func statsFailures(a *command.App, ctx context.Context, store *sqlite.Store) error {
+	list, err := store.FailureStats(ctx)
+	if err != nil {
+		return err
+	}
+	return command.Listing(a, list, "No iteration has failed yet",
+		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) command.Row {
+			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: console.Seconds(f.Elapsed), Last: f.LastAt}
+			cost := "unknown"
+			if f.CostKnown > 0 {
+				mean := float64(f.Cost) / 1e6 / float64(f.CostKnown)
+				s.MeanCost, cost = &mean, loop.MicroUSD(f.Cost/int64(f.CostKnown)).String()
+			}
+			return command.Row{JSON: s, Cells: []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, console.Total(f.Elapsed), command.Minute(s.Last)}}
+		})
+}
+
+// guardStat is one line of `stats guards --json`.
+type guardStat struct {
+	Guard   string    `json:"guard"`
+	Trips   int       `json:"trips"`
+	Runs    int       `json:"runs"`
+	Last    time.Time `json:"last"`
+	LastRun string    `json:"last_run"`
+	Message string    `json:"message"` // of the last trip
+}
+
+func statsGuards(a *command.App, ctx context.Context, store *sqlite.Store) error {
+	list, err := store.GuardStats(ctx)
+	if err != nil {
+		return err
+	}
+	return command.Listing(a, list, "No guard has tripped yet",
+		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) command.Row {
+			s := guardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
+			return command.Row{JSON: s, Cells: []any{s.Guard, s.Trips, s.Runs, command.Minute(s.Last), s.LastRun, report.Line(s.Message, 80)}}
+		})
+}
+
+// mostGroups is how many sprints or tasks are told apart.
+const mostGroups = 50
+
+// summaryFlags narrow the summary.
+type summaryFlags struct {
+	by   string
+	days int
+}
+
+func (f *summaryFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.by, "by", "", "a line for each `day`, agent, sprint or task")
+	cmd.Flags().IntVar(&f.days, "days", 0, "only the last `n` days, today included")
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"day", "agent", "sprint", "task"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *summaryFlags) check() (stats.By, error) {
+	by := stats.By(f.by)
+	switch by {
+	case stats.All, stats.Day, stats.Agent, stats.Sprint, stats.Task:
+	default:
+		return "", command.Usage("--by %s: it is day, agent, sprint or task", f.by)
+	}
+	if f.days < 0 || f.days > 36500 {
+		return "", command.Usage("--days %d: it is a number of days", f.days)
+	}
+	return by, nil
+}
+
+// statsSummary shows what the work came to.
+func statsSummary(a *command.App, ctx context.Context, store *sqlite.Store, by stats.By, days int) error {
+	now, since := time.Now(), time.Time{}
+	if days > 0 {
+		since = stats.Since(now, days, time.Local)
+	}
+	list, err := store.Tallies(ctx, by, since, now, time.Local, mostGroups)
+	if err != nil {
+		return err
+	}
+	switch {
+	case by != stats.All:
+		return statsGroups(a, list, by)
+	case a.JSON:
+		return a.JSONLine(stats.Sum(list).Line())
+	}
+	statsTotal(a, stats.Sum(list))
+	return nil
+}
+
+// statsGroups prints a line for each day, agent, sprint or task.
+func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
+	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT", stats.Task: "TASK"}[by] +
+		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
+	return command.Listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header, func(t stats.Tally) command.Row {
+		return command.Row{JSON: t.Line(), Cells: []any{
+			t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries, helped(t), t.Conflicts,
+			brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
+		}}
+	})
+}
+
+// statsTotal prints all in words.
+func statsTotal(a *command.App, t stats.Tally) {
+	if t == (stats.Tally{}) {
+		a.Say("Nothing was counted yet: no iteration has ended, and no task was started")
+		return
+	}
+	a.Result("Tasks       %d landed, %d failed, %d timed out, %d blocked; %d starts\n", t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Started)
+	line := fmt.Sprintf("Iterations  %d: %d good, %d failed", t.Iterations, t.Succeeded, t.Failed)
+	if t.Worked > 0 {
+		line += fmt.Sprintf("; a task that landed took %s (%d to %d)", perTask(t), t.Fewest, t.Most)
+	}
+	a.Result("%s\n", line)
+	if mean, ok := t.MeanElapsed(); ok {
+		a.Result("Time        %s of work; an iteration took %s (%s to %s)\n", brief(t.Elapsed), brief(mean), brief(t.Fastest), brief(t.Slowest))
+	}
+	a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, helped(t))
+	a.Result("Landings    %d, with %d conflict(s)\n", t.Landed, t.Conflicts)
+	a.Result("Waited      %s for providers, %s for answers\n", brief(t.Waited), brief(t.Asked))
+	a.Result("Guards      %d tripped\n", t.Guards)
+	a.Result("Cost        %s; %d tokens in, %d out\n", cost(t), t.TokensIn, t.TokensOut)
+}
+
+// brief is a duration to the second, or finer where a second is much.
+func brief(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return console.Total(d)
+}
+
+func perTask(t stats.Tally) string {
+	mean, ok := t.MeanIterations()
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", mean)
+}
+
+func helped(t stats.Tally) string {
+	share, ok := t.RetrySuccess()
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// cost is what is known of it.
+func cost(t stats.Tally) string {
+	if t.CostKnown == 0 {
+		return "unknown"
+	}
+	return loop.MicroUSD(t.Cost).String()
+}

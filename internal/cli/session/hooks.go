@@ -1,0 +1,192 @@
+package session
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/hook"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// StartHooks makes the runner of hooks and notifications, which lives until
+// the session is closed. Hooks run in the box of the run's gates.
+func (s *Session) StartHooks() { s.StartHooksIn(s.Plan.Box, s.Plan.Copy, s.warn) }
+
+// StartHooksIn is startHooks with a box for hooks, in which the root may be
+// kept, and who hears of problems.
+func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
+	if s.Hooks != nil {
+		return
+	}
+	o, left := planner.Hooks(s.Config, s.App.Getenv)
+	for _, l := range left {
+		s.App.Say("Warning: %s.", l)
+	}
+	o.Dir, o.Exe, o.Args = filepath.Join(s.StateDir, "hooks"), s.Plan.Exe, s.Plan.Args
+	o.Environ, o.Whole = s.Plan.Environ, s.App.Env
+	if box != nil {
+		policy := box.Gates
+		if keep { // the agent works elsewhere, and nothing else may change the user's files
+			policy.Write = slices.DeleteFunc(slices.Clone(policy.Write), func(path string) bool { return path == s.Plan.Root })
+			policy.Keep = append(slices.Clone(policy.Keep), s.Plan.Root)
+		}
+		o.Box, o.Environ = &policy, slices.Concat(o.Environ, box.Caches)
+	}
+	o.Log, o.Say = command.OpenLog(s.Plan.Root), say
+	s.Hooks = hook.New(o)
+}
+
+// warn says what a hook or the database has to say, without breaking the live line.
+func (s *Session) warn(text string) {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	s.Screen.Notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})
+}
+
+// heard hands a notice to the screen.
+func (s *Session) heard(n engine.Notice) {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	s.running = n.Run
+	s.Screen.Notice(n)
+}
+
+// pilotTold makes events for hooks and notifications of what the autopilot
+// tells. Its notices come one at a time.
+type pilotTold struct {
+	hooks  *hook.Runner
+	target string // the branch of landings
+	sprint bool
+
+	titles map[string]string
+	runs   map[string]func(engine.Notice) // by task
+}
+
+func NewPilotTold(r *hook.Runner, target string, sprint bool) *pilotTold {
+	return &pilotTold{hooks: r, target: target, sprint: sprint, titles: map[string]string{}, runs: map[string]func(engine.Notice){}}
+}
+
+func (t *pilotTold) Notice(ctx context.Context, n autopilot.Notice) {
+	switch n.Kind {
+	case autopilot.TaskBegan:
+		t.titles[n.Case] = n.Title
+	case autopilot.RunNotice:
+		t.run(ctx, n)
+	case autopilot.TaskEnded:
+		t.settled(ctx, n)
+		delete(t.runs, n.Case)
+	case autopilot.QueueNote:
+		if e, ok := hook.OfNote(n.Note, t.target); ok {
+			e.Title = t.titles[n.Case]
+			t.hooks.Fire(ctx, e)
+		}
+	case autopilot.Landed:
+		delete(t.titles, n.Case)
+	case autopilot.Paused:
+		t.hooks.Fire(ctx, hook.Event{Name: hook.Pause, At: n.At, Subject: "the autopilot", Status: "paused", Why: n.Text})
+	case autopilot.Over:
+		if t.sprint {
+			t.hooks.Fire(ctx, hook.Event{Name: hook.SprintEnd, At: n.At, Subject: "the sprint", Status: "ended", Why: n.Text})
+		}
+	}
+}
+
+// run hands a notice of a task's run to who makes its events.
+func (t *pilotTold) run(ctx context.Context, n autopilot.Notice) {
+	watch, ok := t.runs[n.Case]
+	if !ok {
+		watch = t.hooks.Watch(ctx, hook.About{
+			Case: n.Case, Title: n.Title, Workspace: n.Workspace.Dir, Branch: n.Workspace.Branch, Name: n.Case,
+		})
+		t.runs[n.Case] = watch
+	}
+	watch(n.Engine)
+}
+
+// settled tells what no run tells: a task that could not be started, and
+// verified work that needs a person.
+func (t *pilotTold) settled(ctx context.Context, n autopilot.Notice) {
+	v := n.Settlement
+	e := hook.Event{At: n.At, Case: n.Case, Title: n.Title, Run: n.Run, Workspace: n.Workspace.Dir, Branch: n.Workspace.Branch, Why: v.Why}
+	switch {
+	case v.Review:
+		e.Name, e.Status = hook.Escalation, string(board.Review)
+		e.Question = &hook.Question{Text: "it waits for your review: " + v.Why, Answer: "pawl case approve|redo|reject " + n.Case}
+	case v.Action == board.Block && v.Worked:
+		e.Name, e.Status = hook.Escalation, string(board.Blocked)
+		e.Question = &hook.Question{Text: v.Why, Answer: "pawl case unblock " + n.Case}
+	case v.Action == board.Fail && n.Run == "":
+		e.Name, e.Status = hook.Error, string(board.Failed)
+		e.Error = &hook.Trouble{Code: "not_started", Message: v.Why, Severity: "high"}
+	default:
+		return
+	}
+	t.hooks.Fire(ctx, e)
+}
+
+// BeforeLanding runs the hooks of what is about to land.
+func (s *Session) BeforeLanding(target string) func(context.Context, []queue.Entry, string) {
+	return func(ctx context.Context, entries []queue.Entry, commit string) {
+		events := make([]hook.Event, len(entries))
+		for i := range entries {
+			events[i] = hook.BeforeLanding(entries[i], target, commit)
+		}
+		s.Hooks.Await(ctx, events...)
+	}
+}
+
+// NoteHeard prints what a queue tells, and hands it to hooks.
+func (s *Session) NoteHeard(ctx context.Context) func(queue.Note) {
+	return func(n queue.Note) {
+		SayNote(s.App, n)
+		if e, ok := hook.OfNote(n, command.BranchName(s.Target)); ok {
+			s.Hooks.Fire(ctx, e)
+		}
+	}
+}
+
+// TellOfLanding has hooks and notifications hear of a queue at work.
+func (s *Session) TellOfLanding(ctx context.Context, l *Landing, o *merge.Options) {
+	s.Plan.Exe, s.Plan.Args, s.Target = o.Exe, o.Args, o.Target
+	s.StartHooksIn(s.HookBox(ctx, l.verdict), s.Config.Loop.Safety == sandbox.Paranoid, func(text string) { s.App.Say("Warning: %s", text) })
+	if s.Hooks != nil {
+		o.Before = s.BeforeLanding(command.BranchName(o.Target))
+	}
+}
+
+// HookBox is the box of hooks whose tasks are worked on elsewhere: that of a
+// gate in the root.
+func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
+	if !v.Boxed {
+		return nil
+	}
+	shadow := &Session{App: s.App, Config: s.Config, Plan: s.Plan, StateDir: s.StateDir}
+	shadow.Plan.Agents = nil
+	if tree, err := workspace.Open(ctx, s.Config.Root, workspace.Options{StateDir: s.StateDir}); err == nil {
+		shadow.Tree = tree
+	}
+	return shadow.policies(ctx, v)
+}
+
+// SayNote tells what a queue says.
+func SayNote(a *command.App, n queue.Note) {
+	if n.Parked {
+		return // what a person is asked says it
+	}
+	who := ""
+	if n.ID != "" {
+		who = n.ID + ": "
+	}
+	a.Say("%s %s%s", time.Now().Format("[15:04:05]"), who, report.Line(n.Text, 400))
+}

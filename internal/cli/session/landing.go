@@ -1,0 +1,237 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// Landing makes what a merge queue works with, for one target.
+type Landing struct {
+	a     *command.App
+	c     *config.Config
+	store *sqlite.Store
+	Repo  *git.Repo
+	Plan  engine.Plan // the level, the gates, what they inherit
+	// verdict is what the machine enforces for gates, once it is known.
+	verdict sandbox.Verdict
+}
+
+// OpenLanding reads the repository and the configuration, and refuses what
+// cannot be landed on.
+func OpenLanding(a *command.App, ctx context.Context, c *config.Config, store *sqlite.Store) (*Landing, error) {
+	repo, err := git.OpenStore(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		return nil, command.Usage("nothing can be landed outside of a git repository").Hint("Make one: git init")
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Landing{a: a, c: c, store: store, Repo: repo}
+	l.Plan, err = a.Planner(c, planner.Flags{}).Landing()
+	return l, err
+}
+
+// Box asks the machine what it can enforce for gates, and says what it cannot.
+func (l *Landing) Box(ctx context.Context, unsandboxed bool) (err error) {
+	level := l.Plan.Safety
+	if level == sandbox.Paranoid {
+		level = sandbox.Normal // the gates' folder is a disposable copy already
+	}
+	l.Plan.Safety = level
+	l.verdict, err = judge(l.a, ctx, level, unsandboxed, "")
+	return err
+}
+
+// Options are those of the queue. Gates run in workspaces of the pool.
+func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.Options, error) {
+	target, err := action.LandingTarget(ctx, l.c, l.Repo)
+	if err != nil {
+		return merge.Options{}, err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return merge.Options{}, err
+	}
+	m := l.c.Merge
+	o := merge.Options{
+		Store: l.store, Repo: l.Repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.Env), "queue"), Target: target,
+		Policy: queue.Policy{
+			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(), Action: queue.Action(m.EscalationAction),
+			Push: m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
+		},
+		Gates: l.Plan.Gates, Protect: l.Plan.Protect, Environ: l.Plan.Environ, Environment: l.environment(), HostEnviron: l.a.Env,
+		Regenerate: l.regenerations(),
+		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
+		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
+	}
+	return o, nil
+}
+
+// CanPropose refuses pull requests that could not be opened, before work is
+// done for them.
+func (l *Landing) CanPropose(ctx context.Context, o *merge.Options) error {
+	err := merge.CanPropose(ctx, o)
+	switch {
+	case errors.Is(err, merge.ErrNoRemote):
+		return command.Usage("merge.mode is pull-request: %v", err).Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
+	case errors.Is(err, merge.ErrNoProgram):
+		return command.Usage("merge.mode is pull-request: %v", err).Hint("Install it, and log in: gh auth login").Hint("Or land here: set merge.mode to local")
+	}
+	return err
+}
+
+// regenerations are the commands that make lock files and the like anew.
+func (l *Landing) regenerations() []merge.Regeneration {
+	var list []merge.Regeneration
+	for _, r := range l.c.Merge.Regenerate {
+		list = append(list, merge.Regeneration{Files: r.Files, Command: r.Command, Timeout: r.Timeout.Std()})
+	}
+	return list
+}
+
+// UseWorkspaces makes the pool's integration clones those of the queue.
+func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
+	o.Integration = func(ctx context.Context, commit string) (merge.Workspace, error) {
+		w, err := p.Integration(ctx, commit)
+		if err != nil {
+			return merge.Workspace{}, err
+		}
+		done := func(ctx context.Context) {
+			if err := p.Release(ctx, w, pool.Landed); err != nil {
+				l.a.Say("Warning: %v", err)
+			}
+		}
+		out := merge.Workspace{Dir: w.Dir, Environ: w.Env(), Setup: w.Setup, Done: done}
+		if l.verdict.Boxed {
+			box, err := l.gateBox(ctx, w.Dir)
+			if err != nil {
+				done(ctx)
+				return merge.Workspace{}, err
+			}
+			out.Box, out.Environ = &box.Gates, append(out.Environ, box.Caches...)
+		}
+		return out, nil
+	}
+}
+
+// gateBox is the box of gates in a folder. Landing gates have caches of their
+// own, so that what an agent left in its cannot make a gate green.
+func (l *Landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) {
+	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env)}
+	s.cache = filepath.Join(s.StateDir, "cache-landing")
+	s.Plan.Root, s.Plan.Agents = dir, nil
+	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: filepath.Join(s.StateDir, "queue", "box")})
+	if err != nil {
+		return nil, err
+	}
+	s.Tree = tree
+	return s.policies(ctx, l.verdict), nil
+}
+
+// environment is what beside tree and gates a verdict depends on, as far as
+// pawl can know: programs found by PATH, the level, setup and copied files.
+func (l *Landing) environment() string {
+	h := sha256.New()
+	for _, part := range []string{
+		l.a.Getenv("PATH"), l.Plan.Safety, l.verdict.Enforced, strings.Join(l.c.Workspace.Setup, "\n"), strings.Join(l.c.Workspace.Copy, "\n"),
+	} {
+		fmt.Fprintf(h, "%q\n", part)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// Merge is how verified work lands: as with pawl queue, with what the tasks'
+// gates are held to.
+func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, store *sqlite.Store, plan engine.Plan, clones *pool.Pool) (merge.Options, error) {
+	l := &Landing{a: t.a, c: t.c, store: store, Repo: repo, Plan: plan, verdict: t.Verdict}
+	o, err := l.Options(ctx, nil)
+	if err != nil {
+		return o, err
+	}
+	if err := l.CanPropose(ctx, &o); err != nil {
+		return o, err
+	}
+	l.UseWorkspaces(&o, clones)
+	o.Resolve = t.Resolver(clones, store).Resolve
+	return o, nil
+}
+
+// TaskPlanner makes the plans of tasks. It has judged the machine and said
+// what there is to say, once; plans are made in silence.
+type TaskPlanner struct {
+	a        *command.App
+	c        *config.Config
+	planner  *planner.Planner
+	stateDir string
+	Verdict  sandbox.Verdict
+}
+
+// NewTaskPlanner checks that tasks can be worked on at all: agents, gates,
+// sandbox. The plan is that of a task in the root itself.
+func NewTaskPlanner(a *command.App, ctx context.Context, c *config.Config, stateDir string, f planner.Flags) (*TaskPlanner, engine.Plan, error) {
+	t := &TaskPlanner{a: a, c: c, planner: a.Planner(c, f), stateDir: stateDir}
+	plan, err := t.planner.Task(autopilot.Task{})
+	if err != nil {
+		return nil, plan, err
+	}
+	if t.Verdict, err = judge(a, ctx, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
+		return nil, plan, err
+	}
+	quiet := *a
+	quiet.Quiet = true
+	t.a, t.planner = &quiet, quiet.Planner(c, f)
+	return t, plan, nil
+}
+
+// Plan is the plan of a task in its workspace, and its tree.
+func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+	plan, err := t.planner.Task(task)
+	if err != nil {
+		return plan, nil, err
+	}
+	tree, err := workspace.Open(ctx, plan.Root, workspace.Options{
+		StateDir: autopilot.TreeDir(t.stateDir, task.Case.ID), MaxFile: plan.SnapshotMaxFile,
+	})
+	if err != nil {
+		return plan, nil, err
+	}
+	if err := tree.Exclude(ctx); err != nil {
+		return plan, nil, err
+	}
+	plan.Sandbox = plan.Safety + ": " + t.Verdict.Enforced
+	if t.Verdict.Boxed {
+		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Tree: tree}
+		plan.Box = s.policies(ctx, t.Verdict)
+	}
+	return plan, tree, nil
+}
+
+// Resolver is an agent for conflicts, planned like that of a task.
+func (t *TaskPlanner) Resolver(clones *pool.Pool, store *sqlite.Store) *autopilot.Resolver {
+	return &autopilot.Resolver{
+		Plan: t.Plan, Pool: clones, Store: store, StateDir: t.stateDir,
+		Accounts: ratelimit.NewStore(config.LimitsDir(t.a.Env)), Log: slog.New(slog.DiscardHandler),
+	}
+}

@@ -1,0 +1,490 @@
+// Package session is one run, autopilot or landing in this process: its plan, its
+// database, work tree and box, the screen and the hooks that hear of it, and the
+// question that a person answers at its end. Whether a run may start at all is
+// decided here, too.
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/boxpolicy"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/hook"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/strategy"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/telemetry"
+	"github.com/pawl-dev/pawl/internal/web"
+	flow "github.com/pawl-dev/pawl/internal/workflow/run"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// Box decides what the operating system holds the run to.
+func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
+	v, err := judge(s.App, ctx, s.Plan.Safety, unsandboxed, "the agent")
+	if err != nil {
+		return err
+	}
+	s.Plan.Sandbox = s.Plan.Safety + ": " + v.Enforced
+	if v.Boxed {
+		s.Plan.Box = s.policies(ctx, v)
+		s.Plan.Copy = s.Plan.Safety == sandbox.Paranoid
+	}
+	if s.Plan.Copy && s.Tree == nil {
+		return command.Usage("cannot run at the level paranoid outside of git: the agent works on a copy, and only git can tell what it changed").
+			Hint("Make a repository: git init").Hint("Or run with --safety normal")
+	}
+	return nil
+}
+
+// judge asks the machine what it can enforce at a level, and says what it
+// cannot. who is not confined where there is no sandbox; "" warns of nothing.
+func judge(a *command.App, ctx context.Context, level string, unsandboxed bool, who string) (sandbox.Verdict, error) {
+	var offer sandbox.Offer
+	if level != sandbox.Permissive && !unsandboxed {
+		offer = sandbox.Probe(ctx)
+	}
+	v := sandbox.Judge(level, offer, unsandboxed)
+	if v.Refused != "" {
+		return v, command.Usage("cannot run at the level %s: %s", level, v.Refused).
+			Hint("See what this machine can enforce: pawl doctor").
+			Hint("Run without a sandbox, which every report then says: --unsandboxed")
+	}
+	if unsandboxed && who != "" {
+		a.Say("Warning: no sandbox (--unsandboxed): what %s may touch is not confined.", who)
+	}
+	for _, gap := range v.Gaps {
+		a.Say("Note: safety level %s: %s.", level, gap)
+	}
+	return v, nil
+}
+
+// policies are the boxes of the run's agents and gates. Who reads the token of
+// 'pawl serve' can answer for the person, so nobody does.
+func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
+	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
+		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Cache: s.cache, Tree: s.Tree, Env: s.App.Env, LookPath: s.App.LookPath,
+		Write: s.App.Writes, Hide: []string{web.SessionDir(s.StateDir)}, Say: s.App.Say,
+	}, v)
+	s.agentPolicy = boxes.Agent
+	return boxes.Run
+}
+
+// warnFixedStrategy says that a strategy that was fixed for the run changes
+// nothing, before money is spent.
+func (s *Session) warnFixedStrategy(pol *loop.Policy) {
+	if pol.Strategy == "" {
+		return
+	}
+	at := strategy.Situation{
+		Own: pol.Strategies, CanFallback: len(pol.Fallback) > 0, CanStronger: pol.Stronger != "", CanRewind: s.Tree != nil,
+		HasOptional: pol.HasOptional, IterationTimeout: pol.IterationTimeout, Ceiling: pol.IterationCeiling,
+	}
+	if why := at.Ineffective(pol.Strategy); why != "" {
+		s.App.Say("Warning: strategy %s has no effect: %s.", pol.Strategy, why)
+	}
+}
+
+// DriveOn goes on with a run.
+func (s *Session) DriveOn(ctx context.Context, run string, e loop.Event) error {
+	return s.Drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
+		return engine.Resume(ctx, o, run, e)
+	})
+}
+
+// resumeHint says what to do about a run that does not go on.
+func resumeHint(err error, name string) error {
+	e := fault.Of(fault.Refused, fmt.Errorf("cannot resume %s: %w", name, err))
+	switch {
+	case errors.Is(err, loop.ErrFinal):
+		return e.Hint("Start a new run: pawl run %s", name)
+	case errors.Is(err, loop.ErrActive):
+		return e.Hint("Watch it: pawl logs %s -f", name)
+	case errors.Is(err, loop.ErrNeedsAnswer):
+		return e.Hint("See the question: pawl show %s", name).Hint("Answer it:        pawl answer %s \"…\"", name)
+	}
+	return e.Hint("Raise the limit: pawl resume %s --max-iterations N, --max-cost USD or --timeout DURATION", name)
+}
+
+// NotInside refuses a run that an agent or a gate of a run starts: it could
+// start itself again and again, and its records are out of its sandbox's reach.
+func NotInside(a *command.App) error {
+	if run := a.Getenv("PAWL_RUN"); run != "" {
+		return command.Usage("cannot start a run inside of run %s: an agent or a check of it called pawl run", run).
+			Hint("An agent asks what to do next with: pawl check").
+			Hint("To start it all the same, take PAWL_RUN out of its environment: env -u PAWL_RUN pawl run …")
+	}
+	return nil
+}
+
+// Session is one run or resume in this process.
+type Session struct {
+	App      *command.App
+	Config   *config.Config
+	Plan     engine.Plan
+	StateDir string
+	cache    string // the tools' caches; "" is in stateDir
+	Store    *sqlite.Store
+	Tree     *workspace.Checkout
+	Screen   *console.Screen
+	work     engine.Work // of a workflow
+	// agentPolicy is the box of one more agent, where there are boxes.
+	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
+
+	Hooks   *hook.Runner // nil: nobody is told
+	showing sync.Mutex   // over screen and running while hooks may report
+	running string       // the run's id, once it is known
+	Target  string       // of the autopilot's landings
+}
+
+// Open makes ready what a run works with. What is not there is said once: no
+// database, no git, no sandbox.
+func Open(a *command.App, ctx context.Context, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
+	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
+	s.Screen = console.New(a.Terminal(), plan.Name)
+	store, err := sqlite.Open(ctx, filepath.Join(s.StateDir, "pawl.db"))
+	switch {
+	case errors.Is(err, sqlite.ErrNewer):
+		return nil, fault.Of(fault.Refused, err)
+	case err != nil && plan.Policy.Kind != loop.Procedure:
+		return nil, err
+	case err != nil:
+		a.Say("Warning: %v", err)
+		a.Say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
+	}
+	if s.Store = store; store != nil {
+		store.OnWait(func(holder string) { s.warn(command.LockedBy(holder)) })
+	}
+	s.openTree(ctx)
+	if err := s.Box(ctx, unsandboxed); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openTree opens the work tree, where there is one.
+func (s *Session) openTree(ctx context.Context) {
+	tree, err := workspace.Open(ctx, s.Config.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
+	switch {
+	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
+		s.App.Say("Note: %v; no snapshots are taken, so nothing can be rolled back.", err)
+		return
+	case err != nil:
+		s.App.Say("Warning: no snapshots: %v", err)
+		return
+	}
+	s.Tree = tree
+	notes, err := tree.Repo.AfterBoot(ctx, s.StateDir)
+	for _, note := range notes {
+		s.App.Say("Warning: %s.", note)
+	}
+	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
+		s.App.Say("Warning: %v", err)
+	}
+}
+
+func (s *Session) Close() {
+	s.Hooks.Close(context.Background())
+	if s.Store != nil {
+		if err := s.Store.Close(); err != nil {
+			s.App.Say("Warning: %v", err)
+		}
+	}
+}
+
+// Preamble says what a person should know before money is spent.
+func (s *Session) Preamble() {
+	plan := &s.Plan
+	isProcedure := plan.Policy.Kind == loop.Procedure
+	if isProcedure {
+		WarnNoGates(s.App, s.Plan, plan.Name+" completes")
+	}
+	names := slices.Sorted(maps.Keys(plan.Agents))
+	if isProcedure {
+		names = []string{plan.Policy.Agent}
+	}
+	for _, name := range names {
+		if a := plan.Agents[name].Adapter; s.Config.IsSet("loop.max_cost") && !a.LiveUsage() && !a.Structured() {
+			s.App.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", name)
+		}
+	}
+	if !plan.Policy.Once {
+		s.warnFixedStrategy(&plan.Policy)
+	}
+	if plan.Policy.Agent != "" {
+		s.sayWithheld(s.Plan)
+	}
+}
+
+// WarnNoGates says that nothing is verified; completes is who or what then completes.
+func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
+	if len(plan.Gates) == 0 {
+		a.Say("Warning: No verification commands configured")
+		a.Say("  %s on COMPLETE without validation. Suggestion: add to pawl.yaml:", completes)
+		a.Say("    verification: [%q]", "go test ./...")
+	}
+}
+
+// Drive runs the engine with signals and screen attached, and makes the exit
+// status of how the run ended.
+func (s *Session) Drive(ctx context.Context, start func(context.Context, engine.Options) (*engine.Driver, error)) error {
+	sig := engine.CatchSignals()
+	defer sig.Stop()
+	notify, sent := s.watched(ctx)
+	d, err := start(ctx, engine.Options{
+		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Tree: s.Tree, Notify: notify, Log: command.OpenLog(s.Plan.Root), Stops: sig.Stops, Kill: sig.Kill,
+		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
+	})
+	s.Screen.Done()
+	sent()
+	var running *sqlite.RunningError
+	if errors.As(err, &running) {
+		return command.Usage("%v", running).Hint("Stop it:  pawl stop %s", running.Run)
+	}
+	if err != nil {
+		return s.driveError(err)
+	}
+	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
+	return s.ended(ctx, d, sig.First())
+}
+
+// watched is who is told of what happens: the screen, hooks and notifications,
+// and a collector of telemetry if the environment names one. sent ends the last.
+func (s *Session) watched(ctx context.Context) (notify func(engine.Notice), sent func()) {
+	s.StartHooks()
+	fire := s.Hooks.Watch(ctx, hook.About{Name: s.Plan.Name, Workspace: s.Plan.Root, Branch: s.branch(ctx)})
+	sender, err := telemetry.Open(s.App.Getenv, command.BuildVersion())
+	if err != nil {
+		s.App.Say("Warning: no telemetry is sent: %v", err)
+	}
+	return func(n engine.Notice) {
+			s.heard(n)
+			fire(n)
+			if sender != nil {
+				sender.Notice(n)
+			}
+		}, func() {
+			if sender == nil {
+				return
+			}
+			if err := sender.Close(ctx); err != nil {
+				s.App.Say("Warning: %v", err)
+			}
+		}
+}
+
+// branch is the one that is checked out; "" when there is none.
+func (s *Session) branch(ctx context.Context) string {
+	if s.Hooks == nil || s.Tree == nil {
+		return ""
+	}
+	head, err := s.Tree.Repo.Head(ctx)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(head.Branch, "refs/heads/")
+}
+
+func (s *Session) driveError(err error) error {
+	if errors.Is(err, engine.ErrTaken) {
+		return fault.Of(fault.Failed, err).Hint("%s", "It goes on there; 'pawl ps' shows it")
+	}
+	for _, known := range []error{loop.ErrFinal, loop.ErrActive, loop.ErrNeedsAnswer, loop.ErrAtLimit} {
+		if errors.Is(err, known) {
+			return resumeHint(err, s.Plan.Name)
+		}
+	}
+	return err
+}
+
+// ended makes the exit status of a run's end, and prints its result. On a
+// terminal a question can be answered at once, and the run goes on.
+func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
+	st := d.State()
+	s.sayCopy(ctx, d.ID())
+	code := exitCode(st, cause)
+	if s.App.JSON {
+		if line, err := json.Marshal(console.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why, Exit: code}); err == nil {
+			s.App.Result("%s\n", line)
+		}
+	} else if q := st.Question; q != nil && !s.App.Quiet {
+		here := s.App.Interactive() && s.Store != nil && cause == loop.NoCause
+		PrintQuestion(s.App, d.ID(), st.Status, q, s.shownChanges(d.ID(), q), here)
+		if here {
+			if rep, ok := askPerson(s.App, d.ID(), st); ok {
+				return s.answered(ctx, d.ID(), rep)
+			}
+		}
+	}
+	if code == command.ExitOK {
+		return nil
+	}
+	return command.Status(code)
+}
+
+// exitCode is pawl's exit status for how a run came to rest.
+func exitCode(s loop.State, cause loop.Cause) int {
+	switch s.Status {
+	case loop.FailedRun:
+		if s.Question != nil { // a guard ended a workflow
+			return command.ExitPerson
+		}
+	case loop.Completed:
+		return command.ExitOK
+	case loop.TimedOut:
+		return command.ExitLimit
+	case loop.Paused, loop.Blocked, loop.Pending:
+		return command.ExitPerson
+	case loop.Interrupted, loop.Stopped:
+		switch cause {
+		case loop.CauseTerminate:
+			return command.ExitTerminated
+		case loop.CauseHangup:
+			return command.ExitHangup
+		}
+		return command.ExitInterrupted
+	}
+	return command.ExitFailed
+}
+
+// Unattended says how long the supervisor of a run without a pawl goes on.
+func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
+	dir := filepath.Join(stateDir, "runs", run)
+	st, err := supervisor.Probe(ctx, dir)
+	for i := 1; (err != nil || st.Job == nil) && i <= engine.MaxLanes; i++ {
+		lane := engine.LaneDir(dir, i)
+		if _, serr := os.Stat(lane); serr != nil {
+			break
+		}
+		st, err = supervisor.Probe(ctx, lane)
+	}
+	if err != nil || st.Job == nil {
+		return "", false
+	}
+	// Who asks knows that the owner is dead. The supervisor may see that a
+	// moment later, so whether it calls itself attended says nothing here.
+	return st.Left.Round(1e9).String(), true
+}
+
+// sayCopy says where the result of a run that worked on a copy is.
+func (s *Session) sayCopy(ctx context.Context, run string) {
+	if !s.Plan.Copy || s.Tree == nil {
+		return
+	}
+	snaps, err := s.Tree.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 || snaps[0].Tree == snaps[len(snaps)-1].Tree {
+		return
+	}
+	s.App.Say("Your files were not touched: the result is in a copy.")
+	s.App.Say("  See it:   pawl show %s --diff", run)
+	s.App.Say("  Apply it: pawl apply %s", run)
+}
+
+// WorkflowSession makes ready what a workflow runs with.
+func WorkflowSession(a *command.App, ctx context.Context, w *config.Workflow, f planner.Flags) (*Session, error) {
+	c, err := a.Load(f.Paths())
+	if err != nil {
+		return nil, err
+	}
+	pl := a.Planner(c, f)
+	plan, err := pl.Workflow(w)
+	if err != nil {
+		return nil, err
+	}
+	values, err := pl.ContextValues(w)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Open(a, ctx, c, plan, f.Unsandboxed)
+	if err != nil {
+		return nil, err
+	}
+	s.Screen.Workflow(w)
+	s.work = flow.New(flow.Options{
+		Flow: flowOf(w), Context: values,
+		Load: func(dir, name string) (*flow.Flow, error) {
+			below, err := config.LoadWorkflow(dir, name)
+			if err != nil {
+				return nil, err
+			}
+			return flowOf(below), nil
+		},
+		Procedure: func(name string) (engine.Plan, error) { return s.innerPlan(name, f) },
+	})
+	return s, nil
+}
+
+// flowOf is the workflow as who runs it needs it.
+func flowOf(w *config.Workflow) *flow.Flow {
+	f := &flow.Flow{Path: w.Path, Plan: w.Plan, Nested: map[string]*flow.Flow{}}
+	for id, below := range w.Nested {
+		f.Nested[id] = flowOf(below)
+	}
+	return f
+}
+
+// innerPlan is the plan of a procedure that a step drives: held to what the
+// workflow is held to.
+func (s *Session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
+	inner := planner.Flags{Safety: f.Safety, Agent: f.Agent, AgentCmd: f.AgentCmd}
+	plan, err := s.App.Planner(s.Config, inner).Procedure(name)
+	if err != nil {
+		return plan, err
+	}
+	plan.Sandbox, plan.Copy = s.Plan.Sandbox, false
+	if s.Plan.Box != nil {
+		box := *s.Plan.Box
+		box.Agents = map[string]sandbox.Policy{}
+		for name, ag := range plan.Agents {
+			box.Agents[name] = s.agentPolicy(name, ag)
+		}
+		plan.Box = &box
+	}
+	return plan, nil
+}
+
+// sayWithheld tells which variables the agent does not get.
+func (s *Session) sayWithheld(plan engine.Plan) {
+	if held := plan.Agents[plan.Policy.Agent].Withheld; len(held) > 0 {
+		s.App.Say("Note: %s.", WithheldWords(held, "agent "+plan.Policy.Agent))
+	}
+}
+
+const maxNames = 8
+
+// WithheldWords counts and names variables, never their values.
+func WithheldWords(names []string, from string) string {
+	shown := make([]string, 0, maxNames+1)
+	for i, n := range names {
+		if i == maxNames {
+			shown = append(shown, fmt.Sprintf("%d more", len(names)-i))
+			break
+		}
+		shown = append(shown, report.Line(n, 60))
+	}
+	what := "1 variable is"
+	if len(names) != 1 {
+		what = fmt.Sprintf("%d variables are", len(names))
+	}
+	return fmt.Sprintf("%s withheld from %s: %s (safety.env.allow lets one through)", what, from, strings.Join(shown, ", "))
+}

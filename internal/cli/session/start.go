@@ -1,0 +1,144 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// AdoptFile makes a run of a state file that the database knows nothing of,
+// when nothing that it knows can be resumed instead.
+// [engine.ErrNoStateFile] when there is no such file.
+func AdoptFile(ctx context.Context, store *sqlite.Store, root, name string, last sqlite.Run, lookup error) (sqlite.Run, error) {
+	if lookup != nil && !errors.Is(lookup, sqlite.ErrNotFound) {
+		return last, engine.ErrNoStateFile
+	}
+	path := engine.StateFilePath(root, name)
+	file, err := engine.ReadStateFile(path)
+	if err != nil && lookup == nil {
+		return last, engine.ErrNoStateFile // the database rules
+	}
+	if err != nil {
+		return last, err
+	}
+	if lookup == nil && (!foreign(file, last) || last.Status != string(loop.Completed)) {
+		return last, engine.ErrNoStateFile
+	}
+	if err := mayRun(file, name, path); err != nil {
+		return last, err
+	}
+	return engine.Import(ctx, store, root, name)
+}
+
+// MayStart refuses a second start, and asks before an earlier run that could
+// go on is left behind.
+func (s *Session) MayStart(ctx context.Context, fresh bool) error {
+	path := engine.StateFilePath(s.Plan.Root, s.Plan.Name)
+	file, ferr := engine.ReadStateFile(path)
+	if ferr != nil && !errors.Is(ferr, engine.ErrNoStateFile) {
+		to, err := engine.KeepAside(path)
+		if err != nil {
+			s.App.Say("Warning: %v", err)
+		} else {
+			s.App.Say("Warning: %v; it was renamed to %s", ferr, filepath.Base(to))
+		}
+	}
+	if ferr != nil {
+		file = engine.StateFile{} // says nothing
+	}
+	if s.Store != nil {
+		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
+		if err == nil {
+			err = s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
+			if err != nil || !foreign(file, last) {
+				return err
+			}
+		} else if !errors.Is(err, sqlite.ErrNotFound) {
+			return err
+		}
+	}
+	if fresh {
+		return nil
+	}
+	return s.mayFollowFile(file, path)
+}
+
+// mayFollow decides by the last run of this procedure.
+func (s *Session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh bool) error {
+	st := loop.Status(last.Status)
+	if engine.Alive(last.Owner) {
+		return command.Usage("%s is already running: run %s, process %d", s.Plan.Name, last.ID, last.Owner.PID).
+			Hint("Watch it: pawl logs %s -f", last.ID).Hint("Stop it:  pawl stop %s", last.ID)
+	}
+	if st.Active() {
+		if left, ok := Unattended(ctx, s.StateDir, last.ID); ok {
+			return command.Usage("%s is running unattended: its pawl is gone, the agent ends in %s", s.Plan.Name, left).
+				Hint("Take it up again: pawl resume %s", s.Plan.Name)
+		}
+		st = loop.Interrupted
+	}
+	waits := st == loop.Interrupted || st == loop.Stopped || st == loop.Paused || st == loop.Pending
+	if !waits || noFile && !loop.Status(last.Status).Active() {
+		return nil
+	}
+	if fresh {
+		return engine.Archive(ctx, s.Store, last.ID, "left behind by --fresh")
+	}
+	if s.App.Interactive() {
+		return s.offer(ctx, last, st)
+	}
+	return command.Usage("%s can be resumed: run %s is %s after iteration %d", s.Plan.Name, last.ID, st, last.Iteration).
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     pawl run %s --fresh", s.Plan.Name)
+}
+
+// offer asks on a terminal whether to go on with the run that waits.
+func (s *Session) offer(ctx context.Context, last sqlite.Run, st loop.Status) error {
+	_, _ = fmt.Fprintf(s.App.Stderr, "Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ", last.ID, s.Plan.Name, st, last.Iteration)
+	line, _ := bufio.NewReader(s.App.Stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "r", "resume":
+		return ErrResumeInstead
+	case "f", "fresh":
+		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
+	}
+	return command.Status(command.ExitUsage)
+}
+
+// errResumeInstead: the person wants to go on with the earlier run.
+var ErrResumeInstead = errors.New("resume instead")
+
+// foreign is true when the state file is not the image of the last run: it was
+// written by hand, by another tool, or put back.
+func foreign(f engine.StateFile, last sqlite.Run) bool { return f.Run != last.ID }
+
+// mayRun refuses a state file that says that somebody works on it, unless that
+// process is proved dead.
+func mayRun(f engine.StateFile, name, path string) error {
+	if !loop.Status(f.Status).Active() || f.OwnerDead() {
+		return nil
+	}
+	return command.Usage("%s may be running already: %s says %q", name, path, f.Status).
+		Hint("If nothing runs, start with: pawl run %s --fresh", name)
+}
+
+// mayFollowFile decides by a state file of which the database knows nothing.
+func (s *Session) mayFollowFile(f engine.StateFile, path string) error {
+	if err := mayRun(f, s.Plan.Name, path); err != nil {
+		return err
+	}
+	switch loop.Status(f.Status) {
+	case loop.Running, loop.Waiting, loop.Interrupted, loop.Stopped, loop.Paused, loop.Pending:
+	default:
+		return nil
+	}
+	return command.Usage("%s can be resumed: %s says %q after iteration %d", s.Plan.Name, path, f.Status, f.Iteration).
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     pawl run %s --fresh", s.Plan.Name)
+}

@@ -1,0 +1,215 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/agent/acp"
+	"github.com/pawl-dev/pawl/internal/agent/agents"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/spf13/cobra"
+)
+
+func DoctorCommand(a *command.App) *cobra.Command {
+	cmd := command.Leaf("doctor", "Say what pawl finds on this machine and in this repository", command.AtMost(0),
+		func(ctx context.Context, _ []string) error { return doctor(a, ctx) })
+	cmd.Long = "Say what pawl finds on this machine and in this repository.\n\n" +
+		"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them."
+	return cmd
+}
+
+// finding is one line of the doctor's.
+type finding struct {
+	What  string `json:"what"`
+	Found string `json:"found"`
+}
+
+func doctor(a *command.App, ctx context.Context) error {
+	machine, err := findings(a, ctx)
+	if err != nil {
+		return err
+	}
+	programs := agentsFound(a, ctx)
+	if a.JSON {
+		return a.Document(struct {
+			Machine []finding    `json:"machine"`
+			Agents  []agentState `json:"agents"`
+		}{machine, programs})
+	}
+	var rows [][]any
+	for _, f := range machine {
+		rows = append(rows, []any{f.What, f.Found})
+	}
+	a.Table("", rows, 0)
+	printAgents(a, programs)
+	return nil
+}
+
+// findings are what is found beside agents.
+func findings(a *command.App, ctx context.Context) ([]finding, error) {
+	root, err := config.FindRoot(a.Dir)
+	if err != nil {
+		return nil, fault.Of(fault.Refused, err)
+	}
+	dir := config.StateDir(root, a.Env)
+	var conf, environment, told string
+	var own []finding
+	if c, err := a.Load(nil); err != nil {
+		environment, told = "not known without a configuration", "not known without a configuration"
+		conf = strings.SplitN(err.Error(), "\n", 2)[0]
+	} else {
+		conf, environment, told = configFound(c), environmentFound(a, c), toldFound(a, c)
+		own = acpFound(a, ctx, c)
+	}
+	found := []finding{
+		{"pawl", fmt.Sprintf("%s, %s/%s", command.BuildVersion(), runtime.GOOS, runtime.GOARCH)},
+		{"git", gitFound(a, ctx)},
+		{"root", root},
+		{"state", dir},
+		{"database", databaseFound(ctx, dir)},
+		{"configuration", conf},
+		{"processes", processFound()},
+		{"environment", environment},
+		{"notifications", told},
+	}
+	return slices.Concat(found, sandboxFound(ctx), own), nil
+}
+
+func gitFound(a *command.App, ctx context.Context) string {
+	path, err := a.LookPath("git")
+	if err != nil {
+		return "not found: pawl works without, but takes no snapshots"
+	}
+	return path + snapshotsPossible(a, ctx)
+}
+
+func snapshotsPossible(a *command.App, ctx context.Context) string {
+	root, err := config.FindRoot(a.Dir)
+	if err != nil {
+		return ""
+	}
+	if _, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, a.Env)}); err != nil {
+		return "; no snapshots here: " + err.Error()
+	}
+	return "; snapshots are taken here"
+}
+
+func databaseFound(ctx context.Context, dir string) string {
+	path := filepath.Join(dir, "pawl.db")
+	if _, err := os.Stat(path); err != nil {
+		return "none yet"
+	}
+	store, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err.Error()
+	}
+	defer store.Close()
+	if err := store.Check(ctx); err != nil {
+		return err.Error()
+	}
+	return "sound"
+}
+
+func configFound(c *config.Config) string {
+	if c.File == "" {
+		return "none: there is no pawl.yaml in " + c.Root + "; 'pawl init' writes one"
+	}
+	return fmt.Sprintf("%s: %d procedure(s), %d gate(s)", c.Name(), len(c.Procedures), len(c.Verification.Commands))
+}
+
+func processFound() string {
+	if runtime.GOOS == "linux" {
+		return "sub-reaper: everything that an agent starts is found and ended"
+	}
+	return "no sub-reaper on this system: a process that leaves its session is found by its mark only"
+}
+
+// sandboxFound says what the machine offers, and what each level comes to.
+func sandboxFound(ctx context.Context) []finding {
+	offer := sandbox.Probe(ctx)
+	what := offer.String()
+	if offer.Missing != "" {
+		what += "; no namespaces: " + offer.Missing
+	}
+	out := []finding{{"sandbox", what}}
+	for _, level := range []string{sandbox.Normal, sandbox.Paranoid} {
+		v := sandbox.Judge(level, offer, false)
+		if v.Refused != "" {
+			out = append(out, finding{"level " + level, "refused: " + v.Refused})
+			continue
+		}
+		out = append(out, finding{"level " + level, strings.Join(append([]string{v.Enforced}, v.Gaps...), "; ")})
+	}
+	return out
+}
+
+// acpFound says of each own agent that is to speak the Agent Client Protocol
+// whether it does, by asking it.
+func acpFound(a *command.App, ctx context.Context, c *config.Config) []finding {
+	var found []finding
+	for name, own := range c.Agents.Named {
+		if own.Output == "acp" && len(own.Command) > 0 {
+			found = append(found, finding{"agent " + name, acpState(a, ctx, c.Root, own)})
+		}
+	}
+	slices.SortFunc(found, func(x, y finding) int { return strings.Compare(x.What, y.What) })
+	return found
+}
+
+func acpState(a *command.App, ctx context.Context, root string, own config.Agent) string {
+	argv := slices.Clone(own.Command)
+	for i := range argv {
+		argv[i] = strings.ReplaceAll(argv[i], "{model}", own.Model)
+	}
+	if strings.Contains(argv[0], "/") && !filepath.IsAbs(argv[0]) {
+		argv[0] = filepath.Join(root, argv[0])
+	}
+	path, err := a.LookPath(argv[0])
+	if err != nil {
+		return "not installed: " + argv[0] + " is not an executable program here"
+	}
+	argv[0] = path
+	env := slices.Clone(a.Env)
+	for k, v := range own.Env {
+		env = append(env, k+"="+v)
+	}
+	info, err := acp.Probe(ctx, root, argv, env)
+	if err != nil {
+		return "does not speak ACP: " + report.Line(err.Error(), 300)
+	}
+	text := "speaks ACP"
+	if info.Name != "" {
+		text += ", as " + report.Line(info.Name+" "+info.Version, 80)
+	}
+	if len(info.Login) > 0 {
+		text += "; it offers to log in by " + report.Line(strings.Join(info.Login, ", "), 200)
+	}
+	return text
+}
+
+// environmentFound says what the configured level withholds here.
+func environmentFound(a *command.App, c *config.Config) string {
+	level := safety.Level(c.Loop.Safety)
+	if level == safety.Permissive {
+		return "permissive: inherited whole"
+	}
+	_, held := level.Environ(a.Env, agents.Variables(c.Agent, c.Agents.Named[c.Agent].Output, a.Getenv), planner.Variables(c))
+	if len(held) == 0 {
+		return string(level) + ": nothing to withhold"
+	}
+	return string(level) + ": " + session.WithheldWords(held, "agent "+c.Agent)
+}

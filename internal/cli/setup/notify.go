@@ -1,0 +1,201 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/hook"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/reexec"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/spf13/cobra"
+)
+
+func NotifyCommand(a *command.App) *cobra.Command {
+	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return eventNames(), cobra.ShellCompDirectiveNoFileComp
+	}
+	test := command.Leaf("test [EVENT]", "Send a made-up event to every receiver of 'notify', whatever events it wants", command.AtMost(1),
+		func(ctx context.Context, args []string) error {
+			return try(a, ctx, cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
+		})
+	test.Example, test.ValidArgsFunction = "  pawl notify test\n  pawl notify test budget", complete
+	run := command.Leaf("hook EVENT", "Run the hooks of an event, with a made-up one", command.ExactlyOne("an event"),
+		func(ctx context.Context, args []string) error { return try(a, ctx, args[0], true) })
+	run.Example, run.ValidArgsFunction = "  pawl notify hook complete", complete
+	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them", func(p0 context.Context) error { return listTold(a, p0) }, test, run)
+	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
+		"'pawl notify hook EVENT' runs the hooks of one."
+	return cmd
+}
+
+// told is one line of `pawl notify`.
+type told struct {
+	Key    string   `json:"key"`
+	Kind   string   `json:"kind"` // command, webhook, desktop
+	What   string   `json:"what"`
+	Events []string `json:"events"`
+}
+
+func listTold(a *command.App, _ context.Context) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	none := fmt.Sprintf("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", c.Name())
+	return command.Listing(a, toldBy(c), none, "KEY\tKIND\tEVENTS\tWHAT", func(t told) command.Row {
+		return command.Row{JSON: t, Cells: []any{t.Key, t.Kind, strings.Join(t.Events, ","), report.Line(t.What, 100)}}
+	})
+}
+
+// toldBy lists who is told what. The paths of webhooks are left out.
+func toldBy(c *config.Config) []told {
+	var list []told
+	own, general := planner.HooksOf(c)
+	for _, n := range hook.Names() {
+		if h := own[n]; h != nil {
+			list = append(list, told{hook.Key(n), "command", h.Command, []string{string(n)}})
+		}
+	}
+	if general != nil {
+		list = append(list, told{hook.GeneralKey, "command", general.Command, []string{"all"}})
+	}
+	for i, n := range c.Notify {
+		t := told{fmt.Sprintf("notify[%d]", i), "command", n.Command, n.Events}
+		switch {
+		case n.Webhook != "":
+			t.Kind, t.What = "webhook", config.HideAddress(n.Webhook)
+		case n.Desktop:
+			t.Kind, t.What = "desktop", ""
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// try tells of a made-up event and says how it went.
+func try(a *command.App, ctx context.Context, event string, hooks bool) error {
+	name := hook.Name(event)
+	if !slices.Contains(hook.Names(), name) {
+		return command.Usage("unknown event %q", event).Hint("Events: %s", strings.Join(eventNames(), ", "))
+	}
+	s, err := hookSession(a, ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.StartHooks()
+	results := s.Hooks.Try(ctx, sample(name, s), hooks)
+	if len(results) == 0 && hooks {
+		return command.Usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey, s.Config.Name())
+	}
+	if len(results) == 0 {
+		return command.Usage("nobody can be told: there is no notify in %s that works here", s.Config.Name()).Hint("See docs/hooks.md")
+	}
+	failed := false
+	for _, d := range results {
+		failed = failed || d.Problem != ""
+		printTried(a, d, hooks)
+	}
+	if failed {
+		return command.Status(command.ExitFailed)
+	}
+	return nil
+}
+
+func printTried(a *command.App, d hook.Delivery, output bool) {
+	if a.JSON {
+		_ = a.JSONLine(d) // it always encodes
+		return
+	}
+	if output && d.Output != "" {
+		a.Result("%s\n", strings.TrimRight(d.Output, "\n"))
+	}
+	if d.Problem != "" {
+		a.Result("✗ %s (%s): %s\n", d.To, d.Kind, d.Problem)
+		return
+	}
+	a.Result("✓ %s (%s) in %s\n", d.To, d.Kind, d.Elapsed.Round(time.Millisecond))
+}
+
+func eventNames() []string {
+	var names []string
+	for _, n := range hook.Names() {
+		names = append(names, string(n))
+	}
+	return names
+}
+
+// hookSession is a session that runs hooks and nothing else, at the level of
+// the configuration.
+func hookSession(a *command.App, ctx context.Context) (*session.Session, error) {
+	c, err := a.Load(nil)
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find pawl's own program: %v", err)
+	}
+	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{reexec.Supervise}}
+	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.Env, nil, planner.Variables(c))
+	s := &session.Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
+	s.Screen = console.New(a.Terminal(), plan.Name)
+	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir})
+	if err == nil {
+		s.Tree = tree
+	} else if !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
+		a.Say("Warning: %v", err)
+	}
+	err = s.Box(ctx, false)
+	return s, err
+}
+
+// sample is an event that says that it is made up.
+func sample(n hook.Name, s *session.Session) hook.Event {
+	cost := 0.42
+	e := hook.Event{
+		Name: n, At: time.Now(), Run: "00000000", Subject: "example", Workspace: s.Config.Root, Agent: s.Config.Agent, Status: "running", Iterations: 3,
+		Duration: 90 * time.Second, CostUSD: &cost, Why: "this is a test of pawl notify; nothing happened",
+	}
+	switch n {
+	case hook.Escalation:
+		e.Question = &hook.Question{Text: "This is a test of pawl notify; nothing happened. Does it reach you?", Options: []string{"yes", "no"}}
+	case hook.Conflict:
+		e.Conflict = &hook.Clash{Level: "medium", Files: []string{"example.txt"}}
+	case hook.Error:
+		e.Status, e.Error = "failed", &hook.Trouble{Code: "unknown", Message: e.Why, Severity: "low"}
+	}
+	return e
+}
+
+// toldFound is the doctor's line about hooks and notifications.
+func toldFound(a *command.App, c *config.Config) string {
+	list := toldBy(c)
+	if len(list) == 0 {
+		return "nobody is told: no hooks, no notify"
+	}
+	var parts []string
+	for _, t := range list {
+		parts = append(parts, fmt.Sprintf("%s (%s)", t.Key, t.Kind))
+	}
+	_, left := planner.Hooks(c, a.Getenv)
+	if slices.ContainsFunc(list, func(t told) bool { return t.Kind == "desktop" }) && hook.DesktopProgram(a.Env) == "" {
+		left = append(left, hook.NoDesktop)
+	}
+	return strings.Join(append([]string{strings.Join(parts, ", ")}, left...), "; ")
+}
