@@ -12,14 +12,13 @@ import (
 
 // Parser reads what the bridge tells.
 type Parser struct {
-	emit  func(agent.Event)
-	draft jsonline.Draft // the message that is being said
-	id    string         // of that message
-	last  string         // the start of the last message, for errors that are told as one
-	told  bool           // an error
-	done  bool           // a tool was called since the last message
-	idle  bool           // the model is to be called next
-	ended bool
+	jsonline.Stream
+
+	id   string // of that message
+	last string // the start of the last message, for errors that are told as one
+	told bool   // an error
+	done bool   // a tool was called since the last message
+	idle bool   // the model is to be called next
 }
 
 // NewParser returns a parser for one run.
@@ -28,9 +27,8 @@ func NewParser() *Parser { return &Parser{idle: true} }
 // Line takes one line. What is no JSON object, is cut or is of an unknown type
 // is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if jsonline.Decode(b, cut, &l, emit) {
+	if p.Decode(b, cut, &l, emit) {
 		p.line(&l)
 	}
 }
@@ -42,23 +40,23 @@ func (p *Parser) line(l *line) {
 	case lineThought:
 		p.call()
 		p.say()
-		p.emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
+		p.Emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
 	case lineTool:
 		p.call()
 		p.say()
 		p.done = true
-		p.emit(agent.Event{Kind: agent.ToolStart, Tool: l.Tool, Command: l.Command, Call: l.ID, Files: l.Files})
+		p.Emit(agent.Event{Kind: agent.ToolStart, Tool: l.Tool, Command: l.Command, Call: l.ID, Files: l.Files})
 	case lineToolEnd:
 		p.say()
 		p.idle = true
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: l.Tool, Failed: l.Failed, Call: l.ID, Result: l.Result})
+		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: l.Tool, Failed: l.Failed, Call: l.ID, Result: l.Result})
 	case lineSession:
-		p.emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
+		p.Emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
 	case lineUsage:
-		p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
 			Usage: agent.Usage{Input: l.Input, Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite}})
 	case lineCost:
-		p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(l.USD)})
+		p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(l.USD)})
 	case lineError:
 		p.say()
 		p.told = true
@@ -67,7 +65,7 @@ func (p *Parser) line(l *line) {
 	case lineEnd:
 		p.end(l.Stop)
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
+		p.Unknown(l.Type)
 	}
 }
 
@@ -76,7 +74,7 @@ func (p *Parser) line(l *line) {
 func (p *Parser) call() {
 	if p.idle {
 		p.idle = false
-		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	}
 }
 
@@ -87,25 +85,24 @@ func (p *Parser) text(l *line) {
 		p.say()
 		p.id = l.ID
 	}
-	p.draft.Join(l.Text)
+	p.Draft.Join(l.Text)
 }
 
 // say ends the message that came in pieces.
 func (p *Parser) say() {
-	if text, open := p.draft.Take(); open {
+	if text, open := p.Draft.Take(); open {
 		p.last, p.done = strings.TrimSpace(agent.Clip(text, maxText)), false
-		p.emit(agent.Event{Kind: agent.Text, Text: text})
+		p.Emit(agent.Event{Kind: agent.Text, Text: text})
 	}
 }
 
 func (p *Parser) problem(kind, text string, status int) {
-	p.emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{Status: status, Type: kind, Message: text}})
+	p.Emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{Status: status, Type: kind, Message: text}})
 }
 
 // end takes the reason to stop.
 func (p *Parser) end(stop string) {
 	p.say()
-	p.ended = true
 	terminal := loop.TerminalFailed
 	switch {
 	case stop == stopDone && p.disguised():
@@ -121,7 +118,7 @@ func (p *Parser) end(stop string) {
 	default:
 		p.problem("", fmt.Sprintf("the program stopped: %s", stop), 0)
 	}
-	p.emit(agent.Event{Kind: agent.End, Terminal: terminal})
+	p.End(agent.Event{Terminal: terminal})
 }
 
 // disguised is whether the last message is an error that the program passes
@@ -141,9 +138,7 @@ func (p *Parser) disguised() bool {
 
 // Close reports a stream that ended without its terminal line.
 func (p *Parser) Close(emit func(agent.Event)) {
-	p.emit = emit
+	p.Emit = emit
 	p.say()
-	if !p.ended {
-		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
-	}
+	p.Stream.Close(emit)
 }

@@ -45,7 +45,7 @@ func (p *Parser) assistant(l *line) {
 			return
 		}
 	}
-	p.ended = false
+	p.Ended = false
 	if m.Model != "<synthetic>" {
 		p.started(m, l.sub())
 	}
@@ -54,7 +54,7 @@ func (p *Parser) assistant(l *line) {
 		said += p.block(b, l.sub())
 	}
 	if guess := int64(said+bytesPerToken-1) / bytesPerToken; guess > 0 && !p.live && !p.dialect.PerCall {
-		p.emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: l.sub(), Usage: agent.Usage{Output: guess}})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: l.sub(), Usage: agent.Usage{Output: guess}})
 	}
 }
 
@@ -90,25 +90,25 @@ func (p *Parser) started(m *message, sub bool) {
 		e.Turns = 1
 		p.turns++
 	}
-	p.emit(e)
+	p.Emit(e)
 }
 
 // block emits one block and returns how many bytes the model wrote for it.
 func (p *Parser) block(b block, sub bool) int {
 	switch b.Type {
 	case "text":
-		p.emit(agent.Event{Kind: agent.Text, Sub: sub, Text: b.Text})
+		p.Emit(agent.Event{Kind: agent.Text, Sub: sub, Text: b.Text})
 	case "thinking":
-		p.emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: b.Thinking})
+		p.Emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: b.Thinking})
 	case "tool_use", "server_tool_use":
 		p.tools.Add(b.ID, b.Name)
 		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: b.Name, Digest: agent.Digest(b.Input), Call: b.ID}
 		jsonline.Input(&e, b.Input)
-		p.emit(e)
+		p.Emit(e)
 	case "redacted_thinking", "web_search_tool_result":
 		return 0
 	default:
-		p.unknown("assistant/" + b.Type)
+		p.Unknown("assistant/" + b.Type)
 	}
 	return len(b.Text) + len(b.Thinking) + len(b.Input)
 }
@@ -118,7 +118,7 @@ func (p *Parser) block(b block, sub bool) int {
 func (p *Parser) user(l *line) {
 	for _, b := range l.Message.Content {
 		if b.Type == "tool_result" {
-			p.emit(agent.Event{Kind: agent.ToolEnd, Sub: l.sub(), Failed: b.IsError, Digest: agent.Digest(b.Content),
+			p.Emit(agent.Event{Kind: agent.ToolEnd, Sub: l.sub(), Failed: b.IsError, Digest: agent.Digest(b.Content),
 				Tool: p.tools.Value(b.CallID), Call: b.CallID, Result: jsonline.Result(b.Content, agent.ResultCap)})
 		}
 	}
@@ -129,11 +129,11 @@ func (p *Parser) user(l *line) {
 func (p *Parser) stream(l *line) {
 	switch l.Event.Type {
 	case "message_start":
-		p.live, p.ended = true, false
+		p.live, p.Ended = true, false
 		p.started(&l.Event.Message, l.sub())
 	case "message_delta":
 		if n := l.Event.Usage.Output; n > 0 {
-			p.emit(agent.Event{Kind: agent.UsageSeen, Sub: l.sub(), Usage: agent.Usage{Output: n}})
+			p.Emit(agent.Event{Kind: agent.UsageSeen, Sub: l.sub(), Usage: agent.Usage{Output: n}})
 		}
 	}
 }

@@ -32,8 +32,9 @@ type Dialect struct {
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
+	jsonline.Stream
+
 	dialect  Dialect
-	emit     func(agent.Event)
 	messages jsonline.IDs // ids of messages whose usage was taken
 	tools    jsonline.IDs // tool call id to name
 	// live is true once the stream has usage events of the API itself
@@ -43,7 +44,6 @@ type Parser struct {
 	// status may follow with the result, so it waits for the next line.
 	pending *failure.APIError
 	resetAt time.Time // from the last rejected rate_limit_event
-	ended   bool      // a result came, and no message after it
 	turns   int
 	// announced is true between a retry that is announced and made.
 	announced bool
@@ -109,9 +109,8 @@ func (l *line) sub() bool { return l.Parent != nil }
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	if l.Type != "result" {
@@ -131,27 +130,21 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "rate_limit_event":
 		p.limit(l.Limit)
 	default:
-		p.unknown(l.Type)
+		p.Unknown(l.Type)
 	}
 }
 
 // Close reports a stream that ended without its terminal event.
 func (p *Parser) Close(emit func(agent.Event)) {
-	p.emit = emit
+	p.Emit = emit
 	p.flush()
-	if !p.ended {
-		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
-	}
-}
-
-func (p *Parser) unknown(kind string) {
-	p.emit(agent.Event{Kind: agent.Unknown, Text: kind})
+	p.Stream.Close(emit)
 }
 
 // flush emits an error that no result followed.
 func (p *Parser) flush() {
 	if p.pending != nil {
-		p.emit(agent.Event{Kind: agent.Error, Error: p.pending})
+		p.Emit(agent.Event{Kind: agent.Error, Error: p.pending})
 		p.pending = nil
 	}
 }
@@ -160,18 +153,18 @@ func (p *Parser) flush() {
 func (p *Parser) system(l *line) {
 	switch l.Subtype {
 	case "init":
-		p.emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
+		p.Emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
 	case "api_retry":
-		p.emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt,
+		p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt,
 			Error: &failure.APIError{Status: l.ErrorStatus, Type: jsonline.Message(l.Error)}})
 	case "model_fallback":
-		p.emit(agent.Event{Kind: agent.Session, Model: l.Fallback})
+		p.Emit(agent.Event{Kind: agent.Session, Model: l.Fallback})
 	case "retry":
 		p.again(l.Data.Attempt, l.Data.DelayMs)
 	case "permission_denied", "thinking_tokens", "status", "informational", "ui_invalidate",
 		"hook_started", "hook_response", "compact_boundary", "model_refusal_no_fallback":
 	default:
-		p.unknown("system/" + l.Subtype)
+		p.Unknown("system/" + l.Subtype)
 	}
 }
 
@@ -182,14 +175,14 @@ func (p *Parser) again(attempt int, milliseconds float64) {
 	switch {
 	case wait > 0:
 		p.announced = true
-		p.emit(agent.Event{Kind: agent.Retry, Attempt: attempt, Error: &failure.APIError{
+		p.Emit(agent.Event{Kind: agent.Retry, Attempt: attempt, Error: &failure.APIError{
 			Type: "rate_limit", RetryAfter: wait, Message: "the program waits " + wait.String() + " before its next try",
 		}})
 	case p.announced:
 		p.announced = false
-		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1})
 	default:
-		p.emit(agent.Event{Kind: agent.Retry, Attempt: attempt, Calls: 1})
+		p.Emit(agent.Event{Kind: agent.Retry, Attempt: attempt, Calls: 1})
 	}
 }
 
@@ -202,7 +195,7 @@ func (p *Parser) limit(l limit) {
 	if l.ResetsAt > 0 && l.ResetsAt < maxEpoch {
 		p.resetAt = time.Unix(int64(l.ResetsAt), 0).UTC()
 	}
-	p.emit(agent.Event{Kind: agent.RateLimit, Error: &failure.APIError{
+	p.Emit(agent.Event{Kind: agent.RateLimit, Error: &failure.APIError{
 		Status: 429, Type: "rate_limit", ResetAt: p.resetAt, Message: "usage limit reached: " + l.RateLimitType,
 	}})
 }
@@ -214,14 +207,13 @@ func (p *Parser) result(l *line) {
 	if text == "" {
 		text = jsonline.Message(l.Error)
 	}
-	p.ended = true
 	if p.turns == 0 {
 		p.turns = max(l.Turns, 0)
-		p.emit(agent.Event{Kind: agent.UsageSeen, Turns: p.turns})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Turns: p.turns})
 	}
 	if !l.IsError && l.Subtype == "success" {
 		p.pending = nil
-		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: text})
+		p.End(agent.Event{Terminal: loop.TerminalOK, Text: text})
 		return
 	}
 	err := p.failed(l, text)
@@ -229,8 +221,8 @@ func (p *Parser) result(l *line) {
 	if err.Status != 0 {
 		calls = 1 // the call that was given up
 	}
-	p.emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed, Text: text})
+	p.Emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
+	p.End(agent.Event{Terminal: loop.TerminalFailed, Text: text})
 }
 
 // failed puts together what the result and the message before it say.
@@ -294,12 +286,12 @@ func (p *Parser) totals(l *line) {
 		models.CacheWrite += m.CacheCreationInputTokens
 	}
 	sum := p.usage(l.Usage)
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(sum.Input, models.Input), Output: max(sum.Output, models.Output),
 		CacheRead: max(sum.CacheRead, models.CacheRead), CacheWrite: max(sum.CacheWrite, models.CacheWrite),
 	}})
 	if l.Cost != nil {
-		p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(*l.Cost)})
+		p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(*l.Cost)})
 	}
 }
 

@@ -12,10 +12,9 @@ import (
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	emit  func(agent.Event)
-	draft jsonline.Draft    // the message that is being said; its whole comes after its pieces
-	err   *failure.APIError // that the run may end with
-	ended bool
+	jsonline.Stream // the whole of a message comes after its pieces
+
+	err *failure.APIError // that the run may end with
 }
 
 // NewParser returns a parser for one run.
@@ -54,9 +53,8 @@ type agentEvent struct {
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	switch l.Type {
@@ -71,30 +69,25 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "run_aborted":
 		p.aborted(l.Reason)
 	default:
-		emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
+		p.Unknown(l.Type)
 	}
 }
 
 // Close reports a stream that ended without its terminal event.
 func (p *Parser) Close(emit func(agent.Event)) {
-	p.emit = emit
-	if p.ended {
-		return
+	p.Emit = emit
+	if p.err != nil && !p.Ended {
+		p.Say()
+		p.Emit(agent.Event{Kind: agent.Error, Error: p.err})
 	}
-	if text, open := p.draft.Take(); open {
-		emit(agent.Event{Kind: agent.Text, Text: text})
-	}
-	if p.err != nil {
-		emit(agent.Event{Kind: agent.Error, Error: p.err})
-	}
-	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
+	p.Stream.Close(emit)
 }
 
 func (p *Parser) event(e *agentEvent) {
 	switch e.Type {
 	case "iteration_start":
-		p.ended, p.err = false, nil
-		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+		p.Ended, p.err = false, nil
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	case "content_start", "content_end":
 		p.content(e, e.Type == "content_end")
 	case "usage":
@@ -103,7 +96,7 @@ func (p *Parser) event(e *agentEvent) {
 		p.err = e.problem()
 	case "content_update", "iteration_end", "notice", "done":
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: "agent_event/" + e.Type})
+		p.Unknown("agent_event/" + e.Type)
 	}
 }
 
@@ -112,25 +105,25 @@ func (p *Parser) event(e *agentEvent) {
 func (p *Parser) content(e *agentEvent, end bool) {
 	switch {
 	case e.ContentType == "text" && !end:
-		p.draft.Join(e.Text)
+		p.Draft.Join(e.Text)
 	case e.ContentType == "text":
-		p.draft.Drop()
+		p.Draft.Drop()
 		if e.Text != "" {
-			p.emit(agent.Event{Kind: agent.Text, Text: e.Text})
+			p.Emit(agent.Event{Kind: agent.Text, Text: e.Text})
 		}
 	case e.ContentType == "reasoning":
 		if end {
-			p.emit(agent.Event{Kind: agent.Thinking, Text: e.Reasoning})
+			p.Emit(agent.Event{Kind: agent.Thinking, Text: e.Reasoning})
 		}
 	case e.ContentType == "tool" && end:
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: e.ToolName, Failed: e.broken(), Digest: agent.Digest(e.Output),
+		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: e.ToolName, Failed: e.broken(), Digest: agent.Digest(e.Output),
 			Call: e.ToolCallID, Result: jsonline.Result(e.Output, agent.ResultCap)})
 	case e.ContentType == "tool":
 		start := agent.Event{Kind: agent.ToolStart, Tool: e.ToolName, Digest: agent.Digest(e.Input), Call: e.ToolCallID}
 		jsonline.Input(&start, e.Input)
-		p.emit(start)
+		p.Emit(start)
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: "content/" + e.ContentType})
+		p.Unknown("content/" + e.ContentType)
 	}
 }
 
@@ -157,9 +150,8 @@ func (e *agentEvent) problem() *failure.APIError {
 
 // result is the terminal event, unless the run is told to be aborted after it.
 func (p *Parser) result(l *line) {
-	p.ended = true
-	p.draft.Drop()
-	p.emit(agent.Event{Kind: agent.Session, Model: l.Model.ID})
+	p.Draft.Drop()
+	p.Emit(agent.Event{Kind: agent.Session, Model: l.Model.ID})
 	total := l.AggregateUsage
 	if total == nil {
 		total = &l.Usage
@@ -167,7 +159,7 @@ func (p *Parser) result(l *line) {
 	p.usage(total, true)
 	switch l.FinishReason {
 	case "completed":
-		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: l.Text, Final: true})
+		p.End(agent.Event{Terminal: loop.TerminalOK, Text: l.Text, Final: true})
 	case "aborted":
 		p.aborted(l.FinishReason)
 	default:
@@ -176,24 +168,23 @@ func (p *Parser) result(l *line) {
 			err = &failure.APIError{Type: l.FinishReason, Message: l.Text, Status: agent.StatusIn(l.Text)}
 		}
 		p.err = nil
-		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed, Text: l.Text, Error: err})
+		p.End(agent.Event{Terminal: loop.TerminalFailed, Text: l.Text, Error: err})
 	}
 }
 
 func (p *Parser) aborted(reason string) {
-	p.ended = true
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed,
+	p.End(agent.Event{Terminal: loop.TerminalFailed,
 		Error: &failure.APIError{Type: "aborted", Message: "the run was aborted: " + reason}})
 }
 
 // usage takes tokens, and the run's cost so far. A cost of nothing is what a
 // model without a price costs, so it is not known then.
 func (p *Parser) usage(u *usage, total bool) {
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: total, Usage: agent.Usage{
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: total, Usage: agent.Usage{
 		Input:  max(0, u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens),
 		Output: u.OutputTokens, CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens,
 	}})
 	if u.TotalCost > 0 {
-		p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(u.TotalCost)})
+		p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(u.TotalCost)})
 	}
 }

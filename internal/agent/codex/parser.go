@@ -14,7 +14,8 @@ import (
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	emit func(agent.Event)
+	jsonline.Stream
+
 	// pending is a top-level error. The end of the turn repeats it, so it
 	// waits for the next line.
 	pending *failure.APIError
@@ -22,8 +23,7 @@ type Parser struct {
 	// due is true when what comes next is an answer to a new model call: at the
 	// start of a turn, and after a tool. Tools of one answer run one after the
 	// other, so that calls are counted too high rather than too low.
-	due   bool
-	ended bool // the turn ended, and no other began
+	due bool
 }
 
 // NewParser returns a parser for one run.
@@ -47,9 +47,8 @@ type line struct {
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	if l.Type != "turn.failed" {
@@ -57,9 +56,9 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Type {
 	case "thread.started":
-		p.emit(agent.Event{Kind: agent.Session, Session: l.Thread})
+		p.Emit(agent.Event{Kind: agent.Session, Session: l.Thread})
 	case "turn.started":
-		p.due, p.ended = true, false
+		p.due, p.Ended = true, false
 	case "item.started":
 		p.started(&l.Item)
 	case "item.completed":
@@ -72,27 +71,21 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.error(l.Message)
 	case "item.updated", "item.plan.delta", "request_user_input":
 	default:
-		p.unknown(l.Type)
+		p.Unknown(l.Type)
 	}
 }
 
 // Close reports a stream that ended without the end of a turn.
 func (p *Parser) Close(emit func(agent.Event)) {
-	p.emit = emit
+	p.Emit = emit
 	p.flush()
-	if !p.ended {
-		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
-	}
-}
-
-func (p *Parser) unknown(kind string) {
-	p.emit(agent.Event{Kind: agent.Unknown, Text: kind})
+	p.Stream.Close(emit)
 }
 
 // flush emits an error that no end of the turn followed.
 func (p *Parser) flush() {
 	if p.pending != nil {
-		p.emit(agent.Event{Kind: agent.Error, Error: p.pending})
+		p.Emit(agent.Event{Kind: agent.Error, Error: p.pending})
 		p.pending = nil
 	}
 }
@@ -103,8 +96,8 @@ func (p *Parser) said(e agent.Event) {
 		p.due = false
 		e.Calls, e.Turns = 1, 1
 	}
-	p.ended = false
-	p.emit(e)
+	p.Ended = false
+	p.Emit(e)
 }
 
 // item is a message, a thought or a tool call.
@@ -167,7 +160,7 @@ func (p *Parser) completed(it *item) {
 		if result == nil {
 			result = it.Result
 		}
-		p.emit(agent.Event{
+		p.Emit(agent.Event{
 			Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(result), Failed: it.Status == "failed" || it.Status == "declined",
 			Call: it.ID, Result: jsonline.Result(result, agent.ResultCap),
 		})
@@ -180,7 +173,7 @@ func (p *Parser) completed(it *item) {
 		p.said(agent.Event{Kind: agent.Thinking, Text: it.Text})
 	case "todo_list", "error": // an error item is a notice
 	default:
-		p.unknown("item/" + it.Type)
+		p.Unknown("item/" + it.Type)
 	}
 }
 
@@ -189,9 +182,8 @@ func (p *Parser) completed(it *item) {
 func (p *Parser) done(l *line) {
 	u := agent.Usage{Input: l.Usage.Input, Output: l.Usage.Output, CacheRead: l.Usage.CacheRead, CacheWrite: l.Usage.CacheWrite}
 	u.Input = max(u.Input-u.CacheRead-u.CacheWrite, 0)
-	p.ended = true
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK})
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+	p.End(agent.Event{Terminal: loop.TerminalOK})
 }
 
 func (p *Parser) failed(message string) {
@@ -199,13 +191,13 @@ func (p *Parser) failed(message string) {
 	if message == "" && p.pending != nil {
 		err = p.pending
 	}
-	p.pending, p.ended = nil, true
+	p.pending = nil
 	calls := 0
 	if err.Type != missingKey {
 		calls = 1 // the call that was given up
 	}
-	p.emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed})
+	p.Emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
+	p.End(agent.Event{Terminal: loop.TerminalFailed})
 }
 
 // error takes a top-level error: the program's own retry, or what ends the turn.
@@ -221,6 +213,6 @@ func (p *Parser) error(message string) {
 	if err != nil {
 		n = 0 // "waiting for network"
 	}
-	p.ended = false
-	p.emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: max(n, 0), Error: understand(strings.TrimSuffix(why, ")"))})
+	p.Ended = false
+	p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: max(n, 0), Error: understand(strings.TrimSuffix(why, ")"))})
 }

@@ -16,12 +16,11 @@ const maxEpoch = 32_503_680_000
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	emit  func(agent.Event)
+	jsonline.Stream // the whole of a message comes after its pieces
+
 	tools jsonline.IDs      // tool call id to name
-	draft jsonline.Draft    // the message that is being said; its whole comes after its pieces
 	call  *failure.APIError // of the last failed model call
 	abort string            // why the run was interrupted
-	ended bool
 }
 
 // NewParser returns a parser for one run.
@@ -51,9 +50,8 @@ type data struct {
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	if l.Type == "result" {
@@ -63,52 +61,40 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	p.event(l.Type, &l.Data)
 }
 
-// Close reports a stream that ended without its terminal event.
-func (p *Parser) Close(emit func(agent.Event)) {
-	p.emit = emit
-	if p.ended {
-		return
-	}
-	if text, open := p.draft.Take(); open {
-		emit(agent.Event{Kind: agent.Text, Text: text})
-	}
-	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
-}
-
 func (p *Parser) event(name string, d *data) {
 	sub := d.ParentToolCallID != nil
 	switch name {
 	case "session.tools_updated":
-		p.emit(agent.Event{Kind: agent.Session, Model: d.Model})
+		p.Emit(agent.Event{Kind: agent.Session, Model: d.Model})
 	case "assistant.turn_start":
-		p.ended = false
-		p.emit(agent.Event{Kind: agent.UsageSeen, Turns: 1})
+		p.Ended = false
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Turns: 1})
 	case "model.call_start":
-		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1})
 	case "assistant.message_start":
-		p.draft.Drop()
+		p.Draft.Drop()
 	case "assistant.message_delta":
-		p.draft.Join(d.DeltaContent)
+		p.Draft.Join(d.DeltaContent)
 	case "assistant.message": // the tool calls in it come as events too
-		p.draft.Drop()
+		p.Draft.Drop()
 		if d.Content != "" {
-			p.emit(agent.Event{Kind: agent.Text, Text: d.Content, Sub: sub})
+			p.Emit(agent.Event{Kind: agent.Text, Text: d.Content, Sub: sub})
 		}
 	case "assistant.reasoning":
-		p.emit(agent.Event{Kind: agent.Thinking, Text: d.Content})
+		p.Emit(agent.Event{Kind: agent.Thinking, Text: d.Content})
 	case "tool.execution_start":
 		p.tools.Add(d.ToolCallID, d.ToolName)
 		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: d.ToolName, Digest: agent.Digest(d.Arguments), Call: d.ToolCallID}
 		jsonline.Input(&e, d.Arguments)
-		p.emit(e)
+		p.Emit(e)
 	case "tool.execution_complete":
-		p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: !d.Success, Digest: agent.Digest(d.Result),
+		p.Emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: !d.Success, Digest: agent.Digest(d.Result),
 			Tool: p.tools.Value(d.ToolCallID), Call: d.ToolCallID, Result: jsonline.Result(d.Result, agent.ResultCap)})
 	case "model.call_failure", "assistant.turn_retry", "session.error", "abort":
 		p.trouble(name, d)
 	default:
 		if !quiet[name] {
-			p.emit(agent.Event{Kind: agent.Unknown, Text: name})
+			p.Unknown(name)
 		}
 	}
 }
@@ -125,7 +111,7 @@ var quiet = map[string]bool{
 
 // trouble takes what went wrong.
 func (p *Parser) trouble(name string, d *data) {
-	p.draft.Drop()
+	p.Draft.Drop()
 	switch name {
 	case "model.call_failure":
 		p.call = d.refusal()
@@ -134,9 +120,9 @@ func (p *Parser) trouble(name string, d *data) {
 		if p.call != nil {
 			err = *p.call
 		}
-		p.emit(agent.Event{Kind: agent.Retry, Error: &err})
+		p.Emit(agent.Event{Kind: agent.Retry, Error: &err})
 	case "session.error":
-		p.emit(agent.Event{Kind: agent.Error, Error: p.given(d)})
+		p.Emit(agent.Event{Kind: agent.Error, Error: p.given(d)})
 		p.call = nil
 	case "abort":
 		p.abort = cmp.Or(d.Reason, "no reason given")
@@ -180,14 +166,13 @@ func (p *Parser) given(d *data) *failure.APIError {
 
 // result is the terminal event. The exit code of an interrupted run is 0.
 func (p *Parser) result(l *line) {
-	p.ended = true
-	p.emit(agent.Event{Kind: agent.Session, Session: l.SessionID})
-	end := agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed}
+	p.Emit(agent.Event{Kind: agent.Session, Session: l.SessionID})
+	end := agent.Event{Terminal: loop.TerminalFailed}
 	switch {
 	case p.abort != "":
 		end.Error = &failure.APIError{Type: "aborted", Message: "the run was interrupted: " + p.abort}
 	case l.ExitCode != nil && *l.ExitCode == 0:
 		end.Terminal = loop.TerminalOK
 	}
-	p.emit(end)
+	p.End(end)
 }

@@ -17,11 +17,11 @@ const (
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	emit   func(agent.Event)
+	jsonline.Stream
+
 	answer string // id of the model's last answer, whose parts come in lines
 	turns  int
 	failed bool // an error of the agent loop, and nothing after it
-	ended  bool
 }
 
 // NewParser returns a parser for one run.
@@ -51,9 +51,8 @@ type line struct {
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	tool := cmp.Or(l.ToolName, l.ToolID)
@@ -81,29 +80,27 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "completion":
 		p.completion(&l)
 	default:
-		emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
+		p.Unknown(l.Type)
 	}
 }
 
 // Close reports a stream that ended without its terminal event. The error of
 // the agent loop is one when the command line's did not follow.
 func (p *Parser) Close(emit func(agent.Event)) {
-	switch {
-	case p.ended:
-	case p.failed:
-		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed})
-	default:
-		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
+	p.Emit = emit
+	if p.failed && !p.Ended {
+		p.End(agent.Event{Terminal: loop.TerminalFailed})
 	}
+	p.Stream.Close(emit)
 }
 
 // part counts a model call with the first part of its answer.
 func (p *Parser) part(id string) {
-	p.failed, p.ended = false, false
+	p.failed, p.Ended = false, false
 	if id != p.answer || id == "" {
 		p.answer = id
 		p.turns++
-		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	}
 }
 
@@ -114,11 +111,10 @@ func (p *Parser) error(l *line) {
 		p.tell(l.Message)
 	}
 	if l.Source == fromLoop {
-		p.failed, p.ended = true, false
+		p.failed, p.Ended = true, false
 		return
 	}
-	p.ended = true
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed})
+	p.End(agent.Event{Terminal: loop.TerminalFailed})
 }
 
 func (p *Parser) tell(text string) {
@@ -130,16 +126,15 @@ func (p *Parser) tell(text string) {
 	if err.Status != 0 {
 		calls = 1 // the call that was given up
 	}
-	p.emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
+	p.Emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
 }
 
 func (p *Parser) completion(l *line) {
-	p.ended = true
 	u := agent.Usage{Input: l.Usage.Input, Output: l.Usage.Output, CacheRead: l.Usage.CacheRead, CacheWrite: l.Usage.CacheWrite}
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
 	if told := min(l.NumTurns, noMoreThan); told > p.turns {
-		p.emit(agent.Event{Kind: agent.UsageSeen, Calls: told - p.turns, Turns: told - p.turns})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: told - p.turns, Turns: told - p.turns})
 		p.turns = told
 	}
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK, Text: l.FinalText, Final: true})
+	p.End(agent.Event{Terminal: loop.TerminalOK, Text: l.FinalText, Final: true})
 }

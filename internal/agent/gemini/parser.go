@@ -14,14 +14,13 @@ import (
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	emit    func(agent.Event)
-	message jsonline.Draft // what the model says
+	jsonline.Stream
+
 	// due is true when what comes next is an answer to a new model call.
 	due     bool
 	tools   jsonline.IDs      // tool call id to name
 	stopped *failure.APIError // what ended the run, if its result says success
 	model   string
-	ended   bool // a result came, and nothing of the model after it
 }
 
 // NewParser returns a parser for one run.
@@ -55,9 +54,8 @@ type stats struct {
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	switch l.Type {
@@ -69,37 +67,30 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.say(&l)
 	case "init":
 		p.model = l.Model
-		p.emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: p.model})
+		p.Emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: p.model})
 	case "tool_use":
 		p.begin(&l)
 	case "tool_result":
 		p.due = true
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(l.ID), Failed: l.Status == "error",
+		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(l.ID), Failed: l.Status == "error",
 			Digest: agent.Digest(l.Output), Call: l.ID, Result: jsonline.Result(l.Output, agent.ResultCap)})
 	case "error":
 		p.notice(&l)
 	case "result":
 		p.result(&l)
 	default:
-		p.unknown(l.Type)
+		p.Unknown(l.Type)
 	}
 }
 
 // Close reports a stream that ended without its terminal event.
 func (p *Parser) Close(emit func(agent.Event)) {
-	p.emit = emit
+	p.Emit = emit
 	p.tell()
-	if p.ended {
-		return
+	if p.stopped != nil && !p.Ended {
+		p.Emit(agent.Event{Kind: agent.Error, Error: p.stopped})
 	}
-	if p.stopped != nil {
-		p.emit(agent.Event{Kind: agent.Error, Error: p.stopped})
-	}
-	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
-}
-
-func (p *Parser) unknown(kind string) {
-	p.emit(agent.Event{Kind: agent.Unknown, Text: kind})
+	p.Stream.Close(emit)
 }
 
 // say takes a message or a piece of one. The user's is the prompt's echo.
@@ -108,14 +99,14 @@ func (p *Parser) say(l *line) {
 		p.tell()
 	}
 	if l.Role == "assistant" {
-		p.ended = false
-		p.message.Join(l.Content)
+		p.Ended = false
+		p.Draft.Join(l.Content)
 	}
 }
 
 // tell emits the message that has come so far.
 func (p *Parser) tell() {
-	if text, open := p.message.Take(); open {
+	if text, open := p.Draft.Take(); open {
 		p.answer(agent.Event{Kind: agent.Text, Text: text})
 	}
 }
@@ -126,11 +117,11 @@ func (p *Parser) answer(e agent.Event) {
 		p.due = false
 		e.Calls, e.Turns = 1, 1
 	}
-	p.emit(e)
+	p.Emit(e)
 }
 
 func (p *Parser) begin(l *line) {
-	p.ended = false
+	p.Ended = false
 	p.tools.Add(l.ID, l.Tool)
 	e := agent.Event{Kind: agent.ToolStart, Tool: l.Tool, Digest: agent.Digest(l.Parameters), Call: l.ID}
 	jsonline.Input(&e, l.Parameters)
@@ -150,16 +141,15 @@ func (p *Parser) notice(l *line) {
 			p.stopped.Type = "max_turns"
 		}
 	default:
-		p.unknown("warning: " + l.Message)
+		p.Unknown("warning: " + l.Message)
 	}
 }
 
 // result is the terminal event.
 func (p *Parser) result(l *line) {
 	p.usage(l.Stats)
-	p.ended = true
 	if l.Status == "success" && p.stopped == nil {
-		p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalOK})
+		p.End(agent.Event{Terminal: loop.TerminalOK})
 		return
 	}
 	err := p.stopped
@@ -174,14 +164,14 @@ func (p *Parser) result(l *line) {
 	if p.due && (err.Status != 0 || err.Type == disconnected) {
 		e.Calls = 1 // the call that was given up
 	}
-	p.emit(e)
-	p.emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed})
+	p.Emit(e)
+	p.End(agent.Event{Terminal: loop.TerminalFailed})
 }
 
 // usage takes the run's totals, and the model that really answered most.
 func (p *Parser) usage(s stats) {
 	// Thoughts are in the total only, and cost what output does.
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
 		Usage: agent.Usage{Input: max(s.Input-s.Cached, 0), Output: max(s.Output, s.Total-s.Input), CacheRead: s.Cached}})
 	most, name := int64(0), ""
 	for _, model := range slices.Sorted(maps.Keys(s.Models)) {
@@ -191,6 +181,6 @@ func (p *Parser) usage(s stats) {
 	}
 	if name != "" && name != p.model {
 		p.model = name
-		p.emit(agent.Event{Kind: agent.Session, Model: name})
+		p.Emit(agent.Event{Kind: agent.Session, Model: name})
 	}
 }

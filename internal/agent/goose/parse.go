@@ -11,12 +11,11 @@ import (
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	emit   func(agent.Event)
-	tools  jsonline.IDs   // tool request id to name
-	draft  jsonline.Draft // the message that is being said
-	id     string         // of the model's last message
-	failed bool           // an error, and no message after it
-	ended  bool
+	jsonline.Stream
+
+	tools  jsonline.IDs // tool request id to name
+	id     string       // of the model's last message
+	failed bool         // an error, and no message after it
 }
 
 // NewParser returns a parser for one run.
@@ -55,9 +54,8 @@ type content struct {
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	switch l.Type {
@@ -65,7 +63,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.message(&l)
 	case "notification":
 	case "error":
-		p.say()
+		p.Say()
 		p.failed = true
 		emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{
 			Status: agent.StatusIn(l.Error), Type: agent.TypeIn(l.Error), Message: l.Error,
@@ -73,23 +71,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "complete":
 		p.complete(&l)
 	default:
-		emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
-	}
-}
-
-// Close reports a stream that ended without its terminal event.
-func (p *Parser) Close(emit func(agent.Event)) {
-	p.emit = emit
-	p.say()
-	if !p.ended {
-		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
-	}
-}
-
-// say ends the message that came in pieces.
-func (p *Parser) say() {
-	if text, open := p.draft.Take(); open {
-		p.emit(agent.Event{Kind: agent.Text, Text: text})
+		p.Unknown(l.Type)
 	}
 }
 
@@ -98,11 +80,11 @@ func (p *Parser) say() {
 func (p *Parser) message(l *line) {
 	model, id := l.Message.Role == "assistant", l.Message.ID
 	if model {
-		p.failed, p.ended = false, false
+		p.failed, p.Ended = false, false
 		if id == "" || id != p.id {
-			p.say()
+			p.Say()
 			p.id = id
-			p.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+			p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 		}
 	}
 	for _, c := range l.Message.Content {
@@ -115,23 +97,23 @@ func (p *Parser) content(c *content, model bool) {
 	switch c.Type {
 	case "text":
 		if model {
-			p.draft.Join(c.Text)
+			p.Draft.Join(c.Text)
 		}
 	case "thinking":
-		p.emit(agent.Event{Kind: agent.Thinking, Text: c.Thinking})
+		p.Emit(agent.Event{Kind: agent.Thinking, Text: c.Thinking})
 	case "toolRequest", "frontendToolRequest":
-		p.say()
+		p.Say()
 		call := c.ToolCall.Value
 		p.tools.Add(c.ID, call.Name)
 		e := agent.Event{Kind: agent.ToolStart, Tool: call.Name, Call: c.ID, Digest: agent.Digest(call.Arguments)}
 		jsonline.Input(&e, call.Arguments)
-		p.emit(e)
+		p.Emit(e)
 	case "toolResponse":
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(c.ID), Call: c.ID, Failed: failed(c.ToolResult),
+		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(c.ID), Call: c.ID, Failed: failed(c.ToolResult),
 			Digest: agent.Digest(c.ToolResult), Result: jsonline.Result(c.ToolResult, agent.ResultCap)})
 	case "image", "redactedThinking", "toolConfirmationRequest", "actionRequired", "systemNotification":
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: "message/" + c.Type})
+		p.Unknown("message/" + c.Type)
 	}
 }
 
@@ -147,17 +129,16 @@ func failed(result json.RawMessage) bool {
 
 // complete is the terminal event. It comes after an error too.
 func (p *Parser) complete(l *line) {
-	p.say()
-	p.ended = true
-	p.emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
+	p.Say()
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(0, l.Input-l.CacheRead-l.CacheWrite), Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite,
 	}})
 	if l.Cost != nil {
-		p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(*l.Cost)})
+		p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(*l.Cost)})
 	}
 	end := loop.TerminalOK
 	if p.failed {
 		end = loop.TerminalFailed
 	}
-	p.emit(agent.Event{Kind: agent.End, Terminal: end})
+	p.End(agent.Event{Terminal: end})
 }

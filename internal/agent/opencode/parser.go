@@ -15,7 +15,8 @@ const maxUSD = 1_000_000
 
 // Parser is the [agent.Parser] of the programs' stream.
 type Parser struct {
-	emit    func(agent.Event)
+	jsonline.Stream
+
 	session string
 	cost    float64 // of all steps, in dollars
 	steps   jsonline.IDs
@@ -63,9 +64,8 @@ type part struct {
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	p.emit = emit
 	var l line
-	if !jsonline.Decode(b, cut, &l, emit) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	sub := p.enter(l.SessionID)
@@ -76,9 +76,9 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		if l.Part.Text != "" {
 			p.stand(talking, sub)
 		}
-		p.emit(agent.Event{Kind: agent.Text, Sub: sub, Text: l.Part.Text})
+		p.Emit(agent.Event{Kind: agent.Text, Sub: sub, Text: l.Part.Text})
 	case "reasoning":
-		p.emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: l.Part.Text})
+		p.Emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: l.Part.Text})
 	case "tool_use":
 		p.tool(&l.Part, sub)
 	case "step_finish":
@@ -86,28 +86,29 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "error":
 		p.trouble(l.Error.understand(), sub)
 	default:
-		p.emit(agent.Event{Kind: agent.Unknown, Text: l.Type})
+		p.Unknown(l.Type)
 	}
 }
 
 // Close tells how the run ended, by its last event.
 func (p *Parser) Close(emit func(agent.Event)) {
-	e := agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing}
+	p.Emit = emit
+	terminal := loop.TerminalMissing
 	switch p.last {
 	case finished:
-		e.Terminal = loop.TerminalOK
+		terminal = loop.TerminalOK
 	case broken:
-		e.Terminal = loop.TerminalFailed
+		terminal = loop.TerminalFailed
 	case begun, talking, going:
 	}
-	emit(e)
+	p.End(agent.Event{Terminal: terminal})
 }
 
 // enter notes the session of the first event; another is a sub-agent's.
 func (p *Parser) enter(session string) (sub bool) {
 	if p.session == "" && session != "" {
 		p.session = strings.Clone(agent.Clip(session, 200))
-		p.emit(agent.Event{Kind: agent.Session, Session: session})
+		p.Emit(agent.Event{Kind: agent.Session, Session: session})
 	}
 	return session != p.session && session != ""
 }
@@ -125,7 +126,7 @@ func (p *Parser) trouble(err *failure.APIError, sub bool) {
 	if err.Status != 0 {
 		e.Calls = 1
 	}
-	p.emit(e)
+	p.Emit(e)
 	p.stand(broken, sub)
 }
 
@@ -135,12 +136,12 @@ func (p *Parser) tool(part *part, sub bool) {
 	e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: part.Tool, Digest: agent.Digest(s.Input)}
 	jsonline.Input(&e, s.Input)
 	p.stand(begun, sub)
-	p.emit(e)
+	p.Emit(e)
 	output := s.Output
 	if output == nil {
 		output = s.Error
 	}
-	p.emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: part.Tool, Failed: s.Status == "error" || s.Metadata.Exit != 0,
+	p.Emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: part.Tool, Failed: s.Status == "error" || s.Metadata.Exit != 0,
 		Digest: agent.Digest(output), Result: jsonline.Result(output, agent.ResultCap)})
 }
 
@@ -156,7 +157,7 @@ func (p *Parser) step(part *part, sub bool) {
 	if !sub {
 		e.Turns = 1
 	}
-	p.emit(e)
+	p.Emit(e)
 	p.spend(part.Cost)
 	p.stand(p.after(part.Reason, sub), sub)
 }
@@ -183,7 +184,7 @@ func (p *Parser) after(reason string, sub bool) state {
 }
 
 func (p *Parser) fail(sub bool, kind, message string) {
-	p.emit(agent.Event{Kind: agent.Error, Sub: sub, Error: &failure.APIError{Type: kind, Message: message}})
+	p.Emit(agent.Event{Kind: agent.Error, Sub: sub, Error: &failure.APIError{Type: kind, Message: message}})
 }
 
 // spend adds up the cost of steps. A sum of nothing is no report: the program
@@ -193,5 +194,5 @@ func (p *Parser) spend(usd float64) {
 		return
 	}
 	p.cost += usd
-	p.emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(p.cost)})
+	p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(p.cost)})
 }

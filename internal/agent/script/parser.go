@@ -15,8 +15,7 @@ const maxCalls = 1_000_000
 
 // Parser is the [agent.Parser] of the format in the package comment.
 type Parser struct {
-	draft jsonline.Draft // of the message that deltas make up
-	ended bool
+	jsonline.Stream // its draft is the message that deltas make up
 }
 
 // NewParser returns a parser for one run.
@@ -41,33 +40,19 @@ type outputLine struct {
 // Line takes one line. What is not JSON, cut or of another type is unknown.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	var l outputLine
-	if !jsonline.Decode(b, cut, &l, func(e agent.Event) { p.finish(emit); emit(e) }) {
+	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
 	if l.Type == "delta" {
-		p.draft.Join(l.Text)
+		p.Draft.Join(l.Text)
 		return
 	}
-	p.finish(emit)
+	p.Say()
 	e := p.event(&l, b)
 	if e.Kind == agent.ToolStart || e.Kind == agent.ToolEnd {
 		e.Digest = agent.Digest(b)
 	}
 	emit(e)
-}
-
-// Close reports a stream that ended without its terminal event.
-func (p *Parser) Close(emit func(agent.Event)) {
-	p.finish(emit)
-	if !p.ended {
-		emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
-	}
-}
-
-func (p *Parser) finish(emit func(agent.Event)) {
-	if text, open := p.draft.Take(); open {
-		emit(agent.Event{Kind: agent.Text, Text: text})
-	}
 }
 
 // event reads one line of a known type.
@@ -94,7 +79,7 @@ func (p *Parser) event(l *outputLine, b []byte) agent.Event {
 	case "error":
 		return agent.Event{Kind: agent.Error, Error: l.failure()}
 	case "end":
-		p.ended = true
+		p.Ended = true
 		end := agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed, Text: l.Message}
 		if l.OK {
 			end.Terminal = loop.TerminalOK
