@@ -81,7 +81,7 @@ var rooms = map[string]room{
 	"agent/text":     {Doing, []string{"agent"}, "plain output, without the prompt's echo"},
 	"agent/claude":   {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one stream format"},
 	"agent/program":  {Doing, []string{"agent"}, "an agent program as data"},
-	"agent/acp":      {Doing, []string{"agent", "agent/jsonline"}, "any program that speaks the Agent Client Protocol, through a bridge"},
+	"agent/acp":      {Doing, []string{"agent", "agent/command", "agent/jsonline"}, "any program that speaks the Agent Client Protocol, through a bridge"},
 	"agent/aider":    {Doing, []string{"agent", "agent/program", "agent/text"}, "one program, and what its text tells"},
 	"agent/amp":      {Doing, []string{"agent", "agent/claude", "agent/program"}, "one program, in a dialect of Claude Code's stream"},
 	"agent/cline":    {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},

@@ -3,8 +3,9 @@ package agents
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -87,59 +88,49 @@ func claudeLike(name string) bool {
 // recognise names the format that a line can only be of; "" when many have
 // such lines, or none.
 func recognise(line []byte) string {
-	if len(line) == 0 || line[0] != '{' {
-		return ""
-	}
 	fields := map[string]json.RawMessage{}
-	var kind string
-	if json.Unmarshal(line, &fields) == nil {
-		_ = json.Unmarshal(fields["type"], &kind) // no text is no type
+	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &fields) != nil {
+		return ""
 	}
 	without := func(name string) bool { return fields[name] == nil }
 	for _, m := range marks {
-		named := m.kind == kind || m.prefix && strings.HasPrefix(kind, m.kind)
-		if named && !slices.ContainsFunc(m.keys, without) {
+		if m.kind().Match(fields["type"]) && !slices.ContainsFunc(m.keys, without) {
 			return m.format
 		}
 	}
 	return ""
 }
 
-// marks are lines that one format has and no other.
+// marks are lines that one format has and no other: their type, as JSON, and
+// keys that they have too.
 var marks = []struct {
-	kind   string
-	prefix bool
-	keys   []string
 	format string
+	kind   func() *regexp.Regexp
+	keys   []string
 }{
-	{"thread.", true, nil, "codex"},
-	{"turn.", true, nil, "codex"},
-	{"item.", true, []string{"item"}, "codex"},
-	{"step_", true, []string{"sessionID", "part"}, "opencode"},
-	{"text", false, []string{"sessionID", "part"}, "opencode"},
-	{"tool_use", false, []string{"sessionID", "part"}, "opencode"},
-	{"error", false, []string{"sessionID", "error"}, "opencode"},
-	{"session.", true, []string{"data"}, "copilot"},
-	{"assistant.", true, []string{"data"}, "copilot"},
-	{"user.", true, []string{"data"}, "copilot"},
-	{"model.", true, []string{"data"}, "copilot"},
-	{"tool.", true, []string{"data"}, "copilot"},
-	{"hook_event", false, []string{"hookEventName"}, "cline"},
-	{"agent_event", false, []string{"event"}, "cline"},
-	{"run_result", false, []string{"finishReason"}, "cline"},
-	{"init", false, []string{"session_id"}, "gemini"},
-	{"message", false, []string{"role", "content"}, "gemini"},
-	{"tool_use", false, []string{"tool_name"}, "gemini"},
-	{"tool_result", false, []string{"tool_id", "status"}, "gemini"},
-	{"result", false, []string{"status", "stats"}, "gemini"},
-	{"message", false, []string{"role", "text"}, "droid"},
-	{"tool_call", false, []string{"toolName"}, "droid"},
-	{"tool_result", false, []string{"isError", "value"}, "droid"},
-	{"completion", false, []string{"finalText"}, "droid"},
-	{"message", false, []string{"message"}, "goose"},
-	{"complete", false, nil, "goose"},
-	{"tool_call", false, []string{"tool_call"}, "cursor"},
-	{"assistant", false, []string{"message"}, "claude"},
-	{"user", false, []string{"message"}, "claude"},
-	{"system", false, []string{"claude_code_version"}, "claude"},
+	{"codex", kind(`(thread|turn|item)\.`), nil},
+	{"opencode", kind(`(step_|text"|tool_use")`), []string{"sessionID", "part"}},
+	{"opencode", kind(`error"`), []string{"sessionID", "error"}},
+	{"copilot", kind(`(session|assistant|user|model|tool)\.`), []string{"data"}},
+	{"cline", kind(`hook_event"`), []string{"hookEventName"}},
+	{"cline", kind(`agent_event"`), []string{"event"}},
+	{"cline", kind(`run_result"`), []string{"finishReason"}},
+	{"gemini", kind(`init"`), []string{"session_id"}},
+	{"gemini", kind(`message"`), []string{"role", "content"}},
+	{"gemini", kind(`tool_use"`), []string{"tool_name"}},
+	{"gemini", kind(`tool_result"`), []string{"tool_id", "status"}},
+	{"gemini", kind(`result"`), []string{"status", "stats"}},
+	{"droid", kind(`message"`), []string{"role", "text"}},
+	{"droid", kind(`tool_call"`), []string{"toolName"}},
+	{"droid", kind(`tool_result"`), []string{"isError", "value"}},
+	{"droid", kind(`completion"`), []string{"finalText"}},
+	{"goose", kind(`message"`), []string{"message"}},
+	{"goose", kind(`complete"`), nil},
+	{"cursor", kind(`tool_call"`), []string{"tool_call"}},
+	{"claude", kind(`(assistant|user)"`), []string{"message"}},
+	{"claude", kind(`system"`), []string{"claude_code_version"}},
+}
+
+func kind(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^"` + pattern) })
 }

@@ -2,8 +2,10 @@ package aider
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -17,9 +19,6 @@ import (
 type reader struct {
 	err *failure.APIError // of the last model call
 }
-
-// maxText is how much of an error's text is kept, in bytes.
-const maxText = 2000
 
 // exceptions are the words for a failed call in the library that the program
 // calls models with, with the status that each stands for.
@@ -43,7 +42,7 @@ func (r *reader) Line(line string, emit func(agent.Event)) {
 	case strings.HasPrefix(line, "litellm."):
 		r.exception(line[len("litellm."):], line)
 	case strings.HasPrefix(line, "Model ") && strings.HasSuffix(strings.TrimSpace(line), "has hit a token limit!"):
-		r.err = &failure.APIError{Status: 400, Type: "context_length_exceeded", Message: line[:min(len(line), maxText)]}
+		r.err = &failure.APIError{Status: 400, Type: "context_length_exceeded", Message: line}
 	case strings.HasPrefix(line, "Retrying in "):
 		r.retry(line, emit)
 	case strings.HasPrefix(line, "Tokens: "):
@@ -73,7 +72,7 @@ func (r *reader) exception(rest, line string) {
 	if !known {
 		err.Type = name
 	}
-	err.Message = strings.ToValidUTF8(line[:min(len(line), maxText)], "")
+	err.Message = line
 	r.err = &err
 }
 
@@ -89,23 +88,29 @@ func (r *reader) retry(line string, emit func(agent.Event)) {
 	emit(agent.Event{Kind: agent.Retry, Calls: 1, Error: &err})
 }
 
+var (
+	counts = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\s([0-9.,]+)([kM]?) (sent|cache write|cache hit|received)`)
+	})
+	session = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$([0-9.,]+) session`) })
+)
+
 // answered takes the report after an answer, such as "Tokens: 2.5k sent, 300
 // cache hit, 60 received. Cost: $0.01 message, $0.02 session." Sent tokens
 // count the cached ones too; a cost of the session is the run's so far.
 func (r *reader) answered(line string, emit func(agent.Event)) {
-	counts, cost, _ := strings.Cut(strings.TrimPrefix(line, "Tokens: "), ". Cost: ")
 	var u agent.Usage
-	for part := range strings.SplitSeq(counts, ", ") {
-		count, what, _ := strings.Cut(part, " ")
-		switch strings.TrimRight(what, ". ") {
+	for _, m := range counts().FindAllStringSubmatch(line, 4) {
+		n := int64(math.Round(number(m[1]) * map[string]float64{"": 1, "k": 1e3, "M": 1e6}[m[2]]))
+		switch m[3] {
 		case "sent":
-			u.Input = tokens(count)
+			u.Input = n
 		case "cache write":
-			u.CacheWrite = tokens(count)
+			u.CacheWrite = n
 		case "cache hit":
-			u.CacheRead = tokens(count)
+			u.CacheRead = n
 		case "received":
-			u.Output = tokens(count)
+			u.Output = n
 		}
 	}
 	if u == (agent.Usage{}) {
@@ -114,34 +119,17 @@ func (r *reader) answered(line string, emit func(agent.Event)) {
 	u.Input = max(0, u.Input-u.CacheRead-u.CacheWrite)
 	r.err = nil
 	emit(agent.Event{Kind: agent.UsageSeen, Usage: u, Calls: 1, Turns: 1})
-	session, _, found := strings.Cut(cost, " session")
-	if !found {
-		return
-	}
-	if usd := number(session[strings.LastIndexByte(session, '$')+1:]); usd > 0 && usd < 1e6 {
-		emit(agent.Event{Kind: agent.CostSeen, Cost: loop.MicroUSD(math.Round(usd * 1e6))})
+	if m := session().FindStringSubmatch(line); m != nil {
+		if usd := number(m[1]); usd > 0 {
+			emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(usd)})
+		}
 	}
 }
 
-// tokens reads "812", "2.5k", "12,345".
-func tokens(s string) int64 {
-	unit := 1.0
-	switch {
-	case strings.HasSuffix(s, "k"):
-		s, unit = s[:len(s)-1], 1e3
-	case strings.HasSuffix(s, "M"):
-		s, unit = s[:len(s)-1], 1e6
-	}
-	return int64(math.Round(number(s) * unit))
-}
-
-// number reads a number as people write it; 0 for what is none.
+// number reads a number as people write it, "12,345.6"; 0 for what is none.
 func number(s string) float64 {
-	if len(s) > 20 {
-		return 0
-	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)
-	if err != nil || math.IsNaN(f) || f < 0 || f > 1e12 {
+	if err != nil || f > 1e12 {
 		return 0
 	}
 	return f

@@ -82,8 +82,8 @@ func TestRetryWaits(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int64{"812": 812, "2.5k": 2500, "12,345": 12345, "1.2M": 1_200_000, "": 0, "k": 0, "-5": 0, "NaN": 0, "1e300": 0, strings.Repeat("9", 30): 0} {
-		if got := tokens(in); got != want {
-			t.Errorf("%q is %d, want %d", in, got, want)
+		if got, _ := read("", "Tokens: "+in+" sent, 60 received."); got.Usage.Input != want || got.Usage.Output != 60 {
+			t.Errorf("%q is %+v, want %d", in, got.Usage, want)
 		}
 	}
 }

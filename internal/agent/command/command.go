@@ -60,22 +60,31 @@ func (a Adapter) LiveUsage() bool { return a.traits.LiveUsage }
 // Structured is as the output format has it.
 func (a Adapter) Structured() bool { return a.traits.Structured }
 
-// Start makes the command line. It reads the prompt file only when the
-// prompt goes into an argument. in.Command, if set, is used instead of the
-// command that the agent was made with.
-func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
+// Argv is the command line as it is written: in.Command, else the one that the
+// agent was made with.
+func (a Adapter) Argv(in agent.Invocation) ([]string, error) {
 	argv := a.argv
 	if len(in.Command) > 0 {
 		argv = in.Command
 	}
 	if len(argv) == 0 || argv[0] == "" {
-		return agent.Start{}, fmt.Errorf("cannot start agent %s: it has no command; set agents.%s.command", a.name, a.name)
+		return nil, fmt.Errorf("cannot start agent %s: it has no command; set agents.%s.command", a.name, a.name)
+	}
+	return argv, nil
+}
+
+// Start makes the command line. It reads the prompt file only when the
+// prompt goes into an argument. in.Command, if set, is used instead of the
+// command that the agent was made with.
+func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
+	argv, err := a.Argv(in)
+	if err != nil {
+		return agent.Start{}, err
 	}
 	asText := strings.Contains(strings.Join(argv[1:], "\x00"), "{prompt}")
 	asFile := strings.Contains(strings.Join(argv[1:], "\x00"), "{prompt_file}")
 	prompt := ""
 	if asText {
-		var err error
 		if prompt, err = a.prompt(in); err != nil {
 			return agent.Start{}, err
 		}
