@@ -63,15 +63,15 @@ func TestTyped(t *testing.T) {
 		{rpcError{-32603, "", json.RawMessage(`"words"`)}, 0, "", "words"},
 		{rpcError{-32603, "", nil}, 0, "", "the program reports an error without a word"},
 	} {
-		if p := typed(&test.e); p.line.Status != test.status || p.line.Kind != test.kind || p.line.Text != test.text {
-			t.Errorf("%+v: %+v", test.e, p.line)
+		if p := typed(&test.e); p.err.Status != test.status || p.err.Type != test.kind || p.err.Message != test.text {
+			t.Errorf("%+v: %+v", test.e, p.err)
 		}
 	}
 }
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]line{
+	for in, want := range map[string]agent.Usage{
 		`{"usage":{"inputTokens":100,"outputTokens":10,"cachedReadTokens":40,"totalTokens":110}}`:                                        {Input: 60, Output: 10, CacheRead: 40},
 		`{"usage":{"inputTokens":60,"outputTokens":10,"cachedReadTokens":40,"totalTokens":110}}`:                                         {Input: 60, Output: 10, CacheRead: 40},
 		`{"usage":{"inputTokens":60,"outputTokens":10,"thoughtTokens":5,"cachedReadTokens":40,"cachedWriteTokens":1,"totalTokens":116}}`: {Input: 60, Output: 15, CacheRead: 40, CacheWrite: 1},
@@ -81,9 +81,9 @@ func TestUsage(t *testing.T) {
 	} {
 		var result promptResult
 		jsonline.Read([]byte(in), &result)
-		got, ok := result.usage()
-		if got.Input != want.Input || got.Output != want.Output || got.CacheRead != want.CacheRead || got.CacheWrite != want.CacheWrite || ok != (want.Input > 0) {
-			t.Errorf("%s: %+v, %v", in, got, ok)
+		got := result.usage()
+		if got != want {
+			t.Errorf("%s: %+v", in, got)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestUsage(t *testing.T) {
 func TestParserCutOff(t *testing.T) {
 	t.Parallel()
 	p, c := NewParser(), agent.NewCollector()
-	for _, l := range []string{`{"type":"text","text":"a"}`, `{"type":"text","te`, `x`, ``, `{"type":"later"}`} {
+	for _, l := range []string{`{"kind":"text","text":"a"}`, `{"kind":"text","te`, `x`, ``, `{"kind":"later"}`} {
 		p.Line([]byte(l), false, c.Add)
 	}
 	p.Close(c.Add)
@@ -101,7 +101,7 @@ func TestParserCutOff(t *testing.T) {
 }
 
 func FuzzParser(f *testing.F) {
-	f.Add([]byte("{\"type\":\"text\",\"text\":\"a\"}\n{\"type\":\"end\",\"stop\":\"end_turn\"}"))
+	f.Add([]byte("{\"kind\":\"text\",\"text\":\"a\"}\n{\"kind\":\"end\",\"text\":\"end_turn\"}"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		p, c := NewParser(), agent.NewCollector()
 		for l := range bytes.Lines(b) {

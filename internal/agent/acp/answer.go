@@ -50,16 +50,16 @@ func typed(e *rpcError) *problem {
 	switch {
 	case details == "" || strings.Contains(e.Message, details):
 	case e.Message == "" || strings.EqualFold(e.Message, "internal error"):
-		p.line.Text = details
+		p.err.Message = details
 	default:
-		p.line.Text += ": " + details
+		p.err.Message += ": " + details
 	}
-	p.line.Text = cmp.Or(p.line.Text, "the program reports an error without a word")
-	p.line.Status = cmp.Or(d.Status, d.StatusCode, d.HTTPStatus, d.Data.StatusCode, agent.StatusIn(p.line.Text))
+	p.err.Message = cmp.Or(p.err.Message, "the program reports an error without a word")
+	p.err.Status = cmp.Or(d.Status, d.StatusCode, d.HTTPStatus, d.Data.StatusCode, agent.StatusIn(p.err.Message))
 	if e.Code >= 400 && e.Code <= 599 {
-		p.line.Status = e.Code // some pass the provider's on
+		p.err.Status = e.Code // some pass the provider's on
 	}
-	p.line.Kind = d.kind(e.Code, p.line.Text)
+	p.err.Type = d.kind(e.Code, p.err.Message)
 	return p
 }
 
@@ -95,24 +95,23 @@ type promptResult struct {
 	} `json:"_meta"`
 }
 
-// usage is the tokens of a prompt; false when there are none.
-func (r *promptResult) usage() (line, bool) {
+// usage is the tokens of a prompt.
+func (r *promptResult) usage() agent.Usage {
 	u := r.Usage
 	if u == nil {
-		l := line{Type: lineUsage, Input: r.Meta.Quota.Count.Input, Output: r.Meta.Quota.Count.Output}
-		return l, l.Input+l.Output > 0
+		return agent.Usage{Input: r.Meta.Quota.Count.Input, Output: r.Meta.Quota.Count.Output}
 	}
-	l := line{Type: lineUsage, Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CachedReadTokens, CacheWrite: u.CachedWriteTokens}
-	cached := l.CacheRead + l.CacheWrite
+	sum := agent.Usage{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CachedReadTokens, CacheWrite: u.CachedWriteTokens}
+	cached := sum.CacheRead + sum.CacheWrite
 	// Whether cached and thought tokens are within the others is not settled
 	// either, and the total tells.
-	switch u.TotalTokens - l.Input - l.Output {
+	switch u.TotalTokens - sum.Input - sum.Output {
 	case 0:
-		l.Input = max(0, l.Input-cached)
+		sum.Input = max(0, sum.Input-cached)
 	case u.ThoughtTokens:
-		l.Input, l.Output = max(0, l.Input-cached), l.Output+u.ThoughtTokens
+		sum.Input, sum.Output = max(0, sum.Input-cached), sum.Output+u.ThoughtTokens
 	case u.ThoughtTokens + cached:
-		l.Output += u.ThoughtTokens
+		sum.Output += u.ThoughtTokens
 	}
-	return l, l.Input+l.Output+cached > 0
+	return sum
 }

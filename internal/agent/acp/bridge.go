@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/failure"
 )
 
 // Command is the hidden command of pawl that [Main] stands behind.
@@ -67,14 +68,14 @@ type bridge struct {
 
 // problem is why a run failed, as it is told.
 type problem struct {
-	line line
+	err  failure.APIError
 	code int // exit status
 }
 
-func (p *problem) Error() string { return p.line.Text }
+func (p *problem) Error() string { return p.err.Message }
 
 func failed(kind, format string, args ...any) *problem {
-	return &problem{line{Type: lineError, Kind: kind, Text: fmt.Sprintf(format, args...)}, exitFailed}
+	return &problem{failure.APIError{Type: kind, Message: fmt.Sprintf(format, args...)}, exitFailed}
 }
 
 // errStopped is a signal before there was anything to cancel.
@@ -138,7 +139,7 @@ func (b *bridge) run(o options, stdin io.Reader, env []string) int {
 	if err != nil {
 		return b.fail(err)
 	}
-	b.out.put(line{Type: lineEnd, Stop: stop})
+	b.out.end(nil, stop)
 	if stop == stopDone {
 		return exitOK
 	}
@@ -148,16 +149,15 @@ func (b *bridge) run(o options, stdin io.Reader, env []string) int {
 // fail tells a problem and the end.
 func (b *bridge) fail(err error) int {
 	if errors.Is(err, errStopped) {
-		b.out.put(line{Type: lineEnd, Stop: stopCancelled})
+		b.out.end(nil, stopCancelled)
 		return exitStopped
 	}
 	p := new(problem)
 	if !errors.As(err, &p) {
 		p = failed("", "%v", err)
 	}
-	b.out.put(p.line)
-	b.out.put(line{Type: lineEnd, Stop: stopError})
-	_, _ = fmt.Fprintf(b.stderr, "pawl: %s\n", p.line.Text)
+	b.out.end(&p.err, stopError)
+	_, _ = fmt.Fprintf(b.stderr, "pawl: %s\n", p.err.Message)
 	return p.code
 }
 
@@ -280,7 +280,7 @@ func (b *bridge) work(o options, prompt string) (stop string, err error) {
 	if err != nil {
 		return "", err
 	}
-	b.out.put(line{Type: lineSession, Agent: info.Name, Version: info.Version})
+	b.out.put(agent.Event{Kind: agent.Session, Text: strings.TrimSpace(info.Name + " " + info.Version)})
 	id, err := b.open(o, info.Login)
 	if err != nil {
 		return "", err
@@ -346,7 +346,7 @@ func (b *bridge) open(o options, methods []string) (id string, err error) {
 		}
 		model = o.model
 	}
-	b.out.put(line{Type: lineSession, Session: opened.SessionID, Model: model})
+	b.out.put(agent.Event{Kind: agent.Session, Session: opened.SessionID, Model: model})
 	return opened.SessionID, nil
 }
 
@@ -362,12 +362,12 @@ type opened struct {
 
 // login adds what to do to an error that asks for it.
 func login(p *problem, methods []string) *problem {
-	if p.line.Kind != kindLogin {
+	if p.err.Type != kindLogin {
 		return p
 	}
-	p.line.Text = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key in agents.NAME.env"
+	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key in agents.NAME.env"
 	if len(methods) > 0 {
-		p.line.Text += " (it offers: " + strings.Join(methods, ", ") + ")"
+		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
 	}
 	return p
 }
@@ -429,7 +429,7 @@ func (b *bridge) prompt(session, text string) (stop string, err error) {
 
 func isLoop(err error) bool {
 	p := new(problem)
-	return errors.As(err, &p) && p.line.Kind == "asked_in_circles"
+	return errors.As(err, &p) && p.err.Type == "asked_in_circles"
 }
 
 // cancel asks the program to stop, and waits a little for it to have done so.
@@ -449,8 +449,8 @@ func (b *bridge) cancel(session string, id int64) (answer, error) {
 func (b *bridge) tell(a answer) string {
 	var result promptResult
 	jsonline.Read(a.result, &result)
-	if l, ok := result.usage(); ok {
-		b.out.put(l)
+	if u := result.usage(); u != (agent.Usage{}) {
+		b.out.put(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
 	}
 	return cmp.Or(agent.Clip(result.StopReason, maxName), stopError)
 }

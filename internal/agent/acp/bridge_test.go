@@ -51,7 +51,7 @@ func (p play) run(t *testing.T) played {
 	var once sync.Once
 	lines := agent.NewLines(0, func(b []byte, cut bool) {
 		parser.Line(b, cut, take)
-		if p.onText != nil && bytes.Contains(b, []byte(`"type":"text"`)) {
+		if p.onText != nil && bytes.Contains(b, []byte(`"kind":"text"`)) {
 			once.Do(func() { p.onText(signals) })
 		}
 	})

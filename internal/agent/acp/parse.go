@@ -27,45 +27,33 @@ func NewParser() *Parser { return &Parser{idle: true} }
 // Line takes one line. What is no JSON object, is cut or is of an unknown type
 // is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
-	var l line
-	if p.Decode(b, cut, &l, emit) {
-		p.line(&l)
+	var e agent.Event
+	if !p.Decode(b, cut, &e, emit) {
+		return
 	}
-}
-
-func (p *Parser) line(l *line) {
-	switch l.Type {
-	case lineText:
-		p.text(l)
-	case lineThought:
+	switch e.Kind {
+	case agent.Text:
+		p.text(e)
+	case agent.Thinking, agent.ToolStart:
 		p.call()
 		p.say()
-		p.Emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
-	case lineTool:
-		p.call()
-		p.say()
-		p.done = true
-		p.Emit(agent.Event{Kind: agent.ToolStart, Tool: l.Tool, Command: l.Command, Call: l.ID, Files: l.Files})
-	case lineToolEnd:
+		p.done = p.done || e.Kind == agent.ToolStart
+		p.Emit(e)
+	case agent.ToolEnd:
 		p.say()
 		p.idle = true
-		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: l.Tool, Failed: l.Failed, Call: l.ID, Result: l.Result})
-	case lineSession:
-		p.Emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
-	case lineUsage:
-		p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
-			Usage: agent.Usage{Input: l.Input, Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite}})
-	case lineCost:
-		p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(l.USD)})
-	case lineError:
+		p.Emit(e)
+	case agent.Error:
 		p.say()
 		p.told = true
-		p.problem(l.Kind, l.Text, l.Status)
-	case lineAsked:
-	case lineEnd:
-		p.end(l.Stop)
+		p.Emit(e)
+	case agent.Session, agent.UsageSeen, agent.CostSeen, agent.Unknown:
+		p.Emit(e)
+	case asked:
+	case agent.End:
+		p.end(e.Text)
 	default:
-		p.Unknown(l.Type)
+		p.Unknown(string(e.Kind))
 	}
 }
 
@@ -79,13 +67,13 @@ func (p *Parser) call() {
 }
 
 // text takes a piece of a message. Another id begins another one.
-func (p *Parser) text(l *line) {
+func (p *Parser) text(e agent.Event) {
 	p.call()
-	if l.ID != p.id {
+	if e.Call != p.id {
 		p.say()
-		p.id = l.ID
+		p.id = e.Call
 	}
-	p.Draft.Join(l.Text)
+	p.Draft.Join(e.Text)
 }
 
 // say ends the message that came in pieces.

@@ -99,7 +99,7 @@ func (s *session) call(u *sessionUpdate) *call {
 // heard takes a notification. What is not known is counted, never fatal.
 func (s *session) heard(method string, params json.RawMessage) {
 	if method != updateMethod {
-		s.out.put(line{Type: lineUnknown, Text: method})
+		s.out.put(agent.Event{Kind: agent.Unknown, Text: method})
 		return
 	}
 	var p struct{ Update sessionUpdate }
@@ -107,18 +107,18 @@ func (s *session) heard(method string, params json.RawMessage) {
 	u := &p.Update
 	switch u.SessionUpdate {
 	case "agent_message_chunk":
-		s.out.say(lineText, u.MessageID, u.text())
+		s.out.say(agent.Text, u.MessageID, u.text())
 	case "agent_thought_chunk":
-		s.out.say(lineThought, "", u.text())
+		s.out.say(agent.Thinking, "", u.text())
 	case "tool_call", "tool_call_update":
 		s.tool(u)
 	case "usage_update":
 		if u.Cost.Currency == "USD" && u.Cost.Amount > 0 {
-			s.out.put(line{Type: lineCost, USD: u.Cost.Amount})
+			s.out.put(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(u.Cost.Amount)})
 		}
 	case "user_message_chunk", "plan", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update":
 	default:
-		s.out.put(line{Type: lineUnknown, Text: updateMethod + "/" + u.SessionUpdate})
+		s.out.put(agent.Event{Kind: agent.Unknown, Text: updateMethod + "/" + u.SessionUpdate})
 	}
 }
 
@@ -131,11 +131,11 @@ func (s *session) tool(u *sessionUpdate) {
 	known := command != "" || len(files) > 0
 	if !c.told && (known || over || u.Status == "in_progress") {
 		c.told = true
-		s.out.put(line{Type: lineTool, ID: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files})
+		s.out.put(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files})
 	}
 	if over && !c.ended {
 		c.ended = true
-		s.out.put(line{Type: lineToolEnd, ID: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed", Result: u.result()})
+		s.out.put(agent.Event{Kind: agent.ToolEnd, Call: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed", Result: u.result()})
 	}
 }
 
@@ -227,7 +227,7 @@ func (s *session) permission(params json.RawMessage) outcome {
 	}
 	command, files := u.details()
 	granted = granted && o.Outcome.OptionID != ""
-	s.out.put(line{Type: lineAsked, ID: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Granted: granted})
+	s.out.put(agent.Event{Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Failed: !granted})
 	return o
 }
 
