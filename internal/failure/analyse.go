@@ -241,15 +241,12 @@ func fetches(line string) bool {
 	return false
 }
 
+var warning = regexp.MustCompile(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|info|debug|note:|hint:|trace:|deprecat|notice)`)
+
 // warns tells whether line is a warning or less.
 func warns(line string) bool {
-	l := strings.TrimLeft(line, " \t[(*-!#>")
-	if l != "" && strings.IndexByte("wnidht", lower(l[0])) >= 0 {
-		for _, p := range []string{"warn", "npm warn", "info", "debug", "note:", "hint:", "trace:", "deprecat", "notice"} {
-			if len(l) >= len(p) && strings.EqualFold(l[:len(p)], p) {
-				return true
-			}
-		}
+	if warning.MatchString(line) {
+		return true
 	}
 	if i := strings.IndexByte(line, '['); i >= 0 && i < 40 { // "… [WARN] …"
 		rest := line[i:]

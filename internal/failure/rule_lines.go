@@ -193,6 +193,24 @@ func (p *spot) namesFile() bool {
 	return ok && at.from == 0
 }
 
+// Summaries that count failures in forms of their own.
+var failureCounts = regexp.MustCompile(strings.Join([]string{
+	`^.{0,19}Tests run: .*(?:Failures|Errors): *0*[1-9]`, // surefire
+	`^FAILED \(.*(?:failures|errors)=0*[1-9]`,            // unittest
+	`^Tests Passed:.*Failed: *0*[1-9]`,                   // Pester
+	`^Failed[!:].*Failed: *0*[1-9]`,                      // dotnet
+	`Assertions: .*(?:Failures|Errors): *0*[1-9]`,        // PHPUnit
+	`^\[ (?:OK: .*FAILED: *0*[1-9]|FAIL [^0])`,           // testthat
+	`^Failed .*subtests$`,                                // prove
+	` runs, .* failures.*[^0-9]0*[1-9]\d* error| tests, .* failures.*[^0-9]0*[1-9]\d* error`,
+}, "|"))
+
+var (
+	someFailed = regexp.MustCompile(`(?:^|[^0-9])0*[1-9]\d* *(?: failed| failure| errored| FAILED| failing)`)
+	ofTests    = regexp.MustCompile(`^Tests|Executed |^Test Suites:|^\d.* in \d[^a-z]*(?:s|\))|` +
+		` example| tests?, | runs, | scenario| specs?, | passed| passing| success| pass,`)
+)
+
 // countsFailures holds on a test runner's summary that counts at least one
 // failure.
 func countsFailures(p spot) bool {
@@ -200,37 +218,7 @@ func countsFailures(p spot) bool {
 		return false
 	}
 	s := strings.Trim(p.l, " =\t│")
-	if len(s) > 300 || !strings.ContainsAny(s, "123456789") {
-		return false
-	}
-	if i := strings.Index(s, "Tests run: "); i >= 0 && i < 20 {
-		return count(s, "Failures:")+count(s, "Errors:") > 0
-	}
-	switch {
-	case strings.HasPrefix(s, "FAILED ("):
-		return count(s, "failures=")+count(s, "errors=") > 0
-	case strings.HasPrefix(s, "Tests Passed:"): // Pester
-		return count(s, "Failed:") > 0
-	case strings.HasPrefix(s, "Failed!"), strings.HasPrefix(s, "Failed:"):
-		return count(s, "Failed:") > 0
-	case has(s, "Assertions: "):
-		return count(s, "Failures:")+count(s, "Errors:") > 0
-	case strings.HasPrefix(s, "[ OK:"), strings.HasPrefix(s, "[ FAIL "): // testthat
-		return count(s, "FAILED:") > 0 || !strings.HasPrefix(s, "[ FAIL 0") && s[2] == 'F'
-	case strings.HasPrefix(s, "Failed ") && strings.HasSuffix(s, "subtests"):
-		return true
-	}
-	failed := count(s, " failed") + count(s, " failure") + count(s, " errored") + count(s, " FAILED") + count(s, " failing")
-	switch {
-	case failed == 0:
-		return count(s, " error") > 0 && has(s, " runs, ", " tests, ") && has(s, " failures")
-	case strings.HasPrefix(s, "Tests"), strings.Contains(s, "Executed "), strings.HasPrefix(s, "Test Suites:"):
-		return true
-	}
-	if i := strings.LastIndex(s, " in "); i > 0 && isDigit(s[0]) && isDigit((s[i+4:] + " ")[0]) { // pytest
-		return strings.HasSuffix(s, "s") || strings.HasSuffix(s, ")")
-	}
-	return has(s, " example", " tests, ", " test, ", " runs, ", " scenario", " specs, ", " spec, ", " passed", " passing", " success", " pass,")
+	return len(s) <= 300 && (failureCounts.MatchString(s) || someFailed.MatchString(s) && ofTests.MatchString(s))
 }
 
 // counted tells whether a count can belong to the phrase: "3 failed",

@@ -125,31 +125,17 @@ func span(m []string, now time.Time) time.Time {
 	return now.Add(d)
 }
 
-func duration(s string) (time.Duration, bool) {
-	var sum time.Duration
-	found := false
-	for s = strings.TrimLeft(s, " ,"); s != ""; s = strings.TrimLeft(s, " ,") {
-		s = strings.TrimPrefix(s, "and ")
-		n := 0
-		for n < len(s) && (isDigit(s[n]) || s[n] == '.') {
-			n++
-		}
-		value, err := strconv.ParseFloat(s[:n], 64)
-		if err != nil || value > 1e7 {
-			return sum, found
-		}
-		s = strings.TrimLeft(s[n:], " ")
-		u := 0
-		for u < len(s) && isLower(lower(s[u])) {
-			u++
-		}
-		unit := unitOf(strings.ToLower(s[:u]))
-		if unit == 0 {
-			return sum, found
+var amounts = regexp.MustCompile(`(\d+(?:\.\d+)?)\s*([A-Za-z]*)`)
+
+func duration(s string) (sum time.Duration, found bool) {
+	for _, m := range amounts.FindAllStringSubmatch(s, -1) {
+		value, err := strconv.ParseFloat(m[1], 64)
+		unit := unitOf(strings.ToLower(m[2]))
+		if err != nil || value > 1e7 || unit == 0 {
+			break
 		}
 		sum += time.Duration(value * float64(unit))
 		found = true
-		s = s[u:]
 	}
 	return sum, found
 }
@@ -169,8 +155,6 @@ func unitOf(word string) time.Duration {
 	}
 	return 0
 }
-
-var months = [...]string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 
 // clock reads "9pm", "1:27 PM", "14:05", "Nov 21 9am", with a zone or without.
 func clock(m []string, now time.Time) time.Time {
@@ -207,16 +191,15 @@ func clock(m []string, now time.Time) time.Time {
 	if n, err := strconv.Atoi(year); err == nil {
 		y = n
 	}
-	for i, name := range months {
-		if strings.EqualFold(month[:3], name) {
-			t := time.Date(y, time.Month(i+1), d, h, mins, 0, 0, now.Location())
-			if year == "" && t.Before(now) {
-				t = t.AddDate(1, 0, 0)
-			}
-			return t
-		}
+	named, err := time.Parse("Jan", month[:3])
+	if err != nil {
+		return time.Time{}
 	}
-	return time.Time{}
+	t := time.Date(y, named.Month(), d, h, mins, 0, 0, now.Location())
+	if year == "" && t.Before(now) {
+		t = t.AddDate(1, 0, 0)
+	}
+	return t
 }
 
 func stamp(m []string, now time.Time) time.Time {
