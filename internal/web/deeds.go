@@ -47,20 +47,14 @@ func (s *Server) done(ctx context.Context, run string, said Said, err error) (*b
 	return answer(out), nil
 }
 
-// known finds a run before anything is done about it.
-func (s *Server) known(ctx context.Context, in RunPath) (string, error) {
-	r, err := s.o.Store.Run(ctx, in.Run)
-	return r.ID, err
-}
-
 // plain does what needs nothing but the run.
 func (s *Server) plain(ctx context.Context, in *RunPath, do func(context.Context, string) (Said, error)) (*body[Done], error) {
-	run, err := s.known(ctx, *in)
+	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
 	}
-	said, err := do(ctx, run)
-	return s.done(ctx, run, said, err)
+	said, err := do(ctx, r.ID)
+	return s.done(ctx, r.ID, said, err)
 }
 
 func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error) {

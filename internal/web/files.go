@@ -129,9 +129,9 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	if err != nil {
 		return nil, err
 	}
-	f, err := openOutput(root, name)
+	f, err := spool.Open(root, name)
 	if err == nil {
-		return f, nil
+		return &output{f, root}, nil
 	}
 	_ = root.Close()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,19 +141,10 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	return nil, fmt.Errorf("cannot open %s: %v", name, err)
 }
 
-// output is a stream that was, or is being, kept.
+// output is a stream that was, or is being, kept, and its folder.
 type output struct {
 	*spool.Reader
 	root *os.Root
-}
-
-// openOutput takes the folder over when it succeeds.
-func openOutput(root *os.Root, name string) (*output, error) {
-	t, err := spool.Open(root, name)
-	if err != nil {
-		return nil, err
-	}
-	return &output{t, root}, nil
 }
 
 func (o *output) close() {

@@ -82,11 +82,9 @@ func newFrame(id, kind string, data any) frame {
 	}
 	var b []byte
 	if id != "" {
-		b = append(append(append(b, "id: "...), id...), '\n')
+		b = fmt.Appendf(b, "id: %s\n", id)
 	}
-	b = append(append(append(b, "event: "...), kind...), '\n')
-	b = append(append(append(b, "data: "...), text...), "\n\n"...)
-	return frame{bytes: b}
+	return frame{bytes: fmt.Appendf(b, "event: %s\ndata: %s\n\n", kind, text)}
 }
 
 // hub looks for what happened once for all readers, and hands it to each. It
@@ -170,14 +168,12 @@ func (h *hub) hand(frames []frame) {
 			if r.run != "" && f.run != r.run {
 				continue
 			}
-			select {
-			case r.queue <- f:
-				continue
-			default:
+			if len(r.queue) == cap(r.queue) {
+				close(r.queue)
+				delete(h.readers, r)
+				break
 			}
-			close(r.queue)
-			delete(h.readers, r)
-			break
+			r.queue <- f // only hand writes to it, so there is room
 		}
 	}
 }

@@ -57,10 +57,9 @@ func (s Session) Link() string { return s.URL + "/?token=" + s.Token }
 
 // Save stores the session for this user alone.
 func (s Session) Save(stateDir string) error {
-	err := os.MkdirAll(SessionDir(stateDir), 0o700)
-	var data []byte
+	data, err := json.Marshal(s)
 	if err == nil {
-		data, err = json.Marshal(s)
+		err = os.MkdirAll(SessionDir(stateDir), 0o700)
 	}
 	if err == nil {
 		err = files.Replace(sessionFile(stateDir), data, 0o600, false)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -59,12 +60,7 @@ func (s *Server) streamRoutes(api huma.API) {
 // streamOf describes a stream: the kinds of its events, and the data of each.
 func streamOf(api huma.API, kinds map[string]any) map[string]*huma.Response {
 	var one []*huma.Schema
-	names := make([]string, 0, len(kinds))
-	for kind := range kinds {
-		names = append(names, kind)
-	}
-	slices.Sort(names)
-	for _, kind := range names {
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		one = append(one, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"}, Properties: map[string]*huma.Schema{
 			"event": {Type: huma.TypeString, Enum: []any{kind}},
 			"data":  api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(kinds[kind]), true, kind),
