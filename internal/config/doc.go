@@ -3,10 +3,10 @@
 //
 // Layers, low to high: built-in, the user-wide file, the project's pawl.yaml,
 // the environment, flags. Each becomes a small tree whose nodes know their
-// place; the trees are merged (maps by key, lists replaced whole) and decoded
-// into a [Config] once. The struct tags of Config are the only description of
-// the keys: the decoder, the JSON Schema, the environment's names, provenance
-// and the reference page are all read from them.
+// place, and is decoded over those before it: maps by key, lists replaced
+// whole. The struct tags of [Config] describe the keys, and keys.yaml says what
+// they mean: the decoder, the JSON Schema, the names of variables, provenance
+// and the reference page are all made from these.
 //
 // The package never guesses: an unknown key, a wrong type or an impossible
 // value is an [*Error] with its place. It runs no command, opens no

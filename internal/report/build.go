@@ -206,6 +206,7 @@ func (r *Report) countChanges() {
 
 // sumSteps sums up the executions of each step, in the order in which they began.
 func (r *Report) sumSteps() {
+	active := r.Status.Active()
 	for _, e := range r.Executions {
 		n := slices.IndexFunc(r.Work, func(s Step) bool { return s.Step == e.Step })
 		if n < 0 {
@@ -219,7 +220,7 @@ func (r *Report) sumSteps() {
 			s.Iterations += fmt.Sprintf(", %d", e.Iteration)
 		}
 		s.Execution = e
-		s.Status, s.Tone, s.Mark = stepStatus(e, r.Input.Status.Active())
+		s.Status, s.Tone, s.Mark = stepStatus(e, active)
 		s.Runs++
 		s.Took += e.Elapsed
 	}

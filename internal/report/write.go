@@ -24,7 +24,7 @@ var (
 		return template.Must(template.New("page").Funcs(functions).Parse(pageText))
 	})
 	markdown = sync.OnceValue(func() *texttemplate.Template {
-		t := texttemplate.New("page").Funcs(texttemplate.FuncMap(functions))
+		t := texttemplate.New("page").Funcs(functions)
 		return texttemplate.Must(t.Funcs(texttemplate.FuncMap{
 			"escape": func(v any) string { return escape(fmt.Sprint(v)) },
 			"code":   func(v any) string { return code(fmt.Sprint(v)) },

@@ -36,7 +36,6 @@ type stepRecord struct {
 	Question    string            `json:"question,omitempty"`
 	Usage       usage             `json:"usage,omitzero"`
 	Job         *supervisor.Job   `json:"job,omitempty"` // without environment and box
-	Verifying   int               `json:"verifying,omitempty"`
 	Inner       string            `json:"inner,omitempty"` // the run that a procedure's step drives
 	// Round is the execution, by its N, of the step whose workflow this is a step
 	// of; 0 is none.
