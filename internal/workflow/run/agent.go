@@ -26,19 +26,15 @@ func (p *pass) agentOf(n *node, w workflow.Work) string {
 	if p.c.Agent == own {
 		return w.Agent
 	}
-	past := p.past(n.id)
-	if len(past) == 0 {
+	last := p.latest(n.id)
+	if last == nil || last.record.Agent != w.Agent || last.record.Failure == nil || !last.record.Failure.Provider {
 		return w.Agent
 	}
-	last := past[len(past)-1]
-	if f := last.record.Failure; f != nil && f.Provider && last.record.Agent == w.Agent {
-		return p.c.Agent
-	}
-	return w.Agent
+	return p.c.Agent
 }
 
 // agent gives the step's prompt to an agent.
-func (d *doing) agent(ctx context.Context) error {
+func (d *activeAttempt) agent(ctx context.Context) error {
 	p, name := d.s.p, d.e.record.Agent
 	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
 	cost, calls := p.limits.left()
@@ -79,16 +75,14 @@ func (d *doing) agent(ctx context.Context) error {
 
 // prompt is what the agent is told: the step's text, and what is known of the
 // attempts before.
-func (d *doing) prompt() string {
+func (d *activeAttempt) prompt() string {
 	var b strings.Builder
 	b.WriteString(d.content)
 	f := d.s.p.c.Feedback
-	past := d.s.p.past(d.n.id)
 	var notes []string
-	if len(past) > 0 {
-		last := past[len(past)-1]
+	if last := d.s.p.latest(d.n.id); last != nil {
 		if why := last.record.Failure; why != nil && (last.Status == sqlite.StepFailure || last.Status == sqlite.StepRefused) {
-			notes = append(notes, cameOf(last)+oneLine(why.Summary))
+			notes = append(notes, outcomeBefore(last)+oneLine(why.Summary))
 			for i, it := range why.Items {
 				if i == maxItems {
 					break
@@ -109,8 +103,8 @@ func (d *doing) prompt() string {
 	return b.String()
 }
 
-// cameOf begins to tell an agent what came of its work before.
-func cameOf(e *execution) string {
+// outcomeBefore begins to tell an agent what came of its work before.
+func outcomeBefore(e *execution) string {
 	switch f := e.record.Failure; {
 	case e.Status != sqlite.StepRefused:
 		return "This was tried before, and failed: "
@@ -151,7 +145,7 @@ func cutText(text string) (kept string, cut bool) {
 }
 
 // asks leaves the step to a person, where its agent cannot go on alone.
-func (d *doing) asks(q signal.Signal) error {
+func (d *activeAttempt) asks(q signal.Signal) error {
 	text := q.Text
 	if q.Kind == signal.Blocked {
 		text = "it is blocked: " + q.Text
@@ -162,12 +156,12 @@ func (d *doing) asks(q signal.Signal) error {
 }
 
 // fails ends an attempt with a failure that pawl itself has found.
-func (d *doing) fails(f failure.Analysis) {
+func (d *activeAttempt) fails(f failure.Analysis) {
 	d.e.Status, d.e.record.Failure = sqlite.StepFailure, &f
 }
 
 // cannotStart stores an attempt that fails before anything of it is started.
-func (d *doing) cannotStart(f failure.Analysis) error {
+func (d *activeAttempt) cannotStart(f failure.Analysis) error {
 	d.fails(f)
 	return d.s.p.begin(d.s, d.n, d.e)
 }
@@ -181,7 +175,7 @@ func uncallable(err error) failure.Analysis {
 }
 
 // nothingLeft fails a step for whose agent the limits leave nothing.
-func (d *doing) nothingLeft(cost bool) error {
+func (d *activeAttempt) nothingLeft(cost bool) error {
 	what, ended := "model calls", loop.EndedCalls
 	if cost {
 		what, ended = "cost", loop.EndedCost
@@ -195,7 +189,7 @@ func (d *doing) nothingLeft(cost bool) error {
 
 // listen is who hears the events of a step's agent: whoever watches, and the
 // budget, which ends the step when all agents together have used it up.
-func (d *doing) listen(ctx context.Context, job supervisor.Job) (context.Context, func(agent.Event), func()) {
+func (d *activeAttempt) listen(ctx context.Context, job supervisor.Job) (context.Context, func(agent.Event), func()) {
 	if job.Parser == "" {
 		return ctx, nil, func() {}
 	}

@@ -16,10 +16,9 @@ const maxAsks = 100
 // there is one.
 func (s *scope) ask(ctx context.Context, n *node) {
 	p := s.p
-	e, begun := s.begun(n)
-	past := p.past(n.id)
-	if len(past) > 0 && past[len(past)-1].Status == sqlite.StepAsking {
-		e, begun = past[len(past)-1], true
+	e, begun := s.unfinished(n)
+	if last := p.latest(n.id); last != nil && last.Status == sqlite.StepAsking {
+		e, begun = last, true
 	}
 	if !begun {
 		e = s.execution(n, attempt{try: 1})
@@ -28,7 +27,7 @@ func (s *scope) ask(ctx context.Context, n *node) {
 	e.Hash, e.Input, e.record.Question = n.in.Hash, n.in.InputHash(n.given.input()), n.given.content
 	answer, answered := p.c.Feedback.AnswerTo(n.id)
 	if answered = answered && answer.Question == n.given.content; !answered {
-		n.phase = left
+		n.phase = deferred
 		p.question(n.id, n.given.content)
 		if begun && e.Status == sqlite.StepAsking {
 			return
@@ -40,12 +39,12 @@ func (s *scope) ask(ctx context.Context, n *node) {
 		p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepAsking, Why: n.given.content}))
 		return
 	}
-	d := &doing{s: s, n: n, e: e}
+	d := &activeAttempt{s: s, n: n, e: e}
 	e.Status, e.Output, e.Elapsed = sqlite.StepSuccess, answer.Text, time.Since(e.StartedAt)
 	if !begun {
 		if err := p.begin(s, n, e); err != nil {
 			p.fail(err)
-			n.phase = left
+			n.phase = deferred
 			return
 		}
 	}
@@ -54,7 +53,7 @@ func (s *scope) ask(ctx context.Context, n *node) {
 	}
 	if err := p.finished(n, s, e); err != nil {
 		p.fail(err)
-		n.phase = left
+		n.phase = deferred
 		return
 	}
 	n.result, n.phase = e.result(), settled

@@ -20,7 +20,7 @@ const maxDepth = 8
 // nested runs the workflow of a step, its steps beside those of the one above.
 // What is done in there stays done when the step is tried again; last is true
 // when it is not.
-func (d *doing) nested(ctx context.Context, last bool) error {
+func (d *activeAttempt) nested(ctx context.Context, last bool) error {
 	s, n := d.s, d.n
 	flow, err := s.below(n)
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *doing) nested(ctx context.Context, last bool) error {
 	inner.deadline = sooner(s.deadline, time.Now(), limit)
 	n.below = inner
 	inner.run(ctx)
-	return d.worked(ctx, inner, limit)
+	return d.endNested(ctx, inner, limit)
 }
 
 // least is the smaller of two limits of which 0 is none.
@@ -59,8 +59,8 @@ func sooner(deadline, now time.Time, limit time.Duration) time.Time {
 	return deadline
 }
 
-// worked makes the end of the step's workflow that of the step.
-func (d *doing) worked(ctx context.Context, inner *scope, limit time.Duration) error {
+// endNested makes the end of the step's workflow that of the step.
+func (d *activeAttempt) endNested(ctx context.Context, inner *scope, limit time.Duration) error {
 	t := inner.count()
 	switch {
 	case t.Complete:
@@ -80,7 +80,7 @@ func (d *doing) worked(ctx context.Context, inner *scope, limit time.Duration) e
 }
 
 // timedOut fails a step whose workflow was not done in time.
-func (d *doing) timedOut(t *loop.Steps, limit time.Duration) {
+func (d *activeAttempt) timedOut(t *loop.Steps, limit time.Duration) {
 	f := failure.Analyse(failure.Evidence{Source: "step", Name: d.n.id, ExitCode: -1, TimedOut: true, Now: time.Now()})
 	f.Summary = "out of time: " + t.String()
 	if limit > 0 {
@@ -92,7 +92,7 @@ func (d *doing) timedOut(t *loop.Steps, limit time.Duration) {
 
 // complete makes the step done with its workflow: its output is that of the
 // last step in there, its outputs are those of all.
-func (d *doing) complete(ctx context.Context, inner *scope) error {
+func (d *activeAttempt) complete(ctx context.Context, inner *scope) error {
 	outputs := map[string]string{}
 	for _, m := range inner.nodes {
 		d.e.Output = m.result.Output
@@ -105,7 +105,7 @@ func (d *doing) complete(ctx context.Context, inner *scope) error {
 // waiting is true when a step of the scope waits for a person, or for the run to go on.
 func (s *scope) waiting() bool {
 	for _, n := range s.nodes {
-		if n.phase == left {
+		if n.phase == deferred {
 			return true
 		}
 	}
@@ -115,7 +115,7 @@ func (s *scope) waiting() bool {
 // asking is true when a step of the scope waits for a person.
 func (s *scope) asking() bool {
 	for _, n := range s.nodes {
-		if past := s.p.past(n.id); n.phase == left && len(past) > 0 && past[len(past)-1].Status == sqlite.StepAsking {
+		if last := s.p.latest(n.id); n.phase == deferred && last != nil && last.Status == sqlite.StepAsking {
 			return true
 		}
 	}

@@ -35,7 +35,7 @@ type stepRecord struct {
 	Cut         bool              `json:"output_cut,omitempty"` // there was more output than is kept
 	Question    string            `json:"question,omitempty"`
 	Usage       usage             `json:"usage,omitzero"`
-	Job         *supervisor.Job   `json:"job,omitempty"` // without environment and box
+	Job         *supervisor.Job   `json:"job,omitempty"`   // without environment and box
 	Inner       string            `json:"inner,omitempty"` // the run that a procedure's step drives
 	// Round is the execution, by its N, of the step whose workflow this is a step
 	// of; 0 is none.

@@ -128,7 +128,7 @@ type watcher struct {
 }
 
 // watch begins to show what a job prints; end shows the rest.
-func (d *doing) watch(job supervisor.Job) *watcher {
+func (d *activeAttempt) watch(job supervisor.Job) *watcher {
 	w := &watcher{make(chan struct{}), make(chan struct{})}
 	show := func(line string) {
 		d.s.p.h.Tell(engine.StepOutput, d.s.notice(d.n, engine.StepNotice{Line: line}))

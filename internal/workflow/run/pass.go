@@ -29,13 +29,13 @@ type pass struct {
 	used    usage
 	asks    []loop.Asks
 	ran     int
-	held    bool // a pause kept a step from starting
+	pausing bool // a pause kept a step from starting
 	ended   loop.Ended
 	err     error
 }
 
-// fault is a step's failure that fails the iteration.
-type fault struct {
+// stepFailure is a step's failure that fails the iteration.
+type stepFailure struct {
 	failure *failure.Analysis
 	agent   string // whose work it was; "" for a command
 }
@@ -95,6 +95,17 @@ func (p *pass) past(id string) []*execution {
 	return slices.Clone(p.history[id])
 }
 
+// latest is the newest execution of a step; nil for none.
+func (p *pass) latest(id string) *execution {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.history[id]
+	if len(list) == 0 {
+		return nil
+	}
+	return list[len(list)-1]
+}
+
 // stops is true when nothing more is to start, whatever its needs.
 func (p *pass) stops(ctx context.Context) bool {
 	if ctx.Err() != nil {
@@ -103,8 +114,8 @@ func (p *pass) stops(ctx context.Context) bool {
 	pausing := p.h.Pausing(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held = p.held || pausing
-	return p.held || p.err != nil || p.ended != loop.NotEnded
+	p.pausing = p.pausing || pausing
+	return p.pausing || p.err != nil || p.ended != loop.NotEnded
 }
 
 // givesUp is true when a failure in the scope is its last word, so that steps
@@ -128,9 +139,9 @@ func (s *scope) permanent() bool {
 	return s.first != nil && s.first.failure.Kind == failure.Permanent
 }
 
-// report makes the failure of required steps that of their workflow. That of a
+// recordFailure makes the failure of required steps that of their workflow. That of a
 // workflow that is a step counts for the one above when the step has failed.
-func (s *scope) report(f fault, ids ...string) {
+func (s *scope) recordFailure(f stepFailure, ids ...string) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	if s.first == nil {
@@ -144,27 +155,27 @@ func (s *scope) report(f fault, ids ...string) {
 type phase int
 
 const (
-	waits phase = iota
+	pending phase = iota
 	ready
-	runs
-	settled // with a result
-	barred  // not started, because another step failed
-	left    // not started, because of a pause or a stop; or it waits for a person
+	running
+	settled  // with a result
+	blocked  // not started, because another step failed
+	deferred // not started, because of a pause or a stop; or it waits for a person
 )
 
 // node is an instance in this pass.
 type node struct {
-	in     *workflow.Instance
-	id     string // with its workflow's before it
-	phase  phase
-	then   phase // what comes after runs, set by who runs it; waits: settled
-	result workflow.Result
-	values workflow.Values
-	lead   bool // a failure led to its being skipped
-	given  given
-	below  *scope // the workflow of the step, once it ran in this pass
-	title  string
-	why    string // it runs again although it was done
+	in           *workflow.Instance
+	id           string // with its workflow's before it
+	phase        phase
+	then         phase // what comes after running, set by who runs it; pending: settled
+	result       workflow.Result
+	values       workflow.Values
+	failedBefore bool // it was skipped because of a failure
+	given        given
+	below        *scope // the workflow of the step, once it ran in this pass
+	title        string
+	why          string // it runs again although it was done
 }
 
 // scope is one workflow in a pass: the run's own, or that of a step.
@@ -181,9 +192,9 @@ type scope struct {
 	deadline        time.Time
 	env             []string // K=V
 
-	first  *fault   // the first real failure; with wrong and halted of p.mu
-	wrong  []string // the required steps that failed, at most maxFailed
-	halted bool     // a failure keeps the others from starting
+	first  *stepFailure // the first real failure; with wrong and halted of p.mu
+	wrong  []string     // the required steps that failed, at most maxFailed
+	halted bool         // a failure keeps the others from starting
 
 	nodes  []*node
 	ready  []*node
@@ -236,7 +247,7 @@ func (s *scope) expired() bool { return !s.deadline.IsZero() && !time.Now().Befo
 func (s *scope) next(ctx context.Context) *node {
 	if s.stops(ctx) {
 		for _, n := range s.ready {
-			n.phase = left
+			n.phase = deferred
 		}
 		s.ready = nil
 		return nil
@@ -248,14 +259,14 @@ func (s *scope) next(ctx context.Context) *node {
 		if !halted || n.in.Step.Condition.AsksStatus() {
 			return n
 		}
-		n.phase = barred
+		n.phase = blocked
 	}
 	return nil
 }
 
 // start runs a step; slotted when it holds one of the places.
 func (s *scope) start(ctx context.Context, n *node, slotted bool) {
-	n.phase = runs
+	n.phase = running
 	s.active++
 	go func() {
 		s.perform(ctx, n)
@@ -269,8 +280,8 @@ func (s *scope) start(ctx context.Context, n *node, slotted bool) {
 // close takes the result of a step that ran.
 func (s *scope) close(n *node) {
 	n.phase = settled
-	if n.then != waits {
-		n.phase, n.then = n.then, waits
+	if n.then != pending {
+		n.phase, n.then = n.then, pending
 	}
 }
 
@@ -278,7 +289,7 @@ func (s *scope) close(n *node) {
 // plan, so that one pass over them is enough.
 func (s *scope) advance(ctx context.Context) {
 	for _, n := range s.nodes {
-		if n.phase != waits || !s.open(n) {
+		if n.phase != pending || !s.open(n) {
 			continue
 		}
 		s.decide(ctx, n)
@@ -288,7 +299,7 @@ func (s *scope) advance(ctx context.Context) {
 // open is true when nothing that n needs goes on in this pass.
 func (s *scope) open(n *node) bool {
 	for _, k := range n.in.Needs {
-		if ph := s.nodes[k].phase; ph == waits || ph == ready || ph == runs {
+		if ph := s.nodes[k].phase; ph == pending || ph == ready || ph == running {
 			return false
 		}
 	}
@@ -300,19 +311,19 @@ func (s *scope) decide(ctx context.Context, n *node) {
 	st := n.in.Step
 	for _, k := range n.in.Needs {
 		switch ph := s.nodes[k].phase; {
-		case ph == left:
-			n.phase = left
+		case ph == deferred:
+			n.phase = deferred
 			return
-		case ph == barred && !st.Condition.AsksStatus():
-			n.phase = barred
+		case ph == blocked && !st.Condition.AsksStatus():
+			n.phase = blocked
 		}
 	}
-	if n.phase == barred {
+	if n.phase == blocked {
 		return
 	}
 	v := s.values(n)
 	if v.Failed && st.Condition.AsksStatus() && !s.givesUp() {
-		n.phase = left
+		n.phase = deferred
 		return
 	}
 	holds, g, err := s.fill(n, v)
@@ -352,9 +363,9 @@ func (s *scope) queue(ctx context.Context, n *node) {
 	halted := s.halts() && !n.in.Step.Condition.AsksStatus()
 	switch kind := n.in.Step.Kind; {
 	case s.stops(ctx):
-		n.phase = left
+		n.phase = deferred
 	case halted:
-		n.phase = barred
+		n.phase = blocked
 	case kind == workflow.Ask:
 		s.ask(ctx, n)
 	case kind == workflow.Nested:
@@ -371,7 +382,7 @@ func (s *scope) skip(n *node, v workflow.Values, why string) {
 	if n.in.Step.Optional {
 		n.result.Conclusion = "success"
 	}
-	if n.lead = v.Failed; n.lead {
+	if n.failedBefore = v.Failed; n.failedBefore {
 		n.phase = settled
 		s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: "held", Why: "a step that it needs failed"}))
 		return
@@ -414,7 +425,7 @@ func (s *scope) finishFailed(n *node, f *failure.Analysis, agent string) {
 		n.result.Conclusion = "success"
 		return
 	}
-	s.report(fault{f, agent}, n.id)
+	s.recordFailure(stepFailure{f, agent}, n.id)
 }
 
 // halts is true when a failure keeps steps of this scope from starting.
@@ -450,7 +461,7 @@ func (s *scope) count() *loop.Steps {
 			t.Done++
 		case n.result.Outcome == "skipped":
 			t.Skipped++
-			t.Complete = t.Complete && !n.lead
+			t.Complete = t.Complete && !n.failedBefore
 		case n.result.Conclusion == "success":
 			t.Missed++
 		default:
@@ -464,7 +475,7 @@ func (s *scope) count() *loop.Steps {
 func (s *scope) left() int {
 	left := 0
 	for _, n := range s.nodes {
-		if n.phase != settled || n.lead || n.result.Conclusion == "failure" || n.result.Conclusion == "cancelled" {
+		if n.phase != settled || n.failedBefore || n.result.Conclusion == "failure" || n.result.Conclusion == "cancelled" {
 			left++
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // procedure drives a procedure as a run of its own, which the step waits for.
 // A crash finds it again by its id; what it asks a person, the workflow asks.
-func (d *doing) procedure(ctx context.Context) error {
+func (d *activeAttempt) procedure(ctx context.Context) error {
 	p := d.s.p
 	plan, err := p.o.Procedure(d.content)
 	if err != nil {
@@ -28,7 +28,7 @@ func (d *doing) procedure(ctx context.Context) error {
 	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
 	d.bound(&plan, cost, wall)
 	o := p.h.Inner(plan)
-	o.Notify = d.tellInner
+	o.Notify = d.showInner
 	stops := make(chan loop.Cause, 1)
 	o.Stops = stops
 	release := context.AfterFunc(ctx, func() { stops <- loop.CauseStop })
@@ -44,7 +44,7 @@ func (d *doing) procedure(ctx context.Context) error {
 		})
 		return nil
 	}
-	d.came(driver.State(), iteration)
+	d.recordInner(driver.State(), iteration)
 	if d.e.Status != sqlite.StepSuccess {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (d *doing) procedure(ctx context.Context) error {
 }
 
 // bound holds the procedure to what the workflow has left.
-func (d *doing) bound(plan *engine.Plan, cost loop.MicroUSD, wall time.Duration) {
+func (d *activeAttempt) bound(plan *engine.Plan, cost loop.MicroUSD, wall time.Duration) {
 	plan.Kind, plan.Name = "procedure", d.s.p.h.Plan().Name+"."+slug(d.n.id)
 	plan.Environ = append(plan.Environ[:len(plan.Environ):len(plan.Environ)], d.n.given.environ("PAWL_STEP="+d.n.id)...)
 	pol := &plan.Policy
@@ -65,7 +65,7 @@ func (d *doing) bound(plan *engine.Plan, cost loop.MicroUSD, wall time.Duration)
 }
 
 // drive starts the inner run, or goes on with the one that is known.
-func (d *doing) drive(ctx context.Context, o engine.Options) (*engine.Driver, error) {
+func (d *activeAttempt) drive(ctx context.Context, o engine.Options) (*engine.Driver, error) {
 	p := d.s.p
 	if id := d.earlier(); id != "" {
 		e := loop.Event{Kind: loop.Resumed, Policy: &o.Plan.Policy}
@@ -90,7 +90,7 @@ func (d *doing) drive(ctx context.Context, o engine.Options) (*engine.Driver, er
 }
 
 // open stores the attempt with the inner run's id, before that starts.
-func (d *doing) open() error {
+func (d *activeAttempt) open() error {
 	if d.resumed {
 		return d.e.store(d.s.p.h, journal.StepStarted)
 	}
@@ -99,23 +99,23 @@ func (d *doing) open() error {
 
 // earlier is the inner run of the attempt before, if that came to rest without
 // an end; "" for none.
-func (d *doing) earlier() string {
+func (d *activeAttempt) earlier() string {
 	if d.resumed {
 		return d.e.record.Inner
 	}
-	past := d.s.p.past(d.n.id)
-	if len(past) == 0 {
+	last := d.s.p.latest(d.n.id)
+	if last == nil {
 		return ""
 	}
-	last := past[len(past)-1]
-	if last.Status == sqlite.StepAsking || last.Status == sqlite.StepCancelled || last.Status == sqlite.StepInterrupted {
+	switch last.Status {
+	case sqlite.StepAsking, sqlite.StepCancelled, sqlite.StepInterrupted:
 		return last.record.Inner
 	}
 	return ""
 }
 
-// came turns the end of the inner run into that of the step.
-func (d *doing) came(s loop.State, iteration bool) {
+// recordInner turns the end of the inner run into that of the step.
+func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 	p := d.s.p
 	u := usage{Cost: s.Spent.Cost, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut, Calls: s.Spent.Calls}
 	if s.Spent.CostKnown {
@@ -151,8 +151,8 @@ func (d *doing) came(s loop.State, iteration bool) {
 	}
 }
 
-// tellInner shows what the inner run does as the step's output.
-func (d *doing) tellInner(n engine.Notice) {
+// showInner shows what the inner run does as the step's output.
+func (d *activeAttempt) showInner(n engine.Notice) {
 	var line string
 	switch n.Kind {
 	case engine.AgentEvent:

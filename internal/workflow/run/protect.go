@@ -22,9 +22,8 @@ import (
 const maxTampered = 20
 
 // watchFiles notes what an attempt is compared with when it has ended.
-func (d *doing) watchFiles(ctx context.Context, kind workflow.Kind) {
-	if past := d.s.p.past(d.n.id); len(past) > 0 {
-		last := past[len(past)-1]
+func (d *activeAttempt) watchFiles(ctx context.Context, kind workflow.Kind) {
+	if last := d.s.p.latest(d.n.id); last != nil {
 		unknown := last.Status == sqlite.StepCancelled || last.Status == sqlite.StepInterrupted
 		if d.e.record.Watched = last.record.Watched; d.e.record.Watched != nil && (len(last.record.Tampered) > 0 || unknown) {
 			return
@@ -36,7 +35,7 @@ func (d *doing) watchFiles(ctx context.Context, kind workflow.Kind) {
 }
 
 // lookAtFiles fails an attempt after which a protected file is not what it was.
-func (d *doing) lookAtFiles(ctx context.Context) {
+func (d *activeAttempt) lookAtFiles(ctx context.Context) {
 	paths, f := d.s.p.h.Tampered(ctx, d.e.record.Watched)
 	d.e.record.Tampered = paths[:min(len(paths), maxTampered)]
 	if f != nil && d.e.Status == sqlite.StepSuccess {
@@ -48,8 +47,7 @@ func (d *doing) lookAtFiles(ctx context.Context) {
 // that a step which the workflow can do without has changed. That step runs again.
 func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
 	for _, id := range p.ids() {
-		past := p.past(id)
-		e := past[len(past)-1]
+		e := p.latest(id)
 		if e.Status != sqlite.StepFailure || len(e.record.Tampered) == 0 {
 			continue
 		}
@@ -68,8 +66,7 @@ func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
 // agentsWorked is true when an agent did one of the steps.
 func (p *pass) agentsWorked() bool {
 	for _, id := range p.ids() {
-		past := p.past(id)
-		if k := past[len(past)-1].record.Kind; k == string(workflow.Agent) || k == string(workflow.Procedure) {
+		if k := p.latest(id).record.Kind; k == string(workflow.Agent) || k == string(workflow.Procedure) {
 			return true
 		}
 	}

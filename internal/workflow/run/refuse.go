@@ -46,7 +46,7 @@ func (b *refusal) flow(f *Flow, prefix string) error {
 	all := f.Plan.Instances
 	builds := make([]bool, len(all)) // an agent's step builds on it
 	for i := len(all) - 1; i >= 0; i-- {
-		if !builds[i] && !b.agents(f, &all[i], prefix) {
+		if !builds[i] && !b.agentWorked(prefix+all[i].ID) {
 			continue
 		}
 		for _, k := range all[i].Needs {
@@ -58,9 +58,9 @@ func (b *refusal) flow(f *Flow, prefix string) error {
 		in := &all[i]
 		id := prefix + in.ID
 		switch {
-		case b.agents(f, in, prefix) && !builds[i]:
+		case b.agentWorked(id) && !builds[i]:
 			taken[i] = true
-			if err := b.last(f, in, id); err != nil {
+			if err := b.refuseLast(f, in, id); err != nil {
 				return err
 			}
 		default:
@@ -70,7 +70,7 @@ func (b *refusal) flow(f *Flow, prefix string) error {
 			if !taken[i] {
 				continue
 			}
-			if err := b.take(id, nil); err != nil {
+			if err := b.refuse(id, nil); err != nil {
 				return err
 			}
 		}
@@ -78,61 +78,48 @@ func (b *refusal) flow(f *Flow, prefix string) error {
 	return nil
 }
 
-// last takes back the work of a last agent; of a workflow that is a step, that
+// refuseLast takes back the work of a last agent; of a workflow that is a step, that
 // of the last ones in there.
-func (b *refusal) last(f *Flow, in *workflow.Instance, id string) error {
+func (b *refusal) refuseLast(f *Flow, in *workflow.Instance, id string) error {
 	if in.Step.Kind != workflow.Nested || b.kind(id) != string(workflow.Nested) {
-		return b.take(id, b.why)
+		return b.refuse(id, b.why)
 	}
-	if err := b.take(id, nil); err != nil {
+	if err := b.refuse(id, nil); err != nil {
 		return err
 	}
 	if below := f.Nested[in.Step.ID]; below != nil {
 		return b.flow(below, id+"/")
 	}
-	return b.inside(id, func(inner string) error { return b.take(inner, b.why) })
+	for _, inner := range b.inside(id) {
+		if err := b.refuse(inner, b.why); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// agents is true for a step that is done and that an agent worked on.
-func (b *refusal) agents(f *Flow, in *workflow.Instance, prefix string) bool {
-	id := prefix + in.ID
+// agentWorked is true for a step that is done and that an agent worked on; of
+// a workflow that is a step, when one worked in there.
+func (b *refusal) agentWorked(id string) bool {
 	switch b.kind(id) {
 	case string(workflow.Agent), string(workflow.Procedure):
 		return true
 	case string(workflow.Nested):
-	default:
-		return false
+		return slices.ContainsFunc(b.inside(id), b.agentWorked)
 	}
-	below, found := f.Nested[in.Step.ID], false
-	if below == nil {
-		_ = b.inside(id, func(inner string) error {
-			k := b.kind(inner)
-			found = found || k == string(workflow.Agent) || k == string(workflow.Procedure)
-			return nil
-		})
-		return found
-	}
-	for i := range below.Plan.Instances {
-		found = found || b.agents(below, &below.Plan.Instances[i], id+"/")
-	}
-	return found
+	return false
 }
 
-// inside does something with every step of a step whose workflow is not known.
-func (b *refusal) inside(id string, do func(id string) error) error {
+// inside are the steps of a step's workflow, those of workflows in there too.
+func (b *refusal) inside(id string) []string {
 	var ids []string
-	for inner := range b.history {
+	for inner := range b.history { // order does not show: sorted below
 		if strings.HasPrefix(inner, id+"/") {
 			ids = append(ids, inner)
 		}
 	}
 	slices.Sort(ids)
-	for _, inner := range ids {
-		if err := do(inner); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ids
 }
 
 // newest is the execution of a step that is done, or that was taken back already;
@@ -157,9 +144,9 @@ func (b *refusal) kind(id string) string {
 	return ""
 }
 
-// take makes a step that is done one that runs again. why is nil for one that
+// refuse makes a step that is done one that runs again. why is nil for one that
 // only builds on what is refused.
-func (b *refusal) take(id string, why *failure.Analysis) error {
+func (b *refusal) refuse(id string, why *failure.Analysis) error {
 	e := b.newest(id)
 	if e == nil || e.Status == sqlite.StepRefused {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
-// doing is one attempt while it is carried out.
-type doing struct {
+// activeAttempt is one attempt while it is carried out.
+type activeAttempt struct {
 	s       *scope
 	n       *node
 	e       *execution
@@ -30,7 +30,7 @@ type doing struct {
 var outputVariables = []string{"PAWL_OUTPUT", "GITHUB_OUTPUT"}
 
 // shell runs the step's command.
-func (d *doing) shell(ctx context.Context) error {
+func (d *activeAttempt) shell(ctx context.Context) error {
 	p := d.s.p
 	if f, found := p.h.Forbidden(d.content); found && !d.resumed {
 		refused := forbidden(f)
@@ -81,7 +81,7 @@ func (d *doing) shell(ctx context.Context) error {
 const longArgument = 100 << 10
 
 // run carries out the attempt's own job, or goes on with it.
-func (d *doing) run(ctx context.Context, job supervisor.Job) (supervisor.Result, error) {
+func (d *activeAttempt) run(ctx context.Context, job supervisor.Job) (supervisor.Result, error) {
 	p := d.s.p
 	watch := d.watch(job)
 	defer watch.end()
@@ -120,7 +120,7 @@ func forbidden(f safety.Finding) failure.Analysis {
 }
 
 // invalid fails an attempt whose outputs cannot be read.
-func (d *doing) invalid(err error) {
+func (d *activeAttempt) invalid(err error) {
 	d.fails(failure.Analysis{
 		Class: failure.Validation, Kind: failure.Work, Severity: failure.Medium,
 		Fingerprint: "step-outputs-" + d.n.in.Hash, Summary: err.Error(),
@@ -140,7 +140,7 @@ func named(f *failure.Analysis, x loop.Exit, wall time.Duration) *failure.Analys
 
 // succeed fills in the declared outputs and runs the step's checks: only what
 // passes them is done.
-func (d *doing) succeed(ctx context.Context, outputs map[string]string) error {
+func (d *activeAttempt) succeed(ctx context.Context, outputs map[string]string) error {
 	v := d.n.values
 	v.Output = d.e.Output
 	for _, o := range d.n.in.Step.Outputs {
@@ -160,7 +160,7 @@ func (d *doing) succeed(ctx context.Context, outputs map[string]string) error {
 
 // verify runs the step's checks in turn. What a crash cut off runs again: a
 // check changes nothing.
-func (d *doing) verify(ctx context.Context) error {
+func (d *activeAttempt) verify(ctx context.Context) error {
 	p := d.s.p
 	for i, command := range d.n.given.verify {
 		if f, found := p.h.Forbidden(command); found {

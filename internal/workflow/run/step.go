@@ -27,13 +27,13 @@ func (s *scope) perform(ctx context.Context, n *node) {
 			return
 		}
 		if !s.pause(ctx, n, at) {
-			n.then = left
+			n.then = deferred
 			return
 		}
-		e, err := s.placed(ctx, n, at)
+		e, err := s.attemptInSlot(ctx, n, at)
 		if err != nil {
 			s.p.fail(err)
-			n.then = left
+			n.then = deferred
 			return
 		}
 		switch e.Status {
@@ -48,8 +48,8 @@ func (s *scope) perform(ctx context.Context, n *node) {
 		case sqlite.StepInterrupted:
 			s.p.h.Warn(fmt.Sprintf("step %s was interrupted, and nobody knows how it ended; it runs again", n.id))
 		default: // stopped, or waits for a person
-			if n.then = left; n.below != nil && !n.below.waiting() {
-				n.then = barred // a failure around it keeps its steps from starting
+			if n.then = deferred; n.below != nil && !n.below.waiting() {
+				n.then = blocked // a failure around it keeps its steps from starting
 			}
 			return
 		}
@@ -66,8 +66,7 @@ func (s *scope) situation(n *node) *situation {
 
 // failed takes the last attempt's failure for the step's.
 func (s *scope) failed(n *node) {
-	past := s.p.past(n.id)
-	last := past[len(past)-1]
+	last := s.p.latest(n.id)
 	n.result = last.result()
 	f := last.record.Failure
 	if f == nil {
@@ -79,16 +78,16 @@ func (s *scope) failed(n *node) {
 			n.result.Conclusion = "success"
 			return
 		}
-		s.report(*b.first, b.wrong...)
+		s.recordFailure(*b.first, b.wrong...)
 		return
 	}
 	named.Step = n.id
 	s.finishFailed(n, &named, agent)
 }
 
-// placed carries out an attempt. A workflow holds no place among the steps that
+// attemptInSlot carries out an attempt. A workflow holds no place among the steps that
 // run at once, since its steps do; another work in its stead holds one.
-func (s *scope) placed(ctx context.Context, n *node, at attempt) (*execution, error) {
+func (s *scope) attemptInSlot(ctx context.Context, n *node, at attempt) (*execution, error) {
 	if n.in.Step.Kind == workflow.Nested && at.alternative > 0 {
 		s.p.slot <- struct{}{}
 		defer func() { <-s.p.slot }()
@@ -100,8 +99,7 @@ func (s *scope) placed(ctx context.Context, n *node, at attempt) (*execution, er
 // stop meanwhile.
 func (s *scope) pause(ctx context.Context, n *node, at attempt) bool {
 	d := pause(n.in.Step.Retry, at.try)
-	if past := s.p.past(n.id); d > 0 && len(past) > 0 {
-		last := past[len(past)-1]
+	if last := s.p.latest(n.id); d > 0 && last != nil {
 		d -= time.Since(last.StartedAt.Add(last.Elapsed)) // it began when the try before ended
 	}
 	if limit, _ := s.wall(d); limit < d {
@@ -124,7 +122,7 @@ func (s *scope) pause(ctx context.Context, n *node, at attempt) bool {
 // attempt carries out one attempt, or goes on with the one that an earlier pawl
 // began, and stores it.
 func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, error) {
-	e, resumed := s.begun(n)
+	e, resumed := s.unfinished(n)
 	if !resumed {
 		s.p.abandon(ctx, e)
 		e = s.execution(n, at)
@@ -141,7 +139,7 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 	if at.alternative > 0 {
 		content = n.given.alternatives[at.alternative-1]
 	}
-	do := &doing{s: s, n: n, e: e, resumed: resumed, content: content}
+	do := &activeAttempt{s: s, n: n, e: e, resumed: resumed, content: content}
 	if !resumed {
 		do.watchFiles(ctx, work.Kind)
 	}
@@ -182,22 +180,22 @@ func (p *pass) abandon(ctx context.Context, e *execution) {
 	}
 }
 
-// begun is the attempt that an earlier pawl did not live to see the end of.
-func (s *scope) begun(n *node) (*execution, bool) {
-	past := s.p.past(n.id)
-	if len(past) == 0 {
-		return nil, false
+// unfinished is the attempt that an earlier pawl did not live to see the end of.
+func (s *scope) unfinished(n *node) (*execution, bool) {
+	last := s.p.latest(n.id)
+	if last == nil || last.Status != sqlite.StepRunning {
+		return last, false
 	}
-	last := past[len(past)-1]
-	same := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.input()) && last.Iteration == s.p.c.Iteration && last.Attempt == s.p.c.Attempt && last.record.Round == s.round
-	return last, same && last.Status == sqlite.StepRunning
+	sameStep := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.input())
+	sameTime := last.Iteration == s.p.c.Iteration && last.Attempt == s.p.c.Attempt && last.record.Round == s.round
+	return last, sameStep && sameTime
 }
 
 // execution is a new one, not yet stored.
 func (s *scope) execution(n *node, at attempt) *execution {
 	number := 1
-	if past := s.p.past(n.id); len(past) > 0 {
-		number = past[len(past)-1].N + 1
+	if last := s.p.latest(n.id); last != nil {
+		number = last.N + 1
 	}
 	return &execution{
 		StepRun: sqlite.StepRun{

@@ -23,7 +23,7 @@ func (s *scope) values(n *node) workflow.Values {
 	for _, k := range n.in.Needs {
 		m := s.nodes[k]
 		switch {
-		case m.phase == barred, m.lead, m.result.Conclusion == "failure":
+		case m.phase == blocked, m.failedBefore, m.result.Conclusion == "failure":
 			v.Failed = true
 		case m.result.Conclusion == "skipped":
 			v.Skipped = true
