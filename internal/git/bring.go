@@ -65,46 +65,17 @@ func (c *Clone) Sizes(ctx context.Context, objects []string) ([]int64, error) {
 	return c.shadow.Sizes(ctx, objects)
 }
 
-// Commits returns those of the ids that are commits which can be read, in order.
-func (c *Clone) Commits(ctx context.Context, ids []string) ([]string, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	k := c.call("cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer")
-	k.stdin = strings.NewReader(strings.Join(ids, "^{commit}\n") + "^{commit}\n")
-	out, err := run(ctx, k)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the commits of the clone: %w", err)
-	}
-	var found []string
-	for line := range strings.Lines(string(out)) {
-		if id, ok := strings.CutSuffix(strings.TrimSpace(line), " commit"); ok {
-			found = append(found, id)
-		}
-	}
-	return found, nil
-}
-
 // Filtered returns those paths that .gitattributes gives to a program which
 // filters content.
 func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	k := c.call("check-attr", "-z", "--stdin", "filter")
-	k.stdin = list(paths)
-	out, err := run(ctx, k)
+	values, err := attributes(ctx, c.call(), paths, "filter")
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the attributes of files: %w", err)
+		return nil, err
 	}
-	f := records(out)
-	var found []string
-	for i := 0; i+2 < len(f); i += 3 {
-		if v := f[i+2]; v != "unspecified" && v != "unset" && v != "set" {
-			found = append(found, f[i])
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return values[p] == "" || values[p] == "set" }), nil
 }
 
 // Commit stores a commit of a tree by the person whom git's configuration
@@ -163,12 +134,11 @@ func (c *Clone) Advance(head Head, commit string) error {
 // headsLimit is the number of commits of a clone that are looked at.
 const headsLimit = 100_000
 
-// Heads are those of the commits, in order, that can be reached neither from
-// another of them nor from one of not. Empty ids do not count.
-func (c *Clone) Heads(ctx context.Context, commits []string, not ...string) ([]string, error) {
-	args := []string{"rev-list", "--parents", "--max-count=" + strconv.Itoa(headsLimit), "--stdin"}
+// Heads are the commits that can be reached from the ids, and neither from another
+// such commit nor from one of not. What is no commit, and an empty id, does not count.
+func (c *Clone) Heads(ctx context.Context, ids []string, not ...string) ([]string, error) {
 	var in strings.Builder
-	for _, id := range commits {
+	for _, id := range ids {
 		in.WriteString(id + "\n")
 	}
 	for _, id := range not {
@@ -176,27 +146,22 @@ func (c *Clone) Heads(ctx context.Context, commits []string, not ...string) ([]s
 			in.WriteString("^" + id + "\n")
 		}
 	}
-	k := c.call(args...)
+	k := c.call("rev-list", "--ignore-missing", "--parents", "--max-count="+strconv.Itoa(headsLimit), "--stdin")
 	k.stdin = strings.NewReader(in.String())
 	out, err := run(ctx, k)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its history cannot be read: %v", ErrBroken, err)
 	}
-	fresh, parents := map[string]bool{}, map[string]bool{}
+	var commits []string
+	parents := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
-		fresh[f[0]] = true
+		commits = append(commits, f[0])
 		for _, id := range f[1:] {
 			parents[id] = true
 		}
 	}
-	var heads []string
-	for _, id := range commits {
-		if fresh[id] && !parents[id] && !slices.Contains(heads, id) {
-			heads = append(heads, id)
-		}
-	}
-	return heads, nil
+	return slices.DeleteFunc(commits, func(id string) bool { return parents[id] }), nil
 }
 
 // Ignored lists what is in the work tree and ignored; a folder of which all is

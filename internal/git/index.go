@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -250,21 +251,32 @@ func (x *Index) FoldersIgnored(ctx context.Context, folders []string) ([]string,
 // Filtered returns those paths whose content a filter or a character encoding
 // changes on its way into the user's repository. It reads attributes only.
 func (x *Index) Filtered(ctx context.Context, paths []string) (map[string]bool, error) {
-	c := x.shadow.Repo.call("check-attr", "-z", "--stdin", "filter", "working-tree-encoding")
+	c := x.shadow.Repo.call()
 	c.env = append(c.env, "GIT_INDEX_FILE="+x.file) // the user's may be broken
+	values, err := attributes(ctx, c, paths, "filter", "working-tree-encoding")
+	found := make(map[string]bool, len(values))
+	for p := range values {
+		found[p] = true
+	}
+	return found, err
+}
+
+// attributes are the values of attributes by path, of more than one the last. A
+// path for which none is set has none.
+func attributes(ctx context.Context, c call, paths []string, names ...string) (map[string]string, error) {
+	c.args = append([]string{"check-attr", "-z", "--stdin"}, names...)
 	c.stdin = list(paths)
 	out, err := run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the attributes of files: %w", err)
 	}
-	f := records(out)
-	found := map[string]bool{}
-	for i := 0; i+2 < len(f); i += 3 {
-		if v := f[i+2]; v != "unspecified" && v != "unset" {
-			found[f[i]] = true
+	values := map[string]string{}
+	for f := range slices.Chunk(records(out), 3) {
+		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
+			values[f[0]] = f[2]
 		}
 	}
-	return found, nil
+	return values, nil
 }
 
 // MoveIndex moves the user's index from one commit to another, as a checkout

@@ -245,11 +245,7 @@ func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace, 
 	if err != nil {
 		return saved{}, err
 	}
-	tips, err := c.Commits(ctx, c.Tips(maxTips))
-	if err != nil {
-		return saved{}, err
-	}
-	parents, err := c.Heads(ctx, append([]string{start}, tips...), row.Base, row.Head)
+	parents, err := c.Heads(ctx, append(c.Tips(maxTips), start), row.Base, row.Head)
 	if err != nil {
 		return saved{}, err
 	}
@@ -260,9 +256,8 @@ func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace, 
 	if was == tree && len(parents) == 0 && !always {
 		return saved{Left: left}, nil
 	}
-	if len(parents) == 0 || parents[0] != start {
-		parents = append([]string{start}, parents...)
-	}
+	parents = slices.DeleteFunc(parents, func(id string) bool { return id == start })
+	parents = append([]string{start}, parents...)
 	ref, err := p.recover(ctx, c, row, tree, parents)
 	return saved{ref, left}, err
 }
