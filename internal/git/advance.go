@@ -101,7 +101,8 @@ func (r *Repo) indexLocked() error {
 	name := r.Index + ".lock"
 	info, err := os.Lstat(name)
 	if err == nil && info.ModTime().Before(process.Booted()) {
-		return fmt.Errorf("%w of %s: %s was left by one that the machine's end cut off; if no git works there, remove it", ErrIndexLocked, r.Top, name)
+		return fmt.Errorf("%w of %s: %s was left by one that the machine's end cut off; if no git works there, remove it",
+			ErrIndexLocked, r.Top, name)
 	}
 	return fmt.Errorf("%w of %s; if none runs there any more, remove %s", ErrIndexLocked, r.Top, name)
 }
@@ -176,7 +177,8 @@ func (a *Advance) Overlap(ctx context.Context) ([]string, error) {
 	}
 	var found []string
 	for _, c := range a.changes {
-		if dirty[c.Path] || c.Status == 'A' && !known[c.Path] && a.occupied(c.Path, known) {
+		inWay := c.Status == 'A' && !known[c.Path] && a.occupied(c.Path, known)
+		if inWay || dirty[c.Path] {
 			found = append(found, c.Path)
 		}
 	}
@@ -201,11 +203,14 @@ func inWay(said string) string {
 	return strings.TrimSpace(said)
 }
 
+// onlyNames makes a comparison list paths.
+var onlyNames = []string{"--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"}
+
 // dirty are the paths whose file or index entry is not that of a commit.
 func (a *Advance) dirty(ctx context.Context, commit string) (map[string]bool, error) {
 	set := map[string]bool{}
 	for _, args := range [][]string{{"diff-files"}, {"diff-index", "--cached", commit}} {
-		c := a.call(append([]string{args[0], "--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"}, args[1:]...)...)
+		c := a.call(slices.Concat(args[:1], onlyNames, args[1:])...)
 		out, err := run(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for changes in %s: %w", a.repo.Top, err)
@@ -407,7 +412,7 @@ func (a *Advance) staged(ctx context.Context) (map[string]bool, error) {
 		e := has[c.Path]
 		old := e.Object == c.OldObject && e.Mode == c.OldMode
 		now := e.Object == c.NewObject && e.Mode == c.NewMode
-		if !old && !now || e.Stage > 0 {
+		if ours := old || now; !ours || e.Stage > 0 {
 			set[c.Path] = true
 		}
 	}
@@ -444,7 +449,7 @@ func (a *Advance) differs(ctx context.Context, commit string, staged map[string]
 	if err := a.refresh(ctx); err != nil {
 		return nil, err
 	}
-	out, err := run(ctx, a.call("diff-files", "--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"))
+	out, err := run(ctx, a.call(append([]string{"diff-files"}, onlyNames...)...))
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,8 @@ func (r *Repo) borrowed(ctx context.Context) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	refs, err := run(ctx, r.call("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags", "refs/remotes"))
+	refs, err := run(ctx, r.call("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags",
+		"refs/remotes"))
 	if err != nil {
 		return made{}, err
 	}

@@ -75,7 +75,8 @@ func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return values[p] == "" || values[p] == "set" }), nil
+	unfiltered := func(p string) bool { return values[p] == "" || values[p] == "set" }
+	return slices.DeleteFunc(slices.Clone(paths), unfiltered), nil
 }
 
 // Commit stores a commit of a tree by the person whom git's configuration

@@ -61,7 +61,8 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 	if err != nil {
 		return nil, err
 	}
-	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tattributesFile = /dev/null\n\tlogAllRefUpdates = false\n\tuntrackedCache = false\n" +
+	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tattributesFile = /dev/null\n" +
+		"\tlogAllRefUpdates = false\n\tuntrackedCache = false\n" +
 		conversions + "[extensions]\n\tobjectFormat = " + of.Format + "\n"
 	for _, d := range []string{"objects/info", "objects/pack", "refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -149,7 +150,8 @@ func (c *Clone) Checkout(ctx context.Context, commit string) error {
 		return err
 	}
 	if partial, cerr := c.Of.partial(ctx); cerr == nil && partial {
-		return fmt.Errorf("cannot check out %s: the repository is a partial clone, and some files of this commit were never fetched; "+
+		return fmt.Errorf("cannot check out %s: the repository is a partial clone, and some files of this commit "+
+			"were never fetched; "+
 			"fetch them by checking it out there once: git checkout %s (%w)", commit, commit, err)
 	}
 	return fmt.Errorf("cannot check out %s: %w", commit, err)
@@ -159,7 +161,8 @@ func (c *Clone) Checkout(ctx context.Context, commit string) error {
 func (r *Repo) partial(ctx context.Context) (bool, error) {
 	settings, err := r.Config(ctx)
 	for _, s := range settings {
-		if s.Key == "extensions.partialclone" || strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".promisor") {
+		promisor := strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".promisor")
+		if promisor || s.Key == "extensions.partialclone" {
 			return true, err
 		}
 	}
@@ -220,7 +223,8 @@ func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
 	if err != nil {
 		return err
 	}
-	made := made{config: config, refs: packedRefs(refs, tags), head: "ref: refs/heads/" + refs.Branch, objects: c.Of.Objects}
+	made := made{config: config, refs: packedRefs(refs, tags), head: "ref: refs/heads/" + refs.Branch,
+		objects: c.Of.Objects}
 	if err := c.Of.lay(filepath.Join(c.Top, ".git"), made); err != nil {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}

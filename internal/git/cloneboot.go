@@ -68,7 +68,8 @@ func (c *Clone) LastWhole(ctx context.Context, base string) (head, tree string) 
 		return "", ""
 	}
 	defer root.Close()
-	ids := slices.DeleteFunc(looseRefs(root, "refs/pawl/runs", "", namesLimit), func(id string) bool { return !c.Of.isID(id) })
+	ids := slices.DeleteFunc(looseRefs(root, "refs/pawl/runs", "", namesLimit),
+		func(id string) bool { return !c.Of.isID(id) })
 	if len(ids) == 0 {
 		return "", ""
 	}

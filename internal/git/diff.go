@@ -53,9 +53,10 @@ func (r *Repo) readChanges(f []string, limit int) ([]Change, bool, error) {
 		if len(meta) != 5 {
 			return nil, false, fmt.Errorf("cannot compare two trees: git diff-tree said %q", f[i])
 		}
-		c := Change{Status: meta[4][0], Path: f[i+1], OldMode: meta[0], NewMode: meta[1], OldObject: meta[2], NewObject: meta[3]}
+		c := Change{Status: meta[4][0], Path: f[i+1], OldMode: meta[0], NewMode: meta[1], OldObject: meta[2],
+			NewObject: meta[3]}
 		i += 2
-		if (c.Status == 'R' || c.Status == 'C') && i < len(f) {
+		if c.Status == 'R' && i < len(f) {
 			c.From, c.Path = c.Path, f[i]
 			i++
 		}
@@ -79,7 +80,8 @@ func (s *Shadow) Diff(ctx context.Context, from, to string, limit int, paths ...
 	if from == to || limit <= 0 {
 		return "", from != to, nil
 	}
-	args := []string{"diff-tree", "-p", "-r", "-M", "-l" + renameLimit, "--no-ext-diff", "--no-textconv", "--no-color", from, to, "--"}
+	args := []string{"diff-tree", "-p", "-r", "-M", "-l" + renameLimit, "--no-ext-diff", "--no-textconv", "--no-color",
+		from, to, "--"}
 	c := s.call(append(args, paths...)...)
 	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
 	c.max, c.cut = int64(limit), true
@@ -105,7 +107,8 @@ func (s *Shadow) DiffStat(ctx context.Context, from, to string) (Stat, error) {
 	if from == to {
 		return Stat{}, nil
 	}
-	out, err := run(ctx, s.call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", from, to))
+	out, err := run(ctx, s.call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
+		from, to))
 	if err != nil {
 		return Stat{}, fmt.Errorf("cannot compare two trees: %w", err)
 	}

@@ -20,7 +20,8 @@ func (s *Shadow) FileChanges(ctx context.Context, from, to string, limit int) ([
 	if from == to {
 		return nil, false, nil
 	}
-	out, err := run(ctx, s.call("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-ext-diff", "--no-textconv", "-M", "-l"+renameLimit, from, to))
+	out, err := run(ctx, s.call("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-ext-diff", "--no-textconv", "-M",
+		"-l"+renameLimit, from, to))
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
@@ -29,7 +30,7 @@ func (s *Shadow) FileChanges(ctx context.Context, from, to string, limit int) ([
 	for counts < len(f) && strings.HasPrefix(f[counts], ":") {
 		meta := strings.Fields(f[counts])
 		counts += 2
-		if len(meta) == 5 && (meta[4][0] == 'R' || meta[4][0] == 'C') {
+		if len(meta) == 5 && meta[4][0] == 'R' {
 			counts++
 		}
 	}

@@ -111,7 +111,8 @@ type Landing struct{ Commit, Message string }
 // Landings lists the merges on the first-parent line of to that cannot be
 // reached from from and change one of the paths, the last first, at most limit.
 func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {
-	args := []string{"log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit), "--no-show-signature", to}
+	args := []string{"log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit),
+		"--no-show-signature", to}
 	if from != "" {
 		args = append(args, "^"+from)
 	}

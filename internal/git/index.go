@@ -77,7 +77,8 @@ func (x *Index) Scan(ctx context.Context) (Scan, error) {
 }
 
 func (x *Index) status() call {
-	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames", "--ignore-submodules=all")
+	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames",
+		"--ignore-submodules=all")
 	c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1")
 	return c
 }
@@ -322,7 +323,8 @@ func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ig
 		specs = append(specs, ":(glob)"+strings.TrimPrefix(p, "./"))
 	}
 	ask := func(args ...string) call {
-		c := r.call(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...), append([]string{"--"}, specs...)...)...)
+		c := r.call(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
+			append([]string{"--"}, specs...)...)...)
 		c.dir = dir
 		return c
 	}

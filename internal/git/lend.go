@@ -17,7 +17,8 @@ const (
 // Tips are the commits that branches, remote branches and tags are at, without
 // repetition; of many, the 300 that were committed last.
 func (r *Repo) Tips(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
+	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate",
+		"--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
 		"refs/heads", "refs/remotes", "refs/tags"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list refs: %w", err)
@@ -62,7 +63,8 @@ func (r *Repo) Bind(ctx context.Context, commits []string) (string, error) {
 // Tags are the tags in the history of a commit, the newest first; of many, the
 // first 100. Commit is what the ref is at: a tag object or a commit.
 func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
-	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit), "--merged="+commit,
+	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
+		"--merged="+commit,
 		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot list tags: %w", err)

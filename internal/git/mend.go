@@ -32,8 +32,11 @@ const bootFile = "boot"
 // people should know.
 func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err error) {
 	file, now := filepath.Join(dir, bootFile), process.Boot()
-	was, err := os.ReadFile(file)
-	if now == "" || err == nil && strings.TrimSpace(string(was)) == now {
+	seen := func() (before, now bool) {
+		was, err := os.ReadFile(file)
+		return err == nil, strings.TrimSpace(string(was)) == process.Boot()
+	}
+	if _, done := seen(); done || now == "" {
 		return nil, nil
 	}
 	if err := files.MkdirAll(dir, 0o700); err != nil {
@@ -44,11 +47,11 @@ func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err e
 		return nil, err
 	}
 	defer lock.Close()
-	again, rerr := os.ReadFile(file)
-	if rerr == nil && strings.TrimSpace(string(again)) == now {
+	before, done := seen()
+	if done {
 		return nil, nil
 	}
-	if rerr == nil {
+	if before {
 		if notes, err = r.mend(ctx, filepath.Join(dir, "after-power-loss")); err != nil {
 			return notes, fmt.Errorf("cannot look for what a power loss left: %w", err)
 		}
@@ -65,12 +68,14 @@ func (r *Repo) mend(ctx context.Context, aside string) (notes []string, err erro
 		return nil, err
 	}
 	if n > 0 {
-		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were taken away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
+		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were taken "+
+			"away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
 	}
 	r.dropLocks()
 	gone, err := r.dropRefs(ctx)
 	if len(gone) > 0 {
-		notes = append(notes, fmt.Sprintf("%d of pawl's own refs led to what a power loss took, and were removed: %s", len(gone), strings.Join(gone[:min(len(gone), 3)], ", ")))
+		notes = append(notes, fmt.Sprintf("%d of pawl's own refs led to what a power loss took, and were removed: %s",
+			len(gone), strings.Join(gone[:min(len(gone), 3)], ", ")))
 	}
 	return notes, err
 }

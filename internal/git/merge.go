@@ -33,7 +33,8 @@ func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (Merge, error
 	c.dir = r.Dir
 	c.env = append(c.env, "GIT_WORK_TREE="+r.Dir, "GIT_INDEX_FILE="+filepath.Join(r.Dir, "pawl-none"))
 	out, err := run(ctx, c)
-	if err != nil && (exitCode(err) != 1 || len(out) == 0) { // a name that it does not know is 1 too
+	conflict := exitCode(err) == 1 && len(out) > 0 // a name that it does not know is 1 too
+	if err != nil && !conflict {
 		return Merge{}, fmt.Errorf("cannot merge %s into %s: %w", theirs, ours, err)
 	}
 	return readMerge(out, err == nil)
@@ -81,9 +82,11 @@ func MergeFile(ctx context.Context, dir string, ours, base, theirs []byte, marke
 			return nil, fmt.Errorf("cannot merge a file: %v", err)
 		}
 	}
-	args := []string{"merge-file", "-p", "-q", "--diff3", "--marker-size=" + strconv.Itoa(marker), "-L", "ours", "-L", "base", "-L", "theirs"}
+	args := []string{"merge-file", "-p", "-q", "--diff3", "--marker-size=" + strconv.Itoa(marker),
+		"-L", "ours", "-L", "base", "-L", "theirs"}
 	out, err := run(ctx, call{dir: dir, args: append(args, names...)})
-	if code := exitCode(err); err != nil && (code <= 0 || code > 127) {
+	conflicts := exitCode(err) > 0 && exitCode(err) < 128
+	if err != nil && !conflicts {
 		return nil, fmt.Errorf("cannot merge a file: %w", err)
 	}
 	return out, nil

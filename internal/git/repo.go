@@ -114,7 +114,8 @@ func openError(dir string, err error) error {
 		return fmt.Errorf("%w: %s", ErrNotRepository, dir)
 	}
 	if strings.Contains(e.Stderr, "dubious ownership") {
-		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global --add safe.directory %s", dir, strconv.Quote(dir))
+		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global --add "+
+			"safe.directory %s", dir, strconv.Quote(dir))
 	}
 	return fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 }
@@ -151,7 +152,10 @@ func recent(version string) bool {
 	}
 	major, err1 := strconv.Atoi(parts[0])
 	minor, err2 := strconv.Atoi(parts[1])
-	return err1 != nil || err2 != nil || major > 2 || major == 2 && minor >= 38
+	if err1 != nil || err2 != nil {
+		return true
+	}
+	return major*1000+minor >= 2038
 }
 
 // call makes a call on the user's repository.

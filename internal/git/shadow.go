@@ -49,7 +49,8 @@ func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
 // be no repository. What is stored goes to the same object store.
 func (s *Shadow) Over(dir string) *Shadow {
 	r := s.Repo
-	over := &Repo{Top: dir, Dir: r.Dir, Common: r.Common, Exclude: r.Exclude, Index: r.Index, Objects: r.Objects, Format: r.Format}
+	over := &Repo{Top: dir, Dir: r.Dir, Common: r.Common, Exclude: r.Exclude, Index: r.Index, Objects: r.Objects,
+		Format: r.Format}
 	return &Shadow{Repo: over, Dir: s.Dir}
 }
 

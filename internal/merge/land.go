@@ -66,7 +66,8 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 func refused(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refused, Refusal: &r} }
 
 // move locks and compares all work trees, moves the target, then the files.
-func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees []*git.Repo, hold *os.File) (queue.Event, error) {
+func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees []*git.Repo, hold *os.File,
+) (queue.Event, error) {
 	var moves []*git.Advance
 	defer func() {
 		for _, m := range moves {
@@ -75,7 +76,8 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 	}()
 	for _, tree := range trees {
 		if busy := tree.Busy(); busy != "" {
-			return refused(queue.Refusal{Why: fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, short(q.target))}), nil
+			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, short(q.target))
+			return refused(queue.Refusal{Why: why}), nil
 		}
 		m, err := begin(ctx, tree, c, hold)
 		if errors.Is(err, git.ErrIndexLocked) {
@@ -90,7 +92,8 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 			return queue.Event{}, err
 		}
 		if len(paths) > 0 {
-			why := fmt.Sprintf("%s has changes of yours, or is not known to git; commit it or move it away, in %s", strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
+			why := fmt.Sprintf("%s has changes of yours, or is not known to git; commit it or move it away, in %s",
+				strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
 			ids, err := q.touching(ctx, s, c, paths)
 			return refused(queue.Refusal{Why: why, IDs: ids}), err
 		}
@@ -99,7 +102,8 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 		return queue.Event{}, err
 	}
 	q.o.point("before ref")
-	changed, err := q.o.Repo.SetRef(ctx, q.target, c.To, c.From, "pawl: land "+strings.Join(c.IDs[:min(len(c.IDs), 5)], ", "))
+	reason := "pawl: land " + strings.Join(c.IDs[:min(len(c.IDs), 5)], ", ")
+	changed, err := q.o.Repo.SetRef(ctx, q.target, c.To, c.From, reason)
 	if err != nil {
 		return queue.Event{}, err
 	}
@@ -121,7 +125,8 @@ func begin(ctx context.Context, tree *git.Repo, c queue.Command, hold *os.File) 
 	}
 }
 
-func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.Advance, hold *os.File) (queue.Event, error) {
+func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.Advance, hold *os.File,
+) (queue.Event, error) {
 	e := queue.Event{Kind: queue.Landed}
 	for i, m := range moves {
 		left, err := m.Move(ctx)
@@ -132,7 +137,8 @@ func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.A
 		}
 		q.o.point("after files")
 		if len(left) > 0 {
-			e.Warnings = append(e.Warnings, fmt.Sprintf("in %s these files are yours and were left as they are: %s", trees[i].Top, strings.Join(left, ", ")))
+			e.Warnings = append(e.Warnings, fmt.Sprintf("in %s these files are yours and were left as they are: %s",
+				trees[i].Top, strings.Join(left, ", ")))
 		}
 	}
 	return e, nil

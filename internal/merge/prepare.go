@@ -102,7 +102,8 @@ func (q *Queue) never(ctx context.Context, e *queue.Entry, err error) (string, e
 }
 
 // notMerged tells a conflict with the target from one with an entry before it.
-func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue.Merged, c *queue.Conflict) (queue.Merged, place, error) {
+func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue.Merged, c *queue.Conflict,
+) (queue.Merged, place, error) {
 	if at.head != at.tip {
 		alone, err := q.mergeTrees(ctx, at.tip, e)
 		if err != nil {
@@ -120,7 +121,8 @@ func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue
 
 // keepProtected puts protected files of a merged tree back to what is there
 // before the merge, but for those that the entry may change.
-func (q *Queue) keepProtected(ctx context.Context, before, merged string, allow []string) (tree string, kept []string, err error) {
+func (q *Queue) keepProtected(ctx context.Context, before, merged string, allow []string,
+) (tree string, kept []string, err error) {
 	if before == merged {
 		return merged, nil, nil
 	}

@@ -101,7 +101,8 @@ func (q *Queue) tookSide(ctx context.Context, onto string, e *queue.Entry, tree 
 	}
 	for _, p := range m.regenerated {
 		if !changed[p] && differs[p] {
-			return fmt.Sprintf("%s was not made anew: %s leaves it as %s has it, and what the change did to it would be lost", p, strings.Join(m.commands, ", "), short(q.target)), nil
+			return fmt.Sprintf("%s was not made anew: %s leaves it as %s has it, and what the change did to it would be lost",
+				p, strings.Join(m.commands, ", "), short(q.target)), nil
 		}
 	}
 	return "", nil
@@ -119,7 +120,8 @@ func (q *Queue) changed(ctx context.Context, from, to string) (map[string]bool, 
 
 // remake runs the commands of a merge on a tree in a folder of its own, and
 // returns it with what they made of all files that they are for; or why not.
-func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree) (made, why string, err error) {
+func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
+) (made, why string, err error) {
 	commit, err := q.shadow.CommitTree(ctx, q.who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
 	if err != nil {
 		return "", "", err

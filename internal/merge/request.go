@@ -71,7 +71,8 @@ func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (q
 		return queue.Event{}, err
 	}
 	if found.URL == "" || found.State != "OPEN" {
-		out, err := q.host(ctx, "pr", "create", "--head", branch, "--base", short(q.remote.ref), "--title", subject(&e), "--body", trailers([]queue.Entry{e}, c.Batch))
+		out, err := q.host(ctx, "pr", "create", "--head", branch, "--base", short(q.remote.ref), "--title", subject(&e),
+			"--body", trailers([]queue.Entry{e}, c.Batch))
 		if err != nil {
 			return queue.Event{}, err
 		}
@@ -135,7 +136,8 @@ type pull struct {
 
 // request is the last pull request of a branch; its zero value is none.
 func (q *Queue) request(ctx context.Context, branch string) (pull, error) {
-	out, err := q.host(ctx, "pr", "list", "--head", branch, "--state", "all", "--limit", "1", "--json", "url,state,mergeCommit")
+	out, err := q.host(ctx, "pr", "list", "--head", branch, "--state", "all", "--limit", "1", "--json",
+		"url,state,mergeCommit")
 	if err != nil {
 		return pull{}, err
 	}
@@ -163,13 +165,14 @@ func (q *Queue) host(ctx context.Context, args ...string) (string, error) {
 		return "", fail(err.Error())
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	client, err := supervisor.Start(ctx, supervisor.Options{RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark()})
+	client, err := q.supervisor(ctx, dir)
 	if err != nil {
 		return "", err
 	}
 	res, err := client.Run(ctx, supervisor.Job{
 		ID: "gh", Files: filepath.Join(dir, "gh"), Args: append([]string{"gh"}, args...), Dir: q.o.Repo.Top,
-		Env: slices.Concat(q.o.HostEnviron, []string{"GH_PROMPT_DISABLED=1", "NO_COLOR=1"}), Limits: supervisor.Limits{Wall: hostLimit},
+		Env:    slices.Concat(q.o.HostEnviron, []string{"GH_PROMPT_DISABLED=1", "NO_COLOR=1"}),
+		Limits: supervisor.Limits{Wall: hostLimit},
 	}, nil)
 	if cerr := client.Close(); err == nil {
 		err = cerr

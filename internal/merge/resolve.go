@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 // maxIntents is how many landings an agent is told of.
@@ -70,7 +69,7 @@ func (q *Queue) solve(ctx context.Context, e queue.Entry) {
 	}
 	r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Commit: commit, Why: why}
 	for try := 0; try < 10 && ctx.Err() == nil; try++ {
-		_, err := q.o.Store.AskQueue(ctx, sqlite.QueueAsk{Target: q.target, Event: queue.Event{Kind: queue.Resolved, Resolution: &r}, At: time.Now()})
+		_, err := q.o.Store.AskQueue(ctx, q.asking(queue.Event{Kind: queue.Resolved, Resolution: &r}))
 		if err == nil {
 			return
 		}
@@ -95,7 +94,8 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 		return err
 	}
 	if !slices.ContainsFunc(wanted, func(path string) bool { _, ok := slices.BinarySearch(made, path); return ok }) {
-		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is the target's", commit)
+		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is the "+
+			"target's", commit)
 	}
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
 }

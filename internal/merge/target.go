@@ -87,7 +87,8 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts) ([]string, error) {
 	}
 	ahead, err := q.o.Repo.IsAncestor(ctx, there, here)
 	if err == nil && !ahead {
-		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them together, or go on with what is here: pawl queue resume", short(q.target), here, q.remote.name, there)
+		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them together, "+
+			"or go on with what is here: pawl queue resume", short(q.target), here, q.remote.name, there)
 	}
 	return nil, err
 }
@@ -128,7 +129,8 @@ func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) 
 		case ctx.Err() != nil:
 			return queue.Event{}, ctx.Err()
 		case rejected:
-			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced: look at both, then: pawl queue resume", q.remote.name, short(q.remote.ref))
+			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced: look at both, then: pawl "+
+				"queue resume", q.remote.name, short(q.remote.ref))
 			q.remote.at = time.Time{}
 		case errors.Is(err, git.ErrRefused):
 			p.Failed = err.Error() + "; push it yourself, or land by pull requests (merge.mode: pull-request)"

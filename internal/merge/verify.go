@@ -34,7 +34,8 @@ func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error
 		if err != nil {
 			return queue.Event{}, err
 		}
-		if ok && (r.Verdict.Green || !c.Fresh) {
+		counts := r.Verdict.Green || !c.Fresh
+		if ok && counts {
 			v := r.Verdict
 			v.Cached, v.Retried = true, false
 			return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
@@ -49,7 +50,8 @@ func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error
 		if err != nil {
 			return queue.Event{}, err
 		}
-		if err := q.o.Store.PutGateRecord(ctx, sqlite.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()}); err != nil {
+		record := sqlite.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()}
+		if err := q.o.Store.PutGateRecord(ctx, record); err != nil {
 			return queue.Event{}, err
 		}
 	}
@@ -91,7 +93,8 @@ func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.V
 	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
 	if !v.Green {
 		q.mu.Lock()
-		q.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }))
+		red := func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }
+		q.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, red))
 		q.mu.Unlock()
 	}
 	return v, rep.Gates, nil
@@ -140,7 +143,7 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
 	}
 	defer prune(filepath.Dir(dir), keepRuns)
-	client, err := supervisor.Start(ctx, supervisor.Options{RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark()})
+	client, err := q.supervisor(ctx, dir)
 	if err != nil {
 		return gate.Report{}, err
 	}
@@ -153,13 +156,22 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 	return rep, err
 }
 
-func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec) (gate.Exec, error) {
+// supervisor starts the process that owns what the queue starts. It works in dir.
+func (q *Queue) supervisor(ctx context.Context, dir string) (*supervisor.Client, error) {
+	return supervisor.Start(ctx, supervisor.Options{
+		RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark(),
+	})
+}
+
+func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec,
+) (gate.Exec, error) {
 	if s.Timeout <= 0 {
 		s.Timeout = gateTimeout
 	}
 	job := supervisor.Job{
-		ID: fmt.Sprintf("gate/%d", n+1), Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Args: []string{"sh", "-c", s.Command},
-		Dir: ws.Dir, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: ws.Box,
+		ID: fmt.Sprintf("gate/%d", n+1), Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Dir: ws.Dir,
+		Args: []string{"sh", "-c", s.Command}, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true,
+		Limits: supervisor.Limits{Wall: s.Timeout}, Box: ws.Box,
 	}
 	res, err := client.Run(ctx, job, nil)
 	if err != nil {
@@ -168,7 +180,8 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	lost := res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease
 	return gate.Exec{
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
-		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error, Elapsed: res.Elapsed, Output: output(res.Stdout),
+		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error,
+		Elapsed: res.Elapsed, Output: output(res.Stdout),
 	}, nil
 }
 

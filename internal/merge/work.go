@@ -60,7 +60,8 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := w.step(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings}); err != nil {
+	opened := queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings}
+	if err := w.step(ctx, opened); err != nil {
 		return false, err
 	}
 	return true, w.takeAsks(ctx)
@@ -114,7 +115,10 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 		}
 		return err
 	}
-	w := &worker{q: q, state: row.State, n: row.N, set: process.ClockSet(), resolving: map[string]context.CancelFunc{}, resolved: make(chan string, 100)}
+	w := &worker{
+		q: q, state: row.State, n: row.N, set: process.ClockSet(),
+		resolving: map[string]context.CancelFunc{}, resolved: make(chan string, 100),
+	}
 	defer w.leave(ctx)
 	defer w.end()
 	if err := q.sweep(ctx); err != nil {
@@ -259,7 +263,8 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	}
 	w.q.o.point("before " + string(e.Kind))
 	row := sqlite.Queue{Target: w.q.target, N: w.n + 1, Owner: w.q.o.Owner}
-	if err := w.commit(ctx, sqlite.QueueStep{Queue: row, Before: before.Entries, State: after, Taken: taken, At: e.At}); err != nil {
+	stored := sqlite.QueueStep{Queue: row, Before: before.Entries, State: after, Taken: taken, At: e.At}
+	if err := w.commit(ctx, stored); err != nil {
 		return err
 	}
 	w.q.o.point("after " + string(e.Kind))

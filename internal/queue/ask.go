@@ -71,7 +71,8 @@ const joinFor = 2 * time.Second
 // and has just begun.
 func (s *State) join(e *Entry, now time.Time) {
 	b := s.Batch
-	if s.Command.Kind == DoPrepare && b != nil && len(b.IDs) < s.Window && len(s.Suspects) == 0 && !s.Policy.Propose && e.ready(now) && now.Sub(b.Since) < joinFor {
+	if s.Command.Kind == DoPrepare && b != nil && len(b.IDs) < s.Window && len(s.Suspects) == 0 && !s.Policy.Propose &&
+		e.ready(now) && now.Sub(b.Since) < joinFor {
 		s.since = b.Since
 		s.Batches-- // it never was
 		s.drop()

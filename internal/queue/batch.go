@@ -48,7 +48,8 @@ func (s *State) choose(now time.Time) ([]string, string) {
 	awaited := s.awaited()
 	for i := range s.Entries {
 		e := &s.Entries[i]
-		if e.ready(now) && (awaited == nil || e.Outrun >= outrunLimit || before(e, awaited) < 0) {
+		first := awaited == nil || e.Outrun >= outrunLimit || before(e, awaited) < 0
+		if first && e.ready(now) {
 			list = append(list, *e)
 		}
 	}
@@ -121,20 +122,23 @@ func (s *State) merged(m *Merged, now time.Time) {
 	default:
 		e.Ahead = nil
 		if len(m.Settled) > 0 {
-			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteSettled, ID: e.ID, Paths: m.Settled, Text: "a simple conflict was settled, and is verified: " + listed(m.Settled)})
+			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteSettled, ID: e.ID, Paths: m.Settled,
+				Text: "a simple conflict was settled, and is verified: " + listed(m.Settled)})
 		}
 		if len(m.Regenerated) > 0 {
 			text := fmt.Sprintf("made anew, and verified: %s (%s)", listed(m.Regenerated), listed(m.Commands))
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteMade, ID: e.ID, Paths: m.Regenerated, Text: text})
 		}
 		if len(m.Kept) > 0 {
-			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteKept, ID: e.ID, Paths: m.Kept, Text: "protected files stay as the target has them: " + listed(m.Kept)})
+			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteKept, ID: e.ID, Paths: m.Kept,
+				Text: "protected files stay as the target has them: " + listed(m.Kept)})
 		}
 	}
 }
 
 func (s *State) verify(tree, commit, why string, again bool) {
-	s.do(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: ids(s.Batch.Steps), Tree: tree, Commit: commit, Again: again, Fresh: s.Fresh})
+	s.do(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: ids(s.Batch.Steps), Tree: tree, Commit: commit,
+		Again: again, Fresh: s.Fresh})
 }
 
 // verified takes in a gate record. One of another tree than the one that was
@@ -181,7 +185,8 @@ func (s *State) green(v *Verdict) {
 		why = "this very tree passed before"
 	}
 	if s.Policy.Propose {
-		s.do(Command{Kind: DoPropose, Why: why, Batch: s.Batch.N, IDs: ids(s.Batch.Steps), Commit: s.Batch.Head, Tree: s.Batch.Result})
+		s.do(Command{Kind: DoPropose, Why: why, Batch: s.Batch.N, IDs: ids(s.Batch.Steps), Commit: s.Batch.Head,
+			Tree: s.Batch.Result})
 		return
 	}
 	s.land(why)
@@ -219,7 +224,8 @@ func (s *State) judged(v *Verdict, now time.Time) {
 		return
 	}
 	s.drop()
-	s.stop(RedTarget, fmt.Sprintf("%s is red itself: %s; repair it, and the queue goes on", short(s.Target), v.Summary), b.Tip, now)
+	s.stop(RedTarget, fmt.Sprintf("%s is red itself: %s; repair it, and the queue goes on", short(s.Target), v.Summary),
+		b.Tip, now)
 	s.next(now)
 }
 
@@ -247,7 +253,8 @@ func (s *State) landing() bool { return s.Batch != nil && s.Batch.Landing }
 func (s *State) land(why string) {
 	b := s.Batch
 	b.Landing = true
-	s.do(Command{Kind: DoLand, Why: why, Batch: b.N, IDs: ids(b.Steps), From: b.Tip, To: b.Head, Commit: b.Head, Tree: b.Result})
+	s.do(Command{Kind: DoLand, Why: why, Batch: b.N, IDs: ids(b.Steps), From: b.Tip, To: b.Head, Commit: b.Head,
+		Tree: b.Result})
 }
 
 // landed takes the batch out of the queue.
@@ -259,7 +266,8 @@ func (s *State) landed(e *Event) {
 	for i := range b.Steps {
 		m := &b.Steps[i]
 		if entry := s.at(m.ID); entry != nil {
-			s.done(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head, Empty: m.Empty, At: e.At, Regenerated: m.Regenerated})
+			s.done(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head, Empty: m.Empty,
+				At: e.At, Regenerated: m.Regenerated})
 		}
 	}
 	if s.Tip = b.Head; b.Head != b.Tip {
@@ -382,7 +390,8 @@ func (s *State) foreseen(ev *Event) {
 			continue
 		}
 		if len(a.Paths) > 0 && !slices.Equal(e.Ahead, a.Paths) {
-			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteAhead, ID: e.ID, Paths: a.Paths, Text: "will conflict with " + short(s.Target) + " in " + listed(a.Paths)})
+			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteAhead, ID: e.ID, Paths: a.Paths,
+				Text: "will conflict with " + short(s.Target) + " in " + listed(a.Paths)})
 		}
 		e.Ahead = a.Paths
 	}

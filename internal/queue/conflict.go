@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Class is how hard a conflict is.
@@ -101,7 +102,8 @@ func Classify(c Conflict) (Class, string) {
 	if class == Medium {
 		lines = hard
 	}
-	why := fmt.Sprintf("%s, %s", counted(len(c.Files)+c.More, "file"), counted(lines, "line")) + " (" + listed(c.paths()) + ")"
+	files := counted(len(c.Files)+c.More, "file")
+	why := fmt.Sprintf("%s, %s (%s)", files, counted(lines, "line"), listed(c.paths()))
 	switch {
 	case class == Simple && c.More == 0:
 		return Simple, why
@@ -223,7 +225,8 @@ func bare(lines []string) []string {
 func union(h *Hunk) []string {
 	all := slices.Concat(h.Ours, h.Theirs)
 	all = slices.DeleteFunc(all, func(l string) bool {
-		return slices.Contains(h.Base, l) && (!slices.Contains(h.Ours, l) || !slices.Contains(h.Theirs, l))
+		stays := slices.Contains(h.Ours, l) && slices.Contains(h.Theirs, l)
+		return slices.Contains(h.Base, l) && !stays
 	})
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -248,7 +251,7 @@ func named(line string) string {
 		line = line[:i]
 	}
 	line = strings.TrimSpace(line)
-	if !strings.ContainsFunc(line, func(r rune) bool { return r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127 }) {
+	if !strings.ContainsFunc(line, func(r rune) bool { return r == '_' || r > 127 || unicode.IsLetter(r) }) {
 		return ""
 	}
 	return line

@@ -38,7 +38,8 @@ func (s *State) resolve(e *Entry, why string, p *Problem, now time.Time) {
 	e.Attempts++
 	e.Solved = ""
 	e.Status, e.Why, e.Problem, e.Until = Resolving, why, p, time.Time{}
-	s.note(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", counted+1, s.Policy.Retries, why))
+	s.note(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", counted+1, s.Policy.Retries,
+		why))
 	if e.Outrun >= outrunLimit {
 		s.note(NoteWaiting, e.ID, "the queue waits for this agent, whose work was outrun before")
 	}
@@ -53,8 +54,10 @@ func (s *State) awaited() *Entry {
 	var first *Entry
 	for i := range s.Entries {
 		e := &s.Entries[i]
-		if s.Policy.Resolve && e.Status == Resolving && e.Outrun >= outrunLimit && (first == nil || before(e, first) < 0) {
-			first = e
+		if s.Policy.Resolve && e.Status == Resolving && e.Outrun >= outrunLimit {
+			if first == nil || before(e, first) < 0 {
+				first = e
+			}
 		}
 	}
 	return first

@@ -120,6 +120,9 @@ type Stop struct {
 	Since time.Time `json:"since"`
 }
 
+// awaits is true when the queue goes on by itself once the target has changed.
+func (s *Stop) awaits() bool { return s.Cause == RedTarget || s.Cause == Missing }
+
 // Batch is what is being landed. Steps are those entries that merge, in order.
 type Batch struct {
 	// Since is when it was chosen first: others join it for [joinFor] at most.

@@ -105,7 +105,8 @@ func (s *State) take(e *Event) {
 	answered := s.Command.Kind
 	if e.For == s.Command.Seq && e.For > 0 {
 		s.Command = Command{} // it is answered
-		if e.Kind != Stumbled && (answered == s.Stumbled || e.Kind == Landed) {
+		again := answered == s.Stumbled || e.Kind == Landed
+		if again && e.Kind != Stumbled {
 			s.Stumbles, s.Stumbled = 0, ""
 		}
 	}
@@ -190,26 +191,31 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	case before == "" || f.Tip == before:
 	case !f.Past && (s.Stop == nil || s.Stop.Cause != Rewritten):
 		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
-		s.stop(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at it, then: pawl queue resume",
+		s.stop(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at "+
+			"it, then: pawl queue resume",
 			short(s.Target), abbreviated(f.Tip), abbreviated(before)), f.Tip, now)
 		s.lost(f.Lost)
 		return false
 	default:
 		if len(s.Entries) > 0 {
-			s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", short(s.Target), abbreviated(before), abbreviated(f.Tip)))
+			s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", short(s.Target),
+				abbreviated(before), abbreviated(f.Tip)))
 		}
 		s.Green, s.Suspects = "", nil
 	}
 	s.Tip = f.Tip
-	if s.Stop != nil && (s.Stop.Cause == Missing || s.Stop.Cause == RedTarget && s.Stop.Tip != f.Tip) {
-		s.goOn("the target has changed")
+	if s.Stop != nil && s.Stop.awaits() {
+		if s.Stop.Cause == Missing || s.Stop.Tip != f.Tip {
+			s.goOn("the target has changed")
+		}
 	}
 	return true
 }
 
 func (s *State) lost(list []string) {
 	if len(list) > 0 {
-		s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteWarning, Text: fmt.Sprintf("%d done tasks are not on %s any more", len(list), short(s.Target)), Paths: list})
+		s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteWarning,
+			Text: fmt.Sprintf("%d done tasks are not on %s any more", len(list), short(s.Target)), Paths: list})
 	}
 }
 
@@ -257,7 +263,9 @@ func (s *State) wait(now time.Time) {
 		why = "it waits for the agent at " + e.ID
 	}
 	soon := func(t time.Time) {
-		if !t.IsZero() && (until.IsZero() || t.Before(until)) {
+		switch {
+		case t.IsZero():
+		case until.IsZero(), t.Before(until):
 			until = t
 		}
 	}
@@ -275,7 +283,7 @@ func (s *State) wait(now time.Time) {
 	}
 	if s.Stop != nil {
 		why = s.Stop.Why
-		if s.Stop.Cause == RedTarget || s.Stop.Cause == Missing {
+		if s.Stop.awaits() {
 			soon(now.Add(lookEvery))
 		}
 	}
@@ -301,7 +309,7 @@ func (s *State) due(now time.Time) {
 	}
 	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return e.Status == "" })
 	switch {
-	case s.Stop != nil && (s.Stop.Cause == RedTarget || s.Stop.Cause == Missing):
+	case s.Stop != nil && s.Stop.awaits():
 		s.Due = []CommandKind{DoLook}
 	case slices.ContainsFunc(s.Entries, func(e Entry) bool { return e.Status == Proposed }):
 		s.Due = []CommandKind{DoReview}

@@ -71,7 +71,8 @@ func (c *Checkout) Apply(ctx context.Context, run string, check bool) (Applied, 
 }
 
 // compare decides about every path that the run changed.
-func (r *session) compare(ctx context.Context, base Snapshot, now state, want Snapshot) (a Applied, todo []git.Change, err error) {
+func (r *session) compare(ctx context.Context, base Snapshot, now state, want Snapshot,
+) (a Applied, todo []git.Change, err error) {
 	theirs, _, err := r.c.shadow.Changes(ctx, base.Tree, want.Tree, false, 0)
 	if err != nil {
 		return a, nil, err
@@ -213,7 +214,8 @@ func (w *restorer) emptied(dir string, gone map[string]bool) error {
 }
 
 // applyAll changes the files, all or none.
-func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, now state, want Snapshot) (Applied, error) {
+func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, now state, want Snapshot,
+) (Applied, error) {
 	var err error
 	a.Written, a.Removed = nil, nil
 	if a.Recovery, err = r.recovery(ctx, now); err != nil {
@@ -241,7 +243,8 @@ func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, no
 }
 
 // takeBack undoes the part of todo that was done.
-func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, done Rollback, recovery string, why error) error {
+func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, done Rollback, recovery string, why error,
+) error {
 	var back []git.Change
 	for _, ch := range todo {
 		if slices.Contains(done.Restored, ch.Path) || slices.Contains(done.Removed, ch.Path) {
@@ -255,7 +258,8 @@ func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, 
 		err = errors.New(b.Notes[0])
 	}
 	if err != nil {
-		return fmt.Errorf("cannot apply the run (%w), and not all of it could be taken back (%v): what was there before is kept at %s", why, err, recovery)
+		return fmt.Errorf("cannot apply the run (%w), and not all of it could be taken back (%v): what was there before is "+
+			"kept at %s", why, err, recovery)
 	}
 	return fmt.Errorf("cannot apply the run, and nothing was changed: %w", why)
 }

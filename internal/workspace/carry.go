@@ -87,7 +87,9 @@ func (c *Checkout) weigh(from *os.Root, paths []string) []burden {
 			all = append(all, b)
 		}
 	}
-	slices.SortFunc(all, func(a, b burden) int { return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.path, b.path)) })
+	slices.SortFunc(all, func(a, b burden) int {
+		return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.path, b.path))
+	})
 	return all
 }
 

@@ -68,7 +68,8 @@ func (c *Checkout) MakeCopy(ctx context.Context, run, dir string) (*Copy, error)
 
 func (c *Checkout) makeCopy(ctx context.Context, run, dir string) (*Copy, error) {
 	if c.holds(dir) {
-		return nil, fmt.Errorf("pawl's folder %s is inside of the repository; set XDG_STATE_HOME to a folder outside of it", c.stateDir)
+		return nil, fmt.Errorf("pawl's folder %s is inside of the repository; set XDG_STATE_HOME to a folder outside of it",
+			c.stateDir)
 	}
 	if err := RemoveCopy(dir); err != nil {
 		return nil, err

@@ -24,14 +24,16 @@ func (c *Checkout) Commits(ctx context.Context, from, to string) (int, error) {
 // Diff is the patch from one tree or commit to another, of some paths or of all,
 // at most limit bytes of it, and whether it was cut. No program of the repository's
 // configuration has a part in it; binary files are named only.
-func (c *Checkout) Diff(ctx context.Context, from, to string, limit int, paths ...string) (patch string, cut bool, err error) {
+func (c *Checkout) Diff(ctx context.Context, from, to string, limit int, paths ...string,
+) (patch string, cut bool, err error) {
 	return c.shadow.Diff(ctx, from, to, limit, paths...)
 }
 
 // FileChanges lists how one tree or commit differs from another, by path with
 // renames found and lines counted, at most limit paths; more says that there
 // are others.
-func (c *Checkout) FileChanges(ctx context.Context, from, to string, limit int) (all []git.FileChange, more bool, err error) {
+func (c *Checkout) FileChanges(ctx context.Context, from, to string, limit int,
+) (all []git.FileChange, more bool, err error) {
 	return c.shadow.FileChanges(ctx, from, to, limit)
 }
 

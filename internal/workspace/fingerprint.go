@@ -89,7 +89,8 @@ func (c *Checkout) hooksFolder(settings []git.Setting) string {
 func hashSettings(all []git.Setting) string {
 	h := sha256.New()
 	for _, s := range all {
-		if (s.Scope == "local" || s.Scope == "worktree") && !strings.HasPrefix(s.Key, "branch.") {
+		own := s.Scope == "local" || s.Scope == "worktree"
+		if own && !strings.HasPrefix(s.Key, "branch.") {
 			fmt.Fprintf(h, "%s\x00%s\x00%s\x00", s.Scope, s.Key, s.Value)
 		}
 	}

@@ -131,7 +131,8 @@ func (c *Checkout) find(ctx context.Context, ref, commit string) (Snapshot, erro
 			break
 		}
 		if commit != "" && s.Commit != commit {
-			return Snapshot{}, fmt.Errorf("cannot roll back to %s: the ref was moved from %s to %s by somebody else; put it back with: git update-ref %s %s", ref, commit, s.Commit, ref, commit)
+			return Snapshot{}, fmt.Errorf("cannot roll back to %s: the ref was moved from %s to %s by somebody else; put it "+
+				"back with: git update-ref %s %s", ref, commit, s.Commit, ref, commit)
 		}
 		return s, nil
 	}
@@ -361,7 +362,8 @@ func (r *session) mayMove(ctx context.Context, now git.Head, want Snapshot) (str
 	if err != nil || foreign == "" {
 		return "", err
 	}
-	return fmt.Sprintf("commit %s would go, and it was not made during the run, or is already tagged or on a remote", foreign), nil
+	return fmt.Sprintf("commit %s would go, and it was not made during the run, or is already tagged or on a remote",
+		foreign), nil
 }
 
 // began is when the run's snapshot 0 was taken.

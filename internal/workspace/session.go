@@ -239,5 +239,5 @@ func (c *Checkout) folders() func(string) bool {
 
 // ours reports whether a path is in a folder of pawl's own.
 func ours(p string) bool {
-	return p == ".pawl" || strings.HasPrefix(p, ".pawl/") || strings.Contains(p, "/.pawl/") || strings.HasSuffix(p, "/.pawl")
+	return strings.Contains("/"+p+"/", "/.pawl/")
 }

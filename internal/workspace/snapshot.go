@@ -57,8 +57,10 @@ func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOp
 }
 
 func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
-	if n < 0 || o.Attempt != "" && !validName(o.Attempt) {
-		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be part of a ref", n, o.Attempt, run)
+	named := o.Attempt == "" || validName(o.Attempt)
+	if n < 0 || !named {
+		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be part of a "+
+			"ref", n, o.Attempt, run)
 	}
 	r, err := c.open(ctx, run)
 	if err != nil {

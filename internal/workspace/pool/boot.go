@@ -28,11 +28,13 @@ func (p *Pool) afterBoot(ctx context.Context) error {
 		if !r.UpdatedAt.Before(booted) || alive(r.Owner) || r.Repo != p.repo.Common {
 			continue
 		}
-		switch {
-		case r.State == warm:
+		switch r.State {
+		case warm:
 			err = p.finish(ctx, r)
-		case (r.State == held || r.State == kept) && r.Kind == kindTask:
-			err = p.revive(ctx, r)
+		case held, kept:
+			if r.Kind == kindTask {
+				err = p.revive(ctx, r)
+			}
 		}
 		if err != nil && !errors.Is(err, ErrTaken) {
 			return fmt.Errorf("cannot mend the workspace of %s: %w", r.ID, err)
@@ -56,7 +58,8 @@ func (p *Pool) revive(ctx context.Context, r sqlite.Workspace) error {
 	if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Folder = folder }); err != nil {
 		return err
 	}
-	if p.proveOrGone(row) != nil || broken == nil && r.State == kept {
+	stays := broken == nil && r.State == kept
+	if stays || p.proveOrGone(row) != nil {
 		return errors.Join(p.pinAll(ctx, row), p.let(ctx, row, r.State))
 	}
 	if broken == nil {

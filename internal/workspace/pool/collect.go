@@ -89,7 +89,8 @@ func refuse(format string, args ...any) error {
 // broken makes a refusal of an error by git about the clone's objects.
 func broken(ctx context.Context, err error) error {
 	var said *git.Error
-	if ctx.Err() == nil && (errors.As(err, &said) || errors.Is(err, git.ErrBroken)) && !full(err) {
+	ofGit := errors.As(err, &said) || errors.Is(err, git.ErrBroken)
+	if ofGit && ctx.Err() == nil && !full(err) {
 		return refuse("%v", err)
 	}
 	return err
@@ -171,7 +172,8 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 func (p *Pool) tooLarge(c *git.Clone, paths []string) []string {
 	var large []string
 	for _, name := range paths {
-		if info, err := os.Lstat(filepath.Join(c.Top, filepath.FromSlash(name))); err == nil && info.Mode().IsRegular() && info.Size() > p.o.MaxFile {
+		info, err := os.Lstat(filepath.Join(c.Top, filepath.FromSlash(name)))
+		if err == nil && info.Mode().IsRegular() && info.Size() > p.o.MaxFile {
 			large = append(large, name)
 		}
 	}
@@ -225,11 +227,13 @@ func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, ne
 }
 
 func refuseFiltered(paths []string) error {
-	return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it outside of a task", some(paths, "is filtered", "are filtered"))
+	return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it outside "+
+		"of a task", some(paths, "is filtered", "are filtered"))
 }
 
 func refuseModules(paths []string, base string) error {
-	return refuse("%s: the commit of a submodule is in no repository but the workspace's; put it back with git checkout %s -- PATH, or take a new one out with git rm --cached PATH",
+	return refuse("%s: the commit of a submodule is in no repository but the workspace's; put it back with git checkout "+
+		"%s -- PATH, or take a new one out with git rm --cached PATH",
 		some(paths, "is a submodule that was moved", "are submodules that were moved"), base)
 }
 
@@ -275,7 +279,8 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 }
 
 func (p *Pool) refuseLarge(paths []string) error {
-	return refuse("%s over %s; remove or ignore it, or raise snapshot.max_file", some(paths, "is a file", "are files"), size(p.o.MaxFile))
+	return refuse("%s over %s; remove or ignore it, or raise snapshot.max_file", some(paths, "is a file", "are files"),
+		size(p.o.MaxFile))
 }
 
 // size is a limit in bytes in the unit that it was set in.

@@ -31,10 +31,12 @@ func (p *Pool) copyFiles(ctx context.Context, c *git.Clone) error {
 		return fmt.Errorf("cannot find the files of workspace.copy: %w", err)
 	}
 	if len(other) > 0 {
-		return fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it to .gitignore", some(other, "is not ignored by git", "are not ignored by git"))
+		return fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it to .gitignore",
+			some(other, "is not ignored by git", "are not ignored by git"))
 	}
 	if len(ignored) > maxCopied {
-		return fmt.Errorf("cannot copy the files of workspace.copy: they are %d, and %d are the most", len(ignored), maxCopied)
+		return fmt.Errorf("cannot copy the files of workspace.copy: they are %d, and %d are the most", len(ignored),
+			maxCopied)
 	}
 	if len(ignored) == 0 {
 		return nil
@@ -47,7 +49,8 @@ func (p *Pool) copyFiles(ctx context.Context, c *git.Clone) error {
 		return err
 	}
 	if len(scan.Untracked) > 0 {
-		return fmt.Errorf("cannot copy the files of workspace.copy: %s at the commit that the task begins at; add it to .gitignore there", some(scan.Untracked, "is not ignored", "are not ignored"))
+		return fmt.Errorf("cannot copy the files of workspace.copy: %s at the commit that the task begins at; add it to "+
+			".gitignore there", some(scan.Untracked, "is not ignored", "are not ignored"))
 	}
 	return nil
 }

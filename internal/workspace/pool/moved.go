@@ -46,7 +46,8 @@ func (p *Pool) find() error {
 			continue
 		}
 		if _, err := os.Lstat(was.Repo); errors.Is(err, os.ErrNotExist) {
-			p.moved = fmt.Sprintf("this repository was moved here from %s; its board, runs and workspaces are in %s. To take them along: remove %s and rename that folder to it",
+			p.moved = fmt.Sprintf("this repository was moved here from %s; its board, runs and workspaces are in %s. To take "+
+				"them along: remove %s and rename that folder to it",
 				was.Repo, filepath.Dir(other), p.o.StateDir)
 			return nil // said again until it is done
 		}
@@ -79,7 +80,8 @@ func (p *Pool) follow(ctx context.Context) error {
 		if r.Repo == p.repo.Common && exists(r.Own) {
 			continue
 		}
-		if alive(r.Owner) || r.Repo != p.repo.Common && exists(r.Repo) || !p.pinned(ctx, r) {
+		elsewhere := r.Repo != p.repo.Common && exists(r.Repo)
+		if elsewhere || alive(r.Owner) || !p.pinned(ctx, r) {
 			continue
 		}
 		next := r

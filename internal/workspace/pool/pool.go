@@ -131,11 +131,13 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	}
 	for _, dir := range []string{repo.Objects, o.Dir, o.StateDir} {
 		if strings.Contains(dir, "\n") {
-			return nil, fmt.Errorf("cannot make workspaces: %q has a line break in its name, so git cannot share objects; move it", dir)
+			return nil, fmt.Errorf("cannot make workspaces: %q has a line break in its name, so git cannot share objects; "+
+				"move it", dir)
 		}
 	}
 	if rel, err := filepath.Rel(repo.Top, o.Dir); err == nil && filepath.IsLocal(rel) {
-		return nil, fmt.Errorf("cannot keep workspaces in %s: it is inside of the repository; set workspace.root to a folder outside of it", o.Dir)
+		return nil, fmt.Errorf("cannot keep workspaces in %s: it is inside of the repository; set workspace.root to a "+
+			"folder outside of it", o.Dir)
 	}
 	me, err := self()
 	if err != nil {
@@ -173,7 +175,8 @@ func self() (sqlite.Owner, error) {
 		return sqlite.Owner{}, err
 	}
 	return sqlite.Owner{
-		PID: id.PID, Start: strconv.FormatUint(id.Start, 10), Boot: strings.TrimSpace(id.Boot + " " + id.Space), Host: id.Host,
+		PID: id.PID, Start: strconv.FormatUint(id.Start, 10), Host: id.Host,
+		Boot: strings.TrimSpace(id.Boot + " " + id.Space),
 	}, nil
 }
 
@@ -210,7 +213,8 @@ func (p *Pool) edit(ctx context.Context, id string, change func(*sqlite.Workspac
 				continue
 			}
 			if r.Owner != p.me {
-				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", id, ErrTaken, r.Owner.PID)
+				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", id, ErrTaken,
+					r.Owner.PID)
 			}
 			change(&r)
 			r.UpdatedAt = time.Now()
@@ -263,7 +267,8 @@ func (p *Pool) workspace(r sqlite.Workspace) Workspace {
 
 // validID reports whether text can be part of a ref and the name of a folder.
 func validID(text string) bool {
-	if text == "" || len(text) > 100 || text[0] == '.' || text[0] == '-' || strings.HasSuffix(text, ".lock") || strings.HasSuffix(text, ".") || strings.Contains(text, "..") {
+	if text == "" || len(text) > 100 || text[0] == '.' || text[0] == '-' || strings.HasSuffix(text, ".lock") ||
+		strings.HasSuffix(text, ".") || strings.Contains(text, "..") {
 		return false
 	}
 	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""

@@ -62,7 +62,8 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 		if err == nil {
 			return p.putBack(ctx, row)
 		}
-		return errors.Join(err, p.keep(ctx, row.ID, fmt.Sprintf("its work has landed, but what was added since cannot be saved: %v", err)))
+		return errors.Join(err, p.keep(ctx, row.ID,
+			fmt.Sprintf("its work has landed, but what was added since cannot be saved: %v", err)))
 	case h.save:
 		_, err := p.save(ctx, row, false)
 		return errors.Join(err, p.keep(ctx, row.ID, h.why))
@@ -102,7 +103,8 @@ func (p *Pool) putBack(ctx context.Context, row sqlite.Workspace) error {
 	}
 	return p.o.Store.EditWorkspaces(ctx, func([]sqlite.Workspace) (sqlite.WorkspaceChange, error) {
 		w := sqlite.Workspace{
-			ID: kindWarm + "-" + filepath.Base(row.Own), Kind: kindWarm, State: warm, Why: "waits for a task", Repo: row.Repo, Dir: p.warmDir(row.Own),
+			ID: kindWarm + "-" + filepath.Base(row.Own), Kind: kindWarm, State: warm, Why: "waits for a task",
+			Repo: row.Repo, Dir: p.warmDir(row.Own),
 			Own: row.Own, Folder: row.Folder, TakenAt: row.TakenAt, UpdatedAt: time.Now(),
 		}
 		return sqlite.WorkspaceChange{Drop: []string{row.ID}, Put: []sqlite.Workspace{w}}, nil
@@ -304,8 +306,10 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree stri
 }
 
 // recover makes the next recovery ref.
-func (p *Pool) recover(ctx context.Context, c *git.Clone, row sqlite.Workspace, tree string, parents []string) (string, error) {
-	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID, row.ID), parents...)
+func (p *Pool) recover(ctx context.Context, c *git.Clone, row sqlite.Workspace, tree string, parents []string,
+) (string, error) {
+	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID, row.ID),
+		parents...)
 	if err != nil {
 		return "", err
 	}

@@ -223,10 +223,12 @@ func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (row sqlite.Work
 				continue
 			}
 			if alive(r.Owner) {
-				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", r.ID, ErrTaken, r.Owner.PID)
+				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", r.ID, ErrTaken,
+					r.Owner.PID)
 			}
 			if r != was {
-				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: another process changed it in the meantime", r.ID)
+				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: another process changed it in the "+
+					"meantime", r.ID)
 			}
 			r.Owner = p.me
 			row = r
@@ -280,7 +282,8 @@ func (p *Pool) saveBefore(ctx context.Context, row sqlite.Workspace, givenUp boo
 		return s, fmt.Errorf("what is in it cannot be saved: %w", err)
 	}
 	if len(s.Left) > 0 && !givenUp {
-		return s, errors.New(some(s.Left, "cannot be saved", "cannot be saved") + "; to remove it all the same: pawl case clean " + row.ID)
+		return s, errors.New(some(s.Left, "cannot be saved", "cannot be saved") +
+			"; to remove it all the same: pawl case clean " + row.ID)
 	}
 	return s, nil
 }
@@ -295,9 +298,16 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	}
 	var all []Verdict
 	for _, r := range rows {
-		over := !r.KeepUntil.IsZero() && process.Cautious().After(r.KeepUntil) || r.Landed && !p.o.KeepOnSuccess
-		gates := r.Kind == kindIntegration && p.proveOrGone(r) == nil && used(r.Dir) == ""
-		if r.State == kept && (r.Kind == kindTask && over || gates) {
+		over := false
+		switch r.Kind {
+		case kindTask:
+			expired := !r.KeepUntil.IsZero() && process.Cautious().After(r.KeepUntil)
+			given := r.Landed && !p.o.KeepOnSuccess
+			over = expired || given
+		case kindIntegration:
+			over = p.proveOrGone(r) == nil && used(r.Dir) == ""
+		}
+		if r.State == kept && over {
 			all = append(all, p.cleanOne(ctx, r, question{}, false))
 		}
 	}
@@ -344,8 +354,9 @@ func (p *Pool) mend(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		if alive(r.Owner) || r.Repo != p.repo.Common || r.Kind == kindIntegration && used(r.Dir) != "" {
-			continue // gates outlive the process that started them, for a while
+		gates := r.Kind == kindIntegration && used(r.Dir) != "" // they outlive their process for a while
+		if gates || alive(r.Owner) || r.Repo != p.repo.Common {
+			continue
 		}
 		switch {
 		case r.State == making, r.State == removing, r.Kind == kindIntegration:
@@ -373,7 +384,8 @@ func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
 			return err
 		}
 	}
-	if row.Kind == kindIntegration && (row.State == held || row.State == kept) && p.proveOrGone(row) != nil {
+	made := row.State == held || row.State == kept
+	if made && row.Kind == kindIntegration && p.proveOrGone(row) != nil {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made")
 	}
 	if _, err := p.remove(ctx, row, false); err != nil {

@@ -102,7 +102,8 @@ func (p *Pool) claim(ctx context.Context, want sqlite.Workspace) (row sqlite.Wor
 
 // decide is what becomes of the rows when want is taken: the row that the taker
 // works with, and the state that it was found in.
-func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, alive func(sqlite.Owner) bool) (sqlite.Workspace, string, sqlite.WorkspaceChange, error) {
+func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, alive func(sqlite.Owner) bool,
+) (sqlite.Workspace, string, sqlite.WorkspaceChange, error) {
 	for _, r := range all {
 		if r.ID != want.ID {
 			continue
@@ -174,7 +175,9 @@ func (p *Pool) renew(row, want sqlite.Workspace) sqlite.Workspace {
 
 // let gives up a row that was claimed, as it was found.
 func (p *Pool) let(ctx context.Context, row sqlite.Workspace, was string) error {
-	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *sqlite.Workspace) { r.Owner, r.State = sqlite.Owner{}, was })
+	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *sqlite.Workspace) {
+		r.Owner, r.State = sqlite.Owner{}, was
+	})
 	return err
 }
 
