@@ -63,56 +63,39 @@ func inline(name, flag string) bool {
 	return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, flag)
 }
 
-// What functions can do by their names.
-var (
-	decoders   = []string{"b64decode", "atob", "fromhex", "unhexlify"}
-	evaluators = []string{"exec", "eval", "Function", "system", "execSync"}
-	fetchers   = []string{"urlopen", "fetch", "requests"}
-	runners    = []string{
-		"system", "popen", "exec", "execSync", "execFileSync", "spawn", "spawnSync", "subprocess", "child_process", "shell_exec",
-		"passthru", "qx", "backticks", "execvp", "execFile", "Popen", "execv", "Open3", "shell",
-	}
-	removers = []string{
-		"rmtree", "rm_rf", "rm_r", "rmSync", "rmdirSync", "removeSync", "rimraf", "remove_tree", "rmdir", "unlink", "unlinkSync",
-		"remove", "removedirs", "RemoveAll", "rm", "emptyDirSync", "remove_dir", "delete",
-	}
-	queries = []string{"execute", "executescript", "query", "raw", "sequelize", "cursor", "psycopg2", "sqlite3"}
-	homes   = []string{"expanduser", "homedir", "home"}
-)
-
 // code judges a program's text.
 func (m *matcher) code(text string, c *call) {
 	if !m.pay(len(text)) {
 		return
 	}
 	names, literals, groups := scanCode(text)
-	if anyOf(names, decoders...) && anyOf(names, evaluators...) {
+	if anyOf(names, list("decodes")...) && anyOf(names, list("evaluates")...) {
 		m.tainted(decoded, c.words)
 	}
-	if anyOf(names, fetchers...) && anyOf(names, "exec", "eval") {
+	if anyOf(names, list("fetches")...) && anyOf(names, "exec", "eval") {
 		m.tainted(downloaded, c.words)
 	}
 	if slices.Contains(names, "fork") && slices.Contains(names, "while") {
 		m.high(c, "fork-bomb", "starts processes without end")
 	}
-	if anyOf(names, queries...) {
+	if anyOf(names, list("queries")...) {
 		for _, l := range literals {
 			m.sql(l, c)
 		}
 	}
-	if anyOf(names, runners...) {
+	if anyOf(names, list("runs")...) {
 		for _, l := range append(groups, literals...) {
 			m.run(l, c.depth+1)
 		}
 	}
-	if !anyOf(names, removers...) {
+	if !anyOf(names, list("removes")...) {
 		return
 	}
-	if anyOf(names, homes...) {
+	if anyOf(names, list("home")...) {
 		literals = append(literals, "~")
 	}
 	for _, l := range literals {
-		folder := strings.HasPrefix(l, "/") || strings.HasPrefix(l, "~") || l == "." || l == ".git" || strings.HasPrefix(l, "..")
+		folder := l == "." || l == ".git" || beginsWith(l, []string{"/", "~", ".."})
 		if folder && !strings.ContainsAny(l, " \n") {
 			m.removes([]word{{text: l}}, true, c.words)
 		}

@@ -2,7 +2,6 @@ package safety
 
 import (
 	_ "embed"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -19,13 +18,7 @@ type Variables struct {
 var variableTable string
 
 // variables are the patterns of variables.txt by section.
-var variables = sync.OnceValue(func() map[string][]string {
-	out := map[string][]string{}
-	for section, line := range sections(variableTable) {
-		out[section] = append(out[section], strings.Fields(line)...)
-	}
-	return out
-})
+var variables = sync.OnceValue(func() map[string][]string { return wordsOf(variableTable) })
 
 // Environ returns what children of a level get of env (K=V each), in its
 // order, and the names of what is withheld, sorted. needs are patterns of what
@@ -76,25 +69,6 @@ func secretValue(value string) bool {
 	authority, _, _ := strings.Cut(rest, "/")
 	user, _, ok := cutLast(authority, "@")
 	return ok && strings.Contains(user, ":") && !loopback(value)
-}
-
-// sections are the indented lines of a table with the text before the colon of
-// the line above them. Empty lines and comments do not count.
-func sections(table string) iter.Seq2[string, string] {
-	return func(yield func(head, line string) bool) {
-		head := ""
-		for line := range strings.Lines(table) {
-			text := strings.TrimSpace(line)
-			if text == "" || text[0] == '#' {
-				continue
-			}
-			if line[0] != '\t' {
-				head = strings.TrimSuffix(text, ":")
-			} else if !yield(head, text) {
-				return
-			}
-		}
-	}
 }
 
 func cutLast(s, sep string) (before, after string, ok bool) {

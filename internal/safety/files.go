@@ -96,7 +96,7 @@ func (m *matcher) hits(roots []word, filtered bool) []word {
 
 // xargs gives a command the words that come in.
 func xargs(m *matcher, c *call) {
-	rest := skipOptions(c.args, "-n -P -I -d -a -L -s -E --max-args --max-procs --delimiter --arg-file")
+	rest := skipOptions(c.args, strings.Fields("-n -P -I -d -a -L -s -E --max-args --max-procs --delimiter --arg-file"))
 	if len(rest) == 0 {
 		return
 	}
@@ -279,7 +279,7 @@ func privileges(m *matcher, c *call) {
 }
 
 func skipPrivileges(c *call) []word {
-	rest := skipOptions(c.args, wrappers["sudo"].takes)
+	rest := skipOptions(c.args, wrappers()["sudo"].takes)
 	for len(rest) > 0 && assigns(rest[0].text) {
 		rest = rest[1:]
 	}

@@ -57,7 +57,7 @@ func (m *matcher) gitRuns(c *call) {
 		if a.text != "foreach" && a.text != "run" {
 			continue
 		}
-		rest := skipOptions(c.args[i+1:], "")
+		rest := skipOptions(c.args[i+1:], nil)
 		if len(rest) == 1 {
 			m.run(rest[0].text, c.depth+1)
 		} else {

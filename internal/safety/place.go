@@ -2,6 +2,7 @@ package safety
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -88,13 +89,6 @@ func (m *matcher) absolute(text string) (string, bool) {
 	return "", false
 }
 
-var temps = []string{"/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", "/var/folders", "/dev/shm", "/run/user"}
-
-var caches = []string{
-	".cache", ".npm", ".yarn", ".pnpm-store", ".m2/repository", ".gradle/caches", ".gradle/daemon", ".cargo/registry", ".cargo/git",
-	"go/pkg", "go/bin", "Library/Caches", ".nuget/packages", ".ivy2/cache", ".sbt", ".terraform.d/plugin-cache", ".local/share/pnpm",
-}
-
 // locate says where an absolute, clean path is.
 func (m *matcher) locate(p string) target {
 	root := m.rules.root()
@@ -119,10 +113,8 @@ func (m *matcher) locate(p string) target {
 	if p == home || below(home, p) {
 		return target{place: outside, path: p}
 	}
-	for _, t := range temps {
-		if below(p, t) {
-			return target{place: temporary, path: p}
-		}
+	if belowOne(p, list("temporary")) {
+		return target{place: temporary, path: p}
 	}
 	if below(p, "/var/lib/apt/lists") || below(p, "/var/cache/apt") || p == "/var/lib/apt/lists" || p == "/var/cache/apt" {
 		return target{place: cache, path: p}
@@ -132,10 +124,8 @@ func (m *matcher) locate(p string) target {
 
 // atHome says what a path in the home folder is, by the part below it.
 func atHome(rest string) place {
-	for _, c := range caches {
-		if rest == c || below(rest, c) {
-			return cache
-		}
+	if belowOne(rest, list("cache")) || slices.Contains(list("cache"), rest) {
+		return cache
 	}
 	if agentFolder(rest) {
 		return agentState
@@ -154,56 +144,35 @@ func below(p, folder string) bool {
 // gitData are the parts of .git whose loss or change cannot be repaired, or
 // that make git run commands. Locks and messages are none.
 func gitData(rest string) bool {
-	for _, part := range []string{"objects", "refs", "hooks", "config", "packed-refs", "info", "logs", "modules", "worktrees"} {
-		if p := ".git/" + part; rest == p || below(rest, p) {
-			return true
-		}
-	}
-	return rest == ".git/HEAD"
+	return slices.Contains(list("git data"), rest) || belowOne(rest, list("git data"))
 }
 
 // agentFolder is true below folders of the home folder where agents keep their
 // own state, which they write all day.
 func agentFolder(rest string) bool {
 	first, _, deep := strings.Cut(rest, "/")
-	if !deep {
-		return false
+	if !deep || slices.Contains(list("agent folder"), first) {
+		return deep
 	}
-	switch first {
-	case ".claude", ".codex", ".gemini", ".qwen", ".opencode", ".copilot", ".cursor", ".factory", ".cline", ".aider", ".amp", ".kiro", ".kilo", ".crush":
-		return true
-	case ".local", ".config":
-		for _, name := range []string{"opencode", "crush", "goose", "amp", "kilo", "github-copilot", "claude"} {
-			if strings.Contains(rest, "/"+name+"/") {
-				return true
-			}
-		}
-	}
-	return false
+	return (first == ".local" || first == ".config") && slices.ContainsFunc(list("agent settings"), func(name string) bool {
+		return strings.Contains(rest, "/"+name+"/")
+	})
 }
 
 // device is true for a path that is a disk or memory.
-func device(p string) bool {
-	rest, ok := strings.CutPrefix(p, "/dev/")
-	if !ok {
-		return false
-	}
-	for _, d := range []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "loop", "dm-", "mem", "kmem", "port", "nbd", "zvol/", "ram", "block/"} {
-		if strings.HasPrefix(rest, d) {
-			return true
-		}
-	}
-	return false
-}
+func device(p string) bool { return beginsWith(p, list("device")) }
 
 // stream is true for the devices that everybody writes to.
 func stream(p string) bool {
-	switch p {
-	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero", "/dev/ptmx":
-		return true
-	}
-	return strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/dev/pts/") || strings.HasPrefix(p, "/proc/self/fd/") ||
-		strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/")
+	return slices.Contains(list("stream"), p) || beginsWith(p, list("streams"))
+}
+
+func beginsWith(s string, beginnings []string) bool {
+	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(s, b) })
+}
+
+func belowOne(p string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return below(p, folder) })
 }
 
 // writesTo judges a file that is written, as a redirection or a tool does it.
@@ -214,7 +183,9 @@ func (m *matcher) writesTo(w word, words []word) {
 		m.report(finding{pattern: "write-device", why: "overwrites a disk", danger: High}, words)
 	case m.contained, stream(t.path), t.climbed:
 	case t.place == gitFolder:
-		m.report(finding{pattern: "write-git-data", why: "changes the repository's own data, hooks or configuration by hand", danger: High}, words)
+		m.report(finding{
+			pattern: "write-git-data", why: "changes the repository's own data, hooks or configuration by hand", danger: High,
+		}, words)
 	case t.place == outside:
 		f := finding{pattern: "write-outside", why: "writes outside of the workspace", danger: High, operation: Destructive}
 		if m.rules.Level == Paranoid {

@@ -79,7 +79,9 @@ func (r Rules) Tool(tool, command string, files []string) (Finding, bool) {
 		f, found = r.files(tool, files)
 	}
 	if !found && r.Level == Paranoid && isWeb(tool) {
-		f, found = Finding{Operation: External, Pattern: "web-tool", Why: "it talks to the network", Danger: High, Command: tool, Level: r.Level}, true
+		f, found = Finding{
+			Operation: External, Pattern: "web-tool", Why: "it talks to the network", Danger: High, Command: tool, Level: r.Level,
+		}, true
 	}
 	f.Tool = cut(tool, 100)
 	return f, found
@@ -125,12 +127,15 @@ func changes(tool string) bool {
 	if anyOf(w, "todo", "todos", "plan", "memory", "task", "tasks") {
 		return false
 	}
-	return anyOf(w, "write", "edit", "multiedit", "create", "delete", "remove", "replace", "patch", "update", "insert", "move", "rename", "editor", "changes", "change")
+	return anyOf(w, list("changing tool")...)
 }
 
 func isWeb(tool string) bool {
 	w := toolWords(tool)
-	return anyOf(w, "webfetch", "websearch", "browser") || anyOf(w, "web", "internet", "google") && anyOf(w, "fetch", "search", "browse")
+	if anyOf(w, "webfetch", "websearch", "browser") {
+		return true
+	}
+	return anyOf(w, "web", "internet", "google") && anyOf(w, "fetch", "search", "browse")
 }
 
 func (r Rules) files(tool string, files []string) (Finding, bool) {

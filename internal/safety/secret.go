@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,27 +95,14 @@ func secretKind(file, line string) string {
 // generated files are full of hashes and hold no secrets of a person's.
 func generated(file string) bool {
 	base := path.Base(file)
-	switch base {
-	case "go.sum", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "Gemfile.lock", "composer.lock", "Cargo.lock", "bun.lock", "packages.lock.json", ".terraform.lock.hcl", "Package.resolved", "mix.lock":
-		return true
-	}
-	for _, end := range []string{".lock", ".min.js", ".min.css", ".map", ".svg", ".snap", ".sum", ".ipynb"} {
-		if strings.HasSuffix(base, end) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list("generated"), base) || slices.ContainsFunc(list("generated ending"), func(end string) bool {
+		return strings.HasSuffix(base, end)
+	})
 }
 
 // testFile is true for tests, fixtures, examples and documentation.
 func testFile(file string) bool {
-	low := strings.ToLower(file)
-	for _, part := range []string{"test", "spec", "fixture", "mock", "example", "sample", "docs/", "stub", "storybook"} {
-		if strings.Contains(low, part) {
-			return true
-		}
-	}
-	return strings.HasSuffix(low, ".md") || strings.HasSuffix(low, ".rst") || strings.HasSuffix(low, ".adoc")
+	return holdsOne(strings.ToLower(file), list("test"))
 }
 
 // format is a key that shows what it is.
@@ -151,8 +139,10 @@ func (f format) find(line string) string {
 		for end < len(line) && in(f.set, line[end]) {
 			end++
 		}
-		alone := i == 0 || !wordByte(line[i-1]) && line[i-1] != '-'
-		if size := end - i - len(f.prefix); alone && (size == f.min || size > f.min && f.kind != "AWS access key") {
+		inWord := i > 0 && (wordByte(line[i-1]) || line[i-1] == '-')
+		size := end - i - len(f.prefix)
+		tooLong := size > f.min && f.kind == "AWS access key"
+		if !inWord && size >= f.min && !tooLong {
 			return line[i:end]
 		}
 		at = max(end, i+1)
@@ -250,16 +240,8 @@ func settingsFile(file string) bool {
 
 // placeholder is true for values that stand for a secret, or get one elsewhere.
 func placeholder(v string) bool {
-	low := strings.ToLower(v)
-	for _, p := range []string{
-		"example", "changeme", "change-me", "change_me", "your", "xxx", "<", ">", "${", "{{", "$(", "dummy", "fake", "placeholder", "sample", "todo", "redacted", "***", "...", "process.env",
-		"environ", "getenv", "secrets.", "test", "password", "secret", "token", "access", "hunter2", "s3cr3t", "insert", "replace", "%s", "vault:", "op://", "arn:", "://", "local", "default", "notreal", "postgres", "admin123", "qwerty", "/", "env(",
-	} {
-		if strings.Contains(low, p) {
-			return true
-		}
-	}
-	return strings.ContainsAny(v, " ()[]{},;\\") || strings.HasPrefix(v, "$") || strings.HasPrefix(v, "#") || madeUp(v)
+	odd := strings.ContainsAny(v, " ()[]{},;\\") || beginsWith(v, []string{"$", "#"})
+	return odd || holdsOne(strings.ToLower(v), list("placeholder")) || madeUp(v)
 }
 
 // madeUp is true for a key that nobody issued: one in documentation, of few
@@ -268,13 +250,11 @@ func madeUp(v string) bool {
 	if v == "-----BEGIN" {
 		return false
 	}
-	low := strings.ToLower(v)
-	for _, p := range []string{"example", "xxxx", "fake", "dummy", "notreal", "placeholder", "your", "redacted", "000000", "aaaaaa", "123456", "abcdef", "deadbeef", "<"} {
-		if strings.Contains(low, p) {
-			return true
-		}
-	}
-	return distinct(v) < 5
+	return holdsOne(strings.ToLower(v), list("made up")) || distinct(v) < 5
+}
+
+func holdsOne(s string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
 }
 
 // mixed has digits and letters, and is no word, date, version or UUID-like name.
@@ -291,7 +271,10 @@ func mixed(v string) bool {
 			alpha++
 		}
 	}
-	return digit >= 2 && alpha >= 2 || digit >= 1 && alpha >= 4 && strings.ContainsAny(v, "!@#%^&*+=")
+	if digit >= 2 && alpha >= 2 {
+		return true
+	}
+	return digit == 1 && alpha >= 4 && strings.ContainsAny(v, "!@#%^&*+=")
 }
 
 // identifier is true for words and numbers that are joined: TOKEN_TYPE_42.

@@ -1,76 +1,75 @@
 package safety
 
 import (
+	_ "embed"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // This file knows the commands that run other commands.
 
-// wrapper is a program whose arguments end in a command.
+// wrapper is a program whose arguments end in a command; see wrappers.txt.
 type wrapper struct {
-	// takes are the options that are followed by an argument of their own.
-	takes string
-	// skip is how many words stand between the options and the command.
-	skip int
-	// assigns: NAME=value may stand before the command.
-	assigns bool
+	takes   []string // options that are followed by an argument of their own
+	verbs   []string // one of which stands before the options; none is needed if there are none
+	skip    int      // words between the options and the command
+	assigns bool     // NAME=value may stand before the command
 }
 
-var wrappers = map[string]wrapper{
-	"sudo": {takes: "-u -g -p -C -r -t -T -U -D -R -h --user --group --chdir", assigns: true}, "doas": {takes: "-u -C"},
-	"env": {takes: "-u -C --unset --chdir", assigns: true}, "nohup": {}, "nice": {takes: "-n --adjustment"}, "ionice": {takes: "-c -n -p"},
-	"timeout": {takes: "-k -s --kill-after --signal", skip: 1}, "gtimeout": {takes: "-k -s", skip: 1}, "stdbuf": {takes: "-i -o -e"},
-	"setsid": {}, "time": {takes: "-f -o"}, "gtime": {takes: "-f -o"}, "command": {}, "builtin": {}, "exec": {takes: "-a"}, "chroot": {skip: 1},
-	"flock": {takes: "-w -E --timeout", skip: 1}, "strace": {takes: "-o -e -p -s -u"}, "ltrace": {takes: "-o -e -p -u"}, "caffeinate": {takes: "-t"},
-	"busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "systemd-run": {takes: "-p -u --unit --property"}, "unshare": {},
-	"runuser": {takes: "-u"}, "taskset": {skip: 1}, "xvfb-run": {takes: "-s -n -e -f"}, "dbus-run-session": {}, "npx": {takes: "-p --package"},
-	"bunx": {}, "pnpx": {}, "uvx": {takes: "--from --with -p"}, "dotenv": {takes: "-e -f"}, "cross-env": {assigns: true}, "noglob": {},
-	"proxychains": {}, "torsocks": {}, "nsenter": {takes: "-t -S -G"}, "gosu": {skip: 1}, "su-exec": {skip: 1}, "tini": {}, "dumb-init": {}, "ts-node": {}, "firejail": {},
-	"op":       {},
-	"parallel": {takes: "-j -n -N --jobs"}, "entr": {}, "wsl": {},
-}
+//go:embed wrappers.txt
+var wrapperTable string
 
-// launchers have a subcommand before the command, for example "poetry run".
-var launchers = map[string]string{
-	"poetry": "run", "pipenv": "run", "uv": "run", "pdm": "run", "rye": "run", "hatch": "run", "conda": "run", "mamba": "run",
-	"volta": "run", "dagger": "run", "doppler": "run", "devbox": "run", "bundle": "exec", "asdf": "exec", "direnv": "exec",
-	"rbenv": "exec", "pyenv": "exec", "aws-vault": "exec", "npm": "exec x", "mise": "exec x", "pnpm": "exec dlx", "yarn": "exec dlx",
-	"bun": "x",
-}
+var wrappers = sync.OnceValue(func() map[string]wrapper {
+	out := map[string]wrapper{}
+	for _, line := range sections("programs:\n" + wrapperTable) {
+		programs, words, _ := strings.Cut(line, ":")
+		var w wrapper
+		for _, one := range strings.Fields(words) {
+			switch {
+			case one == "NAME=":
+				w.assigns = true
+			case one == "WORD":
+				w.skip++
+			case one[0] == '-':
+				w.takes = append(w.takes, one)
+			default:
+				w.verbs = append(w.verbs, one)
+			}
+		}
+		for _, name := range strings.Fields(programs) {
+			out[name] = w
+		}
+	}
+	return out
+})
 
-const launcherTakes = "-n -p --name --prefix --package --with --python --extra --group --from --directory --project"
-
-// unwrap judges the command that a command runs.
+// unwrap judges the command behind a wrapper and its options.
 func (m *matcher) unwrap(c *call) {
-	if w, ok := wrappers[c.name]; ok {
-		m.wrapped(w, c)
-	}
-	if len(c.args) == 0 || !listed(launchers[c.name], c.args[0].text) {
-		return
-	}
-	rest := skipOptions(c.args[1:], launcherTakes)
-	if c.name == "direnv" && len(rest) > 0 {
-		rest = rest[1:]
-	}
-	if len(rest) > 0 && rest[0].text == "--" {
-		rest = rest[1:]
-	}
-	m.words(c.cmd, rest, c.depth+1)
-}
-
-// wrapped judges the command behind a wrapper and its options.
-func (m *matcher) wrapped(w wrapper, c *call) {
+	w, ok := wrappers()[c.name]
 	asks := c.name == "command" && (c.has('v', "") || c.has('V', ""))
-	if asks || c.name == "env" && m.split(c.args, c.depth) {
+	if !ok || asks {
 		return
 	}
-	rest := skipOptions(c.args, w.takes)
+	rest := c.args
+	if len(w.verbs) > 0 {
+		if len(rest) == 0 || !slices.Contains(w.verbs, rest[0].text) {
+			return
+		}
+		rest = rest[1:]
+	}
+	if c.name == "env" && m.split(rest, c.depth) {
+		return
+	}
+	rest = skipOptions(rest, w.takes)
 	for w.assigns && len(rest) > 0 && assigns(rest[0].text) {
 		rest = rest[1:]
 	}
 	rest = rest[min(w.skip, len(rest)):]
+	if len(rest) > 0 && rest[0].text == "--" {
+		rest = rest[1:]
+	}
 	oneText := len(rest) == 1 && strings.ContainsAny(rest[0].text, " ;")
 	switch {
 	case c.name == "flock" && has(rest, 'c', "--command"):
@@ -115,7 +114,7 @@ func assigns(s string) bool {
 func joined(words []word) string { return strings.Join(texts(words), " ") }
 
 // skipOptions returns what follows the options.
-func skipOptions(args []word, takes string) []word {
+func skipOptions(args []word, takes []string) []word {
 	for len(args) > 0 {
 		t := args[0].text
 		switch {
@@ -123,15 +122,13 @@ func skipOptions(args []word, takes string) []word {
 			return args[1:]
 		case len(t) < 2 || t[0] != '-':
 			return args
-		case len(args) > 1 && listed(takes, t):
+		case len(args) > 1 && slices.Contains(takes, t):
 			args = args[1:]
 		}
 		args = args[1:]
 	}
 	return nil
 }
-
-func listed(list, item string) bool { return slices.Contains(strings.Fields(list), item) }
 
 // shellOf judges sh -c TEXT, and what is piped into a shell.
 func shellOf(m *matcher, c *call) {
@@ -145,7 +142,7 @@ func shellOf(m *matcher, c *call) {
 			break
 		}
 		if t[1] != '-' && strings.IndexByte(t, 'c') > 0 || t == "--command" {
-			if rest := skipOptions(args[1:], "-o -O"); len(rest) > 0 {
+			if rest := skipOptions(args[1:], strings.Fields("-o -O")); len(rest) > 0 {
 				m.text(rest[0], c)
 			}
 			return
@@ -265,21 +262,21 @@ func watches(m *matcher, c *call) {
 			m.run(a.text, c.depth+1)
 		}
 	}
-	rest := skipOptions(c.args, "-n -d -c -w -e -t -s --interval --command --run")
+	rest := skipOptions(c.args, strings.Fields("-n -d -c -w -e -t -s --interval --command --run"))
 	if c.name != "tmux" && c.name != "screen" && c.name != "nix" && c.name != "lxc" {
 		m.words(c.cmd, rest, c.depth+1)
 	}
 }
 
 func traps(m *matcher, c *call) {
-	if rest := skipOptions(c.args, ""); len(rest) > 0 {
+	if rest := skipOptions(c.args, nil); len(rest) > 0 {
 		m.run(rest[0].text, c.depth+1)
 	}
 }
 
 // remote judges what is run on another machine, in an unknown folder.
 func remote(m *matcher, c *call) {
-	rest := skipOptions(c.args, "-i -p -o -l -L -R -D -F -J -W -b -c -e -E -m -S -w")
+	rest := skipOptions(c.args, strings.Fields("-i -p -o -l -L -R -D -F -J -W -b -c -e -E -m -S -w"))
 	if len(rest) < 2 {
 		if len(rest) == 1 && c.cmd.fed {
 			m.run(c.cmd.text, c.depth+1)
@@ -288,20 +285,16 @@ func remote(m *matcher, c *call) {
 	}
 	cwd := m.cwd
 	m.cwd = ""
-	m.run(joined(skipOptions(rest[1:], "")), c.depth+1)
+	m.run(joined(skipOptions(rest[1:], nil)), c.depth+1)
 	m.cwd = cwd
 }
-
-const containerTakes = "-e -v -u -w -p -h -l -m -n --name --network --env --volume --mount --user --workdir --entrypoint --env-file --label --hostname" +
-	" --platform --publish --memory --cpus --add-host --cap-add --device --gpus --ip --link --log-driver --restart --shm-size --tmpfs --ulimit -f --file" +
-	" --profile --project-name --index --pull -c --context --host -H"
 
 // container judges what is run in a container: its files are its own, what it
 // does to databases and services is not.
 func container(m *matcher, c *call) {
-	args := skipOptions(c.args, containerTakes)
+	args := skipOptions(c.args, list("container option"))
 	if len(args) > 0 && (args[0].text == "compose" || args[0].text == "container") {
-		args = skipOptions(args[1:], containerTakes)
+		args = skipOptions(args[1:], list("container option"))
 	}
 	if len(args) == 0 || args[0].text != "exec" && args[0].text != "run" {
 		return
@@ -311,11 +304,11 @@ func container(m *matcher, c *call) {
 		if (a.text == "-v" || a.text == "--volume") && i+1 < len(args) {
 			value = args[i+1].text
 		}
-		if value != a.text && (strings.HasPrefix(value, "/:") || strings.HasPrefix(value, "~:") || strings.HasPrefix(value, "$HOME:")) {
+		if value != a.text && beginsWith(value, []string{"/:", "~:", "$HOME:"}) {
 			m.high(c, "mount-host", "gives a container the machine's files")
 		}
 	}
-	args = skipOptions(args[1:], containerTakes)
+	args = skipOptions(args[1:], list("container option"))
 	if len(args) < 2 {
 		return
 	}
@@ -356,7 +349,7 @@ func aliased(m *matcher, c *call) {
 // moves follows cd.
 func moves(m *matcher, c *call) {
 	to := word{text: "~"}
-	if rest := skipOptions(c.args, ""); len(rest) > 0 {
+	if rest := skipOptions(c.args, nil); len(rest) > 0 {
 		to = rest[0]
 	}
 	if abs, ok := m.absolute(to.text); ok && to.text != "-" {
