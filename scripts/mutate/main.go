@@ -215,9 +215,12 @@ func (m *mutator) try(ctx context.Context, one mutant) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
 	own := module + path.Dir(one.file)
-	if _, err := m.run(ctx, overlay, "build", "-o", os.DevNull, own); err != nil {
+	var failed *exec.ExitError
+	if _, err := m.run(ctx, overlay, "build", "-o", os.DevNull, own); errors.As(err, &failed) {
 		r.By = notBuilt
 		return r, nil
+	} else if err != nil {
+		return r, err
 	}
 	for _, tests := range append([]string{own}, m.users[own]...) {
 		if passes, known := m.passes[tests]; known && !passes {
@@ -258,11 +261,11 @@ var failure = regexp.MustCompile(`--- FAIL: \S+|panic: .*`)
 
 // run runs go with the files of an overlay, "" is none, and leaves nothing that it or a test started or wrote.
 func (m *mutator) run(ctx context.Context, overlay string, args ...string) (out string, err error) {
-	dir := filepath.Join(m.dir, "tmp")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp(m.dir, "")
+	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer tidy(dir)
 	mark := fmt.Sprintf("PAWL_MUTANT_OF=%d", os.Getpid())
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay, "TMPDIR="+dir, "GOMAXPROCS=2", mark)
@@ -272,4 +275,15 @@ func (m *mutator) run(ctx context.Context, overlay string, args ...string) (out 
 	text, err := c.CombinedOutput()
 	_, _ = process.Sweep(context.WithoutCancel(ctx), mark, 0)
 	return string(text), err
+}
+
+// tidy removes a folder, and what tests that were ended had mounted in it.
+func tidy(dir string) {
+	mounts, _ := os.ReadFile("/proc/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(words[1], dir+"/") {
+			_ = exec.Command("umount", "-l", words[1]).Run()
+		}
+	}
+	_ = os.RemoveAll(dir)
 }
