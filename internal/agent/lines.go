@@ -28,35 +28,29 @@ func NewLines(capBytes int, line func(b []byte, cut bool)) *Lines {
 
 // Write takes the next bytes. It never fails and keeps no reference to p.
 func (l *Lines) Write(p []byte) (int, error) {
-	total := len(p)
-	for len(p) > 0 {
-		end := bytes.IndexByte(p, '\n')
-		if end < 0 {
-			l.hold(p)
-			break
+	for rest := p; len(rest) > 0; {
+		piece, behind, ended := bytes.Cut(rest, []byte{'\n'})
+		l.hold(piece)
+		if ended {
+			l.end()
 		}
-		l.end(p[:end])
-		p = p[end+1:]
+		rest = behind
 	}
-	return total, nil
+	return len(p), nil
 }
 
 // Flush ends the stream: a last line without a newline is a line too.
 func (l *Lines) Flush() {
 	if len(l.rest) > 0 || l.cut {
-		l.end(nil)
+		l.end()
 	}
 	l.rest = nil
 }
 
-// end completes the current line with its last piece.
-func (l *Lines) end(piece []byte) {
-	whole := piece
-	if len(l.rest) > 0 || l.cut {
-		l.hold(piece)
-		whole = l.rest
-	}
-	cut := l.cut
+// end hands on the line that is whole now. The buffer of a long line is given
+// back, so that one of them does not cost its size for the rest of a run.
+func (l *Lines) end() {
+	whole, cut := l.rest, l.cut
 	if !cut {
 		whole = bytes.TrimSuffix(whole, []byte{'\r'})
 	}
@@ -64,7 +58,10 @@ func (l *Lines) end(piece []byte) {
 		whole, cut = whole[:l.limit], true
 	}
 	l.line(whole, cut)
-	l.reset()
+	if l.cut = false; cap(l.rest) > 256<<10 {
+		l.rest = nil
+	}
+	l.rest = l.rest[:0]
 }
 
 // hold keeps a piece of an unfinished line. One byte over the cap is kept, as
@@ -75,15 +72,4 @@ func (l *Lines) hold(piece []byte) {
 		piece, l.cut = piece[:room], true
 	}
 	l.rest = append(l.rest, piece...)
-}
-
-// reset forgets the line. The buffer of a long line is given back, so that
-// one of them does not cost its size for the rest of a run.
-func (l *Lines) reset() {
-	l.cut = false
-	if cap(l.rest) > 256<<10 {
-		l.rest = nil
-		return
-	}
-	l.rest = l.rest[:0]
 }

@@ -27,22 +27,9 @@ func (p Prices) Cost(model string, u Usage) (loop.MicroUSD, bool) {
 	if found < 0 {
 		return 0, false
 	}
-	const million = 1_000_000
-	micro := perMillion(u.Input, best.Input) + perMillion(u.Output, best.Output) +
-		perMillion(u.CacheRead, best.CacheRead) + perMillion(u.CacheWrite, best.CacheWrite)
-	return loop.MicroUSD((micro + million - 1) / million), true
-}
-
-// perMillion is tokens times price, held where the sum of four of them fits.
-func perMillion(tokens int64, price loop.MicroUSD) int64 {
-	const most = 1 << 60
-	if tokens <= 0 || price <= 0 {
-		return 0
-	}
-	if tokens > most/int64(price) {
-		return most
-	}
-	return tokens * int64(price)
+	micro := float64(u.Input)*float64(best.Input) + float64(u.Output)*float64(best.Output) +
+		float64(u.CacheRead)*float64(best.CacheRead) + float64(u.CacheWrite)*float64(best.CacheWrite)
+	return loop.MicroUSD(min(math.Ceil(micro/1e6), 1<<60)), true
 }
 
 // Dollars is an amount in USD; -1, which no [Collector] takes, for what cannot

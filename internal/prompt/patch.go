@@ -7,12 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/pawl-dev/pawl/internal/signal"
 )
-
-// neutral takes signals out of a text that others wrote.
-func neutral(text string) string { return signal.Neutralise(text) }
 
 // maxListed bounds the files of a patch that are listed by name.
 const maxListed = 300

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/signal"
 )
 
 // Review is what the prompt of a review is made of.
@@ -166,7 +167,7 @@ func (in *Review) change(limit int) string {
 // fenced puts a text that others wrote into a code fence that nothing in it
 // can close, without signals.
 func fenced(info, text string) string {
-	text = strings.Trim(neutral(text), "\n")
+	text = strings.Trim(signal.Neutralise(text), "\n")
 	if text == "" {
 		return ""
 	}
