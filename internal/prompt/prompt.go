@@ -93,29 +93,14 @@ func Compose(in Input) (Prompt, error) {
 		items = min(len(in.Feedback.Items), maxItems)
 	}
 	p, err := compose(in, items)
-	if err != nil || in.Budget <= 0 || p.Tokens <= in.Budget || items == 0 {
-		return p, err
+	if err == nil && p.Over && p.Tokens-in.Budget > Tokens(feedback(in.Feedback, items)) {
+		return compose(in, 0) // all of the feedback would not be enough
 	}
-	kept := fitting(in.Feedback, items, p.Tokens-in.Budget)
-	p, err = compose(in, kept)
-	// A fragment that repeats the feedback, and rounding, can still be too much.
-	for err == nil && p.Over && kept > 0 {
-		kept /= 2
-		p, err = compose(in, kept)
+	for err == nil && p.Over && items > 0 {
+		items--
+		p, err = compose(in, items)
 	}
 	return p, err
-}
-
-// fitting returns how many items can stay if the feedback has to become
-// shorter by that many tokens.
-func fitting(f *loop.Feedback, items, excess int) int {
-	full := Tokens(feedback(f, items))
-	for kept := items - 1; kept > 0; kept-- {
-		if full-Tokens(feedback(f, kept)) >= excess {
-			return kept
-		}
-	}
-	return 0
 }
 
 // compose makes the prompt with that many items of the feedback.
