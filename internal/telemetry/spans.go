@@ -45,6 +45,20 @@ func (x *Sender) begin(parent span, name string, at time.Time, attrs ...attribut
 	return span{s, ctx}
 }
 
+// set adds attributes to a span that is open.
+func (s *span) set(attrs ...attribute.KeyValue) {
+	if s.Span != nil {
+		s.SetAttributes(attrs...)
+	}
+}
+
+// event adds an event to a span that is open.
+func (s *span) event(name string, at time.Time, attrs ...attribute.KeyValue) {
+	if s.Span != nil {
+		s.AddEvent(name, trace.WithTimestamp(at), trace.WithAttributes(attrs...))
+	}
+}
+
 // end ends a span, if it has begun, and forgets it.
 func (s *span) end(at time.Time, problem string) {
 	if s.Span == nil {
@@ -79,10 +93,10 @@ func (x *Sender) agentEvent(n engine.Notice) {
 	case agent.Session:
 		if x.open.agent.Span != nil && e.Model != "" {
 			x.open.model = e.Model
-			x.open.agent.SetAttributes(attribute.String(attrModel, e.Model))
+			x.open.agent.set(attribute.String(attrModel, e.Model))
 		}
-		if x.open.agent.Span != nil && e.Session != "" {
-			x.open.agent.SetAttributes(attribute.String(attrConversation, e.Session))
+		if e.Session != "" {
+			x.open.agent.set(attribute.String(attrConversation, e.Session))
 		}
 	case agent.ToolStart:
 		if len(x.open.tools) == maxTools {
@@ -93,9 +107,9 @@ func (x *Sender) agentEvent(n engine.Notice) {
 	case agent.ToolEnd:
 		x.toolEnded(n)
 	case agent.Retry, agent.RateLimit, agent.Error:
-		if x.open.agent.Span != nil && e.Error != nil {
-			x.open.agent.AddEvent(string(e.Kind), trace.WithTimestamp(n.At), trace.WithAttributes(
-				attribute.Int("http.response.status_code", e.Error.Status), attribute.String(attrError, e.Error.Type)))
+		if e.Error != nil {
+			x.open.agent.event(string(e.Kind), n.At,
+				attribute.Int("http.response.status_code", e.Error.Status), attribute.String(attrError, e.Error.Type))
 		}
 	}
 }
@@ -142,9 +156,7 @@ func (x *Sender) gateEnded(n engine.Notice) {
 	if g.Status != loop.GatePassed {
 		problem = string(g.Status)
 	}
-	if x.open.gate.Span != nil {
-		x.open.gate.SetAttributes(attribute.String(attrGateStatus, string(g.Status)))
-	}
+	x.open.gate.set(attribute.String(attrGateStatus, string(g.Status)))
 	x.open.gate.end(n.At, problem)
 	x.meters.gate(g)
 }
@@ -155,13 +167,10 @@ func (x *Sender) iterationEnded(n engine.Notice) {
 	if r.Failure != nil {
 		problem = string(r.Failure.Class)
 	}
-	if x.open.agent.Span != nil {
-		x.open.agent.SetAttributes(attribute.Int64(attrTokensIn, r.TokensIn), attribute.Int64(attrTokensOut, r.TokensOut), attribute.Int(attrCalls, r.Calls),
-			attribute.Float64(attrCost, dollars(r.Cost)), attribute.String(attrCostSource, r.CostSource))
-	}
-	if x.open.iteration.Span != nil {
-		x.open.iteration.SetAttributes(attribute.String(attrOutcome, string(r.Outcome)), attribute.Int(attrScore, r.Score))
-	}
+	x.open.agent.set(attribute.Int64(attrTokensIn, r.TokensIn), attribute.Int64(attrTokensOut, r.TokensOut),
+		attribute.Int(attrCalls, r.Calls),
+		attribute.Float64(attrCost, dollars(r.Cost)), attribute.String(attrCostSource, r.CostSource))
+	x.open.iteration.set(attribute.String(attrOutcome, string(r.Outcome)), attribute.Int(attrScore, r.Score))
 	// The record's time is the agent's own; gates and snapshots came after it.
 	ended := n.At
 	if at := r.StartedAt.Add(r.Elapsed); !r.StartedAt.IsZero() && at.Before(ended) {
@@ -180,9 +189,7 @@ func (x *Sender) endIteration(at time.Time, problem string) {
 }
 
 func (x *Sender) waits(n engine.Notice) {
-	if x.open.run.Span != nil {
-		x.open.run.AddEvent("wait", trace.WithTimestamp(n.At), trace.WithAttributes(attribute.String(attrWhy, n.Command.Why)))
-	}
+	x.open.run.event("wait", n.At, attribute.String(attrWhy, n.Command.Why))
 	x.meters.wait(n.Command)
 }
 
@@ -194,10 +201,8 @@ func (x *Sender) runEnded(n engine.Notice) {
 	default:
 		problem = string(n.State.Status)
 	}
-	if x.open.run.Span != nil {
-		x.open.run.SetAttributes(attribute.String(attrStatus, string(n.State.Status)), attribute.String(attrWhy, n.State.Why),
-			attribute.Float64(attrCost, dollars(n.State.Spent.Cost)))
-	}
+	x.open.run.set(attribute.String(attrStatus, string(n.State.Status)), attribute.String(attrWhy, n.State.Why),
+		attribute.Float64(attrCost, dollars(n.State.Spent.Cost)))
 	x.open.run.end(n.At, problem)
 }
 
