@@ -15,22 +15,25 @@ import (
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
-// agentOf is the agent that does a work: the one that it names, or the run's
-// own. Where the run has moved on to a fallback, that does the work of the
-// run's own, and of one whose provider did not do it.
+// agentOf is the agent that does a work of a step.
 func (p *pass) agentOf(n *node, w workflow.Work) string {
-	own := p.h.Plan().Policy.Agent
-	if w.Agent == "" || w.Agent == own {
-		return p.c.Agent
+	return agentFor(w.Agent, p.h.Plan().Policy.Agent, p.c.Agent, p.latest(n.id))
+}
+
+// agentFor is the agent that a work names, or the run's own. Where the run has
+// moved on from its own to another one, that does the work of the run's own, and
+// of one whose provider did not do it when it was tried last.
+func agentFor(named, own, current string, last *execution) string {
+	if named == "" || named == own {
+		return current
 	}
-	if p.c.Agent == own {
-		return w.Agent
+	if current == own || last == nil || last.record.Agent != named {
+		return named
 	}
-	last := p.latest(n.id)
-	if last == nil || last.record.Agent != w.Agent || last.record.Failure == nil || !last.record.Failure.Provider {
-		return w.Agent
+	if f := last.record.Failure; f == nil || !f.Provider {
+		return named
 	}
-	return p.c.Agent
+	return current
 }
 
 // agent gives the step's prompt to an agent.

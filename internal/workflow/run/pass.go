@@ -306,19 +306,25 @@ func (s *scope) open(n *node) bool {
 	return true
 }
 
-// decide says what becomes of an instance whose needs are done with.
-func (s *scope) decide(ctx context.Context, n *node) {
-	st := n.in.Step
+// hindered is what the needs of an instance make of it before its condition is
+// asked: deferred, blocked, or pending where they leave it free.
+func (s *scope) hindered(n *node) phase {
+	out := pending
 	for _, k := range n.in.Needs {
 		switch ph := s.nodes[k].phase; {
 		case ph == deferred:
-			n.phase = deferred
-			return
-		case ph == blocked && !st.Condition.AsksStatus():
-			n.phase = blocked
+			return deferred
+		case ph == blocked && !n.in.Step.Condition.AsksStatus():
+			out = blocked
 		}
 	}
-	if n.phase == blocked {
+	return out
+}
+
+// decide says what becomes of an instance whose needs are done with.
+func (s *scope) decide(ctx context.Context, n *node) {
+	st := n.in.Step
+	if n.phase = s.hindered(n); n.phase != pending {
 		return
 	}
 	v := s.values(n)

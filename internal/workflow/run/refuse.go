@@ -29,73 +29,70 @@ func (r *Runner) Refuse(ctx context.Context, h *engine.StepContext, rec *loop.Re
 			return err
 		}
 	}
-	b := &refusal{h: h, history: r.history, why: rec.Failure, iteration: rec.Number}
-	return b.flow(r.o.Flow, "")
-}
-
-// refusal is the taking back of one iteration's work.
-type refusal struct {
-	h         *engine.StepContext
-	history   map[string][]*execution
-	why       *failure.Analysis
-	iteration int
-}
-
-// flow takes back what the last agents of a workflow did, and what builds on it.
-func (b *refusal) flow(f *Flow, prefix string) error {
-	all := f.Plan.Instances
-	builds := make([]bool, len(all)) // an agent's step builds on it
-	for i := len(all) - 1; i >= 0; i-- {
-		if !builds[i] && !b.agentWorked(prefix+all[i].ID) {
-			continue
-		}
-		for _, k := range all[i].Needs {
-			builds[k] = true
+	b := &refusal{history: r.history, iteration: rec.Number}
+	b.flow(r.o.Flow, "")
+	for _, id := range b.wrong {
+		if err := b.refuse(h, id, rec.Failure); err != nil {
+			return err
 		}
 	}
-	taken := make([]bool, len(all))
-	for i := range all {
-		in := &all[i]
-		id := prefix + in.ID
-		switch {
-		case b.agentWorked(id) && !builds[i]:
-			taken[i] = true
-			if err := b.refuseLast(f, in, id); err != nil {
-				return err
-			}
-		default:
-			for _, k := range in.Needs {
-				taken[i] = taken[i] || taken[k]
-			}
-			if !taken[i] {
-				continue
-			}
-			if err := b.refuse(id, nil); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// refuseLast takes back the work of a last agent; of a workflow that is a step, that
-// of the last ones in there.
-func (b *refusal) refuseLast(f *Flow, in *workflow.Instance, id string) error {
-	if in.Step.Kind != workflow.Nested || b.kind(id) != string(workflow.Nested) {
-		return b.refuse(id, b.why)
-	}
-	if err := b.refuse(id, nil); err != nil {
-		return err
-	}
-	if below := f.Nested[in.Step.ID]; below != nil {
-		return b.flow(below, id+"/")
-	}
-	for _, inner := range b.inside(id) {
-		if err := b.refuse(inner, b.why); err != nil {
+	for _, id := range b.again {
+		if err := b.refuse(h, id, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// refusal says which steps' work an iteration's gates or review refuse.
+type refusal struct {
+	history   map[string][]*execution
+	iteration int
+	wrong     []string // whose own work is refused
+	again     []string // that only build on it, or run the workflow that it is in
+}
+
+// flow refuses what the last agents of a workflow did, and what builds on it.
+func (b *refusal) flow(f *Flow, prefix string) {
+	all := f.Plan.Instances
+	builds := make([]bool, len(all)) // an agent's step builds on it
+	for i := len(all) - 1; i >= 0; i-- {
+		if builds[i] || b.agentWorked(prefix+all[i].ID) {
+			for _, k := range all[i].Needs {
+				builds[k] = true
+			}
+		}
+	}
+	refused := make([]bool, len(all))
+	for i := range all {
+		id := prefix + all[i].ID
+		if b.agentWorked(id) && !builds[i] {
+			refused[i] = true
+			b.lastAgent(f, all[i].Step, id)
+			continue
+		}
+		for _, k := range all[i].Needs {
+			refused[i] = refused[i] || refused[k]
+		}
+		if refused[i] {
+			b.again = append(b.again, id)
+		}
+	}
+}
+
+// lastAgent refuses the work of a last agent; of a workflow that is a step,
+// that of the last ones in there.
+func (b *refusal) lastAgent(f *Flow, step *workflow.Planned, id string) {
+	if step.Kind != workflow.Nested || b.kind(id) != string(workflow.Nested) {
+		b.wrong = append(b.wrong, id)
+		return
+	}
+	b.again = append(b.again, id)
+	if below := f.Nested[step.ID]; below != nil {
+		b.flow(below, id+"/")
+		return
+	}
+	b.wrong = append(b.wrong, b.inside(id)...)
 }
 
 // agentWorked is true for a step that is done and that an agent worked on; of
@@ -146,11 +143,11 @@ func (b *refusal) kind(id string) string {
 
 // refuse makes a step that is done one that runs again. why is nil for one that
 // only builds on what is refused.
-func (b *refusal) refuse(id string, why *failure.Analysis) error {
+func (b *refusal) refuse(h *engine.StepContext, id string, why *failure.Analysis) error {
 	e := b.newest(id)
 	if e == nil || e.Status == sqlite.StepRefused {
 		return nil
 	}
 	e.Status, e.record.Failure = sqlite.StepRefused, why
-	return e.store(b.h, journal.StepEnded)
+	return e.store(h, journal.StepEnded)
 }
