@@ -47,7 +47,7 @@ func ReadReply(s *loop.State, words []string) (Reply, error) {
 // inWords understands an answer without a number. About work that waits for its
 // review it must be a verdict, which is that option of the question.
 func inWords(s *loop.State, text string) (Reply, error) {
-	if s.Held == nil || s.Question == nil {
+	if s.PendingReview == nil || s.Question == nil {
 		return Reply{Text: text}, nil
 	}
 	said, ok := loop.ReadAnswer(text)

@@ -55,9 +55,9 @@ type pilot struct {
 	sprint  *schedule.SprintStats
 	room    pool.Room // on the disk, as last told
 
-	telling sync.Mutex // over Notify
-	freeing sync.Mutex // one workspace is given back at a time, beside the slots
-	working sync.WaitGroup
+	notifying sync.Mutex // over Notify
+	freeing   sync.Mutex // one workspace is given back at a time, beside the slots
+	working   sync.WaitGroup
 }
 
 // lookEvery is how soon the autopilot notices what other processes did.
@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	p.working.Go(func() { p.land(landing) })
-	p.tell(Notice{Kind: Began, Text: p.state.Why})
+	p.notify(Notice{Kind: Began, Text: p.state.Why})
 	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
 	stopLanding()
 	p.working.Wait()
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 
 // prepareAll puts in order what a crash left, and opens the queue.
 func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err error) {
-	if p.queue, err = p.o.Queue(ctx, func(n queue.Note) { p.note(landing, n) }); err != nil {
+	if p.queue, err = p.o.Queue(ctx, func(n queue.Note) { p.onQueueNote(landing, n) }); err != nil {
 		return nil, err
 	}
 	if adopt, err = p.recover(ctx); err != nil {
@@ -98,7 +98,7 @@ func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err er
 	// What waits in the queue is tried anew, and counts as on its way, before
 	// anything is decided from what the queue holds.
 	if _, err := p.queue.Absorb(ctx); err != nil {
-		p.tell(Notice{Kind: Warning, Text: err.Error()})
+		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 	p.tidy(ctx)
 	return adopt, p.startSprint(ctx)
@@ -220,9 +220,9 @@ func (p *pilot) turned(s schedule.State) {
 	was := schedule.Phase(p.row.Phase)
 	switch {
 	case s.Phase == schedule.Paused && was != schedule.Paused:
-		p.tell(Notice{Kind: Paused, Text: s.Why})
+		p.notify(Notice{Kind: Paused, Text: s.Why})
 	case s.Phase == schedule.Running && was == schedule.Paused:
-		p.tell(Notice{Kind: GoesOn})
+		p.notify(Notice{Kind: GoesOn})
 	}
 }
 
@@ -232,7 +232,7 @@ func (p *pilot) rest(c schedule.Command) {
 		return
 	}
 	p.rested = c.Why
-	p.tell(Notice{Kind: Rested, Text: c.Why})
+	p.notify(Notice{Kind: Rested, Text: c.Why})
 }
 
 // Look returns what was asked by signals and by other processes, and that the
@@ -353,10 +353,10 @@ func (p *pilot) send(ctx context.Context, e schedule.Event) {
 	}
 }
 
-// tell may be called by the owner and by slots.
-func (p *pilot) tell(n Notice) {
-	p.telling.Lock()
-	defer p.telling.Unlock()
+// notify may be called by the owner and by slots.
+func (p *pilot) notify(n Notice) {
+	p.notifying.Lock()
+	defer p.notifying.Unlock()
 	n.At = time.Now()
 	p.o.Notify(n)
 }
@@ -365,7 +365,7 @@ func (p *pilot) tell(n Notice) {
 func (p *pilot) finish(ctx context.Context, c schedule.Command) Result {
 	p.endSprint(ctx)
 	p.leave(ctx, c)
-	p.tell(Notice{Kind: Over, Text: c.Why, Exit: c.Exit})
+	p.notify(Notice{Kind: Over, Text: c.Why, Exit: c.Exit})
 	return Result{Exit: c.Exit, Why: c.Why, Tally: p.state.Tally, Sprint: p.sprint}
 }
 

@@ -15,17 +15,17 @@ import (
 // land works the merge queue until ctx ends.
 func (p *pilot) land(ctx context.Context) {
 	if err := p.queue.Work(ctx); err != nil && ctx.Err() == nil {
-		p.tell(Notice{Kind: Warning, Text: fmt.Sprintf("the merge queue ended: %v", err)})
+		p.notify(Notice{Kind: Warning, Text: fmt.Sprintf("the merge queue ended: %v", err)})
 	}
 }
 
-// note takes what the queue tells. It is called by the queue's goroutine.
-func (p *pilot) note(ctx context.Context, n queue.Note) {
+// onQueueNote takes what the queue says. It is called by the queue's goroutine.
+func (p *pilot) onQueueNote(ctx context.Context, n queue.Note) {
 	e := schedule.Event{Kind: schedule.Changed}
 	if n.Kind == queue.NoteLanded {
 		e = schedule.Event{Kind: schedule.Landed, Case: n.ID}
 	}
-	p.tell(Notice{Kind: QueueNote, Case: n.ID, Text: n.Text, Note: n})
+	p.notify(Notice{Kind: QueueNote, Case: n.ID, Text: n.Text, Note: n})
 	p.send(ctx, e)
 }
 
@@ -61,10 +61,10 @@ func (p *pilot) landed(ctx context.Context, id string, idle bool) {
 		err = p.free(ctx, id)
 	}
 	if err != nil {
-		p.tell(Notice{Kind: Warning, Case: id, Text: err.Error()})
+		p.notify(Notice{Kind: Warning, Case: id, Text: err.Error()})
 	}
 	p.journal(ctx, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
-	p.tell(Notice{Kind: Landed, Case: id, Title: c.Title})
+	p.notify(Notice{Kind: Landed, Case: id, Title: c.Title})
 }
 
 // mostAsks is how many tasks that wait for the queue to see them are counted.

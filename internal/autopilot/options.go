@@ -56,9 +56,9 @@ type Task struct {
 	Case      board.Case
 	Workspace pool.Workspace
 	Limits    sqlite.CaseLimits
-	// Told is what the agent should know besides the case: what an earlier
+	// Earlier is what the agent should know besides the case: what an earlier
 	// attempt left, and what a review said.
-	Told []prompt.Item
+	Earlier []prompt.Item
 }
 
 // NoticeKind is the sort of a notice.

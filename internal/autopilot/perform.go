@@ -108,7 +108,7 @@ func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 	}
 	p.journal(ctx, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
 	p.saveSlot(ctx, l, "starting")
-	p.tell(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why, Slots: len(p.state.Slots)})
+	p.notify(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why, Slots: len(p.state.Slots)})
 	p.warnDisk()
 	p.spawn(ctx, l)
 	return schedule.Event{Kind: schedule.Started, Case: c.Case}
@@ -183,7 +183,7 @@ func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
 		p.o.Log.Warn(err.Error())
 	}
 	p.journal(ctx, journal.TaskSettled, journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
-	p.tell(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
+	p.notify(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
 	return e
 }
 
@@ -219,14 +219,14 @@ func (p *pilot) clear(ctx context.Context, id string) {
 		err = p.free(ctx, id)
 	}
 	if err != nil && !errors.Is(err, sqlite.ErrNoCase) {
-		p.tell(Notice{Kind: Warning, Case: id, Text: err.Error()})
+		p.notify(Notice{Kind: Warning, Case: id, Text: err.Error()})
 	}
 }
 
 func (p *pilot) alert(ctx context.Context, text string) {
 	p.journal(ctx, journal.Alerted, journal.Notice{Text: text})
 	p.o.Log.Warn(text)
-	p.tell(Notice{Kind: Alert, Text: text})
+	p.notify(Notice{Kind: Alert, Text: text})
 }
 
 // journal stores an event beside those of the runs.

@@ -48,7 +48,7 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 		} else if err := p.giveBack(ctx, r, runs[r.Case]); err != nil {
 			return nil, err
 		}
-		p.tell(Notice{Kind: Recovered, Case: r.Case, Text: r.Why})
+		p.notify(Notice{Kind: Recovered, Case: r.Case, Text: r.Why})
 	}
 	return adopt, nil
 }

@@ -24,7 +24,7 @@ const setupWithin = 30 * time.Minute
 // under a supervisor of their own.
 func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) error {
 	for _, note := range w.Notes {
-		p.tell(Notice{Kind: Warning, Case: w.ID, Text: note})
+		p.notify(Notice{Kind: Warning, Case: w.ID, Text: note})
 	}
 	if len(w.Setup) == 0 {
 		return nil

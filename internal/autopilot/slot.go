@@ -41,11 +41,11 @@ type slot struct {
 	allow   []string  // patterns of protected files that it may change
 	hold    string    // why a person has to review its work; "" the settings say
 
-	mu    sync.Mutex
-	run   string
-	count int       // iterations that are used up
-	doing string    // its activity that is not stored yet
-	told  time.Time // when its activity was stored last
+	mu      sync.Mutex
+	run     string
+	count   int       // iterations that are used up
+	doing   string    // its activity that is not stored yet
+	savedAt time.Time // when its activity was stored last
 }
 
 func newSlot(c board.Case, adopt bool) *slot {
@@ -98,7 +98,7 @@ func (l *slot) iterations() int {
 	return l.count
 }
 
-func (l *slot) note(s loop.State, run string) {
+func (l *slot) setRun(s loop.State, run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.run, l.count = run, s.Iteration
@@ -160,7 +160,7 @@ func (p *pilot) take(ctx context.Context, id string) (pool.Workspace, error) {
 // process that looks.
 func (p *pilot) release(ctx context.Context, w pool.Workspace, how pool.How) {
 	if err := p.o.Pool.Release(ctx, w, how); err != nil {
-		p.tell(Notice{Kind: Warning, Text: err.Error()})
+		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 }
 
@@ -247,7 +247,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		return loop.State{}, err
 	}
 	if l.adopt && past.Run != nil && !past.Run.Status.Active() {
-		l.note(*past.Run, last.ID)
+		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
 	plan, tree, err := p.o.Plan(ctx, task)
@@ -274,7 +274,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		way = schedule.GoOn
 	}
 	if way == schedule.Accept {
-		l.note(*past.Run, last.ID)
+		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
 	var d *engine.Driver
@@ -290,7 +290,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	if err != nil {
 		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, way, why)
 	}
-	l.note(d.State(), d.ID())
+	l.setRun(d.State(), d.ID())
 	return d.State(), nil
 }
 
@@ -317,7 +317,7 @@ func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, s
 		err = p.pastRun(ctx, last, &past)
 	}
 	if err == nil {
-		t.Told, err = p.told(ctx, t, past, last)
+		t.Earlier, err = p.earlierAttempts(ctx, t, past, last)
 	}
 	return t, past, last, err
 }
@@ -357,19 +357,19 @@ func (p *pilot) goOn(ctx context.Context, run string, way schedule.Way, pol *loo
 	return e, err
 }
 
-// tellEvery is how often the activity of a slot is stored.
-const tellEvery = time.Second
+// saveEvery is how often the activity of a slot is stored.
+const saveEvery = time.Second
 
 // notice passes on what the engine tells, and stores what the slot does.
 func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
-	l.note(n.State, n.Run)
+	l.setRun(n.State, n.Run)
 	if text := l.does(n); text != "" {
 		p.saveSlot(context.WithoutCancel(ctx), l, text)
 	}
 	if n.Kind == engine.Tick {
 		return
 	}
-	p.tell(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n, Workspace: w})
+	p.notify(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n, Workspace: w})
 }
 
 // does is the activity that is to be stored with a notice; "" nothing. What an
@@ -380,12 +380,12 @@ func (l *slot) does(n engine.Notice) string {
 	if text := activity(n); text != "" {
 		l.doing = text
 	}
-	soon := n.Kind == engine.AgentEvent && n.At.Sub(l.told) < tellEvery
+	soon := n.Kind == engine.AgentEvent && n.At.Sub(l.savedAt) < saveEvery
 	if l.doing == "" || soon {
 		return ""
 	}
 	text := l.doing
-	l.doing, l.told = "", n.At
+	l.doing, l.savedAt = "", n.At
 	return text
 }
 

@@ -60,7 +60,7 @@ func (p *pilot) checkpoint(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("cannot make the checkpoint of the sprint: %v", err)
 	}
-	p.tell(Notice{Kind: Checkpoint, Text: CheckpointRef(id)})
+	p.notify(Notice{Kind: Checkpoint, Text: CheckpointRef(id)})
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (p *pilot) writeSprint(s schedule.SprintStats) {
 		err = appendLine(path, encode(s))
 	}
 	if err != nil {
-		p.tell(Notice{Kind: Warning, Text: fmt.Sprintf("the sprint's statistics are in the database only: %v", err)})
+		p.notify(Notice{Kind: Warning, Text: fmt.Sprintf("the sprint's statistics are in the database only: %v", err)})
 	}
 }
 

@@ -17,11 +17,11 @@ func (p *pilot) tidy(ctx context.Context) {
 	p.freeLanded(ctx)
 	all, err := p.o.Pool.Sweep(ctx)
 	if err != nil {
-		p.tell(Notice{Kind: Warning, Text: err.Error()})
+		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 	for _, v := range all {
 		if !v.Remove {
-			p.tell(Notice{Kind: Warning, Case: v.ID, Text: fmt.Sprintf("the workspace of %s stays: %s", v.ID, v.Reason)})
+			p.notify(Notice{Kind: Warning, Case: v.ID, Text: fmt.Sprintf("the workspace of %s stays: %s", v.ID, v.Reason)})
 			continue
 		}
 		if err := Forget(p.o.StateDir, v.ID); err != nil {
@@ -29,7 +29,7 @@ func (p *pilot) tidy(ctx context.Context) {
 		}
 	}
 	if err := p.dropRecoveries(ctx); err != nil {
-		p.tell(Notice{Kind: Warning, Text: err.Error()})
+		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 	p.warnDisk()
 }
@@ -60,7 +60,7 @@ func (p *pilot) dropRecoveries(ctx context.Context) error {
 func (p *pilot) warnDisk() {
 	room, why := p.o.Pool.Room()
 	if room > p.room && room > pool.RoomEnough {
-		p.tell(Notice{Kind: Warning, Text: why})
+		p.notify(Notice{Kind: Warning, Text: why})
 	}
 	p.room = room
 }
@@ -70,7 +70,7 @@ func (p *pilot) warnDisk() {
 func (p *pilot) freeLanded(ctx context.Context) {
 	all, err := p.o.Pool.List(ctx)
 	if err != nil {
-		p.tell(Notice{Kind: Warning, Text: err.Error()})
+		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 	for _, e := range all {
 		if e.Landed || e.Process != 0 {
@@ -84,7 +84,7 @@ func (p *pilot) freeLanded(ctx context.Context) {
 			err = p.free(ctx, e.ID)
 		}
 		if err != nil {
-			p.tell(Notice{Kind: Warning, Case: e.ID, Text: err.Error()})
+			p.notify(Notice{Kind: Warning, Case: e.ID, Text: err.Error()})
 		}
 	}
 }

@@ -58,10 +58,7 @@ func FromReview(text string) []Finding {
 		if said == "" || !bullet && strings.HasSuffix(said, ":") || strings.Trim(said, "-=*_#`") == "" {
 			continue
 		}
-		said, severity := named(said)
-		if severity == "" {
-			severity = wordsTell(said)
-		}
+		said, severity, _ := Grade(said)
 		item := failure.Item{Message: clip(said, maxLine)}
 		found = append(found, Finding{item, severity})
 		if len(found) == maxFindings {
@@ -108,6 +105,15 @@ func named(said string) (string, failure.Severity) {
 		return said, ""
 	}
 	return rest, severity
+}
+
+// Grade says how severe a finding is: by its label, which it takes off, or by
+// its words. labelled says which.
+func Grade(text string) (rest string, severity failure.Severity, labelled bool) {
+	if rest, severity = named(text); severity != "" {
+		return rest, severity, true
+	}
+	return text, wordsTell(text), false
 }
 
 func wordsTell(said string) failure.Severity {

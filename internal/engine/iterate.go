@@ -38,24 +38,38 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if !w.acquire(ctx, c) {
 		return w.throttled(c)
 	}
-	b, err := w.begin(ctx, s, p)
-	if unwritable(err) && w.moveRunDir(err) == nil {
-		p = w.place(c.Iteration, c.Attempt)
-		b, err = w.begin(ctx, s, p)
-	}
-	if err != nil {
-		return w.over(c, w.cannotStart(c, err))
-	}
-	w.notify(Notice{Kind: AgentStarts, Command: c})
-	res, err := w.jobs.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+	b, res, err := w.runAgent(ctx, s, w.begin)
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
-		return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
+		return w.taken()
 	case err != nil:
 		return w.over(c, w.cannotStart(c, err))
 	}
 	return w.over(c, w.record(ctx, s, b, res)).withMessages(b)
 }
+
+// runAgent prepares an attempt, or a review, and runs its agent. The files go to
+// the temporary folder where the run's own cannot be written.
+func (w *worker) runAgent(
+	ctx context.Context, s loop.State, begin func(context.Context, loop.State, place) (begun, error),
+) (b begun, res supervisor.Result, err error) {
+	c := s.Command
+	b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
+	if unwritable(err) && w.moveRunDir(err) == nil {
+		b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
+	}
+	if err != nil {
+		return b, res, err
+	}
+	if c.Kind == loop.Run {
+		w.notify(Notice{Kind: AgentStarts, Command: c})
+	}
+	res, err = w.jobs.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+	return b, res, err
+}
+
+// taken is that another pawl has the run.
+func (s *session) taken() input { return input{lost: fmt.Errorf("%w: run %s", ErrTaken, s.id)} }
 
 // takenUp makes the record of an attempt that an earlier pawl began. One whose
 // files are gone is taken for begun: it may have been paid for.
@@ -67,7 +81,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 		w.knowBase(b)
 		var err error
 		if res, fate, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) }); err != nil {
-			return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
+			return w.taken()
 		}
 	} else {
 		b.Attempt, b.At = c.Attempt, s.LastAt

@@ -70,7 +70,7 @@ func (w *worker) acquire(ctx context.Context, c loop.Command) bool {
 
 // throttled is the event of a command whose agent may not be called yet.
 func (w *worker) throttled(c loop.Command) input {
-	return input{event: w.event(loop.Event{Kind: loop.Barred, For: c.Seq})}
+	return input{event: w.event(loop.Event{Kind: loop.Throttled, For: c.Seq})}
 }
 
 // onEvent shows an event of the agent. As soon as a model answered, the other

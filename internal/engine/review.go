@@ -43,17 +43,10 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 		return w.throttled(c)
 	default:
 		w.missing = false
-		b, err = w.beginReview(ctx, s, p)
-		if unwritable(err) && w.moveRunDir(err) == nil {
-			p = w.place(c.Iteration, c.Attempt)
-			b, err = w.beginReview(ctx, s, p)
-		}
-		if err == nil {
-			res, err = w.jobs.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
-		}
+		b, res, err = w.runAgent(ctx, s, w.beginReview)
 	}
 	if errors.Is(err, supervisor.ErrTaken) {
-		return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
+		return w.taken()
 	}
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent, CostSource: "none", Tries: 1}
 	if err != nil {
@@ -101,7 +94,7 @@ func (w *worker) lookForReview(ctx context.Context, s loop.State, b *begun) {
 	if w.o.Tree == nil {
 		return
 	}
-	r := &s.Held.Record
+	r := &s.PendingReview.Record
 	snaps, err := w.o.Tree.Snapshots(ctx, w.id)
 	for i := range snaps {
 		if snaps[i].N == r.Number && snaps[i].Attempt == "" {
@@ -127,7 +120,7 @@ const maxReviewed = 8 << 20
 
 // composeReview assembles the prompt of a review.
 func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prompt.Prompt, error) {
-	c, r := s.Command, &s.Held.Record
+	c, r := s.Command, &s.PendingReview.Record
 	work := w.plan.Prompt
 	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, w.id, c.Agent, r.Strategy
 	in := prompt.Review{

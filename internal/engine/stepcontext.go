@@ -288,7 +288,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	w.jobs.leave()
 	switch {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, sqlite.ErrNotOwner):
-		return input{lost: fmt.Errorf("%w: run %s", ErrTaken, w.id)}
+		return w.taken()
 	case err != nil:
 		return w.over(c, w.cannotStart(c, err))
 	}

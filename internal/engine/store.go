@@ -172,7 +172,7 @@ func (d *Driver) row(at time.Time) sqlite.Run {
 	s := d.state
 	iteration, why := s.Iteration, s.Why
 	if s.Status.Active() {
-		if s.Held == nil { // what is held is used up and goes on
+		if s.PendingReview == nil { // what is held is used up and goes on
 			iteration++
 		}
 		if len(d.plan.Gates) == 0 {

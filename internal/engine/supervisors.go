@@ -262,15 +262,17 @@ func fateOf(res supervisor.Result) Fate {
 // its end if it still runs. Of a lost one the result is what its files show of
 // output, tokens and cost. The error is that another pawl has the run.
 func (s *session) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, Fate, error) {
-	if res, ok, err := supervisor.LoadResult(job.Files); err == nil && ok && res.ID == job.ID {
-		return res, fateOf(res), nil
-	}
-	res, ok, err := s.jobs.adopt(ctx, job, onEvent)
+	res, ok, err := s.jobs.adopt(ctx, job, onEvent) // it gives the stored result of a job that has just ended
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
 		return res, Lost, err
 	case ok && err == nil:
 		return res, fateOf(res), nil
+	}
+	if stored, found, lerr := supervisor.LoadResult(job.Files); lerr == nil && found && stored.ID == job.ID {
+		return stored, fateOf(stored), nil
+	}
+	switch {
 	case ok:
 		s.warn(fmt.Sprintf("the agent that was still running is lost: %v", err))
 	case !supervisor.Begun(job):

@@ -121,7 +121,7 @@ func (d *Driver) journalled(in input, c loop.Command, question *loop.Question) j
 		}
 	case loop.WaitOver:
 		kind, data = journal.WaitOver, journal.Wait{}
-	case loop.Barred:
+	case loop.Throttled:
 		kind, data = journal.WaitStarted, journal.Wait{Until: c.Until, Why: c.Why}
 	case loop.Answered:
 		kind, data = journal.Answered, journal.Answer{Text: saidIn(e), Choice: e.Choice, Option: optionOf(question, e.Choice)}

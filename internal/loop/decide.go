@@ -32,7 +32,7 @@ func (s *State) decide(e *Event) {
 		s.Attempts++
 	}
 	if s.mustReview(&r) {
-		s.Held = &Held{Record: r}
+		s.PendingReview = &PendingReview{Record: r}
 		s.review(e, "the work is green")
 		return
 	}
@@ -289,11 +289,11 @@ func (s *State) said(r *Record) *Command {
 }
 
 // limits are the hard ones: iterations, wall clock, cost. r is the iteration
-// that just ended, nil between two sessions. What is held is used up already,
-// so its review is no further iteration.
+// that just ended, nil between two sessions. One that waits for its review is
+// used up already: the review is no further iteration.
 func (s *State) limits(r *Record) *Command {
 	p := &s.Policy
-	used := s.Limit > 0 && s.Iteration >= s.Limit && s.Held == nil
+	used := s.Limit > 0 && s.Iteration >= s.Limit && s.PendingReview == nil
 	if used && !p.Once {
 		return s.atMaximum(r)
 	}
@@ -346,21 +346,16 @@ func (s *State) guard(r *Record) *Command {
 		return nil
 	}
 	p, g := &s.Policy, &s.Guards
-	t, tripped := g.Breaker(p.FailureThreshold)
-	if !tripped {
-		t, tripped = g.Regression()
-	}
-	if !tripped {
-		t, tripped = g.Thrash(p.Thrashing)
-	}
-	if !tripped {
-		t, tripped = g.Oscillate()
-	}
-	if !tripped {
-		t, tripped = g.Repeat(p.Repeated)
-	}
-	if tripped {
-		return s.tripped(t)
+	for _, ask := range []func() (Trip, bool){
+		func() (Trip, bool) { return g.Breaker(p.FailureThreshold) },
+		g.Regression,
+		func() (Trip, bool) { return g.Thrash(p.Thrashing) },
+		g.Oscillate,
+		func() (Trip, bool) { return g.Repeat(p.Repeated) },
+	} {
+		if t, tripped := ask(); tripped {
+			return s.tripped(t)
+		}
 	}
 	return s.stuck()
 }

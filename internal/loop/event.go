@@ -19,7 +19,7 @@ const (
 	StopAsked      EventKind = "stop asked" // Cause
 	Resumed        EventKind = "resumed"    // Policy: limits as they are now
 	Raised         EventKind = "raised"     // Policy: what a person allows the run that works
-	Barred         EventKind = "barred"     // For, Limited: the command was not begun
+	Throttled      EventKind = "barred"     // For, Limited: the command was not begun
 	Reviewed       EventKind = "reviewed"   // For, Review of one try
 	Recovered      EventKind = "recovered"  // For, Record of what is known: the iteration in flight was lost
 )

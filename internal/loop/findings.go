@@ -77,20 +77,14 @@ func read(text string) found {
 			text = leading(text[m[1]:])
 		}
 	}
-	graded := control.FromReview("- " + text)
-	if len(graded) == 0 {
-		f.Message = cut(text, maxFinding)
-		return f
-	}
-	f.Severity = graded[0].Severity
-	if said := graded[0].Message; !strings.HasPrefix(text, strings.TrimSuffix(said, "…")) { // without its label
+	text, severity, labelled := control.Grade(text)
+	if labelled {
 		f.marked = true
-		text = text[max(0, strings.Index(text, strings.TrimSuffix(said, "…"))):]
 		if m := place().FindStringIndex(text); f.File != "" && m != nil && m[0] == 0 {
 			text = leading(text[m[1]:])
 		}
 	}
-	f.Message = cut(text, maxFinding)
+	f.Severity, f.Message = severity, cut(text, maxFinding)
 	return f
 }
 

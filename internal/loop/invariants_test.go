@@ -108,7 +108,7 @@ func (w *world) event(b byte, p loop.Policy) loop.Event {
 		return loop.Event{Kind: []loop.EventKind{loop.Resumed, loop.Raised}[b>>4&1], Policy: &p}
 	case 14:
 		if w.s.Status == loop.Running {
-			return loop.Event{Kind: loop.Barred, For: w.s.Command.Seq}
+			return loop.Event{Kind: loop.Throttled, For: w.s.Command.Seq}
 		}
 	case 13:
 		return loop.Event{Kind: loop.Recovered, For: w.s.Command.Seq, Record: w.record(b, loop.Exit{Code: -1, Ended: loop.EndedLost})}
@@ -244,8 +244,8 @@ func (w *world) check(before, after loop.State, e loop.Event, c loop.Command) {
 			t.Fatalf("iteration of %s with %s of %s used", c.Limits.Wall, after.Spent.Active, p.TaskTimeout)
 		}
 	case loop.RunReview:
-		if after.Status != loop.Running || after.Held == nil || c.Iteration != after.Iteration || c.Review != after.Held.Tries {
-			t.Fatalf("try %d of a review of iteration %d after %d, held %v, the run is %s", c.Review, c.Iteration, after.Iteration, after.Held != nil, after.Status)
+		if after.Status != loop.Running || after.PendingReview == nil || c.Iteration != after.Iteration || c.Review != after.PendingReview.Tries {
+			t.Fatalf("try %d of a review of iteration %d after %d, held %v, the run is %s", c.Review, c.Iteration, after.Iteration, after.PendingReview != nil, after.Status)
 		}
 		if p.MaxCost >= 0 && (c.Limits.Cost <= 0 || c.Limits.Cost > p.MaxCost-after.Spent.Cost) {
 			t.Fatalf("review for %d with %d of %d spent", c.Limits.Cost, after.Spent.Cost, p.MaxCost)

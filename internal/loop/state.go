@@ -160,9 +160,9 @@ type State struct {
 	Warned  bool             `json:"warned,omitempty"` // of 80 % of the cost
 	Late    bool             `json:"late,omitempty"`   // warned of 80 % of the run's time
 
-	// Held is the iteration that waits for its review. It is used up, but not
+	// PendingReview is the iteration that waits for its review. It is used up, but not
 	// yet decided.
-	Held *Held `json:"held,omitempty"`
+	PendingReview *PendingReview `json:"held,omitempty"`
 
 	StopAsked  Cause     `json:"stop_asked,omitempty"`
 	PauseAsked bool      `json:"pause_asked,omitempty"`

@@ -40,8 +40,8 @@ func (s *State) take(e *Event) {
 		s.reviewed(e)
 	case WaitOver:
 		s.waitOver(e)
-	case Barred:
-		s.barred(e)
+	case Throttled:
+		s.throttled(e)
 	case Answered:
 		s.answered(e)
 	case Resumed:
@@ -142,7 +142,7 @@ func (s *State) waitOver(e *Event) {
 		s.finish(c)
 		return
 	}
-	if s.Held != nil {
+	if s.PendingReview != nil {
 		s.review(e, "the wait is over")
 		return
 	}
@@ -200,7 +200,7 @@ func (s *State) answered(e *Event) {
 	default:
 		return
 	}
-	if s.Held != nil {
+	if s.PendingReview != nil {
 		s.personReviewed(e)
 		return
 	}
@@ -247,7 +247,7 @@ func (s *State) resumed(e *Event) {
 	}
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	s.StopAsked, s.PauseAsked = NoCause, false
-	if s.Held != nil {
+	if s.PendingReview != nil {
 		s.review(e, "the run goes on with its review")
 		return
 	}

@@ -24,8 +24,8 @@ type Steps struct {
 	Agent bool `json:"agent,omitempty"`
 	// Met is the agent that met a limit of its provider; "" for none.
 	Met string `json:"met,omitempty"`
-	// Held is true when a pause kept steps from starting.
-	Held bool `json:"held,omitempty"`
+	// Pausing is true when a pause kept steps from starting.
+	Pausing bool `json:"held,omitempty"`
 	// Asks is the question that the iteration came to rest at; nil is none. Open
 	// are all of them, where there are several.
 	Asks *Asks  `json:"asks,omitempty"`
@@ -84,7 +84,7 @@ func (t *Steps) outcome(r *Record) Outcome {
 		return Failed
 	case t.Complete:
 		return Success
-	case t.Asks != nil || t.Held:
+	case t.Asks != nil || t.Pausing:
 		return Neutral
 	}
 	return Success
@@ -101,7 +101,7 @@ func (s *State) stepped(r *Record) *Command {
 		return nil // it is asked for when the run goes on
 	case t.Complete:
 		return &Command{Status: Completed, Why: r.approval(t.String())}
-	case s.PauseAsked && t.Held:
+	case s.PauseAsked && t.Pausing:
 		return &Command{Status: Paused, Why: "paused: " + t.String()}
 	case t.Asks != nil:
 		q := s.question(t.Asks.Text, nil)

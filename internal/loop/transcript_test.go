@@ -95,7 +95,7 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 		}
 		return loop.Event{Kind: loop.WaitOver, For: p.s.Command.Seq}, true
 	case "barred":
-		return loop.Event{Kind: loop.Barred, For: p.s.Command.Seq}, true
+		return loop.Event{Kind: loop.Throttled, For: p.s.Command.Seq}, true
 	case "answer":
 		answer, _, _ := strings.Cut(line, " limited=")
 		return loop.Event{Kind: loop.Answered, Text: strings.TrimPrefix(answer, "answer ")}, true
@@ -330,7 +330,7 @@ func stepped(r *loop.Record, args map[string]string) {
 	if len(open) > 1 {
 		r.Steps.Open = open
 	}
-	_, r.Steps.Held = args["held"]
+	_, r.Steps.Pausing = args["held"]
 }
 
 // review is one try of a review: the second word of the line says how it ended.

@@ -37,7 +37,7 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	}
 	plan.Prompt.Procedure = c.ID
 	plan.Prompt.Case = prompt.Case{ID: c.ID, Title: c.Title, Description: c.Description, Acceptance: c.Acceptance, Tags: c.Tags}
-	plan.Prompt.Context = append(slices.Clone(plan.Prompt.Context), task.Told...)
+	plan.Prompt.Context = append(slices.Clone(plan.Prompt.Context), task.Earlier...)
 	if w := task.Workspace; w.Dir != "" {
 		plan.Root, plan.Project, plan.Marks = w.Dir, pl.Config.Root, append(w.Env(), "PAWL_CASE="+c.ID)
 		for name, ag := range plan.Agents {

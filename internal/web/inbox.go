@@ -149,7 +149,7 @@ func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
 		n.Question = showQuestion(state.Question, rows)
 	}
 	switch {
-	case state.Held != nil:
+	case state.PendingReview != nil:
 		n.Kind = "review"
 	case loop.Status(r.Status) == loop.Paused && n.Question == nil:
 		n.Kind = "paused"

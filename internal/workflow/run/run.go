@@ -123,7 +123,7 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 			t.Open = p.asks
 		}
 	}
-	t.Held = p.pausing
+	t.Pausing = p.pausing
 	return r
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
-// told is what an agent should know of earlier attempts at its task.
-func (p *pilot) told(ctx context.Context, t Task, past schedule.Past, last sqlite.Run) ([]prompt.Item, error) {
+// earlierAttempts is what an agent should know of earlier attempts at its task.
+func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past, last sqlite.Run) ([]prompt.Item, error) {
 	var items []prompt.Item
 	reviews, err := p.o.Store.CaseReviews(ctx, t.Case.ID)
 	if err != nil {

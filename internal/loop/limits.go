@@ -56,8 +56,8 @@ func (e *Event) known(agent string) (Limited, bool) {
 	return Limited{}, false
 }
 
-// bars is the limit that keeps an agent from working now.
-func (e *Event) bars(agent string) (Limited, bool) {
+// limitOf is the limit that keeps an agent from working now.
+func (e *Event) limitOf(agent string) (Limited, bool) {
 	l, ok := e.known(agent)
 	return l, ok && l.Until.After(e.At)
 }
@@ -101,8 +101,8 @@ func (s *State) share(e *Event) {
 	if c.Kind == Run && !asked && s.goBack(e) {
 		c = s.Command
 	}
-	l, barred := e.bars(c.Agent)
-	if !barred || c.Kind == Run && s.Policy.Kind == Workflow {
+	l, blocked := e.limitOf(c.Agent)
+	if !blocked || c.Kind == Run && s.Policy.Kind == Workflow {
 		return // of a workflow only the steps of that agent wait
 	}
 	if asked {
@@ -114,8 +114,8 @@ func (s *State) share(e *Event) {
 	}
 	l.Times = max(l.Times, s.Waits)
 	if c.Kind == RunReview {
-		s.notBegun()
-		s.holdReview(e, &l)
+		s.takeTryBack()
+		s.delayReview(e, &l)
 	} else {
 		s.limit(e, &l)
 	}
@@ -129,18 +129,18 @@ func (s *State) share(e *Event) {
 	}
 }
 
-// notBegun takes back the try of a review that was not started.
-func (s *State) notBegun() {
-	if s.Held != nil {
-		h := *s.Held
+// takeTryBack takes back the try of a review that was not started.
+func (s *State) takeTryBack() {
+	if s.PendingReview != nil {
+		h := *s.PendingReview
 		h.Tries--
-		s.Held = &h
+		s.PendingReview = &h
 	}
 }
 
-// barred answers a command that could not be begun: another run met a limit in
+// throttled answers a command that could not be begun: another run met a limit in
 // the meantime, or was quicker to try whether one is over.
-func (s *State) barred(e *Event) {
+func (s *State) throttled(e *Event) {
 	if s.Status != Running || s.Command.Kind != Run && s.Command.Kind != RunReview || e.For != s.Command.Seq {
 		return
 	}
@@ -148,7 +148,7 @@ func (s *State) barred(e *Event) {
 	c := s.Command
 	if s.StopAsked != NoCause || s.PauseAsked {
 		if c.Kind == RunReview {
-			s.notBegun()
+			s.takeTryBack()
 		}
 		end := &Command{Status: Paused, Why: "paused before an attempt"}
 		if s.StopAsked != NoCause {
@@ -245,7 +245,7 @@ func (s *State) mayLeave(l *Limited) bool {
 // back is when the n-th agent can work again, as far as is known; not after
 // e.At if it can.
 func (s *State) back(e *Event, n int) Limited {
-	l, _ := e.bars(s.Policy.at(n))
+	l, _ := e.limitOf(s.Policy.at(n))
 	for _, left := range s.Left {
 		if left.Agent == n && left.Until.After(l.Until) {
 			l = Limited{Agent: s.Policy.at(n), Class: left.Class, Until: left.Until, Named: true}

@@ -12,7 +12,7 @@ import (
 
 // This file is the review of green work. The rules are:
 //   - The iteration is used up when its agent ends, and decided when the
-//     review has said approve or reject; until then it is held.
+//     review has said approve or reject; until then its review is pending.
 //   - Nothing but a verdict decides: a reviewer that fails, is stopped or says
 //     nothing neither approves nor rejects.
 //   - A reviewer that says nothing gets one more try, then a person is asked.
@@ -20,8 +20,8 @@ import (
 //   - What a review costs is the run's, and what it may cost is what the
 //     iteration and the run have left.
 
-// Held is an iteration whose work is green and waits for its review.
-type Held struct {
+// PendingReview is an iteration whose work is green and waits for its review.
+type PendingReview struct {
 	Record Record `json:"record"`
 	// Tries counts the reviews that were begun: each has files of its own.
 	Tries int `json:"tries,omitempty"`
@@ -59,9 +59,9 @@ func (s *State) mustReview(r *Record) bool {
 	return ok || r.allDone() || s.Policy.Kind == Controlled && r.tests() == control.Passed
 }
 
-// review issues the review of the held iteration, or what stands in its way.
+// review issues the pending review, or what stands in its way.
 func (s *State) review(e *Event, why string) {
-	h := *s.Held
+	h := *s.PendingReview
 	r := &h.Record
 	if !s.Policy.Review || r.Review != nil && r.Review.Verdict != Undecided {
 		s.reviewOver(e, r)
@@ -81,7 +81,7 @@ func (s *State) review(e *Event, why string) {
 		return
 	}
 	h.Tries++
-	s.Held = &h
+	s.PendingReview = &h
 	s.Status = Running
 	s.issue(&Command{
 		Kind: RunReview, Why: why, Iteration: r.Number, Attempt: r.Attempt, Review: h.Tries, Agent: s.reviewer(r), Strategy: r.Strategy, Limits: limits,
@@ -125,15 +125,15 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 
 // reviewed takes how one try of a review ended.
 func (s *State) reviewed(e *Event) {
-	if s.Status != Running || s.Command.Kind != RunReview || e.For != s.Command.Seq || e.Review == nil || s.Held == nil {
+	if s.Status != Running || s.Command.Kind != RunReview || e.For != s.Command.Seq || e.Review == nil || s.PendingReview == nil {
 		return
 	}
 	s.tick(e.At)
 	s.spendReview(e.Review)
-	h := *s.Held
+	h := *s.PendingReview
 	h.Record = WithReview(h.Record, *e.Review)
 	h.Record.Outcome = h.Record.judge()
-	s.Held, e.judged = &h, &h.Record
+	s.PendingReview, e.judged = &h, &h.Record
 	v := h.Record.Review
 	switch {
 	case s.StopAsked != NoCause:
@@ -153,9 +153,9 @@ func (s *State) reviewed(e *Event) {
 
 // silentReview answers a review without a verdict that counts.
 func (s *State) silentReview(e *Event, v *Review) {
-	h := *s.Held
+	h := *s.PendingReview
 	h.Silent++
-	s.Held = &h
+	s.PendingReview = &h
 	switch {
 	case h.Silent >= maxSilent:
 		s.askReview("there is no verdict: " + v.Summary)
@@ -175,11 +175,11 @@ func (s *State) waitForReview(e *Event, v *Review) {
 		return
 	}
 	l := s.met(e, &Record{Agent: v.Agent, Failure: v.Failure})
-	s.holdReview(e, &l)
+	s.delayReview(e, &l)
 }
 
-// holdReview lets a review wait for the end of a limit.
-func (s *State) holdReview(e *Event, l *Limited) {
+// delayReview lets a review wait for the end of a limit.
+func (s *State) delayReview(e *Event, l *Limited) {
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
 		s.askReview(fmt.Sprintf("there is no review: %s, and %d waits in a row did not help", l.reason(), s.Policy.MaxWaits))
 		return
@@ -196,9 +196,9 @@ func (s *State) holdReview(e *Event, l *Limited) {
 	})
 }
 
-// reviewOver decides by the held iteration.
+// reviewOver decides by the iteration whose review was pending.
 func (s *State) reviewOver(e *Event, r *Record) {
-	s.Held, s.Waits = nil, 0
+	s.PendingReview, s.Waits = nil, 0
 	s.Status = Running
 	done := *r
 	if !s.Policy.Review { // switched off since: what is green counts
@@ -214,7 +214,7 @@ func (s *State) askReview(why string) {
 	s.finish(&Command{Status: Pending, Why: why, Question: q})
 }
 
-// Answer is what a person says about held work.
+// Answer is what a person says about work that waits for its review.
 type Answer struct {
 	Do   control.Deed
 	Text string
@@ -238,7 +238,7 @@ func ReadAnswer(text string) (a Answer, ok bool) {
 	return a, false
 }
 
-// verdict is the answer to the question about held work: a choice with what
+// verdict is the answer to the question about a pending review: a choice with what
 // the person added, or words. ok is false for what decides nothing.
 func (s *State) verdict(e *Event) (a Answer, ok bool) {
 	if e.Choice == 0 {
@@ -264,14 +264,14 @@ func (s *State) personReviewed(e *Event) {
 	s.raise(e.Policy)
 	s.rearm()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
-	h := *s.Held
+	h := *s.PendingReview
 	h.Silent = 0
 	if a.Do != control.ReviewAgain {
 		h.Record = WithReview(h.Record, a.review())
 		h.Record.Outcome = h.Record.judge()
 		e.judged = &h.Record
 	}
-	s.Held = &h
+	s.PendingReview = &h
 	s.review(e, "a person asks for it again")
 }
 
@@ -281,7 +281,7 @@ func (s *State) chosenOver(a Answer) bool {
 	if a.Do != control.TakeOver && a.Do != control.GiveUp {
 		return false
 	}
-	s.Held = nil
+	s.PendingReview = nil
 	return s.chosen(control.Choice{Do: a.Do})
 }
 
