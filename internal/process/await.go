@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// pollEnd looks in growing steps whether id has ended.
-func pollEnd(ctx context.Context, id Identity) bool {
+// AwaitEnd waits until the process has ended, whoever's child it is: it looks
+// in growing steps. It returns false when ctx is done first.
+func (id Identity) AwaitEnd(ctx context.Context) bool {
 	for pause := time.Millisecond; Look(id) == Living; pause = min(2*pause, 50*time.Millisecond) {
 		timer := time.NewTimer(pause)
 		select {

@@ -3,7 +3,6 @@
 package process
 
 import (
-	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -29,7 +28,3 @@ func bootTime() time.Time {
 }
 
 func pidSpace() string { return "" }
-
-// AwaitEnd waits until the process has ended. It returns false when ctx is
-// done first.
-func (id Identity) AwaitEnd(ctx context.Context) bool { return pollEnd(ctx, id) }

@@ -41,15 +41,10 @@ var ownSession = sync.OnceValue(func() int {
 
 // table reads all processes. One that goes away meanwhile is left out.
 func table() []Proc {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = dir.Close() }()
-	names, _ := dir.Readdirnames(-1)
-	out := make([]Proc, 0, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
+	entries, _ := os.ReadDir("/proc") // those that could be read
+	out := make([]Proc, 0, len(entries))
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
@@ -62,12 +57,11 @@ func table() []Proc {
 
 // readProc reads one process from the table.
 func readProc(pid int) (Proc, bool) {
-	var buf [1024]byte
-	n, err := readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return Proc{}, false
 	}
-	return parseStat(pid, buf[:n])
+	return parseStat(pid, line)
 }
 
 // parseStat reads a line of /proc/<pid>/stat. The name in it may hold blanks
@@ -102,21 +96,6 @@ func parseStat(pid int, line []byte) (Proc, bool) {
 	}, true
 }
 
-// readSmall reads up to len(buf) bytes of a file of the proc file system.
-func readSmall(path string, buf []byte) (int, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	for {
-		n, err := unix.Read(fd, buf)
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
-}
-
 // signalProc signals p if it is still the same process.
 func signalProc(p Proc, sig syscall.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
@@ -141,26 +120,11 @@ func signalPlain(p Proc, sig syscall.Signal) error {
 }
 
 // environment is the variables that pid was started with, each ended by a zero
-// byte; nil when they cannot be read. At most a MiB is looked at.
+// byte; nil when they cannot be read.
 func environment(pid int) []byte {
-	path := "/proc/" + strconv.Itoa(pid) + "/environ"
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = unix.Close(fd) }()
-	buf := make([]byte, 0, 16<<10)
-	for len(buf) < 1<<20 {
-		if cap(buf)-len(buf) < 4096 {
-			grown := make([]byte, len(buf), 4*cap(buf))
-			copy(grown, buf)
-			buf = grown
-		}
-		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
-		if n <= 0 || err != nil {
-			break
-		}
-		buf = buf[:len(buf)+n]
-	}
-	return buf
+	return data
 }
