@@ -68,22 +68,12 @@ func checkDependencies(t *tree, found report) {
 			}
 		}
 	}
-	for _, x := range t.texts {
-		if x.path == "go.mod" {
-			checkGoMod(x, found)
-		}
-	}
 }
 
 func refuseModule(name string, test bool, importPath string) string {
 	first, _, _ := strings.Cut(importPath, "/")
 	if !strings.Contains(first, ".") || within(importPath, module) {
 		return ""
-	}
-	for mod, why := range unwanted {
-		if within(importPath, mod) {
-			return why
-		}
 	}
 	for mod, entry := range modules {
 		if !within(importPath, mod) {
@@ -95,19 +85,6 @@ func refuseModule(name string, test bool, importPath string) string {
 		return entry.why
 	}
 	return "the module is not in the table of modules"
-}
-
-// checkGoMod looks for unwanted modules that nobody imports yet.
-func checkGoMod(x text, found report) {
-	for i, line := range strings.Split(string(x.data), "\n") {
-		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
-		if len(fields) < 2 || strings.HasPrefix(fields[0], "//") {
-			continue
-		}
-		if why, ok := unwanted[fields[0]]; ok {
-			found(x.path, i+1, "requires %s: %s", fields[0], why)
-		}
-	}
 }
 
 func checkStdlib(t *tree, found report) {

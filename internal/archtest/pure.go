@@ -101,21 +101,6 @@ func checkGo(t *tree, found report) {
 	})
 }
 
-func checkSleep(t *tree, found report) {
-	for _, p := range t.pkgs {
-		for _, f := range p.files {
-			if !f.test {
-				continue
-			}
-			t.inspect(f, func(n ast.Node, line int) {
-				if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Sleep" && f.qualifier(sel) == "time" {
-					found(f.path, line, "time.Sleep in a test")
-				}
-			})
-		}
-	}
-}
-
 func checkEnv(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
 		if rooms[p.room].floor >= Starting {

@@ -31,8 +31,14 @@ type room struct {
 	why   string
 }
 
-// rooms is the map. A room that is not built yet does no harm here.
-var rooms = map[string]room{
+// adapters are the rooms below agent that know one program or one format each.
+// A new one is a word here.
+var adapters = []string{
+	"acp", "acp", "aider", "amp", "claude", "cline", "codex", "command", "copilot", "cursor", "droid", "gemini", "goose", "opencode", "plain", "qwen", "script",
+}
+
+// rooms is the map.
+var rooms = withAdapters(map[string]room{
 	// asking
 	"cli":           {Asking, []string{"cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup"}, "the root command"},
 	"cli/command":   {Asking, []string{"action", "config", "console", "planner"}, "what every command is made of: flags, database, printing, exit status"},
@@ -79,24 +85,7 @@ var rooms = map[string]room{
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: decoding, results, drafts"},
 	"agent/reading":  {Testing, nil, "plays streams to parsers in tests"},
 	"agent/text":     {Doing, []string{"agent"}, "plain output, without the prompt's echo"},
-	"agent/claude":   {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one stream format"},
 	"agent/program":  {Doing, []string{"agent"}, "an agent program as data"},
-	"agent/acp":      {Doing, []string{"agent", "agent/command", "agent/jsonline"}, "any program that speaks the Agent Client Protocol, through a bridge"},
-	"agent/aider":    {Doing, []string{"agent", "agent/program", "agent/text"}, "one program, and what its text tells"},
-	"agent/amp":      {Doing, []string{"agent", "agent/claude", "agent/program"}, "one program, in a dialect of Claude Code's stream"},
-	"agent/cline":    {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},
-	"agent/codex":    {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},
-	"agent/copilot":  {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},
-	"agent/cursor":   {Doing, []string{"agent", "agent/claude", "agent/jsonline", "agent/program"}, "one program, in a dialect of Claude Code's stream"},
-	"agent/droid":    {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},
-	"agent/gemini":   {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},
-	"agent/goose":    {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "one program and its stream format"},
-	"agent/opencode": {Doing, []string{"agent", "agent/jsonline", "agent/program"}, "a program and its fork, and their stream format"},
-	"agent/plain":    {Doing, []string{"agent", "agent/program"}, "programs that print text, as data"},
-	"agent/qwen":     {Doing, []string{"agent", "agent/claude", "agent/program"}, "one program, in a dialect of Claude Code's stream"},
-	"agent/command":  {Doing, []string{"agent"}, "any program, as text"},
-	"agent/script":   {Doing, []string{"agent", "agent/jsonline"}, "the agent that plays a scenario"},
-	"agent/agents":   {Doing, []string{"agent", "agent/acp", "agent/aider", "agent/amp", "agent/claude", "agent/cline", "agent/codex", "agent/command", "agent/copilot", "agent/cursor", "agent/droid", "agent/gemini", "agent/goose", "agent/jsonline", "agent/opencode", "agent/plain", "agent/program", "agent/qwen", "agent/script", "agent/text"}, "the list of all adapters, in one place"},
 	"reexec":         {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
@@ -133,6 +122,18 @@ var rooms = map[string]room{
 	"powercut":       {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
 	"modelserver":    {Testing, nil, "a scripted model provider on loopback"},
 	"e2e":            {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
+})
+
+func withAdapters(rooms map[string]room) map[string]room {
+	all := []string{"agent", "agent/jsonline", "agent/program", "agent/text"}
+	for _, name := range adapters {
+		all = append(all, "agent/"+name)
+	}
+	for _, name := range adapters {
+		rooms["agent/"+name] = room{Doing, all, "one agent program or format"}
+	}
+	rooms["agent/agents"] = room{Doing, all, "the list of all adapters, in one place"}
+	return rooms
 }
 
 // modules is who may import which other module, with the reason. In
@@ -155,30 +156,6 @@ var modules = map[string]struct {
 	"github.com/charmbracelet/x/ansi": {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"github.com/hanwen/go-fuse":       {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
-}
-
-// unwanted is what somebody will one day want to add, and why not.
-var unwanted = map[string]string{
-	"github.com/stretchr/testify":           "an assertion library is a second language; write if and t.Errorf",
-	"github.com/google/go-cmp":              "compare values, or their JSON; it panics on unexported fields in ways that surprise",
-	"go.uber.org/mock":                      "generated mocks test the mock; write a fake that behaves",
-	"github.com/golang/mock":                "generated mocks test the mock; write a fake that behaves",
-	"github.com/sirupsen/logrus":            "log/slog is in the standard library",
-	"go.uber.org/zap":                       "log/slog is in the standard library",
-	"github.com/rs/zerolog":                 "log/slog is in the standard library",
-	"github.com/pkg/errors":                 "fmt.Errorf with %w is in the language's library",
-	"go.uber.org/multierr":                  "errors.Join is in the standard library",
-	"github.com/spf13/viper":                "it hides where a value came from, and pawl has to show it",
-	"gopkg.in/yaml.v3":                      "one YAML reader: goccy/go-yaml gives line, column and caret",
-	"go.yaml.in/yaml/v3":                    "one YAML reader: goccy/go-yaml gives line, column and caret",
-	"github.com/mattn/go-sqlite3":           "needs cgo; pawl is one static binary",
-	"modernc.org/sqlite":                    "one SQLite: ncruces/go-sqlite3",
-	"github.com/go-git/go-git/v5":           "users' git has their credentials, hooks, LFS and config; run git",
-	"github.com/libgit2/git2go/v34":         "needs cgo; run git",
-	"github.com/shirou/gopsutil/v4":         "read the few files of /proc that are needed, in process",
-	"github.com/fsnotify/fsnotify":          "watching does not scale to a repository; look at what changed when asked",
-	"github.com/hashicorp/go-retryablehttp": "nothing below the kernel repeats anything by itself",
-	"github.com/cenkalti/backoff/v5":        "waits are decided by the kernel and recorded",
 }
 
 // stdlib is which room may import a package of the standard library, where
@@ -218,8 +195,8 @@ var starters = map[string]string{
 // readers is who may read the environment, and which variables they mean.
 var readers = map[string]string{
 	"config":       "PAWL_… and XDG_…: the one place for configuration",
-	"cli":          "what describes the terminal (NO_COLOR, TERM, COLUMNS); never configuration",
 	"agent/agents": "the agents' own variables, such as a key that is set, handed to the adapters",
+	"cli":          "what describes the terminal (NO_COLOR, TERM, COLUMNS); never configuration",
 	"git":          "where git itself looks for its configuration, to tell when it has changed",
 	"workspace":    "where git itself looks for the user-wide ignore file",
 	"process":      "the mark of a run in a child's environment",

@@ -11,32 +11,9 @@ import (
 
 // The limits of length, in lines.
 const (
-	maxFile     = 500
-	maxFunction = 70
-	maxReadme   = 200
+	maxFile   = 500
+	maxReadme = 200
 )
-
-func checkComments(t *tree, found report) {
-	for _, p := range t.pkgs {
-		code := p.code()
-		if len(code) == 0 {
-			continue
-		}
-		doc := ""
-		for _, f := range code {
-			if f.ast.Doc != nil {
-				doc += f.ast.Doc.Text()
-			}
-		}
-		name := code[0].ast.Name.Name
-		switch {
-		case strings.TrimSpace(doc) == "":
-			found(p.dir, 0, "the package %s has no comment", name)
-		case name != "main" && !strings.HasPrefix(doc, "Package "+name+" "):
-			found(p.dir, 0, "the comment of package %s starts otherwise", name)
-		}
-	}
-}
 
 func checkLength(t *tree, found report) {
 	t.each(func(_ *pkg, f *file) {
@@ -46,25 +23,7 @@ func checkLength(t *tree, found report) {
 		if n := bytes.Count(f.src, []byte("\n")); n > maxFile {
 			found(f.path, 0, "the file has %d lines", n)
 		}
-		t.inspect(f, func(n ast.Node, line int) {
-			name, body := function(n)
-			if body == nil {
-				return
-			}
-			if n := t.line(body.Rbrace) - t.line(body.Lbrace) - 1; n > maxFunction {
-				found(f.path, line, "%s has %d lines", name, n)
-			}
-		})
 	})
-}
-
-// function returns the name and body of a declared function; a literal
-// counts with the function that it stands in.
-func function(n ast.Node) (string, *ast.BlockStmt) {
-	if decl, ok := n.(*ast.FuncDecl); ok {
-		return "the function " + decl.Name.Name, decl.Body
-	}
-	return "", nil
 }
 
 // statement is a string that begins like SQL in the upper case in which
