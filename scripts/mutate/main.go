@@ -58,6 +58,7 @@ type mutator struct {
 	root, dir string // of the tree, and for what is written meanwhile
 	limit     time.Duration
 	scripts   bool
+	in        *regexp.Regexp      // of paths
 	files     []string            // that pawl is made of
 	users     map[string][]string // whose tests see a package too, in the order in which they run
 	passes    map[string]bool     // whether the tests of a package pass where nothing is broken
@@ -68,12 +69,13 @@ func main() {
 	n := flag.Int("n", 100, "how many lines")
 	limit := flag.Duration("limit", 10*time.Minute, "for all tests of one mutant; tests that hang for half of it catch it")
 	scripts := flag.Bool("scripts", true, "run the whole-program scripts too, which take the longest")
+	in := flag.String("in", "", "only lines of files whose path matches the `EXPRESSION`")
 	out := flag.String("out", "bin/mutants.jsonl", "where results are written, and read when a run goes on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	dir, err := os.MkdirTemp("", "pawl-mutant-")
 	if err == nil {
-		m := mutator{dir: dir, limit: *limit, scripts: *scripts, users: map[string][]string{}, passes: map[string]bool{}}
+		m := mutator{dir: dir, limit: *limit, scripts: *scripts, in: regexp.MustCompile(*in), users: map[string][]string{}, passes: map[string]bool{}}
 		err = m.mutate(ctx, *seed, *n, *out)
 	}
 	_ = os.RemoveAll(dir)
@@ -162,7 +164,9 @@ func (m *mutator) list(ctx context.Context) (err error) {
 	for _, p := range list("-deps", "-f", `{{.ImportPath}} {{join .GoFiles " "}}`, "./"+program) {
 		if dir, own := strings.CutPrefix(p[0], module); own {
 			for _, name := range p[1:] {
-				m.files = append(m.files, path.Join(dir, name))
+				if name = path.Join(dir, name); m.in.MatchString(name) {
+					m.files = append(m.files, name)
+				}
 			}
 			if m.scripts {
 				m.users[p[0]] = append(m.users[p[0]], module+program)
