@@ -11,23 +11,23 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// DeedKind is something that a person can ask for.
-type DeedKind string
+// ActionKind is something that a person can ask for.
+type ActionKind string
 
 // The deeds.
 const (
-	Pause   DeedKind = "pause"   // the autopilot
-	Resume  DeedKind = "resume"  // the autopilot
-	Mode    DeedKind = "mode"    // Text: auto or semi-auto
-	StopAll DeedKind = "stopall" // the autopilot and its runs
-	StopRun DeedKind = "stop"    // Run
-	Answer  DeedKind = "answer"  // Need, Choice, Text
-	Retry   DeedKind = "retry"   // Need
+	Pause   ActionKind = "pause"   // the autopilot
+	Resume  ActionKind = "resume"  // the autopilot
+	Mode    ActionKind = "mode"    // Text: auto or semi-auto
+	StopAll ActionKind = "stopall" // the autopilot and its runs
+	StopRun ActionKind = "stop"    // Run
+	Answer  ActionKind = "answer"  // Need, Choice, Text
+	Retry   ActionKind = "retry"   // Need
 )
 
-// Deed is what a person asks for.
-type Deed struct {
-	Kind   DeedKind
+// Action is what a person asks for.
+type Action struct {
+	Kind   ActionKind
 	Run    string
 	Need   autopilot.Need
 	Choice int    // of the question's choices, from 1; 0 is words alone
@@ -42,7 +42,7 @@ type Options struct {
 	// Question is what a person is asked.
 	Question func(context.Context, autopilot.Need) (loop.Question, error)
 	// Do carries out a deed, and says what came of it.
-	Do func(context.Context, Deed) (string, error)
+	Do func(context.Context, Action) (string, error)
 	// Own: the dashboard belongs to the autopilot's own process, which ends
 	// when a person leaves. Else leaving changes nothing.
 	Own bool

@@ -50,7 +50,7 @@ func busy() autopilot.View {
 type table struct {
 	*model
 	view  autopilot.View
-	deeds []Deed
+	deeds []Action
 	said  error
 	asked loop.Question
 }
@@ -61,7 +61,7 @@ func newTable(t *testing.T, v autopilot.View, width, height int) *table {
 		Look:     func(context.Context) (autopilot.View, error) { return b.view, nil },
 		Log:      func(_ context.Context, run string) ([]string, error) { return []string{"log of " + run}, nil },
 		Question: func(context.Context, autopilot.Need) (loop.Question, error) { return b.asked, b.said },
-		Do: func(_ context.Context, d Deed) (string, error) {
+		Do: func(_ context.Context, d Action) (string, error) {
 			b.deeds = append(b.deeds, d)
 			return "done: " + string(d.Kind), b.said
 		},
@@ -218,7 +218,7 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	b.press(t, "9", "2", "u", "s", "x", "backspace", "e", " ", "it", "enter")
-	want := Deed{Kind: Answer, Run: "r7", Need: b.view.NeedsYou[0], Choice: 2, Text: "use it"}
+	want := Action{Kind: Answer, Run: "r7", Need: b.view.NeedsYou[0], Choice: 2, Text: "use it"}
 	if len(b.deeds) != 1 || b.deeds[0] != want {
 		t.Errorf("asked for %+v, not %+v", b.deeds, want)
 	}
@@ -248,7 +248,7 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 		t.Fatalf("it was not asked for, or done at once (%v):\n%s", b.deeds, b.text())
 	}
 	b.press(t, "n", "s", "x", "y", "S", "esc", "S", "y")
-	if len(b.deeds) != 2 || b.deeds[0] != (Deed{Kind: StopRun, Run: "r1"}) || b.deeds[1].Kind != StopAll {
+	if len(b.deeds) != 2 || b.deeds[0] != (Action{Kind: StopRun, Run: "r1"}) || b.deeds[1].Kind != StopAll {
 		t.Errorf("asked for %+v", b.deeds)
 	}
 }

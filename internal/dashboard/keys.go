@@ -78,7 +78,7 @@ func (m *model) keyInMain(k string) tea.Cmd {
 	case "q":
 		return m.quit()
 	case "S":
-		m.confirm(Deed{Kind: StopAll}, "Stop the autopilot? Its runs end, their work is kept, tasks are pending again.")
+		m.confirm(Action{Kind: StopAll}, "Stop the autopilot? Its runs end, their work is kept, tasks are pending again.")
 	case "p", "space":
 		return m.pause()
 	case "m":
@@ -86,7 +86,7 @@ func (m *model) keyInMain(k string) tea.Cmd {
 		if m.view.Mode == string(schedule.SemiAuto) {
 			to = schedule.Auto
 		}
-		return m.do(Deed{Kind: Mode, Text: string(to)})
+		return m.do(Action{Kind: Mode, Text: string(to)})
 	default:
 		return m.keyOnRow(k)
 	}
@@ -109,20 +109,20 @@ func (m *model) keyOnRow(k string) tea.Cmd {
 			m.said, m.bad = "There is no run to stop: choose a task in a slot.", true
 			return nil
 		}
-		m.confirm(Deed{Kind: StopRun, Run: r.slot.Run}, fmt.Sprintf("Stop %s? Its agent ends, its work is kept, the task is pending again.", r.slot.Case))
+		m.confirm(Action{Kind: StopRun, Run: r.slot.Run}, fmt.Sprintf("Stop %s? Its agent ends, its work is kept, the task is pending again.", r.slot.Case))
 	case "r":
 		if r.need == nil || r.need.What == board.Review {
 			m.said, m.bad = "Only a task that failed, timed out or is blocked is tried again.", true
 			return nil
 		}
-		return m.do(Deed{Kind: Retry, Run: r.need.Run, Need: *r.need})
+		return m.do(Action{Kind: Retry, Run: r.need.Run, Need: *r.need})
 	}
 	return nil
 }
 
 func (m *model) quit() tea.Cmd {
 	if m.o.Own && m.view.Running {
-		m.confirm(Deed{Kind: StopAll}, "End the autopilot? Its runs end, their work is kept, tasks are pending again.")
+		m.confirm(Action{Kind: StopAll}, "End the autopilot? Its runs end, their work is kept, tasks are pending again.")
 		return nil
 	}
 	m.leave = true
@@ -131,12 +131,12 @@ func (m *model) quit() tea.Cmd {
 
 func (m *model) pause() tea.Cmd {
 	if m.view.Phase == string(schedule.Paused) {
-		return m.do(Deed{Kind: Resume})
+		return m.do(Action{Kind: Resume})
 	}
-	return m.do(Deed{Kind: Pause})
+	return m.do(Action{Kind: Pause})
 }
 
-func (m *model) confirm(d Deed, ask string) {
+func (m *model) confirm(d Action, ask string) {
 	m.panel, m.pending, m.ask = confirmPanel, d, ask
 }
 
@@ -230,5 +230,5 @@ func (m *model) send() tea.Cmd {
 		return nil
 	}
 	m.panel = noPanel
-	return m.do(Deed{Kind: Answer, Run: m.need.Run, Need: m.need, Choice: m.choice, Text: text})
+	return m.do(Action{Kind: Answer, Run: m.need.Run, Need: m.need, Choice: m.choice, Text: text})
 }

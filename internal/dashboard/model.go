@@ -59,7 +59,7 @@ type model struct {
 	question loop.Question
 	choice   int // chosen, its words are being typed
 	input    input
-	pending  Deed // that is being confirmed
+	pending  Action // that is being confirmed
 	ask      string
 
 	said  string // what came of the last deed
@@ -124,7 +124,7 @@ func (m *model) readLog() tea.Cmd {
 	}
 }
 
-func (m *model) do(d Deed) tea.Cmd {
+func (m *model) do(d Action) tea.Cmd {
 	return func() tea.Msg {
 		said, err := m.o.Do(m.ctx, d)
 		return doneMsg{said: said, err: err}

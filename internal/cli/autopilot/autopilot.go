@@ -29,8 +29,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pilotFlags are those that autopilot and sprint share.
-type pilotFlags struct {
+// autopilotFlags are those that autopilot and sprint share.
+type autopilotFlags struct {
 	run      planner.Flags
 	parallel string
 	semiAuto bool
@@ -40,9 +40,9 @@ type pilotFlags struct {
 }
 
 func AutopilotCommand(a *command.App) *cobra.Command {
-	var f pilotFlags
+	var f autopilotFlags
 	cmd := command.Group("autopilot", "Work the board: ready tasks, several at once, verified and landed",
-		func(ctx context.Context) error { return workBoard(a, ctx, f) },
+		func(ctx context.Context) error { return workBoard(ctx, a, f) },
 		askAutopilotCommand(a, sqlite.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
 		askAutopilotCommand(a, sqlite.AutopilotResume, "Go on after a pause"),
 		askAutopilotCommand(a, sqlite.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
@@ -50,14 +50,14 @@ func AutopilotCommand(a *command.App) *cobra.Command {
 	cmd.Long = "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
 		"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs."
 	cmd.Example = "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n  pawl autopilot pause     # from any terminal"
-	addPilotFlags(a, cmd, &f)
+	addAutopilotFlags(a, cmd, &f)
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
 	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
 	return cmd
 }
 
-func addPilotFlags(a *command.App, cmd *cobra.Command, f *pilotFlags) {
+func addAutopilotFlags(a *command.App, cmd *cobra.Command, f *autopilotFlags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.parallel, "max-parallel", "p", "", "work on `N` tasks at once")
 	fl.StringVar(&f.run.Max, "max-iterations", "", "stop a task after `N` iterations")
@@ -68,7 +68,7 @@ func addPilotFlags(a *command.App, cmd *cobra.Command, f *pilotFlags) {
 }
 
 // paths are the configuration keys that the flags set.
-func (f pilotFlags) paths() map[string]string {
+func (f autopilotFlags) paths() map[string]string {
 	m := f.run.Paths()
 	if f.parallel != "" {
 		m["autopilot.max_parallel"] = f.parallel
@@ -80,7 +80,7 @@ func (f pilotFlags) paths() map[string]string {
 }
 
 // workBoard works the board until its end.
-func workBoard(a *command.App, ctx context.Context, f pilotFlags) error {
+func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 	if err := session.NotInside(a); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func workBoard(a *command.App, ctx context.Context, f pilotFlags) error {
 		return err
 	}
 	defer s.Close()
-	screen := &pilotScreen{a: a}
+	screen := &autopilotScreen{a: a}
 	s.Store.OnWait(screen.waits)
 	// What the repository lacks is told before what the machine does.
 	repo, err := git.Open(ctx, c.Root)
@@ -106,42 +106,42 @@ func workBoard(a *command.App, ctx context.Context, f pilotFlags) error {
 	if s.Target, err = action.LandingTarget(ctx, c, repo); err != nil {
 		return err
 	}
-	t, plan, err := session.NewTaskPlanner(a, ctx, c, s.StateDir, f.run)
+	t, plan, err := session.NewTaskPlanner(ctx, a, c, s.StateDir, f.run)
 	if err != nil {
 		return err
 	}
 	s.Plan = plan
-	o, err := pilotOptions(s, ctx, f, t, repo)
+	o, err := autopilotOptions(ctx, s, f, t, repo)
 	if err != nil {
 		return err
 	}
 	if f.sprint != nil {
-		if err := sprint(s, ctx, f.sprint, &o); err != nil {
+		if err := sprint(ctx, s, f.sprint, &o); err != nil {
 			return err
 		}
 	}
 	session.WarnNoGates(a, plan, "Tasks complete")
 	if f.serve {
-		return serve.Beside(a, ctx, s.Store, c.Root, func() error { return pilot(s, ctx, o, t.Verdict, screen) })
+		return serve.Beside(ctx, a, s.Store, c.Root, func() error { return pilot(ctx, s, o, t.Verdict, screen) })
 	}
-	return pilot(s, ctx, o, t.Verdict, screen)
+	return pilot(ctx, s, o, t.Verdict, screen)
 }
 
-// tellOfPilot is the autopilot's screen, with hooks and notifications beside it.
-func tellOfPilot(s *session.Session, ctx context.Context, v sandbox.Verdict, sprint bool, screen *pilotScreen) func(autopilot.Notice) {
+// watchAutopilot is the autopilot's screen, with hooks and notifications beside it.
+func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict, sprint bool, screen *autopilotScreen) func(autopilot.Notice) {
 	s.StartHooksIn(s.HookBox(ctx, v), s.Plan.Safety == sandbox.Paranoid, screen.warn)
 	if s.Hooks == nil {
 		return screen.notice
 	}
-	told := session.NewPilotTold(s.Hooks, command.BranchName(s.Target), sprint)
+	told := session.NewAutopilotHooks(s.Hooks, command.BranchName(s.Target), sprint)
 	return func(n autopilot.Notice) {
 		screen.notice(n)
 		told.Notice(ctx, n)
 	}
 }
 
-// pilotOptions are what the configuration and the flags come to.
-func pilotOptions(s *session.Session, ctx context.Context, f pilotFlags, t *session.TaskPlanner, repo *git.Repo) (o autopilot.Options, err error) {
+// autopilotOptions are what the configuration and the flags come to.
+func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner, repo *git.Repo) (o autopilot.Options, err error) {
 	c, target := s.Config, s.Target
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	if err == nil {
@@ -177,11 +177,11 @@ func pilotOptions(s *session.Session, ctx context.Context, f pilotFlags, t *sess
 }
 
 // pilot runs the autopilot with signals and screen attached.
-func pilot(s *session.Session, ctx context.Context, o autopilot.Options, v sandbox.Verdict, screen *pilotScreen) error {
+func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandbox.Verdict, screen *autopilotScreen) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
-	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root), tellOfPilot(s, ctx, v, o.Sprint != nil, screen)
-	res, err := watchedPilot(s, ctx, o, screen)
+	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root), watchAutopilot(ctx, s, v, o.Sprint != nil, screen)
+	res, err := drivenOnScreen(ctx, s, o, screen)
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
 		return command.Usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).
@@ -191,16 +191,16 @@ func pilot(s *session.Session, ctx context.Context, o autopilot.Options, v sandb
 		return err
 	}
 	if s.App.JSON {
-		if err := s.App.JSONLine(pilotEnd{"end", res.Exit, res.Why, res.Tally}); err != nil {
+		if err := s.App.JSONLine(endEvent{"end", res.Exit, res.Why, res.Tally}); err != nil {
 			return err
 		}
 	}
-	saySummary(s, ctx, res)
+	saySummary(ctx, s, res)
 	return command.ExitWith(res.Exit)
 }
 
 // saySummary tells of the sprint, and what waits for a person.
-func saySummary(s *session.Session, ctx context.Context, res autopilot.Result) {
+func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 	if res.Sprint != nil {
 		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, console.Count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
@@ -212,9 +212,9 @@ func saySummary(s *session.Session, ctx context.Context, res autopilot.Result) {
 	printNeeds(v, s.App.Say)
 }
 
-// watchedPilot runs the autopilot below its dashboard where a person looks on,
+// drivenOnScreen runs the autopilot below its dashboard where a person looks on,
 // else behind plain lines.
-func watchedPilot(s *session.Session, ctx context.Context, o autopilot.Options, screen *pilotScreen) (res autopilot.Result, err error) {
+func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options, screen *autopilotScreen) (res autopilot.Result, err error) {
 	if s.App.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // it waits most of the time, beside many agents
 	}
@@ -240,8 +240,8 @@ func watchedPilot(s *session.Session, ctx context.Context, o autopilot.Options, 
 	return res, err
 }
 
-// pilotEnd is the last line of `autopilot --json`.
-type pilotEnd struct {
+// endEvent is the last line of `autopilot --json`.
+type endEvent struct {
 	Event string         `json:"event"`
 	Exit  int            `json:"exit"`
 	Why   string         `json:"why"`

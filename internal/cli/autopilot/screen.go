@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
-// pilotScreen is what a person sees of the autopilot: one line for each thing
+// autopilotScreen is what a person sees of the autopilot: one line for each thing
 // that happens, with the task that it happens to.
-type pilotScreen struct {
+type autopilotScreen struct {
 	a  *command.App
 	mu sync.Mutex
 
@@ -32,7 +32,7 @@ const mostKept = 20
 
 // cover keeps lines back while the dashboard has the screen, and afterwards
 // prints the last of them.
-func (s *pilotScreen) cover(covered bool) {
+func (s *autopilotScreen) cover(covered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.covered = covered
@@ -45,7 +45,7 @@ func (s *pilotScreen) cover(covered bool) {
 }
 
 // notice takes one notice of the autopilot.
-func (s *pilotScreen) notice(n autopilot.Notice) {
+func (s *autopilotScreen) notice(n autopilot.Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.a.JSON {
@@ -90,7 +90,7 @@ func (s *pilotScreen) notice(n autopilot.Notice) {
 
 // queue shows what the merge queue says, its landings aside: those are told
 // with their titles. Of a conflict that a person is asked about, the question tells.
-func (s *pilotScreen) queue(n autopilot.Notice) {
+func (s *autopilotScreen) queue(n autopilot.Notice) {
 	switch k := n.Note.Kind; k {
 	case queue.NoteLanded, queue.NoteEmpty:
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
@@ -110,7 +110,7 @@ func prefixed(id, text string) string {
 }
 
 // run shows what a person should see of a task's run.
-func (s *pilotScreen) run(n autopilot.Notice) {
+func (s *autopilotScreen) run(n autopilot.Notice) {
 	e := n.Engine
 	switch e.Kind {
 	case engine.RunResumed:
@@ -137,7 +137,7 @@ var settledWords = map[board.Action]string{
 	board.Crash: "goes back to pending", board.Land: "is done",
 }
 
-func (s *pilotScreen) settled(n autopilot.Notice) {
+func (s *autopilotScreen) settled(n autopilot.Notice) {
 	v := n.Settlement
 	what := cmp.Or(settledWords[v.Action], "is left as it is")
 	switch {
@@ -150,24 +150,24 @@ func (s *pilotScreen) settled(n autopilot.Notice) {
 }
 
 // warn tells of a hook that failed; it may be called from any goroutine.
-func (s *pilotScreen) warn(text string) {
+func (s *autopilotScreen) warn(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.print("Warning: %s", report.Line(text, 500))
 }
 
 // waits says who has the database locked.
-func (s *pilotScreen) waits(holder string) {
+func (s *autopilotScreen) waits(holder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.line(time.Now(), "%s", command.LockedBy(holder))
 }
 
-func (s *pilotScreen) line(at time.Time, format string, args ...any) {
+func (s *autopilotScreen) line(at time.Time, format string, args ...any) {
 	s.print("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
 }
 
-func (s *pilotScreen) print(format string, args ...any) {
+func (s *autopilotScreen) print(format string, args ...any) {
 	switch {
 	case s.a.JSON:
 	case s.covered:
@@ -177,8 +177,8 @@ func (s *pilotScreen) print(format string, args ...any) {
 	}
 }
 
-// pilotEvent is a line of `autopilot --json`.
-type pilotEvent struct {
+// screenEvent is a line of `autopilot --json`.
+type screenEvent struct {
 	Event  string    `json:"event"`
 	At     time.Time `json:"at"`
 	Case   string    `json:"case,omitempty"`
@@ -189,8 +189,8 @@ type pilotEvent struct {
 }
 
 // printJSON writes what the lines tell; of runs only their beginning and end.
-func (s *pilotScreen) printJSON(n autopilot.Notice) {
-	e := pilotEvent{Event: string(n.Kind), At: n.At.UTC(), Case: n.Case, Title: n.Title, Run: n.Run, Why: n.Text}
+func (s *autopilotScreen) printJSON(n autopilot.Notice) {
+	e := screenEvent{Event: string(n.Kind), At: n.At.UTC(), Case: n.Case, Title: n.Title, Run: n.Run, Why: n.Text}
 	switch n.Kind {
 	case autopilot.Over, autopilot.Rested:
 		return

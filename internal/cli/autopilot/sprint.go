@@ -33,11 +33,11 @@ type sprintFlags struct {
 
 func SprintCommand(a *command.App) *cobra.Command {
 	var f sprintFlags
-	var p pilotFlags
+	var p autopilotFlags
 	cmd := command.Group("sprint", "Work the board up to a target: a number of tasks, a time, or all that is ready",
 		func(ctx context.Context) error {
 			p.sprint = &f
-			return workBoard(a, ctx, p)
+			return workBoard(ctx, a, p)
 		}, sprintListCommand(a), sprintShowCommand(a))
 	cmd.Long = "Work the board up to a target. When it is reached nothing new starts, and what runs may end. Without a target\n" +
 		"the configuration's holds (sprint.target). The statistics go to .pawl/sprints.jsonl, also after a stop or a crash."
@@ -54,7 +54,7 @@ func SprintCommand(a *command.App) *cobra.Command {
 	fl.BoolVar(&f.checkpoint, "checkpoint", true, "keep the target as it is before the sprint, under refs/pawl/checkpoints/")
 	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
 	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
-	addPilotFlags(a, cmd, &p)
+	addAutopilotFlags(a, cmd, &p)
 	return cmd
 }
 
@@ -100,7 +100,7 @@ func targetJSON(t config.SprintTarget) schedule.SprintTarget {
 }
 
 // sprint makes an autopilot a sprint.
-func sprint(s *session.Session, ctx context.Context, f *sprintFlags, o *autopilot.Options) error {
+func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilot.Options) error {
 	t, err := f.target(s.Config)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func sprint(s *session.Session, ctx context.Context, f *sprintFlags, o *autopilo
 	o.Filter = sqlite.CaseFilter{
 		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags), NotTags: given(f.excluded, set.Filters.ExcludeTags),
 	}
-	return knownCases(s, ctx, o.Filter.Within)
+	return knownCases(ctx, s, o.Filter.Within)
 }
 
 // given is what flags say, else what the configuration does.
@@ -141,7 +141,7 @@ func given(flags, configured []string) []string {
 }
 
 // knownCases refuses a filter that can match nothing.
-func knownCases(s *session.Session, ctx context.Context, ids []string) error {
+func knownCases(ctx context.Context, s *session.Session, ids []string) error {
 	for i, id := range ids {
 		ids[i] = board.Normal(id)
 		if _, err := s.Store.Case(ctx, ids[i]); err != nil {
@@ -156,12 +156,12 @@ const mostSprints = 1000
 
 func sprintListCommand(a *command.App) *cobra.Command {
 	return command.Leaf("list", "List the sprints, the last one first", command.AtMost(0), func(ctx context.Context, _ []string) error {
-		return withSprints(a, ctx, func(live string, list []schedule.SprintStats) error { return listSprints(a, live, list) })
+		return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error { return listSprints(a, live, list) })
 	})
 }
 
 // withSprints reads the sprints of the repository, and which of them goes on.
-func withSprints(a *command.App, ctx context.Context, do func(live string, list []schedule.SprintStats) error) error {
+func withSprints(ctx context.Context, a *command.App, do func(live string, list []schedule.SprintStats) error) error {
 	return a.WithOperator(ctx, func(p *action.Operator) error {
 		rows, err := p.Store.Sprints(ctx, mostSprints)
 		if err != nil {
@@ -213,7 +213,7 @@ func targetWords(t schedule.SprintTarget) string {
 
 func sprintShowCommand(a *command.App) *cobra.Command {
 	return command.Leaf("show [ID]", "Show a sprint, task by task; the last one without an id", command.AtMost(1), func(ctx context.Context, args []string) error {
-		return withSprints(a, ctx, func(live string, list []schedule.SprintStats) error {
+		return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
 			for _, s := range list {
 				if len(args) == 0 || s.ID == args[0] {
 					return showSprint(a, live, s)

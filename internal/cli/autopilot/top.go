@@ -65,7 +65,7 @@ func dashboardOptions(a *command.App, store *sqlite.Store, root string) dashboar
 		Question: func(ctx context.Context, n autopilot.Need) (loop.Question, error) {
 			return needQuestion(ctx, store, n)
 		},
-		Do: func(ctx context.Context, d dashboard.Deed) (string, error) {
+		Do: func(ctx context.Context, d dashboard.Action) (string, error) {
 			return act(context.WithoutCancel(ctx), a.Operator(store, root), d)
 		},
 		Interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) },
@@ -78,7 +78,7 @@ func dashboardOptions(a *command.App, store *sqlite.Store, root string) dashboar
 }
 
 // act does what a person asked for by a key, and says what came of it.
-func act(ctx context.Context, p *action.Operator, d dashboard.Deed) (string, error) {
+func act(ctx context.Context, p *action.Operator, d dashboard.Action) (string, error) {
 	said, err := p.Heard(func(p *action.Operator) error { return perform(ctx, p, d) })
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -91,7 +91,7 @@ func inOneLine(texts []string) string {
 	return strings.Join(strings.Fields(strings.Join(texts, " ")), " ")
 }
 
-func perform(ctx context.Context, p *action.Operator, d dashboard.Deed) error {
+func perform(ctx context.Context, p *action.Operator, d dashboard.Action) error {
 	verb := ""
 	switch {
 	case d.Kind == dashboard.Pause, d.Kind == dashboard.Resume, d.Kind == dashboard.Mode:

@@ -167,9 +167,9 @@ func caseCleanCommand(a *command.App) *cobra.Command {
 			}
 			return a.WithPool(ctx, func(p *action.Operator, clones *pool.Pool) error {
 				if recoveries {
-					return cleanRecoveries(a, ctx, clones, ids, dry)
+					return cleanRecoveries(ctx, a, clones, ids, dry)
 				}
-				return cleanCases(a, ctx, p, clones, ids, dry)
+				return cleanCases(ctx, a, p, clones, ids, dry)
 			})
 		})
 	cmd.Long = "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
@@ -192,7 +192,7 @@ type removedRef struct {
 }
 
 // cleanRecoveries deletes the refs that keep what was in workspaces.
-func cleanRecoveries(a *command.App, ctx context.Context, p *pool.Pool, ids []string, dry bool) error {
+func cleanRecoveries(ctx context.Context, a *command.App, p *pool.Pool, ids []string, dry bool) error {
 	list, err := p.Recoveries(ctx, "")
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func cleanRecoveries(a *command.App, ctx context.Context, p *pool.Pool, ids []st
 	return nil
 }
 
-func cleanCases(a *command.App, ctx context.Context, p *action.Operator, clones *pool.Pool, ids []string, dry bool) error {
+func cleanCases(ctx context.Context, a *command.App, p *action.Operator, clones *pool.Pool, ids []string, dry bool) error {
 	all, err := p.Clean(ctx, clones, ids, dry)
 	if err != nil {
 		return err

@@ -41,13 +41,13 @@ func caseAddCommand(a *command.App) *cobra.Command {
 				if len(args) > 0 || anyGiven(cmd, caseFlags) {
 					return command.Usage("-f takes everything from the file: no title and no other flags of the case")
 				}
-				return addList(a, cmd.Context(), f.file)
+				return addList(cmd.Context(), a, f.file)
 			}
 			if len(args) == 0 {
 				return command.Usage("%s needs a title, or -f FILE", cmd.CommandPath()).Hint("pawl case add 'Parse the header'")
 			}
 			f.title = args[0]
-			return addOne(a, cmd.Context(), f)
+			return addOne(cmd.Context(), a, f)
 		},
 	}
 	f.common(cmd)
@@ -100,7 +100,7 @@ func anyGiven(cmd *cobra.Command, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return cmd.Flags().Changed(name) })
 }
 
-func addOne(a *command.App, ctx context.Context, f caseFields) error {
+func addOne(ctx context.Context, a *command.App, f caseFields) error {
 	text, err := a.ReadText(f.description)
 	if err != nil {
 		return err
@@ -112,11 +112,11 @@ func addOne(a *command.App, ctx context.Context, f caseFields) error {
 	if f.operation {
 		c.Type = board.Operation
 	}
-	return addCases(a, ctx, []board.Draft{{Case: c}}, false)
+	return addCases(ctx, a, []board.Draft{{Case: c}}, false)
 }
 
 // addList adds all of a file.
-func addList(a *command.App, ctx context.Context, name string) error {
+func addList(ctx context.Context, a *command.App, name string) error {
 	text, err := readList(a, name)
 	if err != nil {
 		return err
@@ -132,11 +132,11 @@ func addList(a *command.App, ctx context.Context, name string) error {
 		a.Say("There is nothing to add.")
 		return nil
 	}
-	return addCases(a, ctx, list.Drafts, true)
+	return addCases(ctx, a, list.Drafts, true)
 }
 
 // addCases adds all drafts and prints their ids; sum says how many there are.
-func addCases(a *command.App, ctx context.Context, drafts []board.Draft, sum bool) error {
+func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum bool) error {
 	return a.WithOperator(ctx, func(p *action.Operator) error {
 		added, err := p.Store.AddCases(ctx, drafts, board.Person, time.Now())
 		if err != nil {

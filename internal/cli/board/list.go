@@ -44,7 +44,7 @@ func caseListCommand(a *command.App) *cobra.Command {
 				f.Limit = listAtMost
 			}
 			f.Open = !all && len(f.Status) == 0
-			return a.WithOperator(ctx, func(p *action.Operator) error { return listCases(a, ctx, p.Store, f) })
+			return a.WithOperator(ctx, func(p *action.Operator) error { return listCases(ctx, a, p.Store, f) })
 		})
 	cmd.Example = "  pawl case list --ready --limit 5\n  pawl case list --status blocked,failed\n  pawl case list --all --parent op-003 --json"
 	flags := cmd.Flags()
@@ -57,7 +57,7 @@ func caseListCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func listCases(a *command.App, ctx context.Context, store *sqlite.Store, f sqlite.CaseFilter) error {
+func listCases(ctx context.Context, a *command.App, store *sqlite.Store, f sqlite.CaseFilter) error {
 	limit := f.Limit
 	if limit > 0 && !a.JSON {
 		f.Limit++ // to see whether there are more

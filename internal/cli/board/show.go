@@ -21,7 +21,7 @@ import (
 
 func caseShowCommand(a *command.App) *cobra.Command {
 	return onCase(a, "show ID", "Show a case: what it says, what it waits for, its history", "case",
-		func(ctx context.Context, p *action.Operator, id string) error { return showCase(a, ctx, p.Store, id) })
+		func(ctx context.Context, p *action.Operator, id string) error { return showCase(ctx, a, p.Store, id) })
 }
 
 // shownCase is `case show --json`.
@@ -32,7 +32,7 @@ type shownCase struct {
 	History    []board.Entry `json:"history"`
 }
 
-func showCase(a *command.App, ctx context.Context, store *sqlite.Store, id string) error {
+func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id string) error {
 	history, err := store.CaseHistory(ctx, id)
 	if err != nil {
 		return err

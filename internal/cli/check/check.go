@@ -47,7 +47,7 @@ func CheckCommand(a *command.App) *cobra.Command {
 			case cmd.Flags().Changed("history"):
 				return checkHistory(a, history)
 			}
-			return decide(a, cmd.Context(), append(args, "")[0], reset)
+			return decide(cmd.Context(), a, append(args, "")[0], reset)
 		},
 	}
 	cmd.Flags().StringVar(&history, "history", "", "ask the guards about the iterations in `FILE|-` instead")
@@ -55,9 +55,9 @@ func CheckCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func decide(a *command.App, ctx context.Context, from string, reset bool) error {
+func decide(ctx context.Context, a *command.App, from string, reset bool) error {
 	if reset && from != "" && from != "-" && !isInput(a, from) {
-		return forget(a, ctx, from)
+		return forget(ctx, a, from)
 	}
 	name, data, err := input(a, from)
 	if err != nil {
@@ -165,7 +165,7 @@ func (k *check) outcome() control.Outcome {
 // record keeps the attempt, and reads those before it into k.log. What cannot
 // be recorded is said, and the decision stands.
 func (k *check) record(ctx context.Context, o control.Outcome, action control.Action, reset bool) {
-	tree := checkTree(k.a, ctx, k.root)
+	tree := checkTree(ctx, k.a, k.root)
 	store, err := checklog.Open(ctx, k.root)
 	if err == nil {
 		err = k.recordIn(ctx, store, tree, o, action, reset)
@@ -230,7 +230,7 @@ func summaryPrint(summary string) string {
 const checkRun = "check"
 
 // checkTree is the work tree, nil outside of git.
-func checkTree(a *command.App, ctx context.Context, root string) *workspace.Checkout {
+func checkTree(ctx context.Context, a *command.App, root string) *workspace.Checkout {
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, a.Env)})
 	if err != nil {
 		if !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
@@ -245,7 +245,7 @@ func checkTree(a *command.App, ctx context.Context, root string) *workspace.Chec
 }
 
 // forget is check --reset TASK.
-func forget(a *command.App, ctx context.Context, task string) error {
+func forget(ctx context.Context, a *command.App, task string) error {
 	root, err := a.Root()
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome, action control.
 func (k *check) diff(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, command.DiffBound)
 	defer cancel()
-	tree := checkTree(k.a, ctx, k.root)
+	tree := checkTree(ctx, k.a, k.root)
 	if tree == nil || k.log.Base == "" {
 		return ""
 	}

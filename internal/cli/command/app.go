@@ -23,6 +23,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
+// App is what every command works with.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Env            []string
+
+	Dir, File   string
+	JSON, Quiet bool
+	Verbose     bool
+	Color       string
+	Writes      []string // folders that every box of this app may write besides
+}
+
 // Operator acts on the work of root, and says what came of it.
 func (a *App) Operator(store *sqlite.Store, root string) *action.Operator {
 	return &action.Operator{
@@ -85,19 +98,6 @@ func (a *App) Planner(c *config.Config, f planner.Flags) *planner.Planner {
 		Config: c, Flags: f, Env: a.Env, Dir: a.Dir, LookPath: a.LookPath,
 		Warn: func(text string) { a.Say("Warning: %s", text) },
 	}
-}
-
-// App is what every command works with.
-type App struct {
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Env            []string
-
-	Dir, File   string
-	JSON, Quiet bool
-	Verbose     bool
-	Color       string
-	Writes      []string // folders that every box of this app may write besides
 }
 
 // Getenv reads the environment that Main was given.

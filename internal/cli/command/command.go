@@ -102,8 +102,8 @@ func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator
 	})
 }
 
-// ARunAndText is for commands that take a run and words; what names the words.
-func ARunAndText(what, example string) cobra.PositionalArgs {
+// RunAndText is for commands that take a run and words; what names the words.
+func RunAndText(what, example string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
 			return Usage("%s needs a run and a text: pawl %s RUN TEXT", what, example)

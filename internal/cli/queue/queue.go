@@ -28,7 +28,7 @@ import (
 // Command is the parent of all that a person does with the merge queue.
 func Command(a *command.App) *cobra.Command {
 	list := func(ctx context.Context) error {
-		return WithQueue(a, ctx, func(q *OpenQueue) error { return listQueue(a, ctx, q) })
+		return WithQueue(ctx, a, func(q *OpenQueue) error { return listQueue(ctx, a, q) })
 	}
 	return command.Group("queue", "The merge queue: what waits to land on the target branch, and why", list,
 		command.Leaf("list", "List what waits to land, in the order of landing", command.AtMost(0), func(ctx context.Context, _ []string) error { return list(ctx) }),
@@ -49,13 +49,13 @@ type OpenQueue struct {
 }
 
 // WithQueue opens the queue of the target, without a sandbox: to look and to ask.
-func WithQueue(a *command.App, ctx context.Context, do func(*OpenQueue) error) error {
+func WithQueue(ctx context.Context, a *command.App, do func(*OpenQueue) error) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
 	}
 	return a.WithOperator(ctx, func(p *action.Operator) error {
-		q, err := openQueue(a, ctx, c, p.Store)
+		q, err := openQueue(ctx, a, c, p.Store)
 		if err != nil {
 			return err
 		}
@@ -63,8 +63,8 @@ func WithQueue(a *command.App, ctx context.Context, do func(*OpenQueue) error) e
 	})
 }
 
-func openQueue(a *command.App, ctx context.Context, c *config.Config, store *sqlite.Store) (*OpenQueue, error) {
-	l, err := session.OpenLanding(a, ctx, c, store)
+func openQueue(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store) (*OpenQueue, error) {
+	l, err := session.OpenLanding(ctx, a, c, store)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short strin
 		use, args = use+" ID...", command.SomeIDs
 	}
 	cmd := command.Leaf(use, short, args, func(ctx context.Context, args []string) error {
-		return WithQueue(a, ctx, func(q *OpenQueue) error {
+		return WithQueue(ctx, a, func(q *OpenQueue) error {
 			asks := []queue.Ask{{Wish: wish, Why: why}}
 			if entries {
 				asks = nil
@@ -95,7 +95,7 @@ func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short strin
 			if err != nil {
 				return err
 			}
-			return AskQueue(a, ctx, q, asks)
+			return AskQueue(ctx, a, q, asks)
 		})
 	})
 	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, shown in the list")
@@ -104,10 +104,10 @@ func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short strin
 
 // AskQueue asks, and has it taken in: here when nobody works on the queue, and
 // by whoever does within moments.
-func AskQueue(a *command.App, ctx context.Context, q *OpenQueue, asks []queue.Ask) error {
+func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.Ask) error {
 	for _, ask := range asks {
 		if ask.ID != "" {
-			if err := inQueue(a, ctx, q, ask.ID); err != nil {
+			if err := inQueue(ctx, a, q, ask.ID); err != nil {
 				return err
 			}
 		}
@@ -125,11 +125,11 @@ func AskQueue(a *command.App, ctx context.Context, q *OpenQueue, asks []queue.As
 		a.Say("Asked; the pawl that works on the queue takes it in.")
 		return nil
 	}
-	return listQueue(a, ctx, q)
+	return listQueue(ctx, a, q)
 }
 
 // inQueue refuses for a task that is not in the queue.
-func inQueue(a *command.App, ctx context.Context, q *OpenQueue, id string) error {
+func inQueue(ctx context.Context, a *command.App, q *OpenQueue, id string) error {
 	row, _, err := q.store.Queue(ctx, q.Target())
 	if err != nil {
 		return err
@@ -156,8 +156,8 @@ func queueAddCommand(a *command.App) *cobra.Command {
 	var commit string
 	var allow []string
 	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
-		return WithQueue(a, ctx, func(q *OpenQueue) error {
-			id, err := queueTask(a, ctx, q, args[0], commit, allow)
+		return WithQueue(ctx, a, func(q *OpenQueue) error {
+			id, err := queueTask(ctx, a, q, args[0], commit, allow)
 			if err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func queueAddCommand(a *command.App) *cobra.Command {
 }
 
 // queueTask queues one task with what it came to.
-func queueTask(a *command.App, ctx context.Context, q *OpenQueue, text, commit string, allow []string) (string, error) {
+func queueTask(ctx context.Context, a *command.App, q *OpenQueue, text, commit string, allow []string) (string, error) {
 	id, err := action.CaseID(text)
 	if err != nil {
 		return "", err
@@ -189,7 +189,7 @@ func queueTask(a *command.App, ctx context.Context, q *OpenQueue, text, commit s
 		return "", command.Usage("%s is an operation; only tasks are landed", id)
 	}
 	if commit == "" {
-		if commit, err = collected(a, ctx, q, id); err != nil {
+		if commit, err = collected(ctx, a, q, id); err != nil {
 			return "", err
 		}
 	} else if found, err := q.l.Repo.Find(ctx, commit); err != nil || found == "" {
@@ -200,7 +200,7 @@ func queueTask(a *command.App, ctx context.Context, q *OpenQueue, text, commit s
 }
 
 // collected is the commit of a task's work, and its branch where there is none.
-func collected(a *command.App, ctx context.Context, q *OpenQueue, id string) (string, error) {
+func collected(ctx context.Context, a *command.App, q *OpenQueue, id string) (string, error) {
 	for _, ref := range []string{"refs/pawl/tasks/" + id, "refs/heads/pawl/" + id} {
 		commit, err := q.l.Repo.Find(ctx, ref)
 		if err != nil || commit != "" {
@@ -219,7 +219,7 @@ func queueLandCommand(a *command.App) *cobra.Command {
 			if commit != "" && len(args) != 1 {
 				return command.Usage("--commit is for one task: pawl queue land TASK --commit BRANCH")
 			}
-			return a.WithOperator(ctx, func(p *action.Operator) error { return landNow(a, ctx, p, args, commit, allow, unsandboxed) })
+			return a.WithOperator(ctx, func(p *action.Operator) error { return landNow(ctx, a, p, args, commit, allow, unsandboxed) })
 		})
 	f := cmd.Flags()
 	f.StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
@@ -229,12 +229,12 @@ func queueLandCommand(a *command.App) *cobra.Command {
 }
 
 // landNow lands until all that is left waits for a person or another time.
-func landNow(a *command.App, ctx context.Context, p *action.Operator, tasks []string, commit string, allow []string, unsandboxed bool) error {
+func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []string, commit string, allow []string, unsandboxed bool) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
 	}
-	l, err := session.OpenLanding(a, ctx, c, p.Store)
+	l, err := session.OpenLanding(ctx, a, c, p.Store)
 	if err != nil {
 		return err
 	}
@@ -243,17 +243,17 @@ func landNow(a *command.App, ctx context.Context, p *action.Operator, tasks []st
 	}
 	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: config.StateDir(c.Root, a.Env)}
 	defer s.Close()
-	o, err := l.Options(ctx, s.NoteHeard(ctx))
+	o, err := l.Options(ctx, s.QueueNotes(ctx))
 	if err != nil {
 		return err
 	}
 	if err := l.CanPropose(ctx, &o); err != nil {
 		return err
 	}
-	s.TellOfLanding(ctx, l, &o)
+	s.WatchLanding(ctx, l, &o)
 	if clones, err := a.Pool(ctx, c, p.Store); err == nil {
 		l.UseWorkspaces(&o, clones)
-		o.Resolve = resolving(a, ctx, c, p.Store, clones, unsandboxed)
+		o.Resolve = resolving(ctx, a, c, p.Store, clones, unsandboxed)
 	}
 	o.Policy.Ask = false // a person is here
 	m, err := merge.Open(ctx, o)
@@ -262,16 +262,16 @@ func landNow(a *command.App, ctx context.Context, p *action.Operator, tasks []st
 	}
 	q := &OpenQueue{m, l, p.Store}
 	for _, t := range tasks {
-		if err := queueAndRelease(a, ctx, q, t, commit, allow); err != nil {
+		if err := queueAndRelease(ctx, a, q, t, commit, allow); err != nil {
 			return err
 		}
 	}
-	return drain(a, ctx, q)
+	return drain(ctx, a, q)
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
 // where it was held.
-func queueAndRelease(a *command.App, ctx context.Context, q *OpenQueue, text, commit string, allow []string) error {
+func queueAndRelease(ctx context.Context, a *command.App, q *OpenQueue, text, commit string, allow []string) error {
 	id, err := action.CaseID(text)
 	if err != nil {
 		return err
@@ -282,7 +282,7 @@ func queueAndRelease(a *command.App, ctx context.Context, q *OpenQueue, text, co
 	}
 	e, queued := row.State.Find(id)
 	if !queued || commit != "" {
-		if _, err := queueTask(a, ctx, q, id, commit, allow); err != nil {
+		if _, err := queueTask(ctx, a, q, id, commit, allow); err != nil {
 			return err
 		}
 	}
@@ -293,20 +293,20 @@ func queueAndRelease(a *command.App, ctx context.Context, q *OpenQueue, text, co
 }
 
 // resolving is an agent for conflicts; nil where none can run.
-func resolving(a *command.App, ctx context.Context, c *config.Config, store *sqlite.Store, p *pool.Pool, unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
+func resolving(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store, p *pool.Pool, unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
 	if c.Merge.ConflictRetries == 0 {
 		return nil
 	}
 	quiet := *a
 	quiet.Quiet = true // the gates said it already
-	t, _, err := session.NewTaskPlanner(&quiet, ctx, c, config.StateDir(c.Root, a.Env), planner.Flags{Unsandboxed: unsandboxed})
+	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, config.StateDir(c.Root, a.Env), planner.Flags{Unsandboxed: unsandboxed})
 	if err != nil {
 		return nil
 	}
 	return t.Resolver(p, store).Resolve
 }
 
-func drain(a *command.App, ctx context.Context, q *OpenQueue) error {
+func drain(ctx context.Context, a *command.App, q *OpenQueue) error {
 	err := q.Drain(ctx)
 	var owned *sqlite.QueueOwnedError
 	switch {
@@ -321,7 +321,7 @@ func drain(a *command.App, ctx context.Context, q *OpenQueue) error {
 	if err != nil {
 		return err
 	}
-	if err := showQueue(a, ctx, q, row); err != nil {
+	if err := showQueue(ctx, a, q, row); err != nil {
 		return err
 	}
 	if row.State.Stop != nil || len(row.State.Entries) > 0 {
@@ -330,12 +330,12 @@ func drain(a *command.App, ctx context.Context, q *OpenQueue) error {
 	return nil
 }
 
-func listQueue(a *command.App, ctx context.Context, q *OpenQueue) error {
+func listQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
 	row, _, err := q.store.Queue(ctx, q.Target())
 	if err != nil {
 		return err
 	}
-	return showQueue(a, ctx, q, row)
+	return showQueue(ctx, a, q, row)
 }
 
 // queueJSON is a queue for scripts.
@@ -365,7 +365,7 @@ type entryJSON struct {
 	Until    *time.Time `json:"until,omitempty"`
 }
 
-func showQueue(a *command.App, ctx context.Context, q *OpenQueue, row sqlite.Queue) error {
+func showQueue(ctx context.Context, a *command.App, q *OpenQueue, row sqlite.Queue) error {
 	asks, err := q.store.QueueAsks(ctx, q.Target(), maxAsks)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ var demoFiles embed.FS
 func DemoCommand(a *command.App) *cobra.Command {
 	var keep bool
 	cmd := command.Leaf("demo", "Watch it work: a scripted agent repairs a failing test in a scratch repository", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return demo(a, ctx, keep) })
+		func(ctx context.Context, _ []string) error { return demo(ctx, a, keep) })
 	cmd.Long = "A small Go module with a failing test, in a scratch folder. The scripted agent first runs into a rate\n" +
 		"limit, then claims to be done while a test is red, then repairs it. No network, no key; the folder is\n" +
 		"removed at the end."
@@ -33,7 +33,7 @@ func DemoCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func demo(a *command.App, ctx context.Context, keep bool) (err error) {
+func demo(ctx context.Context, a *command.App, keep bool) (err error) {
 	if _, err := a.LookPath("go"); err != nil {
 		return fault.Of(fault.Failed, errors.New("the demo repairs a Go test and needs the go command")).Hint("%s", "Install Go from https://go.dev/dl and run it again")
 	}
@@ -48,18 +48,18 @@ func demo(a *command.App, ctx context.Context, keep bool) (err error) {
 			}
 		}()
 	}
-	demo, err := demoApp(a, ctx, scratch)
+	demo, err := demoApp(ctx, a, scratch)
 	if err != nil {
 		return err
 	}
 	a.Say("A small module with a failing test is in %s. A scripted agent plays a coding agent;\neverything else is real: git, gates, snapshots, the loop.\n", demo.Dir)
-	err = runProcedure(demo, ctx, "repair", planner.Flags{}, false, false)
+	err = runProcedure(ctx, demo, "repair", planner.Flags{}, false, false)
 	var s command.Status
 	if err != nil && !errors.As(err, &s) {
 		return err
 	}
 	a.Result("\nWhat the run changed (pawl show repair --diff):\n\n")
-	derr := demo.WithRun(ctx, "repair", func(p *action.Operator, r sqlite.Run) error { return showDiff(demo, ctx, p, r) })
+	derr := demo.WithRun(ctx, "repair", func(p *action.Operator, r sqlite.Run) error { return showDiff(ctx, demo, p, r) })
 	if derr != nil {
 		return derr
 	}
@@ -72,7 +72,7 @@ func demo(a *command.App, ctx context.Context, keep bool) (err error) {
 }
 
 // demoApp lays the scratch repository out and returns an app that lives in it.
-func demoApp(a *command.App, ctx context.Context, scratch string) (*command.App, error) {
+func demoApp(ctx context.Context, a *command.App, scratch string) (*command.App, error) {
 	dir := filepath.Join(scratch, "calculator")
 	if err := writeDemo(dir); err != nil {
 		return nil, err

@@ -32,11 +32,11 @@ func LogsCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
 			switch {
 			case r.Kind == "workflow" && (iteration > 0 || step != ""):
-				return stepOutput(a, ctx, p.Store, r, step, iteration)
+				return stepOutput(ctx, a, p.Store, r, step, iteration)
 			case iteration > 0:
 				return iterationOutput(a, r, iteration, reviewed)
 			}
-			return logs(a, ctx, p.Store, r, follow)
+			return logs(ctx, a, p.Store, r, follow)
 		})
 	cmd.Example = "  pawl logs build -f\n  pawl logs 7k3f -i 3"
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
@@ -46,7 +46,7 @@ func LogsCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func logs(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run, follow bool) error {
+func logs(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, follow bool) error {
 	var last int64
 	for e, err := range journal.Read(ctx, st, r.ID, 0) {
 		if err != nil {
@@ -62,7 +62,7 @@ func logs(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run, f
 		sayGone(a, r)
 		return nil
 	}
-	return followRun(a, ctx, st, r, last)
+	return followRun(ctx, a, st, r, last)
 }
 
 // sayGone says that nothing is added to the journal of a run.
@@ -72,7 +72,7 @@ func sayGone(a *command.App, r sqlite.Run) {
 
 // followRun prints events as they are stored, until the run comes to rest or
 // nobody drives it.
-func followRun(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run, last int64) error {
+func followRun(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, last int64) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	tick := time.NewTicker(journal.Poll)
@@ -196,7 +196,7 @@ func lastReview(dir string) string {
 // stepOutput prints what the steps of a workflow printed: of one step, as it
 // was; of all, each line with its step in front. iteration 0 is the newest
 // execution of each.
-func stepOutput(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run, step string, iteration int) error {
+func stepOutput(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, step string, iteration int) error {
 	rows, err := st.Steps(ctx, r.ID)
 	if err != nil {
 		return err

@@ -86,8 +86,8 @@ func into(a *command.App, file string, do func() error) error {
 }
 
 // showReport prints a run as a report.
-func showReport(a *command.App, ctx context.Context, p *action.Operator, r sqlite.Run, form string) error {
-	in, err := reportInput(a, ctx, p, r)
+func showReport(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run, form string) error {
+	in, err := reportInput(ctx, a, p, r)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func showReport(a *command.App, ctx context.Context, p *action.Operator, r sqlit
 	return err
 }
 
-func reportInput(a *command.App, ctx context.Context, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
-	l := listRun(a, ctx, r.Root, r)
+func reportInput(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
+	l := listRun(ctx, a, r.Root, r)
 	in = report.Input{
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(), Now: time.Now(),
 		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),

@@ -28,7 +28,7 @@ import (
 func ResumeCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted", command.ExactlyOne("a procedure or a run"),
-		func(ctx context.Context, args []string) error { return resume(a, ctx, args[0], f) })
+		func(ctx context.Context, args []string) error { return resume(ctx, a, args[0], f) })
 	cmd.Long = "Go on with a run. Cost, numbering and history stay. After an abort, a block or an answer\n" +
 		"the guards count anew and the run gets a fresh allowance of iterations; at a limit, raise it.\n" +
 		"The limits of a run that works are raised while it does, and hold from its next iteration."
@@ -40,7 +40,7 @@ func ResumeCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func resume(a *command.App, ctx context.Context, name string, f planner.Flags) error {
+func resume(ctx context.Context, a *command.App, name string, f planner.Flags) error {
 	var run sqlite.Run
 	elsewhere := false
 	err := a.WithOperator(ctx, func(p *action.Operator) (err error) {
@@ -64,11 +64,11 @@ func resume(a *command.App, ctx context.Context, name string, f planner.Flags) e
 	}
 	a.Dir = run.Root
 	open := func(ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
-		return resumeRun(a, ctx, run, f)
+		return resumeRun(ctx, a, run, f)
 	}
 	if run.Kind == "workflow" {
 		open = func(ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
-			return resumeWorkflow(a, ctx, run, f)
+			return resumeWorkflow(ctx, a, run, f)
 		}
 	}
 	s, err := open(ctx, run, f)
@@ -79,14 +79,14 @@ func resume(a *command.App, ctx context.Context, name string, f planner.Flags) e
 	if s.Store == nil {
 		return fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID)
 	}
-	e, err := resumeEvent(s, ctx, run)
+	e, err := resumeEvent(ctx, s, run)
 	if err != nil {
 		return err
 	}
 	return s.DriveOn(ctx, run.ID, e)
 }
 
-func resumeRun(a *command.App, ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+func resumeRun(ctx context.Context, a *command.App, run sqlite.Run, f planner.Flags) (*session.Session, error) {
 	c, err := a.Load(f.Paths())
 	if err != nil {
 		return nil, err
@@ -95,11 +95,11 @@ func resumeRun(a *command.App, ctx context.Context, run sqlite.Run, f planner.Fl
 	if err != nil {
 		return nil, err
 	}
-	return session.Open(a, ctx, c, plan, f.Unsandboxed)
+	return session.Open(ctx, a, c, plan, f.Unsandboxed)
 }
 
 // resumeEvent is Answered when an answer waits for the run, else Resumed.
-func resumeEvent(s *session.Session, ctx context.Context, run sqlite.Run) (loop.Event, error) {
+func resumeEvent(ctx context.Context, s *session.Session, run sqlite.Run) (loop.Event, error) {
 	rows, err := s.Store.Controls(ctx, run.ID)
 	if err != nil {
 		return loop.Event{}, err
@@ -127,9 +127,9 @@ func RunCommand(a *command.App) *cobra.Command {
 		}
 		if isWorkflow {
 			f.File, f.Iterate = args[0], iterate
-			return runWorkflow(a, ctx, f, dry, fresh)
+			return runWorkflow(ctx, a, f, dry, fresh)
 		}
-		return runProcedure(a, ctx, name, f, dry, fresh)
+		return runProcedure(ctx, a, name, f, dry, fresh)
 	})
 	cmd.Long = "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
 		"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
@@ -189,7 +189,7 @@ func oneProcedure(a *command.App, args []string) (string, error) {
 	return "", e
 }
 
-func runProcedure(a *command.App, ctx context.Context, name string, f planner.Flags, dry, fresh bool) error {
+func runProcedure(ctx context.Context, a *command.App, name string, f planner.Flags, dry, fresh bool) error {
 	c, err := a.Load(f.Paths())
 	if err != nil {
 		return err
@@ -201,20 +201,20 @@ func runProcedure(a *command.App, ctx context.Context, name string, f planner.Fl
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(a, ctx, c, plan, f.Unsandboxed)
+	s, err := session.Open(ctx, a, c, plan, f.Unsandboxed)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	return start(s, ctx, f, fresh)
+	return start(ctx, s, f, fresh)
 }
 
 // start starts the run, or goes on with an earlier one where the person wants that.
-func start(s *session.Session, ctx context.Context, f planner.Flags, fresh bool) error {
+func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool) error {
 	err := s.MayStart(ctx, fresh)
 	switch {
 	case errors.Is(err, session.ErrResumeInstead):
-		return resume(s.App, ctx, s.Plan.Name, f)
+		return resume(ctx, s.App, s.Plan.Name, f)
 	case err != nil:
 		return err
 	}
@@ -248,7 +248,7 @@ func WorkflowCommand(a *command.App) *cobra.Command {
 }
 
 // runWorkflow runs a workflow file, or prints its plan.
-func runWorkflow(a *command.App, ctx context.Context, f planner.Flags, dry, fresh bool) error {
+func runWorkflow(ctx context.Context, a *command.App, f planner.Flags, dry, fresh bool) error {
 	w, err := config.LoadWorkflow(a.Dir, f.File)
 	if err != nil {
 		return fault.Of(fault.Refused, err)
@@ -259,7 +259,7 @@ func runWorkflow(a *command.App, ctx context.Context, f planner.Flags, dry, fres
 	if f.File, err = filepath.Abs(w.Path); err != nil {
 		return fmt.Errorf("cannot tell where the workflow is: %v", err)
 	}
-	s, err := session.WorkflowSession(a, ctx, w, f)
+	s, err := session.WorkflowSession(ctx, a, w, f)
 	if err != nil {
 		return err
 	}
@@ -267,12 +267,12 @@ func runWorkflow(a *command.App, ctx context.Context, f planner.Flags, dry, fres
 	for _, note := range w.Notes {
 		a.Say("Warning: %s", note)
 	}
-	return start(s, ctx, f, fresh)
+	return start(ctx, s, f, fresh)
 }
 
 // resumeWorkflow goes on with the run of a workflow. The file is read anew: what
 // changed in it since runs again.
-func resumeWorkflow(a *command.App, ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+func resumeWorkflow(ctx context.Context, a *command.App, run sqlite.Run, f planner.Flags) (*session.Session, error) {
 	if f.File == "" {
 		return nil, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)
 	}
@@ -281,5 +281,5 @@ func resumeWorkflow(a *command.App, ctx context.Context, run sqlite.Run, f plann
 		return nil, fault.Of(fault.Refused, err)
 	}
 	w.Plan.Name = run.Name
-	return session.WorkflowSession(a, ctx, w, f)
+	return session.WorkflowSession(ctx, a, w, f)
 }

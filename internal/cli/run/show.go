@@ -37,13 +37,13 @@ type listed struct {
 func PsCommand(a *command.App) *cobra.Command {
 	var all bool
 	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0), func(ctx context.Context, _ []string) error {
-		return a.WithOperator(ctx, func(p *action.Operator) error { return ps(a, ctx, p, all) })
+		return a.WithOperator(ctx, func(p *action.Operator) error { return ps(ctx, a, p, all) })
 	})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")
 	return cmd
 }
 
-func ps(a *command.App, ctx context.Context, p *action.Operator, all bool) error {
+func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error {
 	runs, err := p.Store.Runs(ctx, sqlite.RunQuery{Root: p.Root, Active: !all})
 	if err != nil {
 		return err
@@ -53,14 +53,14 @@ func ps(a *command.App, ctx context.Context, p *action.Operator, all bool) error
 		none = "No runs yet. Start one with: pawl run NAME"
 	}
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) command.Row {
-		l := listRun(a, ctx, p.Root, r)
+		l := listRun(ctx, a, p.Root, r)
 		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(l.Name, 40), l.Status, console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 60)}}
 	})
 }
 
 // listRun says how a run really is: one whose pawl died runs unattended for as
 // long as its lease lasts, and is interrupted after that.
-func listRun(a *command.App, ctx context.Context, root string, r sqlite.Run) listed {
+func listRun(ctx context.Context, a *command.App, root string, r sqlite.Run) listed {
 	l := listed{
 		Run: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
 		StartedAt: r.StartedAt, PID: r.Owner.PID,
@@ -104,11 +104,11 @@ func ShowCommand(a *command.App) *cobra.Command {
 				return into(a, s.output, func() error {
 					switch {
 					case s.diff:
-						return showDiff(a, ctx, p, r)
+						return showDiff(ctx, a, p, r)
 					case s.form == formMarkdown || s.form == formHTML:
-						return showReport(a, ctx, p, r, s.form)
+						return showReport(ctx, a, p, r, s.form)
 					}
-					return show(a, ctx, p.Store, r)
+					return show(ctx, a, p.Store, r)
 				})
 			})
 		})
@@ -117,7 +117,7 @@ func ShowCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func show(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run) error {
+func show(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run) error {
 	records, err := st.Iterations(ctx, r.ID)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func show(a *command.App, ctx context.Context, st *sqlite.Store, r sqlite.Run) e
 	if err != nil {
 		return err
 	}
-	l := listRun(a, ctx, r.Root, r)
+	l := listRun(ctx, a, r.Root, r)
 	if a.JSON {
 		return showJSON(a, l, r, state, records)
 	}
@@ -245,7 +245,7 @@ func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records 
 // maxDiff bounds what show --diff prints.
 const maxDiff = 10 << 20
 
-func showDiff(a *command.App, ctx context.Context, p *action.Operator, r sqlite.Run) error {
+func showDiff(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run) error {
 	tree, err := p.Tree(ctx, r)
 	if err != nil {
 		return err

@@ -25,11 +25,11 @@ func StatsCommand(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(a, ctx, p.Store, by, f.days) })
+			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(ctx, a, p.Store, by, f.days) })
 		},
-		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure", func(ctx context.Context, store *sqlite.Store) error { return statsStrategies(a, ctx, store) }),
-		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost", func(ctx context.Context, store *sqlite.Store) error { return statsFailures(a, ctx, store) }),
-		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, store *sqlite.Store) error { return statsGuards(a, ctx, store) }))
+		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure", func(ctx context.Context, store *sqlite.Store) error { return statsStrategies(ctx, a, store) }),
+		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost", func(ctx context.Context, store *sqlite.Store) error { return statsFailures(ctx, a, store) }),
+		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, store *sqlite.Store) error { return statsGuards(ctx, a, store) }))
 	f.add(cmd)
 	return cmd
 }
@@ -52,7 +52,7 @@ type learnedStat struct {
 	LastUsed time.Time `json:"last_used"`
 }
 
-func statsStrategies(a *command.App, ctx context.Context, store *sqlite.Store) error {
+func statsStrategies(ctx context.Context, a *command.App, store *sqlite.Store) error {
 	list, err := store.Learned(ctx)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ type failureStat struct {
 	Last     time.Time `json:"last"`
 }
 
-func statsFailures(a *command.App, ctx context.Context, store *sqlite.Store) error {
+func statsFailures(ctx context.Context, a *command.App, store *sqlite.Store) error {
 	list, err := store.FailureStats(ctx)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ type guardStat struct {
 	Message string    `json:"message"` // of the last trip
 }
 
-func statsGuards(a *command.App, ctx context.Context, store *sqlite.Store) error {
+func statsGuards(ctx context.Context, a *command.App, store *sqlite.Store) error {
 	list, err := store.GuardStats(ctx)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (f *summaryFlags) check() (stats.By, error) {
 }
 
 // statsSummary shows what the work came to.
-func statsSummary(a *command.App, ctx context.Context, store *sqlite.Store, by stats.By, days int) error {
+func statsSummary(ctx context.Context, a *command.App, store *sqlite.Store, by stats.By, days int) error {
 	now, since := time.Now(), time.Time{}
 	if days > 0 {
 		since = stats.Since(now, days, time.Local)

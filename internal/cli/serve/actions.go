@@ -400,8 +400,8 @@ func (w *webActions) AskQueue(ctx context.Context, wish, id, why string) (web.Sa
 	if wish == "land" {
 		return w.land(ctx)
 	}
-	err := queuecli.WithQueue(w.a, ctx, func(q *queuecli.OpenQueue) error {
-		return queuecli.AskQueue(w.a, ctx, q, []queue.Ask{{Wish: queue.Wish(wish), ID: id, Why: why}})
+	err := queuecli.WithQueue(ctx, w.a, func(q *queuecli.OpenQueue) error {
+		return queuecli.AskQueue(ctx, w.a, q, []queue.Ask{{Wish: queue.Wish(wish), ID: id, Why: why}})
 	})
 	return saying("%s", strings.ReplaceAll(queueSaid[wish], "%s", id)), err
 }

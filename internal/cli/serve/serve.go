@@ -46,7 +46,7 @@ func Command(a *command.App) *cobra.Command {
 			if f.url {
 				return serveURL(a)
 			}
-			return serve(a, cmd.Context(), f)
+			return serve(cmd.Context(), a, f)
 		},
 	}
 	fl := cmd.Flags()
@@ -82,7 +82,7 @@ func printAddress(a *command.App, s web.Session) error {
 	return nil
 }
 
-func serve(a *command.App, ctx context.Context, f serveFlags) error {
+func serve(ctx context.Context, a *command.App, f serveFlags) error {
 	if err := notServedInside(a); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func serve(a *command.App, ctx context.Context, f serveFlags) error {
 	defer store.Close()
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	s, err := openServer(a, ctx, store, root, f)
+	s, err := openServer(ctx, a, store, root, f)
 	if err != nil {
 		return err
 	}
@@ -113,12 +113,12 @@ func serve(a *command.App, ctx context.Context, f serveFlags) error {
 }
 
 // Beside serves while something else is done in this process.
-func Beside(a *command.App, ctx context.Context, store *sqlite.Store, root string, do func() error) error {
+func Beside(ctx context.Context, a *command.App, store *sqlite.Store, root string, do func() error) error {
 	if before, err := web.LoadSession(config.StateDir(root, a.Env)); err == nil && before.Alive() {
 		a.Say("Note: process %d serves the web UI already; 'pawl serve --url' prints its address.", before.Owner.PID)
 		return do()
 	}
-	s, err := openServer(a, ctx, store, root, serveFlags{})
+	s, err := openServer(ctx, a, store, root, serveFlags{})
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ type opened struct {
 }
 
 // openServer listens, and keeps how the server is reached.
-func openServer(a *command.App, ctx context.Context, store *sqlite.Store, root string, f serveFlags) (*opened, error) {
+func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root string, f serveFlags) (*opened, error) {
 	dir := config.StateDir(root, a.Env)
 	before, err := web.LoadSession(dir)
 	if err != nil && !errors.Is(err, web.ErrNoSession) {

@@ -55,16 +55,16 @@ func (s *Session) warn(text string) {
 }
 
 // heard hands a notice to the screen.
-func (s *Session) heard(n engine.Notice) {
+func (s *Session) show(n engine.Notice) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.running = n.Run
 	s.Screen.Notice(n)
 }
 
-// pilotTold makes events for hooks and notifications of what the autopilot
+// AutopilotHooks makes events for hooks and notifications of what the autopilot
 // tells. Its notices come one at a time.
-type pilotTold struct {
+type AutopilotHooks struct {
 	hooks  *hook.Runner
 	target string // the branch of landings
 	sprint bool
@@ -73,11 +73,11 @@ type pilotTold struct {
 	runs   map[string]func(engine.Notice) // by task
 }
 
-func NewPilotTold(r *hook.Runner, target string, sprint bool) *pilotTold {
-	return &pilotTold{hooks: r, target: target, sprint: sprint, titles: map[string]string{}, runs: map[string]func(engine.Notice){}}
+func NewAutopilotHooks(r *hook.Runner, target string, sprint bool) *AutopilotHooks {
+	return &AutopilotHooks{hooks: r, target: target, sprint: sprint, titles: map[string]string{}, runs: map[string]func(engine.Notice){}}
 }
 
-func (t *pilotTold) Notice(ctx context.Context, n autopilot.Notice) {
+func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
 	switch n.Kind {
 	case autopilot.TaskBegan:
 		t.titles[n.Case] = n.Title
@@ -103,7 +103,7 @@ func (t *pilotTold) Notice(ctx context.Context, n autopilot.Notice) {
 }
 
 // run hands a notice of a task's run to who makes its events.
-func (t *pilotTold) run(ctx context.Context, n autopilot.Notice) {
+func (t *AutopilotHooks) run(ctx context.Context, n autopilot.Notice) {
 	watch, ok := t.runs[n.Case]
 	if !ok {
 		watch = t.hooks.Watch(ctx, hook.About{
@@ -116,7 +116,7 @@ func (t *pilotTold) run(ctx context.Context, n autopilot.Notice) {
 
 // settled tells what no run tells: a task that could not be started, and
 // verified work that needs a person.
-func (t *pilotTold) settled(ctx context.Context, n autopilot.Notice) {
+func (t *AutopilotHooks) settled(ctx context.Context, n autopilot.Notice) {
 	v := n.Settlement
 	e := hook.Event{At: n.At, Case: n.Case, Title: n.Title, Run: n.Run, Workspace: n.Workspace.Dir, Branch: n.Workspace.Branch, Why: v.Why}
 	switch {
@@ -146,8 +146,8 @@ func (s *Session) BeforeLanding(target string) func(context.Context, []queue.Ent
 	}
 }
 
-// NoteHeard prints what a queue tells, and hands it to hooks.
-func (s *Session) NoteHeard(ctx context.Context) func(queue.Note) {
+// QueueNotes prints what a queue tells, and hands it to hooks.
+func (s *Session) QueueNotes(ctx context.Context) func(queue.Note) {
 	return func(n queue.Note) {
 		SayNote(s.App, n)
 		if e, ok := hook.OfNote(n, command.BranchName(s.Target)); ok {
@@ -156,8 +156,8 @@ func (s *Session) NoteHeard(ctx context.Context) func(queue.Note) {
 	}
 }
 
-// TellOfLanding has hooks and notifications hear of a queue at work.
-func (s *Session) TellOfLanding(ctx context.Context, l *Landing, o *merge.Options) {
+// WatchLanding has hooks and notifications hear of a queue at work.
+func (s *Session) WatchLanding(ctx context.Context, l *Landing, o *merge.Options) {
 	s.Plan.Exe, s.Plan.Args, s.Target = o.Exe, o.Args, o.Target
 	s.StartHooksIn(s.HookBox(ctx, l.verdict), s.Config.Loop.Safety == sandbox.Paranoid, func(text string) { s.App.Say("Warning: %s", text) })
 	if s.Hooks != nil {

@@ -40,7 +40,7 @@ type Landing struct {
 
 // OpenLanding reads the repository and the configuration, and refuses what
 // cannot be landed on.
-func OpenLanding(a *command.App, ctx context.Context, c *config.Config, store *sqlite.Store) (*Landing, error) {
+func OpenLanding(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store) (*Landing, error) {
 	repo, err := git.OpenStore(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, command.Usage("nothing can be landed outside of a git repository").Hint("Make one: git init")
@@ -60,7 +60,7 @@ func (l *Landing) Box(ctx context.Context, unsandboxed bool) (err error) {
 		level = sandbox.Normal // the gates' folder is a disposable copy already
 	}
 	l.Plan.Safety = level
-	l.verdict, err = judge(l.a, ctx, level, unsandboxed, "")
+	l.verdict, err = judge(ctx, l.a, level, unsandboxed, "")
 	return err
 }
 
@@ -190,13 +190,13 @@ type TaskPlanner struct {
 
 // NewTaskPlanner checks that tasks can be worked on at all: agents, gates,
 // sandbox. The plan is that of a task in the root itself.
-func NewTaskPlanner(a *command.App, ctx context.Context, c *config.Config, stateDir string, f planner.Flags) (*TaskPlanner, engine.Plan, error) {
+func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, stateDir string, f planner.Flags) (*TaskPlanner, engine.Plan, error) {
 	t := &TaskPlanner{a: a, c: c, planner: a.Planner(c, f), stateDir: stateDir}
 	plan, err := t.planner.Task(autopilot.Task{})
 	if err != nil {
 		return nil, plan, err
 	}
-	if t.Verdict, err = judge(a, ctx, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
+	if t.Verdict, err = judge(ctx, a, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
 		return nil, plan, err
 	}
 	quiet := *a

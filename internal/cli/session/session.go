@@ -40,7 +40,7 @@ import (
 
 // Box decides what the operating system holds the run to.
 func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
-	v, err := judge(s.App, ctx, s.Plan.Safety, unsandboxed, "the agent")
+	v, err := judge(ctx, s.App, s.Plan.Safety, unsandboxed, "the agent")
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 
 // judge asks the machine what it can enforce at a level, and says what it
 // cannot. who is not confined where there is no sandbox; "" warns of nothing.
-func judge(a *command.App, ctx context.Context, level string, unsandboxed bool, who string) (sandbox.Verdict, error) {
+func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, who string) (sandbox.Verdict, error) {
 	var offer sandbox.Offer
 	if level != sandbox.Permissive && !unsandboxed {
 		offer = sandbox.Probe(ctx)
@@ -158,7 +158,7 @@ type Session struct {
 
 // Open makes ready what a run works with. What is not there is said once: no
 // database, no git, no sandbox.
-func Open(a *command.App, ctx context.Context, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
+func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
 	store, err := sqlite.Open(ctx, filepath.Join(s.StateDir, "pawl.db"))
@@ -278,7 +278,7 @@ func (s *Session) watched(ctx context.Context) (notify func(engine.Notice), sent
 		s.App.Say("Warning: no telemetry is sent: %v", err)
 	}
 	return func(n engine.Notice) {
-			s.heard(n)
+			s.show(n)
 			fire(n)
 			if sender != nil {
 				sender.Notice(n)
@@ -401,7 +401,7 @@ func (s *Session) sayCopy(ctx context.Context, run string) {
 }
 
 // WorkflowSession makes ready what a workflow runs with.
-func WorkflowSession(a *command.App, ctx context.Context, w *config.Workflow, f planner.Flags) (*Session, error) {
+func WorkflowSession(ctx context.Context, a *command.App, w *config.Workflow, f planner.Flags) (*Session, error) {
 	c, err := a.Load(f.Paths())
 	if err != nil {
 		return nil, err
@@ -415,7 +415,7 @@ func WorkflowSession(a *command.App, ctx context.Context, w *config.Workflow, f 
 	if err != nil {
 		return nil, err
 	}
-	s, err := Open(a, ctx, c, plan, f.Unsandboxed)
+	s, err := Open(ctx, a, c, plan, f.Unsandboxed)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ type agentState struct {
 // program on a busy machine does in seconds.
 const versionBound = 30 * time.Second
 
-func agentsFound(a *command.App, ctx context.Context) []agentState {
+func agentsFound(ctx context.Context, a *command.App) []agentState {
 	var all []agentState
 	for _, row := range agents.Table() {
 		s := agentState{
@@ -52,7 +52,7 @@ func agentsFound(a *command.App, ctx context.Context) []agentState {
 			s.Installed = err == nil
 		}
 		if s.Installed {
-			s.Version = versionOf(a, ctx, s.Path)
+			s.Version = versionOf(ctx, a, s.Path)
 			s.Standing = standing(s.Version, s.Tried)
 		}
 		all = append(all, s)
@@ -61,7 +61,7 @@ func agentsFound(a *command.App, ctx context.Context) []agentState {
 }
 
 // versionOf is what a program says to --version; "" when it says nothing.
-func versionOf(a *command.App, ctx context.Context, path string) string {
+func versionOf(ctx context.Context, a *command.App, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, versionBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")

@@ -26,7 +26,7 @@ import (
 
 func DoctorCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("doctor", "Say what pawl finds on this machine and in this repository", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return doctor(a, ctx) })
+		func(ctx context.Context, _ []string) error { return doctor(ctx, a) })
 	cmd.Long = "Say what pawl finds on this machine and in this repository.\n\n" +
 		"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them."
 	return cmd
@@ -38,12 +38,12 @@ type finding struct {
 	Found string `json:"found"`
 }
 
-func doctor(a *command.App, ctx context.Context) error {
-	machine, err := findings(a, ctx)
+func doctor(ctx context.Context, a *command.App) error {
+	machine, err := findings(ctx, a)
 	if err != nil {
 		return err
 	}
-	programs := agentsFound(a, ctx)
+	programs := agentsFound(ctx, a)
 	if a.JSON {
 		return a.Document(struct {
 			Machine []finding    `json:"machine"`
@@ -60,7 +60,7 @@ func doctor(a *command.App, ctx context.Context) error {
 }
 
 // findings are what is found beside agents.
-func findings(a *command.App, ctx context.Context) ([]finding, error) {
+func findings(ctx context.Context, a *command.App) ([]finding, error) {
 	root, err := config.FindRoot(a.Dir)
 	if err != nil {
 		return nil, fault.Of(fault.Refused, err)
@@ -72,12 +72,12 @@ func findings(a *command.App, ctx context.Context) ([]finding, error) {
 		environment, told = "not known without a configuration", "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
-		conf, environment, told = configFound(c), environmentFound(a, c), toldFound(a, c)
-		own = acpFound(a, ctx, c)
+		conf, environment, told = configFound(c), environmentFound(a, c), notificationsFound(a, c)
+		own = acpFound(ctx, a, c)
 	}
 	found := []finding{
 		{"pawl", fmt.Sprintf("%s, %s/%s", command.BuildVersion(), runtime.GOOS, runtime.GOARCH)},
-		{"git", gitFound(a, ctx)},
+		{"git", gitFound(ctx, a)},
 		{"root", root},
 		{"state", dir},
 		{"database", databaseFound(ctx, dir)},
@@ -89,15 +89,15 @@ func findings(a *command.App, ctx context.Context) ([]finding, error) {
 	return slices.Concat(found, sandboxFound(ctx), own), nil
 }
 
-func gitFound(a *command.App, ctx context.Context) string {
+func gitFound(ctx context.Context, a *command.App) string {
 	path, err := a.LookPath("git")
 	if err != nil {
 		return "not found: pawl works without, but takes no snapshots"
 	}
-	return path + snapshotsPossible(a, ctx)
+	return path + snapshotsPossible(ctx, a)
 }
 
-func snapshotsPossible(a *command.App, ctx context.Context) string {
+func snapshotsPossible(ctx context.Context, a *command.App) string {
 	root, err := config.FindRoot(a.Dir)
 	if err != nil {
 		return ""
@@ -159,18 +159,18 @@ func sandboxFound(ctx context.Context) []finding {
 
 // acpFound says of each own agent that is to speak the Agent Client Protocol
 // whether it does, by asking it.
-func acpFound(a *command.App, ctx context.Context, c *config.Config) []finding {
+func acpFound(ctx context.Context, a *command.App, c *config.Config) []finding {
 	var found []finding
 	for name, own := range c.Agents.Named {
 		if own.Output == "acp" && len(own.Command) > 0 {
-			found = append(found, finding{"agent " + name, acpState(a, ctx, c.Root, own)})
+			found = append(found, finding{"agent " + name, acpState(ctx, a, c.Root, own)})
 		}
 	}
 	slices.SortFunc(found, func(x, y finding) int { return strings.Compare(x.What, y.What) })
 	return found
 }
 
-func acpState(a *command.App, ctx context.Context, root string, own config.Agent) string {
+func acpState(ctx context.Context, a *command.App, root string, own config.Agent) string {
 	argv := slices.Clone(own.Command)
 	for i := range argv {
 		argv[i] = strings.ReplaceAll(argv[i], "{model}", own.Model)

@@ -31,51 +31,51 @@ func NotifyCommand(a *command.App) *cobra.Command {
 	}
 	test := command.Leaf("test [EVENT]", "Send a made-up event to every receiver of 'notify', whatever events it wants", command.AtMost(1),
 		func(ctx context.Context, args []string) error {
-			return try(a, ctx, cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
+			return try(ctx, a, cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
 		})
 	test.Example, test.ValidArgsFunction = "  pawl notify test\n  pawl notify test budget", complete
 	run := command.Leaf("hook EVENT", "Run the hooks of an event, with a made-up one", command.ExactlyOne("an event"),
-		func(ctx context.Context, args []string) error { return try(a, ctx, args[0], true) })
+		func(ctx context.Context, args []string) error { return try(ctx, a, args[0], true) })
 	run.Example, run.ValidArgsFunction = "  pawl notify hook complete", complete
-	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them", func(p0 context.Context) error { return listTold(a, p0) }, test, run)
+	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them", func(p0 context.Context) error { return listReceivers(a, p0) }, test, run)
 	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
 		"'pawl notify hook EVENT' runs the hooks of one."
 	return cmd
 }
 
 // told is one line of `pawl notify`.
-type told struct {
+type receiver struct {
 	Key    string   `json:"key"`
 	Kind   string   `json:"kind"` // command, webhook, desktop
 	What   string   `json:"what"`
 	Events []string `json:"events"`
 }
 
-func listTold(a *command.App, _ context.Context) error {
+func listReceivers(a *command.App, _ context.Context) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
 	}
 	none := fmt.Sprintf("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", c.Name())
-	return command.Listing(a, toldBy(c), none, "KEY\tKIND\tEVENTS\tWHAT", func(t told) command.Row {
+	return command.Listing(a, receivers(c), none, "KEY\tKIND\tEVENTS\tWHAT", func(t receiver) command.Row {
 		return command.Row{JSON: t, Cells: []any{t.Key, t.Kind, strings.Join(t.Events, ","), report.Line(t.What, 100)}}
 	})
 }
 
-// toldBy lists who is told what. The paths of webhooks are left out.
-func toldBy(c *config.Config) []told {
-	var list []told
+// receivers lists who is told what. The paths of webhooks are left out.
+func receivers(c *config.Config) []receiver {
+	var list []receiver
 	own, general := planner.HooksOf(c)
 	for _, n := range hook.Names() {
 		if h := own[n]; h != nil {
-			list = append(list, told{hook.Key(n), "command", h.Command, []string{string(n)}})
+			list = append(list, receiver{hook.Key(n), "command", h.Command, []string{string(n)}})
 		}
 	}
 	if general != nil {
-		list = append(list, told{hook.GeneralKey, "command", general.Command, []string{"all"}})
+		list = append(list, receiver{hook.GeneralKey, "command", general.Command, []string{"all"}})
 	}
 	for i, n := range c.Notify {
-		t := told{fmt.Sprintf("notify[%d]", i), "command", n.Command, n.Events}
+		t := receiver{fmt.Sprintf("notify[%d]", i), "command", n.Command, n.Events}
 		switch {
 		case n.Webhook != "":
 			t.Kind, t.What = "webhook", config.HideAddress(n.Webhook)
@@ -88,12 +88,12 @@ func toldBy(c *config.Config) []told {
 }
 
 // try tells of a made-up event and says how it went.
-func try(a *command.App, ctx context.Context, event string, hooks bool) error {
+func try(ctx context.Context, a *command.App, event string, hooks bool) error {
 	name := hook.Name(event)
 	if !slices.Contains(hook.Names(), name) {
 		return command.Usage("unknown event %q", event).Hint("Events: %s", strings.Join(eventNames(), ", "))
 	}
-	s, err := hookSession(a, ctx)
+	s, err := hookSession(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func eventNames() []string {
 
 // hookSession is a session that runs hooks and nothing else, at the level of
 // the configuration.
-func hookSession(a *command.App, ctx context.Context) (*session.Session, error) {
+func hookSession(ctx context.Context, a *command.App) (*session.Session, error) {
 	c, err := a.Load(nil)
 	if err != nil {
 		return nil, err
@@ -183,9 +183,9 @@ func sample(n hook.Name, s *session.Session) hook.Event {
 	return e
 }
 
-// toldFound is the doctor's line about hooks and notifications.
-func toldFound(a *command.App, c *config.Config) string {
-	list := toldBy(c)
+// notificationsFound is the doctor's line about hooks and notifications.
+func notificationsFound(a *command.App, c *config.Config) string {
+	list := receivers(c)
 	if len(list) == 0 {
 		return "nobody is told: no hooks, no notify"
 	}
@@ -194,7 +194,7 @@ func toldFound(a *command.App, c *config.Config) string {
 		parts = append(parts, fmt.Sprintf("%s (%s)", t.Key, t.Kind))
 	}
 	_, left := planner.Hooks(c, a.Getenv)
-	if slices.ContainsFunc(list, func(t told) bool { return t.Kind == "desktop" }) && hook.DesktopProgram(a.Env) == "" {
+	if slices.ContainsFunc(list, func(t receiver) bool { return t.Kind == "desktop" }) && hook.DesktopProgram(a.Env) == "" {
 		left = append(left, hook.NoDesktop)
 	}
 	return strings.Join(append([]string{strings.Join(parts, ", ")}, left...), "; ")
