@@ -1,0 +1,75 @@
+package check
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/internal/cli/command"
+)
+
+// Whatever a text holds, YAML reads it back as it was.
+func TestDecisionAsYAML(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"one line", "", "two\nlines\n", "a: b # c\n- d\n", "  indented\nfirst\n", "ends twice\n\n", "a\n\nb\n", "a\n \nb\n", "tab\n\tinside\n",
+		"control \x01\nhere\n", "del \x7f", "no end\nof line", "quote \" and < & >", "\xff broken", "…\nwide 日本\n", "a\r\nb\n",
+	} {
+		var out strings.Builder
+		a := &command.App{Stdout: &out}
+		d := decision{Action: "retry", TaskID: "t", Feedback: &decisionFeedback{Summary: text, Items: []string{text}}, Question: text}
+		if err := printDecision(a, d, false); err != nil {
+			t.Fatal(err)
+		}
+		var back map[string]any
+		if err := yaml.Unmarshal([]byte(out.String()), &back); err != nil {
+			t.Errorf("%q: %v\n%s", text, err, out.String())
+			continue
+		}
+		plain, _ := json.Marshal(map[string]decision{"decision": d})
+		var want map[string]any
+		_ = json.Unmarshal(plain, &want)
+		got, _ := json.Marshal(back)
+		expected, _ := json.Marshal(want)
+		if string(got) != string(expected) {
+			t.Errorf("%q became\n%s", text, out.String())
+		}
+	}
+}
+
+// UTF-16 with its mark becomes UTF-8; everything else stays.
+func TestUTF8Of(t *testing.T) {
+	t.Parallel()
+	const text = "héllo 日本 😀\r\nend"
+	var little, big strings.Builder
+	for _, u := range utf16.Encode([]rune("\ufeff" + text)) {
+		little.Write([]byte{byte(u), byte(u >> 8)})
+		big.Write([]byte{byte(u >> 8), byte(u)})
+	}
+	for name, in := range map[string]string{"little": little.String(), "big": big.String(), "UTF-8": text, "half": big.String() + "x"} {
+		got, err := io.ReadAll(utf8Of(strings.NewReader(in)))
+		if err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// Of a long log the beginning and the end are kept.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	var e ends
+	_, _ = io.WriteString(&e, "begin "+strings.Repeat("x", headBytes)+strings.Repeat("y", 5*tailBytes)+" end")
+	got := e.text()
+	if len(got) != headBytes+tailBytes+len("\n…\n") || !strings.HasPrefix(got, "begin x") || !strings.HasSuffix(got, "y end") {
+		t.Errorf("%d bytes", len(got))
+	}
+	e = ends{}
+	_, _ = io.WriteString(&e, "short")
+	if e.text() != "short" {
+		t.Error(e.text())
+	}
+}
