@@ -35,7 +35,8 @@ func ReadReply(s *loop.State, words []string) (Reply, error) {
 		return inWords(s, text)
 	}
 	if n < 1 || n > len(q.Choices) {
-		return Reply{}, fault.Refuse("there is no option %d: the question has 1 to %d", n, len(q.Choices)).Hint("To answer with a number as such, write a sentence")
+		return Reply{}, fault.Refuse("there is no option %d: the question has 1 to %d", n, len(q.Choices)).
+			Hint("To answer with a number as such, write a sentence")
 	}
 	r := Reply{Number: n, Choice: q.Choices[n-1], Text: strings.TrimSpace(strings.Join(words[1:], " "))}
 	if r.Text != "" && !r.Choice.Advice {
@@ -64,7 +65,8 @@ func (r Reply) Complete() error {
 	if r.Number == 0 || !r.Choice.Needs || r.Text != "" {
 		return nil
 	}
-	return fault.Refuse("option %d (%s) needs words", r.Number, r.Choice.Text).Hint("pawl answer RUN %d \"what must change\"", r.Number)
+	return fault.Refuse("option %d (%s) needs words", r.Number, r.Choice.Text).
+		Hint("pawl answer RUN %d \"what must change\"", r.Number)
 }
 
 // Ends is true for an option after which no agent works.
@@ -156,7 +158,8 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 		tree = nil
 	}
 	_, err = engine.Resume(ctx, engine.Options{
-		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root, Copy: OnCopy(r)}, StateDir: dir, Store: p.Store, Tree: tree, Log: p.Log(r.Root),
+		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root, Copy: OnCopy(r)}, StateDir: dir,
+		Store: p.Store, Tree: tree, Log: p.Log(r.Root),
 		Notify: func(n engine.Notice) {
 			if n.Kind == engine.Warning {
 				p.Say("Warning: %s", report.Line(n.Text, 500))
@@ -221,7 +224,8 @@ func (p *Operator) undoAll(ctx context.Context, r sqlite.Run, tree *workspace.Ch
 		err = p.Rollback(ctx, run, BackTo{})
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("the files were not put back: %w", err)).Hint("%s", "Try again: pawl rollback "+r.ID+" --to 0")
+		return fault.Of(fault.Failed, fmt.Errorf("the files were not put back: %w", err)).
+			Hint("%s", "Try again: pawl rollback "+r.ID+" --to 0")
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ func (p *Operator) awaitAutopilot(ctx context.Context, pilot sqlite.Autopilot) e
 	})
 	switch {
 	case errors.Is(err, errLate):
-		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; process %d drives it", stopAutopilotWait, pilot.Owner.PID).
+		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; process %d drives it",
+			stopAutopilotWait, pilot.Owner.PID).
 			Hint("See what it does: pawl autopilot status")
 	case err == nil:
 		p.Say("The autopilot has ended.")

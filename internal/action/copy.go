@@ -51,9 +51,11 @@ func (p *Operator) Apply(ctx context.Context, r sqlite.Run, check bool) (Applica
 func (p *Operator) applicable(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
 	switch {
 	case !OnCopy(r):
-		return nil, fault.Refuse("run %s worked in the workspace itself: there is nothing to apply", r.ID).Hint("See what it changed: pawl show %s --diff", r.ID)
+		return nil, fault.Refuse("run %s worked in the workspace itself: there is nothing to apply", r.ID).
+			Hint("See what it changed: pawl show %s --diff", r.ID)
 	case loop.Status(r.Status).Active() && engine.Alive(r.Owner):
-		return nil, fault.Refuse("run %s is running; its result is not there yet", r.ID).Hint("Stop it first: pawl stop %s", r.ID)
+		return nil, fault.Refuse("run %s is running; its result is not there yet", r.ID).
+			Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	return p.RootTree(ctx, r.Root)
 }
@@ -100,12 +102,14 @@ func (p *Operator) TellApplied(out Application, verbose bool) {
 		}
 		p.Say("Move your changes of these files away and apply again, or merge by hand: pawl show %s --diff | git apply --3way", out.Run)
 	case "check":
-		p.Result("Run %s can be applied: %d file(s) would be written, %d removed.\n", out.Run, len(out.Written), len(out.Removed))
+		p.Result("Run %s can be applied: %d file(s) would be written, %d removed.\n", out.Run, len(out.Written),
+			len(out.Removed))
 		p.listPaths(out.Applied)
 	case "discarded":
 		p.Result("The result of run %s is given up; its copy is removed. Your files were not touched.\n", out.Run)
 	case "applied":
-		p.Result("Applied run %s: %d file(s) written, %d removed. Index, branches and all other files are as they were.\n", out.Run, len(out.Written), len(out.Removed))
+		p.Result("Applied run %s: %d file(s) written, %d removed. Index, branches and all other files are as they were.\n",
+			out.Run, len(out.Written), len(out.Removed))
 		if verbose {
 			p.listPaths(out.Applied)
 		}
@@ -152,7 +156,8 @@ func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r sqlit
 	}
 	n, result, ok := engine.Result(records)
 	if !ok {
-		return fault.Refuse("run %s has no result: none of its iterations ended", r.ID).Hint("Go on with it: pawl resume %s", r.ID)
+		return fault.Refuse("run %s has no result: none of its iterations ended", r.ID).
+			Hint("Go on with it: pawl resume %s", r.ID)
 	}
 	snaps, err := tree.Snapshots(ctx, r.ID)
 	if err != nil {

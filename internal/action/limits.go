@@ -27,7 +27,8 @@ func Works(r sqlite.Run) bool {
 // Raise gives a run that works higher limits. Its process takes them, and the
 // run's stored flags with them.
 func (p *Operator) Raise(ctx context.Context, r sqlite.Run, f planner.Flags) error {
-	if f.Agent != "" || f.Strategy != "" || f.Safety != "" || f.Checkpoint != "" || f.AgentCmd != "" || f.Iterate || f.Unsandboxed || len(f.Context) > 0 {
+	if f.Agent != "" || f.Strategy != "" || f.Safety != "" || f.Checkpoint != "" || f.AgentCmd != "" || f.Iterate ||
+		f.Unsandboxed || len(f.Context) > 0 {
 		return fault.Refuse("run %s works: only --max-iterations, --max-cost and --timeout can change while it does", r.ID).
 			Hint("For the others, pause it first: pawl pause %s", r.Name)
 	}
@@ -111,7 +112,8 @@ func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits
 		}
 		now, err := p.Store.Run(ctx, r.ID)
 		if err == nil && !Works(now) {
-			err = fault.Refuse("run %s is %s now and did not take the limits", r.ID, now.Status).Hint("Name them again: pawl resume %s", r.Name)
+			err = fault.Refuse("run %s is %s now and did not take the limits", r.ID, now.Status).
+				Hint("Name them again: pawl resume %s", r.Name)
 		}
 		return false, err
 	})
@@ -124,7 +126,8 @@ func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits
 // ExtendRun raises the limits of a task by its run.
 func (p *Operator) ExtendRun(ctx context.Context, r sqlite.Run, f planner.Flags) (Done, error) {
 	if f.MaxCost != "" {
-		return Done{}, fault.Refuse("%s is a task: raise its iterations or its time; its cost is held to the safety level", r.Name)
+		return Done{}, fault.Refuse("%s is a task: raise its iterations or its time; its cost is held to the safety level",
+			r.Name)
 	}
 	l, err := ReadLimits(f.Max, f.Timeout)
 	if err != nil {
@@ -193,7 +196,8 @@ func (p *Operator) Extend(ctx context.Context, id string, l sqlite.CaseLimits) (
 		return Done{}, err
 	}
 	if c.Type != board.Task || c.Status == board.Done {
-		return Done{}, fault.Refuse("%s cannot be extended: it is %s", id, map[bool]string{true: "done", false: "an operation"}[c.Type == board.Task])
+		return Done{}, fault.Refuse("%s cannot be extended: it is %s", id,
+			map[bool]string{true: "done", false: "an operation"}[c.Type == board.Task])
 	}
 	r, rerr := p.Store.Latest(ctx, p.Root, id)
 	if rerr == nil {
@@ -213,7 +217,8 @@ func (p *Operator) Extend(ctx context.Context, id string, l sqlite.CaseLimits) (
 	if c.Status != board.Timeout {
 		return Done{c, fmt.Sprintf("%s has its new limits.", id)}, nil
 	}
-	c, err = p.Store.MoveCase(ctx, id, board.Change{Action: board.Retry, By: board.Person, Why: "it was given more room", At: time.Now()})
+	c, err = p.Store.MoveCase(ctx, id,
+		board.Change{Action: board.Retry, By: board.Person, Why: "it was given more room", At: time.Now()})
 	if err != nil {
 		return Done{}, err
 	}

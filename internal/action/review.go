@@ -82,7 +82,8 @@ func (p *Operator) Approve(ctx context.Context, id, _ string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	q, err := merge.Open(ctx, merge.Options{Store: p.Store, Repo: repo, Dir: filepath.Join(config.StateDir(c.Root, p.Env), "queue"), Target: target})
+	q, err := merge.Open(ctx, merge.Options{Store: p.Store, Repo: repo,
+		Dir: filepath.Join(config.StateDir(c.Root, p.Env), "queue"), Target: target})
 	if err != nil {
 		return Done{}, err
 	}
@@ -126,12 +127,14 @@ func (p *Operator) noReview(ctx context.Context, id string) error {
 	if len(list) > 0 && list[len(list)-1].Decision != "" {
 		became = decided(&list[len(list)-1]) + ", and "
 	}
-	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status).Hint("See what needs you: pawl autopilot status")
+	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status).
+		Hint("See what needs you: pawl autopilot status")
 }
 
 // decided is what became of a review, as the middle of a sentence.
 func decided(r *sqlite.CaseReview) string {
-	words := map[string]string{sqlite.Approved: "it was approved", sqlite.Redo: "it was sent back to be done again", sqlite.Rejected: "it was rejected"}
+	words := map[string]string{sqlite.Approved: "it was approved", sqlite.Redo: "it was sent back to be done again",
+		sqlite.Rejected: "it was rejected"}
 	text := words[r.Decision] + " at " + r.DecidedAt.Local().Format(time.DateTime)
 	if r.Feedback != "" {
 		text += " (" + report.Line(r.Feedback, 200) + ")"
@@ -148,7 +151,8 @@ func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 			return "", err
 		}
 		if head.Branch == "" {
-			return "", fault.Refuse("no branch is checked out here, so there is none to land on").Hint("Name one in pawl.yaml: merge: {target: main}")
+			return "", fault.Refuse("no branch is checked out here, so there is none to land on").
+				Hint("Name one in pawl.yaml: merge: {target: main}")
 		}
 		name = head.Branch
 	}
@@ -158,9 +162,11 @@ func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 	case err != nil:
 		return "", err
 	case commit == "" && c.Merge.Target != "":
-		return "", fault.Refuse("there is no branch %s, which merge.target names", short).Hint("Make it, or name another in pawl.yaml: git branch %s", short)
+		return "", fault.Refuse("there is no branch %s, which merge.target names", short).
+			Hint("Make it, or name another in pawl.yaml: git branch %s", short)
 	case commit == "":
-		return "", fault.Refuse("the branch %s has no commit yet, so there is nothing to land on", short).Hint("Make the first one: git add -A && git commit")
+		return "", fault.Refuse("the branch %s has no commit yet, so there is nothing to land on", short).
+			Hint("Make the first one: git add -A && git commit")
 	}
 	return name, nil
 }

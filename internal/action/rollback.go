@@ -25,7 +25,8 @@ type BackTo struct {
 // it can be undone. A run that is being worked on refuses.
 func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error {
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
-		return fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).Hint("Stop it first: pawl stop %s", r.ID)
+		return fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).
+			Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	if OnCopy(r) {
 		if to.N >= 0 {
@@ -49,7 +50,8 @@ func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error 
 	if err != nil {
 		return err
 	}
-	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, journal.Rollback{To: max(to.N, 0), Snapshot: back.To.Commit, Recovery: back.Recovery}); err != nil {
+	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack,
+		journal.Rollback{To: max(to.N, 0), Snapshot: back.To.Commit, Recovery: back.Recovery}); err != nil {
 		p.Say("Warning: %v", err)
 	}
 	p.sayBack(back, where)

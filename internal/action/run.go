@@ -70,7 +70,8 @@ func (p *Operator) awaitStop(ctx context.Context, r sqlite.Run) error {
 		p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
 		return nil
 	case late:
-		return fault.Refuse("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait, r.Owner.PID).
+		return fault.Refuse("run %s was asked to stop %s ago and has not ended; process %d drives it", r.ID, stopWait,
+			r.Owner.PID).
 			Hint("See what it does: pawl logs %s -f", r.ID)
 	}
 	return err

@@ -19,7 +19,8 @@ import (
 
 // answerStep keeps an answer to one of the steps that ask. kept is true when
 // none is left without one.
-func (p *Operator) answerStep(ctx context.Context, r sqlite.Run, asked []loop.Asks, step string, words []string) (kept bool, err error) {
+func (p *Operator) answerStep(ctx context.Context, r sqlite.Run, asked []loop.Asks, step string,
+	words []string) (kept bool, err error) {
 	rows, err := p.Store.Controls(ctx, r.ID)
 	if err != nil {
 		return false, err

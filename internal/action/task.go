@@ -53,7 +53,8 @@ func (p *Operator) Redirect(ctx context.Context, r sqlite.Run, to string) error 
 		return fault.Refuse("run %s holds no slot: it is a %s", r.ID, r.Kind).Hint("Stop it: pawl stop %s", r.ID)
 	}
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
-		return fault.Refuse("run %s of %s holds no slot: it does not run", r.ID, r.Name).Hint("Start the other task: pawl case start %s", to)
+		return fault.Refuse("run %s of %s holds no slot: it does not run", r.ID, r.Name).
+			Hint("Start the other task: pawl case start %s", to)
 	}
 	if _, err := p.startable(ctx, to); err != nil {
 		return err
@@ -72,14 +73,16 @@ func (p *Operator) Reopen(ctx context.Context, r sqlite.Run, why string) error {
 		return Explain(err)
 	}
 	if c.Status == board.Blocked {
-		if c, err = p.Store.MoveCase(ctx, c.ID, board.Change{Action: board.Unblock, By: board.Person, Why: why, At: time.Now()}); err != nil {
+		if c, err = p.Store.MoveCase(ctx, c.ID,
+			board.Change{Action: board.Unblock, By: board.Person, Why: why, At: time.Now()}); err != nil {
 			return Explain(err)
 		}
 	}
 	switch c.Status {
 	case board.Pending, board.Active:
 	default:
-		return fault.Refuse("%s does not go on: it is %s", c.ID, c.Status).Hint("Begin anew:        pawl case retry %s", c.ID).
+		return fault.Refuse("%s does not go on: it is %s", c.ID, c.Status).
+			Hint("Begin anew:        pawl case retry %s", c.ID).
 			Hint("Give it more room: pawl case extend %s --max-iterations N", c.ID)
 	}
 	p.Say("%s is %s.", c.ID, State(&c))
@@ -163,7 +166,8 @@ func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to
 	if err != nil {
 		return pool.Point{}, "", err
 	}
-	tree, err := workspace.Open(ctx, e.Root, workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(clones.Root(), p.Env), id)})
+	tree, err := workspace.Open(ctx, e.Root,
+		workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(clones.Root(), p.Env), id)})
 	if err != nil {
 		return pool.Point{}, "", fmt.Errorf("the snapshots of %s cannot be read: %v", id, err)
 	}

@@ -30,7 +30,8 @@ func (p *Operator) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout,
 	if dir == r.Root {
 		return p.RootTree(ctx, r.Root)
 	}
-	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(r.Root, p.Env), r.Name)})
+	tree, err := workspace.Open(ctx, dir,
+		workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(r.Root, p.Env), r.Name)})
 	if err != nil {
 		return nil, fault.Refuse("the workspace of %s is gone", r.Name).
 			Hint("What landed of it: git log --first-parent --grep '^%s: '", r.Name)

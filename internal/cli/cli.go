@@ -39,9 +39,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 
 func commands(a *command.App) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "pawl",
-		Short:         "Run AI coding agents in bounded, verified iterations",
-		Long:          "Pawl runs AI coding agents in bounded, verified iterations: work moves forward only\nwhen verification says so, and whatever happens can be resumed, undone and explained.",
+		Use:   "pawl",
+		Short: "Run AI coding agents in bounded, verified iterations",
+		Long: "Pawl runs AI coding agents in bounded, verified iterations: work moves forward only\n" +
+			"when verification says so, and whatever happens can be resumed, undone and explained.",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.ArbitraryArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -70,10 +71,14 @@ func commands(a *command.App) *cobra.Command {
 	f.BoolVarP(&a.Verbose, "verbose", "v", false, "show what the agent does and why the loop decides")
 	f.StringVar(&a.Color, "color", "auto", "`WHEN`: auto, always or never")
 	root.AddCommand(
-		runcli.DemoCommand(a), setup.InitCommand(a), runcli.RunCommand(a), runcli.ResumeCommand(a), runcli.PsCommand(a), runcli.ShowCommand(a), runcli.LogsCommand(a), runcli.StatsCommand(a),
-		runcli.WorkflowCommand(a), runcli.StopCommand(a), runcli.PauseCommand(a), runcli.AnswerCommand(a), runcli.MessageCommand(a), runcli.RollbackCommand(a), runcli.ApplyCommand(a), boardcli.Command(a), queuecli.Command(a), setup.NotifyCommand(a), setup.ConfigCommand(a), setup.SchemaCommand(a),
+		runcli.DemoCommand(a), setup.InitCommand(a), runcli.RunCommand(a), runcli.ResumeCommand(a), runcli.PsCommand(a),
+		runcli.ShowCommand(a), runcli.LogsCommand(a), runcli.StatsCommand(a),
+		runcli.WorkflowCommand(a), runcli.StopCommand(a), runcli.PauseCommand(a), runcli.AnswerCommand(a),
+		runcli.MessageCommand(a), runcli.RollbackCommand(a), runcli.ApplyCommand(a), boardcli.Command(a),
+		queuecli.Command(a), setup.NotifyCommand(a), setup.ConfigCommand(a), setup.SchemaCommand(a),
 		autopilotcli.AutopilotCommand(a), autopilotcli.SprintCommand(a), autopilotcli.TopCommand(a),
-		checkcli.CheckCommand(a), serve.Command(a), checkcli.SkillCommand(a), checkcli.ExplainCommand(a), setup.DoctorCommand(a), setup.VersionCommand(a),
+		checkcli.CheckCommand(a), serve.Command(a), checkcli.SkillCommand(a), checkcli.ExplainCommand(a),
+		setup.DoctorCommand(a), setup.VersionCommand(a),
 	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))

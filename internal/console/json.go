@@ -177,9 +177,12 @@ type shownFailure struct {
 // Shown makes the record that users see of a kept one.
 func Shown(r loop.Record) Record {
 	out := Record{
-		Number: r.Number, Attempt: r.Attempt, Agent: r.Agent, Strategy: r.Strategy, StartedAt: r.StartedAt.UTC(), Elapsed: Seconds(r.Elapsed),
-		ExitCode: r.Exit.Code, Ended: string(r.Exit.Ended), Outcome: string(r.Outcome), Signals: []string{}, Gates: []shownGate{},
-		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...), Commits: r.Commits, Snapshot: r.Snapshot,
+		Number: r.Number, Attempt: r.Attempt, Agent: r.Agent, Strategy: r.Strategy, StartedAt: r.StartedAt.UTC(),
+		Elapsed:  Seconds(r.Elapsed),
+		ExitCode: r.Exit.Code, Ended: string(r.Exit.Ended), Outcome: string(r.Outcome), Signals: []string{},
+		Gates:    []shownGate{},
+		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...),
+		Commits: r.Commits, Snapshot: r.Snapshot,
 		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld,
 	}
 	out.Review = showReview(r.Review)
@@ -208,15 +211,17 @@ func Shown(r loop.Record) Record {
 	}
 	if f := r.Failure; f != nil {
 		out.Failure = &shownFailure{
-			Class: string(f.Class), Kind: string(f.Kind), Transient: f.Transient, Severity: string(f.Severity), FailedStep: f.Step,
-			Summary: f.Summary, Actions: append([]string{}, f.Actions...),
+			Class: string(f.Class), Kind: string(f.Kind), Transient: f.Transient, Severity: string(f.Severity),
+			FailedStep: f.Step,
+			Summary:    f.Summary, Actions: append([]string{}, f.Actions...),
 		}
 	}
 	return out
 }
 
 func showGate(g loop.Gate) shownGate {
-	out := shownGate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: Seconds(g.Elapsed), Note: g.Note}
+	out := shownGate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: Seconds(g.Elapsed),
+		Note: g.Note}
 	if g.Test && g.Total >= 0 {
 		out.Passed, out.Total = &g.Passed, &g.Total
 	}

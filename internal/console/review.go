@@ -104,7 +104,8 @@ func showReview(v *loop.Review) *shownReview {
 		return nil
 	}
 	out := &shownReview{
-		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Items: []shownFinding{}, Tries: v.Tries, Elapsed: Seconds(v.Elapsed),
+		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Items: []shownFinding{}, Tries: v.Tries,
+		Elapsed:  Seconds(v.Elapsed),
 		TokensIn: v.TokensIn, TokensOut: v.TokensOut, Calls: v.Calls, Reverted: v.Reverted,
 	}
 	for _, f := range v.Items {

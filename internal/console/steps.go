@@ -117,12 +117,14 @@ func (s *Screen) passEnded(n engine.Notice) {
 	r := n.Record
 	switch {
 	case r.Outcome == loop.Failed && r.Failure != nil:
-		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed), stepFailure(r))
+		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed),
+			stepFailure(r))
 		s.line(n.At, "Analysis: %s", analysis(r.Failure))
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
 		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
 	}
-	if c := n.Command; r.Outcome == loop.Failed && (c.Kind == loop.Run || c.Kind == loop.Wait) && (c.StrategyWhy != "" || c.Strategy != r.Strategy) {
+	if c := n.Command; r.Outcome == loop.Failed && (c.Kind == loop.Run || c.Kind == loop.Wait) &&
+		(c.StrategyWhy != "" || c.Strategy != r.Strategy) {
 		why := ""
 		if c.StrategyWhy != "" {
 			why = " (" + c.StrategyWhy + ")"
@@ -161,5 +163,6 @@ func (s *Screen) workflowEnded(n engine.Notice) {
 	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
 		cost = "no cost"
 	}
-	s.line(n.At, "Workflow completed after %s (%s, %s): %s", Count(st.Iteration, "iteration"), allTime(st.Spent), cost, st.Why)
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", Count(st.Iteration, "iteration"), allTime(st.Spent), cost,
+		st.Why)
 }

@@ -41,7 +41,8 @@ const (
 )
 
 var stepMarks = map[stepState]string{
-	stepPending: "○", stepRunning: "●", stepWaiting: "●", stepAsking: "?", stepDone: "✓", stepFailed: "✗", stepSkipped: "–", stepStopped: "–",
+	stepPending: "○", stepRunning: "●", stepWaiting: "●", stepAsking: "?", stepDone: "✓", stepFailed: "✗",
+	stepSkipped: "–", stepStopped: "–",
 }
 
 type stepRow struct {

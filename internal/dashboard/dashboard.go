@@ -85,5 +85,6 @@ func Own(ctx context.Context, o Options, lost func(error), work func(wake func()
 }
 
 func program(ctx context.Context, o Options) *tea.Program {
-	return tea.NewProgram(newModel(ctx, o), tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(), tea.WithFPS(20))
+	return tea.NewProgram(newModel(ctx, o), tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out),
+		tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(), tea.WithFPS(20))
 }

@@ -109,7 +109,8 @@ func (m *model) keyOnRow(k string) tea.Cmd {
 			m.said, m.bad = "There is no run to stop: choose a task in a slot.", true
 			return nil
 		}
-		m.confirm(Action{Kind: StopRun, Run: r.slot.Run}, fmt.Sprintf("Stop %s? Its agent ends, its work is kept, the task is pending again.", r.slot.Case))
+		m.confirm(Action{Kind: StopRun, Run: r.slot.Run},
+			fmt.Sprintf("Stop %s? Its agent ends, its work is kept, the task is pending again.", r.slot.Case))
 	case "r":
 		if r.need == nil || r.need.What == board.Review {
 			m.said, m.bad = "Only a task that failed, timed out or is blocked is tried again.", true

@@ -154,7 +154,8 @@ func (m *model) foot() []string {
 	if m.view.Phase == string(schedule.Paused) {
 		pause = "p go on"
 	}
-	return []string{said, faint.Render("j k choose · l log · a answer · s stop · " + pause + " · m mode · ? keys · " + leave)}
+	return []string{said, faint.Render("j k choose · l log · a answer · s stop · " + pause + " · m mode · ? keys · " +
+		leave)}
 }
 
 // body is the main screen. What needs a person comes first when there is

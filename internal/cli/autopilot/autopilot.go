@@ -49,7 +49,8 @@ func AutopilotCommand(a *command.App) *cobra.Command {
 		autopilotModeCommand(a), autopilotStatusCommand(a))
 	cmd.Long = "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
 		"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs."
-	cmd.Example = "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n  pawl autopilot pause     # from any terminal"
+	cmd.Example = "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n" +
+		"  pawl autopilot pause     # from any terminal"
 	addAutopilotFlags(a, cmd, &f)
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
@@ -128,7 +129,8 @@ func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 }
 
 // watchAutopilot is the autopilot's screen, with hooks and notifications beside it.
-func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict, sprint bool, screen *autopilotScreen) func(autopilot.Notice) {
+func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict, sprint bool,
+	screen *autopilotScreen) func(autopilot.Notice) {
 	s.StartHooksIn(s.HookBox(ctx, v), s.Plan.Safety == sandbox.Paranoid, screen.warn)
 	if s.Hooks == nil {
 		return screen.notice
@@ -141,7 +143,8 @@ func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict, 
 }
 
 // autopilotOptions are what the configuration and the flags come to.
-func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner, repo *git.Repo) (o autopilot.Options, err error) {
+func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner,
+	repo *git.Repo) (o autopilot.Options, err error) {
 	c, target := s.Config, s.Target
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	if err == nil {
@@ -152,9 +155,11 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
+		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store,
+		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
 		Settings: schedule.Settings{
-			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode), Keep: f.keep,
+			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode),
+			Keep:   f.keep,
 			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
 		},
 		Plan: t.Plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
@@ -177,10 +182,12 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 }
 
 // pilot runs the autopilot with signals and screen attached.
-func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandbox.Verdict, screen *autopilotScreen) error {
+func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandbox.Verdict,
+	screen *autopilotScreen) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
-	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root), watchAutopilot(ctx, s, v, o.Sprint != nil, screen)
+	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root), watchAutopilot(ctx, s, v,
+		o.Sprint != nil, screen)
 	res, err := drivenOnScreen(ctx, s, o, screen)
 	var running *sqlite.RunningError
 	if errors.As(err, &running) {
@@ -202,7 +209,8 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 // saySummary tells of the sprint, and what waits for a person.
 func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 	if res.Sprint != nil {
-		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID, console.Count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID,
+			console.Count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
 	v, err := autopilot.Status(context.WithoutCancel(ctx), s.Store, s.Config.Root)
 	if err != nil {
@@ -214,7 +222,8 @@ func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 
 // drivenOnScreen runs the autopilot below its dashboard where a person looks on,
 // else behind plain lines.
-func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options, screen *autopilotScreen) (res autopilot.Result, err error) {
+func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options,
+	screen *autopilotScreen) (res autopilot.Result, err error) {
 	if s.App.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // it waits most of the time, beside many agents
 	}

@@ -24,29 +24,33 @@ func askAutopilotCommand(a *command.App, kind, short string) *cobra.Command {
 }
 
 func autopilotModeCommand(a *command.App) *cobra.Command {
-	return command.Leaf("mode auto|semi-auto", "Switch who chooses tasks: the autopilot, or you with 'pawl case start'", command.ExactlyOne("a mode"),
+	return command.Leaf("mode auto|semi-auto", "Switch who chooses tasks: the autopilot, or you with 'pawl case start'",
+		command.ExactlyOne("a mode"),
 		func(ctx context.Context, args []string) error {
 			if m := schedule.Mode(args[0]); m != schedule.Auto && m != schedule.SemiAuto {
 				return command.Usage("unknown mode %q: write auto or semi-auto", args[0])
 			}
-			return a.WithOperator(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, sqlite.AutopilotMode, args[0], true) })
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				return p.AskAutopilot(ctx, sqlite.AutopilotMode, args[0], true)
+			})
 		})
 }
 
 func autopilotStatusCommand(a *command.App) *cobra.Command {
-	return command.Leaf("status", "Show what the autopilot does: slots, board, what needs you", command.AtMost(0), func(ctx context.Context, _ []string) error {
-		return a.WithOperator(ctx, func(p *action.Operator) error {
-			v, err := autopilot.Status(ctx, p.Store, p.Root)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.Document(v)
-			}
-			printAutopilot(a, v)
-			return nil
+	return command.Leaf("status", "Show what the autopilot does: slots, board, what needs you", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				v, err := autopilot.Status(ctx, p.Store, p.Root)
+				if err != nil {
+					return err
+				}
+				if a.JSON {
+					return a.Document(v)
+				}
+				printAutopilot(a, v)
+				return nil
+			})
 		})
-	})
 }
 
 func printAutopilot(a *command.App, v autopilot.View) {
@@ -54,7 +58,8 @@ func printAutopilot(a *command.App, v autopilot.View) {
 	case v.Session == "":
 		a.Result("No autopilot has run here.\n")
 	case v.Running:
-		a.Result("The autopilot is %s (%s), process %d, since %s%s\n", v.Phase, v.Mode, v.PID, command.Minute(v.StartedAt), command.Aside(v.Why))
+		a.Result("The autopilot is %s (%s), process %d, since %s%s\n", v.Phase, v.Mode, v.PID, command.Minute(v.StartedAt),
+			command.Aside(v.Why))
 	case v.Phase == string(schedule.Finished):
 		a.Result("The autopilot has ended, %s%s\n", command.Minute(v.EndedAt), command.Aside(v.Why))
 	default:
@@ -69,7 +74,8 @@ func printAutopilot(a *command.App, v autopilot.View) {
 	}
 	a.Result("(%d ready)\n", v.Ready)
 	t := v.Tally
-	a.Result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked)
+	a.Result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed,
+		t.TimedOut, t.Blocked)
 	printNeeds(v, func(format string, args ...any) { a.Result(format+"\n", args...) })
 }
 

@@ -123,9 +123,11 @@ func (s *autopilotScreen) run(n autopilot.Notice) {
 		if e.Summary != "" {
 			what += ": " + e.Summary
 		}
-		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed), report.Line(what, 300))
+		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed),
+			report.Line(what, 300))
 	case engine.WaitStarted:
-		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At), report.Line(e.Command.Why, 200))
+		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
+			report.Line(e.Command.Why, 200))
 	case engine.Warning:
 		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
 	}

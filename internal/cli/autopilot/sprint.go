@@ -41,7 +41,8 @@ func SprintCommand(a *command.App) *cobra.Command {
 		}, sprintListCommand(a), sprintShowCommand(a))
 	cmd.Long = "Work the board up to a target. When it is reached nothing new starts, and what runs may end. Without a target\n" +
 		"the configuration's holds (sprint.target). The statistics go to .pawl/sprints.jsonl, also after a stop or a crash."
-	cmd.Example = "  pawl sprint --count 10\n  pawl sprint --hours 4 --op op-005 --exclude-tag later\n  pawl sprint --until 18:00 --batch-review"
+	cmd.Example = "  pawl sprint --count 10\n  pawl sprint --hours 4 --op op-005 --exclude-tag later\n" +
+		"  pawl sprint --until 18:00 --batch-review"
 	f.set = func(name string) bool { return cmd.Flags().Changed(name) }
 	fl := cmd.Flags()
 	fl.StringVar(&f.count, "count", "", "until `N` tasks are complete")
@@ -51,7 +52,8 @@ func SprintCommand(a *command.App) *cobra.Command {
 	fl.StringArrayVar(&f.ops, "op", nil, "only what is in the operation `ID`; may be repeated")
 	fl.StringArrayVar(&f.tags, "tag", nil, "only tasks with the `TAG`; may be repeated")
 	fl.StringArrayVar(&f.excluded, "exclude-tag", nil, "no tasks with the `TAG`; may be repeated")
-	fl.BoolVar(&f.checkpoint, "checkpoint", true, "keep the target as it is before the sprint, under refs/pawl/checkpoints/")
+	fl.BoolVar(&f.checkpoint, "checkpoint", true,
+		"keep the target as it is before the sprint, under refs/pawl/checkpoints/")
 	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
 	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
 	addAutopilotFlags(a, cmd, &p)
@@ -62,7 +64,8 @@ func SprintCommand(a *command.App) *cobra.Command {
 func (f *sprintFlags) target(c *config.Config) (config.SprintTarget, error) {
 	var given []config.SprintTarget
 	for _, flag := range []struct{ name, kind, value string }{
-		{"count", config.TargetCount, f.count}, {"hours", config.TargetDuration, f.hours}, {"until", config.TargetUntilTime, f.until},
+		{"count", config.TargetCount, f.count}, {"hours", config.TargetDuration, f.hours},
+		{"until", config.TargetUntilTime, f.until},
 	} {
 		if !f.set(flag.name) {
 			continue
@@ -127,7 +130,8 @@ func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilo
 		o.Sprint.Checkpoint = f.checkpoint
 	}
 	o.Filter = sqlite.CaseFilter{
-		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags), NotTags: given(f.excluded, set.Filters.ExcludeTags),
+		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags),
+		NotTags: given(f.excluded, set.Filters.ExcludeTags),
 	}
 	return knownCases(ctx, s, o.Filter.Within)
 }
@@ -155,9 +159,10 @@ func knownCases(ctx context.Context, s *session.Session, ids []string) error {
 const mostSprints = 1000
 
 func sprintListCommand(a *command.App) *cobra.Command {
-	return command.Leaf("list", "List the sprints, the last one first", command.AtMost(0), func(ctx context.Context, _ []string) error {
-		return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error { return listSprints(a, live, list) })
-	})
+	return command.Leaf("list", "List the sprints, the last one first", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error { return listSprints(a, live, list) })
+		})
 }
 
 // withSprints reads the sprints of the repository, and which of them goes on.
@@ -212,16 +217,17 @@ func targetWords(t schedule.SprintTarget) string {
 }
 
 func sprintShowCommand(a *command.App) *cobra.Command {
-	return command.Leaf("show [ID]", "Show a sprint, task by task; the last one without an id", command.AtMost(1), func(ctx context.Context, args []string) error {
-		return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
-			for _, s := range list {
-				if len(args) == 0 || s.ID == args[0] {
-					return showSprint(a, live, s)
+	return command.Leaf("show [ID]", "Show a sprint, task by task; the last one without an id", command.AtMost(1),
+		func(ctx context.Context, args []string) error {
+			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
+				for _, s := range list {
+					if len(args) == 0 || s.ID == args[0] {
+						return showSprint(a, live, s)
+					}
 				}
-			}
-			return command.Usage("there is no such sprint").Hint("List them: pawl sprint list")
+				return command.Usage("there is no such sprint").Hint("List them: pawl sprint list")
+			})
 		})
-	})
 }
 
 func showSprint(a *command.App, live string, s schedule.SprintStats) error {
@@ -232,8 +238,10 @@ func showSprint(a *command.App, live string, s schedule.SprintStats) error {
 	if s.EndedAt != nil {
 		how = "took " + how
 	}
-	a.Result("Sprint %s, %s, %s, target %s\n", s.ID, command.Minute(time.UnixMilli(s.StartedAt)), how, targetWords(s.Target))
-	a.Result("%s: %d complete, %d failed, %d wait for your review\n", console.Count(s.TotalTasks, "task"), s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
+	a.Result("Sprint %s, %s, %s, target %s\n", s.ID, command.Minute(time.UnixMilli(s.StartedAt)), how,
+		targetWords(s.Target))
+	a.Result("%s: %d complete, %d failed, %d wait for your review\n", console.Count(s.TotalTasks, "task"),
+		s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
 	var rows [][]any
 	for _, t := range s.TaskStats {
 		done, verified := "-", "no"

@@ -29,18 +29,19 @@ import (
 )
 
 func TopCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("top", "Watch the autopilot in this terminal, and steer it", command.AtMost(0), func(ctx context.Context, _ []string) error {
-		if !a.Interactive() {
-			return command.Usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
-		}
-		return a.WithOperator(ctx, func(p *action.Operator) error {
-			p.Store.OnWait(nil) // the dashboard has the screen
-			if err := dashboard.Watch(ctx, dashboardOptions(a, p.Store, p.Root)); err != nil {
-				return fmt.Errorf("cannot go on drawing: %v", err)
+	cmd := command.Leaf("top", "Watch the autopilot in this terminal, and steer it", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			if !a.Interactive() {
+				return command.Usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
 			}
-			return nil
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				p.Store.OnWait(nil) // the dashboard has the screen
+				if err := dashboard.Watch(ctx, dashboardOptions(a, p.Store, p.Root)); err != nil {
+					return fmt.Errorf("cannot go on drawing: %v", err)
+				}
+				return nil
+			})
 		})
-	})
 	cmd.Long = "Watch the autopilot of this repository: slots, what needs you, board, merge queue, what happened last.\n" +
 		"Keys pause, stop, answer and read along; ? lists them. Leaving changes nothing."
 	return cmd
@@ -126,7 +127,8 @@ var reviewVerbs = []string{"redo", "approve", "redo", "reject"}
 
 // reviewQuestion asks about verified work.
 var reviewQuestion = []control.Choice{
-	{Text: "Approve: let it land"}, {Text: "Redo: send it back with what must change", Advice: true}, {Text: "Reject: the task is blocked", Advice: true},
+	{Text: "Approve: let it land"}, {Text: "Redo: send it back with what must change", Advice: true},
+	{Text: "Reject: the task is blocked", Advice: true},
 }
 
 // needQuestion is what a task waits for, as a question.

@@ -27,7 +27,8 @@ var caseActions = []struct {
 	needed      bool   // without the words there is nothing to do
 	do          caseAction
 }{
-	{verb: "block", short: "Hold a case back; below a blocked operation nothing is started", flag: "why", do: move(board.Block)},
+	{verb: "block", short: "Hold a case back; below a blocked operation nothing is started", flag: "why",
+		do: move(board.Block)},
 	{verb: "unblock", short: "Open a blocked case again", flag: "why", do: move(board.Unblock)},
 	{verb: "defer", short: "Put a case off", flag: "why", do: move(board.Defer)},
 	{verb: "undefer", short: "Take up a case that was put off", flag: "why", do: move(board.Undefer)},
@@ -92,17 +93,20 @@ func caseActionCommand(a *command.App, i int) *cobra.Command {
 }
 
 // onCase is a command that does one thing with one case.
-func onCase(a *command.App, use, short, what string, do func(ctx context.Context, p *action.Operator, id string) error) *cobra.Command {
-	return command.Leaf(use, short, command.ExactlyOne("the id of a "+what), func(ctx context.Context, args []string) error {
-		return a.WithOperator(ctx, func(p *action.Operator) error {
-			return command.EachCase(args, func(id string) error { return do(ctx, p, id) })
+func onCase(a *command.App, use, short, what string,
+	do func(ctx context.Context, p *action.Operator, id string) error) *cobra.Command {
+	return command.Leaf(use, short, command.ExactlyOne("the id of a "+what),
+		func(ctx context.Context, args []string) error {
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				return command.EachCase(args, func(id string) error { return do(ctx, p, id) })
+			})
 		})
-	})
 }
 
 func caseExtendCommand(a *command.App) *cobra.Command {
 	var iterations, timeout string
-	cmd := onCase(a, "extend ID", "Give a task more iterations or time, also while it works; a timed-out one goes on", "task",
+	cmd := onCase(a, "extend ID", "Give a task more iterations or time, also while it works; a timed-out one goes on",
+		"task",
 		func(ctx context.Context, p *action.Operator, id string) error {
 			l, err := action.ReadLimits(iterations, timeout)
 			if err != nil {
@@ -118,7 +122,8 @@ func caseExtendCommand(a *command.App) *cobra.Command {
 
 func caseRollbackCommand(a *command.App) *cobra.Command {
 	var to action.BackTo
-	cmd := command.Leaf("rollback ID", "Take back the work of a task: its workspace as it began, or after an iteration; itself undoable",
+	cmd := command.Leaf("rollback ID",
+		"Take back the work of a task: its workspace as it began, or after an iteration; itself undoable",
 		command.ExactlyOne("the id of a task"), nil)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := action.CaseID(args[0])
@@ -142,24 +147,26 @@ func caseRollbackCommand(a *command.App) *cobra.Command {
 }
 
 func caseRemoveCommand(a *command.App) *cobra.Command {
-	return command.Leaf("rm ID...", "Take cases off the board; their history stays", command.SomeIDs, func(ctx context.Context, args []string) error {
-		return a.WithOperator(ctx, func(p *action.Operator) error {
-			return command.EachCase(args, func(id string) error {
-				err := p.Store.RemoveCase(ctx, id, board.Person, time.Now())
-				if err == nil && a.JSON {
-					return a.JSONLine(map[string]string{"removed": id})
-				} else if err == nil {
-					a.Say("%s is removed.", id)
-				}
-				return err
+	return command.Leaf("rm ID...", "Take cases off the board; their history stays", command.SomeIDs,
+		func(ctx context.Context, args []string) error {
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				return command.EachCase(args, func(id string) error {
+					err := p.Store.RemoveCase(ctx, id, board.Person, time.Now())
+					if err == nil && a.JSON {
+						return a.JSONLine(map[string]string{"removed": id})
+					} else if err == nil {
+						a.Say("%s is removed.", id)
+					}
+					return err
+				})
 			})
 		})
-	})
 }
 
 func caseCleanCommand(a *command.App) *cobra.Command {
 	var dry, recoveries bool
-	cmd := command.Leaf("clean [ID...]", "Remove workspaces that are of no use any more; what is in them is kept on a ref", nil,
+	cmd := command.Leaf("clean [ID...]",
+		"Remove workspaces that are of no use any more; what is in them is kept on a ref", nil,
 		func(ctx context.Context, args []string) error {
 			ids, err := command.CaseIDs(args)
 			if err != nil {
@@ -223,7 +230,8 @@ func cleanRecoveries(ctx context.Context, a *command.App, p *pool.Pool, ids []st
 	return nil
 }
 
-func cleanCases(ctx context.Context, a *command.App, p *action.Operator, clones *pool.Pool, ids []string, dry bool) error {
+func cleanCases(ctx context.Context, a *command.App, p *action.Operator, clones *pool.Pool, ids []string,
+	dry bool) error {
 	all, err := p.Clean(ctx, clones, ids, dry)
 	if err != nil {
 		return err
@@ -254,7 +262,8 @@ func cleanCases(ctx context.Context, a *command.App, p *action.Operator, clones 
 		a.Say("%s %s; %s stay.", map[bool]string{true: "Would free", false: "Freed"}[dry], megabytes(freed), megabytes(stay))
 	}
 	if stuck > 0 {
-		return fmt.Errorf("%s not removed", map[bool]string{true: "1 workspace was", false: fmt.Sprintf("%d workspaces were", stuck)}[stuck == 1])
+		return fmt.Errorf("%s not removed",
+			map[bool]string{true: "1 workspace was", false: fmt.Sprintf("%d workspaces were", stuck)}[stuck == 1])
 	}
 	return nil
 }

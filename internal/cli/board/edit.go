@@ -158,7 +158,8 @@ func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum boo
 			}
 		}
 		if sum {
-			a.Say("Added %s and %s; %d can be started now.", console.Count(len(added)-operations, "task"), console.Count(operations, "operation"), ready)
+			a.Say("Added %s and %s; %d can be started now.", console.Count(len(added)-operations, "task"),
+				console.Count(operations, "operation"), ready)
 		}
 		return nil
 	})
@@ -193,7 +194,8 @@ func caseEditCommand(a *command.App) *cobra.Command {
 		})
 	cmd.Long = "Change a case. --needs and --tag add to what is there, --unneed and --untag take away; --acceptance\n" +
 		"replaces all criteria; --parent '' takes a case out of its operation. A loop that works on it sees it in its next iteration."
-	cmd.Example = "  pawl case edit task-042 --title 'Parse the long header' --needs task-041\n  pawl case edit 42 --untag critical --priority -1"
+	cmd.Example = "  pawl case edit task-042 --title 'Parse the long header' --needs task-041\n" +
+		"  pawl case edit 42 --untag critical --priority -1"
 	f.common(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
 	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed", "the `ID` of a case that it does not need any more (repeatable)")

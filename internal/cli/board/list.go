@@ -24,11 +24,13 @@ func caseListCommand(a *command.App) *cobra.Command {
 	var statuses []string
 	var all bool
 	var cmd *cobra.Command
-	cmd = command.Leaf("list", "List the board: what is not done; with --ready in the order of starting", command.AtMost(0),
+	cmd = command.Leaf("list", "List the board: what is not done; with --ready in the order of starting",
+		command.AtMost(0),
 		func(ctx context.Context, _ []string) (err error) {
 			for _, s := range statuses {
 				if !slices.Contains(board.Statuses, board.Status(s)) {
-					return command.Usage("--status %s: write one of %s", report.Line(s, 40), strings.Trim(fmt.Sprint(board.Statuses), "[]"))
+					return command.Usage("--status %s: write one of %s", report.Line(s, 40),
+						strings.Trim(fmt.Sprint(board.Statuses), "[]"))
 				}
 				f.Status = append(f.Status, board.Status(s))
 			}
@@ -46,7 +48,8 @@ func caseListCommand(a *command.App) *cobra.Command {
 			f.Open = !all && len(f.Status) == 0
 			return a.WithOperator(ctx, func(p *action.Operator) error { return listCases(ctx, a, p.Store, f) })
 		})
-	cmd.Example = "  pawl case list --ready --limit 5\n  pawl case list --status blocked,failed\n  pawl case list --all --parent op-003 --json"
+	cmd.Example = "  pawl case list --ready --limit 5\n  pawl case list --status blocked,failed\n" +
+		"  pawl case list --all --parent op-003 --json"
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&statuses, "status", "s", nil, "only cases with this `STATUS` (repeatable)")
 	flags.BoolVarP(&f.Ready, "ready", "r", false, "only tasks that can be started, the next one first")
@@ -67,7 +70,8 @@ func listCases(ctx context.Context, a *command.App, store *sqlite.Store, f sqlit
 		return err
 	}
 	if a.JSON {
-		return command.Listing(a, list, "", "", func(c board.Case) command.Row { return command.Row{JSON: command.CaseJSON(&c)} })
+		return command.Listing(a, list, "", "",
+			func(c board.Case) command.Row { return command.Row{JSON: command.CaseJSON(&c)} })
 	}
 	counts, ready, err := store.CaseCounts(ctx)
 	if err != nil {

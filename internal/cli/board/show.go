@@ -40,7 +40,8 @@ func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id strin
 	c, err := store.Case(ctx, id)
 	if n := len(history); errors.Is(err, sqlite.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
 		last := history[n-1]
-		return command.Usage("%s was removed on %s: %s", id, command.Minute(last.At), report.Line(last.Why, 200)).Hint("List the board: pawl case list --all")
+		return command.Usage("%s was removed on %s: %s", id, command.Minute(last.At), report.Line(last.Why, 200)).
+			Hint("List the board: pawl case list --all")
 	}
 	if err != nil {
 		return err
@@ -160,7 +161,8 @@ func caseSpace(ctx context.Context, store *sqlite.Store, id string) (*shownSpace
 	if err != nil || !ok {
 		return nil, err
 	}
-	s := &shownSpace{Dir: r.Dir, State: r.State, Branch: r.Branch, Base: r.Base, Commit: r.Head, PortBase: r.Ports, Why: r.Why}
+	s := &shownSpace{Dir: r.Dir, State: r.State, Branch: r.Branch, Base: r.Base, Commit: r.Head, PortBase: r.Ports,
+		Why: r.Why}
 	_, err = os.Lstat(r.Dir)
 	s.Gone = errors.Is(err, os.ErrNotExist)
 	if engine.Alive(r.Owner) {

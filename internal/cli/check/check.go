@@ -38,8 +38,9 @@ func CheckCommand(a *command.App) *cobra.Command {
 			"the exit status is 0 to proceed, 10 to retry with the feedback, 11 to ask for the review, 4 when a person\n" +
 			"must decide, 2 for bad input. Attempts are recorded by task_id; proceed and --reset forget them.\n\n" +
 			"With --history it reads iterations so far and says as JSON whether the guards allow the next one: 0 or 4.",
-		Example: "  pawl check attempt.yaml\n  go test ./... | my-wrapper | pawl check\n  pawl check --reset task-003\n  pawl check --history history.json",
-		Args:    command.AtMost(1),
+		Example: "  pawl check attempt.yaml\n  go test ./... | my-wrapper | pawl check\n  pawl check --reset task-003\n" +
+			"  pawl check --history history.json",
+		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cmd.Flags().Changed("history") && (len(args) > 0 || reset):
@@ -51,7 +52,8 @@ func CheckCommand(a *command.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&history, "history", "", "ask the guards about the iterations in `FILE|-` instead")
-	cmd.Flags().BoolVar(&reset, "reset", false, "forget the attempts before this one; with a task_id instead of a FILE, that is all")
+	cmd.Flags().BoolVar(&reset, "reset", false,
+		"forget the attempts before this one; with a task_id instead of a FILE, that is all")
 	return cmd
 }
 
@@ -83,7 +85,8 @@ func isInput(a *command.App, name string) bool {
 // input reads FILE, or stdin for "-" and "".
 func input(a *command.App, from string) (name string, data []byte, err error) {
 	if from == "" && a.Interactive() {
-		return "", nil, command.Usage("nothing to check: name a FILE, or - to type it").Hint("The format: pawl check --help, docs/iteration-control.md")
+		return "", nil, command.Usage("nothing to check: name a FILE, or - to type it").
+			Hint("The format: pawl check --help, docs/iteration-control.md")
 	}
 	in, name, err := a.OpenInput(from)
 	if err != nil {
@@ -147,16 +150,19 @@ func (k *check) run(ctx context.Context, reset bool) error {
 // outcome is the input as iteration control sees it.
 func (k *check) outcome() control.Outcome {
 	in := k.in
-	o := control.Outcome{Attempt: control.Attempt{Number: in.CurrentIteration, Tests: control.Tests(in.TestResult.Status), Review: control.Undecided}}
+	o := control.Outcome{Attempt: control.Attempt{Number: in.CurrentIteration, Tests: control.Tests(in.TestResult.Status),
+		Review: control.Undecided}}
 	if o.Tests == control.Failed {
-		a := failure.Analysis{Class: failure.TestFailure, Items: []failure.Item{{Message: "There is no test output: run the tests and read what fails"}}}
+		a := failure.Analysis{Class: failure.TestFailure,
+			Items: []failure.Item{{Message: "There is no test output: run the tests and read what fails"}}}
 		if strings.TrimSpace(in.TestResult.Output) != "" {
 			a = failure.Analyse(failure.Evidence{Source: "gate", Name: "tests", ExitCode: 1, Output: in.TestResult.Output})
 		}
 		o.Failure = &a
 	}
 	if r := in.ReviewResult; r != nil {
-		o.Review = map[string]control.Verdict{"approve": control.Approved, "reject": control.Rejected, "pending": control.Undecided}[r.Status]
+		o.Review = map[string]control.Verdict{"approve": control.Approved, "reject": control.Rejected,
+			"pending": control.Undecided}[r.Status]
 		o.Found = control.FromReview(r.Feedback)
 	}
 	return o
@@ -180,7 +186,8 @@ func (k *check) record(ctx context.Context, o control.Outcome, action control.Ac
 	}
 }
 
-func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *workspace.Checkout, o control.Outcome, action control.Action, reset bool) error {
+func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *workspace.Checkout, o control.Outcome,
+	action control.Action, reset bool) error {
 	before, err := store.Load(k.in.TaskID)
 	if err != nil && !errors.Is(err, checklog.ErrCorrupt) {
 		k.log = k.next(o, action)
@@ -204,7 +211,8 @@ func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *works
 // next is the log with this attempt. Numbers that begin anew begin a round:
 // after an escalation a person answered, and the count is 0 again.
 func (k *check) next(o control.Outcome, action control.Action) checklog.Log {
-	now := checklog.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action), Summary: o.Summary(), Where: o.Where()}
+	now := checklog.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action),
+		Summary: o.Summary(), Where: o.Where()}
 	if o.Failure != nil {
 		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint
 	} else if o.Review == control.Rejected {
@@ -278,7 +286,8 @@ func (k *check) told() (lines []string, past []control.Past) {
 		if at.Round < round {
 			line = fmt.Sprintf("Round %d, iteration %d: %s", at.Round, at.Iteration, dashed(at.Summary))
 		} else if at.Class != "" {
-			past = append(past, control.Past{Class: failure.Class(at.Class), Fingerprint: at.Fingerprint, Summary: at.Summary, Where: at.Where})
+			past = append(past, control.Past{Class: failure.Class(at.Class), Fingerprint: at.Fingerprint, Summary: at.Summary,
+				Where: at.Where})
 		}
 		lines = append(lines, line)
 	}
@@ -295,11 +304,13 @@ func (k *check) given() (lines []string, past []control.Past) {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("Iteration %d: %s", at.Iteration, dashed(at.Summary)))
-		past = append(past, control.Past{Class: failure.TestFailure, Fingerprint: summaryPrint(at.Summary), Summary: at.Summary})
+		past = append(past, control.Past{Class: failure.TestFailure, Fingerprint: summaryPrint(at.Summary),
+			Summary: at.Summary})
 	}
 	now := k.log.Attempts[len(k.log.Attempts)-1]
 	return append(lines, fmt.Sprintf("Iteration %d: %s", now.Iteration, dashed(now.Summary))),
-		append(past, control.Past{Class: failure.Class(now.Class), Fingerprint: summaryPrint(now.Summary), Summary: now.Summary})
+		append(past, control.Past{Class: failure.Class(now.Class), Fingerprint: summaryPrint(now.Summary),
+			Summary: now.Summary})
 }
 
 // dashed is a summary as a list of attempts shows it: "Test failed - why".

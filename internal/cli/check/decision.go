@@ -53,7 +53,8 @@ func (k *check) decision(ctx context.Context, o control.Outcome, action control.
 	case control.Retry:
 		d.Iteration = o.Number + 1
 		f := control.Advise(o, k.set)
-		d.Feedback = &decisionFeedback{Summary: f.Summary, Items: []string{}, Dropped: f.Dropped, Priority: string(f.Priority)}
+		d.Feedback = &decisionFeedback{Summary: f.Summary, Items: []string{}, Dropped: f.Dropped,
+			Priority: string(f.Priority)}
 		for _, found := range f.Items {
 			d.Feedback.Items = append(d.Feedback.Items, found.String())
 		}
@@ -170,7 +171,9 @@ func writeYAML(b *strings.Builder, pad string, m yaml.MapSlice) {
 var blockForm = regexp.MustCompile(`\A\S.*\n(\n*[ \t]*\S.*\n)*\z`)
 
 func isBlock(text string) bool {
-	odd := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) || r == utf8.RuneError })
+	odd := strings.ContainsFunc(text, func(r rune) bool {
+		return r != '\n' && r != '\t' && !unicode.IsPrint(r) || r == utf8.RuneError
+	})
 	return !odd && blockForm.MatchString(text)
 }
 
@@ -207,7 +210,8 @@ func checkHistory(a *command.App, from string) error {
 			entries[i].Messages = append(entries[i].Messages, f.Message)
 		}
 	}
-	limits := loop.Thresholds{Max: h.Config.MaxIterations, Breaker: h.Config.CircuitBreakerThreshold, Thrashing: h.Config.ThrashingThreshold}
+	limits := loop.Thresholds{Max: h.Config.MaxIterations, Breaker: h.Config.CircuitBreakerThreshold,
+		Thrashing: h.Config.ThrashingThreshold}
 	trip, tripped := loop.CheckHistory(h.IterationNumber, limits, entries)
 	if err := a.Document(guardResult{!tripped, trip.Guard, trip.Message}); err != nil {
 		return err

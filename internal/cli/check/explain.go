@@ -44,7 +44,8 @@ type explained struct {
 
 func ExplainCommand(a *command.App) *cobra.Command {
 	name, exit := "", exitUnknown
-	cmd := command.Leaf("explain [FILE|-]...", "Say what went wrong in a log, and what to do about it", cobra.ArbitraryArgs,
+	cmd := command.Leaf("explain [FILE|-]...", "Say what went wrong in a log, and what to do about it",
+		cobra.ArbitraryArgs,
 		func(_ context.Context, args []string) error {
 			if exit < exitUnknown || exit > 255 {
 				return command.Usage("--exit %d: an exit status is 0 to 255", exit)
@@ -61,7 +62,8 @@ func ExplainCommand(a *command.App) *cobra.Command {
 		"failure it shows, whether trying again may help, where the cause is, and what to do.\n" +
 		"Of several files, oldest first, the last is explained and what they have in common is named.\n" +
 		"The exit status is 0 when something could be read, whatever it shows."
-	cmd.Example = "  gh run view 1234 --log-failed | pawl explain\n  pawl explain build.log --exit 137\n  pawl explain --agent claude recording.jsonl --json"
+	cmd.Example = "  gh run view 1234 --log-failed | pawl explain\n  pawl explain build.log --exit 137\n" +
+		"  pawl explain --agent claude recording.jsonl --json"
 	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of what wrote the log is `N`")
 	cmd.Flags().StringVar(&name, "agent", "", "the log is a recorded stream of the agent `NAME`")
 	return cmd
@@ -156,7 +158,8 @@ func parserOf(name string) (agent.Parser, agent.Adapter, error) {
 	adapter, known := agents.Lookup(name)
 	format := name
 	if known {
-		if start, err := adapter.Start(agent.Invocation{PromptFile: os.DevNull, StateDir: os.DevNull, Dir: "."}); err == nil && start.Parser != "" {
+		if start, err := adapter.Start(agent.Invocation{PromptFile: os.DevNull, StateDir: os.DevNull,
+			Dir: "."}); err == nil && start.Parser != "" {
 			format = start.Parser
 		}
 	} else {
@@ -177,7 +180,8 @@ func parserOf(name string) (agent.Parser, agent.Adapter, error) {
 func explanationOf(e failure.Evidence) explained {
 	f := failure.Analyse(e)
 	x := explained{
-		Analysis: f, Items: append([]failure.Item{}, f.Items...), Actions: f.Actions, Telling: failure.Telling(e.Output, tellingBytes),
+		Analysis: f, Items: append([]failure.Item{}, f.Items...), Actions: f.Actions,
+		Telling: failure.Telling(e.Output, tellingBytes),
 	}
 	if !f.WaitUntil.IsZero() {
 		wait := f.WaitUntil.Sub(e.Now).Round(time.Second).Seconds()

@@ -97,7 +97,8 @@ func (p *page) facts(x explained, now time.Time) {
 	}
 	fact("severity", string(x.Severity))
 	if !x.WaitUntil.IsZero() {
-		fact("wait", fmt.Sprintf("until %s (%s)", x.WaitUntil.In(now.Location()).Format("Mon 15:04:05"), x.WaitUntil.Sub(now).Round(time.Second)))
+		fact("wait", fmt.Sprintf("until %s (%s)", x.WaitUntil.In(now.Location()).Format("Mon 15:04:05"),
+			x.WaitUntil.Sub(now).Round(time.Second)))
 	}
 	if x.Exit != nil {
 		fact("exit", fmt.Sprintf("%d, from %s", *x.Exit, x.exitFrom))

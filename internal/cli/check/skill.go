@@ -45,19 +45,21 @@ var skillFolders = []struct {
 func SkillCommand(a *command.App) *cobra.Command {
 	var agent, dir string
 	var show, force bool
-	install := command.Leaf("install", "Write the skill where an agent looks for it", command.AtMost(0), func(context.Context, []string) error {
-		switch {
-		case show:
-			a.Result("%s", skillText)
-			return nil
-		case agent != "" && dir != "":
-			return command.Usage("--agent and --dir exclude each other")
-		}
-		return installSkill(a, agent, dir, force)
-	})
+	install := command.Leaf("install", "Write the skill where an agent looks for it", command.AtMost(0),
+		func(context.Context, []string) error {
+			switch {
+			case show:
+				a.Result("%s", skillText)
+				return nil
+			case agent != "" && dir != "":
+				return command.Usage("--agent and --dir exclude each other")
+			}
+			return installSkill(a, agent, dir, force)
+		})
 	install.Long = "Write the skill into the project: " + skillPath(".claude/skills") + " by default.\n" +
 		"A file that was changed is not overwritten without --force.\n\n" + skillTable()
-	install.Example = "  pawl skill install\n  pawl skill install --agent codex\n  pawl skill install --dir ~/.claude/skills\n  pawl skill install --print"
+	install.Example = "  pawl skill install\n  pawl skill install --agent codex\n" +
+		"  pawl skill install --dir ~/.claude/skills\n  pawl skill install --print"
 	f := install.Flags()
 	f.StringVar(&agent, "agent", "", "write it where the agent `NAME` looks")
 	f.StringVar(&dir, "dir", "", "write it into the folder of skills `DIR`")
@@ -103,7 +105,8 @@ func installSkill(a *command.App, agent, dir string, force bool) error {
 		return nil
 	case err == nil && !force:
 		return command.Usage("%s is another text than this pawl's, and is not overwritten", path).
-			Hint("See what would be written: pawl skill install --print").Hint("Overwrite it:              pawl skill install --force")
+			Hint("See what would be written: pawl skill install --print").
+			Hint("Overwrite it:              pawl skill install --force")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cannot read the skill that is there: %v", err)
 	}

@@ -49,7 +49,8 @@ func EachCase(args []string, do func(id string) error) error {
 // commands, and how many arguments they take.
 
 // Leaf is a command that does one thing.
-func Leaf(use, short string, args cobra.PositionalArgs, do func(ctx context.Context, args []string) error) *cobra.Command {
+func Leaf(use, short string, args cobra.PositionalArgs,
+	do func(ctx context.Context, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: args,
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) },

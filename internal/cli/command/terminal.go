@@ -27,7 +27,8 @@ func (a *App) Interactive() bool {
 // Terminal is where runs are shown.
 func (a *App) Terminal() console.Terminal {
 	return console.Terminal{
-		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.Verbose, Quiet: a.Quiet, JSON: a.JSON,
+		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.Verbose, Quiet: a.Quiet,
+		JSON: a.JSON,
 	}
 }
 

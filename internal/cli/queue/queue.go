@@ -31,14 +31,16 @@ func Command(a *command.App) *cobra.Command {
 		return WithQueue(ctx, a, func(q *OpenQueue) error { return listQueue(ctx, a, q) })
 	}
 	return command.Group("queue", "The merge queue: what waits to land on the target branch, and why", list,
-		command.Leaf("list", "List what waits to land, in the order of landing", command.AtMost(0), func(ctx context.Context, _ []string) error { return list(ctx) }),
+		command.Leaf("list", "List what waits to land, in the order of landing", command.AtMost(0),
+			func(ctx context.Context, _ []string) error { return list(ctx) }),
 		queueAddCommand(a), queueLandCommand(a),
 		queueWishCommand(a, queue.WishHold, true, "Hold an entry back"),
 		queueWishCommand(a, queue.WishRelease, true, "Let an entry go on that was held"),
 		queueWishCommand(a, queue.WishRetry, true, "Try an entry again that waits for a person"),
 		queueWishCommand(a, queue.WishDrop, true, "Take an entry out of the queue; its work is kept"),
 		queueWishCommand(a, queue.WishPause, false, "Land nothing until the queue is resumed"),
-		queueWishCommand(a, queue.WishResume, false, "Go on after a pause, a red target, or one that was rewritten or diverged"))
+		queueWishCommand(a, queue.WishResume, false,
+			"Go on after a pause, a red target, or one that was rewritten or diverged"))
 }
 
 // OpenQueue is a queue with what it came from.
@@ -155,19 +157,20 @@ const maxAsks = 10_000
 func queueAddCommand(a *command.App) *cobra.Command {
 	var commit string
 	var allow []string
-	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
-		return WithQueue(ctx, a, func(q *OpenQueue) error {
-			id, err := queueTask(ctx, a, q, args[0], commit, allow)
-			if err != nil {
-				return err
-			}
-			if _, err := q.Absorb(ctx); err != nil {
-				return err
-			}
-			a.Say("%s waits to be landed on %s.", id, command.BranchName(q.Target()))
-			return nil
+	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", cobra.ExactArgs(1),
+		func(ctx context.Context, args []string) error {
+			return WithQueue(ctx, a, func(q *OpenQueue) error {
+				id, err := queueTask(ctx, a, q, args[0], commit, allow)
+				if err != nil {
+					return err
+				}
+				if _, err := q.Absorb(ctx); err != nil {
+					return err
+				}
+				a.Say("%s waits to be landed on %s.", id, command.BranchName(q.Target()))
+				return nil
+			})
 		})
-	})
 	cmd.Long = "Queue a task's change: what its workspace was collected to, or the commit, branch or tag that --commit names.\n" +
 		"It lands when an autopilot runs, or with: pawl queue land"
 	cmd.Flags().StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
@@ -214,12 +217,15 @@ func queueLandCommand(a *command.App) *cobra.Command {
 	var commit string
 	var allow []string
 	var unsandboxed bool
-	cmd := command.Leaf("land [TASK...]", "Land what waits, now and here; with TASKs, queue these first", cobra.ArbitraryArgs,
+	cmd := command.Leaf("land [TASK...]", "Land what waits, now and here; with TASKs, queue these first",
+		cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
 			if commit != "" && len(args) != 1 {
 				return command.Usage("--commit is for one task: pawl queue land TASK --commit BRANCH")
 			}
-			return a.WithOperator(ctx, func(p *action.Operator) error { return landNow(ctx, a, p, args, commit, allow, unsandboxed) })
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				return landNow(ctx, a, p, args, commit, allow, unsandboxed)
+			})
 		})
 	f := cmd.Flags()
 	f.StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
@@ -229,7 +235,8 @@ func queueLandCommand(a *command.App) *cobra.Command {
 }
 
 // landNow lands until all that is left waits for a person or another time.
-func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []string, commit string, allow []string, unsandboxed bool) error {
+func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []string, commit string, allow []string,
+	unsandboxed bool) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
@@ -293,13 +300,15 @@ func queueAndRelease(ctx context.Context, a *command.App, q *OpenQueue, text, co
 }
 
 // resolving is an agent for conflicts; nil where none can run.
-func resolving(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store, p *pool.Pool, unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
+func resolving(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store, p *pool.Pool,
+	unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
 	if c.Merge.ConflictRetries == 0 {
 		return nil
 	}
 	quiet := *a
 	quiet.Quiet = true // the gates said it already
-	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, config.StateDir(c.Root, a.Env), planner.Flags{Unsandboxed: unsandboxed})
+	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, config.StateDir(c.Root, a.Env),
+		planner.Flags{Unsandboxed: unsandboxed})
 	if err != nil {
 		return nil
 	}
@@ -383,7 +392,9 @@ func showQueue(ctx context.Context, a *command.App, q *OpenQueue, row sqlite.Que
 	}
 	for _, ask := range asks {
 		if e := ask.Event.Entry; e != nil {
-			out.Entries = append(out.Entries, entryJSON{ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority, Needs: e.Needs, AddedAt: ask.At})
+			out.Entries = append(out.Entries,
+				entryJSON{ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority,
+					Needs: e.Needs, AddedAt: ask.At})
 		}
 	}
 	if a.JSON {

@@ -12,7 +12,8 @@ import (
 
 func AnswerCommand(a *command.App) *cobra.Command {
 	step := ""
-	cmd := command.Leaf("answer RUN TEXT|NUMBER", "Answer a run's question, in words or with the number of an option", command.RunAndText("an answer", "answer"),
+	cmd := command.Leaf("answer RUN TEXT|NUMBER", "Answer a run's question, in words or with the number of an option",
+		command.RunAndText("an answer", "answer"),
 		func(ctx context.Context, args []string) error {
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
 				goesOn, err := p.Answer(ctx, r, step, args[1:])
@@ -42,7 +43,8 @@ func PauseCommand(a *command.App) *cobra.Command {
 }
 
 func MessageCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; it goes into the next prompt", command.RunAndText("a message", "message"),
+	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; it goes into the next prompt",
+		command.RunAndText("a message", "message"),
 		func(ctx context.Context, args []string) error {
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
 				return p.Message(ctx, r, strings.Join(args[1:], " "), "cli")

@@ -24,7 +24,8 @@ var demoFiles embed.FS
 
 func DemoCommand(a *command.App) *cobra.Command {
 	var keep bool
-	cmd := command.Leaf("demo", "Watch it work: a scripted agent repairs a failing test in a scratch repository", command.AtMost(0),
+	cmd := command.Leaf("demo", "Watch it work: a scripted agent repairs a failing test in a scratch repository",
+		command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return demo(ctx, a, keep) })
 	cmd.Long = "A small Go module with a failing test, in a scratch folder. The scripted agent first runs into a rate\n" +
 		"limit, then claims to be done while a test is red, then repairs it. No network, no key; the folder is\n" +
@@ -52,7 +53,8 @@ func demo(ctx context.Context, a *command.App, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	a.Say("A small module with a failing test is in %s. A scripted agent plays a coding agent;\neverything else is real: git, gates, snapshots, the loop.\n", demo.Dir)
+	a.Say("A small module with a failing test is in %s. A scripted agent plays a coding agent;\n"+
+		"everything else is real: git, gates, snapshots, the loop.\n", demo.Dir)
 	err = runProcedure(ctx, demo, "repair", planner.Flags{}, false, false)
 	var s command.Status
 	if err != nil && !errors.As(err, &s) {
@@ -86,11 +88,13 @@ func demoApp(ctx context.Context, a *command.App, scratch string) (*command.App,
 	demo.Writes = []string{goBuildCache(a)}
 	demo.Env = nil
 	for _, kv := range a.Env {
-		if !strings.HasPrefix(kv, "PAWL_") && !strings.HasPrefix(kv, "XDG_STATE_HOME=") && !strings.HasPrefix(kv, "XDG_CONFIG_HOME=") {
+		if !strings.HasPrefix(kv, "PAWL_") && !strings.HasPrefix(kv, "XDG_STATE_HOME=") &&
+			!strings.HasPrefix(kv, "XDG_CONFIG_HOME=") {
 			demo.Env = append(demo.Env, kv)
 		}
 	}
-	demo.Env = append(demo.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"), "XDG_CONFIG_HOME="+filepath.Join(scratch, "config"),
+	demo.Env = append(demo.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"), "XDG_CONFIG_HOME="+
+		filepath.Join(scratch, "config"),
 		"GOCACHE="+demo.Writes[0], "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off")
 	return &demo, nil
 }

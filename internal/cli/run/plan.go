@@ -84,7 +84,8 @@ func planJSON(w *config.Workflow) plannedJSON {
 	p := w.Plan
 	out := plannedJSON{
 		Name: p.Name, Description: p.Description, Hash: p.Hash, Parallelism: p.Parallelism, Timeout: p.Timeout.Seconds(),
-		ContinueOnError: p.ContinueOnError, Agents: orNone(p.Agents), Context: orNone(p.Context), Warnings: orNone(w.Notes), Nested: []nestedJSON{},
+		ContinueOnError: p.ContinueOnError, Agents: orNone(p.Agents), Context: orNone(p.Context), Warnings: orNone(w.Notes),
+		Nested: []nestedJSON{},
 	}
 	for i, l := range p.Layers {
 		out.Layers = append(out.Layers, []string{})
@@ -105,10 +106,13 @@ func planJSON(w *config.Workflow) plannedJSON {
 func stepJSON(p *workflow.Plan, in workflow.Instance) plannedStep {
 	s := in.Step
 	out := plannedStep{
-		ID: in.ID, Step: s.ID, Name: s.Step.Title, Kind: s.Kind, Agent: s.Agent, Content: s.Step.Content, Layer: in.Layer, Needs: []string{},
-		If: s.If, Matrix: orNone(in.Matrix), Env: orNone(s.Env), Outputs: []string{}, Optional: s.Optional, Timeout: s.Timeout.Seconds(),
+		ID: in.ID, Step: s.ID, Name: s.Step.Title, Kind: s.Kind, Agent: s.Agent, Content: s.Step.Content, Layer: in.Layer,
+		Needs: []string{},
+		If:    s.If, Matrix: orNone(in.Matrix), Env: orNone(s.Env), Outputs: []string{}, Optional: s.Optional,
+		Timeout:      s.Timeout.Seconds(),
 		Retry:        retryJSON{s.Retry.Max, s.Retry.Backoff, s.Retry.Delay.Seconds(), float64(s.Retry.Multiplier()) / 1000},
-		Alternatives: orNone(s.Step.Alternatives), Verify: orNone(s.Step.Verify), WorkingDirectory: s.Step.WorkingDirectory, Hash: in.Hash,
+		Alternatives: orNone(s.Step.Alternatives), Verify: orNone(s.Step.Verify), WorkingDirectory: s.Step.WorkingDirectory,
+		Hash: in.Hash,
 	}
 	if out.Retry.Backoff == "" {
 		out.Retry.Backoff = "none"
@@ -139,7 +143,8 @@ func planText(w *config.Workflow) string {
 	p := w.Plan
 	var b strings.Builder
 	fmt.Fprintf(&b, "[DRY RUN] Workflow: %s\n", console.Printable(p.Name))
-	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", console.Count(len(p.Instances), "step"), console.Count(len(p.Layers), "layer"),
+	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", console.Count(len(p.Instances), "step"),
+		console.Count(len(p.Layers), "layer"),
 		min(p.Parallelism, p.Width()), limitText(p.Timeout))
 	if len(p.Context) > 0 {
 		fmt.Fprintf(&b, "[DRY RUN] Needs --context: %s\n", strings.Join(p.Context, ", "))

@@ -106,7 +106,8 @@ func showReport(ctx context.Context, a *command.App, p *action.Operator, r sqlit
 func reportInput(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
 	l := listRun(ctx, a, r.Root, r)
 	in = report.Input{
-		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(), Now: time.Now(),
+		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(),
+		Now:     time.Now(),
 		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
 	}
 	if in.State, err = action.StateOf(r); err != nil {
@@ -209,8 +210,10 @@ func executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Exe
 			return nil, fmt.Errorf("cannot read what is stored of step %s: %v", row.Step, err)
 		}
 		e := report.Execution{
-			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status, Iteration: row.Iteration, Try: record.Try,
-			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed, Output: cmp.Or(row.Output, record.Question),
+			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status,
+			Iteration: row.Iteration, Try: record.Try,
+			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed,
+			Output: cmp.Or(row.Output, record.Question),
 		}
 		if record.Failure != nil {
 			e.Failure = record.Failure.Summary
@@ -254,7 +257,8 @@ func momentsOf(e journal.Event) []report.Moment {
 		return out
 	}
 	if c.StrategyWhy != "" && (c.Kind == loop.Run || c.Kind == loop.Wait) {
-		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt, Text: c.StrategyWhy})
+		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt,
+			Text: c.StrategyWhy})
 	}
 	if c.Kind == loop.Wait {
 		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
@@ -279,15 +283,18 @@ func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) [
 	case loop.Running, loop.Waiting:
 		return []report.Advice{{What: "Watch it", Command: logs + " -f"}, {What: "Stop it", Command: "pawl stop " + r.ID}}
 	case loop.Pending:
-		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""}, report.Advice{What: "Then go on", Command: resume})
+		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""},
+			report.Advice{What: "Then go on", Command: resume})
 	case loop.Blocked, loop.Aborted, loop.FailedRun:
 		if q != nil && len(q.Choices) > 0 {
 			out = append(out, report.Advice{What: "Choose an option", Command: answer + " NUMBER"})
 		}
-		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\" && " + resume},
+		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\" && " +
+			resume},
 			report.Advice{What: "Go on as before", Command: resume})
 	case loop.TimedOut:
-		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume + " --max-iterations N, --max-cost USD or --timeout DURATION"})
+		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume +
+			" --max-iterations N, --max-cost USD or --timeout DURATION"})
 	case loop.Paused, loop.Interrupted, loop.Stopped:
 		out = append(out, report.Advice{What: "Go on", Command: resume})
 	}

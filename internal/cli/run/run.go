@@ -27,7 +27,8 @@ import (
 
 func ResumeCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
-	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted", command.ExactlyOne("a procedure or a run"),
+	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted",
+		command.ExactlyOne("a procedure or a run"),
 		func(ctx context.Context, args []string) error { return resume(ctx, a, args[0], f) })
 	cmd.Long = "Go on with a run. Cost, numbering and history stay. After an abort, a block or an answer\n" +
 		"the guards count anew and the run gets a fresh allowance of iterations; at a limit, raise it.\n" +
@@ -113,28 +114,30 @@ func resumeEvent(ctx context.Context, s *session.Session, run sqlite.Run) (loop.
 func RunCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	var dry, fresh, iterate bool
-	cmd := command.Leaf("run NAME|FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs, func(ctx context.Context, args []string) error {
-		isWorkflow := len(args) == 1 && command.IsFile(args[0])
-		name, err := "", error(nil)
-		if !isWorkflow {
-			name, err = oneProcedure(a, args)
-		}
-		if err == nil && !dry {
-			err = session.NotInside(a)
-		}
-		if err != nil {
-			return err
-		}
-		if isWorkflow {
-			f.File, f.Iterate = args[0], iterate
-			return runWorkflow(ctx, a, f, dry, fresh)
-		}
-		return runProcedure(ctx, a, name, f, dry, fresh)
-	})
+	cmd := command.Leaf("run NAME|FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs,
+		func(ctx context.Context, args []string) error {
+			isWorkflow := len(args) == 1 && command.IsFile(args[0])
+			name, err := "", error(nil)
+			if !isWorkflow {
+				name, err = oneProcedure(a, args)
+			}
+			if err == nil && !dry {
+				err = session.NotInside(a)
+			}
+			if err != nil {
+				return err
+			}
+			if isWorkflow {
+				f.File, f.Iterate = args[0], iterate
+				return runWorkflow(ctx, a, f, dry, fresh)
+			}
+			return runProcedure(ctx, a, name, f, dry, fresh)
+		})
 	cmd.Long = "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
 		"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
 		"A workflow file is run once; with --iterate until all its steps are done or a limit is reached."
-	cmd.Example = "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n  pawl run audit.yaml --dry-run\n" +
+	cmd.Example = "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n" +
+		"  pawl run audit.yaml --dry-run\n" +
 		"  pawl run audit.yaml --iterate --max-iterations 20"
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		c, err := a.Load(nil)
@@ -151,7 +154,8 @@ func RunCommand(a *command.App) *cobra.Command {
 	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
 	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
 	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
-	fl.BoolVar(&iterate, "iterate", false, "go over a workflow again until all its steps are done (procedures always iterate)")
+	fl.BoolVar(&iterate, "iterate", false,
+		"go over a workflow again until all its steps are done (procedures always iterate)")
 	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
 	return cmd
 }
@@ -172,7 +176,8 @@ func oneProcedure(a *command.App, args []string) (string, error) {
 		return args[0], nil
 	}
 	if len(args) > 1 {
-		return "", command.Usage("one procedure at a time: got %s", strings.Join(args, " ")).Hint("Each 'pawl run' drives one; start another in a second terminal")
+		return "", command.Usage("one procedure at a time: got %s", strings.Join(args, " ")).
+			Hint("Each 'pawl run' drives one; start another in a second terminal")
 	}
 	c, err := a.Load(nil)
 	if err != nil {
@@ -244,7 +249,8 @@ func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) erro
 func WorkflowCommand(a *command.App) *cobra.Command {
 	run := RunCommand(a)
 	run.Use, run.Short, run.Args = "run FILE.yaml", "Run a workflow", command.ExactlyOne("a workflow file")
-	return command.Group("workflow", "Run or stop a workflow: the same as 'pawl run FILE.yaml' and 'pawl stop RUN'", nil, run, StopCommand(a))
+	return command.Group("workflow", "Run or stop a workflow: the same as 'pawl run FILE.yaml' and 'pawl stop RUN'", nil,
+		run, StopCommand(a))
 }
 
 // runWorkflow runs a workflow file, or prints its plan.

@@ -36,9 +36,10 @@ type listed struct {
 
 func PsCommand(a *command.App) *cobra.Command {
 	var all bool
-	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0), func(ctx context.Context, _ []string) error {
-		return a.WithOperator(ctx, func(p *action.Operator) error { return ps(ctx, a, p, all) })
-	})
+	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			return a.WithOperator(ctx, func(p *action.Operator) error { return ps(ctx, a, p, all) })
+		})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")
 	return cmd
 }
@@ -54,7 +55,8 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	}
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) command.Row {
 		l := listRun(ctx, a, p.Root, r)
-		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(l.Name, 40), l.Status, console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 60)}}
+		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(l.Name, 40), l.Status,
+			console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 60)}}
 	})
 }
 
@@ -62,8 +64,9 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 // long as its lease lasts, and is interrupted after that.
 func listRun(ctx context.Context, a *command.App, root string, r sqlite.Run) listed {
 	l := listed{
-		Run: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
-		StartedAt: r.StartedAt, PID: r.Owner.PID,
+		Run: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
+		MaxIterations: r.MaxIterations,
+		StartedAt:     r.StartedAt, PID: r.Owner.PID,
 	}
 	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
 		return l
@@ -95,7 +98,8 @@ type document struct {
 
 func ShowCommand(a *command.App) *cobra.Command {
 	var s showing
-	cmd := command.Leaf("show RUN", "Show one run, iteration by iteration, or a report of it", command.ExactlyOne("a run or a procedure"),
+	cmd := command.Leaf("show RUN", "Show one run, iteration by iteration, or a report of it",
+		command.ExactlyOne("a run or a procedure"),
 		func(ctx context.Context, args []string) error {
 			if err := s.settle(a); err != nil {
 				return err
@@ -134,7 +138,8 @@ func show(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run) e
 	if l.Why != "" {
 		a.Result(" (%s)", report.Line(l.Why, 500))
 	}
-	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), console.Iterations(state.Iteration), console.Short(r.TokensIn+r.TokensOut))
+	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"),
+		console.Iterations(state.Iteration), console.Short(r.TokensIn+r.TokensOut))
 	switch {
 	case r.CostKnown:
 		a.Result(", %s", loop.MicroUSD(r.Cost))
@@ -147,7 +152,8 @@ func show(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run) e
 		a.Result("\nSandbox %s", box)
 	}
 	if action.OnCopy(r) {
-		a.Result("\nIt works on a copy: 'pawl show %s --diff' shows its result, 'pawl apply %s' brings it into your files", r.ID, r.ID)
+		a.Result("\nIt works on a copy: 'pawl show %s --diff' shows its result, 'pawl apply %s' brings it into your files",
+			r.ID, r.ID)
 	}
 	a.Result("\n\n")
 	showIterations(a, records)
@@ -216,7 +222,8 @@ func whatHappened(r loop.Record) string {
 
 func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records []loop.Record) error {
 	d := document{
-		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed), Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
+		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed),
+		Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}
 	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), action.SetupOf(r).Sandbox
@@ -320,10 +327,12 @@ func showHarm(a *command.App, records []loop.Record) {
 	held := map[string]bool{}
 	for _, r := range records {
 		if f := r.Refused; f != nil {
-			lines = append(lines, fmt.Sprintf("Iteration %d was ended at: %s\n  %s: it %s (%s)", r.Number, report.Line(f.Command, 200), f.Operation.Message(), f.Why, f.Pattern))
+			lines = append(lines, fmt.Sprintf("Iteration %d was ended at: %s\n  %s: it %s (%s)", r.Number,
+				report.Line(f.Command, 200), f.Operation.Message(), f.Why, f.Pattern))
 		}
 		for _, s := range r.Secrets {
-			lines = append(lines, fmt.Sprintf("Iteration %d added what looks like a secret: %s:%d (%s)", r.Number, report.Line(s.File, 200), s.Line, s.Kind))
+			lines = append(lines, fmt.Sprintf("Iteration %d added what looks like a secret: %s:%d (%s)", r.Number,
+				report.Line(s.File, 200), s.Line, s.Kind))
 		}
 		for _, n := range r.Withheld {
 			held[n] = true

@@ -27,9 +27,13 @@ func StatsCommand(a *command.App) *cobra.Command {
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(ctx, a, p.Store, by, f.days) })
 		},
-		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure", func(ctx context.Context, store *sqlite.Store) error { return statsStrategies(ctx, a, store) }),
-		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost", func(ctx context.Context, store *sqlite.Store) error { return statsFailures(ctx, a, store) }),
-		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, store *sqlite.Store) error { return statsGuards(ctx, a, store) }))
+		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure",
+			func(ctx context.Context, store *sqlite.Store) error { return statsStrategies(ctx, a, store) }),
+		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
+			func(ctx context.Context, store *sqlite.Store) error { return statsFailures(ctx, a, store) }),
+		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, store *sqlite.Store) error {
+			return statsGuards(ctx, a, store)
+		}))
 	f.add(cmd)
 	return cmd
 }
@@ -59,13 +63,15 @@ func statsStrategies(ctx context.Context, a *command.App, store *sqlite.Store) e
 	}
 	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
 		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) command.Row {
-			s := learnedStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures, LastUsed: l.UsedAt}
+			s := learnedStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
+				LastUsed: l.UsedAt}
 			rate := "-"
 			if now := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(time.Now())); len(now) == 1 {
 				share := float64(now[0].Rate()) / 1000
 				s.Rate, rate = &share, fmt.Sprintf("%d %%", now[0].Rate()/10)
 			}
-			return command.Row{JSON: s, Cells: []any{s.Class, s.Strategy, s.Successes, s.Failures, rate, command.Minute(s.LastUsed)}}
+			return command.Row{JSON: s, Cells: []any{s.Class, s.Strategy, s.Successes, s.Failures, rate,
+				command.Minute(s.LastUsed)}}
 		})
 }
 
@@ -88,13 +94,15 @@ func statsFailures(ctx context.Context, a *command.App, store *sqlite.Store) err
 	}
 	return command.Listing(a, list, "No iteration has failed yet",
 		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) command.Row {
-			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: console.Seconds(f.Elapsed), Last: f.LastAt}
+			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs,
+				TimeLost: console.Seconds(f.Elapsed), Last: f.LastAt}
 			cost := "unknown"
 			if f.CostKnown > 0 {
 				mean := float64(f.Cost) / 1e6 / float64(f.CostKnown)
 				s.MeanCost, cost = &mean, loop.MicroUSD(f.Cost/int64(f.CostKnown)).String()
 			}
-			return command.Row{JSON: s, Cells: []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs, cost, console.Total(f.Elapsed), command.Minute(s.Last)}}
+			return command.Row{JSON: s, Cells: []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs,
+				cost, console.Total(f.Elapsed), command.Minute(s.Last)}}
 		})
 }
 
@@ -116,7 +124,8 @@ func statsGuards(ctx context.Context, a *command.App, store *sqlite.Store) error
 	return command.Listing(a, list, "No guard has tripped yet",
 		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) command.Row {
 			s := guardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
-			return command.Row{JSON: s, Cells: []any{s.Guard, s.Trips, s.Runs, command.Minute(s.Last), s.LastRun, report.Line(s.Message, 80)}}
+			return command.Row{JSON: s, Cells: []any{s.Guard, s.Trips, s.Runs, command.Minute(s.Last), s.LastRun,
+				report.Line(s.Message, 80)}}
 		})
 }
 
@@ -132,7 +141,8 @@ type summaryFlags struct {
 func (f *summaryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.by, "by", "", "a line for each `day`, agent, sprint or task")
 	cmd.Flags().IntVar(&f.days, "days", 0, "only the last `n` days, today included")
-	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"day", "agent", "sprint", "task"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("by",
+		cobra.FixedCompletions([]string{"day", "agent", "sprint", "task"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (f *summaryFlags) check() (stats.By, error) {
@@ -172,12 +182,13 @@ func statsSummary(ctx context.Context, a *command.App, store *sqlite.Store, by s
 func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT", stats.Task: "TASK"}[by] +
 		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
-	return command.Listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header, func(t stats.Tally) command.Row {
-		return command.Row{JSON: t.Line(), Cells: []any{
-			t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries, helped(t), t.Conflicts,
-			brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
-		}}
-	})
+	return command.Listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header,
+		func(t stats.Tally) command.Row {
+			return command.Row{JSON: t.Line(), Cells: []any{
+				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries, helped(t), t.Conflicts,
+				brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
+			}}
+		})
 }
 
 // statsTotal prints all in words.
@@ -186,14 +197,16 @@ func statsTotal(a *command.App, t stats.Tally) {
 		a.Say("Nothing was counted yet: no iteration has ended, and no task was started")
 		return
 	}
-	a.Result("Tasks       %d landed, %d failed, %d timed out, %d blocked; %d starts\n", t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Started)
+	a.Result("Tasks       %d landed, %d failed, %d timed out, %d blocked; %d starts\n", t.Landed, t.GaveUp, t.TimedOut,
+		t.Blocked, t.Started)
 	line := fmt.Sprintf("Iterations  %d: %d good, %d failed", t.Iterations, t.Succeeded, t.Failed)
 	if t.Worked > 0 {
 		line += fmt.Sprintf("; a task that landed took %s (%d to %d)", perTask(t), t.Fewest, t.Most)
 	}
 	a.Result("%s\n", line)
 	if mean, ok := t.MeanElapsed(); ok {
-		a.Result("Time        %s of work; an iteration took %s (%s to %s)\n", brief(t.Elapsed), brief(mean), brief(t.Fastest), brief(t.Slowest))
+		a.Result("Time        %s of work; an iteration took %s (%s to %s)\n", brief(t.Elapsed), brief(mean),
+			brief(t.Fastest), brief(t.Slowest))
 	}
 	a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, helped(t))
 	a.Result("Landings    %d, with %d conflict(s)\n", t.Landed, t.Conflicts)

@@ -62,7 +62,8 @@ func (c *children) start(args []string) (*child, error) {
 	defer c.mu.Unlock()
 	c.tidy()
 	if len(c.list) >= maxChildren {
-		return nil, fault.Refuse("%d runs work for this server already", maxChildren).Hint("Wait until one has ended, or start the run in a terminal")
+		return nil, fault.Refuse("%d runs work for this server already", maxChildren).
+			Hint("Wait until one has ended, or start the run in a terminal")
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -81,7 +82,8 @@ func (c *children) start(args []string) (*child, error) {
 			line = append(line, "--config="+file)
 		}
 	}
-	d, err := process.StartDetached(process.Command{Path: exe, Args: append(line, args...), Dir: c.root, Env: c.a.Env, Stderr: errs})
+	d, err := process.StartDetached(process.Command{Path: exe, Args: append(line, args...), Dir: c.root, Env: c.a.Env,
+		Stderr: errs})
 	if err != nil {
 		_ = os.Remove(errs.Name())
 		return nil, err
@@ -169,7 +171,8 @@ func (w *webActions) act(do func(*action.Operator) error) (web.Said, error) {
 }
 
 // run finds a run and does something with it.
-func (w *webActions) run(ctx context.Context, run string, do func(*action.Operator, sqlite.Run) error) (web.Said, error) {
+func (w *webActions) run(ctx context.Context, run string, do func(*action.Operator, sqlite.Run) error) (web.Said,
+	error) {
 	r, err := w.store.Run(ctx, run)
 	if err != nil {
 		return web.Said{}, err
@@ -203,7 +206,8 @@ func (w *webActions) Message(ctx context.Context, run, text string) (web.Said, e
 }
 
 // Answer answers a question with the number of an option, or words, or both.
-func (w *webActions) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Said, goesOn bool, err error) {
+func (w *webActions) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Said, goesOn bool,
+	err error) {
 	s, err = w.run(ctx, run, func(p *action.Operator, r sqlite.Run) (err error) {
 		goesOn, err = p.Answer(ctx, r, step, action.Words(choice, text))
 		return err
@@ -358,7 +362,8 @@ func (w *webActions) Case(ctx context.Context, verb, id string, wish web.CaseWis
 	})
 }
 
-func (w *webActions) changeCase(ctx context.Context, p *action.Operator, verb, id string, wish web.CaseWish) (done action.Done, err error) {
+func (w *webActions) changeCase(ctx context.Context, p *action.Operator, verb, id string,
+	wish web.CaseWish) (done action.Done, err error) {
 	switch verb {
 	case "extend":
 		l, err := action.ReadLimits(wish.Limits.MaxIterations, wish.Limits.Timeout)
@@ -390,7 +395,8 @@ func (w *webActions) changeCase(ctx context.Context, p *action.Operator, verb, i
 
 // queueSaid is what came of a wish about the merge queue.
 var queueSaid = map[string]string{
-	"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.", "drop": "%s is out of the queue; its work is kept.",
+	"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.",
+	"drop":  "%s is out of the queue; its work is kept.",
 	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
 }
 
@@ -446,7 +452,8 @@ const launchTime = 30 * time.Second
 
 // launch starts pawl in the background, and waits until it has begun, which
 // begun finds out by its process, or has ended.
-func (w *webActions) launch(ctx context.Context, args []string, begun func(pid int) (id string, ok bool, err error)) (id string, err error) {
+func (w *webActions) launch(ctx context.Context, args []string,
+	begun func(pid int) (id string, ok bool, err error)) (id string, err error) {
 	child, err := w.children.start(args)
 	if err != nil {
 		return "", err

@@ -170,7 +170,8 @@ func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root s
 		a.Say("Warning: %v; a new token is made", err)
 	}
 	if before.Alive() {
-		return nil, command.Usage("pawl serves this repository already, as process %d", before.Owner.PID).Hint("Open it: pawl serve --url")
+		return nil, command.Usage("pawl serves this repository already, as process %d", before.Owner.PID).
+			Hint("Open it: pawl serve --url")
 	}
 	door, err := web.Open(ctx, listenOn(a, f))
 	if err != nil {
@@ -194,7 +195,8 @@ func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root s
 	}
 	actions := newWebActions(a, store, root)
 	server := web.New(door, web.Options{
-		Root: root, StateDir: dir, Version: command.BuildVersion(), Token: session.Token, Store: store, Tree: tree, Deeds: actions, Log: command.OpenLog(root),
+		Root: root, StateDir: dir, Version: command.BuildVersion(), Token: session.Token, Store: store, Tree: tree,
+		Deeds: actions, Log: command.OpenLog(root),
 		Config: actions.config,
 	})
 	return &opened{server, session, actions}, nil
@@ -225,7 +227,8 @@ func listenError(err error) error {
 			Hint("Or say --insecure, if you trust everybody on that network").
 			Hint("From another machine without either: ssh -L 7295:127.0.0.1:7295 HOST")
 	case errors.Is(err, web.ErrPortInUse):
-		return e.Hint("Choose another port: pawl serve --address 127.0.0.1:PORT").Hint("Or leave --address out: then the next free port is taken")
+		return e.Hint("Choose another port: pawl serve --address 127.0.0.1:PORT").
+			Hint("Or leave --address out: then the next free port is taken")
 	}
 	return e
 }

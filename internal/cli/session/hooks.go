@@ -74,7 +74,8 @@ type AutopilotHooks struct {
 }
 
 func NewAutopilotHooks(r *hook.Runner, target string, sprint bool) *AutopilotHooks {
-	return &AutopilotHooks{hooks: r, target: target, sprint: sprint, titles: map[string]string{}, runs: map[string]func(engine.Notice){}}
+	return &AutopilotHooks{hooks: r, target: target, sprint: sprint, titles: map[string]string{},
+		runs: map[string]func(engine.Notice){}}
 }
 
 func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
@@ -118,11 +119,13 @@ func (t *AutopilotHooks) run(ctx context.Context, n autopilot.Notice) {
 // verified work that needs a person.
 func (t *AutopilotHooks) settled(ctx context.Context, n autopilot.Notice) {
 	v := n.Settlement
-	e := hook.Event{At: n.At, Case: n.Case, Title: n.Title, Run: n.Run, Workspace: n.Workspace.Dir, Branch: n.Workspace.Branch, Why: v.Why}
+	e := hook.Event{At: n.At, Case: n.Case, Title: n.Title, Run: n.Run, Workspace: n.Workspace.Dir,
+		Branch: n.Workspace.Branch, Why: v.Why}
 	switch {
 	case v.Review:
 		e.Name, e.Status = hook.Escalation, string(board.Review)
-		e.Question = &hook.Question{Text: "it waits for your review: " + v.Why, Answer: "pawl case approve|redo|reject " + n.Case}
+		e.Question = &hook.Question{Text: "it waits for your review: " + v.Why, Answer: "pawl case approve|redo|reject " +
+			n.Case}
 	case v.Action == board.Block && v.Worked:
 		e.Name, e.Status = hook.Escalation, string(board.Blocked)
 		e.Question = &hook.Question{Text: v.Why, Answer: "pawl case unblock " + n.Case}
@@ -159,7 +162,9 @@ func (s *Session) QueueNotes(ctx context.Context) func(queue.Note) {
 // WatchLanding has hooks and notifications hear of a queue at work.
 func (s *Session) WatchLanding(ctx context.Context, l *Landing, o *merge.Options) {
 	s.Plan.Exe, s.Plan.Args, s.Target = o.Exe, o.Args, o.Target
-	s.StartHooksIn(s.HookBox(ctx, l.verdict), s.Config.Loop.Safety == sandbox.Paranoid, func(text string) { s.App.Say("Warning: %s", text) })
+	s.StartHooksIn(s.HookBox(ctx, l.verdict), s.Config.Loop.Safety == sandbox.Paranoid, func(text string) {
+		s.App.Say("Warning: %s", text)
+	})
 	if s.Hooks != nil {
 		o.Before = s.BeforeLanding(command.BranchName(o.Target))
 	}

@@ -78,12 +78,14 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 	o := merge.Options{
 		Store: l.store, Repo: l.Repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.Env), "queue"), Target: target,
 		Policy: queue.Policy{
-			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(), Action: queue.Action(m.EscalationAction),
-			Push: m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
+			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(),
+			Action: queue.Action(m.EscalationAction),
+			Push:   m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
-		Gates: l.Plan.Gates, Protect: l.Plan.Protect, Environ: l.Plan.Environ, Environment: l.environment(), HostEnviron: l.a.Env,
-		Regenerate: l.regenerations(),
-		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
+		Gates: l.Plan.Gates, Protect: l.Plan.Protect, Environ: l.Plan.Environ, Environment: l.environment(),
+		HostEnviron: l.a.Env,
+		Regenerate:  l.regenerations(),
+		Exe:         l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
 	return o, nil
@@ -95,9 +97,11 @@ func (l *Landing) CanPropose(ctx context.Context, o *merge.Options) error {
 	err := merge.CanPropose(ctx, o)
 	switch {
 	case errors.Is(err, merge.ErrNoRemote):
-		return command.Usage("merge.mode is pull-request: %v", err).Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
+		return command.Usage("merge.mode is pull-request: %v", err).Hint("Name one: git remote add origin URL").
+			Hint("Or land here: set merge.mode to local")
 	case errors.Is(err, merge.ErrNoProgram):
-		return command.Usage("merge.mode is pull-request: %v", err).Hint("Install it, and log in: gh auth login").Hint("Or land here: set merge.mode to local")
+		return command.Usage("merge.mode is pull-request: %v", err).Hint("Install it, and log in: gh auth login").
+			Hint("Or land here: set merge.mode to local")
 	}
 	return err
 }
@@ -155,7 +159,8 @@ func (l *Landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) 
 func (l *Landing) environment() string {
 	h := sha256.New()
 	for _, part := range []string{
-		l.a.Getenv("PATH"), l.Plan.Safety, l.verdict.Enforced, strings.Join(l.c.Workspace.Setup, "\n"), strings.Join(l.c.Workspace.Copy, "\n"),
+		l.a.Getenv("PATH"), l.Plan.Safety, l.verdict.Enforced, strings.Join(l.c.Workspace.Setup, "\n"),
+		strings.Join(l.c.Workspace.Copy, "\n"),
 	} {
 		fmt.Fprintf(h, "%q\n", part)
 	}
@@ -164,7 +169,8 @@ func (l *Landing) environment() string {
 
 // Merge is how verified work lands: as with pawl queue, with what the tasks'
 // gates are held to.
-func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, store *sqlite.Store, plan engine.Plan, clones *pool.Pool) (merge.Options, error) {
+func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, store *sqlite.Store, plan engine.Plan,
+	clones *pool.Pool) (merge.Options, error) {
 	l := &Landing{a: t.a, c: t.c, store: store, Repo: repo, Plan: plan, verdict: t.Verdict}
 	o, err := l.Options(ctx, nil)
 	if err != nil {
@@ -190,7 +196,8 @@ type TaskPlanner struct {
 
 // NewTaskPlanner checks that tasks can be worked on at all: agents, gates,
 // sandbox. The plan is that of a task in the root itself.
-func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, stateDir string, f planner.Flags) (*TaskPlanner, engine.Plan, error) {
+func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, stateDir string,
+	f planner.Flags) (*TaskPlanner, engine.Plan, error) {
 	t := &TaskPlanner{a: a, c: c, planner: a.Planner(c, f), stateDir: stateDir}
 	plan, err := t.planner.Task(autopilot.Task{})
 	if err != nil {

@@ -131,7 +131,8 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 		printChoices(a, run, st, q, here)
 		return
 	}
-	choices := [][2]string{{"Go on with advice", "pawl answer " + run + " \"what to do differently\" && pawl resume " + run}}
+	choices := [][2]string{{"Go on with advice", "pawl answer " + run +
+		" \"what to do differently\" && pawl resume " + run}}
 	if st != loop.Pending { // a question needs its answer
 		choices = append(choices, [2]string{"Go on as before", "pawl resume " + run})
 	}
@@ -151,7 +152,8 @@ func printAsked(a *command.App, run string, asked []loop.Asks, here bool) {
 		a.Result("  %s: %s\n", report.Line(q.Step, 200), strings.ReplaceAll(command.CleanLines(q.Text, 2000), "\n", "\n    "))
 	}
 	if !here {
-		a.Result("\n  Answer each: pawl answer %s --step %s TEXT\n  Then go on:  pawl resume %s\n\n", run, action.Word(asked[0].Step), run)
+		a.Result("\n  Answer each: pawl answer %s --step %s TEXT\n  Then go on:  pawl resume %s\n\n", run,
+			action.Word(asked[0].Step), run)
 	}
 }
 

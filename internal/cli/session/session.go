@@ -82,8 +82,9 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 // 'pawl serve' can answer for the person, so nobody does.
 func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
-		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Cache: s.cache, Tree: s.Tree, Env: s.App.Env, LookPath: s.App.LookPath,
-		Write: s.App.Writes, Hide: []string{web.SessionDir(s.StateDir)}, Say: s.App.Say,
+		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Cache: s.cache, Tree: s.Tree, Env: s.App.Env,
+		LookPath: s.App.LookPath,
+		Write:    s.App.Writes, Hide: []string{web.SessionDir(s.StateDir)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
 	return boxes.Run
@@ -184,7 +185,8 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Pla
 
 // openTree opens the work tree, where there is one.
 func (s *Session) openTree(ctx context.Context) {
-	tree, err := workspace.Open(ctx, s.Config.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
+	tree, err := workspace.Open(ctx, s.Config.Root,
+		workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	switch {
 	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
 		s.App.Say("Note: %v; no snapshots are taken, so nothing can be rolled back.", err)
@@ -247,12 +249,14 @@ func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
 
 // Drive runs the engine with signals and screen attached, and makes the exit
 // status of how the run ended.
-func (s *Session) Drive(ctx context.Context, start func(context.Context, engine.Options) (*engine.Driver, error)) error {
+func (s *Session) Drive(ctx context.Context,
+	start func(context.Context, engine.Options) (*engine.Driver, error)) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
-		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Tree: s.Tree, Notify: notify, Log: command.OpenLog(s.Plan.Root), Stops: sig.Stops, Kill: sig.Kill,
+		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Tree: s.Tree, Notify: notify,
+		Log: command.OpenLog(s.Plan.Root), Stops: sig.Stops, Kill: sig.Kill,
 		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
 	})
 	s.Screen.Done()
@@ -324,7 +328,8 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	s.sayCopy(ctx, d.ID())
 	code := exitCode(st, cause)
 	if s.App.JSON {
-		if line, err := json.Marshal(console.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why, Exit: code}); err == nil {
+		if line, err := json.Marshal(console.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why,
+			Exit: code}); err == nil {
 			s.App.Result("%s\n", line)
 		}
 	} else if q := st.Question; q != nil && !s.App.Quiet {
@@ -486,5 +491,6 @@ func WithheldWords(names []string, from string) string {
 	if len(names) != 1 {
 		what = fmt.Sprintf("%d variables are", len(names))
 	}
-	return fmt.Sprintf("%s withheld from %s: %s (safety.env.allow lets one through)", what, from, strings.Join(shown, ", "))
+	return fmt.Sprintf("%s withheld from %s: %s (safety.env.allow lets one through)", what, from,
+		strings.Join(shown, ", "))
 }

@@ -17,7 +17,8 @@ import (
 // AdoptFile makes a run of a state file that the database knows nothing of,
 // when nothing that it knows can be resumed instead.
 // [engine.ErrNoStateFile] when there is no such file.
-func AdoptFile(ctx context.Context, store *sqlite.Store, root, name string, last sqlite.Run, lookup error) (sqlite.Run, error) {
+func AdoptFile(ctx context.Context, store *sqlite.Store, root, name string, last sqlite.Run, lookup error) (sqlite.Run,
+	error) {
 	if lookup != nil && !errors.Is(lookup, sqlite.ErrNotFound) {
 		return last, engine.ErrNoStateFile
 	}
@@ -101,7 +102,8 @@ func (s *Session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh 
 
 // offer asks on a terminal whether to go on with the run that waits.
 func (s *Session) offer(ctx context.Context, last sqlite.Run, st loop.Status) error {
-	_, _ = fmt.Fprintf(s.App.Stderr, "Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ", last.ID, s.Plan.Name, st, last.Iteration)
+	_, _ = fmt.Fprintf(s.App.Stderr, "Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ",
+		last.ID, s.Plan.Name, st, last.Iteration)
 	line, _ := bufio.NewReader(s.App.Stdin).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "r", "resume":

@@ -43,8 +43,9 @@ func agentsFound(ctx context.Context, a *command.App) []agentState {
 	var all []agentState
 	for _, row := range agents.Table() {
 		s := agentState{
-			Name: row.Name, Install: row.Install, Tried: cmp.Or(row.Versions, "none"), Format: row.Format, Tokens: cmp.Or(row.Tokens, "not known"),
-			Cost: cmp.Or(row.Cost, "not known"), Live: row.LiveUsage, Problems: append([]string{}, row.Problems...),
+			Name: row.Name, Install: row.Install, Tried: cmp.Or(row.Versions, "none"), Format: row.Format,
+			Tokens: cmp.Or(row.Tokens, "not known"),
+			Cost:   cmp.Or(row.Cost, "not known"), Live: row.LiveUsage, Problems: append([]string{}, row.Problems...),
 		}
 		ad, _ := agents.Lookup(row.Name)
 		if start, err := ad.Start(agent.Invocation{PromptFile: os.DevNull}); err == nil {

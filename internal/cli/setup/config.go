@@ -15,13 +15,14 @@ import (
 )
 
 func ConfigCommand(a *command.App) *cobra.Command {
-	return command.Leaf("config [KEY]", "Print every effective setting and where it comes from", command.AtMost(1), func(_ context.Context, args []string) error {
-		c, err := a.Load(nil)
-		if err != nil {
-			return err
-		}
-		return printConfig(a, c, strings.Join(args, ""))
-	})
+	return command.Leaf("config [KEY]", "Print every effective setting and where it comes from", command.AtMost(1),
+		func(_ context.Context, args []string) error {
+			c, err := a.Load(nil)
+			if err != nil {
+				return err
+			}
+			return printConfig(a, c, strings.Join(args, ""))
+		})
 }
 
 func printConfig(a *command.App, c *config.Config, prefix string) error {
@@ -35,28 +36,31 @@ func printConfig(a *command.App, c *config.Config, prefix string) error {
 		return command.Usage("there is no setting %q; 'pawl config' lists them all", prefix)
 	}
 	return command.Listing(a, found, "", "", func(e config.Entry) command.Row {
-		return command.Row{JSON: map[string]string{"path": e.Path, "value": e.Value, "source": e.Source}, Cells: []any{e.Path + ": " + e.Value, "(from: " + e.Source + ")"}}
+		return command.Row{JSON: map[string]string{"path": e.Path, "value": e.Value, "source": e.Source},
+			Cells: []any{e.Path + ": " + e.Value, "(from: " + e.Source + ")"}}
 	})
 }
 
 func SchemaCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("schema [workflow]", "Print the JSON Schema of pawl.yaml, or of workflow files", command.AtMost(1), func(_ context.Context, args []string) error {
-		schema := config.Schema()
-		if len(args) > 0 {
-			if args[0] != "workflow" {
-				return command.Usage("unknown schema %q: write 'pawl schema' or 'pawl schema workflow'", args[0])
+	cmd := command.Leaf("schema [workflow]", "Print the JSON Schema of pawl.yaml, or of workflow files",
+		command.AtMost(1), func(_ context.Context, args []string) error {
+			schema := config.Schema()
+			if len(args) > 0 {
+				if args[0] != "workflow" {
+					return command.Usage("unknown schema %q: write 'pawl schema' or 'pawl schema workflow'", args[0])
+				}
+				schema = config.WorkflowSchema()
 			}
-			schema = config.WorkflowSchema()
-		}
-		a.Result("%s\n", strings.TrimSuffix(string(schema), "\n"))
-		return nil
-	})
+			a.Result("%s\n", strings.TrimSuffix(string(schema), "\n"))
+			return nil
+		})
 	cmd.ValidArgs = []string{"workflow"}
 	return cmd
 }
 
 func InitCommand(a *command.App) *cobra.Command {
-	return command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites", command.AtMost(0),
+	return command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
+		command.AtMost(0),
 		func(context.Context, []string) error { return writeConfig(a) })
 }
 
@@ -72,7 +76,8 @@ func writeConfig(a *command.App) error {
 	path := filepath.Join(root, "pawl.yaml")
 	if err := config.WriteNew(path, p.YAML()); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return command.Usage("%s is there already, and init never overwrites", path).Hint("See what is in force: pawl config")
+			return command.Usage("%s is there already, and init never overwrites", path).
+				Hint("See what is in force: pawl config")
 		}
 		return err
 	}

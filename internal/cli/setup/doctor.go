@@ -207,7 +207,8 @@ func environmentFound(a *command.App, c *config.Config) string {
 	if level == safety.Permissive {
 		return "permissive: inherited whole"
 	}
-	_, held := level.Environ(a.Env, agents.Variables(c.Agent, c.Agents.Named[c.Agent].Output, a.Getenv), planner.Variables(c))
+	_, held := level.Environ(a.Env, agents.Variables(c.Agent, c.Agents.Named[c.Agent].Output, a.Getenv),
+		planner.Variables(c))
 	if len(held) == 0 {
 		return string(level) + ": nothing to withhold"
 	}

@@ -29,7 +29,8 @@ func NotifyCommand(a *command.App) *cobra.Command {
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return eventNames(), cobra.ShellCompDirectiveNoFileComp
 	}
-	test := command.Leaf("test [EVENT]", "Send a made-up event to every receiver of 'notify', whatever events it wants", command.AtMost(1),
+	test := command.Leaf("test [EVENT]", "Send a made-up event to every receiver of 'notify', whatever events it wants",
+		command.AtMost(1),
 		func(ctx context.Context, args []string) error {
 			return try(ctx, a, cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
 		})
@@ -37,7 +38,8 @@ func NotifyCommand(a *command.App) *cobra.Command {
 	run := command.Leaf("hook EVENT", "Run the hooks of an event, with a made-up one", command.ExactlyOne("an event"),
 		func(ctx context.Context, args []string) error { return try(ctx, a, args[0], true) })
 	run.Example, run.ValidArgsFunction = "  pawl notify hook complete", complete
-	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them", func(p0 context.Context) error { return listReceivers(a, p0) }, test, run)
+	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them",
+		func(p0 context.Context) error { return listReceivers(a, p0) }, test, run)
 	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
 		"'pawl notify hook EVENT' runs the hooks of one."
 	return cmd
@@ -101,10 +103,12 @@ func try(ctx context.Context, a *command.App, event string, hooks bool) error {
 	s.StartHooks()
 	results := s.Hooks.Try(ctx, sample(name, s), hooks)
 	if len(results) == 0 && hooks {
-		return command.Usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey, s.Config.Name())
+		return command.Usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey,
+			s.Config.Name())
 	}
 	if len(results) == 0 {
-		return command.Usage("nobody can be told: there is no notify in %s that works here", s.Config.Name()).Hint("See docs/hooks.md")
+		return command.Usage("nobody can be told: there is no notify in %s that works here", s.Config.Name()).
+			Hint("See docs/hooks.md")
 	}
 	failed := false
 	for _, d := range results {
@@ -169,12 +173,14 @@ func hookSession(ctx context.Context, a *command.App) (*session.Session, error) 
 func sample(n hook.Name, s *session.Session) hook.Event {
 	cost := 0.42
 	e := hook.Event{
-		Name: n, At: time.Now(), Run: "00000000", Subject: "example", Workspace: s.Config.Root, Agent: s.Config.Agent, Status: "running", Iterations: 3,
+		Name: n, At: time.Now(), Run: "00000000", Subject: "example", Workspace: s.Config.Root, Agent: s.Config.Agent,
+		Status: "running", Iterations: 3,
 		Duration: 90 * time.Second, CostUSD: &cost, Why: "this is a test of pawl notify; nothing happened",
 	}
 	switch n {
 	case hook.Escalation:
-		e.Question = &hook.Question{Text: "This is a test of pawl notify; nothing happened. Does it reach you?", Options: []string{"yes", "no"}}
+		e.Question = &hook.Question{Text: "This is a test of pawl notify; nothing happened. Does it reach you?",
+			Options: []string{"yes", "no"}}
 	case hook.Conflict:
 		e.Conflict = &hook.Clash{Level: "medium", Files: []string{"example.txt"}}
 	case hook.Error:
@@ -194,7 +200,8 @@ func notificationsFound(a *command.App, c *config.Config) string {
 		parts = append(parts, fmt.Sprintf("%s (%s)", t.Key, t.Kind))
 	}
 	_, left := planner.Hooks(c, a.Getenv)
-	if slices.ContainsFunc(list, func(t receiver) bool { return t.Kind == "desktop" }) && hook.DesktopProgram(a.Env) == "" {
+	if slices.ContainsFunc(list, func(t receiver) bool { return t.Kind == "desktop" }) &&
+		hook.DesktopProgram(a.Env) == "" {
 		left = append(left, hook.NoDesktop)
 	}
 	return strings.Join(append([]string{strings.Join(parts, ", ")}, left...), "; ")
