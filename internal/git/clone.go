@@ -64,17 +64,8 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tattributesFile = /dev/null\n" +
 		"\tlogAllRefUpdates = false\n\tuntrackedCache = false\n" +
 		conversions + "[extensions]\n\tobjectFormat = " + of.Format + "\n"
-	for _, d := range []string{"objects/info", "objects/pack", "refs", "info"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
-		}
-	}
-	for _, f := range []struct{ name, text string }{
-		{"HEAD", "ref: refs/heads/none\n"}, {"config", config},
-	} {
-		if err := keepFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
-			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
-		}
+	if err := keepGitDir(dir, config, ""); err != nil {
+		return nil, err
 	}
 	_ = os.Remove(c.shadow.Repo.Index + ".lock") // of a git that was killed: whoever has the lock is alone
 	if beforeBoot(c.shadow.Repo.Index) {

@@ -9,15 +9,12 @@ import (
 // in it. It is for scratch repositories of pawl's own, e.g. the demo's; it
 // needs no identity in the user's configuration.
 func Init(ctx context.Context, dir, message string) error {
-	author := []string{
-		"GIT_AUTHOR_NAME=pawl", "GIT_AUTHOR_EMAIL=pawl@localhost", "GIT_COMMITTER_NAME=pawl", "GIT_COMMITTER_EMAIL=pawl@localhost",
-	}
 	for _, args := range [][]string{
 		{"init", "--quiet", "--initial-branch=main"},
 		{"add", "--all"},
 		{"-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message=" + message},
 	} {
-		if _, err := run(ctx, call{dir: dir, env: author, args: args}); err != nil {
+		if _, err := run(ctx, call{dir: dir, env: pawl.environ(), args: args}); err != nil {
 			return fmt.Errorf("cannot make a repository of %s: %w", dir, err)
 		}
 	}

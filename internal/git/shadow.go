@@ -30,19 +30,24 @@ func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range []string{"objects", "refs", "info"} {
+	return s, keepGitDir(dir, config, plain)
+}
+
+// keepGitDir makes or refreshes a git directory of pawl's own.
+func keepGitDir(dir, config, attributes string) error {
+	for _, d := range []string{"objects/info", "objects/pack", "refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+			return fmt.Errorf("cannot make pawl's git directory: %w", err)
 		}
 	}
 	for _, f := range []struct{ name, text string }{
-		{"HEAD", "ref: refs/heads/none\n"}, {"config", config}, {"info/attributes", plain},
+		{"HEAD", "ref: refs/heads/none\n"}, {"config", config}, {"info/attributes", attributes},
 	} {
 		if err := keepFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
-			return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+			return fmt.Errorf("cannot make pawl's git directory: %w", err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // Over is the same git directory over the files of another folder, which need

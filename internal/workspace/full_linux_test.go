@@ -85,7 +85,7 @@ func onAFullDisk(t *testing.T, left int) {
 			t.Fatalf("with room again: %v", err)
 		}
 	}
-	if tree, err := p.c.Now(t.Context(), "r1"); err != nil || tree != before.Tree {
+	if tree, _, err := p.c.Look(t.Context(), "r1"); err != nil || tree != before.Tree {
 		t.Errorf("after the rollback the tree is %s, %v, want %s:\n%s", tree, err, before.Tree, p.git("status", "--porcelain"))
 	}
 	p.git("fsck", "--full")

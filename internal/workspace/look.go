@@ -2,8 +2,9 @@ package workspace
 
 import "context"
 
-// Look is what [Checkout.Now] is, with the commit that is checked out; head is
-// empty before the first commit.
+// Look is the tree of the work tree as it is, by the rules of the run, and the
+// commit that is checked out; head is empty before the first commit. It makes no
+// ref, so git may collect the tree after some weeks.
 func (c *Checkout) Look(ctx context.Context, run string) (tree, head string, err error) {
 	r, err := c.open(ctx, run)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 	other := filepath.Join(filepath.Dir(p.state), "other")
 	look := func(c *Checkout) string {
 		t.Helper()
-		tree, err := c.Now(t.Context(), "r1")
+		tree, _, err := c.Look(t.Context(), "r1")
 		if err != nil {
 			t.Fatal(err)
 		}

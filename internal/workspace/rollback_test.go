@@ -330,7 +330,7 @@ func TestRewindOnlyWhenNothingChanged(t *testing.T) {
 	if err != nil || b.Refused != "" || p.read("a") != "1" {
 		t.Errorf("%v %+v", err, b)
 	}
-	if tree, err := p.c.Now(t.Context(), "r1"); err != nil || tree != b.To.Tree {
+	if tree, _, err := p.c.Look(t.Context(), "r1"); err != nil || tree != b.To.Tree {
 		t.Errorf("tree %s, %v", tree, err)
 	}
 	if _, err := p.c.Rewind(t.Context(), "r1", 0, ""); err == nil {

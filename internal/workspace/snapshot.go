@@ -97,18 +97,6 @@ func same(a, b Snapshot) bool {
 	return a.Tree == b.Tree && a.Head == b.Head && a.Branch == b.Branch && slices.Equal(a.Skipped, b.Skipped)
 }
 
-// Now is the tree of the work tree as it is, by the rules of the run. It makes
-// no ref, so git may collect the tree after some weeks.
-func (c *Checkout) Now(ctx context.Context, run string) (tree string, err error) {
-	r, err := c.open(ctx, run)
-	if err != nil {
-		return "", err
-	}
-	defer r.close()
-	s, err := r.scan(ctx)
-	return s.tree, err
-}
-
 // scan brings the private index up to date and stores its tree. An index that
 // git cannot use is made anew, once.
 func (r *session) scan(ctx context.Context) (state, error) {

@@ -91,7 +91,7 @@ func TestTwoProcessesOnOneRun(t *testing.T) {
 	other := open(t, p.top, p.state) // knows nothing of what p.c remembers
 	p.snap(0)
 	p.write("a", "2")
-	two, err := other.Now(t.Context(), "r1")
+	two, _, err := other.Look(t.Context(), "r1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (k *check) diff(ctx context.Context) string {
 	if tree == nil || k.log.Base == "" {
 		return ""
 	}
-	now, err := tree.Now(ctx, checkRun)
+	now, _, err := tree.Look(ctx, checkRun)
 	if err != nil {
 		k.a.Say("Warning: no diff: %v", err)
 		return ""
