@@ -168,7 +168,7 @@ func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r sqlit
 	}
 	k, err := tree.OpenCopy(ctx, r.ID, engine.CopyDir(config.StateDir(r.Root, p.Env), r.ID))
 	if err == nil {
-		err = k.Harvest(ctx, n, result)
+		err = k.Collect(ctx, n, result)
 	}
 	if errors.Is(err, workspace.ErrNoCopy) && len(snaps) == 0 {
 		err = errors.New("it was given up, or is kept no longer")

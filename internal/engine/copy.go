@@ -137,7 +137,7 @@ func (d *Driver) harvest(ctx context.Context) {
 	if !ok {
 		return
 	}
-	if err := d.copied.Harvest(ctx, n, tree); err != nil {
+	if err := d.copied.Collect(ctx, n, tree); err != nil {
 		d.warn(fmt.Sprintf("the result stays in the run's copy only: %v. pawl apply %s tries again", err, d.id))
 		return
 	}

@@ -200,9 +200,9 @@ func (c *Clone) emptyModules(ctx context.Context) error {
 	return nil
 }
 
-// Furnish makes a new .git with these refs and the index of the last checkout.
+// CreateRepository makes a new .git with these refs and the index of the last checkout.
 // One that is there is an error: the caller removes it.
-func (c *Clone) Furnish(ctx context.Context, refs CloneRefs) error {
+func (c *Clone) CreateRepository(ctx context.Context, refs CloneRefs) error {
 	if !plainRef("refs/heads/" + refs.Branch) {
 		return fmt.Errorf("cannot make a clone: %q cannot be the name of a branch", refs.Branch)
 	}
@@ -258,9 +258,9 @@ func (r *Repo) lay(dir string, m made) error {
 	return nil
 }
 
-// Relink makes the clone borrow from its lender again, and reports whether it
+// RestoreAlternates makes the clone borrow from its lender again, and reports whether it
 // did not: an agent wrote something else, or the lender was moved.
-func (c *Clone) Relink() (bool, error) {
+func (c *Clone) RestoreAlternates() (bool, error) {
 	const name = "objects/info/alternates"
 	want := c.Of.Objects + "\n"
 	changed := false
@@ -366,10 +366,10 @@ func (c *Clone) Forget() error {
 	return nil
 }
 
-// Distrust makes pawl's own git directory read no object of the clone, so that
+// DropAgentObjects makes pawl's own git directory read no object of the clone, so that
 // files which are entered after it are stored anew. It lasts until the clone
 // is opened again.
-func (c *Clone) Distrust() error {
+func (c *Clone) DropAgentObjects() error {
 	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(c.Of.Objects+"\n")); err != nil {
 		return fmt.Errorf("cannot leave out the objects of the clone: %w", err)
 	}

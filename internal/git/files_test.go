@@ -160,17 +160,17 @@ func TestCommitIsByPawlOrByWhomIsSaid(t *testing.T) {
 }
 
 // One commit keeps others, and is the same for the same ones.
-func TestBind(t *testing.T) {
+func TestCommitWithParents(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	first := gittest.Git(t, dir, "rev-parse", "HEAD")
 	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "next")
 	second := gittest.Git(t, dir, "rev-parse", "HEAD")
-	bound, err := r.Bind(t.Context(), []string{first, second, first})
+	bound, err := r.CommitWithParents(t.Context(), []string{first, second, first})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := r.Bind(t.Context(), []string{second, first}); err != nil || again != bound {
+	if again, err := r.CommitWithParents(t.Context(), []string{second, first}); err != nil || again != bound {
 		t.Errorf("got %s, %v, then %s", bound, err, again)
 	}
 	parents := strings.Fields(gittest.Git(t, dir, "log", "-1", "--format=%P", bound))

@@ -237,7 +237,7 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestCommitNotSince(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	base := gittest.Git(t, dir, "rev-parse", "HEAD")
@@ -246,7 +246,7 @@ func TestForeign(t *testing.T) {
 	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	ask := func(keep, to string, since time.Time) string {
 		t.Helper()
-		got, err := r.Foreign(t.Context(), keep, to, since)
+		got, err := r.CommitNotSince(t.Context(), keep, to, since)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,9 +39,9 @@ func readPointer(text string) (pointer, bool) {
 	return p, version && len(p.sum) == 64
 }
 
-// Refilled returns those of the staged paths whose content on disk is not what
+// ChangedLFS returns those of the staged paths whose content on disk is not what
 // the staged pointer stands for. The others are as a checkout by LFS leaves them.
-func (c *Clone) Refilled(ctx context.Context, paths []string) (others []string, err error) {
+func (c *Clone) ChangedLFS(ctx context.Context, paths []string) (others []string, err error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}

@@ -179,10 +179,10 @@ func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
-// Foreign returns one commit among those that can be reached from to and not
+// CommitNotSince returns one commit among those that can be reached from to and not
 // from keep, which was committed before since or can be reached from a tag or
 // a remote branch. It is empty when there is none.
-func (r *Repo) Foreign(ctx context.Context, keep, to string, since time.Time) (string, error) {
+func (r *Repo) CommitNotSince(ctx context.Context, keep, to string, since time.Time) (string, error) {
 	span := []string{to}
 	if keep != "" {
 		span = append(span, "^"+keep)

@@ -68,7 +68,7 @@ func refused(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refus
 // move locks and compares all work trees, moves the target, then the files.
 func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees []*git.Repo, hold *os.File,
 ) (queue.Event, error) {
-	var moves []*git.Advance
+	var moves []*git.FastForward
 	defer func() {
 		for _, m := range moves {
 			m.End()
@@ -115,9 +115,9 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 }
 
 // begin waits a little for a git command that has the index.
-func begin(ctx context.Context, tree *git.Repo, c queue.Command, hold *os.File) (*git.Advance, error) {
+func begin(ctx context.Context, tree *git.Repo, c queue.Command, hold *os.File) (*git.FastForward, error) {
 	for try := 0; ; try++ {
-		m, err := tree.BeginAdvance(ctx, c.From, c.To, hold)
+		m, err := tree.BeginFastForward(ctx, c.From, c.To, hold)
 		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || ctx.Err() != nil {
 			return m, err
 		}
@@ -125,7 +125,7 @@ func begin(ctx context.Context, tree *git.Repo, c queue.Command, hold *os.File) 
 	}
 }
 
-func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.Advance, hold *os.File,
+func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.FastForward, hold *os.File,
 ) (queue.Event, error) {
 	e := queue.Event{Kind: queue.Landed}
 	for i, m := range moves {
@@ -146,7 +146,7 @@ func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.A
 
 // finish moves files to where the target is already.
 func (q *Queue) finish(ctx context.Context, trees []*git.Repo, c queue.Command, hold *os.File) (queue.Event, error) {
-	var moves []*git.Advance
+	var moves []*git.FastForward
 	defer func() {
 		for _, m := range moves {
 			m.End()
@@ -157,7 +157,7 @@ func (q *Queue) finish(ctx context.Context, trees []*git.Repo, c queue.Command, 
 		if err != nil {
 			return queue.Event{}, err
 		}
-		m.Torn = !noted(hold, c.To)
+		m.Interrupted = !noted(hold, c.To)
 		moves = append(moves, m)
 	}
 	return q.moveFiles(ctx, trees, moves, hold)

@@ -73,7 +73,7 @@ func (q *Queue) solve(ctx context.Context, e queue.Entry) {
 		if err == nil {
 			return
 		}
-		q.tell(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
+		q.notify(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
 		rest(ctx, time.Second<<min(try, 5))
 	}
 }

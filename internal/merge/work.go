@@ -72,7 +72,7 @@ func (w *worker) leave(ctx context.Context) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err := w.q.o.Store.LeaveQueue(after, w.q.target, w.q.o.Owner); err != nil {
-		w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+		w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 	}
 }
 
@@ -122,7 +122,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 	defer w.leave(ctx)
 	defer w.end()
 	if err := q.sweep(ctx); err != nil {
-		q.tell(queue.Note{Kind: queue.NoteWarning, Text: err.Error()})
+		q.notify(queue.Note{Kind: queue.NoteWarning, Text: err.Error()})
 	}
 	if err := w.open(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -145,7 +145,7 @@ func (w *worker) open(ctx context.Context) error {
 		case err == nil:
 			return w.step(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings})
 		}
-		q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+		q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 		rest(ctx, 5*time.Second)
 	}
 }
@@ -214,7 +214,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	asks, err := store.QueueAsks(ctx, w.q.target, asksMax)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 			rest(ctx, poll)
 		}
 		return nil
@@ -222,7 +222,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	for _, a := range asks {
 		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
 			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
-				w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+				w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 				rest(ctx, poll)
 				return nil //nolint:nilerr // it is told, and what was asked is still there
 			}
@@ -273,7 +273,7 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 		w.set = set
 	}
 	for _, n := range after.Out.Notes {
-		w.q.tell(n)
+		w.q.notify(n)
 	}
 	w.q.unpin(context.WithoutCancel(ctx), after.Out.Landings)
 	return nil
@@ -291,7 +291,7 @@ func (w *worker) commit(ctx context.Context, step sqlite.QueueStep) error {
 			return err
 		}
 		if try == 0 {
-			w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: fmt.Sprintf("%v; the queue stands still until it can", err)})
+			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: fmt.Sprintf("%v; the queue stands still until it can", err)})
 		}
 		if rest(ctx, min(time.Second<<min(try, 5), 30*time.Second)); ctx.Err() != nil {
 			return err
@@ -324,7 +324,7 @@ func (q *Queue) unpin(ctx context.Context, landed []queue.Landing) {
 	_ = q.o.Repo.DropRefs(ctx, names...)
 }
 
-func (q *Queue) tell(n queue.Note) {
+func (q *Queue) notify(n queue.Note) {
 	if q.o.Notify != nil {
 		q.o.Notify(n)
 	}
@@ -385,7 +385,7 @@ func (w *worker) end() {
 		if e, ok := <-j.done; ok {
 			after, cancel := context.WithTimeout(context.Background(), landLimit)
 			if err := w.step(after, e); err != nil {
-				w.q.tell(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+				w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 			}
 			cancel()
 		}

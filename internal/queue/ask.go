@@ -55,7 +55,7 @@ func (s *State) added(ev *Event) {
 	e.Outrun, e.Solved = 0, ""
 	e.Needs = slices.Clone(e.Needs)
 	if s.Policy.Ask {
-		e.Status, e.Why = Held, "it lands when a person says so: pawl queue release "+e.ID
+		e.Status, e.Why = OnHold, "it lands when a person says so: pawl queue release "+e.ID
 	}
 	s.Entries = append(s.Entries, e)
 	s.move(e.ID, MoveQueued, "it waits to be landed on "+short(s.Target))
@@ -129,12 +129,12 @@ func (s *State) askedOf(a *Ask) {
 	switch a.Wish {
 	case WishHold:
 		if e.Status == Waiting {
-			e.Status, e.Why, e.Until = Held, reason(a.Why, "a person holds it"), time.Time{}
+			e.Status, e.Why, e.Until = OnHold, reason(a.Why, "a person holds it"), time.Time{}
 			return
 		}
 		s.note(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only what waits can be held", e.Status))
 	case WishRelease:
-		if e.Status == Held {
+		if e.Status == OnHold {
 			e.Status, e.Why = Waiting, ""
 			return
 		}

@@ -400,7 +400,7 @@ func run(t testing.TB, seed uint64) {
 		w.breakOrRepair()
 	}
 	for _, e := range w.s.Entries {
-		if e.Status == queue.Held {
+		if e.Status == queue.OnHold {
 			w.send(queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishRelease, ID: e.ID}})
 		}
 	}

@@ -24,7 +24,7 @@ type Status string
 // The statuses. A landed or dropped entry is in the queue no more.
 const (
 	Waiting   Status = "waiting"   // for its turn, for what it needs, or for a file in the user's checkout
-	Held      Status = "held"      // by a person
+	OnHold    Status = "held"      // by a person
 	Resolving Status = "resolving" // an agent works on its conflict, or on why it is red on the target
 	Parked    Status = "parked"    // a person has to act
 	Proposed  Status = "proposed"  // its pull request is open

@@ -156,7 +156,7 @@ func showQueued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 		Attempts: e.Attempts, Files: []string{}, Ahead: list(e.Ahead), Request: e.Request, AddedAt: e.AddedAt, Until: when(e.Until), Actions: []string{"hold", "drop"},
 	}
 	switch e.Status {
-	case queue.Held:
+	case queue.OnHold:
 		q.Actions[0] = "release"
 	case queue.Parked:
 		q.Actions = append(q.Actions, "retry")

@@ -264,7 +264,7 @@ func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, 
 	return fmt.Errorf("cannot apply the run, and nothing was changed: %w", why)
 }
 
-// Applied reports whether the run's last result, as it was harvested, was
+// Applied reports whether the run's last result, as it was collected, was
 // applied at some time.
 func (c *Checkout) Applied(ctx context.Context, run string) (bool, error) {
 	snaps, err := c.Snapshots(ctx, run)

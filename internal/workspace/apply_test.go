@@ -21,10 +21,10 @@ func (p *place) copied() (*Copy, *place) {
 	return k, &place{t: p.t, top: k.Repo.Top, state: p.state, c: k.Checkout}
 }
 
-// harvested is the copy's tree of now as the run's result n.
-func (p *place) harvested(k *Copy, in *place, n int) {
+// collected is the copy's tree of now as the run's result n.
+func (p *place) collected(k *Copy, in *place, n int) {
 	p.t.Helper()
-	if err := k.Harvest(p.t.Context(), n, in.snap(n).Tree); err != nil {
+	if err := k.Collect(p.t.Context(), n, in.snap(n).Tree); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -61,7 +61,7 @@ func TestApplyRandomEdits(t *testing.T) {
 		agent(in, rand.New(rand.NewPCG(seed, 1)))
 		in.remove("big.log")
 		want := in.files()
-		p.harvested(k, in, 1)
+		p.collected(k, in, 1)
 		p.write("mine", "meanwhile")
 		person := p.files()
 		if a := p.apply(true); len(a.Conflicts) > 0 || !maps.Equal(person, p.files()) {
@@ -96,11 +96,11 @@ func TestApplyWhatCameLater(t *testing.T) {
 	k, in := p.copied()
 	in.write("a", "2")
 	in.write("b", "2")
-	p.harvested(k, in, 1)
+	p.collected(k, in, 1)
 	p.apply(false)
 	in.write("a", "3")
 	in.write("b", "3")
-	p.harvested(k, in, 2)
+	p.collected(k, in, 2)
 	p.write("b", "person")
 	a := p.apply(false)
 	if len(a.Conflicts) != 1 || a.Conflicts[0].Path != "b" || p.read("a") != "2" || a.Recovery != "" {
@@ -124,7 +124,7 @@ func TestApplyAllOrNothing(t *testing.T) {
 	in.write("a", "2")
 	in.remove("b")
 	in.write("c", "2")
-	p.harvested(k, in, 1)
+	p.collected(k, in, 1)
 	snaps, err := p.c.Snapshots(t.Context(), "r1")
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestCopyOfEveryRepository(t *testing.T) {
 				t.Errorf("the copy's index is %s", got)
 			}
 			in.write("a", "agent")
-			p.harvested(k, in, 1)
+			p.collected(k, in, 1)
 			if a := p.apply(false); len(a.Written) != 1 || p.read("a") != "agent" {
 				t.Errorf("a is %q: %+v", p.read("a"), a)
 			}

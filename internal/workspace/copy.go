@@ -20,7 +20,7 @@ var ErrNoCopy = errors.New("the run's copy of the work tree is gone")
 // Copy is a work tree of its own for one run, with a repository of its own
 // that borrows the objects of the original. Snapshots of the copy are in its
 // repository. The original has what the copy began with as snapshot 0 of the
-// run, and what [Copy.Harvest] brings over.
+// run, and what [Copy.Collect] brings over.
 type Copy struct {
 	*Checkout
 	of   *Checkout
@@ -218,10 +218,10 @@ func (k *Copy) Views() []View {
 	return views
 }
 
-// Harvest brings the copy's tree after iteration n, as it was recorded, into
+// Collect brings the copy's tree after iteration n, as it was recorded, into
 // the original's repository, as data under the run's refs: files only. Commits
 // that were made in the copy stay there.
-func (k *Copy) Harvest(ctx context.Context, n int, tree string) error {
+func (k *Copy) Collect(ctx context.Context, n int, tree string) error {
 	have, err := k.of.Snapshots(ctx, k.run)
 	if err != nil {
 		return err

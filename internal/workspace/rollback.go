@@ -358,7 +358,7 @@ func (r *session) mayMove(ctx context.Context, now git.Head, want Snapshot) (str
 	if now.Commit == "" {
 		return "", nil
 	}
-	foreign, err := r.c.Repo.Foreign(ctx, want.Head, now.Commit, began)
+	foreign, err := r.c.Repo.CommitNotSince(ctx, want.Head, now.Commit, began)
 	if err != nil || foreign == "" {
 		return "", err
 	}

@@ -293,7 +293,7 @@ func queueAndRelease(ctx context.Context, a *command.App, q *OpenQueue, text, co
 			return err
 		}
 	}
-	if queued && e.Status == queue.Held {
+	if queued && e.Status == queue.OnHold {
 		return q.Ask(ctx, queue.Ask{Wish: queue.WishRelease, ID: id})
 	}
 	return nil

@@ -86,7 +86,7 @@ func (w *world) recount(i int) {
 func (w *world) act(i int) {
 	it := &w.items[i]
 	if e, ok := w.queue.Find(it.c.ID); ok && it.c.Status == board.Blocked {
-		if e.Status == queue.Parked || e.Status == queue.Held {
+		if e.Status == queue.Parked || e.Status == queue.OnHold {
 			w.actOnEntry(i, &e)
 			return
 		}
@@ -154,7 +154,7 @@ func (w *world) actOnEntry(i int, e *queue.Entry) {
 	it := &w.items[i]
 	w.report.Deeds++
 	switch {
-	case e.Status == queue.Held:
+	case e.Status == queue.OnHold:
 		w.asking(asked(queue.WishRelease, e.ID))
 	case w.chance(300) && !w.target.works[e.Commit].gone:
 		w.asking(asked(queue.WishRetry, e.ID))
@@ -241,7 +241,7 @@ func (w *world) meddleWithEntry() {
 	case e.Status == queue.Waiting && w.chance(500):
 		w.asking(asked(queue.WishHold, e.ID))
 		w.clock.after(w.late(), func() {
-			if e, ok := w.queue.Find(e.ID); ok && e.Status == queue.Held {
+			if e, ok := w.queue.Find(e.ID); ok && e.Status == queue.OnHold {
 				w.asking(asked(queue.WishRelease, e.ID))
 			}
 		})

@@ -31,13 +31,13 @@ func (p *Pool) afterBoot(ctx context.Context) error {
 		switch r.State {
 		case warm:
 			err = p.finish(ctx, r)
-		case held, kept:
+		case leased, kept:
 			if r.Kind == kindTask {
 				err = p.revive(ctx, r)
 			}
 		}
 		if err != nil && !errors.Is(err, ErrTaken) {
-			return fmt.Errorf("cannot mend the workspace of %s: %w", r.ID, err)
+			return fmt.Errorf("cannot repair the workspace of %s: %w", r.ID, err)
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 		return "", err
 	}
 	defer release()
-	if _, err := c.Relink(); err != nil {
+	if _, err := c.RestoreAlternates(); err != nil {
 		return "", refuse("%v", err)
 	}
 	head, err := c.Head()
@@ -76,7 +76,7 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 		return "", err
 	}
 	if commit != head.Commit {
-		_ = c.Advance(head, commit) // an agent may have put something in the way; the work is collected all the same
+		_ = c.MoveHead(head, commit) // an agent may have put something in the way; the work is collected all the same
 	}
 	return commit, nil
 }
@@ -128,7 +128,7 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 	} else if len(large) > 0 {
 		return "", p.refuseLarge(large)
 	}
-	if err := c.Stage(ctx, head.Commit); err != nil {
+	if err := c.ResetIndex(ctx, head.Commit); err != nil {
 		return "", broken(ctx, err)
 	}
 	if moved := c.StagedModules(ctx); len(moved) > 0 {
@@ -148,7 +148,7 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 	if large := p.tooLarge(c, paths); len(large) > 0 {
 		return "", p.refuseLarge(large)
 	}
-	if err := c.Enter(ctx, paths, scan.Gone); err != nil {
+	if err := c.StagePaths(ctx, paths, scan.Gone); err != nil {
 		return "", broken(ctx, err)
 	}
 	tree, err := c.Tree(ctx)
@@ -222,7 +222,7 @@ func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, ne
 		is[name] = true
 	}
 	paths = slices.DeleteFunc(all, func(name string) bool { return is[name] })
-	filtered, err = c.Refilled(ctx, filtered)
+	filtered, err = c.ChangedLFS(ctx, filtered)
 	return paths, filtered, nested, err
 }
 

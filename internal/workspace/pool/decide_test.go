@@ -32,12 +32,12 @@ func TestDecideWhoGetsAWorkspace(t *testing.T) {
 		{"nothing is there", nil, false, making, "/own/new", "new", ""},
 		{"one waits", []sqlite.Workspace{elsewhere, idle}, false, warm, "/own/2", "new", "warm-2"},
 		{"one waits, of another repository", []sqlite.Workspace{elsewhere}, false, making, "/own/new", "new", ""},
-		{"another process works in it", []sqlite.Workspace{row(held, other)}, true, "", "", "", ""},
-		{"this process works in it", []sqlite.Workspace{row(held, me)}, true, "", "", "", ""},
+		{"another process works in it", []sqlite.Workspace{row(leased, other)}, true, "", "", "", ""},
+		{"this process works in it", []sqlite.Workspace{row(leased, me)}, true, "", "", "", ""},
 		{"another process makes it", []sqlite.Workspace{row(making, other)}, true, "", "", "", ""},
 		{"another process removes it", []sqlite.Workspace{row(removing, other)}, true, "", "", "", ""},
-		{"it was kept", []sqlite.Workspace{idle, row(kept, sqlite.Owner{})}, false, held, "/own/1", "old", ""},
-		{"its process is dead", []sqlite.Workspace{row(held, gone)}, false, held, "/own/1", "old", ""},
+		{"it was kept", []sqlite.Workspace{idle, row(kept, sqlite.Owner{})}, false, leased, "/own/1", "old", ""},
+		{"its process is dead", []sqlite.Workspace{row(leased, gone)}, false, leased, "/own/1", "old", ""},
 		{"half made by one that is dead", []sqlite.Workspace{row(making, gone)}, false, making, "/own/1", "new", ""},
 		{"half removed by one that is dead", []sqlite.Workspace{row(removing, gone)}, false, making, "/own/1", "new", ""},
 	} {
@@ -49,7 +49,7 @@ func TestDecideWhoGetsAWorkspace(t *testing.T) {
 			continue
 		}
 		if was == kept { // as it was found; taken up as one that is held
-			was = held
+			was = leased
 		}
 		if err != nil || was != c.was || got.Own != c.own || got.Base != c.base || got.Owner != me || got.ID != "task-001" || got.Dir != "/w/task-001" {
 			t.Errorf("%s: %s, %+v, %v", c.name, was, got, err)

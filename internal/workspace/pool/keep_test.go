@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 		remove bool
 		why    string
 	}{
-		{"live", with(func(r *sqlite.Workspace) { r.State, r.Owner.PID = held, 7 }), question{busy: "process 7 works in it", named: true, landed: true}, false, "process 7 works in it"},
+		{"live", with(func(r *sqlite.Workspace) { r.State, r.Owner.PID = leased, 7 }), question{busy: "process 7 works in it", named: true, landed: true}, false, "process 7 works in it"},
 		{"half made by a live one", with(func(r *sqlite.Workspace) { r.State = making }), question{busy: "process 7 works in it"}, false, "works in it"},
 		{"half made", with(func(r *sqlite.Workspace) { r.State = making }), question{proof: errors.New("no folder")}, true, "never finished"},
 		{"half removed", with(func(r *sqlite.Workspace) { r.State = removing }), question{proof: errors.New("no folder")}, true, "all of it is kept"},

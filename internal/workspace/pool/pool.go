@@ -26,7 +26,7 @@ const (
 	kindWarm        = "warm"
 
 	making   = "making"
-	held     = "held"
+	leased   = "held"
 	kept     = "kept"
 	warm     = "warm"
 	removing = "removing"
@@ -156,7 +156,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if err := p.afterBoot(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.mend(ctx); err != nil {
+	if err := p.repair(ctx); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -232,7 +232,7 @@ func (p *Pool) save(ctx context.Context, row sqlite.Workspace, always bool) (sav
 
 // saveAll saves files and commits.
 func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace, always bool) (saved, error) {
-	if _, err := c.Relink(); err != nil {
+	if _, err := c.RestoreAlternates(); err != nil {
 		return saved{}, err
 	}
 	head, err := c.Head()
@@ -269,7 +269,7 @@ const maxTips = 200
 
 // saveFiles saves the files of a clone whose repository is broken.
 func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row sqlite.Workspace) (saved, error) {
-	if err := c.Distrust(); err != nil {
+	if err := c.DropAgentObjects(); err != nil {
 		return saved{}, err
 	}
 	tree, left, err := p.enterAll(ctx, c, row.Base)
@@ -283,7 +283,7 @@ func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row sqlite.Workspace
 // enterAll stages all files that are not ignored, on top of a commit, and returns
 // what cannot be stored.
 func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree string, left []string, err error) {
-	if err := c.Stage(ctx, on); err != nil {
+	if err := c.ResetIndex(ctx, on); err != nil {
 		return "", nil, err
 	}
 	scan, err := c.Scan(ctx)
@@ -298,7 +298,7 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree stri
 	large := p.tooLarge(c, paths)
 	left = slices.Concat(left, large, c.StagedModules(ctx))
 	paths = slices.DeleteFunc(paths, func(name string) bool { return slices.Contains(large, name) })
-	if err := c.Enter(ctx, paths, scan.Gone); err != nil {
+	if err := c.StagePaths(ctx, paths, scan.Gone); err != nil {
 		return "", nil, err
 	}
 	tree, err = c.Tree(ctx)

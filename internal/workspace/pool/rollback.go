@@ -82,13 +82,13 @@ func (p *Pool) goTo(ctx context.Context, row sqlite.Workspace, to Point) (string
 	to.Tree = cmp.Or(to.Tree, to.Head)
 	head, broken := c.Head()
 	if broken == nil {
-		_, broken = c.Relink()
+		_, broken = c.RestoreAlternates()
 	}
 	if broken == nil {
 		_, _, broken = p.enterAll(ctx, c, cmp.Or(head.Commit, row.Base))
 	}
 	if broken != nil { // it gets a new repository
-		err = c.Distrust()
+		err = c.DropAgentObjects()
 		if err == nil {
 			_, _, err = p.enterAll(ctx, c, row.Base)
 		}
@@ -107,7 +107,7 @@ func (p *Pool) goTo(ctx context.Context, row sqlite.Workspace, to Point) (string
 		return s.Ref, err
 	}
 	row.Base = to.Head
-	return s.Ref, p.furnish(ctx, c, row)
+	return s.Ref, p.createRepository(ctx, c, row)
 }
 
 // Recovered is the point that a recovery of the task keeps: the newest, or what

@@ -259,7 +259,7 @@ func (p *Pool) remove(ctx context.Context, row sqlite.Workspace, givenUp bool) (
 func (p *Pool) letGo(ctx context.Context, id, why string) error {
 	_, err := p.edit(context.WithoutCancel(ctx), id, func(r *sqlite.Workspace) {
 		r.Owner, r.Why = sqlite.Owner{}, why
-		if r.State == held {
+		if r.State == leased {
 			r.State, r.KeepUntil = kept, time.Now().Add(p.o.Retention)
 		}
 	})
@@ -347,8 +347,8 @@ func (p *Pool) Relieve(ctx context.Context) ([]Verdict, error) {
 	return all, ctx.Err()
 }
 
-// mend finishes what processes that are dead left behind.
-func (p *Pool) mend(ctx context.Context) error {
+// repair finishes what processes that are dead left behind.
+func (p *Pool) repair(ctx context.Context) error {
 	rows, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -361,11 +361,11 @@ func (p *Pool) mend(ctx context.Context) error {
 		switch {
 		case r.State == making, r.State == removing, r.Kind == kindIntegration:
 			err = p.finish(ctx, r)
-		case r.State == held:
+		case r.State == leased:
 			err = p.orphan(ctx, r)
 		}
 		if err != nil && !errors.Is(err, ErrTaken) {
-			return fmt.Errorf("cannot mend the workspace of %s: %w", r.ID, err)
+			return fmt.Errorf("cannot repair the workspace of %s: %w", r.ID, err)
 		}
 	}
 	return nil
@@ -384,7 +384,7 @@ func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
 			return err
 		}
 	}
-	made := row.State == held || row.State == kept
+	made := row.State == leased || row.State == kept
 	if made && row.Kind == kindIntegration && p.proveOrGone(row) != nil {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made")
 	}

@@ -65,7 +65,7 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 	}
 	p.step("claimed")
 	var notes []string
-	if was == held || was == kept {
+	if was == leased || was == kept {
 		w, missing, err := p.again(ctx, row)
 		if err == nil && !missing {
 			return w, nil
@@ -113,8 +113,8 @@ func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, alive fun
 		}
 		was := r.State
 		switch was {
-		case held, kept:
-			r.Owner, r.State, r.UpdatedAt = want.Owner, held, want.UpdatedAt
+		case leased, kept:
+			r.Owner, r.State, r.UpdatedAt = want.Owner, leased, want.UpdatedAt
 		default: // half made, or half removed with all of it kept
 			own, ports := r.Own, r.Ports
 			r, was = want, making
@@ -158,7 +158,7 @@ func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, mi
 	}
 	w = p.workspace(row)
 	w.Kept = true
-	switch changed, err := c.Relink(); {
+	switch changed, err := c.RestoreAlternates(); {
 	case err != nil:
 		w.Notes = append(w.Notes, fmt.Sprintf("its repository is broken, only files can be saved: %v", err))
 	case changed:
@@ -209,7 +209,7 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 	}
 	done, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) {
 		*r = row
-		r.State, r.Folder, r.Setup = held, folder, ""
+		r.State, r.Folder, r.Setup = leased, folder, ""
 	})
 	if err != nil {
 		return Workspace{}, err
@@ -240,7 +240,7 @@ func (p *Pool) fill(ctx context.Context, c *git.Clone, row sqlite.Workspace, was
 		return err
 	}
 	p.step("checked out")
-	return p.furnish(ctx, c, row)
+	return p.createRepository(ctx, c, row)
 }
 
 // reuse takes the folder that waits. An error only means that it is of no use.
@@ -255,16 +255,16 @@ func (p *Pool) reuse(ctx context.Context, c *git.Clone, row sqlite.Workspace, wa
 	if err := c.Checkout(ctx, row.Base); err != nil {
 		return err
 	}
-	return p.furnish(ctx, c, row)
+	return p.createRepository(ctx, c, row)
 }
 
-// furnish gives the clone its .git.
-func (p *Pool) furnish(ctx context.Context, c *git.Clone, row sqlite.Workspace) error {
+// createRepository gives the clone its .git.
+func (p *Pool) createRepository(ctx context.Context, c *git.Clone, row sqlite.Workspace) error {
 	head, err := p.repo.Head(ctx)
 	if err != nil {
 		return err
 	}
-	return c.Furnish(ctx, git.CloneRefs{Branch: row.Branch, Commit: row.Base, Beside: head.Branch})
+	return c.CreateRepository(ctx, git.CloneRefs{Branch: row.Branch, Commit: row.Base, Beside: head.Branch})
 }
 
 // unmake removes what a failed attempt to make a workspace left. No agent was in it.
@@ -287,7 +287,7 @@ func (p *Pool) pinAll(ctx context.Context, row sqlite.Workspace) error {
 	if err != nil {
 		return err
 	}
-	bound, err := p.repo.Bind(ctx, append(tips, row.Base))
+	bound, err := p.repo.CommitWithParents(ctx, append(tips, row.Base))
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func TestAfterBoot(t *testing.T) {
 	t.Parallel()
 	dir, r, half := darkened(t)
 	state := filepath.Join(t.TempDir(), "new", "state")
-	// Who begins here has nothing to mend, and does not look.
+	// Who begins here has nothing to repair, and does not look.
 	if notes, err := r.AfterBoot(t.Context(), state); err != nil || len(notes) > 0 {
 		t.Fatalf("the first time: %v, %v", notes, err)
 	}
@@ -117,14 +117,14 @@ func TestLockedIndexSaysWhatToDo(t *testing.T) {
 	dir, r := repository(t, "repo")
 	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	put(t, r.Index+".lock", "")
-	_, err := r.BeginAdvance(t.Context(), head, head, nil)
+	_, err := r.BeginFastForward(t.Context(), head, head, nil)
 	if err == nil || !strings.Contains(err.Error(), "if none runs there any more, remove "+r.Index+".lock") {
 		t.Errorf("a lock of now: %v", err)
 	}
 	if err := os.Chtimes(r.Index+".lock", beforeAnyBoot, beforeAnyBoot); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.BeginAdvance(t.Context(), head, head, nil)
+	_, err = r.BeginFastForward(t.Context(), head, head, nil)
 	if err == nil || !strings.Contains(err.Error(), "the machine's end cut off") {
 		t.Errorf("a lock from before: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestLockOfADeadPawlIsNotWrittenAgain(t *testing.T) {
 	if err := errors.Join(os.Link(lock, filepath.Join(r.Dir, "pawl-lock")), os.Chtimes(lock, beforeAnyBoot, beforeAnyBoot)); err != nil {
 		t.Fatal(err)
 	}
-	a, err := r.BeginAdvance(t.Context(), head, head, nil)
+	a, err := r.BeginFastForward(t.Context(), head, head, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (c *Clone) AfterBoot(ctx context.Context, base string) error {
 	if err != nil || len(config) == 0 || bytes.IndexByte(config, 0) >= 0 {
 		return fmt.Errorf("%w: its configuration is not whole", ErrBroken)
 	}
-	if _, err := c.Relink(); err != nil {
+	if _, err := c.RestoreAlternates(); err != nil {
 		return err
 	}
 	if err := c.trust(); err != nil {
@@ -45,7 +45,7 @@ func (c *Clone) AfterBoot(ctx context.Context, base string) error {
 	if c.Of.wholeIndex(filepath.Join(dir, "index")) {
 		return nil
 	}
-	if err := c.Stage(ctx, head.Commit); err != nil {
+	if err := c.ResetIndex(ctx, head.Commit); err != nil {
 		return err
 	}
 	return c.giveIndex()

@@ -47,9 +47,9 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 	return tips, nil
 }
 
-// Bind stores a commit without files that has the commits as parents, so that
+// CommitWithParents stores a commit without files that has the commits as parents, so that
 // one ref keeps all of them. The same commits make the same one.
-func (r *Repo) Bind(ctx context.Context, commits []string) (string, error) {
+func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string, error) {
 	tree, err := r.emptyTree(ctx)
 	if err != nil {
 		return "", fmt.Errorf("cannot store a commit: %w", err)

@@ -52,7 +52,7 @@ func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err e
 		return nil, nil
 	}
 	if before {
-		if notes, err = r.mend(ctx, filepath.Join(dir, "after-power-loss")); err != nil {
+		if notes, err = r.repair(ctx, filepath.Join(dir, "after-power-loss")); err != nil {
 			return notes, fmt.Errorf("cannot look for what a power loss left: %w", err)
 		}
 	}
@@ -62,7 +62,7 @@ func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err e
 	return notes, nil
 }
 
-func (r *Repo) mend(ctx context.Context, aside string) (notes []string, err error) {
+func (r *Repo) repair(ctx context.Context, aside string) (notes []string, err error) {
 	n, err := r.dropBroken(ctx, aside)
 	if err != nil {
 		return nil, err
@@ -182,12 +182,12 @@ func (r *Repo) dropRefs(ctx context.Context) (gone []string, err error) {
 	if err != nil {
 		return gone, err
 	}
-	return r.dropLoose(ctx, gone)
+	return r.dropUnfollowable(ctx, gone)
 }
 
-// dropLoose removes refs that cannot be followed to their ends. What the user's
+// dropUnfollowable removes refs that cannot be followed to their ends. What the user's
 // own refs lead to is not looked at.
-func (r *Repo) dropLoose(ctx context.Context, gone []string) ([]string, error) {
+func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, error) {
 	out, err := run(ctx, r.call("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
 	if err != nil {
 		return gone, err

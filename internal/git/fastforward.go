@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
-// Advance moves the files of a work tree from one commit to another, as `git
+// FastForward moves the files of a work tree from one commit to another, as `git
 // merge --ff-only` does: paths that do not differ between the two are not
 // looked at, and what is staged or changed there stays.
 //
@@ -31,17 +31,17 @@ import (
 // inherits: two pawls never move the same work tree.
 //
 // Files are synced before the index says that they are there. A move that was cut
-// off by a power loss, or failed for want of room, is finished with Torn, by which
+// off by a power loss, or failed for want of room, is finished with Interrupted, by which
 // files that are half of what they are to be are known.
-type Advance struct {
+type FastForward struct {
 	repo     *Repo
 	from, to string
 	hold     *os.File
 	private  string // the copy of the index
 	changes  []Change
 
-	// Torn: the machine went down, or its disk was full, while files were moved.
-	Torn bool
+	// Interrupted: the machine went down, or its disk was full, while files were moved.
+	Interrupted bool
 }
 
 // ErrIndexLocked says that a git command of somebody else has the index.
@@ -49,10 +49,10 @@ var ErrIndexLocked = errors.New("another git command holds the index")
 
 const lockMark = "pawl moves this work tree\n"
 
-// BeginAdvance locks the index of r. The error is [ErrIndexLocked] when
+// BeginFastForward locks the index of r. The error is [ErrIndexLocked] when
 // another program has it. The caller ends it in any case.
-func (r *Repo) BeginAdvance(ctx context.Context, from, to string, hold *os.File) (*Advance, error) {
-	a := &Advance{repo: r, from: from, to: to, hold: hold, private: filepath.Join(r.Dir, "pawl-index")}
+func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
+	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: filepath.Join(r.Dir, "pawl-index")}
 	if err := a.lock(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (r *Repo) BeginAdvance(ctx context.Context, from, to string, hold *os.File)
 	return a, nil
 }
 
-func (a *Advance) lock() error {
+func (a *FastForward) lock() error {
 	name, mark := a.repo.Index+".lock", filepath.Join(a.repo.Dir, "pawl-lock")
 	_ = os.Remove(mark)   // a dead pawl's may be another name of the lock, and is not written into
 	defer os.Remove(mark) // it has the other name, or is of no use
@@ -108,7 +108,7 @@ func (r *Repo) indexLocked() error {
 }
 
 // End gives the lock back.
-func (a *Advance) End() {
+func (a *FastForward) End() {
 	_ = os.Remove(a.private)
 	_ = os.Remove(a.private + ".lock")
 	name := a.repo.Index + ".lock"
@@ -117,7 +117,7 @@ func (a *Advance) End() {
 	}
 }
 
-func (a *Advance) copyIndex() error {
+func (a *FastForward) copyIndex() error {
 	err := CopyIndex(a.repo.Index, a.private)
 	if errors.Is(err, fs.ErrNotExist) {
 		_ = os.Remove(a.private)
@@ -147,7 +147,7 @@ func CopyIndex(from, to string) error {
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
-func (a *Advance) call(args ...string) call {
+func (a *FastForward) call(args ...string) call {
 	c := a.repo.call(args...)
 	c.env = append(c.env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
 	c.lock = a.hold
@@ -155,7 +155,7 @@ func (a *Advance) call(args ...string) call {
 }
 
 // refresh looks at files whose times have changed. That some differ is no error.
-func (a *Advance) refresh(ctx context.Context) error {
+func (a *FastForward) refresh(ctx context.Context) error {
 	_, err := run(ctx, a.call("update-index", "-q", "--refresh"))
 	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
 		return err
@@ -166,7 +166,7 @@ func (a *Advance) refresh(ctx context.Context) error {
 // Overlap is what stands in the way: paths that the move changes and that have
 // staged or local changes, or a file that git does not know. Empty means that
 // the move can be made.
-func (a *Advance) Overlap(ctx context.Context) ([]string, error) {
+func (a *FastForward) Overlap(ctx context.Context) ([]string, error) {
 	dirty, err := a.dirty(ctx, a.from)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func inWay(said string) string {
 var onlyNames = []string{"--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"}
 
 // dirty are the paths whose file or index entry is not that of a commit.
-func (a *Advance) dirty(ctx context.Context, commit string) (map[string]bool, error) {
+func (a *FastForward) dirty(ctx context.Context, commit string) (map[string]bool, error) {
 	set := map[string]bool{}
 	for _, args := range [][]string{{"diff-files"}, {"diff-index", "--cached", commit}} {
 		c := a.call(slices.Concat(args[:1], onlyNames, args[1:])...)
@@ -222,7 +222,7 @@ func (a *Advance) dirty(ctx context.Context, commit string) (map[string]bool, er
 	return set, nil
 }
 
-func (a *Advance) known(ctx context.Context) (map[string]bool, error) {
+func (a *FastForward) known(ctx context.Context) (map[string]bool, error) {
 	out, err := run(ctx, a.call("ls-files", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the index of %s: %w", a.repo.Top, err)
@@ -236,7 +236,7 @@ func (a *Advance) known(ctx context.Context) (map[string]bool, error) {
 
 // occupied is true when a file that git does not know is at a path or above it.
 // One that git ignores counts: nobody else has it.
-func (a *Advance) occupied(path string, known map[string]bool) bool {
+func (a *FastForward) occupied(path string, known map[string]bool) bool {
 	parts := strings.Split(path, "/")
 	for i := range parts {
 		at := strings.Join(parts[:i+1], "/")
@@ -255,11 +255,11 @@ func (a *Advance) occupied(path string, known map[string]bool) bool {
 // earlier move did not come to, are seen to one by one: what is as it was
 // before is moved, what is as it is to be stays, and anything else is the
 // user's; those are returned.
-func (a *Advance) Move(ctx context.Context) (left []string, err error) {
+func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	_, err = run(ctx, a.call("read-tree", "-m", "-u", a.from, a.to))
 	var refused *Error
 	if errors.As(err, &refused) && ctx.Err() == nil {
-		a.Torn = a.Torn || files.Full(a.repo.Top)
+		a.Interrupted = a.Interrupted || files.Full(a.repo.Top)
 		left, err = a.finish(ctx)
 	}
 	if err != nil {
@@ -275,7 +275,7 @@ func (a *Advance) Move(ctx context.Context) (left []string, err error) {
 	return left, nil
 }
 
-func (a *Advance) publish() error {
+func (a *FastForward) publish() error {
 	if err := os.Rename(a.private, a.repo.Index); err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (a *Advance) publish() error {
 }
 
 // moved are the files that were moved, and their folders.
-func (a *Advance) moved(left []string) []string {
+func (a *FastForward) moved(left []string) []string {
 	var paths []string
 	for _, c := range a.changes {
 		if slices.Contains(left, c.Path) || c.NewMode == ModeNested {
@@ -300,7 +300,7 @@ func (a *Advance) moved(left []string) []string {
 }
 
 // finish moves path by path.
-func (a *Advance) finish(ctx context.Context) (left []string, err error) {
+func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 	if err := a.copyIndex(); err != nil {
 		return nil, err
 	}
@@ -347,8 +347,8 @@ func (a *Advance) finish(ctx context.Context) (left []string, err error) {
 
 // half reports whether a file is what a power loss, or a full disk, left of one that
 // was being moved: not there, or a beginning of what it was or is to be, with zeros after it.
-func (a *Advance) half(ctx context.Context, c Change) bool {
-	if !a.Torn {
+func (a *FastForward) half(ctx context.Context, c Change) bool {
+	if !a.Interrupted {
 		return false
 	}
 	name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
@@ -398,7 +398,7 @@ func isHalf(data, whole []byte) bool {
 
 // staged are the changed paths whose index entry is neither that of before nor
 // that of after: the user's.
-func (a *Advance) staged(ctx context.Context) (map[string]bool, error) {
+func (a *FastForward) staged(ctx context.Context) (map[string]bool, error) {
 	all, err := entries(ctx, a.call(lsEntries...))
 	if err != nil {
 		return nil, err
@@ -422,7 +422,7 @@ func (a *Advance) staged(ctx context.Context) (map[string]bool, error) {
 // differs puts the changed paths of the index to what a commit has, but for
 // staged ones, and returns those whose file is another. A file where the commit
 // has none differs.
-func (a *Advance) differs(ctx context.Context, commit string, staged map[string]bool) (map[string]bool, error) {
+func (a *FastForward) differs(ctx context.Context, commit string, staged map[string]bool) (map[string]bool, error) {
 	var in bytes.Buffer
 	set := map[string]bool{}
 	for _, c := range a.changes {

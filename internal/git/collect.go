@@ -15,10 +15,10 @@ import (
 // out cannot be told.
 var ErrBroken = errors.New("the clone's repository is broken")
 
-// Stage makes pawl's index of the clone start from a commit, so that a file
+// ResetIndex makes pawl's index of the clone start from a commit, so that a file
 // that was committed although it is ignored counts as tracked; what is known of
 // files that did not change is kept.
-func (c *Clone) Stage(ctx context.Context, commit string) error {
+func (c *Clone) ResetIndex(ctx context.Context, commit string) error {
 	if _, err := run(ctx, c.call("read-tree", "-m", commit)); err != nil {
 		if _, err := run(ctx, c.call("read-tree", "--reset", commit)); err != nil {
 			return fmt.Errorf("cannot read commit %s: %w", commit, err)
@@ -30,9 +30,9 @@ func (c *Clone) Stage(ctx context.Context, commit string) error {
 // Scan compares the work tree with what was staged. Head is not filled in.
 func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx) }
 
-// Enter stages paths as they are on disk, and takes off those that are gone. A
+// StagePaths stages paths as they are on disk, and takes off those that are gone. A
 // link in the place of a folder hides what was below it.
-func (c *Clone) Enter(ctx context.Context, paths, gone []string) error {
+func (c *Clone) StagePaths(ctx context.Context, paths, gone []string) error {
 	if err := c.index.Remove(ctx, gone); err != nil {
 		return fmt.Errorf("cannot read the work tree: %w", err)
 	}
@@ -109,10 +109,10 @@ func (c *Clone) Deliver(ctx context.Context, have string, want ...string) error 
 	return c.Of.SyncObjects(ctx, have, want...)
 }
 
-// Advance moves what is checked out in the clone to a commit that the lender
+// MoveHead moves what is checked out in the clone to a commit that the lender
 // has, and its index to what was staged last, so that the agent sees what was
 // committed for it. The files stay as they are.
-func (c *Clone) Advance(head Head, commit string) error {
+func (c *Clone) MoveHead(head Head, commit string) error {
 	err := c.within(func(root *os.Root) error {
 		name := "HEAD"
 		if head.Branch != "" {
