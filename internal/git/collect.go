@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ErrBroken says that an agent left its clone's .git so that what is checked
-// out cannot be told.
+// ErrBroken says that an agent left its clone's .git in a state in which what is
+// checked out cannot be read.
 var ErrBroken = errors.New("the clone's repository is broken")
 
 // ResetIndex makes pawl's index of the clone start from a commit, so that a file

@@ -25,6 +25,6 @@
 // .git of a [Clone] is an agent's, so HEAD and refs are taken from it as data.
 //
 // Paths are bytes: they may hold spaces, newlines and text that is not UTF-8.
-// The package never removes or writes a file of a work tree but in [FastForward], and never
-// touches the network but in [Repo.Fetch] and [Repo.Push].
+// Only [FastForward] and [Clone] write files of a work tree. Only [Repo.Fetch],
+// [Repo.Push] and [Repo.PushOwn] touch the network.
 package git

@@ -25,14 +25,14 @@ import (
 //	End    the lock is given back
 //
 // The index is worked on as a copy and replaced whole. The lock file has a
-// mark, so that one that a dead pawl left can be told from that of a running
-// git: it gets its name when the mark in it is synced, so that a power loss
-// cannot take the mark away. Who moves must hold the lock file hold, which git
-// inherits: two pawls never move the same work tree.
+// mark, by which a lock that a dead pawl left differs from that of a running git.
+// The file gets its name when the mark is synced, so that a power loss cannot take
+// the mark away. The caller holds the lock file hold, which git inherits: two pawls
+// never move the same work tree.
 //
-// Files are synced before the index says that they are there. A move that was cut
-// off by a power loss, or failed for want of room, is finished with Interrupted, by which
-// files that are half of what they are to be are known.
+// Files are synced before the index says that they are there. To finish a move that
+// a power loss or a full disk cut off, the caller sets Interrupted: then a file that
+// is half of what it should be is written again.
 type FastForward struct {
 	repo     *Repo
 	from, to string
@@ -94,9 +94,8 @@ func (a *FastForward) lock() error {
 	return nil
 }
 
-// indexLocked says who has the index, as far as can be told. The lock is
-// git's, and whoever was interrupted may want to look at what it has: it is not
-// removed.
+// indexLocked is an error that says whose the lock may be. The lock is git's and
+// is never removed, since there may be work in it.
 func (r *Repo) indexLocked() error {
 	name := r.Index + ".lock"
 	info, err := os.Lstat(name)

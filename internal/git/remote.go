@@ -78,7 +78,7 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 // hook of it says no.
 var ErrRefused = errors.New("refuses it")
 
-// remoteSaid is what the other side said in a command's messages.
+// remoteSaid is the part of a command's messages that the remote sent.
 func remoteSaid(stderr string) string {
 	var said []string
 	for line := range strings.Lines(stderr) {

@@ -27,7 +27,7 @@ var ErrNoGit = errors.New("git is not installed")
 type Error struct {
 	Command string // the subcommand, such as "update-ref"
 	Code    int    // exit status; -1 when the command was killed
-	Stderr  string // what it said, at most 16 KB
+	Stderr  string // its messages, at most 16 KB
 }
 
 func (e *Error) Error() string {

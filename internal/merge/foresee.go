@@ -17,7 +17,7 @@ func (q *Queue) foresee(ctx context.Context, s *queue.State, c queue.Command) (q
 			continue
 		}
 		m, err := q.tryMerge(ctx, c.To, &e)
-		if err != nil { // one that can never be merged is told of when it is its turn
+		if err != nil { // one that can never be merged is reported when its turn comes
 			_, err = q.never(ctx, &e, err)
 		}
 		if err != nil {

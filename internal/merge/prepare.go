@@ -101,7 +101,7 @@ func (q *Queue) never(ctx context.Context, e *queue.Entry, err error) (string, e
 	return "", err
 }
 
-// notMerged tells a conflict with the target from one with an entry before it.
+// notMerged decides whether a conflict is with the target or with an entry before it.
 func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue.Merged, c *queue.Conflict,
 ) (queue.Merged, place, error) {
 	if at.head != at.tip {

@@ -54,7 +54,7 @@ type Options struct {
 	// Owner is this process; Alive says whether another one lives.
 	Owner sqlite.Owner
 	Alive func(sqlite.Owner) bool
-	// Notify is told what the queue has to say, in order; it must not block.
+	// Notify gets the notes of the queue, in order. It must not block.
 	Notify func(queue.Note)
 	// Before is called before the target is moved, with the entries that land,
 	// and waited for. A landing that is tried again calls it again. Nil is
@@ -63,7 +63,7 @@ type Options struct {
 	// Local: no remote is asked or pushed to.
 	Local bool
 
-	point func(name string) // called between the deeds of a landing, by tests
+	point func(name string) // called between the steps of a landing, by tests
 }
 
 // Workspace is a folder for gates. Done gives it back.

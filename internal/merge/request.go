@@ -125,7 +125,7 @@ func (q *Queue) arrived(ctx context.Context, commit string) (bool, error) {
 	return q.o.Repo.IsAncestor(ctx, commit, tip)
 }
 
-// pull is a pull request as the host's program tells it.
+// pull is a pull request as gh prints it.
 type pull struct {
 	URL         string `json:"url"`
 	State       string `json:"state"` // OPEN, MERGED, CLOSED

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
-// maxIntents is how many landings an agent is told of.
+// maxIntents is how many landings the prompt of an agent lists.
 const maxIntents = 10
 
 // resolve keeps an agent's run going for each entry that needs one, as many at
@@ -100,8 +100,8 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
 }
 
-// problem is what the agent is told: the entry, what is wrong, and what others
-// meant with what it meets.
+// problem is what the agent gets: the entry, what is wrong, and the landings that
+// changed the same paths.
 func (q *Queue) problem(ctx context.Context, e queue.Entry) (Problem, error) {
 	p := Problem{Entry: e}
 	if e.Problem == nil {

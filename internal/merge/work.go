@@ -224,7 +224,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
 				w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 				rest(ctx, poll)
-				return nil //nolint:nilerr // it is told, and what was asked is still there
+				return nil //nolint:nilerr // people are notified, and the request is still there
 			}
 		}
 		if err := w.step(ctx, a.Event, a.ID); err != nil {
@@ -250,7 +250,8 @@ func (q *Queue) isLanded(ctx context.Context, id string) (bool, error) {
 	return q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 }
 
-// step takes an event in: it is stored before anybody is told or anything done.
+// step takes an event in. It is stored before anybody is notified or anything is
+// done.
 // While the database cannot be written nothing goes on.
 func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error {
 	e.At = time.Now().UTC()
@@ -379,7 +380,7 @@ func (w *worker) stopJob() {
 	w.job = nil
 }
 
-// end comes to rest. A landing under way is finished and stored.
+// end stops the worker. A landing under way is finished and stored.
 func (w *worker) end() {
 	if j := w.job; j != nil && w.state.Command.Kind == queue.DoLand {
 		if e, ok := <-j.done; ok {

@@ -59,7 +59,8 @@ type Facts struct {
 	Tree string `json:"tree"` // of Tip
 	// Past is true when Tip is the commit that was seen last, or a descendant.
 	Past bool `json:"past"`
-	// Diverged is said by the remote: each side has commits of its own.
+	// Diverged says that the target here and at the remote each have commits of
+	// their own.
 	Diverged string `json:"diverged,omitempty"`
 	// Lost are done tasks whose landing is no ancestor of Tip, at most 100.
 	Lost []string `json:"lost,omitempty"`

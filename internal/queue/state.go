@@ -50,7 +50,7 @@ const (
 	Defer  Action = "defer"  // it stays parked, without a limit
 	Skip   Action = "skip"   // it leaves the queue; its work is kept
 	Retry  Action = "retry"  // it is tried again
-	Notify Action = "notify" // the person is told again
+	Notify Action = "notify" // the person is notified again
 )
 
 // Entry is one task's verified change that waits to land. What is stored
@@ -175,8 +175,8 @@ type State struct {
 	since time.Time // within a step: of the batch that is chosen again
 }
 
-// Out is what the last step means beside its command. It is stored and told in
-// the transaction of the step.
+// Out is what follows from the last step beside its command. It is stored in the
+// transaction of the step.
 type Out struct {
 	Landings []Landing  `json:"landings,omitempty"`
 	Cases    []CaseMove `json:"cases,omitempty"`
@@ -215,7 +215,7 @@ const (
 	MoveBlocked Movement = "blocked" // a person has to act
 )
 
-// Note is something that people, hooks or the agents are told.
+// Note is a message for people, hooks or agents.
 type Note struct {
 	Kind  NoteKind `json:"kind"`
 	ID    string   `json:"id,omitempty"` // the entry

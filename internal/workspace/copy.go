@@ -60,7 +60,7 @@ func HasCopy(dir string) bool {
 func (c *Checkout) MakeCopy(ctx context.Context, run, dir string) (*Copy, error) {
 	k, err := c.makeCopy(ctx, run, dir)
 	if err != nil {
-		_ = RemoveCopy(dir) // half of one is of no use; the first error is the one to tell
+		_ = RemoveCopy(dir) // half of one is of no use; the first error matters more
 		return nil, fmt.Errorf("cannot make a copy of the work tree: %w", err)
 	}
 	return k, nil

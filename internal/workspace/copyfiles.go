@@ -20,7 +20,7 @@ const (
 	viewsLimit = 64 // what is more is left out
 )
 
-// burden is a file or folder that no snapshot has.
+// burden is a file or folder that no snapshot has, with its size.
 type burden struct {
 	path  string
 	bytes int64
@@ -60,8 +60,8 @@ func (c *Checkout) carry(ctx context.Context, top string, paths []string) (copie
 	return plan, nil
 }
 
-// weigh tells how much there is at each path, the least first. Counting ends
-// where no copy is made anyway.
+// weigh measures what is at each path, and sorts by size. Counting ends at the
+// limits, over which nothing is copied.
 func (c *Checkout) weigh(from *os.Root, paths []string) []burden {
 	var all []burden
 	for _, p := range paths {

@@ -222,7 +222,7 @@ func (w *restorer) write(ch git.Change, size int64, body io.Reader) (done bool, 
 		return false, err
 	}
 	if err := unix.Renameat(at, temp, at, base); err != nil {
-		_ = unix.Unlinkat(at, temp, 0) // the rename's error is the one to tell
+		_ = unix.Unlinkat(at, temp, 0) // the rename's error matters more
 		return false, err
 	}
 	return true, nil

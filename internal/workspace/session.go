@@ -111,8 +111,7 @@ func (r *session) ready(ctx context.Context) error {
 	return nil
 }
 
-// fileKey tells whether an index file was replaced since it was last looked
-// at: git writes a new file each time.
+// fileKey changes when an index file is replaced: git writes a new file each time.
 func fileKey(name string) string {
 	info, err := os.Lstat(name)
 	if err != nil {

@@ -201,8 +201,8 @@ func (p *Pool) committedLarge(ctx context.Context, c *git.Clone, base, commit st
 	return slices.DeleteFunc(large, func(name string) bool { return slices.Contains(filtered, name) }), err
 }
 
-// sift tells the paths of a scan apart: those to enter; changed ones whose
-// content a program filters; and repositories in the clone, which git cannot hold.
+// sift sorts the paths of a scan: those to stage; changed ones whose content a
+// program filters; and repositories in the clone, which git cannot hold.
 // Files of LFS that a setup filled in, and that nobody changed since, are none of
 // these: what is staged, their pointers, stays.
 func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, nested []string, err error) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderID tells a folder from any other on the machine: device and inode. A
-// link and a file are an error.
+// folderID identifies a folder on this machine by device and inode. A link and a
+// file are an error.
 func folderID(dir string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {

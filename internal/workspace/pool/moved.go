@@ -49,7 +49,7 @@ func (p *Pool) find() error {
 			p.moved = fmt.Sprintf("this repository was moved here from %s; its board, runs and workspaces are in %s. To take "+
 				"them along: remove %s and rename that folder to it",
 				was.Repo, filepath.Dir(other), p.o.StateDir)
-			return nil // said again until it is done
+			return nil // the notice comes again until it is done
 		}
 	}
 	data, err := json.Marshal(now)

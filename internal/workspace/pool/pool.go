@@ -48,7 +48,7 @@ var (
 	// ErrDisk: there is too little room on the disk to start anything.
 	ErrDisk = errors.New("the disk is nearly full")
 	// ErrRefused: the work cannot be taken over as it is. The message says what
-	// has to be changed in the workspace; an agent can be told.
+	// has to be changed in the workspace, and fits an agent too.
 	ErrRefused = errors.New("cannot be collected")
 )
 
@@ -67,7 +67,7 @@ type Options struct {
 	KeepOnSuccess bool  // a landed one stays for the retention too
 	MaxFile       int64 // bytes over which a new file is not collected; 0 is 50 MB
 	Warm          int   // clones that wait for use; 0 is 4, below 0 is none
-	// Free tells the free bytes of the disk that a folder is on; nil asks the system.
+	// Free returns the free bytes of the disk that a folder is on; nil asks the system.
 	Free func(dir string) (uint64, error)
 }
 

@@ -32,7 +32,7 @@ func Keep(why string) How { return How{why: why} }
 // Stopped is [Keep] for a task that was stopped: its tree goes to a recovery ref too.
 func Stopped(why string) How { return How{save: true, why: why} }
 
-// GivenUp removes the workspace, since a person said so. Commits and files go to
+// GivenUp removes the workspace because a person asked for it. Commits and files go to
 // a recovery ref.
 func GivenUp(why string) How { return How{gone: true, why: why} }
 
@@ -148,7 +148,7 @@ func (p *Pool) clean(ctx context.Context, row sqlite.Workspace) error {
 	if err := os.Rename(row.Dir, p.warmDir(row.Own)); err != nil {
 		return err
 	}
-	return files.Sync(p.o.Dir) // the row is told next, and is synced
+	return files.Sync(p.o.Dir) // the row is written next, and synced
 }
 
 // forget drops what belongs to the task and not to its clone.

@@ -79,7 +79,7 @@ type Verdict struct {
 
 // Clean removes workspaces that are of no use any more, and says of each what
 // it did and why. With ids, it looks only at those, and a person has given them
-// up. With dry it only tells what would be done.
+// up. With dry it only reports what would be done.
 func (p *Pool) Clean(ctx context.Context, ids []string, dry bool) ([]Verdict, error) {
 	rows, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
