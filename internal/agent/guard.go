@@ -42,10 +42,10 @@ const longestTurn = 8
 type Guard struct {
 	limits Guards
 
-	past  [longestTurn]uint64 // the last deeds
-	deeds int
-	same  [longestTurn + 1]int // by length of a turn: deeds in a row that are those of a turn before
-	since [longestTurn + 1]time.Time
+	past    [longestTurn]uint64 // the last actions
+	actions int
+	same    [longestTurn + 1]int // by length of a turn: actions in a row that repeat the turn before
+	since   [longestTurn + 1]time.Time
 
 	retries int
 	first   time.Time // of the retries in a row
@@ -96,7 +96,7 @@ func (g *Guard) Add(e Event, at time.Time) (Trip, bool) {
 	if l := g.limits.EmptyCalls; l > 0 && g.empty > l {
 		return g.requestLoop(), true
 	}
-	return g.deed(e, at)
+	return g.compare(e, at)
 }
 
 // Expired says whether the program has been trying again for too long at the
@@ -118,7 +118,7 @@ func (g *Guard) Deadline() time.Time {
 }
 
 // Forgive forgets what repeated itself, since something changed meanwhile.
-func (g *Guard) Forgive() { g.deeds, g.same = 0, [longestTurn + 1]int{} }
+func (g *Guard) Forgive() { g.actions, g.same = 0, [longestTurn + 1]int{} }
 
 // news is whether e is something that the model or the program did, other than
 // saying the same again.
@@ -167,13 +167,15 @@ func (g *Guard) retry(e Event, at time.Time) (Trip, bool) {
 }
 
 func (g *Guard) retrying(how string) Trip {
-	return Trip{Ended: loop.EndedRetries, Why: "the program tried a failed model call again " + how + " with nothing new" + reason(g.refusal) +
-		"; see whether the provider can be reached from here, or raise loop.retry_timeout or loop.max_retries"}
+	const advice = "see whether the provider can be reached from here, or raise loop.retry_timeout or loop.max_retries"
+	why := "the program tried a failed model call again " + how + " with nothing new"
+	return Trip{Ended: loop.EndedRetries, Why: why + reason(g.refusal) + "; " + advice}
 }
 
 func (g *Guard) requestLoop() Trip {
-	return Trip{Ended: loop.EndedRequests, Why: fmt.Sprintf("%d model calls in a row brought nothing new", g.empty) + reason(g.lastError) +
-		"; make the task or its context smaller, use another model, or raise loop.max_empty_calls"}
+	const advice = "make the task or its context smaller, use another model, or raise loop.max_empty_calls"
+	why := fmt.Sprintf("%d model calls in a row brought nothing new", g.empty)
+	return Trip{Ended: loop.EndedRequests, Why: why + reason(g.lastError) + "; " + advice}
 }
 
 // reason is what the provider said, in brackets.
@@ -197,15 +199,15 @@ func reason(err *failure.APIError) string {
 	return " (" + strings.Join(strings.Fields(said), " ") + ")"
 }
 
-// deed compares what is done with what was done one turn ago, for turns of
+// compare holds an action against the one a turn ago, for turns of
 // each length.
-func (g *Guard) deed(e Event, at time.Time) (Trip, bool) {
+func (g *Guard) compare(e Event, at time.Time) (Trip, bool) {
 	id, counts := g.identity(e)
 	if !counts || g.limits.Repeats <= 0 {
 		return Trip{}, false
 	}
-	for length := 1; length <= longestTurn && length <= g.deeds; length++ {
-		if g.past[(g.deeds-length)%longestTurn] != id {
+	for length := 1; length <= longestTurn && length <= g.actions; length++ {
+		if g.past[(g.actions-length)%longestTurn] != id {
 			g.same[length] = 0
 			continue
 		}
@@ -214,8 +216,8 @@ func (g *Guard) deed(e Event, at time.Time) (Trip, bool) {
 		}
 		g.same[length]++
 	}
-	g.past[g.deeds%longestTurn] = id
-	g.deeds++
+	g.past[g.actions%longestTurn] = id
+	g.actions++
 	for length := 1; length <= longestTurn; length++ {
 		if g.same[length] >= length*g.limits.Repeats {
 			return g.repeated(e, length), true
@@ -235,11 +237,13 @@ func (g *Guard) repeated(e Event, length int) Trip {
 			what += " (" + Clip(e.Command, 100) + ")"
 		}
 	}
-	return Trip{Ended: loop.EndedRepeats, Since: g.since[length], Why: fmt.Sprintf("%s came %d times in a row and no file changed between;"+
-		" say in the prompt what to do instead, or raise loop.repeat_threshold", what, g.same[length]/length+1)}
+	const advice = "say in the prompt what to do instead, or raise loop.repeat_threshold"
+	times := g.same[length]/length + 1
+	why := fmt.Sprintf("%s came %d times in a row and no file changed between; %s", what, times, advice)
+	return Trip{Ended: loop.EndedRepeats, Since: g.since[length], Why: why}
 }
 
-// identity is what makes a deed the same as another. A call whose arguments
+// identity is what makes an action the same as another. A call whose arguments
 // are not known is like no other.
 func (g *Guard) identity(e Event) (id uint64, counts bool) {
 	switch e.Kind {
@@ -250,7 +254,7 @@ func (g *Guard) identity(e Event) (id uint64, counts bool) {
 		return maphash.String(hashSeed, e.Text), true
 	case ToolStart:
 		if e.Digest == 0 {
-			return uint64(g.deeds), true
+			return uint64(g.actions), true
 		}
 		return e.Digest ^ maphash.String(hashSeed, e.Tool), true
 	case ToolEnd:

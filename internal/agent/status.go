@@ -34,13 +34,17 @@ var typeWords = []struct {
 	kind  string
 	words []string
 }{
-	{"usage_limit_reached", []string{"usage limit", "quota", "credit balance", "out of credits", "insufficient credits", "billing"}},
+	{"usage_limit_reached", []string{"usage limit", "quota", "credit balance", "out of credits", "insufficient credits",
+		"billing"}},
 	{"rate_limit", []string{"rate limit", "rate-limit", "ratelimit", "too many requests"}},
 	{"overloaded", []string{"overloaded"}},
-	{"context_length_exceeded", []string{"context window", "context length", "maximum context", "prompt is too long", "prompt as too long", "context is too large"}},
+	{"context_length_exceeded", []string{"context window", "context length", "maximum context", "prompt is too long",
+		"prompt as too long", "context is too large"}},
 	{"authentication_error", []string{"api key", "api-key", "unauthorized", "not authenticated", "authentication failed"}},
-	{"connection_error", []string{"connection error", "could not connect", "cannot connect", "fetch failed", "socket", "econn", "connection closed", "connection reset", "network error", "unexpected eof"}},
-	{"server_error", []string{"no usable output", "non-sse response", "without a finish reason", "without sending any chunks", "malformed", "invalid json", "unexpected token"}},
+	{"connection_error", []string{"connection error", "could not connect", "cannot connect", "fetch failed", "socket",
+		"econn", "connection closed", "connection reset", "network error", "unexpected eof"}},
+	{"server_error", []string{"no usable output", "non-sse response", "without a finish reason",
+		"without sending any chunks", "malformed", "invalid json", "unexpected token"}},
 }
 
 // TypeIn is the type of error that a text tells, in the words that providers

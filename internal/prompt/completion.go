@@ -12,7 +12,8 @@ const maxGates = 50
 
 // protocol describes the signals in pieces, so that no line of it is one and
 // an agent that echoes it says nothing.
-const protocol = "When you end, tell pawl where you stand with a signal: one line, put together from three parts with nothing between them:\n" +
+const protocol = "When you end, tell pawl where you stand with a signal: one line, put together from three parts with " +
+	"nothing between them:\n" +
 	"1. the opening tag `<promise>`\n" +
 	"2. a word of this list, in capitals, with what belongs to it\n" +
 	"3. the closing tag `</promise>`\n" +
@@ -23,8 +24,8 @@ const protocol = "When you end, tell pawl where you stand with a signal: one lin
 	"- `PENDING: question`: a person has to decide something first.\n" +
 	"- `PROGRESS: number`: how much of all the work is done, from 0 to 100; it can stand beside another signal.\n" +
 	"\n" +
-	"A signal counts only in your final message, alone on its own line: not in a sentence, a list, quotes, bold or a code block. " +
-	"If work is left, end without one; the next iteration goes on from the files that you leave."
+	"A signal counts only in your final message, alone on its own line: not in a sentence, a list, quotes, bold or a code" +
+	" block. If work is left, end without one; the next iteration goes on from the files that you leave."
 
 // completion is the last section: where the loop stands, how to end, and what
 // is checked then.
@@ -45,7 +46,8 @@ func reviewed(reviewer string) string {
 	case loop.Person:
 		who = "a person"
 	}
-	return "Work that is complete and green is then reviewed by " + who + ", who sees the whole change since the run began. It counts only when that review approves."
+	return "Work that is complete and green is then reviewed by " + who + ", who sees the whole change since the run " +
+		"began. It counts only when that review approves."
 }
 
 func position(in Input) string {
@@ -63,7 +65,8 @@ func position(in Input) string {
 func checks(in Input) string {
 	switch {
 	case len(in.Gates) > 0:
-		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not weaken them."
+		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not weaken " +
+			"them."
 		return list("These checks run when you have ended, in this order:", firstGates(in.Gates), maxGates+1) + "\n\n" + rule
 	case in.NoGates:
 		return "No checks are configured, so nobody looks behind your COMPLETE: make sure yourself, and say how."

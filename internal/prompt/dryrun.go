@@ -9,6 +9,7 @@ func DryRun(p Prompt, procedure, command string, budget int) string {
 	if budget > 0 {
 		limit = Thousands(budget)
 	}
-	return fmt.Sprintf("[DRY RUN] Procedure: %s\n[DRY RUN] Would execute with: %s\n[DRY RUN] Token count: %s / %s budget\n\n%s",
+	return fmt.Sprintf("[DRY RUN] Procedure: %s\n[DRY RUN] Would execute with: %s\n[DRY RUN] Token count: %s / %s "+
+		"budget\n\n%s",
 		procedure, command, Thousands(p.Tokens), limit, p.Text)
 }

@@ -74,8 +74,10 @@ func headerPath(line string) string {
 
 // locks are files that package managers write.
 var locks = []string{
-	"go.sum", "go.work.sum", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "deno.lock",
-	"Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "composer.lock", "Gemfile.lock", "mix.lock", "flake.lock",
+	"go.sum", "go.work.sum", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock",
+	"bun.lockb", "deno.lock",
+	"Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "composer.lock", "Gemfile.lock", "mix.lock",
+	"flake.lock",
 	"packages.lock.json", "gradle.lockfile", "Podfile.lock", "pubspec.lock", "Package.resolved",
 }
 
@@ -94,7 +96,8 @@ func folded(name, text string) string {
 	switch {
 	case slices.Contains(locks, path.Base(name)):
 		return "lock file"
-	case strings.HasPrefix(name, "vendor/"), strings.HasPrefix(name, "node_modules/"), strings.Contains(name, "/node_modules/"):
+	case strings.HasPrefix(name, "vendor/"), strings.HasPrefix(name, "node_modules/"),
+		strings.Contains(name, "/node_modules/"):
 		return "dependencies"
 	case generatedName().MatchString(name), generatedMark().MatchString(text[:min(len(text), 4096)]):
 		return "generated"

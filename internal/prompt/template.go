@@ -127,7 +127,8 @@ func parsed(name, text string) (*template.Template, error) {
 		return t, nil // nothing but comments and definitions
 	}
 	if len(t.Templates()) > 1 {
-		return nil, fmt.Errorf("cannot use the template in %s: it defines another one; write one fragment for each part", name)
+		return nil, fmt.Errorf("cannot use the template in %s: it defines another one; write one fragment for each part",
+			name)
 	}
 	c := checker{tree: t.Tree, name: name}
 	c.list(t.Root, true)

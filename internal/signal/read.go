@@ -148,7 +148,8 @@ func (r *reader) malformed(sentence string) {
 // mistake, so it is told only when the message has nothing else.
 func (r *reader) mentioned(how string) {
 	if r.mention == "" {
-		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a line of its own.", r.number, how)
+		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a line "+
+			"of its own.", r.number, how)
 	}
 }
 

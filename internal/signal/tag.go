@@ -31,7 +31,8 @@ func findTag(s string, from int) (tag, bool) {
 	if at == nil {
 		return tag{}, false
 	}
-	t := tag{start: from + at[0], end: from + at[1], close: at[2] < at[3], name: strings.ToLower(s[from+at[4] : from+at[5]])}
+	t := tag{start: from + at[0], end: from + at[1], close: at[2] < at[3],
+		name: strings.ToLower(s[from+at[4] : from+at[5]])}
 	t.exact = s[t.start:t.end] == "<"+t.name+">" || s[t.start:t.end] == "</"+t.name+">"
 	return t, true
 }

@@ -37,7 +37,8 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	all := strings.Join(argv[1:], "\x00")
 	if strings.Contains(all, "{prompt}") || strings.Contains(all, "{prompt_file}") {
-		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the protocol; take {prompt} out of agents.%s.command", a.Name(), a.Name())
+		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the protocol;"+
+			" take {prompt} out of agents.%s.command", a.Name(), a.Name())
 	}
 	self, err := a.executable()
 	if err != nil {

@@ -101,7 +101,8 @@ func (r *promptResult) usage() agent.Usage {
 	if u == nil {
 		return agent.Usage{Input: r.Meta.Quota.Count.Input, Output: r.Meta.Quota.Count.Output}
 	}
-	sum := agent.Usage{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CachedReadTokens, CacheWrite: u.CachedWriteTokens}
+	sum := agent.Usage{Input: u.InputTokens, Output: u.OutputTokens,
+		CacheRead: u.CachedReadTokens, CacheWrite: u.CachedWriteTokens}
 	cached := sum.CacheRead + sum.CacheWrite
 	// Whether cached and thought tokens are within the others is not settled
 	// either, and the total tells.

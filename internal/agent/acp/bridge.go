@@ -223,7 +223,8 @@ func (b *bridge) ask(method string, params any) (answer, error) {
 	defer timer.Stop()
 	a, err := b.wait(id, method, timer.C)
 	if errors.Is(err, errLate) {
-		return a, failed("timeout", "the program did not answer %s within %v%s; does its command line start ACP?", method, b.bounds.start, b.conn.said())
+		return a, failed("timeout", "the program did not answer %s within %v%s; does its command line start ACP?", method,
+			b.bounds.start, b.conn.said())
 	}
 	return a, err
 }
@@ -310,7 +311,8 @@ func (b *bridge) initialize() (info Info, err error) {
 	}
 	jsonline.Read(a.result, &said)
 	if v := said.ProtocolVersion; v != protocol {
-		return info, failed("invalid_protocol", "the program speaks version %d of ACP and pawl version %d: use a release of the program that has it", v, protocol)
+		return info, failed("invalid_protocol", "the program speaks version %d of ACP and pawl version %d: use a release of "+
+			"the program that has it", v, protocol)
 	}
 	info.Name, info.Version = agent.Clip(said.AgentInfo.Name, maxName), agent.Clip(said.AgentInfo.Version, maxName)
 	for _, method := range said.AuthMethods[:min(len(said.AuthMethods), 10)] {
@@ -365,7 +367,8 @@ func login(p *problem, methods []string) *problem {
 	if p.err.Type != kindLogin {
 		return p
 	}
-	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key in agents.NAME.env"
+	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key " +
+		"in agents.NAME.env"
 	if len(methods) > 0 {
 		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
 	}
@@ -384,16 +387,19 @@ func (b *bridge) choose(o *opened, model string) error {
 	}
 	for _, option := range o.ConfigOptions {
 		if option.ID == "model" || option.Category == "model" {
-			method, params = "session/set_config_option", map[string]any{"sessionId": o.SessionID, "configId": option.ID, "value": model}
+			method, params["configId"], params["value"] = "session/set_config_option", option.ID, model
+			delete(params, "modelId")
 			known = nil // they may be in groups: the program knows
 			break
 		}
 	}
 	switch {
 	case method == "":
-		return failed("invalid_config", "the program offers no choice of models: take model out of the agent, or use {model} in its command")
+		return failed("invalid_config", "the program offers no choice of models: take model out of the agent, or use {model} "+
+			"in its command")
 	case len(known) > 0 && !slices.Contains(known, model):
-		return failed("model_not_found", "the program has no model %q; it has %s", model, strings.Join(known[:min(len(known), 20)], ", "))
+		shown := strings.Join(known[:min(len(known), 20)], ", ")
+		return failed("model_not_found", "the program has no model %q; it has %s", model, shown)
 	}
 	a, err := b.ask(method, params)
 	if err == nil && a.failed != nil {

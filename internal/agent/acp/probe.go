@@ -22,7 +22,8 @@ func Probe(ctx context.Context, dir string, argv, env []string) (Info, error) {
 	stop := context.AfterFunc(ctx, func() { signals <- syscall.SIGTERM })
 	defer stop()
 	out := &printer{w: io.Discard}
-	b := &bridge{bounds: bounds{start: 30 * time.Second, end: time.Second}, out: out, stderr: io.Discard, signals: signals, session: newSession(out, true)}
+	b := &bridge{bounds: bounds{start: 30 * time.Second, end: time.Second}, out: out, stderr: io.Discard,
+		signals: signals, session: newSession(out, true)}
 	if err := b.start(options{program: argv, dir: dir}, env); err != nil {
 		return Info{}, err
 	}

@@ -116,7 +116,8 @@ func (s *session) heard(method string, params json.RawMessage) {
 		if u.Cost.Currency == "USD" && u.Cost.Amount > 0 {
 			s.out.put(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(u.Cost.Amount)})
 		}
-	case "user_message_chunk", "plan", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update":
+	case "user_message_chunk", "plan", "available_commands_update", "current_mode_update", "config_option_update",
+		"session_info_update":
 	default:
 		s.out.put(agent.Event{Kind: agent.Unknown, Text: updateMethod + "/" + u.SessionUpdate})
 	}
@@ -131,11 +132,13 @@ func (s *session) tool(u *sessionUpdate) {
 	known := command != "" || len(files) > 0
 	if !c.told && (known || over || u.Status == "in_progress") {
 		c.told = true
-		s.out.put(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files})
+		s.out.put(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command,
+			Files: files})
 	}
 	if over && !c.ended {
 		c.ended = true
-		s.out.put(agent.Event{Kind: agent.ToolEnd, Call: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed", Result: u.result()})
+		s.out.put(agent.Event{Kind: agent.ToolEnd, Call: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed",
+			Result: u.result()})
 	}
 }
 
@@ -227,7 +230,8 @@ func (s *session) permission(params json.RawMessage) outcome {
 	}
 	command, files := u.details()
 	granted = granted && o.Outcome.OptionID != ""
-	s.out.put(agent.Event{Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Failed: !granted})
+	s.out.put(agent.Event{Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files,
+		Failed: !granted})
 	return o
 }
 

@@ -93,8 +93,9 @@ var formats = map[string]format{
 	"qwen":     jsonLines(qwen.NewParser, live),
 	"script":   jsonLines(script.NewParser, live),
 
-	"text":  {parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) }, prompt: true},
-	"aider": {parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) }, prompt: true, traits: command.Traits{LiveUsage: true}},
+	"text": {parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) }, prompt: true},
+	"aider": {parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) }, prompt: true,
+		traits: command.Traits{LiveUsage: true}},
 }
 
 // jsonLines is a format whose parser needs nothing but the stream.

@@ -18,13 +18,19 @@ type service struct {
 }
 
 var (
-	anthropic = service{hosts: []string{"api.anthropic.com"}, base: []string{"ANTHROPIC_BASE_URL"}, when: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"}}
-	openai    = service{hosts: []string{"api.openai.com"}, base: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"}, when: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"}}
-	google    = service{hosts: []string{"generativelanguage.googleapis.com"}, base: []string{"GOOGLE_GEMINI_BASE_URL"}, when: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_BASE_URL"}}
-	bedrock   = service{hosts: []string{"bedrock-runtime.{AWS_REGION}.amazonaws.com", "bedrock-runtime.{AWS_DEFAULT_REGION}.amazonaws.com"}, base: []string{"ANTHROPIC_BEDROCK_BASE_URL"}}
-	vertex    = service{
-		hosts: []string{"aiplatform.googleapis.com", "{CLOUD_ML_REGION}-aiplatform.googleapis.com", "{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com", "oauth2.googleapis.com"},
-		base:  []string{"ANTHROPIC_VERTEX_BASE_URL", "GOOGLE_VERTEX_BASE_URL"},
+	anthropic = service{hosts: []string{"api.anthropic.com"}, base: []string{"ANTHROPIC_BASE_URL"},
+		when: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"}}
+	openai = service{hosts: []string{"api.openai.com"},
+		base: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"},
+		when: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"}}
+	google = service{hosts: []string{"generativelanguage.googleapis.com"}, base: []string{"GOOGLE_GEMINI_BASE_URL"},
+		when: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_BASE_URL"}}
+	bedrock = service{base: []string{"ANTHROPIC_BEDROCK_BASE_URL"},
+		hosts: []string{"bedrock-runtime.{AWS_REGION}.amazonaws.com", "bedrock-runtime.{AWS_DEFAULT_REGION}.amazonaws.com"}}
+	vertex = service{
+		hosts: []string{"aiplatform.googleapis.com", "{CLOUD_ML_REGION}-aiplatform.googleapis.com",
+			"{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com", "oauth2.googleapis.com"},
+		base: []string{"ANTHROPIC_VERTEX_BASE_URL", "GOOGLE_VERTEX_BASE_URL"},
 	}
 )
 
@@ -53,14 +59,16 @@ var reached = map[string][]service{
 			unless: []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 		},
 		{ // a login is renewed
-			hosts:  []string{"platform.claude.com", "console.anthropic.com"},
-			unless: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+			hosts: []string{"platform.claude.com", "console.anthropic.com"},
+			unless: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK",
+				"CLAUDE_CODE_USE_VERTEX"},
 		},
 		bedrock.only("CLAUDE_CODE_USE_BEDROCK"), vertex.only("CLAUDE_CODE_USE_VERTEX"),
 	},
 	"codex": {
 		{hosts: openai.hosts, base: []string{"OPENAI_BASE_URL"}},
-		{hosts: []string{"chatgpt.com", "auth.openai.com"}, unless: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
+		{hosts: []string{"chatgpt.com", "auth.openai.com"},
+			unless: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
 	},
 	"gemini": {
 		{hosts: google.hosts, base: google.base, unless: []string{"GOOGLE_GENAI_USE_VERTEXAI"}},
@@ -75,14 +83,16 @@ var reached = map[string][]service{
 		{hosts: []string{"portal.qwen.ai", "chat.qwen.ai"}, unless: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL"}},
 	},
 	"copilot": {
-		{hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"}, base: []string{"COPILOT_PROVIDER_BASE_URL"}},
+		{hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"},
+			base: []string{"COPILOT_PROVIDER_BASE_URL"}},
 	},
 	"cursor": {{hosts: []string{"*.cursor.sh"}}},
 	"droid":  {{hosts: []string{"api.factory.ai"}}},
 	"amp":    {{hosts: []string{"ampcode.com"}, base: []string{"AMP_URL"}}},
-	"kiro":   {{hosts: []string{"q.us-east-1.amazonaws.com", "oidc.us-east-1.amazonaws.com", "prod.us-east-1.auth.desktop.kiro.dev"}}},
-	"cline":  append([]service{{hosts: []string{"api.cline.bot"}}}, keyed...),
-	"kilo":   append([]service{{hosts: []string{"api.kilo.ai"}}}, keyed...),
+	"kiro": {{hosts: []string{"q.us-east-1.amazonaws.com", "oidc.us-east-1.amazonaws.com",
+		"prod.us-east-1.auth.desktop.kiro.dev"}}},
+	"cline": append([]service{{hosts: []string{"api.cline.bot"}}}, keyed...),
+	"kilo":  append([]service{{hosts: []string{"api.kilo.ai"}}}, keyed...),
 	"opencode": append([]service{
 		{hosts: []string{"opencode.ai"}, when: []string{"OPENCODE_API_KEY"}},
 	}, keyed...),

@@ -8,9 +8,10 @@ import (
 // folders are where the programs keep logins, settings and sessions of the
 // user, below the home folder.
 var folders = map[string][]string{
-	"aider":    {".aider", ".aider.conf.yml"},
-	"amp":      {".config/amp", ".local/share/amp", ".cache/amp"},
-	"claude":   {".claude", ".claude.json", ".claude.json.backup", ".cache/claude-cli-nodejs", ".cache/claude", ".local/state/claude"},
+	"aider": {".aider", ".aider.conf.yml"},
+	"amp":   {".config/amp", ".local/share/amp", ".cache/amp"},
+	"claude": {".claude", ".claude.json", ".claude.json.backup", ".cache/claude-cli-nodejs", ".cache/claude",
+		".local/state/claude"},
 	"cline":    {".cline"},
 	"codex":    {".codex"},
 	"copilot":  {".copilot", ".config/github-copilot"},

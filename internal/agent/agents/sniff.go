@@ -73,7 +73,8 @@ func (s *sniffer) Close(emit func(agent.Event)) {
 		return
 	}
 	emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{
-		Type: agent.WrongFormat, Message: fmt.Sprintf("the output looks like %s's and is read as %s: set `output: %s` for this agent", s.found, s.format, s.found),
+		Type: agent.WrongFormat, Message: fmt.Sprintf("the output looks like %s's and is read as %s: set `output: %s` for "+
+			"this agent", s.found, s.format, s.found),
 	}})
 	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
 }

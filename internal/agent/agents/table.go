@@ -27,7 +27,8 @@ func Table() []Row {
 		if !ok {
 			continue
 		}
-		row := Row{Facts: known.Facts(), Name: name, Install: a.Install(), LiveUsage: a.LiveUsage(), Structured: a.Structured()}
+		row := Row{Facts: known.Facts(), Name: name, Install: a.Install(), LiveUsage: a.LiveUsage(),
+			Structured: a.Structured()}
 		if p, ok := a.(agent.Patient); ok {
 			row.Idle = p.IdleTimeout()
 		}

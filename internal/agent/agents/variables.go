@@ -7,9 +7,12 @@ import (
 // providers are the variables from which programs read the keys and addresses
 // of model providers. * stands for any characters.
 var providers = []string{
-	"ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_*", "MISTRAL_*", "CODESTRAL_*", "DEEPSEEK_*", "GROQ_*",
-	"XAI_*", "OPENROUTER_*", "TOGETHER_*", "TOGETHERAI_*", "FIREWORKS_*", "CEREBRAS_*", "COHERE_*", "PERPLEXITY_*", "DASHSCOPE_*", "MOONSHOT_*", "ZAI_*", "ZHIPU_*", "MINIMAX_*", "NVIDIA_API_KEY",
-	"AZURE_OPENAI_*", "AZURE_API_*", "AZURE_RESOURCE_NAME", "AWS_BEARER_TOKEN_BEDROCK", "HF_TOKEN", "OLLAMA_*", "LITELLM_*", "LM_STUDIO_*", "VERTEXAI_*", "AI_GATEWAY_*",
+	"ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_*",
+	"MISTRAL_*", "CODESTRAL_*", "DEEPSEEK_*", "GROQ_*",
+	"XAI_*", "OPENROUTER_*", "TOGETHER_*", "TOGETHERAI_*", "FIREWORKS_*", "CEREBRAS_*", "COHERE_*", "PERPLEXITY_*",
+	"DASHSCOPE_*", "MOONSHOT_*", "ZAI_*", "ZHIPU_*", "MINIMAX_*", "NVIDIA_API_KEY",
+	"AZURE_OPENAI_*", "AZURE_API_*", "AZURE_RESOURCE_NAME", "AWS_BEARER_TOKEN_BEDROCK", "HF_TOKEN", "OLLAMA_*",
+	"LITELLM_*", "LM_STUDIO_*", "VERTEXAI_*", "AI_GATEWAY_*",
 }
 
 // ownVariables are those of the programs with one provider, or with settings

@@ -30,8 +30,10 @@ func Program() program.Program {
 		Allow:  []string{"--yes-always"},
 		Model:  "--model",
 		Prompt: program.File, PromptAt: "--message-file",
-		Env:   []string{"COLUMNS=1000"},
-		State: program.State{Always: []string{"--chat-history-file", "{state}/chat.history.md", "--input-history-file", "{state}/input.history"}},
+		Env: []string{"COLUMNS=1000"},
+		State: program.State{Always: []string{
+			"--chat-history-file", "{state}/chat.history.md", "--input-history-file", "{state}/input.history",
+		}},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "aider", Live: true,
 		Install: "python -m pip install aider-install && aider-install",

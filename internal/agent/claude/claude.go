@@ -54,8 +54,9 @@ func Program(root bool) program.Program {
 		Limit: 10 << 20,
 		Env:   env,
 		// Inside of a session the program takes itself for a part of that session.
-		Unset:  []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
-		State:  program.State{Env: []string{"CLAUDE_CONFIG_DIR={state}"}, Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
+		Unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
+		State: program.State{Env: []string{"CLAUDE_CONFIG_DIR={state}"},
+			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
 		Grace:  5 * time.Second,
 		Parser: "claude", Structured: true,
 		Install: "npm install -g @anthropic-ai/claude-code",

@@ -180,7 +180,8 @@ func (p *Parser) completed(it *item) {
 // done takes the end of a turn that worked. Its usage is the thread's, and a
 // thread is a run.
 func (p *Parser) done(l *line) {
-	u := agent.Usage{Input: l.Usage.Input, Output: l.Usage.Output, CacheRead: l.Usage.CacheRead, CacheWrite: l.Usage.CacheWrite}
+	used := l.Usage
+	u := agent.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	u.Input = max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
 	p.End(agent.Event{Terminal: loop.TerminalOK})

@@ -123,6 +123,6 @@ func (a Adapter) prompt(in agent.Invocation) (string, error) {
 }
 
 func (a Adapter) tooLong(size int64) error {
-	return fmt.Errorf("cannot start agent %s: the prompt makes an argument of %d bytes, and the system takes less than %d;"+
-		" use {prompt_file} in agents.%s.command instead of {prompt}", a.name, size, maxArgument, a.name)
+	return fmt.Errorf("cannot start agent %s: the prompt makes an argument of %d bytes, and the system takes less"+
+		" than %d; use {prompt_file} in agents.%s.command instead of {prompt}", a.name, size, maxArgument, a.name)
 }

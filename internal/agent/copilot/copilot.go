@@ -30,9 +30,10 @@ func Program() program.Program {
 		Allow:   []string{"--allow-all"},
 		Careful: []string{"--allow-all-tools"},
 		Model:   "--model",
-		State:   program.State{Env: []string{"COPILOT_HOME={state}"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
-		Grace:   5 * time.Second,
-		Parser:  "copilot", Structured: true,
+		State: program.State{Env: []string{"COPILOT_HOME={state}"},
+			Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
+		Grace:  5 * time.Second,
+		Parser: "copilot", Structured: true,
 		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
 		Facts: agent.Facts{
 			Package: "npm @github/copilot", Versions: "1.0.102",

@@ -84,7 +84,8 @@ func (p *Parser) event(name string, d *data) {
 		p.Emit(agent.Event{Kind: agent.Thinking, Text: d.Content})
 	case "tool.execution_start":
 		p.tools.Add(d.ToolCallID, d.ToolName)
-		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: d.ToolName, Digest: agent.Digest(d.Arguments), Call: d.ToolCallID}
+		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: d.ToolName, Digest: agent.Digest(d.Arguments),
+			Call: d.ToolCallID}
 		jsonline.Input(&e, d.Arguments)
 		p.Emit(e)
 	case "tool.execution_complete":
@@ -103,9 +104,11 @@ func (p *Parser) event(name string, d *data) {
 // are the prompt, told again.
 var quiet = map[string]bool{
 	"user.message": true, "assistant.idle": true, "assistant.turn_end": true, "assistant.reasoning_delta": true,
-	"assistant.tool_call_delta": true, "agent.interrupted": true, "model.call_finished": true, "model.call_final_result": true,
-	"session.background_tasks_changed": true, "session.info": true, "session.mcp_servers_loaded": true, "session.skills_loaded": true,
-	"session.start": true, "session.idle": true, "session.shutdown": true, "session.usage_info": true,
+	"assistant.tool_call_delta": true, "agent.interrupted": true, "model.call_finished": true,
+	"model.call_final_result":          true,
+	"session.background_tasks_changed": true, "session.info": true, "session.mcp_servers_loaded": true,
+	"session.skills_loaded": true,
+	"session.start":         true, "session.idle": true, "session.shutdown": true, "session.usage_info": true,
 	"tool.execution_partial_result": true, "tool.shell_output": true,
 }
 

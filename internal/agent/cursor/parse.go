@@ -51,7 +51,9 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.inner.Line(b, cut, p.pass)
 	case "result": // the run's tokens, where it has them
 		u := l.Usage
-		if sum := (agent.Usage{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens}); sum != (agent.Usage{}) {
+		sum := agent.Usage{Input: u.InputTokens, Output: u.OutputTokens,
+			CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens}
+		if sum != (agent.Usage{}) {
 			emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: sum})
 		}
 		p.inner.Line(b, cut, p.pass)

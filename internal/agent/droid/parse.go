@@ -130,7 +130,8 @@ func (p *Parser) tell(text string) {
 }
 
 func (p *Parser) completion(l *line) {
-	u := agent.Usage{Input: l.Usage.Input, Output: l.Usage.Output, CacheRead: l.Usage.CacheRead, CacheWrite: l.Usage.CacheWrite}
+	used := l.Usage
+	u := agent.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
 	if told := min(l.NumTurns, noMoreThan); told > p.turns {
 		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: told - p.turns, Turns: told - p.turns})

@@ -65,9 +65,11 @@ func Program() program.Program {
 			Tokens: "reported at the end, none when it is ended before",
 			Cost:   "estimated from tokens, when the model has a price",
 			Problems: []string{
-				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: only gates notice.",
+				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: only gates " +
+					"notice.",
 				"Retries are told on stderr only, and a connection that is refused is tried for minutes.",
-				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that is not there ends the run.",
+				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that is not there " +
+					"ends the run.",
 				"Logins of persons ended in June 2026; keys and enterprise accounts are served.",
 				"It is a Node program that needs 400 MB, and twice that with big tool outputs.",
 			},
@@ -92,7 +94,8 @@ func exits() map[int]failure.APIError {
 		404: "not_found", 408: "timeout", 413: "request_too_large", 429: "rate_limit", 499: "cancelled",
 		500: "server_error", 502: "server_error", 503: "server_error", 504: "timeout", 529: "overloaded",
 	} {
-		m[status%256] = failure.APIError{Status: status, Type: kind, Message: fmt.Sprintf("the program's exit status stands for HTTP %d", status)}
+		said := fmt.Sprintf("the program's exit status stands for HTTP %d", status)
+		m[status%256] = failure.APIError{Status: status, Type: kind, Message: said}
 	}
 	return m
 }

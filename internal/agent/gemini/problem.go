@@ -36,7 +36,8 @@ func understand(kind, text string) *failure.APIError {
 		e.Status, e.Type = 429, "quota_exhausted"
 	case strings.Contains(low, "quota"):
 		e.Status, e.Type = 429, "rate_limit"
-	case strings.Contains(low, "terminated"), strings.Contains(low, "fetch failed"), strings.Contains(low, "incomplete json"):
+	case strings.Contains(low, "terminated"), strings.Contains(low, "fetch failed"),
+		strings.Contains(low, "incomplete json"):
 		e.Type = disconnected
 	}
 	return e

@@ -14,8 +14,9 @@ const maxNested = 6
 // texts are the fields in which programs put the text of a tool's result, or a
 // value that holds it.
 var texts = map[string]bool{
-	"text": true, "content": true, "output": true, "result": true, "stdout": true, "stderr": true, "interleavedOutput": true,
-	"success": true, "failure": true, "error": true, "rejected": true, "value": true, "message": true,
+	"text": true, "content": true, "output": true, "result": true, "stdout": true, "stderr": true,
+	"interleavedOutput": true,
+	"success":           true, "failure": true, "error": true, "rejected": true, "value": true, "message": true,
 }
 
 // Result returns the text of a tool's result: a string, or what texts a list

@@ -48,9 +48,11 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 		ReadOnly: []string{"--agent", "plan"},
 		Model:    "--model",
 		Warm:     []string{"session", "list"}, // makes the database
-		Env:      []string{prefix + "DISABLE_AUTOUPDATE=1", prefix + "DISABLE_MODELS_FETCH=1", prefix + "DISABLE_LSP_DOWNLOAD=1"},
+		Env: []string{prefix + "DISABLE_AUTOUPDATE=1", prefix + "DISABLE_MODELS_FETCH=1",
+			prefix + "DISABLE_LSP_DOWNLOAD=1"},
 		State: program.State{Env: []string{
-			"XDG_CONFIG_HOME={state}/config", "XDG_DATA_HOME={state}/data", "XDG_STATE_HOME={state}/state", "XDG_CACHE_HOME={state}/cache",
+			"XDG_CONFIG_HOME={state}/config", "XDG_DATA_HOME={state}/data", "XDG_STATE_HOME={state}/state",
+			"XDG_CACHE_HOME={state}/cache",
 		}},
 		Grace: 5 * time.Second, Quiet: 30 * time.Minute,
 		Parser: "opencode", Structured: true, Live: true,
@@ -60,12 +62,14 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 			Tokens: "reported with every step",
 			Cost:   "reported with every step, from the program's prices; estimated when it has none",
 			Problems: append([]string{
-				"It says nothing while a tool runs, nor while it waits for a rate or plan limit, for hours if the provider says so: only the idle limit and the iteration's time limit end that.",
+				"It says nothing while a tool runs, nor while it waits for a rate or plan limit, for hours if the provider says " +
+					"so: only the idle limit and the iteration's time limit end that.",
 				"Its retries are invisible, and it asks for a title for each session: the provider counts more calls than pawl.",
 				"When a server answers 200 with something else than a model's answer, it asks again without end.",
 				"Two first starts at once in one data folder break one of them: pawl warms it once per repository, alone.",
 				"A cold start asks the npm registry, which costs seconds where it cannot be reached.",
-				"A model that is newer than the program is not known, as its catalogue is not fetched: set " + prefix + "DISABLE_MODELS_FETCH= in the agent's env.",
+				"A model that is newer than the program is not known, as its catalogue is not fetched: set " +
+					prefix + "DISABLE_MODELS_FETCH= in the agent's env.",
 			}, problems...),
 		},
 	}

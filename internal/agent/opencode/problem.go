@@ -78,7 +78,8 @@ func wait(headers map[string]string) (after time.Duration, until time.Time) {
 	} else if at, err := time.Parse(time.RFC1123, given); err == nil {
 		until = at.UTC()
 	}
-	if n, err := strconv.ParseInt(header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64); err == nil && n > 1_000_000_000 && n < 1<<35 {
+	n, err := strconv.ParseInt(header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
+	if err == nil && n > 1_000_000_000 && n < 1<<35 {
 		until = time.Unix(n, 0).UTC()
 	}
 	return after, until

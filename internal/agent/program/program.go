@@ -270,7 +270,8 @@ func (a Adapter) argument(in agent.Invocation) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
 	case bytes.IndexByte(b, 0) >= 0:
-		return "", fmt.Errorf("cannot start %s: the prompt holds a NUL byte, which no argument can carry; take it out", a.Name())
+		return "", fmt.Errorf("cannot start %s: the prompt holds a NUL byte, which no argument can carry; take it out",
+			a.Name())
 	case int64(len(b)) > a.limit(): // it grew after it was measured
 		return "", a.fits(agent.Invocation{PromptSize: int64(len(b))})
 	case bytes.HasPrefix(b, []byte("-")):

@@ -55,7 +55,7 @@
 //	close_stdout: true               closes its output and goes on
 //	echo_prompt: true                prints the prompt as it came
 //	expect_prompt: TEXT | [TEXT, ...]    the prompt must hold it, else the turn fails
-//	expect_env: {NAME: VALUE}        likewise for the environment
+//	expect_env: {NAME: VALUE}        the environment must have this value, else the turn fails
 //	repeat: N                        this turn is played N times
 //
 // Paths are relative to the working folder. Sizes are bytes, or kB, MB, GB

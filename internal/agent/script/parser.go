@@ -67,7 +67,8 @@ func (p *Parser) event(l *outputLine, b []byte) agent.Event {
 	case "tool":
 		return agent.Event{Kind: agent.ToolStart, Tool: l.Name, Command: l.Command, Files: l.Files}
 	case "tool_end":
-		return agent.Event{Kind: agent.ToolEnd, Tool: l.Name, Failed: l.Failed, Result: jsonline.Result(l.Output, agent.ResultCap)}
+		result := jsonline.Result(l.Output, agent.ResultCap)
+		return agent.Event{Kind: agent.ToolEnd, Tool: l.Name, Failed: l.Failed, Result: result}
 	case "usage":
 		return l.usage(b)
 	case "cost":

@@ -145,7 +145,8 @@ func (t *Turn) add(v *ast.MappingValueNode) error {
 	}
 	read, ok := verbs[verb]
 	if !ok {
-		return invalid(tok, "unknown step "+verb+"; the steps are "+strings.Join(slices.Sorted(maps.Keys(verbs)), ", ")+" and repeat")
+		all := strings.Join(slices.Sorted(maps.Keys(verbs)), ", ")
+		return invalid(tok, "unknown step "+verb+"; the steps are "+all+" and repeat")
 	}
 	do, err := read(v.Value)
 	if err != nil {
