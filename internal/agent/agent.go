@@ -158,7 +158,7 @@ type Adapter interface {
 	Structured() bool
 }
 
-// Outcome is what one run of an agent came to, read from its stream. It goes
+// Outcome is the result of one run of an agent, read from its stream. It goes
 // through JSON to the run's folder, where a later pawl adopts it.
 type Outcome struct {
 	Session  string        `json:"session,omitempty"`

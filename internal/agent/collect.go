@@ -82,7 +82,7 @@ func (c *Collector) Add(e Event) {
 	}
 }
 
-// Outcome is what the run came to so far.
+// Outcome is the result of the run so far.
 func (c *Collector) Outcome() Outcome {
 	out := c.out
 	out.Message = c.said.Text()

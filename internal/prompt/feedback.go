@@ -14,7 +14,7 @@ const (
 	maxNotes = 20
 )
 
-// feedback renders what the iterations before came to, with that many of its
+// feedback renders the results of the iterations before, with that many of its
 // items. It is empty without a feedback, or for one that says nothing.
 func feedback(f *loop.Feedback, items int) string {
 	if f == nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // inspect looks at a line of the agent's own words that is no signal, and
-// tells the agent if it was to be one.
+// warns the agent if it was meant to be one.
 func (r *reader) inspect(text string) {
 	if len(r.out.Malformed) >= maxMalformed {
 		return
@@ -39,7 +39,7 @@ func (r *reader) inspectInvisible(text string) {
 	}
 	if t, ok := findTag(clean, 0); ok && !t.close {
 		if w, found := wordBehind(clean[t.end:]); found {
-			r.tell("%s did not count: there are invisible characters inside the tag.", w.name)
+			r.warn("%s did not count: there are invisible characters inside the tag.", w.name)
 		}
 	}
 }
@@ -64,18 +64,18 @@ func (r *reader) nearly(text string, t tag, w word) {
 		if r.inspectAlone(text, t, body, w, closed) {
 			return
 		}
-		r.tell("%s did not count: it had something around it: a list mark, bold, quotes or invisible characters. Print the bare line.", w.name)
+		r.warn("%s did not count: it had something around it: a list mark, bold, quotes or invisible characters. Print the bare line.", w.name)
 		return
 	}
 	if _, more := findTag(behind, 0); more && alone(text[:t.start], "") {
-		r.tell("%s did not count: print one signal on a line, and nothing else.", w.name)
+		r.warn("%s did not count: print one signal on a line, and nothing else.", w.name)
 		return
 	}
 	if reported(text[:t.start]) {
 		r.mentioned("only mentioned in a sentence")
 		return
 	}
-	r.tell("%s did not count: it stood within a sentence. Print it alone on a line of its own.", w.name)
+	r.warn("%s did not count: it stood within a sentence. Print it alone on a line of its own.", w.name)
 }
 
 // inspectAlone looks into a signal that stands alone on its line, decoration
@@ -88,15 +88,15 @@ func (r *reader) inspectAlone(text string, t tag, body string, w word, closed bo
 	}
 	switch {
 	case !closed:
-		r.tell("%s did not count: the closing tag is missing on its line.", w.name)
+		r.warn("%s did not count: the closing tag is missing on its line.", w.name)
 	case !t.exact || !strings.Contains(text, "</"+t.name+">"):
-		r.tell("%s did not count: both tags must be the same, in lower case and without spaces.", w.name)
+		r.warn("%s did not count: both tags must be the same, in lower case and without spaces.", w.name)
 	case name != w.name && strings.EqualFold(name, w.name):
-		r.tell("%s did not count: the word must be in upper case.", w.name)
+		r.warn("%s did not count: the word must be in upper case.", w.name)
 	case strings.TrimSpace(name) != name && strings.EqualFold(strings.TrimSpace(name), w.name):
-		r.tell("%s did not count: no spaces may stand around the word.", w.name)
+		r.warn("%s did not count: no spaces may stand around the word.", w.name)
 	case fault != "":
-		r.tell("%s did not count: it %s.", w.name, fault)
+		r.warn("%s did not count: it %s.", w.name, fault)
 	default:
 		return false
 	}
@@ -122,15 +122,15 @@ func (r *reader) unknownWord(text string, t tag) bool {
 		}
 	}
 	if name == "" || len(name) > 40 {
-		r.tell("Nothing counted: the tags hold no signal word; use %s.", wordList)
+		r.warn("Nothing counted: the tags hold no signal word; use %s.", wordList)
 		return true
 	}
-	r.tell("%q is no signal word; use %s.", name, wordList)
+	r.warn("%q is no signal word; use %s.", name, wordList)
 	return true
 }
 
-// tell adds a sentence that starts with the line's number.
-func (r *reader) tell(format string, args ...any) {
+// warn adds a sentence that starts with the line's number.
+func (r *reader) warn(format string, args ...any) {
 	r.malformed(fmt.Sprintf("Line %d: ", r.number) + fmt.Sprintf(format, args...))
 }
 

@@ -51,7 +51,7 @@ func lastPart(s string, limit int) string {
 // those that choose a character set, and single ones, each also as one 8-bit
 // character. One that breaks off ends where it does; a line break ends a text.
 var codes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:\x1b\[|\x{9b})[ -?]*[@-~]?` +
+	return regexp.MustCompile(`(?:\x1b\[|\x{9b})[\x20-\x3f]*[\x40-\x7e]?` +
 		`|(?:\x1b[\]PX^_]|[\x{9d}\x{90}\x{98}\x{9e}\x{9f}])[^\n\a\x1b\x{9c}]*(?:\a|\x1b\\|\x{9c})?` +
 		`|\x1b[ -/]+[0-~]?` +
 		`|\x1b[0-~]?` +

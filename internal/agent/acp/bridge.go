@@ -421,7 +421,7 @@ func (b *bridge) prompt(session, text string) (stop string, err error) {
 	if errors.Is(err, errStopped) || isLoop(err) {
 		if a, late := b.cancel(session, id); late == nil {
 			b.obeyed = true
-			b.tell(a)
+			b.answered(a)
 		}
 	}
 	if err != nil {
@@ -430,7 +430,7 @@ func (b *bridge) prompt(session, text string) (stop string, err error) {
 	if a.failed != nil {
 		return "", typed(a.failed)
 	}
-	return b.tell(a), nil
+	return b.answered(a), nil
 }
 
 func isLoop(err error) bool {
@@ -451,8 +451,8 @@ func (b *bridge) cancel(session string, id int64) (answer, error) {
 	return b.wait(id, "session/cancel", timer.C)
 }
 
-// tell prints what the prompt's answer says, and returns the reason to stop.
-func (b *bridge) tell(a answer) string {
+// answered prints what the prompt's answer says, and returns the reason to stop.
+func (b *bridge) answered(a answer) string {
 	var result promptResult
 	jsonline.Read(a.result, &result)
 	if u := result.usage(); u != (agent.Usage{}) {

@@ -10,15 +10,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// Parser reads what the bridge tells.
+// Parser reads what the bridge prints.
 type Parser struct {
 	jsonline.Stream
 
-	id   string // of that message
-	last string // the start of the last message, for errors that are told as one
-	told bool   // an error
-	done bool   // a tool was called since the last message
-	idle bool   // the model is to be called next
+	id     string // of that message
+	last   string // the start of the last message, for errors that look like one
+	failed bool   // an error came
+	done   bool   // a tool was called since the last message
+	idle   bool   // the model is to be called next
 }
 
 // NewParser returns a parser for one run.
@@ -36,16 +36,16 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.text(e)
 	case agent.Thinking, agent.ToolStart:
 		p.call()
-		p.say()
+		p.endMessage()
 		p.done = p.done || e.Kind == agent.ToolStart
 		p.Emit(e)
 	case agent.ToolEnd:
-		p.say()
+		p.endMessage()
 		p.idle = true
 		p.Emit(e)
 	case agent.Error:
-		p.say()
-		p.told = true
+		p.endMessage()
+		p.failed = true
 		p.Emit(e)
 	case agent.Session, agent.UsageSeen, agent.CostSeen, agent.Unknown:
 		p.Emit(e)
@@ -70,14 +70,14 @@ func (p *Parser) call() {
 func (p *Parser) text(e agent.Event) {
 	p.call()
 	if e.Call != p.id {
-		p.say()
+		p.endMessage()
 		p.id = e.Call
 	}
 	p.Draft.Join(e.Text)
 }
 
-// say ends the message that came in pieces.
-func (p *Parser) say() {
+// endMessage emits the message that came in pieces.
+func (p *Parser) endMessage() {
 	if text, open := p.Draft.Take(); open {
 		p.last, p.done = strings.TrimSpace(agent.Clip(text, maxText)), false
 		p.Emit(agent.Event{Kind: agent.Text, Text: text})
@@ -90,11 +90,11 @@ func (p *Parser) problem(kind, text string, status int) {
 
 // end takes the reason to stop.
 func (p *Parser) end(stop string) {
-	p.say()
+	p.endMessage()
 	terminal := loop.TerminalFailed
 	switch {
 	case stop == stopDone && p.disguised():
-	case stop == stopDone && !p.told:
+	case stop == stopDone && !p.failed:
 		terminal = loop.TerminalOK
 	case stop == stopDone, stop == stopError, stop == stopCancelled:
 	case stop == "max_tokens":
@@ -127,6 +127,6 @@ func (p *Parser) disguised() bool {
 // Close reports a stream that ended without its terminal line.
 func (p *Parser) Close(emit func(agent.Event)) {
 	p.Emit = emit
-	p.say()
+	p.endMessage()
 	p.Stream.Close(emit)
 }

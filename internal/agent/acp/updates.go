@@ -39,7 +39,7 @@ type session struct {
 // call is a tool call on its way.
 type call struct {
 	kind  string
-	told  bool // printed as begun
+	begun bool // its start is printed
 	ended bool
 	asked int
 }
@@ -130,8 +130,8 @@ func (s *session) tool(u *sessionUpdate) {
 	over := u.Status == "completed" || u.Status == "failed"
 	command, files := u.details()
 	known := command != "" || len(files) > 0
-	if !c.told && (known || over || u.Status == "in_progress") {
-		c.told = true
+	if !c.begun && (known || over || u.Status == "in_progress") {
+		c.begun = true
 		s.out.put(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command,
 			Files: files})
 	}
@@ -142,8 +142,8 @@ func (s *session) tool(u *sessionUpdate) {
 	}
 }
 
-// result is the beginning of what a tool call came to: its content for people,
-// else what it returned.
+// result is the beginning of a tool call's result: its content for people, else
+// what it returned.
 func (u *sessionUpdate) result() string {
 	if text := jsonline.Result(u.Content, agent.ResultCap); text != "" && text[0] != '[' {
 		return text

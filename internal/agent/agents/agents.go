@@ -59,9 +59,9 @@ var builtin = map[string]func() agent.Adapter{
 }
 
 // known is the adapter of a program that is data.
-func known(make func() program.Program) func() agent.Adapter {
+func known(data func() program.Program) func() agent.Adapter {
 	return func() agent.Adapter {
-		p := make()
+		p := data()
 		return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...)}
 	}
 }

@@ -77,7 +77,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 func (p *Parser) Close(emit func(agent.Event)) {
 	p.Emit = emit
 	if p.err != nil && !p.Ended {
-		p.Say()
+		p.EndMessage()
 		p.Emit(agent.Event{Kind: agent.Error, Error: p.err})
 	}
 	p.Stream.Close(emit)

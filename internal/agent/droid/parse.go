@@ -108,7 +108,7 @@ func (p *Parser) part(id string) {
 // after it, which is the end and a reason only when it is the only one.
 func (p *Parser) error(l *line) {
 	if l.Source == fromLoop || !p.failed {
-		p.tell(l.Message)
+		p.fail(l.Message)
 	}
 	if l.Source == fromLoop {
 		p.failed, p.Ended = true, false
@@ -117,7 +117,7 @@ func (p *Parser) error(l *line) {
 	p.End(agent.Event{Terminal: loop.TerminalFailed})
 }
 
-func (p *Parser) tell(text string) {
+func (p *Parser) fail(text string) {
 	err := &failure.APIError{Status: agent.StatusIn(text), Type: agent.TypeIn(text), Message: text}
 	if err.Message == "" {
 		err.Message = "droid failed without saying why"

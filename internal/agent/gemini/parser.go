@@ -60,7 +60,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Type {
 	case "init", "tool_use", "tool_result", "error", "result":
-		p.tell() // anything else does not end a message: it may be noise between its pieces
+		p.endMessage() // anything else does not end a message: it may be noise between its pieces
 	}
 	switch l.Type {
 	case "message":
@@ -86,7 +86,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 // Close reports a stream that ended without its terminal event.
 func (p *Parser) Close(emit func(agent.Event)) {
 	p.Emit = emit
-	p.tell()
+	p.endMessage()
 	if p.stopped != nil && !p.Ended {
 		p.Emit(agent.Event{Kind: agent.Error, Error: p.stopped})
 	}
@@ -96,7 +96,7 @@ func (p *Parser) Close(emit func(agent.Event)) {
 // say takes a message or a piece of one. The user's is the prompt's echo.
 func (p *Parser) say(l *line) {
 	if l.Role != "assistant" || !l.Delta {
-		p.tell()
+		p.endMessage()
 	}
 	if l.Role == "assistant" {
 		p.Ended = false
@@ -104,8 +104,8 @@ func (p *Parser) say(l *line) {
 	}
 }
 
-// tell emits the message that has come so far.
-func (p *Parser) tell() {
+// endMessage emits the message that has come so far.
+func (p *Parser) endMessage() {
 	if text, open := p.Draft.Take(); open {
 		p.answer(agent.Event{Kind: agent.Text, Text: text})
 	}

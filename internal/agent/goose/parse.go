@@ -63,7 +63,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.message(&l)
 	case "notification":
 	case "error":
-		p.Say()
+		p.EndMessage()
 		p.failed = true
 		emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{
 			Status: agent.StatusIn(l.Error), Type: agent.TypeIn(l.Error), Message: l.Error,
@@ -82,7 +82,7 @@ func (p *Parser) message(l *line) {
 	if model {
 		p.failed, p.Ended = false, false
 		if id == "" || id != p.id {
-			p.Say()
+			p.EndMessage()
 			p.id = id
 			p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 		}
@@ -102,7 +102,7 @@ func (p *Parser) content(c *content, model bool) {
 	case "thinking":
 		p.Emit(agent.Event{Kind: agent.Thinking, Text: c.Thinking})
 	case "toolRequest", "frontendToolRequest":
-		p.Say()
+		p.EndMessage()
 		call := c.ToolCall.Value
 		p.tools.Add(c.ID, call.Name)
 		e := agent.Event{Kind: agent.ToolStart, Tool: call.Name, Call: c.ID, Digest: agent.Digest(call.Arguments)}
@@ -129,7 +129,7 @@ func failed(result json.RawMessage) bool {
 
 // complete is the terminal event. It comes after an error too.
 func (p *Parser) complete(l *line) {
-	p.Say()
+	p.EndMessage()
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(0, l.Input-l.CacheRead-l.CacheWrite), Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite,
 	}})

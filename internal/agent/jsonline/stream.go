@@ -25,8 +25,8 @@ func (s *Stream) Unknown(kind string) {
 	s.Emit(agent.Event{Kind: agent.Unknown, Text: kind})
 }
 
-// Say emits the message that came in pieces.
-func (s *Stream) Say() {
+// EndMessage emits the message that came in pieces.
+func (s *Stream) EndMessage() {
 	if text, open := s.Draft.Take(); open {
 		s.Emit(agent.Event{Kind: agent.Text, Text: text})
 	}
@@ -43,7 +43,7 @@ func (s *Stream) End(e agent.Event) {
 func (s *Stream) Close(emit func(agent.Event)) {
 	s.Emit = emit
 	if !s.Ended {
-		s.Say()
+		s.EndMessage()
 		s.Emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalMissing})
 	}
 }

@@ -49,7 +49,7 @@ type Program struct {
 	Args     []string // the flags that make it work headless, after the user's own
 	Allow    []string // no permission prompts
 	Careful  []string // instead of Allow at the level paranoid; nil is Allow
-	ReadOnly []string // instead of Allow for an agent that shall change nothing; nil is Allow
+	ReadOnly []string // instead of Allow for an agent that must change nothing; nil is Allow
 	Model    string   // the flag before a model's name; "" when it has none
 	MaxCost  string   // the flag before the most that a run may cost, in USD; "" when it has none
 	Warm     []string // arguments that make it set up its state, see [agent.Start.Warm]; nil when it need not

@@ -47,7 +47,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.Draft.Join(l.Text)
 		return
 	}
-	p.Say()
+	p.EndMessage()
 	e := p.event(&l, b)
 	if e.Kind == agent.ToolStart || e.Kind == agent.ToolEnd {
 		e.Digest = agent.Digest(b)
