@@ -285,7 +285,8 @@ func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 		events = append(events, asked(r))
 	}
 	events = append(events, p.lookForGone(ctx)...)
-	if len(events) == 0 && (p.state.Dry != "" || p.state.Stale) {
+	outdated := p.state.Dry != "" || p.state.Stale
+	if len(events) == 0 && outdated {
 		events = []schedule.Event{{Kind: schedule.Changed}}
 	}
 	return events

@@ -96,7 +96,8 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 			n++
 		}
 	}
-	busy := s.Command.Kind != queue.DoWait && s.Command.Kind != "" || s.Stumbles > 0
+	works := s.Command.Kind != queue.DoWait && s.Command.Kind != ""
+	busy := works || s.Stumbles > 0
 	for i := range s.Entries {
 		switch e := &s.Entries[i]; {
 		case busy && e.Status == queue.Waiting, e.Status == queue.Resolving, e.Status == queue.Waiting && e.Waits == 0 && e.Until.After(now):

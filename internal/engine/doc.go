@@ -1,5 +1,5 @@
-// Package engine drives one run: it journals the event, asks loop.Step, and
-// performs the command, again and again, until the run ends.
+// Package engine is the home of one run: it stores what loop.Step decides, and
+// carries its commands out. Package drive is the loop around both.
 //
 //	        ┌────────────── event ──────────────┐
 //	        ▼                                   │
@@ -12,4 +12,7 @@
 // attempt): after a crash the next engine adopts the agent that still runs,
 // reads the result of one that ended, or records that it was lost. The engine
 // decides nothing: every choice is loop.Step's.
+//
+// Two goroutines work on a run. [Driver] owns its state; the worker carries out
+// one command at a time. What both use is in session.
 package engine

@@ -136,10 +136,13 @@ func newDriver(o Options, id string) (*Driver, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &session{o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: filepath.Join(o.StateDir, "runs", id)}
-	s.jobs = newSupervisors(s.runDir, id, supervisor.Options{Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id})
+	runDir := filepath.Join(o.StateDir, "runs", id)
+	s := &session{o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir}
+	s.jobs = newSupervisors(runDir, id, supervisor.Options{Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id})
 	s.jobs.many = o.Work != nil
-	return &Driver{session: s, worker: &worker{session: s}, seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses}, nil
+	return &Driver{
+		session: s, worker: &worker{session: s}, seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,
+	}, nil
 }
 
 // makeRunDir makes the run's folder, elsewhere when it cannot be made in its
@@ -158,7 +161,8 @@ func (s *session) moveRunDir(why error) error {
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the run: %v", why)
 	}
-	s.warn(fmt.Sprintf("the run's files go to %s, where they are not found after a crash: %s cannot be written (%v)", dir, s.runDir, why))
+	s.warn(fmt.Sprintf("the run's files go to %s, where they are not found after a crash: %s cannot be written (%v)",
+		dir, s.runDir, why))
 	s.runDir, s.jobs.runDir = dir, dir
 	return nil
 }
@@ -177,14 +181,17 @@ func (d *Driver) drive(ctx context.Context) error {
 	defer cut()
 	d.cut, d.worker.hard = cut, hard
 	defer d.jobs.close(d.warn)
-	if err := drive.Run(ctx, d, drive.Sources[input]{Every: lookEvery}); err != nil {
+	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
 		return err
 	}
 	return d.finish(ctx)
 }
 
+// home is the driver as package drive sees it.
+type home struct{ *Driver }
+
 // Command is what the worker is to do now.
-func (d *Driver) Command() (drive.Command[input], bool) {
+func (d home) Command() (drive.Command[input], bool) {
 	s := d.state
 	switch {
 	case d.lost != nil:
@@ -229,7 +236,7 @@ func (in input) withMessages(b begun) input {
 }
 
 // Take hands an input to the kernel.
-func (d *Driver) Take(ctx context.Context, in input) error {
+func (d home) Take(ctx context.Context, in input) error {
 	switch {
 	case in.lost != nil:
 		d.lost = in.lost
@@ -241,7 +248,8 @@ func (d *Driver) Take(ctx context.Context, in input) error {
 		d.keepTrees()
 	}
 	d.apply(ctx, in)
-	if !in.ask && d.state.Status.Active() || in.event.Kind == loop.Resumed {
+	goesOn := !in.ask && d.state.Status.Active()
+	if goesOn || in.event.Kind == loop.Resumed {
 		d.again = nil
 	}
 	return d.lost

@@ -314,7 +314,10 @@ func stopped(x loop.Exit) bool {
 func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
 	x := r.Exit
 	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded && x.Terminal != loop.TerminalMissing && x.Terminal != loop.TerminalFailed
-	if stopped(x) || (well && r.Signal.Kind != signal.Failure) {
+	if well && r.Signal.Kind != signal.Failure {
+		return nil
+	}
+	if stopped(x) {
 		return nil
 	}
 	if well {

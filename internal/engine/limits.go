@@ -76,7 +76,8 @@ func (w *worker) throttled(c loop.Command) input {
 // onEvent shows an event of the agent. As soon as a model answered, the other
 // runs go on: the rest of the iteration may take an hour.
 func (w *worker) onEvent(ctx context.Context, e agent.Event) {
-	answered := e.Kind == agent.ToolStart || e.Kind == agent.UsageSeen && !e.Estimate && e.Usage.Output > 0
+	counted := e.Kind == agent.UsageSeen && !e.Estimate && e.Usage.Output > 0
+	answered := e.Kind == agent.ToolStart || counted
 	if answered && w.probe.key != "" {
 		w.logLimit(w.o.Accounts.Clear(ctx, w.probe.key, w.probe.began))
 		w.probe = probe{}
@@ -109,7 +110,8 @@ func (w *worker) wait(ctx context.Context, c loop.Command) loop.Event {
 			return w.event(loop.Event{Kind: loop.WaitOver, For: c.Seq})
 		case now := <-look.C:
 			// A timer does not know of a clock that was set past the hour that a provider named.
-			waits = now.Before(c.Until) && (!shared || w.stillBlocked(key, began))
+			changed := shared && !w.stillBlocked(key, began)
+			waits = now.Before(c.Until) && !changed
 		}
 	}
 	// Who may try is settled before the kernel is asked, so that of many runs
@@ -131,7 +133,8 @@ func (w *worker) recordLimits(ctx context.Context, e loop.Event, c loop.Command)
 	var m ratelimit.Meeting
 	var ended loop.Ended
 	var f *failure.Analysis
-	r, v, name := e.Record, e.Review, ""
+	var name string
+	r, v := e.Record, e.Review
 	switch {
 	case r != nil && r.Steps != nil:
 		// The limit of a step's agent, where only the kernel has said how long it is
@@ -172,6 +175,7 @@ const knownLimit = "known-limit-"
 func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeting, ended loop.Ended, f *failure.Analysis) {
 	key := w.account(name)
 	cut := ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease
+	notBegun := f != nil && f.Fingerprint == CannotStart
 	switch {
 	case f != nil && f.Provider && f.Kind == failure.Transient && shareable(f.Class):
 		m.Run, m.Class = w.id, f.Class
@@ -179,7 +183,7 @@ func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeti
 			m.Until = f.WaitUntil
 		}
 		w.logLimit(w.o.Accounts.Record(ctx, key, m))
-	case cut || f != nil && f.Fingerprint == CannotStart:
+	case cut || notBegun:
 		w.logLimit(w.o.Accounts.Release(ctx, key, w.id))
 	default:
 		w.logLimit(w.o.Accounts.Clear(ctx, key, m.Began))

@@ -15,7 +15,7 @@ const (
 
 // Look returns what was asked of the run since the last look: by signals, by
 // the context's end and by control rows.
-func (d *Driver) Look(ctx context.Context) ([]input, error) {
+func (d home) Look(ctx context.Context) ([]input, error) {
 	if now := time.Now(); now.Sub(d.ticked) >= tickEvery {
 		d.ticked = now
 		d.notify(Notice{Kind: Tick})

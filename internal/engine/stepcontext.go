@@ -248,7 +248,8 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 // when it was stopped.
 func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervisor.Result) *failure.Analysis {
 	x := res.Exit
-	if x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded || x.Ended == loop.EndedStop || gone(res) {
+	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded
+	if well || x.Ended == loop.EndedStop || gone(res) {
 		return nil
 	}
 	out := res.Error
@@ -296,7 +297,8 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	r.Elapsed = b.Worked + time.Since(b.Since)
 	after, cancel := aftermath(w.hard)
 	defer cancel()
-	if n := w.plan.CheckpointInterval; n <= 1 || c.Iteration%n == 0 || r.Steps != nil && r.Steps.Complete {
+	complete := r.Steps != nil && r.Steps.Complete
+	if n := w.plan.CheckpointInterval; complete || n <= 1 || c.Iteration%n == 0 {
 		w.snapshot(after, s, r, b)
 		w.findSecrets(after, r)
 	}

@@ -113,7 +113,8 @@ func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
 	n, err := d.jobs.find(ctx, func(job string) bool {
-		return d.jobs.many || d.state.Status == loop.Running && job == jobOf(d.state.Command)
+		awaited := d.state.Status == loop.Running && job == jobOf(d.state.Command)
+		return d.jobs.many || awaited
 	}, d.warn)
 	return n > 0, err
 }

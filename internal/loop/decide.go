@@ -96,7 +96,7 @@ func (s *State) ending(r *Record) *Command {
 	if r.Exit.Ended == EndedStop {
 		return stopCommand(CauseStop)
 	}
-	if c := s.said(r); c != nil {
+	if c := s.signalled(r); c != nil {
 		return c
 	}
 	if c := s.escalates(r); c != nil {
@@ -257,8 +257,8 @@ func (s *State) remember(r *Record) {
 
 const maxRecent = 10
 
-// said is what the agent's own signal ends.
-func (s *State) said(r *Record) *Command {
+// signalled is the end that the agent's own signal makes; nil for none.
+func (s *State) signalled(r *Record) *Command {
 	if !r.Valid() {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (p *player) event(line string) string {
 		p.t.Fatalf("%q changed the state before it", line)
 	}
 	p.last, p.s = e, after
-	return p.show(before, after, e, c)
+	return p.show(before, after, c)
 }
 
 func (p *player) read(verb, line string, args map[string]string) (loop.Event, bool) {
@@ -435,7 +435,7 @@ func failWith(r *loop.Record, args map[string]string, now time.Time) {
 }
 
 // arguments reads k=v words; a word alone is a flag.
-func (p *player) show(before, after loop.State, e loop.Event, c loop.Command) string {
+func (p *player) show(before, after loop.State, c loop.Command) string {
 	if c.Kind == loop.NoCommand || c.Kind == loop.Noted {
 		switch {
 		case reflect.DeepEqual(before, after):

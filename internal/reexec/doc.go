@@ -4,14 +4,14 @@
 // so these little programs begin before the rest of pawl is initialised and
 // never pay for it, in memory or in time.
 //
-//	runtime ─▶ what early needs ─▶ early ─▶ little program ─▶ exit
+//	runtime ─▶ what it needs ─▶ reexec ─▶ little program ─▶ exit
 //	                                 │            │ asks for the rest
 //	                                 ▼            ▼
 //	                              all other packages ─▶ main ─▶ Finish
 //
 // It relies on one promise of Go: a package is initialised after those that it
 // imports, and of two packages that could be next the one whose path sorts
-// first. So what counts is that early imports few packages, and none that
+// first. So what counts is that reexec imports few packages, and none that
 // others wait for: net/http above all, on which nearly all of the rest
 // depends. A test in package benchmark holds this.
 //

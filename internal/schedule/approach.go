@@ -16,7 +16,7 @@ type Way string
 const (
 	Fresh  Way = "fresh"  // a new run, with its own allowance
 	GoOn   Way = "go on"  // the run that is there is resumed
-	Answer Way = "answer" // likewise, with what a person answered
+	Answer Way = "answer" // the run that is there goes on with what a person answered
 	Accept Way = "accept" // nothing runs: a person took the work of its run as it is
 )
 

@@ -14,7 +14,7 @@ func (s *State) next() Command {
 	if s.Phase == "" || s.Phase == Finished {
 		return Command{Kind: Rest, Why: "nothing has begun, or all is over"}
 	}
-	for _, step := range []func() (Command, bool){s.settle, s.alert, s.tell, s.fill, s.over} {
+	for _, step := range []func() (Command, bool){s.settle, s.alert, s.instruct, s.fill, s.over} {
 		if c, ok := step(); ok {
 			return c
 		}
@@ -56,8 +56,8 @@ func (s *State) alert() (Command, bool) {
 	return Command{Kind: Alert, Why: text}, true
 }
 
-// tell passes on to the runs what the autopilot as a whole does.
-func (s *State) tell() (Command, bool) {
+// instruct passes on to the runs what the autopilot as a whole does.
+func (s *State) instruct() (Command, bool) {
 	for i := range s.Slots {
 		l := &s.Slots[i]
 		switch {

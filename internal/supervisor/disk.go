@@ -29,7 +29,8 @@ func leastFree(job Job) uint64 {
 func (t *task) watchDisk(ctx context.Context, least uint64) {
 	for least > 0 && sleep(ctx, diskEvery) {
 		if free, ok := freeRoom(t.job.Dir); ok && free < least {
-			t.endFor(loop.EndedDisk, fmt.Sprintf("only %.1f MB are free on the disk of %s; free some: what the agent wrote is the first suspect", float64(free)/1e6, t.job.Dir))
+			const why = "only %.1f MB are free on the disk of %s; free some: what the agent wrote is the first suspect"
+			t.endFor(loop.EndedDisk, fmt.Sprintf(why, float64(free)/1e6, t.job.Dir))
 			return
 		}
 	}

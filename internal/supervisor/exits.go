@@ -42,7 +42,7 @@ type exits struct {
 func openExits(listeners []net.Listener, p sandbox.Policy, open Proxy, logf func(string, ...any)) (*exits, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &exits{stop: stop, room: make(chan struct{}, maxForwards), doors: listeners[1:]}
-	serve, err := open(ctx, listeners[0], p.Reach, x.note)
+	serve, err := open(ctx, listeners[0], p.Reach, x.refuse)
 	if err != nil {
 		x.close()
 		return nil, err
@@ -59,8 +59,8 @@ func openExits(listeners []net.Listener, p sandbox.Policy, open Proxy, logf func
 	return x, nil
 }
 
-// note keeps what the proxy refused.
-func (x *exits) note(host, why string) {
+// refuse keeps what the proxy refused.
+func (x *exits) refuse(host, why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.refused) < maxRefused {
@@ -68,8 +68,8 @@ func (x *exits) note(host, why string) {
 	}
 }
 
-// told are the refusals so far.
-func (x *exits) told() []string {
+// refusals are those so far.
+func (x *exits) refusals() []string {
 	if x == nil {
 		return nil
 	}

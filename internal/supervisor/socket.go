@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -191,7 +192,7 @@ func (l *link) write() {
 func (l *link) take() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	messages := append(l.events, l.answers...)
+	messages := slices.Concat(l.events, l.answers)
 	l.events, l.answers, l.bytes = nil, nil, 0
 	return messages
 }

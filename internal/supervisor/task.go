@@ -125,7 +125,7 @@ func (t *task) perform(r *Result) error {
 	r.Exit = exitOf(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
 	r.Killed = why.killed + t.cleanUp(child)
-	r.Unreached = t.box.exits.told()
+	r.Unreached = t.box.exits.refusals()
 	t.drain(o, r)
 	return nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -63,7 +64,7 @@ func (d *Driver) notifyOf(in input, c loop.Command) {
 			level = slog.LevelError
 			d.o.Log.Error("Safety guard triggered: "+c.Guard, "run", d.id, "message", c.Message)
 		}
-		d.o.Log.Log(nil, level, "run ends", "run", d.id, "phase", "end", "iteration", d.state.Iteration, //nolint:staticcheck // slog takes a nil context
+		d.o.Log.Log(context.Background(), level, "run ends", "run", d.id, "phase", "end", "iteration", d.state.Iteration,
 			"outcome", string(c.Status), "elapsed", d.state.Spent.Wall.Seconds(), "why", c.Why)
 	}
 }
