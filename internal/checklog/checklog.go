@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/files"
 )
@@ -136,12 +135,15 @@ func (s *Store) Forget(task string) (bool, error) {
 	return true, nil
 }
 
+// plainLetters are those that a task's file keeps of its id.
+const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
 // path is the file of a task: its id as far as that makes a name, and a hash,
 // since ids may differ in nothing that a file's name can hold.
 func (s *Store) path(task string) string {
 	sum := sha256.Sum256([]byte(task))
 	name := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
+		if strings.ContainsRune(plainLetters, r) {
 			return r
 		}
 		return '_'

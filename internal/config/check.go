@@ -95,7 +95,8 @@ func (k *checker) procedures() {
 			k.fail(path, "", "%s has no prompt: give at least one of observe, orient, decide and act", path)
 		}
 		if p.MaxIterations != nil && *p.MaxIterations == 0 && p.Policy != "procedure" {
-			k.fail(path+".max_iterations", "", "%s.max_iterations must be 1 or more: only the policy procedure can be unlimited", path)
+			k.fail(path+".max_iterations", "",
+				"%s.max_iterations must be 1 or more: only the policy procedure can be unlimited", path)
 		}
 		if p.Strategy != "" {
 			k.strategy(path+".strategy", p.Strategy)
@@ -196,7 +197,8 @@ func (k *checker) notifications() {
 		}
 		for _, name := range sortedKeys(n.Headers) {
 			if !headerName().MatchString(name) || strings.ContainsAny(n.Headers[name], "\r\n\x00") {
-				k.fail(joinPath(path, "headers"), "", "%q cannot be a header: a name has letters, digits and -, a value is one line", name)
+				k.fail(joinPath(path, "headers"), "",
+					"%q cannot be a header: a name has letters, digits and -, a value is one line", name)
 			}
 		}
 	}
@@ -212,7 +214,7 @@ func webAddress(address string) bool {
 		return true
 	}
 	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Host != ""
 }
 
 func (k *checker) server() {

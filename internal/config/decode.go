@@ -257,7 +257,7 @@ func (d *decoder) resolve(src *source, path string) string {
 	switch {
 	case path == "":
 		return ""
-	case d.home != "" && (path == "~" || strings.HasPrefix(path, "~/")):
+	case d.home != "" && strings.HasPrefix(path+"/", "~/"):
 		return filepath.Join(d.home, path[1:])
 	case filepath.IsAbs(path):
 		return filepath.Clean(path)
@@ -319,7 +319,8 @@ func setText(sp *spec, n *node, v reflect.Value) error {
 
 func setWhole(sp *spec, n *node, v reflect.Value) error {
 	i, err := strconv.ParseInt(strings.ReplaceAll(n.text, "_", ""), 0, 32)
-	if err != nil || n.kind != numberNode && !n.loose {
+	isNumber := n.kind == numberNode || n.loose
+	if err != nil || !isNumber {
 		if errors.Is(err, strconv.ErrRange) {
 			return fmt.Errorf("is out of range: %s", n.text)
 		}
@@ -336,7 +337,8 @@ func setWhole(sp *spec, n *node, v reflect.Value) error {
 }
 
 func setSwitch(_ *spec, n *node, v reflect.Value) error {
-	if n.kind != boolNode && !n.loose || n.text != "true" && n.text != "false" {
+	isBool := n.kind == boolNode || n.loose
+	if !isBool || !slices.Contains([]string{"true", "false"}, n.text) {
 		hint := ""
 		switch strings.ToLower(n.text) {
 		case "yes", "on", "y", "1":
@@ -404,7 +406,8 @@ func (n *node) plainColon() bool {
 	}
 	line := []rune(n.at.src.lines[n.at.line-1])
 	v := n.pairs[0].value
-	return n.at.column >= 1 && n.at.column <= len(line) && line[n.at.column-1] != '{' && v != nil && v.kind == textNode && v.at.line == n.at.line
+	return n.at.column >= 1 && n.at.column <= len(line) && line[n.at.column-1] != '{' && v != nil &&
+		v.kind == textNode && v.at.line == n.at.line
 }
 
 // expected says what a key takes.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"unicode"
 )
 
 // Ignored is a key of a document that is accepted and not read.
@@ -55,9 +56,9 @@ type GuardHistory struct {
 
 // GuardConfig are the limits of the guards.
 type GuardConfig struct {
-	MaxIterations           int     `yaml:"maxIterations" min:"0"`                       // the highest number that an iteration may have
+	MaxIterations           int     `yaml:"maxIterations" min:"0"`                       // the highest that an iteration may have
 	CircuitBreakerThreshold int     `yaml:"circuitBreakerThreshold" default:"3" min:"0"` // failures in a row; 0 is off
-	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0"`      // failed iterations with one file; 0 is off
+	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0"`      // failures with one file; 0 is off
 	CompletionPromises      Ignored `yaml:"completionPromises"`
 	ValidationRules         Ignored `yaml:"validationRules"`
 }
@@ -92,7 +93,8 @@ func ReadIterationCheck(name string, data []byte) (IterationCheck, error) {
 	var doc struct {
 		Check IterationCheck `yaml:"iteration_check"` // the attempt to decide about
 	}
-	isJSON, err := readDocument(name, data, &doc, "iteration_check", "iteration_check.task_id", "iteration_check.current_iteration",
+	isJSON, err := readDocument(name, data, &doc,
+		"iteration_check", "iteration_check.task_id", "iteration_check.current_iteration",
 		"iteration_check.test_result", "iteration_check.test_result.status", "iteration_check.review_result?.status")
 	doc.Check.JSON = isJSON
 	return doc.Check, err
@@ -142,9 +144,10 @@ func (d *decoder) require(root *node, path string) {
 		key, optional := strings.CutSuffix(key, "?")
 		p, ok := n.get(key)
 		missing := !ok || p.value.kind == nullNode
+		excused := optional || i < len(keys)-1 // not needed, or reported for its own path
 		switch {
-		case missing && (optional || i < len(keys)-1):
-			return // reported for its own path, or not needed
+		case missing && excused:
+			return
 		case missing:
 			d.fail(at, "", "%s is missing", joinPath(above, key))
 			return
@@ -162,7 +165,8 @@ var escapes = lazily("\x1b(?:\\[[0-9;:?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b
 func withoutControls(data []byte) []byte {
 	data = escapes().ReplaceAll(data, nil)
 	return bytes.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != 0 || r == 0x7f {
+		control := unicode.IsControl(r) && r <= unicode.MaxASCII
+		if control && !strings.ContainsRune("\x00\t\n\r", r) {
 			return -1
 		}
 		return r

@@ -93,7 +93,8 @@ func (l *lister) table(sp *spec, v reflect.Value, path string, free bool) {
 	}
 	for _, name := range sortedKeys(names) {
 		below := joinPath(path, name)
-		if sp.elem.leaf() && (secretName().MatchString(name) || sp.name == "headers") {
+		secret := sp.name == "headers" || secretName().MatchString(name)
+		if secret && sp.elem.leaf() {
 			l.add(below, hidden)
 			continue
 		}

@@ -27,7 +27,9 @@ type setting struct {
 // fromEnvironment are the settings of the variables PAWL_…. have is what the
 // files say: it decides which procedures and agents a name can mean. An empty
 // variable is as if it were not set.
-func fromEnvironment(vars map[string]string, ignore []string, dir string, have reflect.Value) (all []setting, warnings []string) {
+func fromEnvironment(
+	vars map[string]string, ignore []string, dir string, have reflect.Value,
+) (all []setting, warnings []string) {
 	for _, name := range sortedKeys(vars) {
 		rest, ok := strings.CutPrefix(name, envPrefix)
 		if !ok || vars[name] == "" || slices.Contains(childVariables, name) || slices.Contains(ignore, name) {

@@ -99,7 +99,8 @@ func parseFile(src *source, text string) (file *ast.File, err error) {
 // level each on one line.
 func checkDepth(src *source, tokens token.Tokens) error {
 	if len(tokens) > maxTokens {
-		return errorAt(place(src, tokens[maxTokens]), "", "the file holds too many values (over %d words and signs)", maxTokens)
+		return errorAt(place(src, tokens[maxTokens]), "", "the file holds too many values (over %d words and signs)",
+			maxTokens)
 	}
 	open, line, onLine := 0, 0, 0
 	for _, t := range tokens {
@@ -283,7 +284,8 @@ func (c *converter) convertOne(n ast.Node, at position, depth int) (*node, error
 	case *ast.TagNode:
 		return c.tagged(n, at, depth)
 	}
-	return nil, errorAt(at, "", "this kind of YAML (%s) has no place in a configuration", strings.ToLower(n.Type().YAMLName()))
+	return nil, errorAt(at, "", "this kind of YAML (%s) has no place in a configuration",
+		strings.ToLower(n.Type().YAMLName()))
 }
 
 func (c *converter) list(n *ast.SequenceNode, at position, depth int) (*node, error) {

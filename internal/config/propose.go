@@ -167,7 +167,8 @@ func (p Proposal) writeGates(w func(string, ...any)) {
 	}
 	w("verification:                        # what must be green before anything counts as done")
 	if len(p.Protect) > 0 {
-		w("  protect: [%s]   # changing these fails verification; add your tests if agents must not edit them", flowList(p.Protect))
+		w("  protect: [%s]   # changing these fails verification; add your tests if agents must not edit them",
+			flowList(p.Protect))
 	}
 	w("  commands:")
 	for _, g := range p.Gates {

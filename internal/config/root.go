@@ -95,7 +95,8 @@ func variables(env []string) map[string]string {
 func display(path, dir, home string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		up := strings.Count(rel, ".."+string(filepath.Separator))
-		if up == 0 || filepath.Base(path) == FileName && up*3+len(FileName) == len(rel) {
+		ofRoot := filepath.Base(path) == FileName && up*3+len(FileName) == len(rel)
+		if up == 0 || ofRoot {
 			return rel
 		}
 	}

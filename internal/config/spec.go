@@ -87,7 +87,9 @@ var schema = sync.OnceValue(func() *spec {
 })
 
 // workflowSpec is the spec of a workflow file.
-var workflowSpec = sync.OnceValue(func() *spec { return newSpec(reflect.TypeFor[workflowFile](), reflect.StructField{}) })
+var workflowSpec = sync.OnceValue(func() *spec {
+	return newSpec(reflect.TypeFor[workflowFile](), reflect.StructField{})
+})
 
 // short forms: a value that is not a map stands for the map {key: value}.
 var shortForms = map[reflect.Type]struct {

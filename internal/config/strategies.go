@@ -62,6 +62,7 @@ func (k *checker) amounts(path string, s *Strategy) {
 }
 
 func (s *Strategy) changesNothing() bool {
-	return s.Name != "" && s.Instruction == "" && s.Timeout <= 0 && s.RetryBackoff == "none" && s.Parallelism <= 0 && s.Agent == "" &&
+	return s.Name != "" && s.Instruction == "" && s.Timeout <= 0 && s.RetryBackoff == "none" &&
+		s.Parallelism <= 0 && s.Agent == "" &&
 		!s.FallbackProviders && !s.StrongerAgent && !s.SkipOptionalSteps && s.UseCache && !s.Rewind
 }

@@ -91,5 +91,5 @@ func joinPath(path, key string) string {
 
 // unplain is true for a character that must stand in quotes in a path.
 func unplain(c rune) bool {
-	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-'
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", c)
 }

@@ -132,7 +132,8 @@ type Bytes int64
 var byteUnits = []struct {
 	name string
 	size int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6},
+	{"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
 
 // String gives the largest unit without a fraction: 50 MB, 1 MiB, 1001 B.
 func (b Bytes) String() string {

@@ -76,10 +76,11 @@ func (r *workflowReader) step(s *workflowStep, at string) workflow.Step {
 		r.either(at, alias[0], alias[1])
 	}
 	out := workflow.Step{
-		Where: at, ID: cmp.Or(s.ID, s.Key, s.Name), Title: cmp.Or(s.Name, s.Description), Needs: slices.Concat(s.Needs, s.Dependencies, s.DependsOn),
-		If: s.If, Env: r.pairs(s.Env, at+".env"), Matrix: r.matrix(s.Matrix, at+".matrix"), Outputs: r.pairs(s.Outputs, at+".outputs"),
+		Where: at, ID: cmp.Or(s.ID, s.Key, s.Name), Title: cmp.Or(s.Name, s.Description), If: s.If,
+		Needs: slices.Concat(s.Needs, s.Dependencies, s.DependsOn), Env: r.pairs(s.Env, at+".env"),
+		Matrix: r.matrix(s.Matrix, at+".matrix"), Outputs: r.pairs(s.Outputs, at+".outputs"),
 		Timeout: cmp.Or(s.Timeout, s.TimeoutMS).Std(), Verify: s.Verify, WorkingDirectory: s.WorkingDirectory,
-		Optional: s.Optional != nil && *s.Optional || s.Required != nil && !*s.Required,
+		Optional: isBool(s.Optional, true) || isBool(s.Required, false),
 	}
 	if s.ID == "" && s.Key == "" {
 		r.as[at+".id"] = at + ".name"
@@ -109,6 +110,9 @@ func (r *workflowReader) step(s *workflowStep, at string) workflow.Step {
 	}
 	return out
 }
+
+// isBool is true for a switch that was written so.
+func isBool(b *bool, want bool) bool { return b != nil && *b == want }
 
 // said is a kind of work, its key, and what stands there.
 type said struct {
@@ -157,11 +161,14 @@ func (r *workflowReader) work(at string, all []said, agent, inherited string) wo
 
 func (r *workflowReader) policy(p *workflowPolicy, at string) *workflow.Retry {
 	factor, err := strconv.ParseFloat(p.Multiplier, 64)
-	if err != nil || !(factor >= 1 && factor <= 100) {
-		r.fail(r.place(at+".retryBackoffMultiplier"), "", "%s.retryBackoffMultiplier must be a number from 1 to 100, not %q", at, p.Multiplier)
+	inRange := factor >= 1 && factor <= 100 // not for NaN
+	if err != nil || !inRange {
+		r.fail(r.place(at+".retryBackoffMultiplier"), "",
+			"%s.retryBackoffMultiplier must be a number from 1 to 100, not %q", at, p.Multiplier)
 		return nil
 	}
-	return &workflow.Retry{Max: p.MaxRetries, Backoff: "exponential", Delay: p.RetryDelayMS.Std(), Factor: int(math.Round(factor * 1000))}
+	return &workflow.Retry{Max: p.MaxRetries, Backoff: "exponential", Delay: p.RetryDelayMS.Std(),
+		Factor: int(math.Round(factor * 1000))}
 }
 
 func (r *workflowReader) matrix(m *workflowMatrix, at string) *workflow.Matrix {
@@ -175,7 +182,9 @@ func (r *workflowReader) matrix(m *workflowMatrix, at string) *workflow.Matrix {
 		}
 		out.Axes = append(out.Axes, workflow.Axis{Name: name, Values: m.Axes[name]})
 	}
-	slices.SortStableFunc(out.Axes, func(a, b workflow.Axis) int { return r.order(joinPath(at, a.Name), joinPath(at, b.Name)) })
+	slices.SortStableFunc(out.Axes, func(a, b workflow.Axis) int {
+		return r.order(joinPath(at, a.Name), joinPath(at, b.Name))
+	})
 	for i, entry := range m.Include {
 		out.Include = append(out.Include, r.pairs(entry, fmt.Sprintf("%s.include[%d]", at, i)))
 	}

@@ -62,8 +62,9 @@ type Attempt struct {
 // never use up the right to try again.
 func Decide(a Attempt, s Settings) (Action, string) {
 	rejected := s.Review && a.Review == Rejected
+	approved := !s.Review || a.Review == Approved
 	switch {
-	case a.Tests == Passed && (!s.Review || a.Review == Approved):
+	case a.Tests == Passed && approved:
 		return Proceed, "the work passed"
 	case a.Tests == Passed && !rejected:
 		return Review, "the tests pass; the review has not decided"

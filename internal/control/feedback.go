@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -67,7 +68,7 @@ func (o *Outcome) Summary() string {
 		return "Tests passed"
 	case o.Tests == Failed:
 		said = "Tests failed"
-		if o.Failure != nil && (o.Failure.Class == failure.TestFailure || o.Failure.Class == failure.Unknown) {
+		if f := o.Failure; f != nil && slices.Contains([]failure.Class{failure.TestFailure, failure.Unknown}, f.Class) {
 			said = "Test failed"
 		}
 		what = headline(o.Failure)

@@ -55,7 +55,8 @@ func FromReview(text string) []Finding {
 	var found []Finding
 	for line := range strings.Lines(text) {
 		said, bullet := unmarked(line)
-		if said == "" || !bullet && strings.HasSuffix(said, ":") || strings.Trim(said, "-=*_#`") == "" {
+		head := strings.HasSuffix(said, ":") && !bullet
+		if head || strings.Trim(said, "-=*_#`") == "" {
 			continue
 		}
 		said, severity, _ := Grade(said)
@@ -127,13 +128,16 @@ func wordsTell(said string) failure.Severity {
 }
 
 func security(said string) bool {
-	return has(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf", "secret", "secrets", "credential",
-		"credentials", "password", "passwords", "traversal", "unauthenticated", "privilege")
+	return has(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf",
+		"secret", "secrets", "credential", "credentials", "password", "passwords", "traversal",
+		"unauthenticated", "privilege")
 }
 
 // has is true when text holds one of the words, as a word.
 func has(text string, words ...string) bool {
-	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' })
+	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_", r)
+	})
 	return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(words, f) })
 }
 
@@ -167,7 +171,8 @@ func (f Finding) String() string {
 	}
 	what := f.Message
 	if f.Expected != "" || f.Received != "" {
-		what = fmt.Sprintf("expected %s, received %s", cmp.Or(oneLine(f.Expected), "nothing"), cmp.Or(oneLine(f.Received), "nothing"))
+		what = fmt.Sprintf("expected %s, received %s", cmp.Or(oneLine(f.Expected), "nothing"),
+			cmp.Or(oneLine(f.Received), "nothing"))
 	}
 	if what != "" {
 		head = append(head, what)

@@ -35,7 +35,8 @@ func Pattern(past []Past) string {
 		}
 		return clip(text, maxLine)
 	case failure.OscillationPattern:
-		return clip(fmt.Sprintf("two failures take turns: %s / %s", oneLine(past[n-2].Summary), oneLine(past[n-1].Summary)), maxLine)
+		return clip(fmt.Sprintf("two failures take turns: %s / %s", oneLine(past[n-2].Summary), oneLine(past[n-1].Summary)),
+			maxLine)
 	case failure.ConsistentFailure:
 		if where := sameWhere(past); where != "" {
 			return where

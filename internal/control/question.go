@@ -83,11 +83,14 @@ func Ask(attempts int, last Outcome) Question {
 		what = ": " + clip(oneLine(what), maxSummary)
 	}
 	if last.Review == Rejected {
-		return Question{lead + ", the tests pass and the review still rejects the work" + what + "\n\nIs the review right?", append([]Choice{{
-			Text: "Yes: try again with its feedback", Do: TryAgain, Advice: true, Answer: "The review is right: do what it asks.",
-		}}, others(true)...)}
+		return Question{lead + ", the tests pass and the review still rejects the work" + what + "\n\nIs the review right?",
+			append([]Choice{{
+				Text: "Yes: try again with its feedback", Do: TryAgain, Advice: true,
+				Answer: "The review is right: do what it asks.",
+			}}, others(true)...)}
 	}
-	return Question{lead + ", the tests pass, and the review has not decided" + what + "\n\nIs the work good?", Choices(true)}
+	return Question{lead + ", the tests pass, and the review has not decided" + what + "\n\nIs the work good?",
+		Choices(true)}
 }
 
 func askTests(lead string, last Outcome) Question {
@@ -104,7 +107,8 @@ func askTests(lead string, last Outcome) Question {
 		where = ": " + clip(where, maxSummary)
 	}
 	want, got := clip(oneLine(f.Expected), maxSummary), clip(oneLine(f.Received), maxSummary)
-	text := fmt.Sprintf("%s, the test still fails%s\n\nThe test expects: %s\nThe code gives: %s\n\nWhich is right?", lead, where, want, got)
+	text := fmt.Sprintf("%s, the test still fails%s\n\nThe test expects: %s\nThe code gives: %s\n\nWhich is right?",
+		lead, where, want, got)
 	return Question{text, append([]Choice{
 		{Text: fmt.Sprintf("What the test expects, %s: change the implementation", short(want)), Do: TryAgain, Advice: true,
 			Answer: "The test is right: it expects " + want + ". Change the implementation."},

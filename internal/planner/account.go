@@ -51,13 +51,17 @@ func identifying(env []string) []string {
 
 func identifies(name string) bool {
 	switch name {
-	case "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION", "GOOGLE_APPLICATION_CREDENTIALS":
+	case "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+		"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION", "GOOGLE_APPLICATION_CREDENTIALS":
 		return true
 	}
 	if strings.HasPrefix(name, "PAWL_") {
 		return false
 	}
-	for _, end := range []string{"_API_KEY", "_TOKEN", "_BASE_URL", "_API_BASE", "_API_HOST", "_ENDPOINT", "_CONFIG_DIR", "_PROJECT", "_ORG_ID", "_USE_BEDROCK", "_USE_VERTEX"} {
+	for _, end := range []string{
+		"_API_KEY", "_TOKEN", "_BASE_URL", "_API_BASE", "_API_HOST", "_ENDPOINT", "_CONFIG_DIR",
+		"_PROJECT", "_ORG_ID", "_USE_BEDROCK", "_USE_VERTEX",
+	} {
 		if strings.HasSuffix(name, end) {
 			return true
 		}

@@ -119,7 +119,8 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 	}
 	if !named || len(own.Command) == 0 {
 		return ag, fault.Refuse("agent %q is not known", name).
-			Hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml", strings.Join(agents.Names(), ", "), name)
+			Hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml",
+				strings.Join(agents.Names(), ", "), name)
 	}
 	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
 		return ag, fault.Refuse("agent %q: %v", name, err)
@@ -145,12 +146,18 @@ func (d draft) endpoints(name string, own config.Agent, env []string) ([]string,
 		name = own.Output
 	}
 	known := agents.Endpoints(name, func(variable string) string { return in.Value(nil, variable) })
-	return slices.DeleteFunc(known, func(text string) bool { _, err := egress.ParseEndpoint(text); return err != nil }), nil
+	unreadable := func(text string) bool {
+		_, err := egress.ParseEndpoint(text)
+		return err != nil
+	}
+	return slices.DeleteFunc(known, unreadable), nil
 }
 
 // installed looks the program up before anything is started.
 func (d draft) installed(name string, ag engine.Agent) error {
-	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: os.DevNull, Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Now: time.Now()})
+	start, err := ag.Adapter.Start(agent.Invocation{
+		PromptFile: os.DevNull, Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Now: time.Now(),
+	})
 	if err != nil {
 		return fault.Refuse("agent %q: %v", name, err)
 	}
@@ -204,7 +211,9 @@ func (d draft) commandLine(name string) string {
 	if err != nil {
 		return name
 	}
-	start, err := ag.Adapter.Start(agent.Invocation{PromptFile: "PROMPT", Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now()})
+	start, err := ag.Adapter.Start(agent.Invocation{
+		PromptFile: "PROMPT", Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now(),
+	})
 	if err != nil {
 		return name
 	}

@@ -37,7 +37,8 @@ func (f Flags) Paths() map[string]string {
 func (f Flags) Merge(newer Flags) Flags {
 	for _, p := range []struct{ old, now *string }{
 		{&f.Max, &newer.Max}, {&f.Safety, &newer.Safety}, {&f.Timeout, &newer.Timeout}, {&f.Strategy, &newer.Strategy},
-		{&f.Checkpoint, &newer.Checkpoint}, {&f.MaxCost, &newer.MaxCost}, {&f.Agent, &newer.Agent}, {&f.AgentCmd, &newer.AgentCmd},
+		{&f.Checkpoint, &newer.Checkpoint}, {&f.MaxCost, &newer.MaxCost}, {&f.Agent, &newer.Agent},
+		{&f.AgentCmd, &newer.AgentCmd},
 	} {
 		if *p.now != "" {
 			*p.old = *p.now

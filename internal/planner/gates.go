@@ -12,7 +12,8 @@ func (d draft) gates() []gate.Spec {
 	var specs []gate.Spec
 	for _, g := range d.Config.Verification.Commands {
 		specs = append(specs, gate.Spec{
-			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty, Kind: g.Kind,
+			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty,
+			Kind: g.Kind,
 		})
 	}
 	return specs
@@ -30,7 +31,8 @@ func (d draft) checkPatterns() error {
 		path     string
 		patterns []string
 	}
-	lists := []patterns{{"verification.protect", d.Config.Verification.Protect}, {"procedures." + d.name + ".allow", d.p.Allow}}
+	lists := []patterns{{"verification.protect", d.Config.Verification.Protect},
+		{"procedures." + d.name + ".allow", d.p.Allow}}
 	for i, r := range d.Config.Merge.Regenerate {
 		lists = append(lists, patterns{fmt.Sprintf("merge.regenerate[%d].files", i), r.Files})
 	}

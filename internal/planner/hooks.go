@@ -14,8 +14,9 @@ import (
 func HooksOf(c *config.Config) (own map[hook.Name]*config.Hook, general *config.Hook) {
 	h := c.Hooks
 	return map[hook.Name]*config.Hook{
-		hook.Start: h.OnStart, hook.Complete: h.OnComplete, hook.PreMerge: h.PreMerge, hook.PostMerge: h.PostMerge, hook.Conflict: h.OnConflict,
-		hook.Pause: h.OnPause, hook.Error: h.OnError, hook.Escalation: h.OnEscalation, hook.Budget: h.OnBudget, hook.SprintEnd: h.OnSprintEnd,
+		hook.Start: h.OnStart, hook.Complete: h.OnComplete, hook.PreMerge: h.PreMerge, hook.PostMerge: h.PostMerge,
+		hook.Conflict: h.OnConflict, hook.Pause: h.OnPause, hook.Error: h.OnError, hook.Escalation: h.OnEscalation,
+		hook.Budget: h.OnBudget, hook.SprintEnd: h.OnSprintEnd,
 	}, h.OnEvent
 }
 

@@ -83,13 +83,15 @@ func Lookup(c *config.Config, name string) (config.Procedure, error) {
 	}
 	names := slices.Sorted(maps.Keys(c.Procedures))
 	if len(names) == 0 {
-		return config.Procedure{}, fault.Refuse("unknown procedure %q: %s defines none", name, c.Name()).Hint("Write one with: pawl init")
+		return config.Procedure{}, fault.Refuse("unknown procedure %q: %s defines none", name, c.Name()).
+			Hint("Write one with: pawl init")
 	}
 	meant := ""
 	if near := config.Nearest(name, names); near != "" {
 		meant = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return config.Procedure{}, fault.Refuse("unknown procedure %q%s", name, meant).Hint("Procedures in %s: %s", c.Name(), strings.Join(names, ", "))
+	return config.Procedure{}, fault.Refuse("unknown procedure %q%s", name, meant).
+		Hint("Procedures in %s: %s", c.Name(), strings.Join(names, ", "))
 }
 
 // procedure fills the plan. Its order is that of the messages that a person
@@ -130,7 +132,8 @@ func (d draft) base(kind string) (engine.Plan, error) {
 	return engine.Plan{
 		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safety(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
 		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: d.prices(),
-		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags, SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
+		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
+		SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
 		Protect: d.protect(), Gates: d.gates(),
 	}, d.checkPatterns()
 }

@@ -23,7 +23,8 @@ func (d draft) safety() string {
 func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	c, p, l := d.Config, d.p, d.Config.Loop
 	pol := loop.Policy{
-		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold, Stuck: l.StuckThreshold,
+		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold,
+		Stuck:        l.StuckThreshold,
 		PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
 		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
 		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
@@ -105,21 +106,26 @@ func ControlSettings(c config.IterationControl) control.Settings {
 // hold for a procedure only when the level is named on the command line.
 func (d draft) limits(pol *loop.Policy) error {
 	levels := d.Config.Safety.Limits
-	limit, ok := map[string]config.Limit{"permissive": levels.Permissive, "normal": levels.Normal, "paranoid": levels.Paranoid}[d.safety()]
+	limit, ok := map[string]config.Limit{
+		"permissive": levels.Permissive, "normal": levels.Normal, "paranoid": levels.Paranoid,
+	}[d.safety()]
 	if !ok {
 		return fault.Refuse("unknown safety level %q: write permissive, normal or paranoid", d.safety())
 	}
-	pol.MaxCost, pol.MaxIterationCost, pol.MaxIterationCalls = limit.MaxTotalCost, limit.MaxCostPerIteration, limit.MaxAPICallsPerIteration
+	pol.MaxCost, pol.MaxIterationCost = limit.MaxTotalCost, limit.MaxCostPerIteration
+	pol.MaxIterationCalls = limit.MaxAPICallsPerIteration
 	if own := d.Config.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}
-	if d.Config.IsFlag("loop.safety") || pol.Kind == loop.Workflow && !pol.Once {
+	iterated := pol.Kind == loop.Workflow && !pol.Once
+	if iterated || d.Config.IsFlag("loop.safety") {
 		pol.IterationTimeout = shorter(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
 		pol.IterationCeiling = limit.MaxDurationPerIteration.Std()
 		pol.MaxDuration = limit.MaxTotalDuration.Std()
 	}
 	if pol.Kind != loop.Procedure && pol.MaxIterations == 0 {
-		return fault.Refuse("procedure %q has policy %s and max_iterations 0, which allows nothing: only policy procedure may run without a maximum", d.name, pol.Kind)
+		return fault.Refuse("procedure %q has policy %s and max_iterations 0, which allows nothing: "+
+			"only policy procedure may run without a maximum", d.name, pol.Kind)
 	}
 	return nil
 }
@@ -143,5 +149,7 @@ func (d draft) prices() agent.Prices {
 // guards end an agent that runs in circles.
 func (d draft) guards() agent.Guards {
 	l := d.Config.Loop
-	return agent.Guards{Repeats: l.RepeatThreshold, EmptyCalls: l.MaxEmptyCalls, Retries: l.MaxRetries, RetryTime: l.RetryTimeout.Std()}
+	return agent.Guards{
+		Repeats: l.RepeatThreshold, EmptyCalls: l.MaxEmptyCalls, Retries: l.MaxRetries, RetryTime: l.RetryTimeout.Std(),
+	}
 }

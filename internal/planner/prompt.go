@@ -15,7 +15,8 @@ import (
 func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
 	in := prompt.Input{
 		Procedure: d.name, Budget: d.Config.Prompt.TokenBudget, NoGates: len(gates) == 0,
-		Observe: fragments(d.p.Observe), Orient: fragments(d.p.Orient), Decide: fragments(d.p.Decide), Act: fragments(d.p.Act),
+		Observe: fragments(d.p.Observe), Orient: fragments(d.p.Orient), Decide: fragments(d.p.Decide),
+		Act: fragments(d.p.Act),
 	}
 	for _, g := range gates {
 		in.Gates = append(in.Gates, g.Name)

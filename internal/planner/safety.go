@@ -23,7 +23,8 @@ func (d draft) safe(plan *engine.Plan) error {
 	if !refused {
 		return nil
 	}
-	return fault.Refuse("gate %q is refused at safety level %s: %s: it %s (%s)", gate, plan.Safety, f.Operation.Message(), f.Why, f.Pattern).
+	return fault.Refuse("gate %q is refused at safety level %s: %s: it %s (%s)", gate, plan.Safety,
+		f.Operation.Message(), f.Why, f.Pattern).
 		Hint("What was found: %s", f.Command).
 		Hint("Take it out of verification.commands, or allow it: --safety permissive")
 }

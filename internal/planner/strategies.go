@@ -27,9 +27,9 @@ func (d draft) strategies(pol *loop.Policy) {
 func ownStrategy(c *config.Strategy) strategy.Strategy {
 	s := strategy.Strategy{
 		Name: c.Name, Description: c.Description, Priority: c.Priority, Instruction: c.Instruction,
-		Timeout: c.Timeout.Std(), TimeoutFloor: c.Timeout.Std(), Backoff: strategy.Backoff(c.RetryBackoff), Parallelism: c.Parallelism,
-		Agent: c.Agent, Fallback: c.FallbackProviders, Stronger: c.StrongerAgent, Rewind: c.Rewind, SkipOptional: c.SkipOptionalSteps,
-		UseCache: c.UseCache,
+		Timeout: c.Timeout.Std(), TimeoutFloor: c.Timeout.Std(), Backoff: strategy.Backoff(c.RetryBackoff),
+		Parallelism: c.Parallelism, Agent: c.Agent, Fallback: c.FallbackProviders, Stronger: c.StrongerAgent,
+		Rewind: c.Rewind, SkipOptional: c.SkipOptionalSteps, UseCache: c.UseCache,
 	}
 	for _, class := range c.ApplicableErrors {
 		s.Classes = append(s.Classes, failure.Class(class))

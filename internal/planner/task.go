@@ -36,7 +36,9 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		plan.Policy.TaskTimeout = d
 	}
 	plan.Prompt.Procedure = c.ID
-	plan.Prompt.Case = prompt.Case{ID: c.ID, Title: c.Title, Description: c.Description, Acceptance: c.Acceptance, Tags: c.Tags}
+	plan.Prompt.Case = prompt.Case{
+		ID: c.ID, Title: c.Title, Description: c.Description, Acceptance: c.Acceptance, Tags: c.Tags,
+	}
 	plan.Prompt.Context = append(slices.Clone(plan.Prompt.Context), task.Earlier...)
 	if w := task.Workspace; w.Dir != "" {
 		plan.Root, plan.Project, plan.Marks = w.Dir, pl.Config.Root, append(w.Env(), "PAWL_CASE="+c.ID)
@@ -57,7 +59,8 @@ func (pl *Planner) taskProcedure() (p config.Procedure, name string, err error) 
 		for _, f := range []struct {
 			to   *[]config.Fragment
 			name string
-		}{{&p.Observe, "observe/case"}, {&p.Observe, "observe/repository"}, {&p.Orient, "orient/compare"}, {&p.Act, "act/edit-and-test"}} {
+		}{{&p.Observe, "observe/case"}, {&p.Observe, "observe/repository"}, {&p.Orient, "orient/compare"},
+			{&p.Act, "act/edit-and-test"}} {
 			text, _ := prompt.Builtin(f.name)
 			*f.to = append(*f.to, config.Fragment{Name: "builtin:" + f.name, Text: text})
 		}

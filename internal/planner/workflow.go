@@ -41,7 +41,10 @@ func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
 	if err := d.review(&plan); err != nil {
 		return plan, err
 	}
-	plan.Prompt = prompt.Input{Procedure: d.name, Budget: pl.Config.Prompt.TokenBudget, Act: []prompt.Fragment{{Name: w.Path, Text: taskOf(w)}}}
+	plan.Prompt = prompt.Input{
+		Procedure: d.name, Budget: pl.Config.Prompt.TokenBudget,
+		Act: []prompt.Fragment{{Name: w.Path, Text: taskOf(w)}},
+	}
 	err = d.safe(&plan)
 	return plan, err
 }
@@ -154,8 +157,9 @@ const iterations = 10
 func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, error) {
 	c, l := d.Config, d.Config.Loop
 	pol := loop.Policy{
-		Kind: loop.Workflow, Once: !d.Flags.Iterate, MaxIterations: 1, Stuck: l.StuckThreshold, PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold,
-		MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(), Timeout: w.Plan.Timeout, IdleTimeout: l.IdleTimeout.Std(), HasOptional: in.optional,
+		Kind: loop.Workflow, Once: !d.Flags.Iterate, MaxIterations: 1, Stuck: l.StuckThreshold,
+		PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
+		Timeout: w.Plan.Timeout, IdleTimeout: l.IdleTimeout.Std(), HasOptional: in.optional,
 		Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}
 	if c.IsSet("loop.timeout") {
@@ -172,7 +176,8 @@ func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, er
 			pol.MaxIterations = l.MaxIterations
 		}
 		if pol.MaxIterations == 0 {
-			return pol, fault.Refuse("a workflow needs a maximum: max_iterations 0 allows nothing").Hint("Write for example: --max-iterations 20")
+			return pol, fault.Refuse("a workflow needs a maximum: max_iterations 0 allows nothing").
+				Hint("Write for example: --max-iterations 20")
 		}
 	}
 	if list := w.Plan.Agents; len(list) > 0 {
@@ -181,8 +186,9 @@ func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, er
 			pol.Agent = list[0]
 		}
 	}
+	general := pol.Agent == "" || c.IsFlag("agent")
 	switch {
-	case in.unnamed && (pol.Agent == "" || c.IsFlag("agent")):
+	case in.unnamed && general:
 		pol.Agent = c.Agent
 	case !in.unnamed && len(in.agents) > 0: // limits of a provider need somebody to be met by
 		pol.Agent = in.agents[0].name
@@ -235,7 +241,8 @@ func (pl *Planner) ContextValues(w *config.Workflow) (map[string]string, error) 
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fault.Refuse("the workflow needs values for: %s", strings.Join(missing, ", ")).Hint("Give them: --context %s=…", missing[0])
+		return nil, fault.Refuse("the workflow needs values for: %s", strings.Join(missing, ", ")).
+			Hint("Give them: --context %s=…", missing[0])
 	}
 	return values, nil
 }

@@ -152,7 +152,8 @@ func escape(text string) string {
 				b.WriteByte('\\')
 			}
 		case '.', ')':
-			if last := i+1 == len(runes) || runes[i+1] == ' '; last && i < 10 && digits(runes[:i]) { // another
+			last := i+1 == len(runes) || runes[i+1] == ' '
+			if last && i < 10 && digits(runes[:i]) { // another
 				b.WriteByte('\\')
 			}
 		case ':': // of an address

@@ -40,10 +40,13 @@ type Line struct {
 // Line makes a tally what programs read.
 func (t Tally) Line() Line {
 	l := Line{
-		Key: t.Key, Started: t.Started, Landed: t.Landed, Failed: t.GaveUp, TimedOut: t.TimedOut, Blocked: t.Blocked, Conflicts: t.Conflicts,
+		Key: t.Key, Started: t.Started, Landed: t.Landed, Failed: t.GaveUp, TimedOut: t.TimedOut, Blocked: t.Blocked,
+		Conflicts:  t.Conflicts,
 		FewestTask: t.Fewest, MostTask: t.Most,
-		Iterations: t.Iterations, Succeeded: t.Succeeded, FailedIterations: t.Failed, Retries: t.Retries, Cured: t.Cured, Guards: t.Guards,
-		Elapsed: seconds(t.Elapsed), Fastest: seconds(t.Fastest), Slowest: seconds(t.Slowest), Waited: seconds(t.Waited), Asked: seconds(t.Asked),
+		Iterations: t.Iterations, Succeeded: t.Succeeded, FailedIterations: t.Failed, Retries: t.Retries, Cured: t.Cured,
+		Guards:  t.Guards,
+		Elapsed: seconds(t.Elapsed), Fastest: seconds(t.Fastest), Slowest: seconds(t.Slowest), Waited: seconds(t.Waited),
+		Asked:    seconds(t.Asked),
 		TokensIn: t.TokensIn, TokensOut: t.TokensOut,
 	}
 	if v, ok := t.MeanIterations(); ok {

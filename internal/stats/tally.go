@@ -83,10 +83,10 @@ func (t *Tally) Add(o Tally) {
 // least is the smaller one of those that are not zero.
 func least[T cmp.Ordered](a, b T) T {
 	var none T
-	if a == none || b != none && b < a {
-		return b
+	if a == none || b == none {
+		return max(a, b)
 	}
-	return a
+	return min(a, b)
 }
 
 // Sum is all of a list; its key is "".

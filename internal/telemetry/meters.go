@@ -20,14 +20,21 @@ type meters struct {
 
 func newMeters(m metric.Meter) (x meters, err error) {
 	var errs [7]error
-	x.tokens, errs[0] = m.Int64Histogram(metricTokens, metric.WithUnit("{token}"), metric.WithDescription("Tokens of an agent's run"),
-		metric.WithExplicitBucketBoundaries(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864))
-	x.agentTime, errs[1] = m.Float64Histogram(metricAgentTime, metric.WithUnit("s"), metric.WithDescription("Time of an agent's run"), seconds())
-	x.gateTime, errs[2] = m.Float64Histogram(metricGateTime, metric.WithUnit("s"), metric.WithDescription("Time of a gate"), seconds())
-	x.cost, errs[3] = m.Float64Counter(metricCost, metric.WithUnit("USD"), metric.WithDescription("Cost of agents, where it is known"))
-	x.iterations, errs[4] = m.Int64Counter(metricIterations, metric.WithUnit("{iteration}"), metric.WithDescription("Iterations by outcome"))
+	x.tokens, errs[0] = m.Int64Histogram(metricTokens, metric.WithUnit("{token}"),
+		metric.WithDescription("Tokens of an agent's run"),
+		metric.WithExplicitBucketBoundaries(
+			1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864))
+	x.agentTime, errs[1] = m.Float64Histogram(metricAgentTime, metric.WithUnit("s"),
+		metric.WithDescription("Time of an agent's run"), seconds())
+	x.gateTime, errs[2] = m.Float64Histogram(metricGateTime, metric.WithUnit("s"),
+		metric.WithDescription("Time of a gate"), seconds())
+	x.cost, errs[3] = m.Float64Counter(metricCost, metric.WithUnit("USD"),
+		metric.WithDescription("Cost of agents, where it is known"))
+	x.iterations, errs[4] = m.Int64Counter(metricIterations, metric.WithUnit("{iteration}"),
+		metric.WithDescription("Iterations by outcome"))
 	x.gates, errs[5] = m.Int64Counter(metricGates, metric.WithUnit("{gate}"), metric.WithDescription("Gates by status"))
-	x.waitsStarted, errs[6] = m.Int64Counter(metricWaits, metric.WithUnit("{wait}"), metric.WithDescription("Waits for a provider or before a retry"))
+	x.waitsStarted, errs[6] = m.Int64Counter(metricWaits, metric.WithUnit("{wait}"),
+		metric.WithDescription("Waits for a provider or before a retry"))
 	return x, errors.Join(errs[:]...)
 }
 
@@ -50,7 +57,8 @@ func (x meters) iteration(r *loop.Record, model string) {
 	if r.Cost > 0 {
 		x.cost.Add(always, dollars(r.Cost), set, metric.WithAttributes(attribute.String(attrCostSource, r.CostSource)))
 	}
-	what := []attribute.KeyValue{attribute.String(attrOutcome, string(r.Outcome)), attribute.String(attrAgentName, r.Agent), attribute.String(attrStrategy, r.Strategy)}
+	what := []attribute.KeyValue{attribute.String(attrOutcome, string(r.Outcome)),
+		attribute.String(attrAgentName, r.Agent), attribute.String(attrStrategy, r.Strategy)}
 	if r.Failure != nil {
 		what = append(what, attribute.String(attrError, string(r.Failure.Class)))
 	}

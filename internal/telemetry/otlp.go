@@ -40,8 +40,9 @@ var otlpStatus = map[codes.Code]int{codes.Unset: 0, codes.Ok: 1, codes.Error: 2}
 func spanObject(s sdktrace.ReadOnlySpan) object {
 	trace, id := s.SpanContext().TraceID(), s.SpanContext().SpanID()
 	o := object{
-		"traceId": hex.EncodeToString(trace[:]), "spanId": hex.EncodeToString(id[:]), "name": s.Name(), "kind": int(s.SpanKind()),
-		"startTimeUnixNano": nanos(s.StartTime()), "endTimeUnixNano": nanos(s.EndTime()), "attributes": attributesList(s.Attributes()),
+		"traceId": hex.EncodeToString(trace[:]), "spanId": hex.EncodeToString(id[:]),
+		"name": s.Name(), "kind": int(s.SpanKind()), "attributes": attributesList(s.Attributes()),
+		"startTimeUnixNano": nanos(s.StartTime()), "endTimeUnixNano": nanos(s.EndTime()),
 		"status": object{"code": otlpStatus[s.Status().Code], "message": s.Status().Description},
 	}
 	if parent := s.Parent().SpanID(); parent.IsValid() {
@@ -49,7 +50,8 @@ func spanObject(s sdktrace.ReadOnlySpan) object {
 	}
 	var events list
 	for _, e := range s.Events() {
-		events = append(events, object{"timeUnixNano": nanos(e.Time), "name": e.Name, "attributes": attributesList(e.Attributes)})
+		events = append(events, object{"timeUnixNano": nanos(e.Time), "name": e.Name,
+			"attributes": attributesList(e.Attributes)})
 	}
 	if events != nil {
 		o["events"] = events
@@ -96,7 +98,8 @@ func sumObject[N int64 | float64](data metricdata.Sum[N], key string, value func
 	points := make(list, len(data.DataPoints))
 	for i, p := range data.DataPoints {
 		points[i] = object{
-			"attributes": attributesList(p.Attributes.ToSlice()), "startTimeUnixNano": nanos(p.StartTime), "timeUnixNano": nanos(p.Time), key: value(p.Value),
+			"attributes": attributesList(p.Attributes.ToSlice()), "startTimeUnixNano": nanos(p.StartTime),
+			"timeUnixNano": nanos(p.Time), key: value(p.Value),
 		}
 	}
 	return object{"dataPoints": points, "aggregationTemporality": cumulative, "isMonotonic": data.IsMonotonic}
@@ -110,8 +113,9 @@ func histogramObject[N int64 | float64](data metricdata.Histogram[N]) object {
 			counts[j] = strconv.FormatUint(n, 10)
 		}
 		points[i] = object{
-			"attributes": attributesList(p.Attributes.ToSlice()), "startTimeUnixNano": nanos(p.StartTime), "timeUnixNano": nanos(p.Time),
-			"count": strconv.FormatUint(p.Count, 10), "sum": float64(p.Sum), "explicitBounds": p.Bounds, "bucketCounts": counts,
+			"attributes": attributesList(p.Attributes.ToSlice()), "startTimeUnixNano": nanos(p.StartTime),
+			"timeUnixNano": nanos(p.Time), "count": strconv.FormatUint(p.Count, 10), "sum": float64(p.Sum),
+			"explicitBounds": p.Bounds, "bucketCounts": counts,
 		}
 	}
 	return object{"dataPoints": points, "aggregationTemporality": cumulative}

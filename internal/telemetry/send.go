@@ -73,7 +73,8 @@ func (p *poster) try(ctx context.Context, to string, message object) error {
 	defer res.Body.Close()
 	reply, _ := io.ReadAll(io.LimitReader(res.Body, maxReply))
 	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answers %s: %s", withoutSecrets(to), res.Status, strings.Join(strings.Fields(string(reply)), " "))
+		return fmt.Errorf("%s answers %s: %s", withoutSecrets(to), res.Status,
+			strings.Join(strings.Fields(string(reply)), " "))
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ type Sender struct {
 // written.
 func Open(getenv func(string) string, version string) (*Sender, error) {
 	s, err := settingsFrom(getenv)
-	if err != nil || (s.traces == "" && s.metrics == "") {
+	off := s.traces == "" && s.metrics == ""
+	if err != nil || off {
 		return nil, err
 	}
 	about, err := resource.New(context.Background(), resource.WithAttributes(
@@ -52,7 +53,8 @@ func Open(getenv func(string) string, version string) (*Sender, error) {
 	}
 	metering := []metric.Option{metric.WithResource(about)}
 	if s.metrics != "" {
-		metering = append(metering, metric.WithReader(metric.NewPeriodicReader(metricSender{post, s.metrics}, metric.WithInterval(metricsEvery))))
+		metering = append(metering, metric.WithReader(metric.NewPeriodicReader(metricSender{post, s.metrics},
+			metric.WithInterval(metricsEvery))))
 	}
 	x.spans, x.metrics = sdktrace.NewTracerProvider(tracing...), metric.NewMeterProvider(metering...)
 	x.tell = x.spans.Tracer("github.com/pawl-dev/pawl", trace.WithInstrumentationVersion(version))

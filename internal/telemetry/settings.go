@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,12 +57,13 @@ func endpoint(getenv func(string) string, signal, path string) (string, error) {
 		at = strings.TrimSuffix(at, "/") + "/" + path
 	}
 	u, err := url.Parse(at)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" {
 		return "", fmt.Errorf("%s is no URL of a collector: it is like http://127.0.0.1:4318", name)
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if getenv(name) == "grpc" {
-			return "", fmt.Errorf("%s is grpc, and pawl speaks OTLP over HTTP only: unset it, and name the collector's HTTP port, mostly 4318", name)
+			return "", fmt.Errorf("%s is grpc, and pawl speaks OTLP over HTTP only: unset it, and name the collector's "+
+				"HTTP port, mostly 4318", name)
 		}
 	}
 	return at, nil

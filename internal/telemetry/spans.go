@@ -81,7 +81,8 @@ func (x *Sender) run(n engine.Notice) {
 func (x *Sender) iteration(n engine.Notice) {
 	c := n.Command
 	x.endIteration(n.At, "")
-	x.open.iteration = x.begin(x.open.run, "iteration", n.At, attribute.String(attrRun, n.Run), attribute.Int(attrIteration, c.Iteration),
+	x.open.iteration = x.begin(x.open.run, "iteration", n.At, attribute.String(attrRun, n.Run),
+		attribute.Int(attrIteration, c.Iteration),
 		attribute.Int(attrAttempt, c.Attempt), attribute.String(attrStrategy, c.Strategy))
 	x.open.agent = x.begin(x.open.iteration, opInvokeAgent+" "+c.Agent, n.At,
 		attribute.String(attrOperation, opInvokeAgent), attribute.String(attrAgentName, c.Agent))
@@ -102,7 +103,8 @@ func (x *Sender) agentEvent(n engine.Notice) {
 		if len(x.open.tools) == maxTools {
 			x.endTool(0, n.At, "")
 		}
-		s := x.begin(x.open.agent, opExecuteTool+" "+e.Tool, n.At, attribute.String(attrOperation, opExecuteTool), attribute.String(attrTool, e.Tool))
+		s := x.begin(x.open.agent, opExecuteTool+" "+e.Tool, n.At, attribute.String(attrOperation, opExecuteTool),
+			attribute.String(attrTool, e.Tool))
 		x.open.tools = append(x.open.tools, toolSpan{s, e.Tool})
 	case agent.ToolEnd:
 		x.toolEnded(n)

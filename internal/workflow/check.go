@@ -33,7 +33,8 @@ func (c *checker) names() {
 	case n == 0:
 		c.fail("steps", "a workflow needs at least one step")
 	case n > MaxSteps:
-		c.fail(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a step `workflow: FILE`", MaxSteps, n)
+		c.fail(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a step "+
+			"`workflow: FILE`", MaxSteps, n)
 	}
 	for i, s := range c.file.Steps {
 		first, taken := c.number[s.ID]
@@ -42,15 +43,22 @@ func (c *checker) names() {
 			c.fail(s.Where, "a step needs an id")
 			continue
 		case taken:
-			c.faults.add(Fault{Path: s.Where + ".id", Message: fmt.Sprintf("the id %q is taken", s.ID), First: c.file.Steps[first].Where + ".id"})
+			c.faults.add(Fault{Path: s.Where + ".id", Message: fmt.Sprintf("the id %q is taken", s.ID),
+				First: c.file.Steps[first].Where + ".id"})
 			continue
-		case len(s.ID) > 100 || strings.ContainsFunc(s.ID, func(r rune) bool { return r < ' ' || strings.ContainsRune("'\"{}[]", r) }):
+		case !validID(s.ID):
 			c.fail(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: not %q", s.ID)
 			continue
 		}
 		c.number[s.ID], c.known[s.ID] = i, true
 		c.ids = append(c.ids, s.ID)
 	}
+}
+
+func validID(id string) bool {
+	return len(id) <= 100 && !strings.ContainsFunc(id, func(r rune) bool {
+		return r < ' ' || strings.ContainsRune("'\"{}[]", r)
+	})
 }
 
 // graph resolves what steps need. It is false if there is no order.
@@ -63,7 +71,8 @@ func (c *checker) graph() bool {
 			n, ok := c.number[id]
 			switch {
 			case !ok:
-				c.faults.add(Fault{Path: path, Message: fmt.Sprintf("%s needs %q, which no step has as its id", label(s), id), Word: id, Among: c.ids})
+				c.faults.add(Fault{Path: path, Message: fmt.Sprintf("%s needs %q, which no step has as its id", label(s), id),
+					Word: id, Among: c.ids})
 			case slices.Contains(c.g.needs[i], n):
 				c.fail(path, "%s needs %q twice", label(s), id)
 			default:
@@ -104,7 +113,8 @@ func (c *checker) size() {
 			case n > MaxMatrix:
 				c.fail(s.Where+".matrix", "the matrix makes more than %d instances of %s: use fewer values", MaxMatrix, label(s))
 			case n == 0:
-				c.fail(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or entries under include", label(s))
+				c.fail(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or entries under "+
+					"include", label(s))
 			}
 		}
 		if total += n; total > MaxInstances {
@@ -246,7 +256,7 @@ func (c *checker) reference(at where, r reference) *expressionError {
 		return &expressionError{message: "output is known under outputs only; use steps.ID.output"}
 	case root == "output":
 		return nil
-	case len(r.path) == 1 && (root == "steps" || root == "needs"):
+	case len(r.path) == 1 && slices.Contains([]string{"steps", "needs"}, root):
 		return &expressionError{message: fmt.Sprintf("name the step: %s.ID.output", root)}
 	case len(r.path) == 1:
 		return nil // the whole map, as for toJSON(matrix)
@@ -260,7 +270,8 @@ func (c *checker) reference(at where, r reference) *expressionError {
 		return nil
 	case "env":
 		if !slices.Contains(at.env, name) {
-			return &expressionError{message: fmt.Sprintf("env.%s is not set before here in this file; in a command write $%s", name, name), word: name, among: at.env}
+			return &expressionError{message: fmt.Sprintf("env.%s is not set before here in this file; in a command write $%s",
+				name, name), word: name, among: at.env}
 		}
 		return nil
 	case "matrix":
@@ -292,7 +303,8 @@ func (c *checker) stepName(at where, r reference) *expressionError {
 	case id == me.ID:
 		return &expressionError{message: "a step cannot use its own result"}
 	case r.path[0] == "needs" && !slices.Contains(c.g.needs[at.step], n), !c.before[at.step][n]:
-		return &expressionError{message: fmt.Sprintf("step %q does not need %q, so its result may not be there: add it to needs", me.ID, id)}
+		return &expressionError{message: fmt.Sprintf("step %q does not need %q, so its result may not be there: add "+
+			"it to needs", me.ID, id)}
 	case len(r.path) > 3 && r.path[2] == "outputs" && len(c.file.Steps[n].Outputs) > 0:
 		if _, ok := lookup(c.file.Steps[n].Outputs, r.path[3]); ok {
 			return nil
@@ -301,7 +313,8 @@ func (c *checker) stepName(at where, r reference) *expressionError {
 		for _, o := range c.file.Steps[n].Outputs {
 			names = append(names, o.Name)
 		}
-		return &expressionError{message: fmt.Sprintf("step %q has no output %q", id, r.path[3]), word: r.path[3], among: names}
+		return &expressionError{message: fmt.Sprintf("step %q has no output %q", id, r.path[3]), word: r.path[3],
+			among: names}
 	}
 	return nil
 }

@@ -101,7 +101,8 @@ func (r *rewriter) located(err error) error {
 	} else if at.From > 0 {
 		out.offset = len(r.in)
 	}
-	out.message = strings.NewReplacer("type workflow.stepView", "a step", "type workflow.needView", "a step", "EOF", "end of the expression").Replace(out.message)
+	out.message = strings.NewReplacer("type workflow.stepView", "a step", "type workflow.needView", "a step", "EOF",
+		"end of the expression").Replace(out.message)
 	return out
 }
 

@@ -159,7 +159,7 @@ func format(a ...any) (any, error) {
 	text := asText(a[0])
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		if i+1 < len(text) && (text[i] == '{' || text[i] == '}') && text[i+1] == text[i] {
+		if pair := text[i:min(i+2, len(text))]; pair == "{{" || pair == "}}" {
 			b.WriteByte(text[i])
 			i++
 			continue

@@ -115,7 +115,8 @@ func (p *Plan) expand(g *graph) {
 			number := len(p.Instances)
 			of[s] = append(of[s], number)
 			p.Layers[layer[s]] = append(p.Layers[layer[s]], number)
-			p.Instances = append(p.Instances, Instance{ID: instanceID(step.ID, with), Step: step, Matrix: with, Needs: needs, Layer: layer[s]})
+			p.Instances = append(p.Instances, Instance{ID: instanceID(step.ID, with), Step: step, Matrix: with, Needs: needs,
+				Layer: layer[s]})
 		}
 	}
 	taken := map[string]int{}

@@ -43,7 +43,7 @@ func (r *rewriter) all() error {
 		c := r.in[r.at]
 		var err error
 		switch {
-		case wordStart(c) && (len(r.out) == 0 || r.out[len(r.out)-1] != '.'):
+		case wordStart(c) && !r.afterPoint():
 			err = r.name()
 		case c == '\'' || c == '"':
 			var text string
@@ -64,13 +64,18 @@ func (r *rewriter) all() error {
 	return nil
 }
 
-func notLetter(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }
+// afterPoint is true when what was written last is a point.
+func (r *rewriter) afterPoint() bool { return len(r.out) > 0 && r.out[len(r.out)-1] == '.' }
+
+func notLetter(c rune) bool { return c > unicode.MaxASCII || !unicode.IsLetter(c) }
 func wordStart(c rune) bool { return c == '_' || !notLetter(c) }
-func wordPart(c rune) bool  { return wordStart(c) || c == '-' || c >= '0' && c <= '9' }
+func wordPart(c rune) bool  { return wordStart(c) || strings.ContainsRune("-0123456789", c) }
 
 // number copies a number with what sticks to it, so that 1e5 is no name.
 func (r *rewriter) number() {
-	for r.at < len(r.in) && (r.in[r.at] == '.' && unicode.IsDigit(r.peek(1)) || r.in[r.at] == '_' || unicode.IsDigit(r.in[r.at]) || unicode.IsLetter(r.in[r.at])) {
+	part := func(c rune) bool { return c == '_' || unicode.IsDigit(c) || unicode.IsLetter(c) }
+	point := func() bool { return r.in[r.at] == '.' && unicode.IsDigit(r.peek(1)) }
+	for r.at < len(r.in) && (part(r.in[r.at]) || point()) {
 		r.put(r.in[r.at], r.at)
 		r.at++
 	}
@@ -116,11 +121,13 @@ func (r *rewriter) text() (string, error) {
 }
 
 // plain are words of the language itself.
-var plain = []string{"true", "false", "nil", "in", "not", "and", "or", "matches", "let", "if", "else", "contains", "startsWith", "endsWith"}
+var plain = []string{"true", "false", "nil", "in", "not", "and", "or", "matches", "let", "if", "else", "contains",
+	"startsWith", "endsWith"}
 
 // elsewhere are contexts of GitHub Actions that a workflow of pawl has not.
 var elsewhere = map[string]string{
-	"github": "env", "secrets": "env", "vars": "env", "inputs": "context", "runner": "env", "job": "steps", "jobs": "steps", "strategy": "matrix",
+	"github": "env", "secrets": "env", "vars": "env", "inputs": "context", "runner": "env", "job": "steps",
+	"jobs": "steps", "strategy": "matrix",
 }
 
 // name reads a name with all that follows it after dots and in brackets.
@@ -153,14 +160,17 @@ func (r *rewriter) name() error {
 		case r.known[first] && len(path) > 1:
 			path, ends = append([]string{"steps"}, path...), append([]int{start}, ends...)
 		case elsewhere[first] != "":
-			return &expressionError{offset: start, message: first + " is not known in a workflow of pawl; use " + elsewhere[first]}
+			return &expressionError{offset: start,
+				message: first + " is not known in a workflow of pawl; use " + elsewhere[first]}
 		default:
-			return &expressionError{offset: start, message: "unknown name " + strconv.Quote(first), word: first, among: append(r.ids(), roots...)}
+			return &expressionError{offset: start, message: "unknown name " + strconv.Quote(first), word: first,
+				among: append(r.ids(), roots...)}
 		}
 	}
 	r.emit(path[0], ends[0])
 	for i, p := range path[1:] {
-		if field := i == 1 && (path[0] == "steps" || path[0] == "needs") && !strings.ContainsFunc(p, notLetter); field {
+		ofStep := slices.Contains([]string{"steps", "needs"}, path[0])
+		if i == 1 && ofStep && !strings.ContainsFunc(p, notLetter) {
 			r.put('.', ends[i+1])
 			r.emit(p, ends[i+1])
 			continue
@@ -196,7 +206,7 @@ func (r *rewriter) member() (at int, word string, ok bool, err error) {
 		r.at++
 		at = r.at
 		return at, r.word(), true, nil
-	case r.peek(0) == '[' && (r.peek(1) == '\'' || r.peek(1) == '"'):
+	case r.peek(0) == '[' && strings.ContainsRune(`'"`, r.peek(1)):
 		at = r.at
 		r.at++
 		if word, err = r.text(); err != nil {
@@ -224,7 +234,8 @@ func (r *rewriter) function(name string, start int) error {
 		}
 	}
 	if strings.EqualFold(name, "hashFiles") {
-		return &expressionError{offset: start, message: "hashFiles is not known: a workflow is planned without looking at files"}
+		return &expressionError{offset: start,
+			message: "hashFiles is not known: a workflow is planned without looking at files"}
 	}
 	r.emit(name, start)
 	return nil

@@ -95,7 +95,7 @@ func (t Text) Fill(v Values) (string, error) {
 
 // Holds is true if the step is to run.
 func (c Condition) Holds(v Values) (bool, error) {
-	if (c.expr == nil || !c.expr.status) && !v.success() {
+	if !c.AsksStatus() && !v.success() {
 		return false, nil
 	}
 	if c.expr == nil {
@@ -131,7 +131,8 @@ func parseText(text string, prompt bool, known map[string]bool) (Text, []textErr
 		end := closingBraces(rest[i+2:], full)
 		if end < 0 {
 			if full {
-				errs = append(errs, textError{firstLine(rest[start:]), &expressionError{message: "${{ is not closed: }} is missing"}})
+				errs = append(errs, textError{firstLine(rest[start:]),
+					&expressionError{message: "${{ is not closed: }} is missing"}})
 			}
 			break
 		}
@@ -178,7 +179,7 @@ func closingBraces(s string, full bool) int {
 			if s[i] == quote {
 				quote = 0
 			}
-		case full && (s[i] == '\'' || s[i] == '"'):
+		case full && strings.IndexByte(`'"`, s[i]) >= 0:
 			quote = s[i]
 		case s[i] == '}' && s[i+1] == '}':
 			return i
@@ -194,7 +195,10 @@ func bareName(inner string, prompt bool, known map[string]bool) string {
 	name := strings.TrimSpace(inner)
 	dotted := strings.Contains(name, ".")
 	for i, word := range strings.Split(name, ".") {
-		if word == "" || !wordStart(rune(word[0])) && i == 0 {
+		if word == "" {
+			return ""
+		}
+		if i == 0 && !wordStart(rune(word[0])) {
 			return ""
 		}
 		for _, c := range word {

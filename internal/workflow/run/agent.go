@@ -49,7 +49,8 @@ func (d *activeAttempt) agent(ctx context.Context) error {
 	}
 	dir := d.n.given.dir
 	job, err := p.h.AgentJob(ctx, engine.AgentCall{
-		ID: jobID(d.e, ""), Step: d.n.id, Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir, Env: d.n.given.environ("PAWL_STEP=" + d.n.id),
+		ID: jobID(d.e, ""), Step: d.n.id, Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir,
+		Env:    d.n.given.environ("PAWL_STEP=" + d.n.id),
 		Limits: loop.CommandLimits{Wall: wall, Idle: p.c.Limits.Idle, Cost: cost, Calls: calls},
 	})
 	if err != nil {
@@ -84,7 +85,8 @@ func (d *activeAttempt) prompt() string {
 	f := d.s.p.c.Feedback
 	var notes []string
 	if last := d.s.p.latest(d.n.id); last != nil {
-		if why := last.record.Failure; why != nil && (last.Status == sqlite.StepFailure || last.Status == sqlite.StepRefused) {
+		red := last.Status == sqlite.StepFailure || last.Status == sqlite.StepRefused
+		if why := last.record.Failure; red && why != nil {
 			notes = append(notes, outcomeBefore(last)+oneLine(why.Summary))
 			for i, it := range why.Items {
 				if i == maxItems {

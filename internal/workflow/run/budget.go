@@ -97,7 +97,8 @@ func (b *budget) see(step string, e agent.Event) loop.Ended {
 		return loop.NotEnded
 	}
 	c.Add(e)
-	if len(b.live) < 2 || e.Kind != agent.UsageSeen && e.Kind != agent.CostSeen {
+	counts := e.Kind == agent.UsageSeen || e.Kind == agent.CostSeen
+	if len(b.live) < 2 || !counts {
 		return loop.NotEnded // the limits of one alone are its supervisor's
 	}
 	total := b.total()

@@ -42,10 +42,10 @@ func (d *activeAttempt) nested(ctx context.Context, last bool) error {
 
 // least is the smaller of two limits of which 0 is none.
 func least(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return b
+	if a <= 0 || b <= 0 {
+		return max(a, b)
 	}
-	return a
+	return min(a, b)
 }
 
 // sooner is the earlier of a deadline and the end of a limit that begins now.

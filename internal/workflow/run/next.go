@@ -84,7 +84,8 @@ func kept(past []*execution, hash, input string, optional bool) (e *execution, w
 	if e.Status == sqlite.StepRefused {
 		return nil, e.refusal()
 	}
-	if e.Status != sqlite.StepSuccess && (e.Status != sqlite.StepFailure || !optional || !e.record.Optional) {
+	missed := e.Status == sqlite.StepFailure && optional && e.record.Optional
+	if e.Status != sqlite.StepSuccess && !missed {
 		return nil, ""
 	}
 	switch {
@@ -148,14 +149,16 @@ func (s *situation) next() (attempt, bool) {
 
 // last is true when nothing is tried after an attempt that fails.
 func (s *situation) last(at attempt) bool {
-	return at.try > s.retries && (!s.inTurn || at.alternative >= s.alternatives)
+	another := s.inTurn && at.alternative < s.alternatives
+	return at.try > s.retries && !another
 }
 
 // mine are the executions of this iteration with this input, of the same round.
 func (s *situation) mine() []*execution {
 	var list []*execution
 	for _, e := range s.past {
-		if e.Iteration == s.iteration && e.Attempt == s.cut && e.record.Round == s.round && e.Hash == s.hash && e.Input == s.input {
+		sameTime := e.Iteration == s.iteration && e.Attempt == s.cut && e.record.Round == s.round
+		if sameTime && e.Hash == s.hash && e.Input == s.input {
 			list = append(list, e)
 		}
 	}

@@ -79,7 +79,8 @@ func parseOutputs(text string) (map[string]string, error) {
 		}
 		name, value, plain := strings.Cut(line, "=")
 		before, end, block := strings.Cut(line, "<<")
-		if block && (!plain || len(before) < len(name)) {
+		first := !plain || len(before) < len(name) // << comes before =
+		if block && first {
 			name = before
 			var body []string
 			for i++; i < len(lines) && strings.TrimSuffix(lines[i], "\r") != end; i++ {
@@ -100,6 +101,9 @@ func parseOutputs(text string) (map[string]string, error) {
 	return out, nil
 }
 
+// plainLetters are those that a folder keeps of a step's id.
+const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
 // slug makes a step's id fit for a folder, and keeps it unique.
 func slug(id string) string {
 	var b strings.Builder
@@ -107,7 +111,7 @@ func slug(id string) string {
 		if b.Len() >= 60 {
 			break
 		}
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+		if strings.ContainsRune(plainLetters, r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -140,7 +144,8 @@ func (d *activeAttempt) watch(job supervisor.Job) *watcher {
 	go func() {
 		defer close(w.ended)
 		left := maxShown
-		tails := []*tail{{path: job.Files + ".out", left: &left, show: show}, {path: job.Files + ".err", left: &left, show: show}}
+		tails := []*tail{{path: job.Files + ".out", left: &left, show: show},
+			{path: job.Files + ".err", left: &left, show: show}}
 		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
 		for open := true; open; {

@@ -56,12 +56,13 @@ func (d *activeAttempt) bound(plan *engine.Plan, cost loop.MicroUSD, wall time.D
 	plan.Kind, plan.Name = "procedure", d.s.p.h.Plan().Name+"."+slug(d.n.id)
 	plan.Environ = append(plan.Environ[:len(plan.Environ):len(plan.Environ)], d.n.given.environ("PAWL_STEP="+d.n.id)...)
 	pol := &plan.Policy
-	if cost > 0 && (pol.MaxCost < 0 || cost < pol.MaxCost) {
+	if pol.MaxCost < 0 { // there is no limit
 		pol.MaxCost = cost
 	}
-	if wall > 0 && (pol.Timeout <= 0 || wall < pol.Timeout) {
-		pol.Timeout = wall
+	if cost > 0 {
+		pol.MaxCost = min(pol.MaxCost, cost)
 	}
+	pol.Timeout = least(pol.Timeout, wall)
 }
 
 // drive starts the inner run, or goes on with the one that is known.
@@ -77,7 +78,8 @@ func (d *activeAttempt) drive(ctx context.Context, o engine.Options) (*engine.Dr
 			return nil, err
 		}
 		driver, err := engine.Resume(ctx, o, id, e)
-		if err == nil || !errors.Is(err, loop.ErrFinal) && !errors.Is(err, loop.ErrAtLimit) && !errors.Is(err, sqlite.ErrNotFound) {
+		over := errors.Is(err, loop.ErrFinal) || errors.Is(err, loop.ErrAtLimit) || errors.Is(err, sqlite.ErrNotFound)
+		if !over {
 			return driver, err
 		}
 		d.resumed = true // it is stored by now

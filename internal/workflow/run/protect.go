@@ -25,7 +25,8 @@ const maxTampered = 20
 func (d *activeAttempt) watchFiles(ctx context.Context, kind workflow.Kind) {
 	if last := d.s.p.latest(d.n.id); last != nil {
 		unknown := last.Status == sqlite.StepCancelled || last.Status == sqlite.StepInterrupted
-		if d.e.record.Watched = last.record.Watched; d.e.record.Watched != nil && (len(last.record.Tampered) > 0 || unknown) {
+		d.e.record.Watched = last.record.Watched
+		if open := unknown || len(last.record.Tampered) > 0; open && d.e.record.Watched != nil {
 			return
 		}
 	}

@@ -127,10 +127,11 @@ func (b *refusal) newest(id string) *execution {
 		return nil
 	}
 	e := list[len(list)-1]
-	if (e.Status == sqlite.StepSuccess || e.Status == sqlite.StepRefused) && e.Iteration <= b.iteration {
-		return e
+	done := e.Status == sqlite.StepSuccess || e.Status == sqlite.StepRefused
+	if !done || e.Iteration > b.iteration {
+		return nil
 	}
-	return nil
+	return e
 }
 
 // kind is what a step that is done did; "" for one that is not.

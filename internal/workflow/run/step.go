@@ -59,8 +59,9 @@ func (s *scope) perform(ctx context.Context, n *node) {
 func (s *scope) situation(n *node) *situation {
 	st := n.in.Step
 	return &situation{
-		past: s.p.past(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.input()), iteration: s.p.c.Iteration, cut: s.p.c.Attempt,
-		alternatives: len(st.Alternatives), retries: st.Retry.Max, inTurn: s.p.once || st.Optional, fresh: s.p.c.Fresh, round: s.round,
+		past: s.p.past(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.input()),
+		iteration: s.p.c.Iteration, cut: s.p.c.Attempt, round: s.round, alternatives: len(st.Alternatives),
+		retries: st.Retry.Max, inTurn: s.p.once || st.Optional, fresh: s.p.c.Fresh,
 	}
 }
 
@@ -70,10 +71,12 @@ func (s *scope) failed(n *node) {
 	n.result = last.result()
 	f := last.record.Failure
 	if f == nil {
-		f = &failure.Analysis{Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Summary: "it failed", Fingerprint: "step-failed"}
+		f = &failure.Analysis{Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Summary: "it failed",
+			Fingerprint: "step-failed"}
 	}
 	named, agent := *f, last.record.Agent
-	if b := n.below; b != nil && b.first != nil && strings.HasPrefix(f.Step, b.prefix) { // what failed is one of its own steps
+	// What failed may be one of its own steps.
+	if b := n.below; b != nil && b.first != nil && strings.HasPrefix(f.Step, b.prefix) {
 		if n.in.Step.Optional {
 			n.result.Conclusion = "success"
 			return
@@ -199,10 +202,11 @@ func (s *scope) execution(n *node, at attempt) *execution {
 	}
 	return &execution{
 		StepRun: sqlite.StepRun{
-			Run: s.p.h.Run(), Step: n.id, N: number, Iteration: s.p.c.Iteration, Attempt: s.p.c.Attempt, Status: sqlite.StepRunning,
-			Hash: n.in.Hash, Input: n.in.InputHash(n.given.input()), StartedAt: time.Now(),
+			Run: s.p.h.Run(), Step: n.id, N: number, Iteration: s.p.c.Iteration, Attempt: s.p.c.Attempt,
+			Status: sqlite.StepRunning, Hash: n.in.Hash, Input: n.in.InputHash(n.given.input()), StartedAt: time.Now(),
 		},
-		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title, Why: n.why, Round: s.round},
+		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title,
+			Why: n.why, Round: s.round},
 	}
 }
 
@@ -227,7 +231,8 @@ func (p *pass) begin(s *scope, n *node, e *execution) error {
 	}
 	p.history[e.Step] = remembered(p.history[e.Step], e)
 	p.mu.Unlock()
-	p.h.Tell(engine.StepStarted, s.notice(n, engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Why: e.record.Why}))
+	p.h.Tell(engine.StepStarted, s.notice(n,
+		engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Why: e.record.Why}))
 	return nil
 }
 
@@ -240,7 +245,8 @@ func (p *pass) finished(n *node, s *scope, e *execution) error {
 		return err
 	}
 	p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{
-		Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Status: e.Status, Elapsed: e.Elapsed, Failure: e.record.Failure,
+		Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Status: e.Status, Elapsed: e.Elapsed,
+		Failure: e.record.Failure,
 	}))
 	return nil
 }

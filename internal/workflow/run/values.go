@@ -11,7 +11,8 @@ import (
 
 // values is what a step's texts and condition may ask for.
 func (s *scope) values(n *node) workflow.Values {
-	v := workflow.Values{Steps: map[string]workflow.Result{}, Env: map[string]string{}, Matrix: map[string]string{}, Context: s.p.o.Context}
+	v := workflow.Values{Steps: map[string]workflow.Result{}, Env: map[string]string{}, Matrix: map[string]string{},
+		Context: s.p.o.Context}
 	for _, m := range n.in.Matrix {
 		v.Matrix[m.Name] = m.Value
 	}
