@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -177,6 +178,9 @@ func TestOnePass(t *testing.T) {
 		{"a matrix makes steps", `
   - {id: a, matrix: {n: [1, 2]}, run: 'echo ${{ matrix.n }} $PAWL_STEP'}`,
 			"completed: a (1) success (1 a (1)), a (2) success (2 a (2))"},
+		{"a matrix leaves out and adds", `
+  - {id: a, matrix: {n: [1, 2], m: [x, y], exclude: [{n: 1, m: y}], include: [{n: 3, m: z}]}, run: 'echo ${{ matrix.n }}${{ matrix.m }}'}`,
+			"completed: a (1, x) success (1x), a (2, x) success (2x), a (2, y) success (2y), a (3, z) success (3z)"},
 		{"a person is asked, and nothing that needs the answer runs", `
   - {id: a, run: 'echo a'}
   - {id: b, ask: 'is {{steps.a.output}} right?', needs: a}
@@ -239,8 +243,8 @@ func TestStepsOfAgents(t *testing.T) {
   - {id: a, prompt: 'make it', retry: {max: 1, backoff: none}}
   - {id: b, needs: a, prompt: 'look at {{steps.a.output}}'}`
 	for _, c := range []struct {
-		name, agent, want string
-		change            func(*loop.Policy)
+		name, steps, agent, want string // no steps are those above
+		change                   func(*loop.Policy)
 	}{
 		{name: "an agent's last words are its output", agent: `
   - {expect_prompt: make it, say: made}
@@ -251,6 +255,11 @@ func TestStepsOfAgents(t *testing.T) {
   - {expect_prompt: [make it, 'This was tried before, and failed'], say: made}
   - {say: seen}`,
 			want: "completed: a failure, a success (made), b success (seen)"},
+		{name: "an agent is told what was found, item by item", steps: `
+  - {id: a, prompt: 'make it', verify: ['echo "a.go:3:1: undefined: door"; exit 1'], retry: {max: 1, backoff: none}}`, agent: `
+  - {say: made}
+  - {expect_prompt: ['- a.go:3: undefined: door'], say: made again}`,
+			want: "failed: a failure (made), a failure (made again)"},
 		{name: "an agent that asks leaves the step to a person", agent: `
   - {say: "<promise>PENDING: which door?</promise>"}`,
 			want: "pending: a asking (<promise>PENDING: which door?</promise>)"},
@@ -267,7 +276,7 @@ func TestStepsOfAgents(t *testing.T) {
 			if c.change != nil {
 				c.change(&s.policy)
 			}
-			if got := s.plays(one); got != c.want {
+			if got := s.plays(cmp.Or(c.steps, one)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
