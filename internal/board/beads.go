@@ -101,7 +101,9 @@ func (i *issue) parent() string {
 
 func (i *issue) draft(left map[string]bool) Draft {
 	c := Case{Ref: i.ID, Type: Task, Title: i.Title, Tags: words(i.Labels), Acceptance: criteria(i.Acceptance)}
-	for _, part := range []struct{ head, text string }{{"", i.Description}, {"Design:\n\n", i.Design}, {"Notes:\n\n", i.Notes}} {
+	for _, part := range []struct{ head, text string }{
+		{"", i.Description}, {"Design:\n\n", i.Design}, {"Notes:\n\n", i.Notes},
+	} {
 		if text := strings.TrimSpace(part.text); text != "" {
 			c.Description = strings.TrimLeft(c.Description+"\n\n"+part.head+text, "\n")
 		}

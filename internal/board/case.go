@@ -98,7 +98,8 @@ func (c *Case) IsReady() bool {
 
 // Holds is true for an operation below which nothing can be started.
 func (c *Case) Holds() bool {
-	return c.Type == Operation && (c.Held || c.Unmet > 0 || c.Status == Blocked || c.Status == Deferred)
+	open := !c.Held && c.Unmet == 0 && c.Status != Blocked && c.Status != Deferred
+	return c.Type == Operation && !open
 }
 
 // NotReady says in words why a pending case is not ready; "" for one that is.
@@ -239,13 +240,15 @@ func Check(c Case) []string {
 
 // isLine is true for UTF-8 without control characters.
 func isLine(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
+	breaks := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, breaks)
 }
 
 func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 func isWord(s string) bool {
-	return isLine(s) && !strings.ContainsFunc(s, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	separates := func(r rune) bool { return r == ',' || unicode.IsSpace(r) }
+	return isLine(s) && !strings.ContainsFunc(s, separates)
 }
 
 // short is a text as it fits into a message.

@@ -100,7 +100,10 @@ type Added struct {
 // Resolve makes cases of drafts: all or none. The error is a
 // [*ProblemsError], or one of known.
 func Resolve(drafts []Draft, known Known) (Added, error) {
-	r := &resolver{drafts: drafts, known: known, refs: map[string]int{}, index: map[string]int{}, old: map[string]Case{}, touched: map[string]*Touch{}}
+	r := &resolver{
+		drafts: drafts, known: known,
+		refs: map[string]int{}, index: map[string]int{}, old: map[string]Case{}, touched: map[string]*Touch{},
+	}
 	for _, step := range []func() error{r.tidy, r.name, r.connect, r.depth, r.cycles} {
 		if err := step(); err != nil {
 			return Added{}, err

@@ -19,7 +19,8 @@ func CanEdit(c *Case) error {
 func CanRemove(c *Case, dependents []string) error {
 	switch {
 	case c.Status == Active || c.Status == Review:
-		return &RefusalError{c.ID, fmt.Sprintf("cannot remove %s: it is %s", c.ID, c.Status), instead(c, Change{Action: Remove})}
+		why := fmt.Sprintf("cannot remove %s: it is %s", c.ID, c.Status)
+		return &RefusalError{c.ID, why, instead(c, Change{Action: Remove})}
 	case c.Children > 0:
 		return &RefusalError{
 			c.ID, fmt.Sprintf("cannot remove %s: it holds %d cases", c.ID, c.Children),

@@ -145,6 +145,9 @@ func cut(why string) string {
 
 // find is the rule that allows a change, or why there is none.
 func find(c *Case, ch Change) (Rule, *RefusalError) {
+	refuse := func(why, instead string) *RefusalError {
+		return &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: %s", ch.Action, c.ID, why), instead}
+	}
 	var typed, known bool
 	for _, r := range Rules {
 		if r.Action != ch.Action {
@@ -159,19 +162,19 @@ func find(c *Case, ch Change) (Rule, *RefusalError) {
 			continue
 		}
 		if r.Ready && !c.IsReady() {
-			return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: %s", ch.Action, c.ID, c.NotReady()), "See what it waits for: pawl case show " + c.ID}
+			return Rule{}, refuse(c.NotReady(), "See what it waits for: pawl case show "+c.ID)
 		}
 		return r, nil
 	}
 	switch {
 	case !known:
-		return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: there is no such action", ch.Action, c.ID), ""}
+		return Rule{}, refuse("there is no such action", "")
 	case !typed && c.Type == Operation:
-		return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: it is an operation, which only groups", ch.Action, c.ID), "Name one of its tasks: pawl case list --parent " + c.ID}
+		return Rule{}, refuse("it is an operation, which only groups", "Name one of its tasks: pawl case list --parent "+c.ID)
 	case !typed:
-		return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: it is a task", ch.Action, c.ID), ""}
+		return Rule{}, refuse("it is a task", "")
 	}
-	return Rule{}, &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: it is %s", ch.Action, c.ID, c.Status), instead(c, ch)}
+	return Rule{}, refuse("it is "+string(c.Status), instead(c, ch))
 }
 
 // instead is what a person can do with a case whose status is in the way.

@@ -93,7 +93,8 @@ func parseLines(text []byte, problems *ProblemsError) List {
 		}
 		switch {
 		case format != list.Format:
-			problems.add(i+1, "an object of another kind than the first: with pawl's fields there is a ref and no id, in an export of beads an id and no ref")
+			problems.add(i+1, "an object of another kind than the first: "+
+				"with pawl's fields there is a ref and no id, in an export of beads an id and no ref")
 		case format == Beads:
 			issues.read(i+1, line, problems)
 		default:
@@ -144,7 +145,9 @@ type line struct {
 	Status      Status `json:"status"`
 }
 
-var lineKeys = []string{"ref", "title", "description", "acceptance", "needs", "tags", "priority", "parent", "type", "status"}
+var lineKeys = []string{
+	"ref", "title", "description", "acceptance", "needs", "tags", "priority", "parent", "type", "status",
+}
 
 func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *ProblemsError) (Draft, bool) {
 	var unknown []string
@@ -156,7 +159,8 @@ func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *Pr
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		problems.add(n, "unknown field %s; known are %s", strings.Join(unknown[:min(len(unknown), 5)], ", "), strings.Join(lineKeys, ", "))
+		first := unknown[:min(len(unknown), 5)]
+		problems.add(n, "unknown field %s; known are %s", strings.Join(first, ", "), strings.Join(lineKeys, ", "))
 		return Draft{}, false
 	}
 	var l line

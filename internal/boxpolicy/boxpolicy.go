@@ -62,8 +62,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
 	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
 	place := sandbox.Place{
-		Root: o.Plan.Root, Home: home, Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir, Cache: cmp.Or(o.Cache, filepath.Join(o.StateDir, "cache")),
-		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(), UID: os.Getuid(), Spare: []int{os.Getpid()},
+		Root: o.Plan.Root, Home: home, Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
+		Cache: cmp.Or(o.Cache, filepath.Join(o.StateDir, "cache")),
+		Temp:  []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
+		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
 	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
 		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
@@ -71,8 +73,11 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	if o.Tree != nil {
 		place.Git = append([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules()...)
 	}
-	secret := slices.Concat(socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST")), m.hidden())
-	box := &engine.Box{Agents: map[string]sandbox.Policy{}, Caches: sandbox.Caches(m.withGoProxy(ctx, o.Plan.Environ), home, place.Cache, slices.Concat(place.Write, place.Temp, []string{place.Root}))}
+	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
+	secret := slices.Concat(sockets, m.hidden())
+	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root})
+	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
+	box.Caches = sandbox.Caches(m.withGoProxy(ctx, o.Plan.Environ), home, place.Cache, mayWrite)
 	box.Caches = append(box.Caches, pnpmStore(o.Plan.Root, place.Cache)...)
 	box.Caches = append(box.Caches, m.unsigned(ctx, place.Write)...)
 	sums, path := m.goSums(home, place.Cache, v.Means.Mounts)

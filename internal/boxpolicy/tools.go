@@ -86,7 +86,8 @@ func (m maker) unsigned(ctx context.Context, write []string) []string {
 	if len(keys) == 0 {
 		return nil
 	}
-	m.Say("Note: commits in the sandbox are not signed: it hides your keys. To have them signed, add their folder to safety.write.")
+	m.Say("Note: commits in the sandbox are not signed: it hides your keys. " +
+		"To have them signed, add their folder to safety.write.")
 	n, _ := strconv.Atoi(m.getenv("GIT_CONFIG_COUNT"))
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(keys))}
 	for i, key := range keys {

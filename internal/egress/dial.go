@@ -26,7 +26,8 @@ func (p *Proxy) reach(ctx context.Context, e Endpoint, host string) (net.Conn, i
 	relayed := !e.Plain && p.config.Upstream.covers(host, e.Port)
 	addrs, err := p.addresses(ctx, e, host)
 	var no *refusal
-	if err != nil && (!relayed || errors.As(err, &no)) {
+	final := !relayed || errors.As(err, &no) // else the upstream may know the name
+	if err != nil && final {
 		return nil, nil, err
 	}
 	if relayed {

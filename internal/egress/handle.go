@@ -70,7 +70,7 @@ func (p *Proxy) handle(ctx context.Context, c net.Conn) {
 	}
 }
 
-// refuse answers, counts and tells what was refused. Errors that are no
+// refuse answers and tells what was refused. Errors that are no
 // refusal are failures on the way: the client is told, and nobody else.
 func (p *Proxy) refuse(c *client, host string, err error) {
 	no := &refusal{}
@@ -108,11 +108,13 @@ func (p *Proxy) readRequest(c *client) (*http.Request, error) {
 	case err == nil:
 		return req, nil
 	case full:
-		return nil, &refusal{http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request's header is longer than %d bytes", p.limits.HeaderBytes)}
+		why := fmt.Sprintf("the request's header is longer than %d bytes", p.limits.HeaderBytes)
+		return nil, &refusal{http.StatusRequestHeaderFieldsTooLarge, why}
 	case errors.Is(err, io.EOF) && !isTimeout(c.limit.err):
 		return nil, io.EOF
 	case isTimeout(c.limit.err):
-		return nil, &refusal{http.StatusRequestTimeout, fmt.Sprintf("the request was not complete after %v", p.limits.HeaderTime)}
+		why := fmt.Sprintf("the request was not complete after %v", p.limits.HeaderTime)
+		return nil, &refusal{http.StatusRequestTimeout, why}
 	}
 	// The error may quote the request, and so a secret.
 	return nil, &refusal{http.StatusBadRequest, "the request is malformed"}

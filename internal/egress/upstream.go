@@ -40,7 +40,8 @@ func UpstreamFrom(getenv func(string) string) (Upstream, error) {
 	case err != nil || u.Hostname() == "":
 		return Upstream{}, fmt.Errorf("cannot use %s: it is no URL of a proxy", name)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return Upstream{}, fmt.Errorf("cannot use %s: a proxy by %s is not supported; name one by http:// or https://", name, u.Scheme)
+		const message = "cannot use %s: a proxy by %s is not supported; name one by http:// or https://"
+		return Upstream{}, fmt.Errorf(message, name, u.Scheme)
 	}
 	_, except := firstSet(getenv, "NO_PROXY", "no_proxy")
 	up := Upstream{URL: u}
@@ -153,14 +154,16 @@ func (p *Proxy) askUpstream(c net.Conn, target string) (io.Reader, error) {
 	ask := "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n"
 	if user := p.config.Upstream.URL.User; user != nil {
 		password, _ := user.Password()
-		ask += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)) + "\r\n"
+		secret := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
+		ask += "Proxy-Authorization: Basic " + secret + "\r\n"
 	}
 	if _, err := io.WriteString(c, ask+"\r\n"); err != nil {
 		return nil, fmt.Errorf("cannot ask the proxy of HTTPS_PROXY: %v", err)
 	}
 	limited := &io.LimitedReader{R: c, N: p.limits.HeaderBytes}
 	br := bufio.NewReader(limited)
-	resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // it has none: the tunnel follows
+	asked := &http.Request{Method: http.MethodConnect}
+	resp, err := http.ReadResponse(br, asked) //nolint:bodyclose // it has none: the tunnel follows
 	if err != nil {
 		return nil, errors.New("the proxy of HTTPS_PROXY gives no valid answer")
 	}

@@ -105,7 +105,8 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 	r := Report{Score: -1, Gates: make([]loop.Gate, len(specs))}
 	if len(specs) == 0 {
 		r.Code, r.Summary = CodeEmpty, "no verification configured"
-		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without validation. Add commands under verification in pawl.yaml."}
+		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without validation. " +
+			"Add commands under verification in pawl.yaml."}
 		return r, nil
 	}
 	for i, s := range specs {
@@ -198,12 +199,14 @@ func analyse(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 		output = e.NotStarted
 	}
 	a := failure.Analyse(failure.Evidence{
-		Source: "gate", Name: s.label(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut, Output: output, Now: now,
+		Source: "gate", Name: s.label(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut,
+		Output: output, Now: now,
 	})
 	if g.Note != "" && g.Status == loop.GateFailed { // exit 0, but no tests
 		a.Class, a.Kind, a.Transient, a.Severity = failure.TestFailure, failure.Work, false, failure.Medium
 		a.Summary = "test failure: " + g.Note
-		a.Items = []failure.Item{{Message: "The command " + s.Command + " executed no tests. Make it run the tests; an empty test run passes nothing."}}
+		const advice = " executed no tests. Make it run the tests; an empty test run passes nothing."
+		a.Items = []failure.Item{{Message: "The command " + s.Command + advice}}
 		a.Actions = []string{"Make the command run the tests, or set allow_empty: true for this gate."}
 	}
 	return a
@@ -220,8 +223,9 @@ func score(gates []loop.Gate) int {
 			continue
 		}
 		n++
+		tellsNothing := g.Total <= 0 || g.Passed >= g.Total
 		switch {
-		case g.Status != loop.GatePassed && (g.Total <= 0 || g.Passed >= g.Total):
+		case g.Status != loop.GatePassed && tellsNothing:
 		case g.Total > 0:
 			sum += 1000 * g.Passed / g.Total
 		default:

@@ -49,7 +49,8 @@ func Tampered(changes []Change, rules Protect) []Violation {
 		}
 		if c.Status == 'R' && c.From != "" {
 			if pattern, ok := covered(c.From); ok {
-				out = append(out, Violation{c.From, fmt.Sprintf("it was renamed to %s, but it is protected by %q", c.Path, pattern)})
+				why := fmt.Sprintf("it was renamed to %s, but it is protected by %q", c.Path, pattern)
+				out = append(out, Violation{c.From, why})
 			}
 		}
 	}
@@ -103,7 +104,9 @@ func compileAll(patterns []string) []*regexp.Regexp {
 
 // fitting is the first pattern that path fits, or -1.
 func fitting(patterns []*regexp.Regexp, path string) int {
-	return slices.IndexFunc(patterns, func(re *regexp.Regexp) bool { return re != nil && path != "" && re.MatchString(path) })
+	return slices.IndexFunc(patterns, func(re *regexp.Regexp) bool {
+		return re != nil && path != "" && re.MatchString(path)
+	})
 }
 
 // maxViolations is how many paths a failure names.
@@ -114,13 +117,17 @@ const maxViolations = 20
 func TamperingFailure(v []Violation) failure.Analysis {
 	a := failure.Analysis{
 		Class: failure.Tampering, Kind: failure.Work, Severity: failure.High,
-		Actions: []string{"Put the protected files back as they were, and make the change elsewhere.", "If the change is wanted, lift the path with allow: in pawl.yaml."},
+		Actions: []string{
+			"Put the protected files back as they were, and make the change elsewhere.",
+			"If the change is wanted, lift the path with allow: in pawl.yaml.",
+		},
 	}
 	paths := make([]string, 0, len(v))
 	for _, one := range v {
 		paths = append(paths, one.Path)
 		if len(a.Items) < maxViolations {
-			a.Items = append(a.Items, failure.Item{File: one.Path, Message: one.Path + ": " + one.Why + ". Put it back as it was."})
+			message := one.Path + ": " + one.Why + ". Put it back as it was."
+			a.Items = append(a.Items, failure.Item{File: one.Path, Message: message})
 		}
 	}
 	what := "protected files were changed: "

@@ -91,7 +91,8 @@ func environ(inherited []string, e Event) []string {
 	event := e.variables()
 	own := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return name == "PAWL_ITERATION" || name == markName || slices.ContainsFunc(event, func(v variable) bool { return v.name == name })
+		of := func(v variable) bool { return v.name == name }
+		return name == "PAWL_ITERATION" || name == markName || slices.ContainsFunc(event, of)
 	})
 	for _, v := range event {
 		if v.value != "" {

@@ -46,7 +46,8 @@ func desktopCommand(e Event, name string) []string {
 		escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(body)
 		return []string{name, "--app-name=pawl", "--urgency=" + urgency, "--", title, escaped}
 	case "osascript":
-		script := []string{name, "-e", "on run argv", "-e", "display notification (item 2 of argv) with title (item 1 of argv)", "-e", "end run"}
+		const display = "display notification (item 2 of argv) with title (item 1 of argv)"
+		script := []string{name, "-e", "on run argv", "-e", display, "-e", "end run"}
 		if body == "" {
 			title, body = "pawl", title
 		}

@@ -268,19 +268,20 @@ func (r *Runner) queue(e Event, j job, over func()) {
 	if j.hook {
 		lane = "hooks of " + e.Case + "/" + e.Run
 	}
+	log := r.o.Log.With("to", j.to, "event", string(e.Name), "run", e.Run, "case", e.Case)
 	ok := r.lanes.add(lane, func() {
 		defer over()
 		d := r.perform(r.work, j)
 		if d.Problem == "" {
-			r.o.Log.Info("told", "to", d.To, "event", string(e.Name), "run", e.Run, "case", e.Case, "elapsed", d.Elapsed.Seconds())
+			log.Info("told", "elapsed", d.Elapsed.Seconds())
 			return
 		}
-		r.o.Log.Warn("not told", "to", d.To, "event", string(e.Name), "run", e.Run, "case", e.Case, "elapsed", d.Elapsed.Seconds(), "problem", d.Problem, "output", d.Output)
+		log.Warn("not told", "elapsed", d.Elapsed.Seconds(), "problem", d.Problem, "output", d.Output)
 		r.say(fmt.Sprintf("%s: %s", d.To, d.Problem))
 	})
 	if !ok {
 		over()
-		r.o.Log.Warn("not told: too much is waiting, or pawl ends", "to", j.to, "event", string(e.Name), "run", e.Run, "case", e.Case)
+		log.Warn("not told: too much is waiting, or pawl ends")
 		r.say(j.to + ": some events were not told: too many are waiting")
 	}
 }

@@ -62,7 +62,8 @@ func (w *watcher) events(n engine.Notice) []Event {
 func (w *watcher) budget(n engine.Notice) []Event {
 	limit := n.State.Policy.MaxCost
 	spent := n.Kind == engine.RunEnded && n.State.Status == loop.TimedOut && limit >= 0 && n.State.Spent.Cost >= limit
-	if !spent && (!n.State.Warned || w.warned) {
+	near := n.State.Warned && !w.warned
+	if !spent && !near {
 		return nil
 	}
 	w.warned = true
@@ -116,7 +117,8 @@ func (w *watcher) trouble(n engine.Notice) *Trouble {
 func (w *watcher) event(name Name, n engine.Notice) Event {
 	s, a := n.State, w.about
 	e := Event{
-		Name: name, At: n.At, Case: a.Case, Title: a.Title, Run: n.Run, Subject: a.Name, Workspace: a.Workspace, Branch: a.Branch,
+		Name: name, At: n.At, Case: a.Case, Title: a.Title, Run: n.Run, Subject: a.Name,
+		Workspace: a.Workspace, Branch: a.Branch,
 		Agent: s.Policy.Agent, Status: string(s.Status), Why: s.Why, Iterations: s.Iteration, Duration: s.Spent.Wall,
 	}
 	if w.last != nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,8 @@ type sender struct {
 func newSender(backoff []time.Duration) *sender {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
 	}
 	return &sender{transport: t, backoff: backoff, client: &http.Client{
 		Transport:     t,
@@ -85,7 +87,9 @@ func (s *sender) send(ctx context.Context, w Webhook, e Event) error {
 
 // post makes one try. again says that another one may help, and after how long
 // the server wants it.
-func (s *sender) post(ctx context.Context, w Webhook, data []byte, kind string) (after time.Duration, again bool, err error) {
+func (s *sender) post(ctx context.Context, w Webhook, data []byte, kind string) (
+	after time.Duration, again bool, err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Address, bytes.NewReader(data))
@@ -114,10 +118,12 @@ func (s *sender) post(ctx context.Context, w Webhook, data []byte, kind string) 
 	case res.StatusCode < 300:
 		return 0, false, nil
 	case res.StatusCode < 400:
-		return 0, false, fmt.Errorf("the server redirects (%s), and pawl follows no redirect: write the new address", res.Status)
+		const message = "the server redirects (%s), and pawl follows no redirect: write the new address"
+		return 0, false, fmt.Errorf(message, res.Status)
 	}
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
-	again = res.StatusCode == http.StatusRequestTimeout || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500
+	again = res.StatusCode >= 500 ||
+		res.StatusCode == http.StatusRequestTimeout || res.StatusCode == http.StatusTooManyRequests
 	line, _, _ := strings.Cut(strings.TrimSpace(string(answer)), "\n")
 	if line != "" {
 		line = ": " + printable(line, 200)
@@ -160,7 +166,7 @@ func (w Webhook) without(err error, tries int) error {
 // hold it.
 func (w Webhook) Check() error {
 	u, err := url.Parse(w.Address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" {
 		return errors.New("the address is no http or https address")
 	}
 	return nil

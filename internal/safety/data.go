@@ -53,8 +53,8 @@ var sqlDestroys = sync.OnceValue(func() []sqlRule {
 	}
 	return []sqlRule{
 		rule(`^\s*ALTER\b.*\bDROP\s+(?:COLUMN|PARTITION)\b`, `^$`, "drops a column or partition with its data"),
-		rule(`\bDROP\s+(TABLE|DATABASE|SCHEMA|OWNED|KEYSPACE|TABLESPACE|COLLECTION|MATERIALIZED|SERVER)\b`, `^\s*(?:GRANT|REVOKE)\b`,
-			"drops $1s with their data"),
+		rule(`\bDROP\s+(TABLE|DATABASE|SCHEMA|OWNED|KEYSPACE|TABLESPACE|COLLECTION|MATERIALIZED|SERVER)\b`,
+			`^\s*(?:GRANT|REVOKE)\b`, "drops $1s with their data"),
 		rule(`^\s*(?:EXPLAIN\s+)?TRUNCATE\s+\w|\bTRUNCATE\s+TABLE\b`, `^$`, "empties a table"),
 		rule(`\bDELETE\s+FROM\s+\w`, `\b(?:WHERE|LIMIT|USING)\b`, "deletes all rows of a table"),
 	}
@@ -107,5 +107,5 @@ func mongo(m *matcher, c *call) {
 func wordByte(c byte) bool { return wordRune(rune(c)) }
 
 func wordRune(c rune) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return strings.ContainsRune("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", c)
 }

@@ -2,6 +2,7 @@ package safety
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -9,7 +10,8 @@ import (
 // This file has the rules about files, disks and processes.
 
 func remove(m *matcher, c *call) {
-	m.removes(c.operands(), c.has('r', "--recursive") || c.has('R', "") || c.name == "rimraf" || c.name == "trash" || c.name == "srm" && c.has('r', ""), c.words)
+	tree := c.has('r', "--recursive") || c.has('R', "") || c.name == "rimraf" || c.name == "trash"
+	m.removes(c.operands(), tree, c.words)
 	if c.mentions("--no-preserve-root") {
 		m.high(c, "remove-outside", "deletes files outside of the workspace")
 	}
@@ -55,7 +57,9 @@ func finds(m *matcher, c *call) {
 func foundBy(c *call) (roots []word, filtered bool) {
 	options := false
 	for i, a := range c.args {
-		if strings.HasPrefix(a.text, "-") && a.text != "-L" && a.text != "-P" && a.text != "-H" || a.text == "(" || a.text == "!" {
+		switch {
+		case a.text == "-L", a.text == "-P", a.text == "-H":
+		case strings.HasPrefix(a.text, "-"), a.text == "(", a.text == "!":
 			options = true
 		}
 		if !options && a.text[:min(1, len(a.text))] != "-" {
@@ -63,7 +67,9 @@ func foundBy(c *call) (roots []word, filtered bool) {
 		}
 		switch a.text {
 		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex":
-			filtered = filtered || i+1 < len(c.args) && strings.Trim(c.args[i+1].text, "*./") != ""
+			if i+1 < len(c.args) && strings.Trim(c.args[i+1].text, "*./") != "" {
+				filtered = true
+			}
 		case "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-newer", "-size", "-empty", "-perm", "-inum", "-xtype":
 			filtered = true
 		}
@@ -164,14 +170,18 @@ func modes(m *matcher, c *call) {
 	}
 	if c.name == "chmod" {
 		mode := args[0].text
-		if strings.HasSuffix(mode, "777") || mode == "a+rwx" || mode == "ugo+rwx" || mode == "+rwx" || mode == "a=rwx" || mode == "o+w" && c.has('R', "--recursive") {
+		everybody := slices.Contains([]string{"a+rwx", "ugo+rwx", "+rwx", "a=rwx"}, mode) || strings.HasSuffix(mode, "777")
+		if everybody || mode == "o+w" && c.has('R', "--recursive") {
 			m.high(c, "chmod-777", "lets everybody change the files")
 			return
 		}
 	}
 	for _, a := range args[1:] {
 		t := m.resolve(a.text)
-		if !m.contained && (t.place == outside || t.place == gitFolder && c.has('R', "--recursive")) && !t.climbed {
+		if m.contained || t.climbed {
+			continue
+		}
+		if t.place == outside || t.place == gitFolder && c.has('R', "--recursive") {
 			m.high(c, "change-mode-outside", "changes owner or mode of files outside of the workspace")
 		}
 	}
@@ -205,7 +215,9 @@ func moved(m *matcher, c *call) {
 			}
 		}
 	case "rsync":
-		if remote := strings.Contains(last.text, ":"); c.mentions("--delete", "--delete-after", "--delete-before", "--delete-excluded", "--del") && (remote || !m.harmless(last)) {
+		deletes := c.mentions("--delete", "--delete-after", "--delete-before", "--delete-excluded", "--del")
+		outside := strings.Contains(last.text, ":") || !m.harmless(last)
+		if deletes && outside {
 			m.high(c, "rsync-delete", "deletes files outside of the workspace")
 		}
 		if strings.Contains(last.text, ":") {
@@ -228,7 +240,8 @@ func written(m *matcher, c *call) {
 	args := c.operands()
 	if c.name == "truncate" {
 		for i, a := range c.args {
-			if (a.text == "-s" || a.text == "-r") && i+1 < len(c.args) {
+			takes := a.text == "-s" || a.text == "-r"
+			if takes && i+1 < len(c.args) {
 				args = operands(append(append([]word(nil), c.args[:i]...), c.args[i+2:]...))
 			}
 		}
@@ -292,8 +305,9 @@ func kills(m *matcher, c *call) {
 		args = args[1:]
 	}
 	for i, a := range args {
-		first := a.text == "1" && (i == 0 || args[i-1].text != "-n" && args[i-1].text != "-s")
-		if first || a.text == "-1" && i > 0 {
+		signal := i > 0 && (args[i-1].text == "-n" || args[i-1].text == "-s") // it is the number of one
+		first, all := a.text == "1" && !signal, a.text == "-1" && i > 0
+		if first || all {
 			m.high(c, "kill-all", "ends every process, or the first one")
 		}
 	}
@@ -320,10 +334,10 @@ func erases(m *matcher, c *call) {
 		low := strings.ToLower(a.text)
 		all = all || strings.Contains(low, "/s") || strings.HasPrefix(low, "-r")
 		quiet = quiet || strings.Contains(low, "/q") || strings.Contains(low, "/f") || strings.HasPrefix(low, "-fo")
-		root = root || low == "." || low == "*" || strings.HasPrefix(low, "/") && len(low) > 2 || strings.HasPrefix(low[min(1, len(low)):], ":")
-		for _, home := range []string{"~", "$home", "$env:userprofile", "%"} {
-			root = root || strings.HasPrefix(low, home)
-		}
+		drive := strings.HasPrefix(low[min(1, len(low)):], ":")
+		absolute := len(low) > 2 && low[0] == '/' // shorter ones are options
+		root = root || low == "." || low == "*" || drive || absolute
+		root = root || beginsWith(low, []string{"~", "$home", "$env:userprofile", "%"})
 	}
 	if all && quiet && root {
 		m.high(c, "remove-outside", "deletes files outside of the workspace")

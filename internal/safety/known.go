@@ -63,14 +63,18 @@ func (s *shell) listed(name string, c *command) string {
 
 // printed is what echo, printf, or cat with a here-document prints.
 func printed(c *command) (string, bool) {
-	if len(c.words) == 0 || c.from != nil && path.Base(c.words[0].text) != "echo" && path.Base(c.words[0].text) != "printf" {
+	if len(c.words) == 0 {
+		return "", false
+	}
+	name := path.Base(c.words[0].text)
+	if c.from != nil && name == "cat" {
 		return "", false
 	}
 	var args []string
 	for _, w := range c.words[1:] {
 		args = append(args, w.text)
 	}
-	switch path.Base(c.words[0].text) {
+	switch name {
 	case "echo":
 		escapes := false
 		for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {

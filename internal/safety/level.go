@@ -18,9 +18,6 @@ const (
 	Paranoid   Level = "paranoid"
 )
 
-// Levels are all levels, the freest first.
-func Levels() []Level { return []Level{Permissive, Normal, Paranoid} }
-
 // Limits are what a run of a level may use up. To reach a limit is allowed, to
 // pass it is not.
 type Limits struct {

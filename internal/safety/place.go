@@ -83,7 +83,8 @@ func (m *matcher) absolute(text string) (string, bool) {
 		return "/tmp/sub/" + rest, true
 	}
 	// An empty variable leaves what follows it.
-	if isName(name[1:]) && len(text) > len(name) && (rest == "" || rest == "*") {
+	whole := rest == "" || rest == "*"
+	if whole && isName(name[1:]) && len(text) > len(name) {
 		return "/", true
 	}
 	return "", false

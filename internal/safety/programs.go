@@ -24,9 +24,9 @@ func programs() map[string][]rule {
 		{"kill", kills},
 		{"echo printf", prints},
 		{"git", git},
-		{"psql mysql mariadb sqlite3 sqlite sqlcmd osql clickhouse-client clickhouse duckdb cqlsh cockroach sqlplus", sqlClient},
-		{"snowsql bq trino presto pgcli mycli usql isql turso litecli athenacli spark-sql hive beeline impala-shell", sqlClient},
-		{"wrangler", sqlClient},
+		{"psql mysql mariadb sqlite3 sqlite sqlcmd osql clickhouse-client clickhouse duckdb cqlsh cockroach", sqlClient},
+		{"sqlplus snowsql bq trino presto pgcli mycli usql isql turso litecli athenacli spark-sql hive", sqlClient},
+		{"beeline impala-shell wrangler", sqlClient},
 		{"redis-cli valkey-cli keydb-cli", redis},
 		{"mongosh mongo", mongo},
 		{"curl wget http https aria2c nc ncat telnet ftp sftp scp", web},
@@ -37,7 +37,8 @@ func programs() map[string][]rule {
 		{"find fd", finds},
 		{"eval", evals},
 		{"su", su},
-		{"watch hyperfine script nix-shell tmux screen watchexec nodemon concurrently alr nix npm-run-all vagrant lxc", watches},
+		{"watch hyperfine script nix-shell tmux screen watchexec nodemon concurrently alr nix", watches},
+		{"npm-run-all vagrant lxc", watches},
 		{"trap", traps},
 		{"ssh mosh", remote},
 		{"docker", container},
@@ -58,7 +59,8 @@ func programs() map[string][]rule {
 
 // synonyms are programs that are judged as another one.
 var synonyms = map[string]string{
-	"tofu": "terraform", "terragrunt": "terraform", "podman": "docker", "nerdctl": "docker", "podman-compose": "docker-compose",
+	"tofu": "terraform", "terragrunt": "terraform",
+	"podman": "docker", "nerdctl": "docker", "podman-compose": "docker-compose",
 	"mariadb-admin": "mysqladmin", "mvnw": "mvn", "gradlew": "gradle", "python": "python3", "pypy": "python3",
 }
 

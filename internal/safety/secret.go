@@ -37,9 +37,9 @@ func Secrets(patch string) []Secret {
 				found = append(found, Secret{File: file, Line: line, Kind: kind})
 			}
 			line, left = line+1, left-1
-		case left > 0 && (strings.HasPrefix(text, " ") || text == ""):
+		case left > 0 && text == "", left > 0 && text[0] == ' ':
 			line, left = line+1, left-1
-		case left > 0 && strings.HasPrefix(text, "-"), strings.HasPrefix(text, `\`):
+		case left > 0 && text[0] == '-', strings.HasPrefix(text, `\`):
 		case strings.HasPrefix(text, "+++ "):
 			file = patchedFile(text[4:])
 		case strings.HasPrefix(text, "@@ "):
@@ -81,7 +81,8 @@ func secretKind(file, line string) string {
 	}
 	kind, value := knownSecret(line)
 	if kind != "" {
-		if madeUp(value) || testFile(file) && strings.Contains(strings.ToLower(value), "test") {
+		forTests := testFile(file) && strings.Contains(strings.ToLower(value), "test")
+		if madeUp(value) || forTests {
 			return ""
 		}
 		return kind
@@ -150,12 +151,15 @@ func (f format) find(line string) string {
 }
 
 var (
-	webToken        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`eyJ[\w-]{8,}\.eyJ[\w-]*\.[\w-]{21,}`) })
+	webToken = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`eyJ[\w-]{8,}\.eyJ[\w-]*\.[\w-]{21,}`)
+	})
 	addressPassword = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile("://[^\\s\"'`<>/:]*:([^\\s\"'`<>/]{6,})@([^\\s\"'`<>/@]+)")
 	})
 	assigned = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(secret|(?:api|access|private)[_-]?key|token|passw(?:or)?d|pwd|(?:auth|encryption|signing)_key)` +
+		return regexp.MustCompile(`(?i)(secret|token|passw(?:or)?d|pwd|` +
+			`(?:api|access|private)[_-]?key|(?:auth|encryption|signing)_key)` +
 			`[\w"'\]-]*[ \t]*(?:[:=]=?>?)[ \t]*` + "(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^ ]+))")
 	})
 )
@@ -224,8 +228,8 @@ func assignedSecret(file, line string) string {
 
 // secretKinds are kinds by how their names begin.
 var secretKinds = map[string]string{
-	"se": "secret", "ap": "API key", "ac": "access key", "pr": "private key", "to": "token", "pa": "password", "pw": "password",
-	"au": "key", "en": "key", "si": "key",
+	"se": "secret", "ap": "API key", "ac": "access key", "pr": "private key", "to": "token",
+	"pa": "password", "pw": "password", "au": "key", "en": "key", "si": "key",
 }
 
 // settingsFile is where values stand without quotes.
@@ -235,7 +239,7 @@ func settingsFile(file string) bool {
 	case ".env", ".properties", ".ini", ".cfg", ".conf", ".toml", ".yaml", ".yml":
 		return true
 	}
-	return strings.HasPrefix(base, ".env") || base == ".npmrc" || base == ".pypirc" || base == ".netrc" || base == "credentials"
+	return strings.HasPrefix(base, ".env") || slices.Contains([]string{".npmrc", ".pypirc", ".netrc", "credentials"}, base)
 }
 
 // placeholder is true for values that stand for a secret, or get one elsewhere.

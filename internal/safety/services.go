@@ -64,10 +64,9 @@ var asksOnly = []string{
 // services judges a command by the patterns of its program.
 func (m *matcher) services(c *call) {
 	of := patterns()[c.name]
-	switch {
-	case len(of) == 0, c.mentions(asksOnly...), c.verb() == "help":
-		return
-	case c.mentions("-h") && len(c.args) < 3 && c.name != "shutdown", c.mentions("-n") && (c.name == "cargo" || c.name == "npm"):
+	asksHelp := c.verb() == "help" || c.mentions("-h") && len(c.args) < 3 && c.name != "shutdown"
+	dry := c.mentions("-n") && (c.name == "cargo" || c.name == "npm")
+	if asksHelp || dry || c.mentions(asksOnly...) {
 		return
 	}
 	for _, p := range of {
@@ -95,7 +94,10 @@ func (p pattern) matches(args []word) bool {
 			continue
 		}
 		at := slices.IndexFunc(args, func(a word) bool { return fits(w, a.text) })
-		if at < 0 || i == 0 && !p.loose && !verbAt(args, at) {
+		if at < 0 {
+			return false
+		}
+		if i == 0 && !p.loose && !verbAt(args, at) {
 			return false
 		}
 		args = args[at+1:]
@@ -126,11 +128,13 @@ func fits(alternatives, text string) bool {
 		case strings.HasPrefix(one, "--"):
 			name, value, _ := strings.Cut(text, "=")
 			short := len(name) >= 5 && strings.HasPrefix(one, name) && !strings.Contains(one, "=")
-			if value != "false" && (name == one || short) || glob(one, text) {
+			on := value != "false" && (short || name == one)
+			if on || glob(one, text) {
 				return true
 			}
 		case option:
-			if letter, ok := strings.CutSuffix(one, "+"); ok && !strings.HasPrefix(text, "--") && strings.Contains(text, letter[1:]) {
+			letter, among := strings.CutSuffix(one, "+")
+			if among && !strings.HasPrefix(text, "--") && strings.Contains(text, letter[1:]) {
 				return true
 			}
 		case strings.Contains(one, `\`):

@@ -78,7 +78,7 @@ func (m *matcher) unwrap(c *call) {
 				m.run(a.text, c.depth+1)
 			}
 		}
-	case oneText && (c.name == "parallel" || c.name == "npx"):
+	case oneText && slices.Contains([]string{"parallel", "npx"}, c.name):
 		m.run(rest[0].text, c.depth+1)
 	default:
 		m.words(c.cmd, rest, c.depth+1)
@@ -138,16 +138,18 @@ func shellOf(m *matcher, c *call) {
 		if t == "-s" || t == "-" {
 			fromInput = true
 		}
-		if len(t) < 2 || t[0] != '-' && t[0] != '+' || t == "--" {
+		if len(t) < 2 || !strings.ContainsAny(t[:1], "-+") || t == "--" {
 			break
 		}
-		if t[1] != '-' && strings.IndexByte(t, 'c') > 0 || t == "--command" {
+		short := t[1] != '-' && strings.Contains(t, "c")
+		if short || t == "--command" {
 			if rest := skipOptions(args[1:], strings.Fields("-o -O")); len(rest) > 0 {
 				m.text(rest[0], c)
 			}
 			return
 		}
-		if (t == "-o" || t == "-O" || t == "+o" || t == "--rcfile" || t == "--init-file") && len(args) > 1 {
+		takes := slices.Contains([]string{"-o", "-O", "+o", "--rcfile", "--init-file"}, t)
+		if takes && len(args) > 1 {
 			args = args[1:]
 		}
 		args = args[1:]
@@ -293,15 +295,16 @@ func remote(m *matcher, c *call) {
 // does to databases and services is not.
 func container(m *matcher, c *call) {
 	args := skipOptions(c.args, list("container option"))
-	if len(args) > 0 && (args[0].text == "compose" || args[0].text == "container") {
+	if len(args) > 0 && slices.Contains([]string{"compose", "container"}, args[0].text) {
 		args = skipOptions(args[1:], list("container option"))
 	}
-	if len(args) == 0 || args[0].text != "exec" && args[0].text != "run" {
+	if len(args) == 0 || !slices.Contains([]string{"exec", "run"}, args[0].text) {
 		return
 	}
 	for i, a := range args {
 		value := strings.TrimPrefix(strings.TrimPrefix(a.text, "-v"), "--volume=")
-		if (a.text == "-v" || a.text == "--volume") && i+1 < len(args) {
+		takes := a.text == "-v" || a.text == "--volume"
+		if takes && i+1 < len(args) {
 			value = args[i+1].text
 		}
 		if value != a.text && beginsWith(value, []string{"/:", "~:", "$HOME:"}) {

@@ -10,7 +10,8 @@ import (
 // and build, with the folder below the cache.
 var tools = []struct{ name, dir string }{
 	{"GOCACHE", "go-build"}, {"GOMODCACHE", "go-mod"}, {"GOLANGCI_LINT_CACHE", "golangci-lint"},
-	{"npm_config_cache", "npm"}, {"YARN_CACHE_FOLDER", "yarn"}, {"BUN_INSTALL_CACHE_DIR", "bun"}, {"pnpm_config_store_dir", "pnpm"},
+	{"npm_config_cache", "npm"}, {"YARN_CACHE_FOLDER", "yarn"}, {"BUN_INSTALL_CACHE_DIR", "bun"},
+	{"pnpm_config_store_dir", "pnpm"},
 	{"PIP_CACHE_DIR", "pip"}, {"UV_CACHE_DIR", "uv"}, {"CARGO_HOME", "cargo"}, {"PRE_COMMIT_HOME", "pre-commit"},
 }
 
@@ -21,12 +22,15 @@ var tools = []struct{ name, dir string }{
 func Caches(environ []string, home, cache string, write []string) []string {
 	var out []string
 	for _, t := range tools {
-		if own := lookup(environ, t.name); !filepath.IsAbs(own) || !slices.ContainsFunc(write, func(w string) bool { return w != "" && within(w, own) }) {
-			out = append(out, t.name+"="+filepath.Join(cache, t.dir))
+		own := lookup(environ, t.name)
+		mayWrite := func(dir string) bool { return dir != "" && within(dir, own) }
+		if filepath.IsAbs(own) && slices.ContainsFunc(write, mayWrite) {
+			continue
 		}
-	}
-	if proxy := moduleProxy(environ, home); proxy != "" && slices.ContainsFunc(out, func(kv string) bool { return strings.HasPrefix(kv, "GOMODCACHE=") }) {
-		out = append(out, "GOPROXY="+proxy)
+		out = append(out, t.name+"="+filepath.Join(cache, t.dir))
+		if proxy := moduleProxy(environ, home); proxy != "" && t.name == "GOMODCACHE" {
+			out = append(out, "GOPROXY="+proxy)
+		}
 	}
 	return out
 }

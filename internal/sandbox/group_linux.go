@@ -55,7 +55,8 @@ func enterGroup(in, tries []groupPlace, limit int64) []groupPlace {
 	for _, p := range tries {
 		removeDead(filepath.Dir(p.dir))
 		made := os.Mkdir(p.dir, 0o755) == nil
-		err := os.WriteFile(filepath.Join(p.dir, p.file), []byte(strconv.FormatInt(limit, 10)), 0o644) //nolint:gosec // a file of the kernel
+		text := []byte(strconv.FormatInt(limit, 10))
+		err := os.WriteFile(filepath.Join(p.dir, p.file), text, 0o644) //nolint:gosec // a file of the kernel
 		switch {
 		case err == nil && !made:
 			return in // made for the other controller

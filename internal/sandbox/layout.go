@@ -54,7 +54,11 @@ func layout(p Policy) []placement {
 			if _, known := byPath[dir]; known {
 				break
 			}
-			if over, ok := around(byPath, dir); ok && (over.sort == writable || over.sort == bound) {
+			over, ok := around(byPath, dir)
+			if !ok {
+				continue
+			}
+			if over.sort == writable || over.sort == bound {
 				byPath[dir] = placement{path: dir, sort: writable}
 			}
 		}
@@ -89,7 +93,8 @@ func needed(all []placement, byPath map[string]placement, keep []string) []place
 				continue
 			}
 		case readable:
-			if one.from == "" && (!inside || over.sort == readable) {
+			readableAnyway := !inside || over.sort == readable
+			if one.from == "" && readableAnyway {
 				continue
 			}
 		}

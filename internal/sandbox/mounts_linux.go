@@ -37,10 +37,8 @@ func mountAll(all []placement) error {
 		}
 		if one.sort != hidden {
 			err := attach(trees[one.path], one.path)
-			if one.lax && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)) {
-				err = nil
-			}
-			if err != nil {
+			noPlace := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+			if err != nil && !(one.lax && noPlace) {
 				return err
 			}
 			continue
@@ -164,7 +162,8 @@ func newTerminals() error {
 	if _, err := os.Stat("/dev/pts/ptmx"); err != nil {
 		return nil //nolint:nilerr // a machine without terminals
 	}
-	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"); err != nil {
+	const flags, options = unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", flags, options); err != nil {
 		return fmt.Errorf("cannot make terminals: %w", err)
 	}
 	if info, err := os.Lstat("/dev/ptmx"); err != nil || info.Mode()&os.ModeSymlink != 0 {

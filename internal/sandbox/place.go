@@ -52,7 +52,8 @@ func present(paths []string) []string {
 var secrets = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".oci", ".config/doctl",
 	".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
-	".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".terraform.d/credentials.tfrc.json", ".vault-token",
+	".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
+	".terraform.d/credentials.tfrc.json", ".vault-token",
 	".pgpass", ".my.cnf", ".mylogin.cnf", ".config/containers/auth.json",
 	".password-store", ".config/op", ".local/share/keyrings", ".local/share/kwalletd",
 	".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".thunderbird",
@@ -78,6 +79,7 @@ func (p Place) sockets() []string {
 		"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/run/incus",
 		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/user/" + uid,
 		"/tmp/tmux-" + uid, "/run/screen", "/run/tmux", "/tmp/.X11-unix",
-		filepath.Join(p.Home, ".colima"), filepath.Join(p.Home, ".lima"), filepath.Join(p.Home, ".orbstack", "run"), filepath.Join(p.Home, ".rd"),
+		filepath.Join(p.Home, ".colima"), filepath.Join(p.Home, ".lima"), filepath.Join(p.Home, ".rd"),
+		filepath.Join(p.Home, ".orbstack", "run"),
 	}
 }

@@ -91,7 +91,8 @@ func judgeParanoid(o Offer) Verdict {
 	case o.System != "linux":
 		v = Verdict{Refused: "pawl cannot enforce the level paranoid on " + o.System}
 	case !o.Mounts || !o.Net:
-		v = Verdict{Refused: "the level paranoid needs a mount and a network namespace, and this machine gives none" + because(o)}
+		const needs = "the level paranoid needs a mount and a network namespace, and this machine gives none"
+		v = Verdict{Refused: needs + because(o)}
 	case !o.Seccomp:
 		v = Verdict{Refused: "the level paranoid needs seccomp, which this kernel does not have"}
 	default:
@@ -105,7 +106,8 @@ func judgeNormal(o Offer) Verdict {
 	none := Verdict{Enforced: "nothing: this machine cannot"}
 	switch {
 	case o.System != "linux":
-		none.Gaps = []string{"on " + o.System + " pawl cannot confine what an agent may write or read; limits on cost, calls and time hold"}
+		const gap = " pawl cannot confine what an agent may write or read; limits on cost, calls and time hold"
+		none.Gaps = []string{"on " + o.System + gap}
 		return none
 	case o.Mounts:
 		m := o.Means
@@ -113,20 +115,24 @@ func judgeNormal(o Offer) Verdict {
 		if m.Landlock == 1 {
 			m.Landlock = 0 // it would refuse renames between folders, and adds little to mounts
 		}
-		return Verdict{Boxed: true, Means: m, Gaps: gaps(o), Enforced: "writes, secrets and signals, by " + Offer{Means: m, Groups: o.Groups}.String()}
+		by := Offer{Means: m, Groups: o.Groups}.String()
+		return Verdict{Boxed: true, Means: m, Gaps: gaps(o), Enforced: "writes, secrets and signals, by " + by}
 	case o.Root && !o.Frozen:
 		return Verdict{Refused: "pawl runs as root and cannot have a mount namespace" + because(o) +
 			": without one root could change mode, owner and times of every file"}
 	case o.Landlock == 0:
-		none.Gaps = []string{"neither a mount namespace nor Landlock can be had" + because(o) + ": what an agent may write or read is not confined"}
+		const gap = ": what an agent may write or read is not confined"
+		none.Gaps = []string{"neither a mount namespace nor Landlock can be had" + because(o) + gap}
 		return none
 	}
 	m := Means{Landlock: o.Landlock, Seccomp: o.Seccomp}
-	v := Verdict{Boxed: true, Means: m, Gaps: gaps(o), Enforced: "writes and secrets, by " + Offer{Means: m, Groups: o.Groups}.String()}
-	v.Gaps = append([]string{"without a mount namespace" + because(o) +
-		" mode, owner and times of your own files outside can be changed, sockets of other programs can be reached, and git's hooks and configuration are watched, not locked"}, v.Gaps...)
+	by := Offer{Means: m, Groups: o.Groups}.String()
+	unlocked := "without a mount namespace" + because(o) + " mode, owner and times of your own files outside can be changed, " +
+		"sockets of other programs can be reached, and git's hooks and configuration are watched, not locked"
+	v := Verdict{Boxed: true, Means: m, Gaps: append([]string{unlocked}, gaps(o)...), Enforced: "writes and secrets, by " + by}
 	if m.Landlock == 1 {
-		v.Gaps = append(v.Gaps, "this kernel's Landlock refuses to rename a file from one folder to another; programs that do not copy instead will fail")
+		v.Gaps = append(v.Gaps, "this kernel's Landlock refuses to rename a file from one folder to another; "+
+			"programs that do not copy instead will fail")
 	}
 	return v
 }

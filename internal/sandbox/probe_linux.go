@@ -41,7 +41,8 @@ func Probe(ctx context.Context) Offer {
 // try makes a box with these means and says why it could not; "" when it could.
 func try(ctx context.Context, m Means) string {
 	p := Policy{Write: []string{"/tmp"}, Hide: []string{"/var/empty"}, Means: m, Closed: m.Net}
-	c, e, err := prepare(process.Command{Args: []string{"probe"}, Env: os.Environ()}, order{Policy: p, Dir: "/", Probe: true})
+	probe := process.Command{Args: []string{"probe"}, Env: os.Environ()}
+	c, e, err := prepare(probe, order{Policy: p, Dir: "/", Probe: true})
 	if err != nil {
 		return err.Error()
 	}

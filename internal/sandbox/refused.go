@@ -56,7 +56,8 @@ func tellsRefusal(p Policy, line string) bool {
 
 // names is whether a word of the line is a path that is so.
 func names(line string, so func(path string) bool) bool {
-	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t'\"`‘’“”:,;()[]", r) }) {
+	between := func(r rune) bool { return strings.ContainsRune(" \t'\"`‘’“”:,;()[]", r) }
+	for _, word := range strings.FieldsFunc(line, between) {
 		if len(word) > 1 && !strings.HasPrefix(word, "//") && so(filepath.Clean(word)) {
 			return true
 		}

@@ -103,9 +103,12 @@ func filterFor(p Policy) filter {
 func (f *filter) spare(pids []int) {
 	values := []uint32{^uint32(0)} // kill(-1)
 	for _, pid := range pids {
-		values = append(values, uint32(pid), uint32(-pid)) //nolint:gosec // pids are small; their negatives wrap as the kernel's do
+		// Pids are small; their negatives wrap as the kernel's do.
+		values = append(values, uint32(pid), uint32(-pid)) //nolint:gosec // see above
 	}
-	for _, n := range []uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN} {
+	for _, n := range []uint32{
+		unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN,
+	} {
 		f.refuseWith(n, 0, values...)
 	}
 }
@@ -113,7 +116,8 @@ func (f *filter) spare(pids []int) {
 // seccomp installs the filter on the calling thread; it must have no_new_privs.
 func seccomp(f filter) error {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]} //nolint:gosec // a few dozen
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
 		return fmt.Errorf("cannot install a seccomp filter: %w", errno)
 	}
 	return nil

@@ -117,7 +117,8 @@ func (e *Entry) Wait() error {
 }
 
 func (e *Entry) fail(format string, args ...any) error {
-	return &process.StartError{Code: -1, Message: "cannot start " + e.command.Args[0] + ": " + fmt.Sprintf(format, args...)}
+	why := fmt.Sprintf(format, args...)
+	return &process.StartError{Code: -1, Message: "cannot start " + e.command.Args[0] + ": " + why}
 }
 
 // Close releases what the box took. Processes that still run keep running.

@@ -46,7 +46,8 @@ func socketPair() (ours, theirs *os.File, err error) {
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, fmt.Errorf("cannot hear from the sandbox: %v", err)
 	}
-	return os.NewFile(uintptr(fds[0]), "status"), os.NewFile(uintptr(fds[1]), "status"), nil //nolint:gosec // a descriptor fits
+	ours, theirs = os.NewFile(uintptr(fds[0]), "status"), os.NewFile(uintptr(fds[1]), "status") //nolint:gosec // they fit
+	return ours, theirs, nil
 }
 
 // attributes are those of a process that starts in its namespaces. A user
