@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func readHello(r io.Reader) (raw []byte, name string, err error) {
 		name = hello.ServerName
 		return nil, errRead
 	}}
-	err = tls.Server(peer, config).Handshake()
+	err = tls.Server(peer, config).HandshakeContext(context.Background()) // reading has its deadline
 	raw = read.Bytes()
 	switch {
 	case errors.Is(err, errRead):

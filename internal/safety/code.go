@@ -52,12 +52,12 @@ func interpreter(m *matcher, c *call) {
 
 // inline says whether a program's text follows a flag.
 func inline(name, flag string) bool {
-	switch {
-	case name == "python3", name == "pypy3":
+	switch name {
+	case "python3", "pypy3":
 		return flag == "-c"
-	case name == "php":
+	case "php":
 		return flag == "-r"
-	case name == "perl", name == "ruby", name == "lua":
+	case "perl", "ruby", "lua":
 		return !strings.HasPrefix(flag, "--") && strings.HasSuffix(strings.ToLower(flag), "e")
 	}
 	return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, flag)

@@ -54,8 +54,8 @@ func (s *shell) words(list []*syntax.Word) []word {
 			syntax.SplitBraces(w)
 		}
 		n := 0
-		for one := range expand.BracesSeq(nil, w) {
-			if n++; n > maxBraces || !s.pay(1) {
+		for one, err := range expand.BracesSeq(nil, w) {
+			if n++; err != nil || n > maxBraces || !s.pay(1) {
 				break
 			}
 			b.parts(one.Parts, unquoted, b.spread)

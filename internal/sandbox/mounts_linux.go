@@ -38,7 +38,8 @@ func mountAll(all []placement) error {
 		if one.sort != hidden {
 			err := attach(trees[one.path], one.path)
 			noPlace := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
-			if err != nil && !(one.lax && noPlace) {
+			leftOut := one.lax && noPlace
+			if err != nil && !leftOut {
 				return err
 			}
 			continue
