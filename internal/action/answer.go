@@ -189,7 +189,7 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 	return nil
 }
 
-// settledTask says what an option that ended the run of a task means for it.
+// settledTask prints what an option that ended the run of a task means for it.
 func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, do control.Deed) error {
 	switch do {
 	case control.Accept:
@@ -215,7 +215,7 @@ func (p *Operator) undoAll(ctx context.Context, r sqlite.Run, tree *workspace.Ch
 	if OnCopy(r) {
 		err := p.discard(ctx, tree, r)
 		if err == nil {
-			p.TellApplied(Application{Run: r.ID, Status: "discarded"}, false)
+			p.PrintApplied(Application{Run: r.ID, Status: "discarded"}, false)
 		}
 		return err
 	}

@@ -88,8 +88,8 @@ func (p *Operator) noteApplied(ctx context.Context, r sqlite.Run, done workspace
 	}
 }
 
-// TellApplied says what an application came to; verbose lists its paths.
-func (p *Operator) TellApplied(out Application, verbose bool) {
+// PrintApplied prints the result of an application; verbose lists its paths.
+func (p *Operator) PrintApplied(out Application, verbose bool) {
 	switch out.Status {
 	case "nothing":
 		p.Result("Run %s changed nothing.\n", out.Run)

@@ -5,7 +5,7 @@
 // does and says the same.
 //
 // What cannot be done is a [fault.Error] that says what to do instead. It starts
-// no run: whoever goes on with one is a process of its own.
+// no run: each run is driven by a process of its own.
 package action
 
 import (
@@ -26,18 +26,18 @@ type Operator struct {
 	// Planner loads the configuration of a root, with flags in force.
 	Planner func(root string, f planner.Flags) (*planner.Planner, error)
 	Log     func(root string) *slog.Logger // of a root
-	// Say hears what came of a deed, a line at a time; Result gets what was asked
-	// for, its ends of line included.
+	// Say gets what an action did, a line at a time. Result gets what was asked for,
+	// ends of line included.
 	Say, Result func(format string, args ...any)
 }
 
-// Done is what a deed made of a task.
+// Done is what an action made of a task.
 type Done struct {
 	Case board.Case
 	Text string // a line for the person
 }
 
-// Heard does something and returns what the operator said meanwhile, line by line.
+// Heard runs an action and returns what it said, line by line.
 func (p *Operator) Heard(do func(*Operator) error) (said []string, err error) {
 	hearing := *p
 	hearing.Say = func(format string, args ...any) {

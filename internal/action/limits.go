@@ -99,7 +99,7 @@ func (p *Operator) policyOf(r sqlite.Run, newer planner.Flags) (loop.Policy, err
 const raiseWait = 10 * time.Second
 
 // askRaise asks the run's process, and waits until it has taken the limits: a
-// run that ends in the same moment is not told to have them.
+// run that ends in the same moment is not reported to have them.
 func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits, flags json.RawMessage) error {
 	id, err := engine.AskRaise(ctx, p.Store, r.ID, to, flags)
 	if err != nil {
@@ -136,9 +136,9 @@ func (p *Operator) ExtendRun(ctx context.Context, r sqlite.Run, f planner.Flags)
 	return p.Extend(ctx, r.Name, l)
 }
 
-// ResumeElsewhere goes on with a run that another process drives: the autopilot
-// goes on with a task, and a run that works takes higher limits. done is false
-// when the run is to be driven by whoever asks.
+// ResumeElsewhere resumes a run that another process drives: the autopilot resumes
+// a task, and a run that works takes higher limits. done is false when the caller
+// has to drive the run.
 func (p *Operator) ResumeElsewhere(ctx context.Context, r sqlite.Run, f planner.Flags) (done bool, err error) {
 	switch {
 	case r.Kind == string(loop.Task) && f.Raises():
@@ -189,7 +189,7 @@ func ReadLimits(iterations, timeout string) (l sqlite.CaseLimits, err error) {
 }
 
 // Extend raises a task's own limits; one that has timed out is pending again,
-// and its run goes on.
+// and its run resumes.
 func (p *Operator) Extend(ctx context.Context, id string, l sqlite.CaseLimits) (Done, error) {
 	c, err := p.Store.Case(ctx, id)
 	if err != nil {

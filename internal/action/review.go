@@ -55,8 +55,8 @@ func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
 	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, err
 }
 
-// Approve hands the work to the merge queue. The decision and what is to land
-// are stored at once: work that somebody else decided about meanwhile is refused.
+// Approve puts the work into the merge queue. The decision and the entry are stored
+// in one transaction: work that somebody else decided about meanwhile is refused.
 func (p *Operator) Approve(ctx context.Context, id, _ string) (Done, error) {
 	list, err := p.Store.CaseReviews(ctx, id)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Operator) noteDecision(ctx context.Context, id, decision string) {
 	}
 }
 
-// noReview says why there is nothing to decide: who was first, if somebody was.
+// noReview is the error that there is nothing to decide, with the decision that was first.
 func (p *Operator) noReview(ctx context.Context, id string) error {
 	c, err := p.Store.Case(ctx, id)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // This file answers steps of a workflow where several ask: each has a question
-// of its own, and an answer that is kept until the run goes on.
+// of its own, and an answer that is kept until the run resumes.
 
 // answerStep keeps an answer to one of the steps that ask. kept is true when
 // none is left without one.

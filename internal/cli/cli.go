@@ -10,17 +10,18 @@ import (
 	"io"
 	"os"
 
-	autopilotcli "github.com/pawl-dev/pawl/internal/cli/autopilot"
-	boardcli "github.com/pawl-dev/pawl/internal/cli/board"
-	checkcli "github.com/pawl-dev/pawl/internal/cli/check"
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/cli/autopilot"
+	"github.com/pawl-dev/pawl/internal/cli/board"
+	"github.com/pawl-dev/pawl/internal/cli/check"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	queuecli "github.com/pawl-dev/pawl/internal/cli/queue"
-	runcli "github.com/pawl-dev/pawl/internal/cli/run"
+	"github.com/pawl-dev/pawl/internal/cli/queue"
+	"github.com/pawl-dev/pawl/internal/cli/run"
 	"github.com/pawl-dev/pawl/internal/cli/serve"
 	"github.com/pawl-dev/pawl/internal/cli/setup"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/reexec"
-	"github.com/spf13/cobra"
 )
 
 // Main runs one command line and returns pawl's exit status.
@@ -70,16 +71,11 @@ func commands(a *command.App) *cobra.Command {
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print results and errors only")
 	f.BoolVarP(&a.Verbose, "verbose", "v", false, "show what the agent does and why the loop decides")
 	f.StringVar(&a.Color, "color", "auto", "`WHEN`: auto, always or never")
-	root.AddCommand(
-		runcli.DemoCommand(a), setup.InitCommand(a), runcli.RunCommand(a), runcli.ResumeCommand(a), runcli.PsCommand(a),
-		runcli.ShowCommand(a), runcli.LogsCommand(a), runcli.StatsCommand(a),
-		runcli.WorkflowCommand(a), runcli.StopCommand(a), runcli.PauseCommand(a), runcli.AnswerCommand(a),
-		runcli.MessageCommand(a), runcli.RollbackCommand(a), runcli.ApplyCommand(a), boardcli.Command(a),
-		queuecli.Command(a), setup.NotifyCommand(a), setup.ConfigCommand(a), setup.SchemaCommand(a),
-		autopilotcli.AutopilotCommand(a), autopilotcli.SprintCommand(a), autopilotcli.TopCommand(a),
-		checkcli.CheckCommand(a), serve.Command(a), checkcli.SkillCommand(a), checkcli.ExplainCommand(a),
-		setup.DoctorCommand(a), setup.VersionCommand(a),
-	)
+	rooms := [][]*cobra.Command{run.Commands(a), autopilot.Commands(a), check.Commands(a), setup.Commands(a)}
+	for _, commands := range rooms {
+		root.AddCommand(commands...)
+	}
+	root.AddCommand(board.Command(a), queue.Command(a), serve.Command(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
 	})

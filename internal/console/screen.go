@@ -1,10 +1,10 @@
-// Package console is what a person or a script sees of a run while it goes on:
+// Package console is what a person or a script sees of a run while it works:
 // notices of the engine come in, and lines come out. Rules for what a person
 // sees:
 //
 //   - progress goes to stderr, one line each, "[15:04:05] …", in words that do
 //     not change between versions;
-//   - on a terminal a live line below them shows what goes on now;
+//   - on a terminal a live line below them shows what happens now;
 //   - with -v, indented lines tell what the agent does and why the loop decides;
 //   - agents' words are cut and lose their control characters.
 //
@@ -298,7 +298,7 @@ func why(r *loop.Record) string {
 	return "AI CLI failed: " + summary
 }
 
-// report tells after a failed iteration what failed, whether it may pass by
+// report prints after a failed iteration what failed, whether it may pass by
 // itself, how bad it is, and how the next iteration differs and why. The words
 // are the first document's; the lines with a time above them are not its.
 func (s *Screen) report(n engine.Notice) {

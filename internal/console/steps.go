@@ -111,7 +111,7 @@ func Printable(line string) string {
 	}, line)
 }
 
-// passEnded shows what an iteration of a workflow came to: failure, analysis,
+// passEnded prints the result of an iteration of a workflow: failure, analysis,
 // and what is tried next.
 func (s *Screen) passEnded(n engine.Notice) {
 	r := n.Record

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -307,7 +308,7 @@ func (s *Screen) draw(n engine.Notice) {
 	_, _ = io.WriteString(s.to.Progress, b.String())
 }
 
-// liveTitle is what goes on now, since when, and what it takes.
+// liveTitle is what happens now, since when, and its tokens and cost.
 func (s *Screen) liveTitle(now time.Time) string {
 	text := fmt.Sprintf("  %s · %s", s.title, Total(now.Sub(s.began)))
 	tokens, cost, costs := s.tokens, s.cost, s.costing

@@ -14,7 +14,7 @@ import (
 // ActionKind is something that a person can ask for.
 type ActionKind string
 
-// The deeds.
+// The kinds.
 const (
 	Pause   ActionKind = "pause"   // the autopilot
 	Resume  ActionKind = "resume"  // the autopilot
@@ -41,7 +41,7 @@ type Options struct {
 	Log func(ctx context.Context, run string) ([]string, error)
 	// Question is what a person is asked.
 	Question func(context.Context, autopilot.Need) (loop.Question, error)
-	// Do carries out a deed, and says what came of it.
+	// Do carries out an action, and returns its result in words.
 	Do func(context.Context, Action) (string, error)
 	// Own: the dashboard belongs to the autopilot's own process, which ends
 	// when a person leaves. Else leaving changes nothing.
@@ -68,7 +68,7 @@ func Watch(ctx context.Context, o Options) error {
 
 // Own shows the dashboard while work runs, which is given a function that
 // makes the dashboard look at once. It returns when work has returned; lost is
-// called when the dashboard cannot go on, and work goes on without it.
+// called when the dashboard cannot go on; work continues without it.
 func Own(ctx context.Context, o Options, lost func(error), work func(wake func()) error) error {
 	o.Own = true
 	p := program(ctx, o)

@@ -4,7 +4,7 @@
 // along.
 //
 // It reads a [autopilot.View] twice a second and whenever it is woken, and does
-// nothing by itself: each deed is a [Action] that its caller carries out, the same
+// nothing by itself: each [Action] is carried out by its caller, the same
 // way as the command of that name. What it shows from agents and cases is cut to
 // the screen and has lost its control characters.
 package dashboard

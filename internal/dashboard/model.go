@@ -28,7 +28,7 @@ type row struct {
 	need *autopilot.Need
 }
 
-// id tells a row from all others, so that the cursor stays on it when rows
+// id names a row, so that the cursor stays on it when rows
 // above it come and go.
 func (r row) id() string {
 	if r.slot != nil {
@@ -62,7 +62,7 @@ type model struct {
 	pending  Action // that is being confirmed
 	ask      string
 
-	said  string // what came of the last deed
+	said  string // the result of the last action
 	bad   bool
 	over  bool // the autopilot has ended
 	leave bool

@@ -124,7 +124,7 @@ func (m *model) cost() (sum loop.MicroUSD, known bool) {
 	return sum, known
 }
 
-// foot says what came of the last deed, and the keys.
+// foot is the result of the last action, and the keys.
 func (m *model) foot() []string {
 	said := ""
 	if m.said != "" {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/cli/command"
@@ -26,8 +28,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
-	"github.com/spf13/cobra"
 )
+
+// Commands are the commands that work the board or look on.
+func Commands(a *command.App) []*cobra.Command {
+	return []*cobra.Command{
+		autopilotCommand(a), sprintCommand(a), topCommand(a),
+	}
+}
 
 // autopilotFlags are those that autopilot and sprint share.
 type autopilotFlags struct {
@@ -39,7 +47,7 @@ type autopilotFlags struct {
 	sprint   *sprintFlags // nil: the autopilot is no sprint
 }
 
-func AutopilotCommand(a *command.App) *cobra.Command {
+func autopilotCommand(a *command.App) *cobra.Command {
 	var f autopilotFlags
 	cmd := command.Group("autopilot", "Work the board: ready tasks, several at once, verified and landed",
 		func(ctx context.Context) error { return workBoard(ctx, a, f) },
@@ -51,14 +59,14 @@ func AutopilotCommand(a *command.App) *cobra.Command {
 		"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs."
 	cmd.Example = "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n" +
 		"  pawl autopilot pause     # from any terminal"
-	addAutopilotFlags(a, cmd, &f)
+	addAutopilotFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
 	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
 	return cmd
 }
 
-func addAutopilotFlags(a *command.App, cmd *cobra.Command, f *autopilotFlags) {
+func addAutopilotFlags(cmd *cobra.Command, f *autopilotFlags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.parallel, "max-parallel", "p", "", "work on `N` tasks at once")
 	fl.StringVar(&f.run.Max, "max-iterations", "", "stop a task after `N` iterations")
@@ -96,7 +104,7 @@ func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 	defer s.Close()
 	screen := &autopilotScreen{a: a}
 	s.Store.OnWait(screen.waits)
-	// What the repository lacks is told before what the machine does.
+	// What the repository lacks is reported before what the machine lacks.
 	repo, err := git.Open(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
 		return command.Usage("the autopilot works in clones: %v", err).Hint("Make a repository: git init")
@@ -206,7 +214,7 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 	return command.ExitWith(res.Exit)
 }
 
-// saySummary tells of the sprint, and what waits for a person.
+// saySummary prints the sprint's result, and what waits for a person.
 func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 	if res.Sprint != nil {
 		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID,

@@ -88,8 +88,8 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	}
 }
 
-// queue shows what the merge queue says, its landings aside: those are told
-// with their titles. Of a conflict that a person is asked about, the question tells.
+// queue prints the notes of the merge queue. Landings are left out: they are printed
+// with their titles. So is a conflict that a person is asked about.
 func (s *autopilotScreen) queue(n autopilot.Notice) {
 	switch k := n.Note.Kind; k {
 	case queue.NoteLanded, queue.NoteEmpty:
@@ -151,7 +151,7 @@ func (s *autopilotScreen) settled(n autopilot.Notice) {
 	s.line(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
 }
 
-// warn tells of a hook that failed; it may be called from any goroutine.
+// warn prints the warning of a hook; it may be called from any goroutine.
 func (s *autopilotScreen) warn(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ type screenEvent struct {
 	Why    string    `json:"why,omitempty"`
 }
 
-// printJSON writes what the lines tell; of runs only their beginning and end.
+// printJSON writes the same as JSON; of runs only the beginning and end of iterations.
 func (s *autopilotScreen) printJSON(n autopilot.Notice) {
 	e := screenEvent{Event: string(n.Kind), At: n.At.UTC(), Case: n.Case, Title: n.Title, Run: n.Run, Why: n.Text}
 	switch n.Kind {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
@@ -19,7 +21,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/spf13/cobra"
 )
 
 // sprintFlags are those of sprint alone.
@@ -31,7 +32,7 @@ type sprintFlags struct {
 	set                        func(name string) bool // a flag was given
 }
 
-func SprintCommand(a *command.App) *cobra.Command {
+func sprintCommand(a *command.App) *cobra.Command {
 	var f sprintFlags
 	var p autopilotFlags
 	cmd := command.Group("sprint", "Work the board up to a target: a number of tasks, a time, or all that is ready",
@@ -56,7 +57,7 @@ func SprintCommand(a *command.App) *cobra.Command {
 		"keep the target as it is before the sprint, under refs/pawl/checkpoints/")
 	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
 	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
-	addAutopilotFlags(a, cmd, &p)
+	addAutopilotFlags(cmd, &p)
 	return cmd
 }
 
@@ -161,11 +162,13 @@ const mostSprints = 1000
 func sprintListCommand(a *command.App) *cobra.Command {
 	return command.Leaf("list", "List the sprints, the last one first", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
-			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error { return listSprints(a, live, list) })
+			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
+				return listSprints(a, live, list)
+			})
 		})
 }
 
-// withSprints reads the sprints of the repository, and which of them goes on.
+// withSprints reads the sprints of the repository, and which of them is running.
 func withSprints(ctx context.Context, a *command.App, do func(live string, list []schedule.SprintStats) error) error {
 	return a.WithOperator(ctx, func(p *action.Operator) error {
 		rows, err := p.Store.Sprints(ctx, mostSprints)
@@ -200,7 +203,7 @@ func listSprints(a *command.App, live string, list []schedule.SprintStats) error
 		})
 }
 
-// took is how long a sprint took. The one that goes on is live; another without
+// took is how long a sprint took. The one that is running is live; another without
 // an end was cut off, until the next start of the autopilot writes it.
 func took(s schedule.SprintStats, live string) string {
 	switch {

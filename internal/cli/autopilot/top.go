@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/autopilot"
@@ -25,10 +27,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/spf13/cobra"
 )
 
-func TopCommand(a *command.App) *cobra.Command {
+func topCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("top", "Watch the autopilot in this terminal, and steer it", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if !a.Interactive() {
@@ -78,7 +79,7 @@ func dashboardOptions(a *command.App, store *sqlite.Store, root string) dashboar
 	return o
 }
 
-// act does what a person asked for by a key, and says what came of it.
+// act does what a person asked for by a key, and returns the result in a line.
 func act(ctx context.Context, p *action.Operator, d dashboard.Action) (string, error) {
 	said, err := p.Heard(func(p *action.Operator) error { return perform(ctx, p, d) })
 	var f *fault.Error

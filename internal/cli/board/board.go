@@ -9,15 +9,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
-	"github.com/spf13/cobra"
 )
 
-// caseAction changes a case. text is the words that a flag brings.
+// caseAction changes a case, as methods of [action.Operator] do. text is the words
+// that a flag brings.
 type caseAction = func(p *action.Operator, ctx context.Context, id, text string) (action.Done, error)
 
 // caseActions are the commands that do one thing to each of some cases.
@@ -33,7 +35,10 @@ var caseActions = []struct {
 	{verb: "defer", short: "Put a case off", flag: "why", do: move(board.Defer)},
 	{verb: "undefer", short: "Take up a case that was put off", flag: "why", do: move(board.Undefer)},
 	{verb: "retry", short: "Try a failed, timed-out or blocked task again", flag: "why", do: move(board.Retry)},
-	{verb: "start", short: "Give a ready task the next free slot of the autopilot that runs", do: startTask},
+	{verb: "start", short: "Give a ready task the next free slot of the autopilot that runs",
+		do: func(p *action.Operator, ctx context.Context, id, _ string) (action.Done, error) {
+			return p.StartTask(ctx, id)
+		}},
 	{verb: "approve", short: "Let verified work that waits for your review land", do: (*action.Operator).Approve},
 	{verb: "redo", short: "Send verified work back, with what must change", flag: "feedback", doc: "the `TEXT` goes into the next prompt",
 		needed: true, do: (*action.Operator).Redo},
@@ -45,10 +50,6 @@ func move(to board.Action) caseAction {
 	return func(p *action.Operator, ctx context.Context, id, why string) (action.Done, error) {
 		return p.Move(ctx, id, to, why)
 	}
-}
-
-func startTask(p *action.Operator, ctx context.Context, id, _ string) (action.Done, error) {
-	return p.StartTask(ctx, id)
 }
 
 // ChangeCase does what the command of a verb does with a case.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/checklog"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -20,8 +22,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/workspace"
-	"github.com/spf13/cobra"
 )
+
+// Commands are the commands that judge.
+func Commands(a *command.App) []*cobra.Command {
+	return []*cobra.Command{
+		checkCommand(a), skillCommand(a), explainCommand(a),
+	}
+}
 
 // The exit statuses of check besides those of all commands.
 const (
@@ -29,7 +37,7 @@ const (
 	exitReview = 11
 )
 
-func CheckCommand(a *command.App) *cobra.Command {
+func checkCommand(a *command.App) *cobra.Command {
 	var history string
 	var reset bool
 	cmd := &cobra.Command{
@@ -138,11 +146,11 @@ func (k *check) run(ctx context.Context, reset bool) error {
 	}
 	switch action {
 	case control.Retry:
-		return command.Status(exitRetry)
+		return command.StatusError(exitRetry)
 	case control.Review:
-		return command.Status(exitReview)
+		return command.StatusError(exitReview)
 	case control.Escalate:
-		return command.Status(command.ExitPerson)
+		return command.StatusError(command.ExitPerson)
 	}
 	return nil
 }
@@ -169,7 +177,7 @@ func (k *check) outcome() control.Outcome {
 }
 
 // record keeps the attempt, and reads those before it into k.log. What cannot
-// be recorded is said, and the decision stands.
+// be recorded is a warning, and the decision stands.
 func (k *check) record(ctx context.Context, o control.Outcome, action control.Action, reset bool) {
 	tree := checkTree(ctx, k.a, k.root)
 	store, err := checklog.Open(ctx, k.root)
@@ -263,7 +271,7 @@ func forget(ctx context.Context, a *command.App, task string) error {
 		return err
 	}
 	gone, err := store.Forget(task)
-	if err = errors.Join(err, store.Close()); err != nil {
+	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
 	if gone {
@@ -274,8 +282,8 @@ func forget(ctx context.Context, a *command.App, task string) error {
 	return nil
 }
 
-// the attempts that an escalation tells, oldest first.
-func (k *check) told() (lines []string, past []control.Past) {
+// attempts are those that an escalation lists, oldest first.
+func (k *check) attempts() (lines []string, past []control.Past) {
 	if k.in.Attempts != nil {
 		return k.given()
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"strings"
@@ -35,7 +36,7 @@ func TestDecisionAsYAML(t *testing.T) {
 		_ = json.Unmarshal(plain, &want)
 		got, _ := json.Marshal(back)
 		expected, _ := json.Marshal(want)
-		if string(got) != string(expected) {
+		if !bytes.Equal(got, expected) {
 			t.Errorf("%q became\n%s", text, out.String())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
+
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
@@ -60,7 +61,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome, action control.
 		}
 	case control.Escalate:
 		d.Iteration = o.Number
-		lines, past := k.told()
+		lines, past := k.attempts()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
 		if d.Context.Pattern == "" {
 			d.Context.Pattern = "none in " + console.Count(len(past), "attempt")
@@ -217,7 +218,7 @@ func checkHistory(a *command.App, from string) error {
 		return err
 	}
 	if tripped {
-		return command.Status(command.ExitPerson)
+		return command.StatusError(command.ExitPerson)
 	}
 	return nil
 }

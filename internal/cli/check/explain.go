@@ -11,13 +11,14 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/spf13/cobra"
 )
 
 const (
@@ -42,7 +43,7 @@ type explained struct {
 	failed   bool
 }
 
-func ExplainCommand(a *command.App) *cobra.Command {
+func explainCommand(a *command.App) *cobra.Command {
 	name, exit := "", exitUnknown
 	cmd := command.Leaf("explain [FILE|-]...", "Say what went wrong in a log, and what to do about it",
 		cobra.ArbitraryArgs,
@@ -176,7 +177,7 @@ func parserOf(name string) (agent.Parser, agent.Adapter, error) {
 	return parser, adapter, nil
 }
 
-// explanationOf is what the evidence comes to.
+// explanationOf analyses the evidence.
 func explanationOf(e failure.Evidence) explained {
 	f := failure.Analyse(e)
 	x := explained{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -112,7 +113,7 @@ func (p *page) facts(x explained, now time.Time) {
 	fact("fingerprint", x.Fingerprint)
 }
 
-// items lists where it is and what is said there.
+// items lists where it failed, with the messages.
 func (p *page) items(x explained) {
 	places := false
 	for _, i := range x.Items {

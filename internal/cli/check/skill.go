@@ -13,11 +13,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
-	"github.com/spf13/cobra"
 )
 
 // skillText is the skill as it is installed.
@@ -42,7 +43,7 @@ var skillFolders = []struct {
 	{"amp", ".agents/skills"},
 }
 
-func SkillCommand(a *command.App) *cobra.Command {
+func skillCommand(a *command.App) *cobra.Command {
 	var agent, dir string
 	var show, force bool
 	install := command.Leaf("install", "Write the skill where an agent looks for it", command.AtMost(0),

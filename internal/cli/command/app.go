@@ -36,7 +36,7 @@ type App struct {
 	Writes      []string // folders that every box of this app may write besides
 }
 
-// Operator acts on the work of root, and says what came of it.
+// Operator acts on the work of root, and prints the results.
 func (a *App) Operator(store *sqlite.Store, root string) *action.Operator {
 	return &action.Operator{
 		Store: store, Root: root, Env: a.Env, Log: OpenLog, Say: a.Say,
@@ -125,7 +125,7 @@ func (a *App) Result(format string, args ...any) {
 // Version is set by the build; empty for a build without one.
 var Version string
 
-// BuildVersion is what the build was told, else what Go recorded of the source.
+// BuildVersion is the version that the build set, else what Go recorded of the source.
 func BuildVersion() string {
 	if Version != "" {
 		return Version

@@ -25,6 +25,7 @@ type CaseDocument struct {
 	Parts []board.Part `json:"score_parts,omitempty"`
 }
 
+// CaseJSON is a case as --json shows it.
 func CaseJSON(c *board.Case) CaseDocument {
 	d := CaseDocument{Case: *c, Ready: c.IsReady()}
 	d.Score, d.Parts = board.Score(c)

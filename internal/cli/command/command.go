@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
+// SomeIDs is for commands with the ids of cases.
 func SomeIDs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return Usage("%s needs the id of a case: pawl case %s", cmd.CommandPath(), cmd.Use)
@@ -124,6 +126,7 @@ func CheckBackTo(cmd *cobra.Command, to action.BackTo, before string) error {
 	return nil
 }
 
+// UnknownCommand is an error with the nearest command.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	hint := ""
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {

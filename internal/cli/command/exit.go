@@ -36,17 +36,17 @@ func exitStatus(k fault.Kind) int {
 	return ExitFailed
 }
 
-// Status ends with a code and says nothing more.
-type Status int
+// StatusError ends with a code and says nothing more.
+type StatusError int
 
-func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+func (s StatusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // ExitWith ends with a status; nothing has to be said.
 func ExitWith(code int) error {
 	if code == ExitOK {
 		return nil
 	}
-	return Status(code)
+	return StatusError(code)
 }
 
 // Exit prints an error for the person who must act and says the exit status.
@@ -54,7 +54,7 @@ func (a *App) Exit(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	var s Status
+	var s StatusError
 	if errors.As(err, &s) {
 		return int(s)
 	}

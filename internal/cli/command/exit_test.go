@@ -23,11 +23,11 @@ func TestExit(t *testing.T) {
 		want string
 	}{
 		{"none", nil, 0, ""},
-		{"a failure", errors.New("no room\n"), 1, "pawl: no room\n"},
+		{"a failure", errors.New("no room"), 1, "pawl: no room\n"},
 		{"a refusal", Usage("no run %q", "x").Hint("List the runs: pawl ps -a"), 2, "pawl: no run \"x\"\n  List the runs: pawl ps -a\n"},
 		{"a person's turn", fault.Of(fault.Waiting, errors.New("not all has landed")), 4, "pawl: not all has landed\n"},
 		{"a refusal inside", fmt.Errorf("case 3: %w", Usage("no such case")), 2, "pawl: case 3: no such case\n"},
-		{"a status alone", Status(130), 130, ""},
+		{"a status alone", StatusError(130), 130, ""},
 		{"a status inside", fmt.Errorf("the demo: %w", ExitWith(3)), 3, ""},
 		{"nobody reads", &fs.PathError{Op: "write", Path: "stdout", Err: os.ErrClosed}, 1, ""},
 	} {

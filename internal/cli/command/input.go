@@ -26,6 +26,7 @@ func (a *App) ReadText(text string) (string, error) {
 	return string(data), nil
 }
 
+// InDir is a path as the person means it: from the folder of -C.
 func (a *App) InDir(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -73,6 +74,7 @@ func (a *App) OpenInput(from string) (in io.ReadCloser, name string, err error) 
 	return f, from, nil
 }
 
+// CannotRead is the error that an input cannot be read.
 func CannotRead(name string, err error) error {
 	var known *fault.Error
 	if errors.As(err, &known) {
@@ -87,6 +89,7 @@ func FileExists(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
+// IsFile is true for an argument that means a file and not a procedure.
 func IsFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
 }

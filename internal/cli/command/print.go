@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
@@ -22,7 +23,7 @@ type Row struct {
 }
 
 // Listing prints a list as a table below its header, or with --json as a line
-// for each entry. none is said instead of an empty table.
+// for each entry. none is printed instead of an empty table.
 func Listing[T any](a *App, list []T, none, header string, show func(T) Row) error {
 	if len(list) == 0 && !a.JSON {
 		a.Say("%s", none)
@@ -126,8 +127,9 @@ func CleanLines(text string, limit int) string {
 	return strings.Join(lines, "\n")
 }
 
+// Bounds of the diff in an escalation: bytes, lines, and the time to make it.
+// show --diff has all.
 const (
-	// ShownDiff and ShownLines bound the diff in an escalation; show --diff has all.
 	ShownDiff  = 16 << 10
 	ShownLines = 40
 	DiffBound  = 10 * time.Second

@@ -39,6 +39,7 @@ func (a *App) Root() (string, error) {
 	return root, nil
 }
 
+// LockedBy is the note that another process has the database locked.
 func LockedBy(holder string) string {
 	return "Waiting for the database, which " + holder + " has locked."
 }

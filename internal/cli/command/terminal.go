@@ -9,7 +9,11 @@ import (
 // Painted is a text in a color, where stdout has colors.
 func (a *App) Painted(color, text string) string {
 	f, ok := a.Stdout.(*os.File)
-	if a.Color == "never" || a.Color == "auto" && !(ok && console.IsTerminal(f) && a.wantsColor()) {
+	inColor := ok && console.IsTerminal(f) && a.wantsColor()
+	if a.Color == "always" {
+		inColor = true
+	}
+	if a.Color == "never" || !inColor {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"

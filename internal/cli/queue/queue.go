@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
@@ -22,7 +24,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
-	"github.com/spf13/cobra"
 )
 
 // Command is the parent of all that a person does with the merge queue.
@@ -105,11 +106,11 @@ func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short strin
 }
 
 // AskQueue asks, and has it taken in: here when nobody works on the queue, and
-// by whoever does within moments.
+// by whoever works on it within moments.
 func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.Ask) error {
 	for _, ask := range asks {
 		if ask.ID != "" {
-			if err := inQueue(ctx, a, q, ask.ID); err != nil {
+			if err := inQueue(ctx, q, ask.ID); err != nil {
 				return err
 			}
 		}
@@ -131,7 +132,7 @@ func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.As
 }
 
 // inQueue refuses for a task that is not in the queue.
-func inQueue(ctx context.Context, a *command.App, q *OpenQueue, id string) error {
+func inQueue(ctx context.Context, q *OpenQueue, id string) error {
 	row, _, err := q.store.Queue(ctx, q.Target())
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func queueAddCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error {
 			return WithQueue(ctx, a, func(q *OpenQueue) error {
-				id, err := queueTask(ctx, a, q, args[0], commit, allow)
+				id, err := queueTask(ctx, q, args[0], commit, allow)
 				if err != nil {
 					return err
 				}
@@ -178,8 +179,8 @@ func queueAddCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// queueTask queues one task with what it came to.
-func queueTask(ctx context.Context, a *command.App, q *OpenQueue, text, commit string, allow []string) (string, error) {
+// queueTask queues the result of one task.
+func queueTask(ctx context.Context, q *OpenQueue, text, commit string, allow []string) (string, error) {
 	id, err := action.CaseID(text)
 	if err != nil {
 		return "", err
@@ -192,7 +193,7 @@ func queueTask(ctx context.Context, a *command.App, q *OpenQueue, text, commit s
 		return "", command.Usage("%s is an operation; only tasks are landed", id)
 	}
 	if commit == "" {
-		if commit, err = collected(ctx, a, q, id); err != nil {
+		if commit, err = collected(ctx, q, id); err != nil {
 			return "", err
 		}
 	} else if found, err := q.l.Repo.Find(ctx, commit); err != nil || found == "" {
@@ -203,7 +204,7 @@ func queueTask(ctx context.Context, a *command.App, q *OpenQueue, text, commit s
 }
 
 // collected is the commit of a task's work, and its branch where there is none.
-func collected(ctx context.Context, a *command.App, q *OpenQueue, id string) (string, error) {
+func collected(ctx context.Context, q *OpenQueue, id string) (string, error) {
 	for _, ref := range []string{"refs/pawl/tasks/" + id, "refs/heads/pawl/" + id} {
 		commit, err := q.l.Repo.Find(ctx, ref)
 		if err != nil || commit != "" {
@@ -277,7 +278,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
-// where it was held.
+// where it was on hold.
 func queueAndRelease(ctx context.Context, a *command.App, q *OpenQueue, text, commit string, allow []string) error {
 	id, err := action.CaseID(text)
 	if err != nil {
@@ -289,7 +290,7 @@ func queueAndRelease(ctx context.Context, a *command.App, q *OpenQueue, text, co
 	}
 	e, queued := row.State.Find(id)
 	if !queued || commit != "" {
-		if _, err := queueTask(ctx, a, q, id, commit, allow); err != nil {
+		if _, err := queueTask(ctx, q, id, commit, allow); err != nil {
 			return err
 		}
 	}

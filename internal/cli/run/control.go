@@ -4,13 +4,14 @@ import (
 	"context"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/spf13/cobra"
 )
 
-func AnswerCommand(a *command.App) *cobra.Command {
+func answerCommand(a *command.App) *cobra.Command {
 	step := ""
 	cmd := command.Leaf("answer RUN TEXT|NUMBER", "Answer a run's question, in words or with the number of an option",
 		command.RunAndText("an answer", "answer"),
@@ -32,17 +33,17 @@ func AnswerCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func StopCommand(a *command.App) *cobra.Command {
+func stopCommand(a *command.App) *cobra.Command {
 	return a.OnRun("stop RUN", "Stop a run now; its agent is ended, its work is kept",
 		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Stop(ctx, r, true) })
 }
 
-func PauseCommand(a *command.App) *cobra.Command {
+func pauseCommand(a *command.App) *cobra.Command {
 	return a.OnRun("pause RUN", "Pause a run at the end of its iteration",
 		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Pause(ctx, r) })
 }
 
-func MessageCommand(a *command.App) *cobra.Command {
+func messageCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; it goes into the next prompt",
 		command.RunAndText("a message", "message"),
 		func(ctx context.Context, args []string) error {
@@ -57,7 +58,7 @@ func MessageCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func RollbackCommand(a *command.App) *cobra.Command {
+func rollbackCommand(a *command.App) *cobra.Command {
 	to := action.BackTo{N: -1}
 	var cmd *cobra.Command
 	cmd = a.OnRun("rollback RUN", "Put the files back to the snapshot after an iteration; itself undoable",
@@ -75,7 +76,7 @@ func RollbackCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func ApplyCommand(a *command.App) *cobra.Command {
+func applyCommand(a *command.App) *cobra.Command {
 	var check, discard bool
 	cmd := a.OnRun("apply RUN", "Bring what a run did in its copy into your files",
 		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
@@ -103,12 +104,12 @@ func applied(a *command.App, p *action.Operator, do func() (action.Application, 
 		return err
 	}
 	if !a.JSON {
-		p.TellApplied(out, a.Verbose)
+		p.PrintApplied(out, a.Verbose)
 	} else if err := a.Document(out); err != nil {
 		return err
 	}
 	if out.Status == "conflict" {
-		return command.Status(command.ExitFailed)
+		return command.StatusError(command.ExitFailed)
 	}
 	return nil
 }

@@ -10,19 +10,20 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/spf13/cobra"
 )
 
 //go:embed all:demo
 var demoFiles embed.FS
 
-func DemoCommand(a *command.App) *cobra.Command {
+func demoCommand(a *command.App) *cobra.Command {
 	var keep bool
 	cmd := command.Leaf("demo", "Watch it work: a scripted agent repairs a failing test in a scratch repository",
 		command.AtMost(0),
@@ -56,7 +57,7 @@ func demo(ctx context.Context, a *command.App, keep bool) (err error) {
 	a.Say("A small module with a failing test is in %s. A scripted agent plays a coding agent;\n"+
 		"everything else is real: git, gates, snapshots, the loop.\n", demo.Dir)
 	err = runProcedure(ctx, demo, "repair", planner.Flags{}, false, false)
-	var s command.Status
+	var s command.StatusError
 	if err != nil && !errors.As(err, &s) {
 		return err
 	}

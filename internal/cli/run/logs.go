@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -22,10 +24,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
-	"github.com/spf13/cobra"
 )
 
-func LogsCommand(a *command.App) *cobra.Command {
+func logsCommand(a *command.App) *cobra.Command {
 	var follow, reviewed bool
 	iteration, step := 0, ""
 	cmd := a.OnRun("logs RUN", "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
@@ -94,7 +95,7 @@ func followRun(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.R
 		select {
 		case <-tick.C:
 		case <-sig.Stops:
-			return command.Status(command.ExitInterrupted)
+			return command.StatusError(command.ExitInterrupted)
 		}
 		now, err := st.Run(ctx, r.ID)
 		switch {

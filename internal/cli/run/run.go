@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
@@ -22,10 +24,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/spf13/cobra"
 )
 
-func ResumeCommand(a *command.App) *cobra.Command {
+// Commands are the commands about runs.
+func Commands(a *command.App) []*cobra.Command {
+	return []*cobra.Command{
+		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
+		statsCommand(a), workflowCommand(a), stopCommand(a), pauseCommand(a), answerCommand(a),
+		messageCommand(a), rollbackCommand(a), applyCommand(a),
+	}
+}
+
+func resumeCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted",
 		command.ExactlyOne("a procedure or a run"),
@@ -111,7 +121,7 @@ func resumeEvent(ctx context.Context, s *session.Session, run sqlite.Run) (loop.
 	return loop.Event{Kind: loop.Resumed, Policy: &s.Plan.Policy}, nil
 }
 
-func RunCommand(a *command.App) *cobra.Command {
+func runCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	var dry, fresh, iterate bool
 	cmd := command.Leaf("run NAME|FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs,
@@ -214,7 +224,7 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 	return start(ctx, s, f, fresh)
 }
 
-// start starts the run, or goes on with an earlier one where the person wants that.
+// start starts the run, or resumes an earlier one where the person wants that.
 func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool) error {
 	err := s.MayStart(ctx, fresh)
 	switch {
@@ -227,7 +237,7 @@ func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool)
 	return s.Drive(ctx, engine.Start)
 }
 
-// dryRun prints what the first iteration would be told. It touches neither
+// dryRun prints the prompt of the first iteration. It touches neither
 // state nor lock, and does not need the agent to be installed.
 func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) error {
 	in, command, err := a.Planner(c, f).DryRun(name)
@@ -245,12 +255,12 @@ func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) erro
 	return nil
 }
 
-// WorkflowCommand is the name that some know run and stop by.
-func WorkflowCommand(a *command.App) *cobra.Command {
-	run := RunCommand(a)
+// workflowCommand is the name that some know run and stop by.
+func workflowCommand(a *command.App) *cobra.Command {
+	run := runCommand(a)
 	run.Use, run.Short, run.Args = "run FILE.yaml", "Run a workflow", command.ExactlyOne("a workflow file")
 	return command.Group("workflow", "Run or stop a workflow: the same as 'pawl run FILE.yaml' and 'pawl stop RUN'", nil,
-		run, StopCommand(a))
+		run, stopCommand(a))
 }
 
 // runWorkflow runs a workflow file, or prints its plan.
@@ -276,8 +286,8 @@ func runWorkflow(ctx context.Context, a *command.App, f planner.Flags, dry, fres
 	return start(ctx, s, f, fresh)
 }
 
-// resumeWorkflow goes on with the run of a workflow. The file is read anew: what
-// changed in it since runs again.
+// resumeWorkflow resumes the run of a workflow. The file is read again: steps that
+// changed since then run again.
 func resumeWorkflow(ctx context.Context, a *command.App, run sqlite.Run, f planner.Flags) (*session.Session, error) {
 	if f.File == "" {
 		return nil, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
@@ -18,7 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/spf13/cobra"
 )
 
 // listed is one line of `ps --json`.
@@ -34,7 +35,7 @@ type listed struct {
 	PID           int       `json:"pid"`
 }
 
-func PsCommand(a *command.App) *cobra.Command {
+func psCommand(a *command.App) *cobra.Command {
 	var all bool
 	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
@@ -96,7 +97,7 @@ type document struct {
 	Sandbox string `json:"sandbox,omitempty"`
 }
 
-func ShowCommand(a *command.App) *cobra.Command {
+func showCommand(a *command.App) *cobra.Command {
 	var s showing
 	cmd := command.Leaf("show RUN", "Show one run, iteration by iteration, or a report of it",
 		command.ExactlyOne("a run or a procedure"),
@@ -286,7 +287,7 @@ func free(s *loop.State) bool {
 	return s.Policy.Kind == loop.Workflow && s.Policy.Agent == "" && s.Spent.Calls == 0
 }
 
-// This file is what pawl show tells of reviews.
+// This file is what pawl show prints of reviews.
 
 // reviewMark is a review among the gates of show.
 func reviewMark(v *loop.Review) string {

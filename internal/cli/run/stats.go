@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
@@ -13,11 +15,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/stats"
 	"github.com/pawl-dev/pawl/internal/strategy"
-	"github.com/spf13/cobra"
 )
 
-// StatsCommand is the parent of all statistics.
-func StatsCommand(a *command.App) *cobra.Command {
+// statsCommand is the parent of all statistics.
+func statsCommand(a *command.App) *cobra.Command {
 	var f summaryFlags
 	cmd := command.Group("stats", "What the work of this repository came to, in all or by day, agent, sprint or task",
 		func(ctx context.Context) error {
@@ -129,7 +130,7 @@ func statsGuards(ctx context.Context, a *command.App, store *sqlite.Store) error
 		})
 }
 
-// mostGroups is how many sprints or tasks are told apart.
+// mostGroups is how many sprints or tasks have a line of their own.
 const mostGroups = 50
 
 // summaryFlags narrow the summary.
@@ -158,7 +159,7 @@ func (f *summaryFlags) check() (stats.By, error) {
 	return by, nil
 }
 
-// statsSummary shows what the work came to.
+// statsSummary prints the totals, or a line for each group.
 func statsSummary(ctx context.Context, a *command.App, store *sqlite.Store, by stats.By, days int) error {
 	now, since := time.Now(), time.Time{}
 	if days > 0 {

@@ -145,7 +145,7 @@ func (c *children) end() {
 }
 
 // webActions do for a browser what the commands of the same names do, and say
-// the same. A run that goes on is a process of its own: see children.
+// the same. A run that is started or resumed is a process of its own: see children.
 type webActions struct {
 	a        *command.App // that prints nothing and asks nobody
 	store    *sqlite.Store
@@ -190,7 +190,7 @@ func (w *webActions) Pause(ctx context.Context, run string) (web.Said, error) {
 	return w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Pause(ctx, r) })
 }
 
-// Stop asks a run to stop and does not wait for its end, which the events tell.
+// Stop asks a run to stop and does not wait for its end; the events show it.
 func (w *webActions) Stop(ctx context.Context, run string) (web.Said, error) {
 	return w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Stop(ctx, r, false) })
 }
@@ -228,7 +228,7 @@ func (w *webActions) Apply(ctx context.Context, run string) (web.Said, error) {
 	said, err := w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error {
 		out, err := p.Apply(ctx, r, false)
 		if err == nil {
-			p.TellApplied(out, false)
+			p.PrintApplied(out, false)
 		}
 		conflict = out.Status == "conflict"
 		return err
@@ -251,7 +251,7 @@ func (w *webActions) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkou
 	return w.a.Operator(w.store, w.root).Tree(ctx, r)
 }
 
-// Resume goes on with a run, with higher limits if they are given.
+// Resume resumes a run, with higher limits if they are given.
 func (w *webActions) Resume(ctx context.Context, run string, raise web.Raise) (web.Said, error) {
 	r, err := w.store.Run(ctx, run)
 	if err != nil {
@@ -324,7 +324,7 @@ func (w *webActions) autopilot(ctx context.Context, args []string, said string) 
 // flagNames are the flags whose names are not those of the API's fields.
 var flagNames = map[string]string{"operations": "op", "tags": "tag", "exclude_tags": "exclude-tag"}
 
-// flagsOf are the flags that say what a wish of the API does: each field that is
+// flagsOf makes flags of a request of the API: each field that is
 // set is the flag of its name.
 func flagsOf(wish any) []string {
 	var fields map[string]any
@@ -332,7 +332,7 @@ func flagsOf(wish any) []string {
 	if err == nil {
 		err = json.Unmarshal(data, &fields)
 	}
-	if err != nil { // wishes always encode
+	if err != nil { // requests always encode
 		panic(err)
 	}
 	var args []string
@@ -393,7 +393,7 @@ func (w *webActions) changeCase(ctx context.Context, p *action.Operator, verb, i
 	return p.RollbackTask(ctx, clones, id, to)
 }
 
-// queueSaid is what came of a wish about the merge queue.
+// queueSaid is what is answered to a request about the merge queue.
 var queueSaid = map[string]string{
 	"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.",
 	"drop":  "%s is out of the queue; its work is kept.",

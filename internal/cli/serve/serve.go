@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -18,7 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
 	"github.com/pawl-dev/pawl/internal/workspace"
-	"github.com/spf13/cobra"
 )
 
 // defaultAddress is where the server listens when nobody says anything else
@@ -34,6 +35,7 @@ type serveFlags struct {
 	newToken bool
 }
 
+// Command is pawl serve.
 func Command(a *command.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
@@ -218,7 +220,7 @@ func listenOn(a *command.App, f serveFlags) web.Address {
 	return out
 }
 
-// listenError says what to do about an address that cannot be used.
+// listenError adds what to do about an address that cannot be used.
 func listenError(err error) error {
 	e := fault.Of(fault.Refused, err)
 	switch {

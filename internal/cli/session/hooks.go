@@ -24,7 +24,7 @@ import (
 func (s *Session) StartHooks() { s.StartHooksIn(s.Plan.Box, s.Plan.Copy, s.warn) }
 
 // StartHooksIn is startHooks with a box for hooks, in which the root may be
-// kept, and who hears of problems.
+// kept; say reports problems.
 func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 	if s.Hooks != nil {
 		return
@@ -47,14 +47,14 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 	s.Hooks = hook.New(o)
 }
 
-// warn says what a hook or the database has to say, without breaking the live line.
+// warn prints a warning of a hook or the database, without breaking the live line.
 func (s *Session) warn(text string) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.Screen.Notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})
 }
 
-// heard hands a notice to the screen.
+// show passes a notice to the screen.
 func (s *Session) show(n engine.Notice) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
@@ -73,11 +73,13 @@ type AutopilotHooks struct {
 	runs   map[string]func(engine.Notice) // by task
 }
 
+// NewAutopilotHooks fires the events of an autopilot that lands on target.
 func NewAutopilotHooks(r *hook.Runner, target string, sprint bool) *AutopilotHooks {
 	return &AutopilotHooks{hooks: r, target: target, sprint: sprint, titles: map[string]string{},
 		runs: map[string]func(engine.Notice){}}
 }
 
+// Notice takes one notice of the autopilot.
 func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
 	switch n.Kind {
 	case autopilot.TaskBegan:
@@ -103,7 +105,7 @@ func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
 	}
 }
 
-// run hands a notice of a task's run to who makes its events.
+// run turns a notice of a task's run into events.
 func (t *AutopilotHooks) run(ctx context.Context, n autopilot.Notice) {
 	watch, ok := t.runs[n.Case]
 	if !ok {
@@ -115,7 +117,7 @@ func (t *AutopilotHooks) run(ctx context.Context, n autopilot.Notice) {
 	watch(n.Engine)
 }
 
-// settled tells what no run tells: a task that could not be started, and
+// settled makes the events that no run makes: a task that could not be started, and
 // verified work that needs a person.
 func (t *AutopilotHooks) settled(ctx context.Context, n autopilot.Notice) {
 	v := n.Settlement
@@ -149,7 +151,7 @@ func (s *Session) BeforeLanding(target string) func(context.Context, []queue.Ent
 	}
 }
 
-// QueueNotes prints what a queue tells, and hands it to hooks.
+// QueueNotes prints the notes of a queue, and passes them to hooks.
 func (s *Session) QueueNotes(ctx context.Context) func(queue.Note) {
 	return func(n queue.Note) {
 		SayNote(s.App, n)
@@ -184,7 +186,7 @@ func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	return shadow.policies(ctx, v)
 }
 
-// SayNote tells what a queue says.
+// SayNote prints a note of a queue.
 func SayNote(a *command.App, n queue.Note) {
 	if n.Parked {
 		return // what a person is asked says it

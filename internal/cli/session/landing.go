@@ -106,7 +106,7 @@ func (l *Landing) CanPropose(ctx context.Context, o *merge.Options) error {
 	return err
 }
 
-// regenerations are the commands that make lock files and the like anew.
+// regenerations are the commands that make lock files and the like again.
 func (l *Landing) regenerations() []merge.Regeneration {
 	var list []merge.Regeneration
 	for _, r := range l.c.Merge.Regenerate {

@@ -75,7 +75,7 @@ func readLine(a *command.App, in *bufio.Reader, prompt string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// answered goes on with a run whose question was answered on the terminal, and
+// answered resumes a run whose question was answered on the terminal, and
 // makes the exit status of how it ended then.
 func (s *Session) answered(ctx context.Context, run string, rep action.Reply) error {
 	if !rep.Ends() {
@@ -93,9 +93,9 @@ func (s *Session) answered(ctx context.Context, run string, rep action.Reply) er
 	}
 	switch rep.Choice.Do {
 	case control.TakeOver:
-		return command.Status(command.ExitPerson)
+		return command.StatusError(command.ExitPerson)
 	case control.GiveUp:
-		return command.Status(command.ExitFailed)
+		return command.StatusError(command.ExitFailed)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	return nil
 }
 
-// judge asks the machine what it can enforce at a level, and says what it
+// judge asks the machine what it can enforce at a level, and warns of what it
 // cannot. who is not confined where there is no sandbox; "" warns of nothing.
 func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, who string) (sandbox.Verdict, error) {
 	var offer sandbox.Offer
@@ -105,14 +105,14 @@ func (s *Session) warnFixedStrategy(pol *loop.Policy) {
 	}
 }
 
-// DriveOn goes on with a run.
+// DriveOn resumes a run.
 func (s *Session) DriveOn(ctx context.Context, run string, e loop.Event) error {
 	return s.Drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
 		return engine.Resume(ctx, o, run, e)
 	})
 }
 
-// resumeHint says what to do about a run that does not go on.
+// resumeHint adds what to do about a run that cannot be resumed.
 func resumeHint(err error, name string) error {
 	e := fault.Of(fault.Refused, fmt.Errorf("cannot resume %s: %w", name, err))
 	switch {
@@ -151,13 +151,13 @@ type Session struct {
 	// agentPolicy is the box of one more agent, where there are boxes.
 	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
 
-	Hooks   *hook.Runner // nil: nobody is told
+	Hooks   *hook.Runner // nil: there are none
 	showing sync.Mutex   // over screen and running while hooks may report
 	running string       // the run's id, once it is known
 	Target  string       // of the autopilot's landings
 }
 
-// Open makes ready what a run works with. What is not there is said once: no
+// Open prepares what a run works with, and warns once of what is missing: no
 // database, no git, no sandbox.
 func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
@@ -205,6 +205,7 @@ func (s *Session) openTree(ctx context.Context) {
 	}
 }
 
+// Close ends hooks and closes the database.
 func (s *Session) Close() {
 	s.Hooks.Close(context.Background())
 	if s.Store != nil {
@@ -272,7 +273,7 @@ func (s *Session) Drive(ctx context.Context,
 	return s.ended(ctx, d, sig.First())
 }
 
-// watched is who is told of what happens: the screen, hooks and notifications,
+// watched passes notices to the screen, to hooks and notifications,
 // and a collector of telemetry if the environment names one. sent ends the last.
 func (s *Session) watched(ctx context.Context) (notify func(engine.Notice), sent func()) {
 	s.StartHooks()
@@ -322,7 +323,7 @@ func (s *Session) driveError(err error) error {
 }
 
 // ended makes the exit status of a run's end, and prints its result. On a
-// terminal a question can be answered at once, and the run goes on.
+// terminal a question can be answered at once, and the run resumes.
 func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
 	s.sayCopy(ctx, d.ID())
@@ -344,10 +345,10 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	if code == command.ExitOK {
 		return nil
 	}
-	return command.Status(code)
+	return command.StatusError(code)
 }
 
-// exitCode is pawl's exit status for how a run came to rest.
+// exitCode is pawl's exit status for how a run ended.
 func exitCode(s loop.State, cause loop.Cause) int {
 	switch s.Status {
 	case loop.FailedRun:
@@ -372,7 +373,7 @@ func exitCode(s loop.State, cause loop.Cause) int {
 	return command.ExitFailed
 }
 
-// Unattended says how long the supervisor of a run without a pawl goes on.
+// Unattended is how long the supervisor of a run without a pawl keeps working.
 func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 	dir := filepath.Join(stateDir, "runs", run)
 	st, err := supervisor.Probe(ctx, dir)
@@ -448,8 +449,8 @@ func flowOf(w *config.Workflow) *flow.Flow {
 	return f
 }
 
-// innerPlan is the plan of a procedure that a step drives: held to what the
-// workflow is held to.
+// innerPlan is the plan of a procedure that a step drives. The workflow's box and
+// limits apply to it.
 func (s *Session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
 	inner := planner.Flags{Safety: f.Safety, Agent: f.Agent, AgentCmd: f.AgentCmd}
 	plan, err := s.App.Planner(s.Config, inner).Procedure(name)
@@ -468,7 +469,7 @@ func (s *Session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
 	return plan, nil
 }
 
-// sayWithheld tells which variables the agent does not get.
+// sayWithheld names the variables that the agent does not get.
 func (s *Session) sayWithheld(plan engine.Plan) {
 	if held := plan.Agents[plan.Policy.Agent].Withheld; len(held) > 0 {
 		s.App.Say("Note: %s.", WithheldWords(held, "agent "+plan.Policy.Agent))

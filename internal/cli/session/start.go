@@ -111,10 +111,10 @@ func (s *Session) offer(ctx context.Context, last sqlite.Run, st loop.Status) er
 	case "f", "fresh":
 		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
 	}
-	return command.Status(command.ExitUsage)
+	return command.StatusError(command.ExitUsage)
 }
 
-// errResumeInstead: the person wants to go on with the earlier run.
+// ErrResumeInstead is that the person wants to resume the earlier run.
 var ErrResumeInstead = errors.New("resume instead")
 
 // foreign is true when the state file is not the image of the last run: it was

@@ -120,7 +120,7 @@ var standings = map[string]string{
 	"unknown": "pawl was not tried with a known version ({tried})",
 }
 
-// printAgents tells of the programs that are here, and names the others.
+// printAgents describes the programs that are installed, and names the others.
 func printAgents(a *command.App, all []agentState) {
 	var missing []string
 	for _, s := range all {

@@ -9,12 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/spf13/cobra"
 )
 
-func ConfigCommand(a *command.App) *cobra.Command {
+// Commands are the commands about the installation.
+func Commands(a *command.App) []*cobra.Command {
+	return []*cobra.Command{
+		initCommand(a), notifyCommand(a), configCommand(a), schemaCommand(a), doctorCommand(a),
+		versionCommand(a),
+	}
+}
+
+func configCommand(a *command.App) *cobra.Command {
 	return command.Leaf("config [KEY]", "Print every effective setting and where it comes from", command.AtMost(1),
 		func(_ context.Context, args []string) error {
 			c, err := a.Load(nil)
@@ -41,7 +50,7 @@ func printConfig(a *command.App, c *config.Config, prefix string) error {
 	})
 }
 
-func SchemaCommand(a *command.App) *cobra.Command {
+func schemaCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("schema [workflow]", "Print the JSON Schema of pawl.yaml, or of workflow files",
 		command.AtMost(1), func(_ context.Context, args []string) error {
 			schema := config.Schema()
@@ -58,7 +67,7 @@ func SchemaCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func InitCommand(a *command.App) *cobra.Command {
+func initCommand(a *command.App) *cobra.Command {
 	return command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
 		command.AtMost(0),
 		func(context.Context, []string) error { return writeConfig(a) })

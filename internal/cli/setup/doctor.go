@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/agent/acp"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
@@ -21,10 +23,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
-	"github.com/spf13/cobra"
 )
 
-func DoctorCommand(a *command.App) *cobra.Command {
+func doctorCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("doctor", "Say what pawl finds on this machine and in this repository", command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return doctor(ctx, a) })
 	cmd.Long = "Say what pawl finds on this machine and in this repository.\n\n" +
@@ -138,7 +139,7 @@ func processFound() string {
 	return "no sub-reaper on this system: a process that leaves its session is found by its mark only"
 }
 
-// sandboxFound says what the machine offers, and what each level comes to.
+// sandboxFound lists what the machine offers, and what each level enforces with it.
 func sandboxFound(ctx context.Context) []finding {
 	offer := sandbox.Probe(ctx)
 	what := offer.String()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -22,10 +24,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/workspace"
-	"github.com/spf13/cobra"
 )
 
-func NotifyCommand(a *command.App) *cobra.Command {
+func notifyCommand(a *command.App) *cobra.Command {
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return eventNames(), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -39,13 +40,13 @@ func NotifyCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context, args []string) error { return try(ctx, a, args[0], true) })
 	run.Example, run.ValidArgsFunction = "  pawl notify hook complete", complete
 	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them",
-		func(p0 context.Context) error { return listReceivers(a, p0) }, test, run)
+		func(context.Context) error { return listReceivers(a) }, test, run)
 	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
 		"'pawl notify hook EVENT' runs the hooks of one."
 	return cmd
 }
 
-// told is one line of `pawl notify`.
+// receiver is one line of `pawl notify`: a hook or a notification.
 type receiver struct {
 	Key    string   `json:"key"`
 	Kind   string   `json:"kind"` // command, webhook, desktop
@@ -53,7 +54,7 @@ type receiver struct {
 	Events []string `json:"events"`
 }
 
-func listReceivers(a *command.App, _ context.Context) error {
+func listReceivers(a *command.App) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func listReceivers(a *command.App, _ context.Context) error {
 	})
 }
 
-// receivers lists who is told what. The paths of webhooks are left out.
+// receivers lists who gets which events. The paths of webhooks are left out.
 func receivers(c *config.Config) []receiver {
 	var list []receiver
 	own, general := planner.HooksOf(c)
@@ -89,7 +90,7 @@ func receivers(c *config.Config) []receiver {
 	return list
 }
 
-// try tells of a made-up event and says how it went.
+// try sends a made-up event and prints the result of each delivery.
 func try(ctx context.Context, a *command.App, event string, hooks bool) error {
 	name := hook.Name(event)
 	if !slices.Contains(hook.Names(), name) {
@@ -116,7 +117,7 @@ func try(ctx context.Context, a *command.App, event string, hooks bool) error {
 		printTried(a, d, hooks)
 	}
 	if failed {
-		return command.Status(command.ExitFailed)
+		return command.StatusError(command.ExitFailed)
 	}
 	return nil
 }

@@ -3,11 +3,12 @@ package setup
 import (
 	"context"
 
-	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/cli/command"
 )
 
-func VersionCommand(a *command.App) *cobra.Command {
+func versionCommand(a *command.App) *cobra.Command {
 	return command.Leaf("version", "Print the version", command.AtMost(0), func(context.Context, []string) error {
 		a.Result("pawl %s\n", command.BuildVersion())
 		return nil
