@@ -119,13 +119,15 @@ func subjectOf(c Class, l string) string {
 	case ResourceExhausted:
 		return resourceOf(l)
 	case Dependency:
-		return quotedAfter(l, "module named", "find module", "cannot find package", "resolve", "no matching package named", "no such module", "crate for", "locate package", "could not find gem", "required module provides package")
+		return quotedAfter(l, "module named", "find module", "cannot find package", "resolve", "no matching package named",
+			"no such module", "crate for", "locate package", "could not find gem", "required module provides package")
 	case GitState:
 		if at := quotedAfter(l, "unable to create"); strings.HasSuffix(at, ".lock") {
 			return at
 		}
 	case Permission:
-		return quotedAfter(l, "permission denied", "permission denied,", "access", "open", "mkdir", "unlink", "scandir", "create directory", "read-only file system:")
+		return quotedAfter(l, "permission denied", "permission denied,", "access", "open", "mkdir", "unlink", "scandir",
+			"create directory", "read-only file system:")
 	default:
 	}
 	return ""
@@ -134,13 +136,15 @@ func subjectOf(c Class, l string) string {
 // missingCommand: "sh: 1: jest: not found", "spawn wrangler ENOENT",
 // `exec: "x": executable file not found`, "No such file or directory: 'x'".
 func missingCommand(l string) string {
-	if name := quotedAfter(l, "exec:", "no such file or directory:", "unable to locate executable file:", "corresponding to"); name != "" {
+	if name := quotedAfter(l, "exec:", "no such file or directory:", "unable to locate executable file:",
+		"corresponding to"); name != "" {
 		return name
 	}
 	if i := strings.Index(l, "spawn "); i >= 0 {
 		return nameOnly(strings.Fields(l[i+6:] + " .")[0])
 	}
-	for _, end := range []string{": command not found", ": not found", ": No such file", " : commande introuvable", ": commande introuvable", ": orden no encontrada", ": Befehl nicht gefunden", ": 未找到命令"} {
+	for _, end := range []string{": command not found", ": not found", ": No such file", " : commande introuvable",
+		": commande introuvable", ": orden no encontrada", ": Befehl nicht gefunden", ": 未找到命令"} {
 		if i := strings.Index(l, end); i > 0 {
 			head := strings.TrimRight(l[:i], " ")
 			return nameOnly(head[strings.LastIndexAny(head, " :")+1:])
@@ -167,11 +171,13 @@ func portIn(l string) string {
 func resourceOf(l string) string {
 	l = smallLetters(l)
 	switch {
-	case holdsAny(l, []string{"space", "enospc", "disk", "edquot", "quota", "speicherplatz", "磁盘"}) && !holdsAny(l, []string{"heap space", "watchers"}):
+	case holdsAny(l, []string{"space", "enospc", "disk", "edquot", "quota", "speicherplatz", "磁盘"}) &&
+		!holdsAny(l, []string{"heap space", "watchers"}):
 		return "disk"
 	case holdsAny(l, []string{"memory", "heap", "oom", "bad_alloc", "enomem", "metaspace"}):
 		return "memory"
-	case holdsAny(l, []string{"open files", "emfile", "enfile", "connection", "clients", "thread", "process", "fork", "watchers", "temporarily", "error 24"}):
+	case holdsAny(l, []string{"open files", "emfile", "enfile", "connection", "clients", "thread", "process", "fork",
+		"watchers", "temporarily", "error 24"}):
 		return "descriptors"
 	}
 	return ""

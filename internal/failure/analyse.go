@@ -37,7 +37,7 @@ func (v verdict) better(o verdict) verdict {
 }
 
 func judge(e Evidence, h *hits, out reading) verdict {
-	if out.prose || e.Source == "agent" && e.succeeded() && h.polite() {
+	if out.prose || e.Source == "agent" && e.succeeded() && h.endsPolitely() {
 		return judgeProse(h)
 	}
 	v := byWords(h, func(Class) bool { return true })
@@ -63,14 +63,14 @@ func (e Evidence) succeeded() bool {
 	return e.ExitCode == 0 && e.Signal == "" && !e.TimedOut && !e.CutOff && len(e.Errors) == 0
 }
 
-// polite tells whether an output ends as an agent's last message does that asks
-// or says that nothing is to do: what it talks about did not stop it.
-func (h *hits) polite() bool {
+// endsPolitely tells whether an output ends as an agent's last message does that
+// asks, or says that nothing is to do: what it talks about did not stop it.
+func (h *hits) endsPolitely() bool {
 	from := closingLines(h.t)
 	return h.last(func(r *compiled) bool { return r.class == NoProgress && r.weight < 70 }, from) != nil
 }
 
-// judgeProse reads the polite end of an agent that reported no error: it waits
+// judgeProse reads the last message of an agent that reported no error: it waits
 // for a permission, or it did nothing.
 func judgeProse(h *hits) verdict {
 	v := verdict{class: NoProgress, weight: 30, line: max(0, lastLine(h.t))}
@@ -115,11 +115,11 @@ const (
 	loadBonus = 4
 	// placeBonus is what weak evidence gains at the end of an output.
 	placeBonus = 8
-	// retryMalus is what evidence loses where a program says that it tries
+	// retryPenalty is what evidence loses where a program says that it tries
 	// again: what counts is what came of it.
-	retryMalus = 12
-	// warningMalus is what evidence loses in a warning.
-	warningMalus = 45
+	retryPenalty = 12
+	// warningPenalty is what evidence loses in a warning.
+	warningPenalty = 45
 )
 
 // byWords weighs the places at which rules of the asked classes hold.
@@ -138,10 +138,10 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		}
 		line := h.t.line(one.line)
 		if r.flags&loud == 0 && warns(line) {
-			w -= warningMalus
+			w -= warningPenalty
 		}
 		if goesOn(line) {
-			w -= retryMalus
+			w -= retryPenalty
 		}
 		if loads && (r.class == Dependency || r.class == CompileError) {
 			w += loadBonus
@@ -169,7 +169,8 @@ func (h *hits) last(asked func(r *compiled) bool, from int) *hit {
 
 // settle corrects a verdict that two rules together know better than one.
 func settle(h *hits, v verdict) verdict {
-	if v.class == MissingCommand && strings.Contains(h.t.line(v.line), "_execute_child") && !strings.Contains(h.t.s, "FileNotFoundError") {
+	if v.class == MissingCommand && strings.Contains(h.t.line(v.line), "_execute_child") &&
+		!strings.Contains(h.t.s, "FileNotFoundError") {
 		return byWords(h, func(c Class) bool { return c != MissingCommand })
 	}
 	if v.class == Unknown || v.class == TestFailure {
@@ -233,7 +234,8 @@ func beatsTests(h *hits, at int, v verdict) bool {
 // fetches tells whether line is about getting a package from elsewhere, which
 // fails in the same words whether the package or the way to it is missing.
 func fetches(line string) bool {
-	for _, w := range []string{"No matching distribution", "Could not find a version", "Could not resolve", "could not resolve", "Non-resolvable", "Could not find artifact", "failed to get"} {
+	for _, w := range []string{"No matching distribution", "Could not find a version", "Could not resolve",
+		"could not resolve", "Non-resolvable", "Could not find artifact", "failed to get"} {
 		if strings.Contains(line, w) {
 			return true
 		}

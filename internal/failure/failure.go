@@ -71,7 +71,7 @@ type APIError struct {
 	ResetAt    time.Time     `json:"reset_at,omitzero"`     // zero when not named
 }
 
-// Evidence is all that is known of one failed deed.
+// Evidence is all that is known of one failure.
 type Evidence struct {
 	// Source is who failed: "agent", "gate", "step", or "log" where nothing is
 	// known but an output.

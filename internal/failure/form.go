@@ -82,7 +82,8 @@ func refused(l string, at place) bool {
 	if at.rest[0] != ':' || len(at.rest) < 5 || at.col == 0 && !strings.HasPrefix(at.rest, ": error:") {
 		return false
 	}
-	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") || strings.EqualFold(before, "error:")
+	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") ||
+		strings.EqualFold(before, "error:")
 }
 
 // capitals tells whether s is the name of a variable of the environment.

@@ -43,7 +43,8 @@ func severityOf(c Class, k Kind) Severity {
 	switch {
 	case k == Permanent:
 		return Critical
-	case c == Crash && k == Work, c == Tampering, c == LimitExceeded, c == ResourceExhausted && k == Work, c == MergeConflict:
+	case c == Crash && k == Work, c == Tampering, c == LimitExceeded, c == ResourceExhausted &&
+		k == Work, c == MergeConflict:
 		return High
 	case c == Lint:
 		return Low

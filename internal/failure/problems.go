@@ -60,7 +60,8 @@ func (p *problems) rust(l, said string) bool {
 		}
 		return ok
 	}
-	if strings.HasPrefix(l, "error[") || strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "warning: ") || strings.HasPrefix(l, "warning[") {
+	if strings.HasPrefix(l, "error[") || strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "warning: ") ||
+		strings.HasPrefix(l, "warning[") {
 		p.message = said
 		return false
 	}
@@ -103,7 +104,8 @@ func (p *problems) underFile(said string) bool {
 // "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".
 func (p *problems) located(l, said string) bool {
 	at, ok := placeIn(said)
-	if !ok || at.from > 60 || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") || strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
+	if !ok || at.from > 60 || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") ||
+		strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
 		return false
 	}
 	before := said[:at.from]
@@ -145,7 +147,9 @@ func prefixOfProblem(s string) bool {
 	case "", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:", "->", "-->", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
 		return true
 	}
-	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") || strings.HasPrefix(s, "error") || strings.HasSuffix(s, " at") || strings.HasSuffix(s, "(compileerror)") || strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
+	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") ||
+		strings.HasPrefix(s, "error") || strings.HasSuffix(s, " at") || strings.HasSuffix(s, "(compileerror)") ||
+		strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
 }
 
 // loose reads problems without a place: the linker's, and lists of files.
@@ -165,7 +169,8 @@ func (p *problems) loose(said string) {
 
 // looksLikeFile tells whether a line is nothing but the name of a file.
 func looksLikeFile(s string) bool {
-	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") || strings.Contains(s, "  ") || strings.ContainsAny(s, "|<>=\"'`?(") {
+	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") || strings.Contains(s, "  ") || strings.ContainsAny(s,
+		"|<>=\"'`?(") {
 		return false
 	}
 	dot := strings.LastIndexByte(s, '.')

@@ -72,12 +72,12 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	}
 	switch v.class {
 	case TestFailure, CompileError, Lint:
-		if !speaking(items) && v.class == TestFailure {
-			if pasted := excerpt(t); speaking(pasted) {
+		if !informative(items) && v.class == TestFailure {
+			if pasted := excerpt(t); informative(pasted) {
 				items = pasted
 			}
 		}
-		if !speaking(items) {
+		if !informative(items) {
 			items = append(items, notes(h, v)...)
 		}
 	default:
@@ -86,9 +86,9 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	return fit(items), tests
 }
 
-// speaking tells whether items say enough for themselves: each at least
+// informative tells whether items say enough for themselves: each at least
 // something, and one of them where.
-func speaking(items []Item) bool {
+func informative(items []Item) bool {
 	placed := false
 	for _, i := range items {
 		if i.Message == "" {
@@ -185,7 +185,8 @@ func note(t text, i int) Item {
 	}
 	for j := i + 1; j < t.len() && j < i+4 && len(it.Message) < 300; j++ {
 		next := t.line(j)
-		if !strings.HasPrefix(next, "  ") && !strings.HasPrefix(next, "\t") || strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.TrimSpace(next) == "" {
+		if !strings.HasPrefix(next, "  ") && !strings.HasPrefix(next, "\t") ||
+			strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.TrimSpace(next) == "" {
 			break
 		}
 		it.Message += "\n" + strings.TrimSpace(next)
@@ -199,7 +200,8 @@ func distinct(items []Item) []Item {
 next:
 	for _, i := range items {
 		for n := range out {
-			if i.Message != "" && strings.Contains(out[n].Message, i.Message) && (i.File == "" || i.File == out[n].File && i.Line == out[n].Line) {
+			if i.Message != "" && strings.Contains(out[n].Message, i.Message) &&
+				(i.File == "" || i.File == out[n].File && i.Line == out[n].Line) {
 				continue next
 			}
 		}

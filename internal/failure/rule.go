@@ -192,5 +192,6 @@ func (h *hits) spot(one *hit) spot {
 		from += min(max(0, one.from-from-windowMax/3), to-from-windowMax)
 		to = from + windowMax
 	}
-	return spot{l: h.t.s[from:to], small: h.small[from:to], at: max(0, one.from-from), size: one.to - one.from, h: h, line: one.line}
+	return spot{l: h.t.s[from:to], small: h.small[from:to], at: max(0, one.from-from), size: one.to - one.from, h: h,
+		line: one.line}
 }

@@ -79,8 +79,10 @@ func (p *spot) quotes() bool {
 		return true
 	}
 	return holdsAny(small, []string{"assert", ", want ", "simulat"}) ||
-		strings.Contains(small, "expect") && holdsAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
-		strings.Contains(small, "should ") && holdsAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
+		strings.Contains(small, "expect") &&
+			holdsAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
+		strings.Contains(small, "should ") &&
+			holdsAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
 		strings.Contains(l, "_test.go:") || served(l)
 }
 
@@ -116,7 +118,8 @@ func remarks(l string) bool {
 		return false
 	}
 	// Go says at the place of an import what it could not get.
-	return at.col > 0 && extension(at.file) != "go" && strings.HasPrefix(at.rest, ": ") || strings.HasPrefix(at.rest, ":\t") || strings.HasPrefix(strings.TrimLeft(at.rest, ": \t"), "//")
+	return at.col > 0 && extension(at.file) != "go" && strings.HasPrefix(at.rest, ": ") ||
+		strings.HasPrefix(at.rest, ":\t") || strings.HasPrefix(strings.TrimLeft(at.rest, ": \t"), "//")
 }
 
 // changes tells whether a line of an output that holds a difference of files
@@ -135,7 +138,8 @@ func (p *spot) named() bool {
 	if strings.IndexByte(p.l[p.at:end], ' ') < 0 && (p.inName() || p.namesFile()) {
 		return true
 	}
-	if p.at > 0 && strings.HasPrefix(p.l, "- ") && strings.IndexByte("\"`", p.l[p.at-1]) >= 0 { // an entry of a list that cites it
+	if p.at > 0 && strings.HasPrefix(p.l, "- ") &&
+		strings.IndexByte("\"`", p.l[p.at-1]) >= 0 { // an entry of a list that cites it
 		return true
 	}
 	for end < len(p.l) && wordByte(p.l[end]) {
@@ -356,5 +360,6 @@ func located(p spot) bool {
 // that something would be.
 func reportsError(p spot) bool {
 	s := strings.TrimLeft(p.l, " \t>*-│")
-	return holdsAny(p.small[len(p.l)-len(s):], []string{"error", "fatal", "failed", "exception", "problem"}) || len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
+	return holdsAny(p.small[len(p.l)-len(s):], []string{"error", "fatal", "failed", "exception", "problem"}) ||
+		len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
 }

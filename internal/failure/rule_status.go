@@ -47,18 +47,21 @@ func statusWord(before, rest string) bool {
 	if endsWith(b, "exit status", "exit code", "exited with code", "exit with code", "exitcode", "exit_status") {
 		return false
 	}
-	if endsWith(b, "status code", "status_code", "statuscode", "http status", "last status", "unexpected status", "got status", "status", "http/1.1", "http/1.0",
+	if endsWith(b, "status code", "status_code", "statuscode", "http status", "last status", "unexpected status",
+		"got status", "status", "http/1.1", "http/1.0",
 		"http/2", "http/3", "http", "http error", "returned error", "response code", "tunnel failed, response", "api error", "responded with", "error code", "npm err!", "npm error", "http_code") {
 		return true
 	}
 	if !endsWith(b, "error", "code", "response", "received", "returned", "got", "failed with", "answered") {
-		return endsWith(before, " e", "\te") && endsWith(strings.TrimRight(before[:len(before)-1], " "), "code") // npm: code E403
+		return endsWith(before, " e", "\te") &&
+			endsWith(strings.TrimRight(before[:len(before)-1], " "), "code") // npm: code E403
 	}
 	rest = strings.TrimLeft(rest, "\"'")
 	if rest == "" || strings.IndexByte(",.:;)}]", rest[0]) >= 0 {
 		return true
 	}
-	for _, w := range []string{" {", " (", " -", " for ", " from ", " when ", " on ", " while ", " [", " at http", " http"} {
+	for _, w := range []string{" {", " (", " -", " for ", " from ", " when ", " on ", " while ", " [", " at http",
+		" http"} {
 		if strings.HasPrefix(rest, w) {
 			return true
 		}

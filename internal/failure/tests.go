@@ -30,7 +30,8 @@ type runner struct {
 // The order decides where one runner's summary contains another's.
 var runners = sync.OnceValue(func() []runner {
 	return []runner{
-		{[]string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"}, goTests},
+		{[]string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
+			goTests},
 		{[]string{"Test Suites:", "Tests:  "}, jest},
 		{[]string{"Test Files  ", "      Tests  "}, vitest},
 		{[]string{" › "}, playwright},
@@ -215,8 +216,10 @@ func expectation(l string) (want, got string) {
 		prefix string
 		isWant bool
 	}{
-		{"Expected string: ", true}, {"Received string: ", false}, {"Expected: ", true}, {"expected: ", true}, {"Expected:", true}, {"expected: ", true}, {"right: ", true},
-		{"Received: ", false}, {"got: ", false}, {"Actual: ", false}, {"actual: ", false}, {"actual  : ", false}, {"Actual:", false}, {"left: ", false},
+		{"Expected string: ", true}, {"Received string: ", false}, {"Expected: ", true}, {"expected: ", true}, {"Expected:",
+			true}, {"expected: ", true}, {"right: ", true},
+		{"Received: ", false}, {"got: ", false}, {"Actual: ", false}, {"actual: ", false}, {"actual  : ", false}, {"Actual:",
+			false}, {"left: ", false},
 	} {
 		if rest, ok := strings.CutPrefix(l, p.prefix); ok {
 			if i := strings.Index(rest, " but was: "); i >= 0 {
@@ -231,7 +234,9 @@ func expectation(l string) (want, got string) {
 	if !has(l, "want", "expected") { // the other forms have one of them
 		return inequality(l)
 	}
-	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"expected ", ", got "}, {"expected ", " but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}} {
+	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "},
+		{"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"expected ", ", got "}, {"expected ",
+			" but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}} {
 		i := strings.Index(l, p[0])
 		if i < 0 {
 			continue

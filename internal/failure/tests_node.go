@@ -45,7 +45,8 @@ func bulleted(t text) []Item {
 			file = strings.Fields(rest + " ?")[0]
 			continue
 		}
-		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") || strings.HasPrefix(l, "Summary of all failing") {
+		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") ||
+			strings.HasPrefix(l, "Summary of all failing") {
 			f.end()
 		}
 		if f.b != nil && f.b.item.Line == 0 && strings.HasPrefix(said, "at ") {
@@ -246,7 +247,8 @@ func tap(t text) (Tests, bool) {
 		case strings.HasPrefix(l, "1.."):
 			_, end := number(l, 3)
 			plan = plan || end > 3
-		case strings.HasPrefix(l, "ok ") && directive(l, "skip"), strings.HasPrefix(l, "not ok ") && (directive(l, "todo") || directive(l, "skip")):
+		case strings.HasPrefix(l, "ok ") && directive(l, "skip"), strings.HasPrefix(l, "not ok ") &&
+			(directive(l, "todo") || directive(l, "skip")):
 			out.Skipped++
 		case strings.HasPrefix(l, "ok ") && tapNumber(l[3:]):
 			out.Passed++
@@ -279,7 +281,8 @@ func tapItems(t text) []Item {
 			f.begin(Item{Test: tapName(said)})
 			continue
 		}
-		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") || strings.HasPrefix(said, "# tests ") {
+		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") ||
+			strings.HasPrefix(said, "# tests ") {
 			f.end()
 		}
 		if said == "failureType: 'subtestsFailed'" { // only the sum of its subtests

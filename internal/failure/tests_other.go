@@ -19,7 +19,8 @@ func pytest(t text) (Tests, bool) {
 		if strings.HasPrefix(s, "no tests ran") {
 			return true
 		}
-		if !isDigit((s + " ")[0]) || !has(s[:i], " passed", " failed", " error", " skipped", " deselected", " xfailed", " xpassed", " warning") {
+		if !isDigit((s + " ")[0]) || !has(s[:i], " passed", " failed", " error", " skipped", " deselected", " xfailed",
+			" xpassed", " warning") {
 			return false
 		}
 		errors = count(s, " error")
@@ -69,7 +70,8 @@ func pytestShort(items []Item, l string) []Item {
 	file, test, _ := strings.Cut(id, "::")
 	for i := range items {
 		last := test[strings.LastIndex(test, "::")+1:]
-		if n := items[i].Test; n == strings.ReplaceAll(strings.TrimPrefix(last, ":"), "::", ".") || n == strings.ReplaceAll(test, "::", ".") || n == file {
+		if n := items[i].Test; n == strings.ReplaceAll(strings.TrimPrefix(last, ":"), "::", ".") ||
+			n == strings.ReplaceAll(test, "::", ".") || n == file {
 			if items[i].File == "" {
 				items[i].File = file
 			}
@@ -282,7 +284,8 @@ func surefire(t text) (Tests, bool) {
 // "Class.test  Time elapsed: 1 s  <<< FAILURE!".
 func surefireItem(l string) (Item, bool) {
 	said := strings.TrimSpace(l)
-	if name, _, ok := strings.Cut(said, "  Time elapsed"); ok && has(said, "<<< FAIL", "<<< ERROR") && !strings.HasPrefix(said, "Tests run") {
+	if name, _, ok := strings.Cut(said, "  Time elapsed"); ok && has(said, "<<< FAIL", "<<< ERROR") &&
+		!strings.HasPrefix(said, "Tests run") {
 		test, class, ok := strings.Cut(name, "(")
 		if ok {
 			return Item{Test: strings.TrimSuffix(class, ")") + "." + test, Message: said}, true

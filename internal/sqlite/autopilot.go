@@ -155,7 +155,8 @@ func (s *Store) AskAutopilot(ctx context.Context, c AutopilotControl) (id int64,
 }
 
 func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id int64, err error) {
-	_, err = w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`, []any{c.Kind, c.Text, ms(c.At)}, &id)
+	_, err = w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`,
+		[]any{c.Kind, c.Text, ms(c.At)}, &id)
 	return id, err
 }
 
@@ -200,7 +201,8 @@ type Sprint struct {
 // NewSprintID is the id of the next sprint of a day: YYYY-MM-DD-NNN.
 func (s *Store) NewSprintID(ctx context.Context, day string) (string, error) {
 	var last int
-	_, err := s.reads.one(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`, []any{day + "-%"}, &last)
+	_, err := s.reads.one(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`,
+		[]any{day + "-%"}, &last)
 	return fmt.Sprintf("%s-%03d", day, last+1), s.explain(ctx, "number a sprint", err)
 }
 
@@ -210,7 +212,8 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 	if !p.EndedAt.IsZero() {
 		d = powerSafe
 	}
-	return s.store(ctx, d, "store sprint "+p.ID, `INSERT OR REPLACE INTO sprints (id, started_at, ended_at, stats) VALUES ($1, $2, $3, $4)`,
+	return s.store(ctx, d, "store sprint "+p.ID,
+		`INSERT OR REPLACE INTO sprints (id, started_at, ended_at, stats) VALUES ($1, $2, $3, $4)`,
 		p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
 }
 

@@ -13,7 +13,8 @@ import (
 // AddCases adds cases to the board, all or none, and returns them with their
 // ids, in order. They are on disk when it returns. The error is a
 // [*board.ProblemsError] when something is wrong with a draft.
-func (s *Store) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case, err error) {
+func (s *Store) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case,
+	err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 		added, err = (&cases{w: w, by: by, now: now}).add(ctx, drafts)
 		return err
@@ -42,7 +43,8 @@ func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c boa
 // needs. What edit does to other fields is not stored. Edit may be called
 // again, and its error ends the call. Other errors are [*board.ProblemsError],
 // [*board.CycleError], [*board.RefusalError] and [ErrNoCase].
-func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now time.Time, edit func(*board.Case) error) (c board.Case, err error) {
+func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now time.Time,
+	edit func(*board.Case) error) (c board.Case, err error) {
 	var refused error // by edit: not ours to explain
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 		return (&cases{w: w, by: by, now: now}).edit(ctx, id, func(c *board.Case) error {
@@ -82,7 +84,8 @@ func (s *Store) Dependents(ctx context.Context, id string) ([]string, error) {
 // CaseHistory returns what was done with a case, oldest first; also of one
 // that was removed.
 func (s *Store) CaseHistory(ctx context.Context, id string) ([]board.Entry, error) {
-	return read(ctx, s, "read the history of "+id, entryFields, `SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
+	return read(ctx, s, "read the history of "+id, entryFields,
+		`SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
 }
 
 const entryColumns = `at, action, actor, from_status, to_status, why`
@@ -176,7 +179,8 @@ func inTags(tag string) string { return "\n" + strings.ToLower(tag) + "\n" }
 // NextCaseOf chooses the task to start next among the cases of a filter; ids in
 // exclude are passed over. It is an index look-up, however large the board is.
 // ok is false when no task is ready.
-func (s *Store) NextCaseOf(ctx context.Context, f CaseFilter, exclude []string) (next board.Choice, ok bool, err error) {
+func (s *Store) NextCaseOf(ctx context.Context, f CaseFilter, exclude []string) (next board.Choice, ok bool,
+	err error) {
 	// Two more than are passed over: the best, and the one it is compared with.
 	f.Ready, f.Limit = true, len(exclude)+2
 	ready, err := s.Cases(ctx, f)
@@ -242,7 +246,8 @@ func fullCase(ctx context.Context, w *statements, id string) (board.Case, error)
 	if c.Needs, err = texts(ctx, w, needsQuery, id); err != nil {
 		return c, err
 	}
-	_, err = w.one(ctx, `SELECT description, acceptance FROM case_texts WHERE id = $1`, []any{id}, &c.Description, document(&c.Acceptance))
+	_, err = w.one(ctx, `SELECT description, acceptance FROM case_texts WHERE id = $1`, []any{id}, &c.Description,
+		document(&c.Acceptance))
 	return c, err
 }
 

@@ -40,7 +40,8 @@ func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) erro
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := b.note(ctx, id, board.Entry{At: b.now, Action: board.Edit, By: b.by, From: before.Status, To: before.Status, Why: strings.Join(changed, ", ")}); err != nil {
+	if err := b.note(ctx, id, board.Entry{At: b.now, Action: board.Edit, By: b.by, From: before.Status, To: before.Status,
+		Why: strings.Join(changed, ", ")}); err != nil {
 		return err
 	}
 	return b.relink(ctx, before, after)
@@ -55,7 +56,8 @@ func (b *cases) names(ctx context.Context, c *board.Case) error {
 			return err
 		}
 		if !ok {
-			problems.Problems = append(problems.Problems, board.Problem{Text: fmt.Sprintf("%s cannot need %q: it is not on the board", c.ID, name)})
+			problems.Problems = append(problems.Problems,
+				board.Problem{Text: fmt.Sprintf("%s cannot need %q: it is not on the board", c.ID, name)})
 		}
 		c.Needs[i] = need.ID
 	}
@@ -65,7 +67,8 @@ func (b *cases) names(ctx context.Context, c *board.Case) error {
 			return err
 		}
 		if !ok || parent.Type != board.Operation {
-			problems.Problems = append(problems.Problems, board.Problem{Text: fmt.Sprintf("%q cannot be the parent of %s: it is no operation on the board", c.Parent, c.ID)})
+			problems.Problems = append(problems.Problems,
+				board.Problem{Text: fmt.Sprintf("%q cannot be the parent of %s: it is no operation on the board", c.Parent, c.ID)})
 		}
 		c.Parent = parent.ID
 	}
@@ -177,7 +180,8 @@ func (b *cases) fits(ctx context.Context, id, parent string) error {
 	}
 	below, err := b.height(ctx, id)
 	if err == nil && deep+below > board.MaxDepth {
-		err = &board.RefusalError{ID: id, Why: fmt.Sprintf("cannot edit %s: it would be nested in more than %d operations", id, board.MaxDepth)}
+		err = &board.RefusalError{ID: id,
+			Why: fmt.Sprintf("cannot edit %s: it would be nested in more than %d operations", id, board.MaxDepth)}
 	}
 	return err
 }

@@ -84,7 +84,8 @@ func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, er
 func (b *cases) settleNew(ctx context.Context, a board.Added) error {
 	for i := range a.Cases {
 		c := &a.Cases[i]
-		_, old := slices.BinarySearchFunc(a.Touched, c.Parent, func(t board.Touch, id string) int { return strings.Compare(t.ID, id) })
+		_, old := slices.BinarySearchFunc(a.Touched, c.Parent,
+			func(t board.Touch, id string) int { return strings.Compare(t.ID, id) })
 		if !old {
 			continue
 		}
@@ -318,7 +319,8 @@ func (b *cases) family(ctx context.Context, id string, children, done int) error
 		if near {
 			bonus = board.ScoreNearComplete
 		}
-		if _, err := b.w.exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`, bonus, id); err != nil {
+		if _, err := b.w.exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
+			bonus, id); err != nil {
 			return err
 		}
 	}

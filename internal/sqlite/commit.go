@@ -61,7 +61,7 @@ func (s *Store) commit(ctx context.Context, d durability, step Step) error {
 			return err
 		}
 		if !moved {
-			return whyNot(ctx, w, step)
+			return explainRefusal(ctx, w, step)
 		}
 		return storeStep(ctx, w, step, record)
 	})
@@ -73,7 +73,8 @@ func storeStep(ctx context.Context, w *statements, step Step, record string) err
 		return err
 	}
 	if len(step.Run.Setup) > 0 {
-		_, err := w.exec(ctx, `UPDATE setups SET setup = $1 WHERE run = $2 AND setup <> $1`, string(step.Run.Setup), step.Run.ID)
+		_, err := w.exec(ctx, `UPDATE setups SET setup = $1 WHERE run = $2 AND setup <> $1`, string(step.Run.Setup),
+			step.Run.ID)
 		if err != nil {
 			return err
 		}
@@ -122,8 +123,8 @@ func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err e
 // frees is true when nobody owns the run after the step.
 func (step Step) frees() bool { return step.Release || !step.Run.EndedAt.IsZero() }
 
-// whyNot says why the row did not move: nil when the step is stored already.
-func whyNot(ctx context.Context, w *statements, step Step) error {
+// explainRefusal says why the row did not move: nil when the step is stored already.
+func explainRefusal(ctx context.Context, w *statements, step Step) error {
 	row, ok, err := head(ctx, w, step.Run.ID)
 	if err != nil {
 		return err

@@ -62,13 +62,14 @@ func addControl(ctx context.Context, w *statements, c Control) (id int64, err er
 // Redirect asks the autopilot to start a task next, and a run to stop, in one
 // transaction. It returns [ErrNotFound] when there is no such run.
 func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) error {
-	return s.change(ctx, crashSafe, "give the slot of run "+run+" to "+task, func(ctx context.Context, w *statements) error {
-		if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
+	return s.change(ctx, crashSafe, "give the slot of run "+run+" to "+task,
+		func(ctx context.Context, w *statements) error {
+			if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
+				return err
+			}
+			_, err := addControl(ctx, w, Control{Run: run, Kind: ControlStop, At: when})
 			return err
-		}
-		_, err := addControl(ctx, w, Control{Run: run, Kind: ControlStop, At: when})
-		return err
-	})
+		})
 }
 
 // Controls returns the rows of a run that nobody has taken, oldest first, and

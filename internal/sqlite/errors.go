@@ -121,7 +121,8 @@ func diagnose(err error) (advice string, kind error) {
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM), errors.Is(err, sqlite3.AUTH),
 		errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return "make the file and its folder writable for you", ErrUnwritable
-	case errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EISDIR),
+	case errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, syscall.ENOTDIR), errors.Is(err,
+		syscall.ENAMETOOLONG), errors.Is(err, syscall.EISDIR),
 		errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrNotExist):
 		return "check that its folder exists and is writable for you", ErrUnwritable
 	case errors.Is(err, sqlite3.IOERR), errors.Is(err, syscall.EIO):

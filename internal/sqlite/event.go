@@ -57,7 +57,8 @@ func (s *Store) Events(ctx context.Context, run string, after int64, limit int) 
 	limit = min(max(limit, 0), maxEvents)
 	query, args := `SELECT `+eventColumns+` FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{after, limit}
 	if run != "" {
-		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run, after, limit}
+		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run,
+			after, limit}
 	}
 	return read(ctx, s, "read the events of run "+run, eventFields, query, args...)
 }
@@ -65,7 +66,8 @@ func (s *Store) Events(ctx context.Context, run string, after int64, limit int) 
 // LastEvents returns the last events of a run, the latest first, at most limit
 // and at most 1,000.
 func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
-	return read(ctx, s, "read the last events of "+run, eventFields, `SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
+	return read(ctx, s, "read the last events of "+run, eventFields,
+		`SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
 		run, min(max(limit, 0), maxEvents))
 }
 

@@ -36,7 +36,8 @@ func (s *Store) Iterations(ctx context.Context, run string) ([]loop.Record, erro
 // LastIterations returns at most the last n iterations of a run, attempts
 // counted one by one, in order. Its cost depends on n only.
 func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.Record, error) {
-	records, err := s.records(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number DESC, attempt DESC LIMIT $2`,
+	records, err := s.records(ctx,
+		`SELECT record FROM iterations WHERE run = $1 ORDER BY number DESC, attempt DESC LIMIT $2`,
 		run, max(n, 0))
 	slices.Reverse(records)
 	return records, s.explain(ctx, "read the iterations of run "+run, err)

@@ -22,7 +22,8 @@ const maxLearned = 10_000
 // strategy. The tallies are as they were stored; [strategy.Faded] makes them
 // those of today.
 func (s *Store) Learned(ctx context.Context) ([]Learned, error) {
-	all, err := learned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`, maxLearned)
+	all, err := learned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`,
+		maxLearned)
 	return all, s.explain(ctx, "read what was learned of strategies", err)
 }
 

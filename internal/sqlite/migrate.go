@@ -84,7 +84,8 @@ func (s *Store) applied(ctx context.Context) ([]string, error) {
 	var sums []string
 	err := s.transactRead(ctx, func(w *statements) error {
 		var has int
-		if _, err := w.one(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'`, nil, &has); err != nil || has == 0 {
+		if _, err := w.one(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'`, nil, &has); err != nil ||
+			has == 0 {
 			return err
 		}
 		var err error

@@ -109,7 +109,7 @@ func (s *Store) connect(ctx context.Context) error {
 // write-ahead log needs the file alone for a moment, and SQLite does not wait
 // for that one by itself when two processes make a database at once.
 func (s *Store) writerConn(ctx context.Context) (*sql.Conn, error) {
-	return insist(ctx, s.waits, func() (*sql.Conn, error) { return s.writer.Conn(ctx) })
+	return retryBusy(ctx, s.waits, func() (*sql.Conn, error) { return s.writer.Conn(ctx) })
 }
 
 // dsn names the file as a URI, so that any character may be in the path.

@@ -39,7 +39,8 @@ func (s *Store) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
 // RunPage lists at most limit runs after a mark, the last started first, and
 // the mark of the next page; more is false when there is none. Runs come
 // without State and Setup.
-func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit int) (runs []Run, next RunMark, more bool, err error) {
+func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit int) (runs []Run, next RunMark,
+	more bool, err error) {
 	c := q.conditions()
 	if after != (RunMark{}) {
 		c.add(`(started_at, rowid) < (?, ?)`, after.Started, after.Row)
@@ -122,7 +123,8 @@ func (q RunQuery) conditions() *conditions {
 // text is looked for in titles, ids and tags. next is the mark of the next
 // page, and 0 at the end. Descriptions and criteria are left out, as in
 // [Store.Cases]; Ready has no meaning for the order here.
-func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case, next int64, err error) {
+func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case,
+	next int64, err error) {
 	c := f.searching(text)
 	c.add(`c.seq > ?`, after)
 	type listed struct {
@@ -166,7 +168,8 @@ type CaseChange struct {
 // CaseChanges returns at most limit changes of cases after the one with the
 // number after, oldest first.
 func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]CaseChange, error) {
-	return read(ctx, s, "read what changed on the board", func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
+	return read(ctx, s, "read what changed on the board",
+		func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
 		`SELECT `+entryColumns+`, seq, id FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, page(limit))
 }
 
@@ -196,8 +199,9 @@ func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) (
 	c := &conditions{}
 	c.add(`run = ?`, run)
 	anyOf(c, `kind IN (…)`, kinds)
-	return read(ctx, s, "read the events of run "+run, eventFields, `SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
-		` ORDER BY seq DESC`+c.limit(MaxPage)+`) ORDER BY seq`, c.args...)
+	return read(ctx, s, "read the events of run "+run, eventFields,
+		`SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
+			` ORDER BY seq DESC`+c.limit(MaxPage)+`) ORDER BY seq`, c.args...)
 }
 
 // IterationMark is a place among the attempts of a run.
@@ -205,7 +209,8 @@ type IterationMark struct{ Number, Attempt int }
 
 // IterationPage returns at most limit attempts of a run after a mark, in order.
 func (s *Store) IterationPage(ctx context.Context, run string, after IterationMark, limit int) ([]loop.Record, error) {
-	records, err := s.records(ctx, `SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3) ORDER BY number, attempt LIMIT $4`,
+	records, err := s.records(ctx,
+		`SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3) ORDER BY number, attempt LIMIT $4`,
 		run, after.Number, after.Attempt, page(limit))
 	return records, s.explain(ctx, "read the iterations of run "+run, err)
 }

@@ -38,7 +38,8 @@ func (e *QueueOwnedError) Is(target error) bool { return target == ErrRunning }
 // TakeQueue makes owner the owner of a target's queue, and the queue when
 // there is none. While another owner is alive it refuses with a
 // [QueueOwnedError]. Of two that take a queue at once only one wins.
-func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now time.Time, alive func(Owner) bool) (q Queue, err error) {
+func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now time.Time,
+	alive func(Owner) bool) (q Queue, err error) {
 	what := "take the queue of " + target
 	if owner.PID == 0 || target == "" {
 		return q, fmt.Errorf("cannot %s: it needs a target and an owner", what)
@@ -90,20 +91,21 @@ func (s *Store) CommitQueue(ctx context.Context, step QueueStep) error {
 	if len(step.State.Out.Landings) > 0 || step.State.Command.Kind == queue.DoLand || len(step.Taken) > 0 {
 		d = powerSafe
 	}
-	return s.change(ctx, d, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target), func(ctx context.Context, w *statements) error {
-		if err := updateQueue(ctx, w, step); err != nil {
-			return err
-		}
-		if err := putEntries(ctx, w, step); err != nil {
-			return err
-		}
-		for _, id := range step.Taken {
-			if _, err := w.exec(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, ms(step.At), id); err != nil {
+	return s.change(ctx, d, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target),
+		func(ctx context.Context, w *statements) error {
+			if err := updateQueue(ctx, w, step); err != nil {
 				return err
 			}
-		}
-		return storeOut(ctx, w, step)
-	})
+			if err := putEntries(ctx, w, step); err != nil {
+				return err
+			}
+			for _, id := range step.Taken {
+				if _, err := w.exec(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, ms(step.At), id); err != nil {
+					return err
+				}
+			}
+			return storeOut(ctx, w, step)
+		})
 }
 
 func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
@@ -153,7 +155,8 @@ func putEntries(ctx context.Context, w *statements, step QueueStep) error {
 		}
 	}
 	for id := range old {
-		if _, err := w.exec(ctx, `DELETE FROM queue_entries WHERE target = $1 AND task = $2`, step.Queue.Target, id); err != nil {
+		if _, err := w.exec(ctx, `DELETE FROM queue_entries WHERE target = $1 AND task = $2`, step.Queue.Target,
+			id); err != nil {
 			return err
 		}
 	}
@@ -234,7 +237,8 @@ func (s *Store) Queue(ctx context.Context, target string) (q Queue, ok bool, err
 // QueueTargets returns the targets that have a queue or entries that wait for
 // one, by name.
 func (s *Store) QueueTargets(ctx context.Context) ([]string, error) {
-	return read(ctx, s, "list the queues", text, `SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
+	return read(ctx, s, "list the queues", text,
+		`SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
 }
 
 // QueueAsk is something that is asked of a queue, until its owner takes it.
@@ -275,7 +279,8 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 // QueueAsks returns what is asked of a queue and not taken, oldest first, at
 // most limit. Who carries one out names its id in [QueueStep].Taken.
 func (s *Store) QueueAsks(ctx context.Context, target string, limit int) ([]QueueAsk, error) {
-	return read(ctx, s, "read what is asked of the queue of "+target, func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, document(&a.Event), when(&a.At)} },
+	return read(ctx, s, "read what is asked of the queue of "+target,
+		func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, document(&a.Event), when(&a.At)} },
 		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
 }
 
@@ -340,7 +345,8 @@ func (s *Store) PutGateRecord(ctx context.Context, r GateRecord) error {
 	if err != nil {
 		return fmt.Errorf("cannot store a gate record: %v", err)
 	}
-	return s.store(ctx, crashSafe, "store a gate record", putGateRecord, r.Key, r.Verdict.Tree, r.Verdict.Green, ms(r.At), string(data))
+	return s.store(ctx, crashSafe, "store a gate record", putGateRecord, r.Key, r.Verdict.Tree, r.Verdict.Green, ms(r.At),
+		string(data))
 }
 
 var putGateRecord = upsert("gate_records", 1, "key, tree, green, at, record")

@@ -105,7 +105,10 @@ func created(ctx context.Context, w *statements, r Run, e journal.Event) (bool, 
 
 // free refuses while a live process owns a run of this root and name.
 func free(ctx context.Context, w *statements, root, name string, alive func(Owner) bool) error {
-	owned, err := list(ctx, w, func(r *Run) []any { return []any{&r.ID, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host} },
+	owned, err := list(ctx, w, func(r *Run) []any {
+		return []any{&r.ID, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
+			&r.Owner.Host}
+	},
 		`SELECT id, owner_pid, owner_start, owner_boot, owner_host FROM runs
 			WHERE root = $1 AND name = $2 AND owner_pid <> 0 ORDER BY rowid`, root, name)
 	for _, r := range owned {
@@ -207,7 +210,8 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 // [ErrNotFound].
 func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	what := "find the last run of " + name
-	r, ok, err := first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE root = $1 AND name = $2 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, root, name)
+	r, ok, err := first(ctx, &s.reads, wholeRunFields,
+		wholeRun+` WHERE root = $1 AND name = $2 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, root, name)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
 	}

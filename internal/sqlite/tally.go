@@ -14,7 +14,8 @@ import (
 // sprints and tasks there are at most limit; tasks are those that a run was
 // started for last, each with all its runs. A zero since is ever since. Only
 // what was summed up when it happened is read, never the history.
-func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location, limit int) ([]stats.Tally, error) {
+func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
+	limit int) ([]stats.Tally, error) {
 	query, args := tallyColumns+` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) GROUP BY key`, []any{quarter(since)}
 	switch by {
 	case stats.Day:
@@ -26,7 +27,8 @@ func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, 
 			}
 			from = time.UnixMilli(first)
 		}
-		query = tallyColumns + ` FROM (SELECT *, ` + dayOf("quarter * 900000", stats.Spans(from, now, zone)) + ` AS key FROM tallies WHERE quarter >= $1)
+		query = tallyColumns + ` FROM (SELECT *, ` + dayOf("quarter * 900000", stats.Spans(from, now,
+			zone)) + ` AS key FROM tallies WHERE quarter >= $1)
 			GROUP BY key ORDER BY key`
 	case stats.Agent:
 		query = tallyColumns + ` FROM (SELECT *, agent AS key FROM tallies WHERE quarter >= $1 AND agent <> '') GROUP BY key ORDER BY key`

@@ -26,9 +26,9 @@ const (
 // up to [turn]. SQLite's waiting is not fair, so a single wait may lose.
 const attempts = 20
 
-// insist repeats try while the database is busy. It calls told when the first
+// retryBusy repeats try while the database is busy. It calls onWait when the first
 // attempt was in vain.
-func insist[T any](ctx context.Context, told func(), try func() (T, error)) (T, error) {
+func retryBusy[T any](ctx context.Context, onWait func(), try func() (T, error)) (T, error) {
 	var v T
 	var err error
 	for i := range attempts {
@@ -37,7 +37,7 @@ func insist[T any](ctx context.Context, told func(), try func() (T, error)) (T, 
 			return v, err
 		}
 		if i == 0 {
-			told()
+			onWait()
 		}
 	}
 	return v, err
@@ -89,7 +89,7 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 			_, _ = w.conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = NORMAL`)
 		}()
 	}
-	_, err := insist(ctx, s.waits, func() (sql.Result, error) { return w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`) })
+	_, err := retryBusy(ctx, s.waits, func() (sql.Result, error) { return w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`) })
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,8 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 }
 
 // change is [Store.transact] with what is said of an error.
-func (s *Store) change(ctx context.Context, d durability, what string, do func(ctx context.Context, w *statements) error) error {
+func (s *Store) change(ctx context.Context, d durability, what string,
+	do func(ctx context.Context, w *statements) error) error {
 	return s.explain(ctx, what, s.transact(ctx, d, do))
 }
 
@@ -206,7 +207,8 @@ func list[T any](ctx context.Context, from *statements, fields func(*T) []any, q
 }
 
 // first is [list] for the first row; ok is false when there is none.
-func first[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) (v T, ok bool, err error) {
+func first[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) (v T,
+	ok bool, err error) {
 	all, err := list(ctx, from, fields, query, args...)
 	if err != nil || len(all) == 0 {
 		return v, false, err
@@ -215,7 +217,8 @@ func first[T any](ctx context.Context, from *statements, fields func(*T) []any, 
 }
 
 // read is [list] for whoever asks the store; what is said of an error.
-func read[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T, error) {
+func read[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T,
+	error) {
 	all, err := list(ctx, &s.reads, fields, query, args...)
 	return all, s.explain(ctx, what, err)
 }

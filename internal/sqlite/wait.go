@@ -29,5 +29,6 @@ const (
 
 // holder is who has the database locked, as far as the system tells.
 func (s *Store) holder() string {
-	return cmp.Or(files.Holder(s.path+"-shm", writerAt, writerLen), files.Holder(s.path, aloneAt, aloneLen), "another process")
+	return cmp.Or(files.Holder(s.path+"-shm", writerAt, writerLen), files.Holder(s.path, aloneAt, aloneLen),
+		"another process")
 }

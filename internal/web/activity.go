@@ -43,20 +43,20 @@ type Grown struct {
 	Output    int64  `json:"output" doc:"Where its raw output ends now."`
 }
 
-// glanceEvery is how often running agents are looked at while somebody watches.
-const glanceEvery = 150 * time.Millisecond
+// watchEvery is how often running agents are looked at while somebody watches.
+const watchEvery = 150 * time.Millisecond
 
-// maxGlances bounds how many runs are looked at.
-const maxGlances = 100
+// maxWatched bounds how many runs are looked at.
+const maxWatched = 100
 
-// glances looks at what runs do, for all readers at once.
-type glances struct {
+// watcher looks at what runs do, for all readers at once.
+type watcher struct {
 	s    *Server
-	runs map[string]*glance
+	runs map[string]*watchedRun
 }
 
-// glance is what is known of one running attempt.
-type glance struct {
+// watchedRun is what is known of one running attempt.
+type watchedRun struct {
 	root   *os.Root
 	dir    string // runs/<run>/<n>
 	tail   tailing
@@ -70,8 +70,8 @@ type glance struct {
 }
 
 // watch looks at runs until ctx is done.
-func (g *glances) watch(ctx context.Context) {
-	tick := time.NewTicker(glanceEvery)
+func (g *watcher) watch(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	defer g.forget(nil)
 	for {
@@ -89,8 +89,9 @@ func (g *glances) watch(ctx context.Context) {
 }
 
 // measure is how much the agent has printed; as before where that cannot be read.
-func (o *glance) measure() Grown {
-	now := Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events, Output: o.grown.Output}
+func (o *watchedRun) measure() Grown {
+	now := Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events,
+		Output: o.grown.Output}
 	if o.tail.open() == nil {
 		if n, err := o.tail.spool.Size(); err == nil {
 			now.Events = n
@@ -108,20 +109,20 @@ func (o *glance) measure() Grown {
 }
 
 // send hands out what is new about a run, to those who watch it.
-func (g *glances) send(run, kind string, data any) {
+func (g *watcher) send(run, kind string, data any) {
 	f := newFrame("", kind, data)
 	f.run = run
-	g.s.hub.tell(f)
+	g.s.hub.broadcast(f)
 }
 
 // look sends what changed of every active run.
-func (g *glances) look(ctx context.Context) {
+func (g *watcher) look(ctx context.Context) {
 	runs, err := g.s.active(ctx)
 	if err != nil {
 		return // the hub says so
 	}
 	kept := map[string]bool{}
-	for _, r := range runs[:min(len(runs), maxGlances)] {
+	for _, r := range runs[:min(len(runs), maxWatched)] {
 		one := g.find(ctx, r)
 		if one == nil {
 			continue
@@ -140,17 +141,18 @@ func (g *glances) look(ctx context.Context) {
 	g.forget(kept)
 }
 
-// find is the glance at a run's attempt under way; nil when there is none.
-func (g *glances) find(ctx context.Context, r sqlite.Run) *glance {
+// find is the watchedRun at a run's attempt under way; nil when there is none.
+func (g *watcher) find(ctx context.Context, r sqlite.Run) *watchedRun {
 	one := g.runs[r.ID]
-	if one != nil && one.now.Iteration == r.Iteration && one.same() && one.now.Phase != "waiting" && r.Status == string(loop.Running) {
+	if one != nil && one.now.Iteration == r.Iteration && one.same() && one.now.Phase != "waiting" &&
+		r.Status == string(loop.Running) {
 		return one
 	}
 	if one != nil {
 		one.close()
 		delete(g.runs, r.ID)
 	}
-	if len(g.runs) >= maxGlances || ctx.Err() != nil {
+	if len(g.runs) >= maxWatched || ctx.Err() != nil {
 		return nil
 	}
 	dir := filepath.Join(g.s.o.StateDir, "runs", r.ID, strconv.Itoa(r.Iteration))
@@ -158,7 +160,7 @@ func (g *glances) find(ctx context.Context, r sqlite.Run) *glance {
 	if err != nil {
 		return nil // it has not begun
 	}
-	one = &glance{root: root, dir: dir, tail: tailing{root: root}, totals: agent.NewCollector()}
+	one = &watchedRun{root: root, dir: dir, tail: tailing{root: root}, totals: agent.NewCollector()}
 	one.now = Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
 	if r.Status == string(loop.Waiting) {
 		one.now.Phase = "waiting"
@@ -169,7 +171,7 @@ func (g *glances) find(ctx context.Context, r sqlite.Run) *glance {
 }
 
 // forget lets go of runs that are not among kept.
-func (g *glances) forget(kept map[string]bool) {
+func (g *watcher) forget(kept map[string]bool) {
 	for id, one := range g.runs {
 		if !kept[id] {
 			one.close()
@@ -178,7 +180,7 @@ func (g *glances) forget(kept map[string]bool) {
 	}
 }
 
-func (o *glance) close() {
+func (o *watchedRun) close() {
 	o.tail.close()
 	if o.out != nil {
 		_ = o.out.Close()
@@ -187,7 +189,7 @@ func (o *glance) close() {
 }
 
 // begin reads when the attempt began.
-func (o *glance) begin() {
+func (o *watchedRun) begin() {
 	data, err := o.root.ReadFile("begun.json")
 	var b struct {
 		Attempt int       `json:"attempt"`
@@ -199,14 +201,14 @@ func (o *glance) begin() {
 }
 
 // same is false when the files are another attempt's by now.
-func (o *glance) same() bool {
+func (o *watchedRun) same() bool {
 	before := o.now.Attempt
 	o.begin()
 	return o.now.Attempt == before
 }
 
 // look reads what is new.
-func (o *glance) look(specs func() []GateSpec) {
+func (o *watchedRun) look(specs func() []GateSpec) {
 	o.read()
 	out := o.totals.Outcome()
 	o.now.TokensIn, o.now.TokensOut, o.now.Calls = out.Usage.Input+out.Usage.CacheRead+out.Usage.CacheWrite, out.Usage.Output, o.totals.Calls()
@@ -225,7 +227,7 @@ func (o *glance) look(specs func() []GateSpec) {
 }
 
 // read folds new events of the agent in.
-func (o *glance) read() {
+func (o *watchedRun) read() {
 	if o.tail.open() != nil {
 		return
 	}
@@ -250,7 +252,7 @@ func (o *glance) read() {
 }
 
 // gates says how far the checks are, by what they have left so far.
-func (o *glance) gates(specs []GateSpec) []Gate {
+func (o *watchedRun) gates(specs []GateSpec) []Gate {
 	out := []Gate{}
 	stopped := false
 	for i, spec := range specs {
@@ -278,7 +280,7 @@ func (o *glance) gates(specs []GateSpec) []Gate {
 
 // gateResult reads how a check's process ended; what its output means is said
 // when the iteration has ended.
-func (o *glance) gateResult(g *Gate, file string) {
+func (o *watchedRun) gateResult(g *Gate, file string) {
 	data, err := o.root.ReadFile(file + ".result.json")
 	var r struct {
 		Elapsed time.Duration `json:"elapsed"`

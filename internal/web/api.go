@@ -31,7 +31,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	s.runRoutes(api)
 	s.iterationRoutes(api)
 	s.diffRoutes(api)
-	s.deedRoutes(api)
+	s.actionRoutes(api)
 	s.caseRoutes(api)
 	s.reviewRoutes(api)
 	s.queueRoutes(api)
@@ -63,12 +63,14 @@ func (s *Server) Description() ([]byte, error) { return s.api.OpenAPI().MarshalJ
 
 // get registers what is read.
 func get[I, O any](api huma.API, path, id, tag, summary string, do func(context.Context, *I) (*O, error)) {
-	register(api, huma.Operation{OperationID: id, Method: http.MethodGet, Path: base + path, Summary: summary, Tags: []string{tag}}, do)
+	register(api, huma.Operation{OperationID: id, Method: http.MethodGet, Path: base + path, Summary: summary,
+		Tags: []string{tag}}, do)
 }
 
 // post registers what is done.
 func post[I, O any](api huma.API, path, id, tag, summary string, do func(context.Context, *I) (*O, error)) {
-	register(api, huma.Operation{OperationID: id, Method: http.MethodPost, Path: base + path, Summary: summary, Tags: []string{tag}, DefaultStatus: http.StatusOK}, do)
+	register(api, huma.Operation{OperationID: id, Method: http.MethodPost, Path: base + path, Summary: summary,
+		Tags: []string{tag}, DefaultStatus: http.StatusOK}, do)
 }
 
 func register[I, O any](api huma.API, op huma.Operation, do func(context.Context, *I) (*O, error)) {

@@ -45,15 +45,15 @@ func serveBench(dir string) error {
 		return err
 	}
 	defer func() { _ = store.Close() }()
-	door, err := Open(ctx, Address{Address: "127.0.0.1:0"})
+	listener, err := Open(ctx, Address{Address: "127.0.0.1:0"})
 	if err != nil {
 		return err
 	}
-	s := New(door, Options{
-		Root: "/repo", StateDir: dir, Token: testToken, Store: store, Deeds: &hands{}, Log: slog.New(slog.DiscardHandler),
+	s := New(listener, Options{
+		Root: "/repo", StateDir: dir, Token: testToken, Store: store, Actions: &hands{}, Log: slog.New(slog.DiscardHandler),
 		Config: func() (*config.Config, error) { return &config.Config{}, nil },
 	})
-	fmt.Println(door.URL())
+	fmt.Println(listener.URL())
 	go func() {
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		stop()

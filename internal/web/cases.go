@@ -74,13 +74,20 @@ func (s *Server) caseRoutes(api huma.API) {
 	get(api, "/cases", "list-cases", "cases", "The board, in the order in which cases were added", s.listCases)
 	get(api, "/cases/{id}", "get-case", "cases", "One case with its texts and its history", s.getCase)
 	post(api, "/cases", "add-case", "cases", "Add a case", s.addCase)
-	post(api, "/cases/import", "import-cases", "cases", "Add the cases of a list: Markdown, JSON lines, or an export of beads; all or none", s.importCases)
-	register(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}", Summary: "Change what a case says", Tags: []string{"cases"}}, s.editCase)
-	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}", Summary: "Take a case off the board; its history stays", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.removeCase)
-	post(api, "/cases/{id}/rollback", "rollback-case", "cases", "Take back the work of a task: its workspace as it began, or after an iteration; itself undoable", s.rollbackCase)
-	post(api, "/cases/{id}/clean", "clean-case", "cases", "Remove the workspace of a task; what is in it is kept on a ref", s.cleanCase)
-	post(api, "/cases/{id}/actions", "move-case", "cases", "Block, unblock, defer, undefer, retry, start; and for work in review: approve, redo, reject", s.moveCase)
-	post(api, "/cases/{id}/extend", "extend-case", "cases", "Give a task more iterations or time; a timed-out one goes on", s.extendCase)
+	post(api, "/cases/import", "import-cases", "cases",
+		"Add the cases of a list: Markdown, JSON lines, or an export of beads; all or none", s.importCases)
+	register(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}",
+		Summary: "Change what a case says", Tags: []string{"cases"}}, s.editCase)
+	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}",
+		Summary: "Take a case off the board; its history stays", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.removeCase)
+	post(api, "/cases/{id}/rollback", "rollback-case", "cases",
+		"Take back the work of a task: its workspace as it began, or after an iteration; itself undoable", s.rollbackCase)
+	post(api, "/cases/{id}/clean", "clean-case", "cases",
+		"Remove the workspace of a task; what is in it is kept on a ref", s.cleanCase)
+	post(api, "/cases/{id}/actions", "move-case", "cases",
+		"Block, unblock, defer, undefer, retry, start; and for work in review: approve, redo, reject", s.moveCase)
+	post(api, "/cases/{id}/extend", "extend-case", "cases",
+		"Give a task more iterations or time; a timed-out one goes on", s.extendCase)
 }
 
 // CasePath names a case in an address.
@@ -91,7 +98,8 @@ type CasePath struct {
 // Resolve is called for each request: it writes out a shortened id.
 func (p *CasePath) Resolve(huma.Context) []error {
 	if _, _, ok := board.ParseID(p.ID); !ok {
-		return []error{problem(http.StatusNotFound, "CASE_NOT_FOUND", "%q is no id of a case: they look like task-042 or op-007", p.ID).
+		return []error{problem(http.StatusNotFound, "CASE_NOT_FOUND",
+			"%q is no id of a case: they look like task-042 or op-007", p.ID).
 			suggest("List the board: GET /api/v1/cases")}
 	}
 	p.ID = board.Normal(p.ID)
@@ -110,7 +118,8 @@ type caseQuery struct {
 }
 
 func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage], error) {
-	f := sqlite.CaseFilter{Open: in.Open, Ready: in.Ready, Type: board.Type(in.Type), Tag: in.Tag, Parent: board.Normal(in.Parent)}
+	f := sqlite.CaseFilter{Open: in.Open, Ready: in.Ready, Type: board.Type(in.Type), Tag: in.Tag,
+		Parent: board.Normal(in.Parent)}
 	for _, st := range in.Status {
 		f.Status = append(f.Status, board.Status(st))
 	}
@@ -191,7 +200,8 @@ func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], 
 }
 
 func showEntry(e board.Entry) CaseChange {
-	return CaseChange{At: e.At, Action: string(e.Action), By: string(e.By), From: string(e.From), To: string(e.To), Why: e.Why}
+	return CaseChange{At: e.At, Action: string(e.Action), By: string(e.By), From: string(e.From), To: string(e.To),
+		Why: e.Why}
 }
 
 // CaseText is what a case says. What is left out of an edit stays as it is.
@@ -296,7 +306,7 @@ func (s *Server) extendCase(ctx context.Context, in *struct {
 	CasePath
 	Body Extent
 }) (*body[Done], error) {
-	return s.caseDeed(ctx, &in.CasePath, "extend", CaseWish{Limits: in.Body})
+	return s.actOnCase(ctx, &in.CasePath, "extend", CaseWish{Limits: in.Body})
 }
 
 func (s *Server) rollbackCase(ctx context.Context, in *struct {
@@ -306,18 +316,18 @@ func (s *Server) rollbackCase(ctx context.Context, in *struct {
 	if in.Body.Undo && in.Body.To != nil {
 		return nil, bothWays()
 	}
-	return s.caseDeed(ctx, &in.CasePath, "rollback", in.Body)
+	return s.actOnCase(ctx, &in.CasePath, "rollback", in.Body)
 }
 
 func (s *Server) cleanCase(ctx context.Context, in *CasePath) (*body[Done], error) {
-	return s.caseDeed(ctx, in, "clean", CaseWish{})
+	return s.actOnCase(ctx, in, "clean", CaseWish{})
 }
 
-func (s *Server) caseDeed(ctx context.Context, in *CasePath, verb string, w CaseWish) (*body[Done], error) {
+func (s *Server) actOnCase(ctx context.Context, in *CasePath, verb string, w CaseWish) (*body[Done], error) {
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	said, err := s.o.Deeds.Case(ctx, verb, in.ID, w)
+	said, err := s.o.Actions.Case(ctx, verb, in.ID, w)
 	return s.done(ctx, "", said, err)
 }
 
@@ -337,7 +347,8 @@ func (s *Server) moveCase(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"20000" doc:"Kept in the history; for redo, what must change: the next prompt has it."`
 	}
 }) (*body[CaseDetail], error) {
-	if _, err := s.caseDeed(ctx, &in.CasePath, in.Body.Action, CaseWish{Text: strings.TrimSpace(in.Body.Why)}); err != nil {
+	if _, err := s.actOnCase(ctx, &in.CasePath, in.Body.Action,
+		CaseWish{Text: strings.TrimSpace(in.Body.Why)}); err != nil {
 		return nil, err
 	}
 	return s.caseDetail(ctx, in.ID)

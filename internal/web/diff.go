@@ -84,21 +84,25 @@ type Snapshot struct {
 
 func (s *Server) diffRoutes(api huma.API) {
 	get(api, "/runs/{run}/snapshots", "list-snapshots", "diffs", "The states that a run can go back to", s.listSnapshots)
-	get(api, "/runs/{run}/diff", "diff-run", "diffs", "Which files a run changed, or two of its states differ in", s.diffRun)
+	get(api, "/runs/{run}/diff", "diff-run", "diffs", "Which files a run changed, or two of its states differ in",
+		s.diffRun)
 	get(api, "/runs/{run}/diff/file", "diff-run-file", "diffs", "What differs in one file", s.diffRunFile)
-	get(api, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "diffs", "Which files an iteration changed", s.diffIteration)
-	get(api, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file", "diffs", "What an iteration changed in one file", s.diffIterationFile)
+	get(api, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "diffs", "Which files an iteration changed",
+		s.diffIteration)
+	get(api, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file", "diffs",
+		"What an iteration changed in one file", s.diffIterationFile)
 }
 
 // tree is the history of the files that a run worked on, or why there is none.
 func (s *Server) tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
-		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository", s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
+		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
+			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
 	}
 	if r.Kind != string(loop.Task) {
 		return s.o.Tree, nil
 	}
-	return s.o.Deeds.Tree(ctx, r)
+	return s.o.Actions.Tree(ctx, r)
 }
 
 func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
@@ -120,7 +124,8 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	kept, err := tree.Recoveries(ctx, r.ID)
 	return answer(Snapshots{Undo: len(kept) > 0, Snapshots: each(snaps, func(n workspace.Snapshot) Snapshot {
 		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
-		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(), Skipped: list(n.Skipped)}
+		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
+			Skipped: list(n.Skipped)}
 	})}), err
 }
 
@@ -211,7 +216,8 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 		return c, err
 	}
 	if len(snaps) == 0 {
-		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "Run %s has no snapshots: none was made yet, or they were dropped some time after its end", r.ID).
+		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
+			"Run %s has no snapshots: none was made yet, or they were dropped some time after its end", r.ID).
 			suggest("snapshot.keep in pawl.yaml says how long they are kept")
 	}
 	if of.To < 0 {
@@ -228,7 +234,7 @@ func (s *Server) gather(ctx context.Context, r sqlite.Run) error {
 	if !setupOf(r).Copy {
 		return nil
 	}
-	return s.o.Deeds.Gather(ctx, r.ID)
+	return s.o.Actions.Gather(ctx, r.ID)
 }
 
 func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
@@ -237,7 +243,8 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 			return s.Tree, nil
 		}
 	}
-	return "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND", "There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none", n).
+	return "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
+		"There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none", n).
 		suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
 
@@ -251,7 +258,8 @@ func (c compared) diff(ctx context.Context) (*body[Diff], error) {
 	}
 	out := Diff{From: c.from, To: c.to, Files: make([]DiffFile, len(files)), More: more}
 	for i, f := range files {
-		out.Files[i] = DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted, Binary: f.Binary}
+		out.Files[i] = DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted,
+			Binary: f.Binary}
 		out.Added += f.Added
 		out.Deleted += f.Deleted
 	}
@@ -260,12 +268,14 @@ func (c compared) diff(ctx context.Context) (*body[Diff], error) {
 
 // gone explains what is most likely wrong with two trees that were recorded.
 func gone(err error) error {
-	return problem(http.StatusNotFound, "NO_DIFF", "The states cannot be compared: their snapshots may have been dropped since").detail(err.Error()).
+	return problem(http.StatusNotFound, "NO_DIFF",
+		"The states cannot be compared: their snapshots may have been dropped since").detail(err.Error()).
 		suggest("snapshot.keep in pawl.yaml says how long they are kept")
 }
 
 func unknownStates() error {
-	return problem(http.StatusNotFound, "NO_DIFF", "What was changed is not known: the folder is in no git repository, or the snapshots are gone").
+	return problem(http.StatusNotFound, "NO_DIFF",
+		"What was changed is not known: the folder is in no git repository, or the snapshots are gone").
 		suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
 }
 
@@ -299,7 +309,8 @@ func readPatch(patch string) FileDiff {
 	var h *Hunk
 	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
 		if m := hunkHead.FindStringSubmatch(line); m != nil {
-			d.Hunks = append(d.Hunks, Hunk{OldStart: number(m[1]), OldLines: count(m[2]), NewStart: number(m[3]), NewLines: count(m[4]), Heading: valid(m[5]), Lines: []string{}})
+			d.Hunks = append(d.Hunks, Hunk{OldStart: number(m[1]), OldLines: count(m[2]), NewStart: number(m[3]),
+				NewLines: count(m[4]), Heading: valid(m[5]), Lines: []string{}})
 			h = &d.Hunks[len(d.Hunks)-1]
 			continue
 		}
@@ -314,7 +325,8 @@ func readPatch(patch string) FileDiff {
 
 // head reads a line before the first hunk.
 func (d *FileDiff) head(line string) {
-	for prefix, to := range map[string]*string{"old mode ": &d.OldMode, "new mode ": &d.NewMode, "deleted file mode ": &d.OldMode, "new file mode ": &d.NewMode} {
+	for prefix, to := range map[string]*string{"old mode ": &d.OldMode, "new mode ": &d.NewMode,
+		"deleted file mode ": &d.OldMode, "new file mode ": &d.NewMode} {
 		if mode, ok := strings.CutPrefix(line, prefix); ok {
 			*to = mode
 		}

@@ -33,7 +33,7 @@ type stream struct {
 func (r *rig) open(path, last string) *stream {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.s.door.URL()+base+path, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.s.listener.URL()+base+path, http.NoBody)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -168,11 +168,11 @@ func TestReaderComesBack(t *testing.T) {
 		t.Error("the stream goes on after its end")
 	}
 	r.say("abc123", "three")
-	door, err := Open(t.Context(), Address{Address: "127.0.0.1:0"})
+	listener, err := Open(t.Context(), Address{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &rig{t: t, store: r.store, dir: r.dir, s: New(door, r.s.o), host: door.shown}
+	again := &rig{t: t, store: r.store, dir: r.dir, s: New(listener, r.s.o), host: listener.shown}
 	again.serve()
 	s = again.open("/events", "3-1")
 	if got := s.notice(); got != "three" {
@@ -218,7 +218,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	}
 	got := 0
 	for range queueLength + 1 {
-		r.s.hub.tell(newFrame("", "activity", Activity{}))
+		r.s.hub.broadcast(newFrame("", "activity", Activity{}))
 		<-quick.queue
 		got++
 	}

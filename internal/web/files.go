@@ -94,7 +94,8 @@ func isAttempt(root *os.Root, dir string, attempt int) bool {
 }
 
 func noFiles(run string, n int) *ProblemError {
-	return problem(http.StatusNotFound, "FILES_NOT_FOUND", "Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n).
+	return problem(http.StatusNotFound, "FILES_NOT_FOUND",
+		"Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n).
 		suggest("See what the run has: GET " + base + "/runs/" + run + "/iterations")
 }
 
@@ -122,7 +123,8 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 // openFile opens one of the files that may be seen. What is returned must be closed.
 func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
 	if !fileNames.MatchString(name) {
-		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q", clip(name, 100)).
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q",
+			clip(name, 100)).
 			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
 	}
 	root, r, err := s.folder(ctx, in)
@@ -135,7 +137,8 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	}
 	_ = root.Close()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name).
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND",
+			"Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name).
 			suggest(fmt.Sprintf("See what there is: GET %s/runs/%s/iterations/%d/files", base, r.ID, in.Number))
 	}
 	return nil, fmt.Errorf("cannot open %s: %v", name, err)

@@ -41,11 +41,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			p.write(w)
 			return
 		}
-		if s.enter(w, r) {
+		if s.login(w, r) {
 			return
 		}
-		if !s.knows(r) {
-			s.stranger(w, r)
+		if !s.authenticated(r) {
+			s.unauthorized(w, r)
 			return
 		}
 		limit := int64(maxBody)
@@ -68,7 +68,7 @@ func (s *Server) headers(h http.Header, r *http.Request) {
 	if isAPI(r) {
 		h.Set("Cache-Control", "no-store")
 	}
-	if s.door.scheme == "https" {
+	if s.listener.scheme == "https" {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 }
@@ -83,12 +83,15 @@ const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
 
 // refuse says why a request is not looked at any further; nil when it is.
 func (s *Server) refuse(r *http.Request) *ProblemError {
-	if !s.door.answers(r.Host) {
-		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q", clip(r.Host, 100)).
+	if !s.listener.answers(r.Host) {
+		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
+			clip(r.Host, 100)).
 			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !s.door.sameOrigin(origin, r.Host) || len(r.Header.Values("Origin")) > 1 {
-		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s", clip(r.Header.Get("Origin"), 100)).suggest(ownPages)
+	if origin := r.Header.Get("Origin"); origin != "" && !s.listener.sameOrigin(origin, r.Host) ||
+		len(r.Header.Values("Origin")) > 1 {
+		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
+			clip(r.Header.Get("Origin"), 100)).suggest(ownPages)
 	}
 	if s.foreign(r) {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)
@@ -98,7 +101,8 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 		return nil
 	case http.MethodPost, http.MethodPatch, http.MethodDelete:
 	default:
-		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here", clip(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
+		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here",
+			clip(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON").
@@ -118,10 +122,10 @@ func (s *Server) foreign(r *http.Request) bool {
 }
 
 // cookieName has the port, since cookies are shared by all ports of a host.
-func (s *Server) cookieName() string { return "pawl_" + s.door.port }
+func (s *Server) cookieName() string { return "pawl_" + s.listener.port }
 
-// knows is true when the request has the session's token.
-func (s *Server) knows(r *http.Request) bool {
+// authenticated is true when the request has the session's token.
+func (s *Server) authenticated(r *http.Request) bool {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return same(bearer, s.o.Token)
 	}
@@ -129,19 +133,19 @@ func (s *Server) knows(r *http.Request) bool {
 	return err == nil && same(c.Value, cookieValue(s.o.Token))
 }
 
-// enter takes the token from the address of a page, once: the browser gets it
+// login takes the token from the address of a page, once: the browser gets it
 // as a cookie and goes on to the same address without it, so that it is in no
 // history, no bookmark and no log.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
+func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet || isAPI(r) || !r.URL.Query().Has("token") {
 		return false
 	}
 	if !same(r.URL.Query().Get("token"), s.o.Token) {
-		s.stranger(w, r)
+		s.unauthorized(w, r)
 		return true
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(), Value: cookieValue(s.o.Token), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.door.scheme == "https",
+		Name: s.cookieName(), Value: cookieValue(s.o.Token), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.listener.scheme == "https",
 	})
 	query := r.URL.Query()
 	query.Del("token")
@@ -155,21 +159,22 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 // localPath keeps a path from being read as another host's address.
 func localPath(path string) string { return "/" + strings.TrimLeft(path, "/\\") }
 
-// stranger answers who has no token.
-func (s *Server) stranger(w http.ResponseWriter, r *http.Request) {
+// unauthorized answers who has no token.
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if isAPI(r) || changes(r) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 		problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
-			suggest("Open the address that 'pawl serve --url' prints", "A script sends it as: Authorization: Bearer TOKEN").write(w)
+			suggest("Open the address that 'pawl serve --url' prints",
+				"A script sends it as: Authorization: Bearer TOKEN").write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusUnauthorized)
-	_, _ = w.Write([]byte(strangerPage)) // who asked is gone
+	_, _ = w.Write([]byte(unauthorizedPage)) // who asked is gone
 }
 
-const strangerPage = `<!doctype html>
+const unauthorizedPage = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>pawl</title>
 <h1>This browser is not known to pawl</h1>
 <p>Open the address that <code>pawl serve --url</code> prints. If you have just done so, reload this page.</p>

@@ -75,8 +75,8 @@ func TestNothingWithoutToken(t *testing.T) {
 			}
 		}
 	}
-	if r.deeds.all() != "" {
-		t.Errorf("strangers did something: %s", r.deeds.all())
+	if r.hands.all() != "" {
+		t.Errorf("strangers did something: %s", r.hands.all())
 	}
 }
 
@@ -94,10 +94,10 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			code   string
 			skip   bool
 		}{
-			{"rebound name", func(q *http.Request) { q.Host = "attacker.example:" + r.s.door.port }, 421, "HOST_REFUSED", false},
+			{"rebound name", func(q *http.Request) { q.Host = "attacker.example:" + r.s.listener.port }, 421, "HOST_REFUSED", false},
 			{"no name", func(q *http.Request) { q.Host = "" }, 421, "HOST_REFUSED", false},
 			{"other port", func(q *http.Request) { q.Host = "127.0.0.1:1" }, 421, "HOST_REFUSED", false},
-			{"name with a suffix", func(q *http.Request) { q.Host = "localhost.attacker.example:" + r.s.door.port }, 421, "HOST_REFUSED", false},
+			{"name with a suffix", func(q *http.Request) { q.Host = "localhost.attacker.example:" + r.s.listener.port }, 421, "HOST_REFUSED", false},
 			{"other origin", func(q *http.Request) { q.Header.Set("Origin", "http://attacker.example") }, 403, "ORIGIN_REFUSED", false},
 			{"origin of another port", func(q *http.Request) { q.Header.Set("Origin", "http://127.0.0.1:1") }, 403, "ORIGIN_REFUSED", false},
 			{"origin null", func(q *http.Request) { q.Header.Set("Origin", "null") }, 403, "ORIGIN_REFUSED", false},
@@ -133,8 +133,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			}
 		}
 	}
-	if r.deeds.all() != "" {
-		t.Errorf("something was done: %s", r.deeds.all())
+	if r.hands.all() != "" {
+		t.Errorf("something was done: %s", r.hands.all())
 	}
 }
 
@@ -149,11 +149,11 @@ func TestOwnPagesGetIn(t *testing.T) {
 			q.Header.Set("Sec-Fetch-Site", "same-origin")
 		},
 		"by another name": func(q *http.Request) {
-			q.Host = "localhost:" + r.s.door.port
-			q.Header.Set("Origin", "http://localhost:"+r.s.door.port)
+			q.Host = "localhost:" + r.s.listener.port
+			q.Header.Set("Origin", "http://localhost:"+r.s.listener.port)
 		},
-		"IPv6":            func(q *http.Request) { q.Host = "[::1]:" + r.s.door.port },
-		"capital letters": func(q *http.Request) { q.Host = "LOCALHOST:" + r.s.door.port },
+		"IPv6":            func(q *http.Request) { q.Host = "[::1]:" + r.s.listener.port },
+		"capital letters": func(q *http.Request) { q.Host = "LOCALHOST:" + r.s.listener.port },
 		"JSON with a set": func(q *http.Request) { q.Header.Set("Content-Type", "application/json; charset=utf-8") },
 		"cookie, no token": func(q *http.Request) {
 			q.Header.Del("Authorization")
@@ -270,8 +270,8 @@ func TestGetChangesNothing(t *testing.T) {
 	if err != nil || after != before {
 		t.Errorf("something was written: %v", err)
 	}
-	if r.deeds.all() != "" {
-		t.Errorf("something was done: %s", r.deeds.all())
+	if r.hands.all() != "" {
+		t.Errorf("something was done: %s", r.hands.all())
 	}
 }
 
@@ -325,8 +325,8 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("%s: %d %.200s", path, w.Code, w.Body)
 		}
 	}
-	if r.deeds.all() != "" {
-		t.Errorf("something was done: %s", r.deeds.all())
+	if r.hands.all() != "" {
+		t.Errorf("something was done: %s", r.hands.all())
 	}
 	var list RunPage
 	r.get("/runs?q="+"%27%3B%20DROP%20TABLE%20runs%3B--", &list)
@@ -362,7 +362,7 @@ func TestLimitsOfRequests(t *testing.T) {
 		}
 	}
 	r.serve()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.door.URL()+base+"/overview", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.listener.URL()+base+"/overview", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func TestSlowRequests(t *testing.T) {
 	if _, err := io.WriteString(slow, "GET / HTTP/1.1\r\nHost: "+r.host+"\r\nX-Slow: "); err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.door.URL()+base+"/overview", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.listener.URL()+base+"/overview", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,20 +149,20 @@ func (h *hub) send(frames []frame, from, to cursor) {
 	defer h.mu.Unlock()
 	if h.at == from {
 		h.at = to
-		h.hand(frames)
+		h.deliver(frames)
 	}
 }
 
-// tell hands out what is stored nowhere.
-func (h *hub) tell(f frame) {
+// broadcast hands out what is stored nowhere.
+func (h *hub) broadcast(f frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hand([]frame{f})
+	h.deliver([]frame{f})
 }
 
-// hand gives frames to the readers whose they are. Who has no room left is
+// deliver gives each frame to its subscribers. A reader without room left is
 // dropped: its queue is closed after what it has.
-func (h *hub) hand(frames []frame) {
+func (h *hub) deliver(frames []frame) {
 	for r := range h.readers {
 		for _, f := range frames {
 			if r.run != "" && f.run != r.run {
@@ -173,7 +173,7 @@ func (h *hub) hand(frames []frame) {
 				delete(h.readers, r)
 				break
 			}
-			r.queue <- f // only hand writes to it, so there is room
+			r.queue <- f // only deliver writes to it, so there is room
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (h *hub) run(ctx context.Context) {
 		now, err := h.store.DataVersion(ctx)
 		if err == nil && now != version {
 			version = now
-			err = errors.Join(h.look(ctx), h.compare(ctx))
+			err = errors.Join(h.poll(ctx), h.compare(ctx))
 		}
 		if err != nil && ctx.Err() == nil && !broken {
 			h.log.Error("cannot look for events", "error", err)
@@ -212,8 +212,8 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// look reads what happened since and hands it out.
-func (h *hub) look(ctx context.Context) error {
+// poll reads what happened since and hands it out.
+func (h *hub) poll(ctx context.Context) error {
 	h.mu.Lock()
 	at := h.at
 	h.mu.Unlock()
@@ -240,11 +240,11 @@ func (h *hub) compare(ctx context.Context) error {
 	}
 	if queue != h.queue {
 		h.queue = queue
-		h.tell(newFrame("", "changed", Changed{"queue"}))
+		h.broadcast(newFrame("", "changed", Changed{"queue"}))
 	}
 	if pilot != h.pilot {
 		h.pilot = pilot
-		h.tell(newFrame("", "changed", Changed{"autopilot"}))
+		h.broadcast(newFrame("", "changed", Changed{"autopilot"}))
 	}
 	return nil
 }

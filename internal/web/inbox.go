@@ -17,7 +17,8 @@ func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
 }
 
 // waiting are the statuses of runs that wait for a person.
-var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.Aborted), string(loop.Paused), string(loop.FailedRun)}
+var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.Aborted), string(loop.Paused),
+	string(loop.FailedRun)}
 
 // maxNeeds bounds the inbox.
 const maxNeeds = 500
@@ -29,7 +30,8 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	cases, _, err := s.o.Store.CasePage(ctx, sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
+	cases, _, err := s.o.Store.CasePage(ctx,
+		sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,8 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 
 // caseNeed is what a task without a run that waits needs; ok is false while its
 // work waits for its turn to land.
-func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]QueueEntry) (n Need, ok bool, err error) {
+func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]QueueEntry) (n Need, ok bool,
+	err error) {
 	entry, waits := queued[c.ID]
 	if waits && c.Status == board.Review {
 		return n, false, nil

@@ -148,11 +148,15 @@ type Current struct {
 }
 
 func (s *Server) iterationRoutes(api huma.API) {
-	get(api, "/runs/{run}/iterations", "list-iterations", "iterations", "The attempts of a run that ended, in order, and the one under way", s.listIterations)
+	get(api, "/runs/{run}/iterations", "list-iterations", "iterations",
+		"The attempts of a run that ended, in order, and the one under way", s.listIterations)
 	get(api, "/runs/{run}/iterations/{number}", "get-iteration", "iterations", "One iteration", s.getIteration)
-	get(api, "/runs/{run}/iterations/{number}/files", "list-iteration-files", "iterations", "What an iteration left: prompt, output of agent, checks and review", s.listFiles)
-	get(api, "/runs/{run}/iterations/{number}/files/{file}", "read-iteration-file", "iterations", "A part of a file, as text", s.readPart)
-	get(api, "/runs/{run}/iterations/{number}/conversation", "read-conversation", "iterations", "A part of what the agent did: words, tool calls, usage", s.conversation)
+	get(api, "/runs/{run}/iterations/{number}/files", "list-iteration-files", "iterations",
+		"What an iteration left: prompt, output of agent, checks and review", s.listFiles)
+	get(api, "/runs/{run}/iterations/{number}/files/{file}", "read-iteration-file", "iterations",
+		"A part of a file, as text", s.readPart)
+	get(api, "/runs/{run}/iterations/{number}/conversation", "read-conversation", "iterations",
+		"A part of what the agent did: words, tool calls, usage", s.conversation)
 }
 
 // before is how many iterations before a page are looked at for patterns.
@@ -178,7 +182,7 @@ func (s *Server) listIterations(ctx context.Context, in *struct {
 	if len(records) > 0 {
 		first = records[0].Number
 	}
-	t, err := s.telling(ctx, r, first)
+	t, err := s.historyOf(ctx, r, first)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +204,7 @@ func (s *Server) getIteration(ctx context.Context, in *IterationPath) (*body[Ite
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.telling(ctx, r, rec.Number)
+	t, err := s.historyOf(ctx, r, rec.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -234,17 +238,17 @@ func noIteration(run string, n int) *ProblemError {
 		suggest("List them: GET /api/v1/runs/" + run + "/iterations")
 }
 
-// telling is what is needed to tell of a run's iterations.
-type telling struct {
+// history is what is needed to tell of a run's iterations.
+type history struct {
 	asked    map[[2]int]loop.Command // what the loop asked for, by number and attempt
 	past     []failure.Analysis
 	timeouts map[string]float64 // of the checks by name, in seconds
 }
 
-// telling reads what records do not have: why strategies were chosen, and the
+// historyOf reads what records do not have: why strategies were chosen, and the
 // failures before the first iteration of a page.
-func (s *Server) telling(ctx context.Context, r sqlite.Run, first int) (*telling, error) {
-	t := &telling{asked: map[[2]int]loop.Command{}, timeouts: map[string]float64{}}
+func (s *Server) historyOf(ctx context.Context, r sqlite.Run, first int) (*history, error) {
+	t := &history{asked: map[[2]int]loop.Command{}, timeouts: map[string]float64{}}
 	for _, c := range s.checks(r) {
 		t.timeouts[c.Name] = c.Timeout
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // iteration is a record for people; those of a run are asked for in order.
-func (t *telling) iteration(r *loop.Record) Iteration {
+func (t *history) iteration(r *loop.Record) Iteration {
 	asked := t.asked[[2]int{r.Number, r.Attempt}]
 	out := Iteration{
 		Number: r.Number, Attempt: r.Attempt, Outcome: string(r.Outcome), Agent: r.Agent, Strategy: r.Strategy, StrategyWhy: asked.StrategyWhy, Instruction: instruction(asked),
@@ -20,7 +20,8 @@ func (t *telling) iteration(r *loop.Record) Iteration {
 		Verified: r.Verified, Gates: t.gates(r.Gates), Tampered: list(r.Tampered), Review: showReview(r.Review), Failure: t.failure(r.Failure),
 		Secrets: append([]SecretFound{}, r.Secrets...), Files: list(r.Files), Commits: r.Commits, Snapshot: r.Snapshot,
 		Diff:     r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
-		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: dollars(int64(r.Cost), costKnown(r.CostSource)), Cost: r.CostSource, Calls: r.Calls, Output: r.Output,
+		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: dollars(int64(r.Cost),
+			costKnown(r.CostSource)), Cost: r.CostSource, Calls: r.Calls, Output: r.Output,
 	}
 	out.Complete, _ = r.Completes()
 	if r.Progress >= 0 {
@@ -31,7 +32,8 @@ func (t *telling) iteration(r *loop.Record) Iteration {
 		out.Score = &score
 	}
 	if r.Refused != nil {
-		out.Refused = &Refused{Why: r.Refused.Why, Command: r.Refused.Command, Tool: r.Refused.Tool, Level: string(r.Refused.Level)}
+		out.Refused = &Refused{Why: r.Refused.Why, Command: r.Refused.Command, Tool: r.Refused.Tool,
+			Level: string(r.Refused.Level)}
 	}
 	out.Story = story(&out)
 	return out
@@ -51,10 +53,11 @@ func each[F, T any](of []F, show func(F) T) []T {
 
 func costKnown(source string) bool { return source != "none" && source != "" }
 
-func (t *telling) gates(gates []loop.Gate) []Gate {
+func (t *history) gates(gates []loop.Gate) []Gate {
 	out := make([]Gate, len(gates))
 	for i, g := range gates {
-		out[i] = Gate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed), Timeout: t.timeouts[g.Name], ExitCode: g.ExitCode, Note: g.Note}
+		out[i] = Gate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed),
+			Timeout: t.timeouts[g.Name], ExitCode: g.ExitCode, Note: g.Note}
 		if g.Test && g.Total >= 0 {
 			out[i].Passed, out[i].Total = &gates[i].Passed, &gates[i].Total
 		}
@@ -65,7 +68,7 @@ func (t *telling) gates(gates []loop.Gate) []Gate {
 	return out
 }
 
-func (t *telling) failure(a *failure.Analysis) *Failure {
+func (t *history) failure(a *failure.Analysis) *Failure {
 	if a == nil {
 		return nil
 	}
@@ -83,7 +86,10 @@ func showReview(v *loop.Review) *Review {
 	return &Review{
 		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Elapsed: seconds(v.Elapsed), Tries: v.Tries,
 		CostUSD: dollars(int64(v.Cost), costKnown(v.CostSource)), Reverted: list(v.Reverted),
-		Items: each(v.Items, func(f loop.Finding) FindingItem { return FindingItem{Item: f.Item, Severity: string(f.Severity)} }),
+		Items: each(v.Items, func(f loop.Finding) FindingItem {
+			return FindingItem{Item: f.Item,
+				Severity: string(f.Severity)}
+		}),
 	}
 }
 
@@ -113,7 +119,8 @@ func story(it *Iteration) []StoryElement {
 	}
 	if it.Review != nil {
 		mark := map[string]string{string(control.Approved): "passed", string(control.Rejected): "failed"}[it.Review.Verdict]
-		add("review", cmp.Or(mark, "note"), "%s: %s", it.Review.Reviewer, strings.TrimSuffix(it.Review.Verdict+", "+it.Review.Summary, ", "))
+		add("review", cmp.Or(mark, "note"), "%s: %s", it.Review.Reviewer,
+			strings.TrimSuffix(it.Review.Verdict+", "+it.Review.Summary, ", "))
 	}
 	if it.Failure != nil {
 		add("failure", "failed", "%s: %s", it.Failure.Class, it.Failure.Summary)

@@ -41,8 +41,8 @@ var ErrExposed = errors.New("the address can be reached from other machines")
 // ErrPortInUse is that another program listens there.
 var ErrPortInUse = errors.New("the port is in use")
 
-// Door is where a server listens, and which names it answers to.
-type Door struct {
+// Listener is where a server listens, and which names it answers to.
+type Listener struct {
 	listener net.Listener
 	scheme   string
 	shown    string // host:port for the URL
@@ -52,14 +52,14 @@ type Door struct {
 }
 
 // URL is the server's address, without a slash at its end.
-func (d *Door) URL() string { return d.scheme + "://" + d.shown }
+func (d *Listener) URL() string { return d.scheme + "://" + d.shown }
 
 // Close stops listening.
-func (d *Door) Close() error { return d.listener.Close() }
+func (d *Listener) Close() error { return d.listener.Close() }
 
 // Open listens. A busy port that nobody named is passed over for the next free
 // one. ErrExposed and ErrPortInUse can be told apart.
-func Open(ctx context.Context, a Address) (*Door, error) {
+func Open(ctx context.Context, a Address) (*Listener, error) {
 	host, port, err := net.SplitHostPort(a.Address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %q: write HOST:PORT, e.g. 127.0.0.1:7295", a.Address)
@@ -85,7 +85,7 @@ func Open(ctx context.Context, a Address) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := newDoor(l, host, a.Hosts)
+	d := newListener(l, host, a.Hosts)
 	d.listener = &bounded{Listener: d.listener, free: make(chan struct{}, maxConnections), closed: make(chan struct{})}
 	if certificate != nil {
 		d.scheme = "https"
@@ -107,7 +107,8 @@ func loadTLS(a Address) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use TLS: %v", err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
 func listen(ctx context.Context, host string, port int, named bool) (net.Listener, error) {
@@ -143,8 +144,8 @@ func reason(err error) error {
 	return err
 }
 
-func newDoor(l net.Listener, host string, hosts []string) *Door {
-	d := &Door{listener: l, scheme: "http"}
+func newListener(l net.Listener, host string, hosts []string) *Listener {
+	d := &Listener{listener: l, scheme: "http"}
 	_, d.port, _ = net.SplitHostPort(l.Addr().String())
 	ip, err := netip.ParseAddr(host)
 	switch {
@@ -169,7 +170,7 @@ func newDoor(l net.Listener, host string, hosts []string) *Door {
 // answers is true when a Host header names this server. A name that somebody
 // else gave to our address does not: a page of theirs would else be of the same
 // origin as ours.
-func (d *Door) answers(hostHeader string) bool {
+func (d *Listener) answers(hostHeader string) bool {
 	host, port, err := net.SplitHostPort(hostHeader)
 	if err != nil {
 		host, port = strings.Trim(hostHeader, "[]"), map[string]string{"http": "80", "https": "443"}[d.scheme]
@@ -186,7 +187,7 @@ func (d *Door) answers(hostHeader string) bool {
 
 // sameOrigin is true when an Origin header is a page of this server under the
 // very name that the request has.
-func (d *Door) sameOrigin(origin, hostHeader string) bool {
+func (d *Listener) sameOrigin(origin, hostHeader string) bool {
 	return d.answers(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
 }
 

@@ -157,7 +157,7 @@ func TestTLS(t *testing.T) {
 	pool.AddCert(cert)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.door.URL()+"/?token="+testToken, http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.listener.URL()+"/?token="+testToken, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ type rig struct {
 	t     *testing.T
 	s     *Server
 	store *sqlite.Store
-	deeds *hands
+	hands *hands
 	dir   string // the state folder
 	log   *buffer
 	host  string
@@ -57,14 +57,14 @@ func newRigAt(t *testing.T, a Address) *rig {
 			t.Error(err)
 		}
 	})
-	door, err := Open(t.Context(), a)
+	listener, err := Open(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = door.Close() })
-	r := &rig{t: t, store: store, dir: dir, deeds: &hands{store: store}, log: &buffer{}, host: door.shown}
-	r.s = New(door, Options{
-		Root: "/repo", StateDir: dir, Version: "test", Token: testToken, Store: store, Deeds: r.deeds, Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	t.Cleanup(func() { _ = listener.Close() })
+	r := &rig{t: t, store: store, dir: dir, hands: &hands{store: store}, log: &buffer{}, host: listener.shown}
+	r.s = New(listener, Options{
+		Root: "/repo", StateDir: dir, Version: "test", Token: testToken, Store: store, Actions: r.hands, Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Config: func() (*config.Config, error) {
 			c := &config.Config{}
 			c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: config.Duration(time.Minute)}}
@@ -193,11 +193,11 @@ type hands struct {
 	tree   *workspace.Checkout
 }
 
-func (h *hands) note(format string, args ...any) (Said, error) {
+func (h *hands) note(format string, args ...any) (Result, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, fmt.Sprintf(format, args...))
-	return Said{Lines: []string{"Done."}}, h.refuse
+	return Result{Lines: []string{"Done."}}, h.refuse
 }
 
 func (h *hands) all() string {
@@ -206,53 +206,53 @@ func (h *hands) all() string {
 	return strings.Join(h.asked, "; ")
 }
 
-func (h *hands) Start(_ context.Context, w StartWish) (string, Said, error) {
+func (h *hands) Start(_ context.Context, w StartWish) (string, Result, error) {
 	said, err := h.note("start %v", w)
 	return "new", said, err
 }
 
-func (h *hands) Resume(_ context.Context, run string, r Raise) (Said, error) {
+func (h *hands) Resume(_ context.Context, run string, r Raise) (Result, error) {
 	return h.note("resume %s %v", run, r)
 }
-func (h *hands) Pause(_ context.Context, run string) (Said, error) { return h.note("pause %s", run) }
-func (h *hands) Stop(_ context.Context, run string) (Said, error)  { return h.note("stop %s", run) }
-func (h *hands) Redirect(_ context.Context, run, task string) (Said, error) {
+func (h *hands) Pause(_ context.Context, run string) (Result, error) { return h.note("pause %s", run) }
+func (h *hands) Stop(_ context.Context, run string) (Result, error)  { return h.note("stop %s", run) }
+func (h *hands) Redirect(_ context.Context, run, task string) (Result, error) {
 	return h.note("redirect %s %s", run, task)
 }
-func (h *hands) Message(_ context.Context, run, text string) (Said, error) {
+func (h *hands) Message(_ context.Context, run, text string) (Result, error) {
 	return h.note("message %s %q", run, text)
 }
-func (h *hands) Apply(_ context.Context, run string) (Said, error) { return h.note("apply %s", run) }
-func (h *hands) StartAutopilot(_ context.Context, w PilotWish) (Said, error) {
+func (h *hands) Apply(_ context.Context, run string) (Result, error) { return h.note("apply %s", run) }
+func (h *hands) StartAutopilot(_ context.Context, w PilotWish) (Result, error) {
 	return h.note("autopilot start %v", w)
 }
-func (h *hands) AskAutopilot(_ context.Context, wish, text string) (Said, error) {
+func (h *hands) AskAutopilot(_ context.Context, wish, text string) (Result, error) {
 	return h.note("autopilot %s %s", wish, text)
 }
-func (h *hands) StartSprint(_ context.Context, w SprintWish) (Said, error) {
+func (h *hands) StartSprint(_ context.Context, w SprintWish) (Result, error) {
 	return h.note("sprint %v", w)
 }
 func (h *hands) Tree(context.Context, sqlite.Run) (*workspace.Checkout, error) {
 	return h.tree, h.refuse
 }
-func (h *hands) AskQueue(_ context.Context, wish, id, why string) (Said, error) {
+func (h *hands) AskQueue(_ context.Context, wish, id, why string) (Result, error) {
 	return h.note("queue %s %s %q", wish, id, why)
 }
-func (h *hands) Case(ctx context.Context, verb, id string, w CaseWish) (Said, error) {
+func (h *hands) Case(ctx context.Context, verb, id string, w CaseWish) (Result, error) {
 	if slices.Contains(personal, board.Action(verb)) {
 		_, err := h.store.MoveCase(ctx, id, board.Change{Action: board.Action(verb), By: board.Person, Why: w.Text, At: time.Now()})
-		return Said{}, err
+		return Result{}, err
 	}
 	return h.note("case %s %s %v", verb, id, w)
 }
 func (h *hands) Gather(context.Context, string) error { return errors.New("nothing to gather") }
 
-func (h *hands) Answer(_ context.Context, run, _ string, choice int, text string) (Said, bool, error) {
+func (h *hands) Answer(_ context.Context, run, _ string, choice int, text string) (Result, bool, error) {
 	said, err := h.note("answer %s %d %q", run, choice, text)
 	return said, h.goesOn, err
 }
 
-func (h *hands) Rollback(_ context.Context, run string, to int, undo bool) (Said, error) {
+func (h *hands) Rollback(_ context.Context, run string, to int, undo bool) (Result, error) {
 	return h.note("rollback %s %d %v", run, to, undo)
 }
 

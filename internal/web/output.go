@@ -146,7 +146,8 @@ func (s *Server) rawRoute(api huma.API) {
 		OperationID: "get-iteration-file", Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/files/{file}/raw", Tags: []string{"iterations"},
 		Summary: "A whole file, or ranges of it, as plain text to keep",
 	}
-	op.Responses = map[string]*huma.Response{"200": {Description: "The file", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	op.Responses = map[string]*huma.Response{"200": {Description: "The file",
+		Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	huma.Register(api, op, func(_ context.Context, in *struct {
 		IterationPath
 		File string `path:"file" maxLength:"40"`

@@ -55,7 +55,8 @@ func assets() map[string]asset {
 			return err
 		}
 		sum := sha256.Sum256(data)
-		a := asset{kind: types[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:12]) + `"`, plain: data, lasting: strings.HasPrefix(name, "assets/")}
+		a := asset{kind: types[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:12]) + `"`, plain: data,
+			lasting: strings.HasPrefix(name, "assets/")}
 		if a.kind == "" {
 			a.kind = mime.TypeByExtension(path.Ext(name))
 		}
@@ -82,7 +83,8 @@ func pages() http.Handler {
 	all := assets()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if changes(r) {
-			problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "Pages are read only").suggest("What can be done is at " + base + "/openapi.json").write(w)
+			problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
+				"Pages are read only").suggest("What can be done is at " + base + "/openapi.json").write(w)
 			return
 		}
 		a, ok := all[r.URL.Path]
@@ -90,7 +92,8 @@ func pages() http.Handler {
 			a, ok = all["/index.html"]
 		}
 		if !ok {
-			problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is no page %s", clip(r.URL.Path, 200)).suggest("Go to the first page: /").write(w)
+			problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is no page %s",
+				clip(r.URL.Path, 200)).suggest("Go to the first page: /").write(w)
 			return
 		}
 		a.serve(w, r)

@@ -81,14 +81,20 @@ type SprintView struct {
 }
 
 func (s *Server) pilotRoutes(api huma.API) {
-	get(api, "/autopilot", "get-autopilot", "autopilot", "What the autopilot does: slots, tally, what it did last", s.autopilot)
+	get(api, "/autopilot", "get-autopilot", "autopilot", "What the autopilot does: slots, tally, what it did last",
+		s.autopilot)
 	get(api, "/sprints", "list-sprints", "autopilot", "Sprints with their statistics, the latest first", s.sprints)
-	post(api, "/sprints", "start-sprint", "autopilot", "Start a sprint in the background; it ends with the server", s.startSprint)
-	post(api, "/autopilot/start", "start-autopilot", "autopilot", "Start the autopilot in the background; it ends with the server", s.startAutopilot)
-	post(api, "/autopilot/pause", "pause-autopilot", "autopilot", "Start nothing new; runs rest at the end of their iteration", s.askAutopilot("pause"))
+	post(api, "/sprints", "start-sprint", "autopilot", "Start a sprint in the background; it ends with the server",
+		s.startSprint)
+	post(api, "/autopilot/start", "start-autopilot", "autopilot",
+		"Start the autopilot in the background; it ends with the server", s.startAutopilot)
+	post(api, "/autopilot/pause", "pause-autopilot", "autopilot",
+		"Start nothing new; runs rest at the end of their iteration", s.askAutopilot("pause"))
 	post(api, "/autopilot/resume", "resume-autopilot", "autopilot", "Go on after a pause", s.askAutopilot("resume"))
-	post(api, "/autopilot/stop", "stop-autopilot", "autopilot", "End the runs and the autopilot; the tasks go back to pending", s.askAutopilot("stop"))
-	post(api, "/autopilot/mode", "switch-autopilot", "autopilot", "Who chooses tasks: the autopilot, or a person", s.switchAutopilot)
+	post(api, "/autopilot/stop", "stop-autopilot", "autopilot",
+		"End the runs and the autopilot; the tasks go back to pending", s.askAutopilot("stop"))
+	post(api, "/autopilot/mode", "switch-autopilot", "autopilot", "Who chooses tasks: the autopilot, or a person",
+		s.switchAutopilot)
 }
 
 func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], error) {
@@ -99,7 +105,8 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	t := v.Tally
 	out := Autopilot{
 		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why, Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt),
-		MaxParallel: v.MaxParallel, Tally: Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked}, Slots: []SlotView{}, Queued: v.Queued, QueueHeld: v.QueueHeld,
+		MaxParallel: v.MaxParallel, Tally: Tally{t.Completed, t.Landed, t.Failed, t.TimedOut,
+			t.Blocked}, Slots: []SlotView{}, Queued: v.Queued, QueueHeld: v.QueueHeld,
 		Events: []PilotDid{}, Actions: []string{"start"},
 	}
 	if v.Running {
@@ -111,10 +118,14 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	out.Slots = each(v.Slots, func(l autopilot.SlotView) SlotView {
 		return SlotView{
 			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status, Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
-			Since: l.Since, CostUSD: dollars(int64(l.Cost), l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity,
+			Since: l.Since, CostUSD: dollars(int64(l.Cost),
+				l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity,
 		}
 	})
-	out.Events = each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid{At: e.At, Kind: e.Kind, Task: e.Task, Text: e.Text} })
+	out.Events = each(v.Events, func(e autopilot.Event) PilotDid {
+		return PilotDid{At: e.At, Kind: e.Kind, Task: e.Task,
+			Text: e.Text}
+	})
 	return answer(out), nil
 }
 
@@ -150,7 +161,7 @@ type PilotWish struct {
 }
 
 func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish }) (*body[Done], error) {
-	said, err := s.o.Deeds.StartAutopilot(ctx, in.Body)
+	said, err := s.o.Actions.StartAutopilot(ctx, in.Body)
 	return s.done(ctx, "", said, err)
 }
 
@@ -170,13 +181,13 @@ type SprintWish struct {
 }
 
 func (s *Server) startSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
-	said, err := s.o.Deeds.StartSprint(ctx, in.Body)
+	said, err := s.o.Actions.StartSprint(ctx, in.Body)
 	return s.done(ctx, "", said, err)
 }
 
 func (s *Server) askAutopilot(wish string) func(context.Context, *nothing) (*body[Done], error) {
 	return func(ctx context.Context, _ *nothing) (*body[Done], error) {
-		said, err := s.o.Deeds.AskAutopilot(ctx, wish, "")
+		said, err := s.o.Actions.AskAutopilot(ctx, wish, "")
 		return s.done(ctx, "", said, err)
 	}
 }
@@ -187,8 +198,9 @@ func (s *Server) switchAutopilot(ctx context.Context, in *struct {
 	}
 }) (*body[Done], error) {
 	if in.Body.Mode == "" {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The mode is missing").suggest("Send mode: auto or semi-auto")
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
+			"The mode is missing").suggest("Send mode: auto or semi-auto")
 	}
-	said, err := s.o.Deeds.AskAutopilot(ctx, "mode", in.Body.Mode)
+	said, err := s.o.Actions.AskAutopilot(ctx, "mode", in.Body.Mode)
 	return s.done(ctx, "", said, err)
 }

@@ -107,7 +107,8 @@ func (s *Server) placeRoutes(api huma.API) {
 
 func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], error) {
 	now := time.Now().UTC()
-	out := Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil, Active: []Run{}, Gates: []GateSpec{}, Warnings: []string{}, Cases: map[string]int{}}
+	out := Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil,
+		Active: []Run{}, Gates: []GateSpec{}, Warnings: []string{}, Cases: map[string]int{}}
 	runs, err := s.active(ctx)
 	if err != nil {
 		return nil, err
@@ -207,7 +208,8 @@ func (s *Server) procedures(context.Context, *nothing) (*body[Procedures], error
 	out := Procedures{Procedures: []ProcedureSpec{}}
 	c, err := s.o.Config()
 	if err != nil {
-		return nil, problem(409, "INVALID_CONFIGURATION", "The configuration cannot be read").detail(err.Error()).suggest("Repair pawl.yaml; 'pawl config' says what is in force")
+		return nil, problem(409, "INVALID_CONFIGURATION",
+			"The configuration cannot be read").detail(err.Error()).suggest("Repair pawl.yaml; 'pawl config' says what is in force")
 	}
 	for name, p := range c.Procedures {
 		one := ProcedureSpec{Name: name, Summary: p.Summary, Agent: p.Agent, Max: c.Loop.MaxIterations}

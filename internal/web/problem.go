@@ -55,7 +55,8 @@ func problem(status int, code, format string, args ...any) *ProblemError {
 		severity = High
 	}
 	return &ProblemError{status: status, Body: Details{
-		Code: code, Message: fmt.Sprintf(format, args...), Details: []string{}, Severity: severity, Recoverable: recoverable, Suggestions: []string{},
+		Code: code, Message: fmt.Sprintf(format,
+			args...), Details: []string{}, Severity: severity, Recoverable: recoverable, Suggestions: []string{},
 	}}
 }
 
@@ -107,8 +108,10 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 
 // tooLarge is a request of more than so many bytes.
 func tooLarge(limit int64) *ProblemError {
-	return problem(http.StatusRequestEntityTooLarge, "TOO_LARGE", "The request is larger than the %d MiB that are taken at once; nothing of it was done", limit>>20).
-		suggest("Send less at once: a shorter text, or a list in several parts", "A long list is taken from a file: pawl case add -f FILE")
+	return problem(http.StatusRequestEntityTooLarge, "TOO_LARGE",
+		"The request is larger than the %d MiB that are taken at once; nothing of it was done", limit>>20).
+		suggest("Send less at once: a shorter text, or a list in several parts",
+			"A long list is taken from a file: pawl case add -f FILE")
 }
 
 // codeOf names a status for which there is no better name.
@@ -150,11 +153,14 @@ func explain(err error) error {
 	case errors.As(err, &ambiguous):
 		return problem(http.StatusNotFound, "RUN_AMBIGUOUS", "%v", ambiguous).suggest("Give more characters of the id")
 	case errors.Is(err, sqlite.ErrNotFound):
-		return problem(http.StatusNotFound, "RUN_NOT_FOUND", "There is no such run").suggest("List the runs: GET /api/v1/runs")
+		return problem(http.StatusNotFound, "RUN_NOT_FOUND",
+			"There is no such run").suggest("List the runs: GET /api/v1/runs")
 	case errors.Is(err, sqlite.ErrBusy):
-		return problem(http.StatusServiceUnavailable, "BUSY", "%v", err).suggest("Try again in a few seconds: another pawl writes to the database just now")
+		return problem(http.StatusServiceUnavailable, "BUSY", "%v",
+			err).suggest("Try again in a few seconds: another pawl writes to the database just now")
 	case errors.Is(err, sqlite.ErrUnwritable), errors.Is(err, sqlite.ErrDamaged), errors.Is(err, sqlite.ErrNewer):
-		p := problem(http.StatusInternalServerError, "DATABASE", "%v", err).suggest("'pawl doctor' says what is wrong with the state folder")
+		p := problem(http.StatusInternalServerError, "DATABASE", "%v",
+			err).suggest("'pawl doctor' says what is wrong with the state folder")
 		p.Body.Severity, p.Body.Recoverable = Critical, false
 		return p
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -194,9 +200,11 @@ func explainCase(err error) *ProblemError {
 		}
 		return p
 	case errors.As(err, &cycle):
-		return problem(http.StatusUnprocessableEntity, "CYCLE", "Nothing was stored: %v", cycle).suggest("Leave one of these needs out")
+		return problem(http.StatusUnprocessableEntity, "CYCLE", "Nothing was stored: %v",
+			cycle).suggest("Leave one of these needs out")
 	case errors.Is(err, sqlite.ErrNoCase):
-		return problem(http.StatusNotFound, "CASE_NOT_FOUND", "There is no such case").suggest("List the board: GET /api/v1/cases")
+		return problem(http.StatusNotFound, "CASE_NOT_FOUND",
+			"There is no such case").suggest("List the board: GET /api/v1/cases")
 	}
 	return nil
 }

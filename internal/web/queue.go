@@ -70,7 +70,8 @@ const (
 
 func (s *Server) queueRoutes(api huma.API) {
 	get(api, "/queue", "get-queue", "queue", "What waits to land, in the order of landing, and why", s.queues)
-	post(api, "/queue/entries/{id}/actions", "ask-entry", "queue", "Hold an entry, release it, try it again, or take it out", s.askEntry)
+	post(api, "/queue/entries/{id}/actions", "ask-entry", "queue",
+		"Hold an entry, release it, try it again, or take it out", s.askEntry)
 	post(api, "/queue/actions", "ask-queue", "queue", "Pause the queue, resume it, or land what waits now", s.askQueue)
 }
 
@@ -91,14 +92,16 @@ func (s *Server) queues(ctx context.Context, _ *nothing) (*body[Queues], error) 
 }
 
 func (s *Server) queue(ctx context.Context, target string) (QueueView, error) {
-	v := QueueView{Target: strings.TrimPrefix(target, "refs/heads/"), Entries: []QueueEntry{}, Landed: []Landed{}, Actions: []string{"pause"}}
+	v := QueueView{Target: strings.TrimPrefix(target, "refs/heads/"), Entries: []QueueEntry{}, Landed: []Landed{},
+		Actions: []string{"pause"}}
 	row, _, err := s.o.Store.Queue(ctx, target)
 	if err != nil {
 		return v, err
 	}
 	v.Window = row.State.Window
 	if engine.Alive(row.Owner) {
-		v.Working, v.Doing = row.Owner.PID, strings.TrimSuffix(string(row.State.Command.Kind)+": "+row.State.Command.Why, ": ")
+		v.Working, v.Doing = row.Owner.PID, strings.TrimSuffix(string(row.State.Command.Kind)+": "+row.State.Command.Why,
+			": ")
 	} else {
 		v.Actions = append(v.Actions, "land")
 	}
@@ -185,7 +188,7 @@ func (s *Server) askEntry(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
 }) (*body[Done], error) {
-	said, err := s.o.Deeds.AskQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
+	said, err := s.o.Actions.AskQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
 	return s.done(ctx, "", said, err)
 }
 
@@ -195,6 +198,6 @@ func (s *Server) askQueue(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
 }) (*body[Done], error) {
-	said, err := s.o.Deeds.AskQueue(ctx, in.Body.Action, "", in.Body.Why)
+	said, err := s.o.Actions.AskQueue(ctx, in.Body.Action, "", in.Body.Why)
 	return s.done(ctx, "", said, err)
 }

@@ -72,7 +72,7 @@ func TestInboxNamesConflicts(t *testing.T) {
 }
 
 // What is asked of queue, autopilot and workspaces is handed on.
-func TestDeedsOfTheBoard(t *testing.T) {
+func TestActionsOfTheBoard(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var added CaseDetail
@@ -90,27 +90,27 @@ func TestDeedsOfTheBoard(t *testing.T) {
 		{"/autopilot/stop", `{}`, `autopilot stop `},
 		{"/autopilot/mode", `{"mode":"semi-auto"}`, `autopilot mode semi-auto`},
 	} {
-		r.deeds.asked = nil
+		r.hands.asked = nil
 		var done Done
 		r.ask(http.MethodPost, c.path, c.body, &done)
-		if got := r.deeds.all(); got != c.want || done.Message != "Done." || done.Run != nil {
+		if got := r.hands.all(); got != c.want || done.Message != "Done." || done.Run != nil {
 			t.Errorf("%s: did %q, said %+v", c.path, got, done)
 		}
 	}
-	r.deeds.asked = nil
+	r.hands.asked = nil
 	r.refused(http.MethodPost, "/queue/entries/1/actions", `{"action":"steal"}`, http.StatusUnprocessableEntity)
 	r.refused(http.MethodPost, "/queue/entries/zzz/actions", `{"action":"hold"}`, http.StatusNotFound)
 	r.refused(http.MethodPost, "/cases/99/clean", `{}`, http.StatusNotFound)
 	r.refused(http.MethodPost, "/cases/1/rollback", `{"undo":true,"to":1}`, http.StatusUnprocessableEntity)
 	r.refused(http.MethodPost, "/autopilot/mode", `{"mode":"odd"}`, http.StatusUnprocessableEntity)
-	if r.deeds.all() != "" {
-		t.Errorf("did %s", r.deeds.all())
+	if r.hands.all() != "" {
+		t.Errorf("did %s", r.hands.all())
 	}
 	for _, action := range []string{"start", "approve", "redo", "reject"} {
-		r.deeds.asked = nil
+		r.hands.asked = nil
 		var c CaseDetail
 		r.ask(http.MethodPost, "/cases/1/actions", `{"action":"`+action+`","why":" --all of it"}`, &c)
-		if got := r.deeds.all(); got != "case "+action+" task-001 {<nil> false --all of it { }}" || c.ID != "task-001" {
+		if got := r.hands.all(); got != "case "+action+" task-001 {<nil> false --all of it { }}" || c.ID != "task-001" {
 			t.Errorf("%s: did %q", action, got)
 		}
 	}

@@ -43,9 +43,11 @@ type RunUse struct {
 const maxReviews = 200
 
 func (s *Server) reviewRoutes(api huma.API) {
-	get(api, "/reviews", "list-reviews", "reviews", "Verified work that waits for a person's decision, the oldest first", s.reviews)
+	get(api, "/reviews", "list-reviews", "reviews", "Verified work that waits for a person's decision, the oldest first",
+		s.reviews)
 	get(api, "/cases/{id}/diff", "diff-case", "reviews", "Which files the work of a task changes", s.diffCase)
-	get(api, "/cases/{id}/diff/file", "diff-case-file", "reviews", "What the work of a task changes in one file", s.diffCaseFile)
+	get(api, "/cases/{id}/diff/file", "diff-case-file", "reviews", "What the work of a task changes in one file",
+		s.diffCaseFile)
 }
 
 func (s *Server) reviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
@@ -79,7 +81,8 @@ func (s *Server) reviewAsked(ctx context.Context, r sqlite.CaseReview) (ReviewAs
 	if err != nil {
 		return out, nil //nolint:nilerr // without its run the work can still be judged by its diff
 	}
-	out.Used = &RunUse{Iterations: run.Iteration, Elapsed: seconds(run.Elapsed), Agent: run.Agent, CostUSD: dollars(run.Cost, run.CostKnown)}
+	out.Used = &RunUse{Iterations: run.Iteration, Elapsed: seconds(run.Elapsed), Agent: run.Agent,
+		CostUSD: dollars(run.Cost, run.CostKnown)}
 	last, err := s.o.Store.LastIterations(ctx, run.ID, 1)
 	if err != nil || len(last) == 0 {
 		return out, err
@@ -87,7 +90,7 @@ func (s *Server) reviewAsked(ctx context.Context, r sqlite.CaseReview) (ReviewAs
 	if out.Used.Agent == "" {
 		out.Used.Agent = last[0].Agent
 	}
-	t, err := s.telling(ctx, run, last[0].Number)
+	t, err := s.historyOf(ctx, run, last[0].Number)
 	if err != nil {
 		return out, err
 	}
@@ -99,7 +102,8 @@ func (s *Server) reviewAsked(ctx context.Context, r sqlite.CaseReview) (ReviewAs
 // work is what a task came to: two commits in the repository.
 func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
 	if s.o.Tree == nil {
-		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository", s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
+		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
+			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
 	}
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return compared{}, err

@@ -238,9 +238,11 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	out := RunDetail{
 		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy, Sandbox: setup.Sandbox, Copy: setup.Copy, Best: state.Best.Number,
 		Limits: Limits{
-			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost), p.MaxCost >= 0), Timeout: seconds(p.Timeout), TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
+			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost),
+				p.MaxCost >= 0), Timeout: seconds(p.Timeout), TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
 		},
-		Spent: Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls, Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
+		Spent: Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls,
+			Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
 		Gates: s.checks(r),
 		Asked: each(rows, func(row sqlite.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
 	}
@@ -301,7 +303,8 @@ func showQuestion(q *loop.Question, rows []sqlite.Control) *Question {
 	if q == nil {
 		return nil
 	}
-	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern, Step: q.Step, Items: list(q.Items), Asks: []Asks{}}
+	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern,
+		Step: q.Step, Items: list(q.Items), Asks: []Asks{}}
 	replies, _ := engine.Replies(rows, nil)
 	for _, a := range q.Asked() {
 		done := slices.ContainsFunc(replies.Replies, func(r loop.Asks) bool { return r.Step == a.Step })

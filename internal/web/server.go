@@ -38,14 +38,14 @@ type Options struct {
 	// Tree is nil outside of git: then there are no diffs.
 	Tree *workspace.Checkout
 	// Config reads the configuration as it is now.
-	Config func() (*config.Config, error)
-	Deeds  Deeds
+	Config  func() (*config.Config, error)
+	Actions Actions
 	// Log gets what goes wrong inside; nil logs nothing.
 	Log *slog.Logger
 }
 
-// Said is what was done, in the words of the command line.
-type Said struct {
+// Result is what was done, in the words of the command line.
+type Result struct {
 	Lines []string
 }
 
@@ -65,38 +65,38 @@ type StartWish struct {
 	Raise
 }
 
-// Deeds are what the server does for a person. The command line implements
+// Actions are what the server does for a person. The command line implements
 // them, so that a button does what the command does and says the same. A
 // request that cannot be carried out as things are is a [*fault.Error] that
 // is refused.
-type Deeds interface {
-	Start(ctx context.Context, w StartWish) (run string, s Said, err error)
-	Resume(ctx context.Context, run string, r Raise) (Said, error)
-	Pause(ctx context.Context, run string) (Said, error)
-	Stop(ctx context.Context, run string) (Said, error)
+type Actions interface {
+	Start(ctx context.Context, w StartWish) (run string, s Result, err error)
+	Resume(ctx context.Context, run string, r Raise) (Result, error)
+	Pause(ctx context.Context, run string) (Result, error)
+	Stop(ctx context.Context, run string) (Result, error)
 	// Redirect stops the run of a task and gives its slot to another task, or
 	// does neither.
-	Redirect(ctx context.Context, run, task string) (Said, error)
+	Redirect(ctx context.Context, run, task string) (Result, error)
 	// Message leaves words for the next prompt.
-	Message(ctx context.Context, run, text string) (Said, error)
+	Message(ctx context.Context, run, text string) (Result, error)
 	// Answer takes the number of an option (0: none) and words. goesOn is true
 	// when the run waits to be resumed with the answer.
-	Answer(ctx context.Context, run, step string, choice int, text string) (s Said, goesOn bool, err error)
+	Answer(ctx context.Context, run, step string, choice int, text string) (s Result, goesOn bool, err error)
 	// Rollback goes back to the snapshot after iteration to; -1 is the one
 	// before the last. Undo gets back what was there before the last rollback.
-	Rollback(ctx context.Context, run string, to int, undo bool) (Said, error)
+	Rollback(ctx context.Context, run string, to int, undo bool) (Result, error)
 	// Apply brings the result of a run that worked on a copy into the files.
-	Apply(ctx context.Context, run string) (Said, error)
-	StartAutopilot(ctx context.Context, w PilotWish) (Said, error)
-	StartSprint(ctx context.Context, w SprintWish) (Said, error)
+	Apply(ctx context.Context, run string) (Result, error)
+	StartAutopilot(ctx context.Context, w PilotWish) (Result, error)
+	StartSprint(ctx context.Context, w SprintWish) (Result, error)
 	// AskAutopilot asks the one that runs to pause, resume, stop or mode; text
 	// is the mode.
-	AskAutopilot(ctx context.Context, wish, text string) (Said, error)
+	AskAutopilot(ctx context.Context, wish, text string) (Result, error)
 	// AskQueue asks hold, release, retry or drop of an entry, or pause, resume
 	// or land of the whole queue.
-	AskQueue(ctx context.Context, wish, id, why string) (Said, error)
+	AskQueue(ctx context.Context, wish, id, why string) (Result, error)
 	// Case does what 'pawl case VERB' does with a task.
-	Case(ctx context.Context, verb, id string, w CaseWish) (Said, error)
+	Case(ctx context.Context, verb, id string, w CaseWish) (Result, error)
 	// Tree is the history of the files that a run worked on.
 	Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error)
 	// Gather makes the result of a run that works on a copy readable as a diff.
@@ -105,22 +105,22 @@ type Deeds interface {
 
 // Server answers browsers and scripts.
 type Server struct {
-	o       Options
-	door    *Door
-	hub     *hub
-	streams atomic.Int64 // that are open, of both kinds
-	handler http.Handler
-	api     huma.API
-	closing chan struct{} // closed when streams are to end
-	closed  sync.Once
+	o        Options
+	listener *Listener
+	hub      *hub
+	streams  atomic.Int64 // that are open, of both kinds
+	handler  http.Handler
+	api      huma.API
+	closing  chan struct{} // closed when streams are to end
+	closed   sync.Once
 }
 
-// New makes a server for an open door. Serve must be called on it.
-func New(d *Door, o Options) *Server {
+// New makes a server for an open listener. Serve must be called on it.
+func New(d *Listener, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, door: d, closing: make(chan struct{})}
+	s := &Server{o: o, listener: d, closing: make(chan struct{})}
 	s.hub = newHub(o.Store, o.Log)
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
@@ -143,9 +143,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 	var parts sync.WaitGroup
 	parts.Go(func() { s.hub.run(work) })
-	parts.Go(func() { (&glances{s: s, runs: map[string]*glance{}}).watch(work) })
+	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
 	served := make(chan error, 1)
-	parts.Go(func() { served <- srv.Serve(s.door.listener) })
+	parts.Go(func() { served <- srv.Serve(s.listener.listener) })
 	var err error
 	select {
 	case <-ctx.Done():

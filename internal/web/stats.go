@@ -135,8 +135,10 @@ type summaryQuery struct {
 }
 
 func (s *Server) statRoutes(api huma.API) {
-	get(api, "/stats/summary", "summary-stats", "statistics", "What the work came to: tasks, iterations, retries, landings, waits and cost", s.summaryStats)
-	get(api, "/stats/strategies", "strategy-stats", "statistics", "What was learned: which strategy helped against which class of failure", s.strategyStats)
+	get(api, "/stats/summary", "summary-stats", "statistics",
+		"What the work came to: tasks, iterations, retries, landings, waits and cost", s.summaryStats)
+	get(api, "/stats/strategies", "strategy-stats", "statistics",
+		"What was learned: which strategy helped against which class of failure", s.strategyStats)
 	get(api, "/stats/failures", "failure-stats", "statistics", "Failed iterations by class", s.failureStats)
 	get(api, "/stats/guards", "guard-stats", "statistics", "Safety guards that tripped", s.guardStats)
 	get(api, "/stats/usage", "usage-stats", "statistics", "Cost, tokens and iterations by day and agent", s.usageStats)
@@ -180,7 +182,8 @@ func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyS
 	learned, err := s.o.Store.Learned(ctx)
 	today := strategy.Day(time.Now())
 	return answer(StrategyStats{each(learned, func(l sqlite.Learned) StrategyStat {
-		one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures, LastUsed: l.UsedAt}
+		one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
+			LastUsed: l.UsedAt}
 		if now := strategy.Faded([]strategy.Tally{l.Tally}, today); len(now) == 1 {
 			rate := float64(now[0].Rate()) / 1000
 			one.Rate = &rate
@@ -192,7 +195,8 @@ func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyS
 func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
 	failures, err := s.o.Store.FailureStats(ctx)
 	return answer(FailureStats{each(failures, func(f sqlite.FailureStat) FailureStat {
-		one := FailureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs, TimeLost: seconds(f.Elapsed), Last: f.LastAt}
+		one := FailureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs,
+			TimeLost: seconds(f.Elapsed), Last: f.LastAt}
 		if f.CostKnown > 0 {
 			one.MeanCostUSD = dollars(f.Cost/int64(f.CostKnown), true)
 		}

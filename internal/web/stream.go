@@ -17,8 +17,8 @@ import (
 // Bounds of one stream.
 const (
 	beatEvery = 10 * time.Second
-	// patience is how long one write may take before a reader is given up.
-	patience = 10 * time.Second
+	// writeLimit is how long one write may take before a reader is given up.
+	writeLimit = 10 * time.Second
 )
 
 // Hello is the first thing of a stream of events.
@@ -52,7 +52,8 @@ func (s *Server) streamRoutes(api huma.API) {
 		OperationID: "follow-output", Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/stream", Tags: []string{"live"}, Summary: "What an agent does, as it does it",
 		Description: "Server-sent events. The id of an event is where the next one begins, for Last-Event-ID or from. end says that the agent has ended and everything was sent.",
 	}
-	output.Responses = streamOf(api, map[string]any{"agent": AgentEvent{}, "beat": Beat{}, "end": Parting{}, "bye": Parting{}})
+	output.Responses = streamOf(api,
+		map[string]any{"agent": AgentEvent{}, "beat": Beat{}, "end": Parting{}, "bye": Parting{}})
 	huma.Register(api, output, s.followOutput)
 	s.rawRoute(api)
 }
@@ -61,15 +62,17 @@ func (s *Server) streamRoutes(api huma.API) {
 func streamOf(api huma.API, kinds map[string]any) map[string]*huma.Response {
 	var one []*huma.Schema
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		one = append(one, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"}, Properties: map[string]*huma.Schema{
-			"event": {Type: huma.TypeString, Enum: []any{kind}},
-			"data":  api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(kinds[kind]), true, kind),
-			"id":    {Type: huma.TypeString},
-		}})
+		one = append(one, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"},
+			Properties: map[string]*huma.Schema{
+				"event": {Type: huma.TypeString, Enum: []any{kind}},
+				"data":  api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(kinds[kind]), true, kind),
+				"id":    {Type: huma.TypeString},
+			}})
 	}
 	return map[string]*huma.Response{"200": {
 		Description: "Server-sent events",
-		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{OneOf: one}}}},
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeArray,
+			Items: &huma.Schema{OneOf: one}}}},
 	}}
 }
 
@@ -95,7 +98,7 @@ func newWire(c huma.Context) (*wire, *http.Request) {
 // send writes frames and flushes them; an error means that the reader is gone,
 // or does not read.
 func (v *wire) send(frames ...frame) error {
-	_ = v.out.SetWriteDeadline(time.Now().Add(patience)) // likewise
+	_ = v.out.SetWriteDeadline(time.Now().Add(writeLimit)) // likewise
 	for _, f := range frames {
 		if _, err := v.w.Write(f.bytes); err != nil {
 			return err
@@ -110,7 +113,8 @@ func (s *Server) openStream() error {
 		return nil
 	}
 	s.closeStream()
-	return problem(http.StatusServiceUnavailable, "TOO_MANY_STREAMS", "%d streams are open already", maxReaders).suggest("Close pages that you do not need")
+	return problem(http.StatusServiceUnavailable, "TOO_MANY_STREAMS", "%d streams are open already",
+		maxReaders).suggest("Close pages that you do not need")
 }
 
 func (s *Server) closeStream() { s.streams.Add(-1) }
@@ -165,7 +169,8 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 		select {
 		case f, open := <-r.queue:
 			if !open {
-				_ = w.send(newFrame("", "dropped", Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
+				_ = w.send(newFrame("", "dropped",
+					Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
 				return
 			}
 			err = w.send(f)

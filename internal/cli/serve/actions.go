@@ -164,49 +164,49 @@ func newWebActions(a *command.App, store *sqlite.Store, root string) *webActions
 func (w *webActions) config() (*config.Config, error) { return w.a.Load(nil) }
 
 // act does something as a person at a browser.
-func (w *webActions) act(do func(*action.Operator) error) (web.Said, error) {
+func (w *webActions) act(do func(*action.Operator) error) (web.Result, error) {
 	p := w.a.Operator(w.store, w.root)
 	said, err := p.Heard(do)
-	return web.Said{Lines: said}, err
+	return web.Result{Lines: said}, err
 }
 
 // run finds a run and does something with it.
-func (w *webActions) run(ctx context.Context, run string, do func(*action.Operator, sqlite.Run) error) (web.Said,
+func (w *webActions) run(ctx context.Context, run string, do func(*action.Operator, sqlite.Run) error) (web.Result,
 	error) {
 	r, err := w.store.Run(ctx, run)
 	if err != nil {
-		return web.Said{}, err
+		return web.Result{}, err
 	}
 	return w.act(func(p *action.Operator) error { return do(p, r) })
 }
 
 // saying is one line that was said.
-func saying(format string, args ...any) web.Said {
-	return web.Said{Lines: []string{fmt.Sprintf(format, args...)}}
+func saying(format string, args ...any) web.Result {
+	return web.Result{Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
 // Pause asks a run to rest at the end of its iteration.
-func (w *webActions) Pause(ctx context.Context, run string) (web.Said, error) {
+func (w *webActions) Pause(ctx context.Context, run string) (web.Result, error) {
 	return w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Pause(ctx, r) })
 }
 
 // Stop asks a run to stop and does not wait for its end; the events show it.
-func (w *webActions) Stop(ctx context.Context, run string) (web.Said, error) {
+func (w *webActions) Stop(ctx context.Context, run string) (web.Result, error) {
 	return w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Stop(ctx, r, false) })
 }
 
 // Redirect does not wait for the end of the run either.
-func (w *webActions) Redirect(ctx context.Context, run, task string) (web.Said, error) {
+func (w *webActions) Redirect(ctx context.Context, run, task string) (web.Result, error) {
 	return w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Redirect(ctx, r, task) })
 }
 
 // Message leaves words for the next prompt.
-func (w *webActions) Message(ctx context.Context, run, text string) (web.Said, error) {
+func (w *webActions) Message(ctx context.Context, run, text string) (web.Result, error) {
 	return w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error { return p.Message(ctx, r, text, "web") })
 }
 
 // Answer answers a question with the number of an option, or words, or both.
-func (w *webActions) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Said, goesOn bool,
+func (w *webActions) Answer(ctx context.Context, run, step string, choice int, text string) (s web.Result, goesOn bool,
 	err error) {
 	s, err = w.run(ctx, run, func(p *action.Operator, r sqlite.Run) (err error) {
 		goesOn, err = p.Answer(ctx, r, step, action.Words(choice, text))
@@ -216,14 +216,14 @@ func (w *webActions) Answer(ctx context.Context, run, step string, choice int, t
 }
 
 // Rollback puts the files of a run back.
-func (w *webActions) Rollback(ctx context.Context, run string, to int, undo bool) (web.Said, error) {
+func (w *webActions) Rollback(ctx context.Context, run string, to int, undo bool) (web.Result, error) {
 	return w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error {
 		return p.Rollback(ctx, r, action.BackTo{N: to, Undo: undo})
 	})
 }
 
 // Apply brings the result of a run into the files. That it does not fit is a refusal.
-func (w *webActions) Apply(ctx context.Context, run string) (web.Said, error) {
+func (w *webActions) Apply(ctx context.Context, run string) (web.Result, error) {
 	conflict := false
 	said, err := w.run(ctx, run, func(p *action.Operator, r sqlite.Run) error {
 		out, err := p.Apply(ctx, r, false)
@@ -234,7 +234,7 @@ func (w *webActions) Apply(ctx context.Context, run string) (web.Said, error) {
 		return err
 	})
 	if conflict {
-		return web.Said{}, fault.Refuse("%s", strings.Join(said.Lines, " "))
+		return web.Result{}, fault.Refuse("%s", strings.Join(said.Lines, " "))
 	}
 	return said, err
 }
@@ -252,10 +252,10 @@ func (w *webActions) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkou
 }
 
 // Resume resumes a run, with higher limits if they are given.
-func (w *webActions) Resume(ctx context.Context, run string, raise web.Raise) (web.Said, error) {
+func (w *webActions) Resume(ctx context.Context, run string, raise web.Raise) (web.Result, error) {
 	r, err := w.store.Run(ctx, run)
 	if err != nil {
-		return web.Said{}, err
+		return web.Result{}, err
 	}
 	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
 	elsewhere := false
@@ -267,7 +267,7 @@ func (w *webActions) Resume(ctx context.Context, run string, raise web.Raise) (w
 		return said, err
 	}
 	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
-		return web.Said{}, fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
+		return web.Result{}, fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
 	}
 	id, err := w.launch(ctx, append([]string{"resume", r.ID}, flagsOf(raise)...),
 		w.owned(ctx, func(now sqlite.Run) bool { return now.ID == r.ID }))
@@ -275,13 +275,13 @@ func (w *webActions) Resume(ctx context.Context, run string, raise web.Raise) (w
 }
 
 // Start starts a procedure in the background.
-func (w *webActions) Start(ctx context.Context, wish web.StartWish) (string, web.Said, error) {
+func (w *webActions) Start(ctx context.Context, wish web.StartWish) (string, web.Result, error) {
 	c, err := w.config()
 	if err == nil {
 		_, err = planner.Lookup(c, wish.Procedure)
 	}
 	if err != nil {
-		return "", web.Said{}, err
+		return "", web.Result{}, err
 	}
 	name := wish.Procedure
 	wish.Procedure = ""
@@ -291,12 +291,12 @@ func (w *webActions) Start(ctx context.Context, wish web.StartWish) (string, web
 }
 
 // AskAutopilot asks, and does not wait for the end after a stop.
-func (w *webActions) AskAutopilot(ctx context.Context, wish, text string) (web.Said, error) {
+func (w *webActions) AskAutopilot(ctx context.Context, wish, text string) (web.Result, error) {
 	return w.act(func(p *action.Operator) error { return p.AskAutopilot(ctx, wish, text, false) })
 }
 
 // StartAutopilot starts one in the background.
-func (w *webActions) StartAutopilot(ctx context.Context, wish web.PilotWish) (web.Said, error) {
+func (w *webActions) StartAutopilot(ctx context.Context, wish web.PilotWish) (web.Result, error) {
 	args := []string{"autopilot"}
 	if wish.Mode == string(schedule.SemiAuto) {
 		args = append(args, "--semi-auto")
@@ -306,13 +306,13 @@ func (w *webActions) StartAutopilot(ctx context.Context, wish web.PilotWish) (we
 }
 
 // StartSprint starts one in the background.
-func (w *webActions) StartSprint(ctx context.Context, wish web.SprintWish) (web.Said, error) {
+func (w *webActions) StartSprint(ctx context.Context, wish web.SprintWish) (web.Result, error) {
 	return w.autopilot(ctx, append([]string{"sprint"}, flagsOf(wish)...), "The sprint has started.")
 }
 
-func (w *webActions) autopilot(ctx context.Context, args []string, said string) (web.Said, error) {
+func (w *webActions) autopilot(ctx context.Context, args []string, said string) (web.Result, error) {
 	if p, err := w.a.Operator(w.store, w.root).Autopilot(ctx); err == nil {
-		return web.Said{}, fault.Refuse("the autopilot is already running: process %d", p.Owner.PID)
+		return web.Result{}, fault.Refuse("the autopilot is already running: process %d", p.Owner.PID)
 	}
 	_, err := w.launch(ctx, args, func(pid int) (string, bool, error) {
 		p, ok, err := w.store.Autopilot(ctx)
@@ -352,7 +352,7 @@ func flagsOf(wish any) []string {
 }
 
 // Case does what 'pawl case VERB' does.
-func (w *webActions) Case(ctx context.Context, verb, id string, wish web.CaseWish) (web.Said, error) {
+func (w *webActions) Case(ctx context.Context, verb, id string, wish web.CaseWish) (web.Result, error) {
 	return w.act(func(p *action.Operator) error {
 		done, err := w.changeCase(ctx, p, verb, id, wish)
 		if err == nil {
@@ -402,7 +402,7 @@ var queueSaid = map[string]string{
 
 // AskQueue asks something of the merge queue. To land is done in the background:
 // it runs gates.
-func (w *webActions) AskQueue(ctx context.Context, wish, id, why string) (web.Said, error) {
+func (w *webActions) AskQueue(ctx context.Context, wish, id, why string) (web.Result, error) {
 	if wish == "land" {
 		return w.land(ctx)
 	}
@@ -414,7 +414,7 @@ func (w *webActions) AskQueue(ctx context.Context, wish, id, why string) (web.Sa
 
 // land starts the landing of what waits, and waits until it works on the queue
 // or has ended.
-func (w *webActions) land(ctx context.Context) (web.Said, error) {
+func (w *webActions) land(ctx context.Context) (web.Result, error) {
 	_, err := w.launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
 		targets, err := w.store.QueueTargets(ctx)
 		for _, t := range targets {

@@ -198,7 +198,7 @@ func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root s
 	actions := newWebActions(a, store, root)
 	server := web.New(door, web.Options{
 		Root: root, StateDir: dir, Version: command.BuildVersion(), Token: session.Token, Store: store, Tree: tree,
-		Deeds: actions, Log: command.OpenLog(root),
+		Actions: actions, Log: command.OpenLog(root),
 		Config: actions.config,
 	})
 	return &opened{server, session, actions}, nil

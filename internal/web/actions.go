@@ -18,21 +18,27 @@ type Done struct {
 	Run     *Run     `json:"run,omitempty" doc:"The run after it."`
 }
 
-func (s *Server) deedRoutes(api huma.API) {
+func (s *Server) actionRoutes(api huma.API) {
 	post(api, "/runs", "start-run", "deeds", "Start a procedure", s.startRun)
 	post(api, "/runs/{run}/pause", "pause-run", "deeds", "Pause a run at the end of its iteration", s.pauseRun)
 	post(api, "/runs/{run}/stop", "stop-run", "deeds", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
-	post(api, "/runs/{run}/redirect", "redirect-run", "deeds", "Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept", s.redirectRun)
-	post(api, "/runs/{run}/resume", "resume-run", "deeds", "Go on with a run, with higher limits if wanted; limits alone change for one that works", s.resumeRun)
+	post(api, "/runs/{run}/redirect", "redirect-run", "deeds",
+		"Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept", s.redirectRun)
+	post(api, "/runs/{run}/resume", "resume-run", "deeds",
+		"Go on with a run, with higher limits if wanted; limits alone change for one that works", s.resumeRun)
 	post(api, "/runs/{run}/answer", "answer-run", "deeds", "Answer a run's question, and go on", s.answerRun)
-	post(api, "/runs/{run}/review", "review-run", "deeds", "Decide about work that waits for a person's review", s.reviewRun)
-	post(api, "/runs/{run}/message", "message-run", "deeds", "Tell the agent something; it goes into the next prompt", s.messageRun)
-	post(api, "/runs/{run}/rollback", "rollback-run", "deeds", "Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
-	post(api, "/runs/{run}/apply", "apply-run", "deeds", "Bring the result of a run that worked on a copy into the files", s.applyRun)
+	post(api, "/runs/{run}/review", "review-run", "deeds", "Decide about work that waits for a person's review",
+		s.reviewRun)
+	post(api, "/runs/{run}/message", "message-run", "deeds", "Tell the agent something; it goes into the next prompt",
+		s.messageRun)
+	post(api, "/runs/{run}/rollback", "rollback-run", "deeds",
+		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
+	post(api, "/runs/{run}/apply", "apply-run", "deeds", "Bring the result of a run that worked on a copy into the files",
+		s.applyRun)
 }
 
-// done makes the answer to a deed that was carried out.
-func (s *Server) done(ctx context.Context, run string, said Said, err error) (*body[Done], error) {
+// done makes the answer to an action that was carried out.
+func (s *Server) done(ctx context.Context, run string, said Result, err error) (*body[Done], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +53,9 @@ func (s *Server) done(ctx context.Context, run string, said Said, err error) (*b
 	return answer(out), nil
 }
 
-// plain does what needs nothing but the run.
-func (s *Server) plain(ctx context.Context, in *RunPath, do func(context.Context, string) (Said, error)) (*body[Done], error) {
+// onRun does something with a run that exists.
+func (s *Server) onRun(ctx context.Context, in *RunPath,
+	do func(context.Context, string) (Result, error)) (*body[Done], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -58,11 +65,11 @@ func (s *Server) plain(ctx context.Context, in *RunPath, do func(context.Context
 }
 
 func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.plain(ctx, in, s.o.Deeds.Pause)
+	return s.onRun(ctx, in, s.o.Actions.Pause)
 }
 
 func (s *Server) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.plain(ctx, in, s.o.Deeds.Stop)
+	return s.onRun(ctx, in, s.o.Actions.Stop)
 }
 
 func (s *Server) redirectRun(ctx context.Context, in *struct {
@@ -75,17 +82,18 @@ func (s *Server) redirectRun(ctx context.Context, in *struct {
 	if _, err := s.o.Store.Case(ctx, to); err != nil {
 		return nil, err
 	}
-	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Redirect(ctx, run, to) })
+	return s.onRun(ctx, &in.RunPath,
+		func(ctx context.Context, run string) (Result, error) { return s.o.Actions.Redirect(ctx, run, to) })
 }
 
 func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.plain(ctx, in, s.o.Deeds.Apply)
+	return s.onRun(ctx, in, s.o.Actions.Apply)
 }
 
 func (s *Server) startRun(ctx context.Context, in *struct {
 	Body StartWish
 }) (*body[Done], error) {
-	run, said, err := s.o.Deeds.Start(ctx, in.Body)
+	run, said, err := s.o.Actions.Start(ctx, in.Body)
 	return s.done(ctx, run, said, err)
 }
 
@@ -93,7 +101,8 @@ func (s *Server) resumeRun(ctx context.Context, in *struct {
 	RunPath
 	Body Raise
 }) (*body[Done], error) {
-	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Resume(ctx, run, in.Body) })
+	return s.onRun(ctx, &in.RunPath,
+		func(ctx context.Context, run string) (Result, error) { return s.o.Actions.Resume(ctx, run, in.Body) })
 }
 
 // Reply is an answer to a question.
@@ -109,25 +118,27 @@ func (s *Server) answerRun(ctx context.Context, in *struct {
 	RunPath
 	Body Reply
 }) (*body[Done], error) {
-	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.reply(ctx, run, in.Body) })
+	return s.onRun(ctx, &in.RunPath,
+		func(ctx context.Context, run string) (Result, error) { return s.reply(ctx, run, in.Body) })
 }
 
 // reply answers, and goes on where the answer asks for work.
-func (s *Server) reply(ctx context.Context, run string, a Reply) (Said, error) {
+func (s *Server) reply(ctx context.Context, run string, a Reply) (Result, error) {
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
-		return Said{}, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "An answer needs the number of an option, or words").
+		return Result{}, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
+			"An answer needs the number of an option, or words").
 			suggest("See what is asked: GET /api/v1/runs/" + run)
 	}
-	said, goesOn, err := s.o.Deeds.Answer(ctx, run, a.Step, a.Choice, a.Text)
+	said, goesOn, err := s.o.Actions.Answer(ctx, run, a.Step, a.Choice, a.Text)
 	if err != nil || !goesOn || a.Resume != nil && !*a.Resume {
 		return said, err
 	}
-	more, err := s.o.Deeds.Resume(ctx, run, a.Raise)
+	more, err := s.o.Actions.Resume(ctx, run, a.Raise)
 	if err != nil { // the answer is kept: whoever asks must know
 		said.Lines = append(said.Lines, fmt.Sprintf("The run does not go on yet: %v", err))
 		return said, nil
 	}
-	return Said{Lines: append(said.Lines, more.Lines...)}, nil
+	return Result{Lines: append(said.Lines, more.Lines...)}, nil
 }
 
 func (s *Server) reviewRun(ctx context.Context, in *struct {
@@ -140,11 +151,13 @@ func (s *Server) reviewRun(ctx context.Context, in *struct {
 	words := "approve"
 	if in.Body.Decision == "reject" {
 		if strings.TrimSpace(in.Body.Text) == "" {
-			return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "Work that is sent back needs words").suggest("Say in text what must change: the next iteration is told")
+			return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
+				"Work that is sent back needs words").suggest("Say in text what must change: the next iteration is told")
 		}
 		words = "reject: " + in.Body.Text
 	}
-	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.reply(ctx, run, Reply{Text: words}) })
+	return s.onRun(ctx, &in.RunPath,
+		func(ctx context.Context, run string) (Result, error) { return s.reply(ctx, run, Reply{Text: words}) })
 }
 
 func (s *Server) messageRun(ctx context.Context, in *struct {
@@ -154,9 +167,12 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 	}
 }) (*body[Done], error) {
 	if strings.TrimSpace(in.Body.Text) == "" {
-		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "The message is empty").suggest("Write in text what the agent is to know")
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
+			"The message is empty").suggest("Write in text what the agent is to know")
 	}
-	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) { return s.o.Deeds.Message(ctx, run, in.Body.Text) })
+	return s.onRun(ctx, &in.RunPath, func(ctx context.Context, run string) (Result, error) {
+		return s.o.Actions.Message(ctx, run, in.Body.Text)
+	})
 }
 
 // bothWays is a rollback that is to go to a place and to be undone.
@@ -179,7 +195,7 @@ func (s *Server) rollbackRun(ctx context.Context, in *struct {
 	if in.Body.Undo && to >= 0 {
 		return nil, bothWays()
 	}
-	return s.plain(ctx, &in.RunPath, func(ctx context.Context, run string) (Said, error) {
-		return s.o.Deeds.Rollback(ctx, run, to, in.Body.Undo)
+	return s.onRun(ctx, &in.RunPath, func(ctx context.Context, run string) (Result, error) {
+		return s.o.Actions.Rollback(ctx, run, to, in.Body.Undo)
 	})
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // What a person asks for is handed on as it was asked, and the run comes back.
-func TestDeeds(t *testing.T) {
+func TestActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", nil)
 	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
 	r.run("new", func(row *sqlite.Run, _ *loop.State) { row.Name = "other" })
-	r.deeds.goesOn = true
+	r.hands.goesOn = true
 	for _, c := range []struct{ path, body, want string }{
 		{"/runs", `{"procedure":"other","max_iterations":"5","fresh":true}`, "start {other true [] {5  }}"},
 		{"/runs", `{"procedure":"other","context":["use port 1"]}`, "start {other false [use port 1] {  }}"},
@@ -35,26 +35,26 @@ func TestDeeds(t *testing.T) {
 		{"/runs/abc123/rollback", `{"undo":true}`, "rollback abc123 -1 true"},
 		{"/runs/abc123/apply", `{}`, "apply abc123"},
 	} {
-		r.deeds.asked = nil
+		r.hands.asked = nil
 		var done Done
 		r.ask(http.MethodPost, c.path, c.body, &done)
-		if got := r.deeds.all(); got != c.want || !strings.HasPrefix(done.Message, "Done.") || done.Run == nil {
+		if got := r.hands.all(); got != c.want || !strings.HasPrefix(done.Message, "Done.") || done.Run == nil {
 			t.Errorf("%s %s: did %q, said %+v", c.path, c.body, got, done)
 		}
 	}
 }
 
 // What cannot be done is said in the command's words, and nothing follows it.
-func TestRefusedDeeds(t *testing.T) {
+func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", nil)
-	r.deeds.refuse = fault.Refuse("run abc123 asks nothing").Hint("pawl show abc123")
+	r.hands.refuse = fault.Refuse("run abc123 asks nothing").Hint("pawl show abc123")
 	p := r.refused(http.MethodPost, "/runs/abc123/answer", `{"choice":1}`, http.StatusConflict)
-	if p.Code != "REFUSED" || p.Message != "run abc123 asks nothing" || len(p.Suggestions) != 1 || r.deeds.all() != `answer abc123 1 ""` {
-		t.Errorf("%+v after %s", p, r.deeds.all())
+	if p.Code != "REFUSED" || p.Message != "run abc123 asks nothing" || len(p.Suggestions) != 1 || r.hands.all() != `answer abc123 1 ""` {
+		t.Errorf("%+v after %s", p, r.hands.all())
 	}
-	r.deeds.asked, r.deeds.refuse = nil, nil
+	r.hands.asked, r.hands.refuse = nil, nil
 	for path, body := range map[string]string{
 		"/runs/abc123/answer":   `{}`,
 		"/runs/abc123/review":   `{"decision":"reject"}`,
@@ -71,7 +71,7 @@ func TestRefusedDeeds(t *testing.T) {
 	if p := r.refused(http.MethodPost, "/runs/abc123/redirect", `{"to":"task-9"}`, http.StatusNotFound); p.Code != "CASE_NOT_FOUND" {
 		t.Errorf("%+v", p)
 	}
-	if r.deeds.all() != "" {
-		t.Errorf("did %s", r.deeds.all())
+	if r.hands.all() != "" {
+		t.Errorf("did %s", r.hands.all())
 	}
 }
