@@ -67,7 +67,7 @@ func (e Evidence) succeeded() bool {
 // asks, or says that nothing is to do: what it talks about did not stop it.
 func (h *hits) endsPolitely() bool {
 	from := closingLines(h.t)
-	return h.last(func(r *compiled) bool { return r.class == NoProgress && r.weight < 70 }, from) != nil
+	return h.last(func(r *rule) bool { return r.Class == NoProgress && r.Weight < 70 }, from) != nil
 }
 
 // judgeProse reads the last message of an agent that reported no error: it waits
@@ -126,31 +126,31 @@ const (
 func byWords(h *hits, asked func(Class) bool) verdict {
 	v := verdict{class: Unknown, line: -1}
 	closingFrom := closingLines(h.t)
-	loads := h.last(func(r *compiled) bool { return r.flags&loading != 0 }, 0) != nil
+	loads := h.last(func(r *rule) bool { return r.Flags&loading != 0 }, 0) != nil
 	for _, one := range h.heavy {
 		r := one.rule
-		w := r.weight
+		w := r.Weight
 		if w+max(loadBonus, placeBonus) < v.weight {
 			break // lighter ones cannot win any more
 		}
-		if !asked(r.class) || r.flags&loading != 0 || r.flags&closing != 0 && one.line < closingFrom {
+		if !asked(r.Class) || r.Flags&loading != 0 || r.Flags&closing != 0 && one.line < closingFrom {
 			continue
 		}
 		line := h.t.line(one.line)
-		if r.flags&loud == 0 && warns(line) {
+		if r.Flags&loud == 0 && warns(line) {
 			w -= warningPenalty
 		}
 		if goesOn(line) {
 			w -= retryPenalty
 		}
-		if loads && (r.class == Dependency || r.class == CompileError) {
+		if loads && (r.Class == Dependency || r.Class == CompileError) {
 			w += loadBonus
 		}
 		if w < 70 {
 			w += placeBonus * one.line / h.t.len()
 		}
 		if w > 0 && (w > v.weight || w == v.weight && one.line > v.line) && h.holds(one) {
-			v = verdict{class: r.class, weight: w, flags: r.flags, line: one.line}
+			v = verdict{class: r.Class, weight: w, flags: r.Flags, line: one.line}
 		}
 	}
 	return settle(h, v)
@@ -158,7 +158,7 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 
 // last returns the last hit in the lines from the given one on whose rule is
 // asked for and holds, or nil.
-func (h *hits) last(asked func(r *compiled) bool, from int) *hit {
+func (h *hits) last(asked func(r *rule) bool, from int) *hit {
 	for _, one := range slices.Backward(h.all) {
 		if one.line >= from && asked(one.rule) && h.holds(one) {
 			return one
@@ -177,18 +177,18 @@ func settle(h *hits, v verdict) verdict {
 		return v
 	}
 	if red := h.testVerdict(); red != nil && !beatsTests(h, red.line, v) {
-		return verdict{class: TestFailure, weight: red.rule.weight, line: red.line}
+		return verdict{class: TestFailure, weight: red.rule.Weight, line: red.line}
 	}
 	if v.class == Permission && v.weight <= 78 {
 		// The rights of files have no status of HTTP.
-		if h.last(func(r *compiled) bool { return r.class == Auth && r.weight == 76 }, 0) != nil {
+		if h.last(func(r *rule) bool { return r.Class == Auth && r.Weight == 76 }, 0) != nil {
 			return verdict{class: Auth, weight: v.weight, line: v.line}
 		}
 	}
 	if v.class == Dependency && fetches(h.t.line(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
-		if away := h.last(func(r *compiled) bool { return r.class == Network && r.weight >= 70 }, 0); away != nil {
-			return verdict{class: Network, weight: v.weight, flags: away.rule.flags, line: away.line}
+		if away := h.last(func(r *rule) bool { return r.Class == Network && r.Weight >= 70 }, 0); away != nil {
+			return verdict{class: Network, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
 	}
 	return v
@@ -202,7 +202,7 @@ const suiteWeight = 84
 // or nil.
 func (h *hits) testVerdict() *hit {
 	for _, one := range slices.Backward(h.all) {
-		suite := one.rule.class == TestFailure && one.rule.weight >= suiteWeight
+		suite := one.rule.Class == TestFailure && one.rule.Weight >= suiteWeight
 		if suite && h.holds(one) && !warns(h.t.line(one.line)) {
 			return one
 		}

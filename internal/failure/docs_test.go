@@ -14,9 +14,10 @@ const docs = "../../docs/failures.md"
 // whoever failed, transient ones first.
 func kindsOf(c Class) []Kind {
 	flags := []flag{0}
-	for _, r := range slices.Concat(ruleTables...) {
-		if r.class == c {
-			flags = append(flags, r.flags)
+	all, _ := rules() // TestRules has the error
+	for _, r := range all {
+		if r.Class == c {
+			flags = append(flags, r.Flags)
 		}
 	}
 	if c == Crash {
@@ -153,6 +154,35 @@ func TestExitStatus(t *testing.T) {
 		n, ok := ExitStatus(output)
 		if got := fmt.Sprint(n, ok); got != want {
 			t.Errorf("%q: %s, want %s", output, got, want)
+		}
+	}
+}
+
+// The table of rules can be read, and asks for nothing that there is not.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	all, err := rules()
+	if err != nil || len(all) < 200 {
+		t.Fatalf("%d rules: %v", len(all), err)
+	}
+	for _, r := range all {
+		if !slices.Contains(Classes(), r.Class) || r.Weight < 0 || r.Weight > 100 || len(r.Words) == 0 {
+			t.Errorf("%s %d %q", r.Class, r.Weight, r.Words)
+		}
+		for _, w := range r.Words {
+			if len(w) < 2 {
+				t.Errorf("%s: the word %q is too short", r.Class, w)
+			}
+		}
+		for name := range r.When {
+			if conditions[name] == nil {
+				t.Errorf("%s %q: no condition is called %q", r.Class, r.Words, name)
+			}
+		}
+		for _, e := range []expression{r.Match, r.Unless} {
+			if e.compiled != nil {
+				e.compiled()
+			}
 		}
 	}
 }

@@ -130,7 +130,7 @@ func FuzzPrefix(f *testing.F) {
 func FuzzScanner(f *testing.F) {
 	f.Add("ERROR: Connection refused; read timeout, ReadTimeoutError 429")
 	f.Fuzz(func(t *testing.T, s string) {
-		phrases().each(s, smallLetters(s), func(owner *compiled, from, to int) {
+		phrases().each(s, smallLetters(s), func(owner *rule, from, to int) {
 			if from < 0 || to > len(s) || from >= to || owner == nil {
 				t.Fatalf("%q: %d..%d of rule %v", s, from, to, owner)
 			}

@@ -62,7 +62,7 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 	case CompileError, Lint:
 		items = parseProblems(t)
 	case Timeout, Dependency, Crash:
-		if h.last(func(r *compiled) bool { return r.class == TestFailure }, 0) != nil {
+		if h.last(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
 			parsed, _ := parseTests(t)
 			items = parsed.Items
 		}
@@ -140,14 +140,14 @@ func notes(h *hits, v verdict) []Item {
 	}
 	add(v.line)
 	for _, one := range slices.Backward(h.all) {
-		if len(lines) < maxNotes && one.rule.class == v.class && one.rule.weight >= v.weight-15 && h.holds(one) {
+		if len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
 			add(one.line)
 		}
 	}
 	switch v.class {
 	case Crash, Timeout, Dependency, Validation, TestFailure:
 		for _, one := range slices.Backward(h.all) {
-			if len(lines) < maxNotes && one.rule.class == Crash && h.holds(one) && !warns(t.line(one.line)) {
+			if len(lines) < maxNotes && one.rule.Class == Crash && h.holds(one) && !warns(t.line(one.line)) {
 				add(one.line)
 			}
 		}

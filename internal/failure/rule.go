@@ -1,7 +1,11 @@
 package failure
 
 import (
+	"bytes"
 	"cmp"
+	_ "embed" // rules.json
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,17 +25,27 @@ import (
 //	50  an unhandled exception of any type
 //	40  words that often speak for a class
 //
-// The phrases of all rules are found in one pass. A condition is looked at only
+// The rules are in rules.json. Their phrases are found in one pass. A condition is looked at only
 // where one of its rule's phrases stands, so a rule names phrases that are as
 // exact as they can be, and an expression only for the form of a line.
 type rule struct {
-	class  Class
-	weight int
-	words  string // one of these, separated by "|", without regard to case, as whole words
-	re     string // and the line matches; empty: always
-	not    string // and the line does not match; empty: always
-	flags  flag
-	when   func(p spot) bool // and this holds; nil: always
+	Class  Class               `json:"class"`
+	Weight int                 `json:"weight"`
+	Flags  flag                `json:"flags"`
+	Words  []string            `json:"words"`  // one of these, without regard to case, as whole words
+	Match  expression          `json:"match"`  // and the line matches
+	Unless expression          `json:"unless"` // and the line does not match
+	When   map[string][]string `json:"when"`   // and these conditions hold, see [conditions]
+}
+
+// expression is a regular expression that is compiled when it is first used; the
+// zero value is none.
+type expression struct{ compiled func() *regexp.Regexp }
+
+// UnmarshalText reads it from rules.json.
+func (e *expression) UnmarshalText(source []byte) error {
+	e.compiled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(string(source)) })
+	return nil
 }
 
 type flag uint16
@@ -48,38 +62,56 @@ const (
 	stated                    // not where a test or a line of source code speaks of it, see [quotes]
 )
 
-// compiled is a rule that is ready for use.
-type compiled struct {
-	rule
-	re, not func() *regexp.Regexp // nil: none
+var flagNames = []string{"retries", "final", "provider", "setup", "loud", "closing", "loading", "inside", "stated"}
+
+// UnmarshalJSON reads the names of flags.
+func (f *flag) UnmarshalJSON(data []byte) error {
+	var names []string
+	err := json.Unmarshal(data, &names)
+	for _, name := range names {
+		at := slices.Index(flagNames, name)
+		if at < 0 {
+			return fmt.Errorf("no flag is called %q", name)
+		}
+		*f |= 1 << at
+	}
+	return err
 }
 
-// lazily makes an expression that is compiled when it is first used; nil for "".
-func lazily(source string) func() *regexp.Regexp {
-	if source == "" {
-		return nil
+//go:embed rules.json
+var ruleFile []byte
+
+// rules reads the table of rules, by who says what they know.
+func rules() (all []*rule, err error) {
+	var tables []struct {
+		About string  `json:"about"`
+		Rules []*rule `json:"rules"`
 	}
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })
+	d := json.NewDecoder(bytes.NewReader(ruleFile))
+	d.DisallowUnknownFields()
+	err = d.Decode(&tables)
+	for _, t := range tables {
+		all = append(all, t.Rules...)
+	}
+	return all, err
 }
 
 const alarmWords = "error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|" +
 	"not found|invalid|missing|unable|undefined|unexpected|expected|traceback|assertion|abort|aborted|killed|no such"
 
-// alarm owns the words that make a line worth showing. It is no rule.
-var alarm = &compiled{}
-
-var ruleTables = [][]rule{
-	providerRules, accountRules, agentRules, statusRules, systemRules, networkRules, gitRules,
-	packageRules, compilerRules, linterRules, runnerRules, exceptionRules, usageRules,
-}
+// alarm owns the words that make a line worth showing.
+var alarm = &rule{Words: strings.Split(alarmWords, "|")}
 
 // phrases holds the words of all rules and of [alarm]. It is built at the first
 // analysis, so that other programs do not pay for it at their start.
 var phrases = sync.OnceValue(func() phraseSet {
+	all, err := rules()
+	if err != nil {
+		panic("rules.json: " + err.Error()) // a test reads it
+	}
 	set := phraseSet{}
-	set.add(alarm, alarmWords)
-	for _, r := range slices.Concat(ruleTables...) {
-		set.add(&compiled{rule: r, re: lazily(r.re), not: lazily(r.not)}, r.words)
+	for _, r := range append(all, alarm) {
+		set.add(r)
 	}
 	return set
 })
@@ -108,23 +140,26 @@ func (p spot) previous() string {
 	return ""
 }
 
-func (c *compiled) matches(p spot) bool {
-	switch {
-	case c.flags&stated != 0 && (p.quotes() || p.named()):
-		return false
-	case c.when != nil && !c.when(p):
-		return false
-	case c.re != nil && !c.re().MatchString(p.l):
+func (r *rule) matches(p spot) bool {
+	if r.Flags&stated != 0 && (p.quotes() || p.named()) {
 		return false
 	}
-	return c.not == nil || !c.not().MatchString(p.l)
+	for name, args := range r.When {
+		if !conditions[name](p, args) {
+			return false
+		}
+	}
+	if r.Match.compiled != nil && !r.Match.compiled().MatchString(p.l) {
+		return false
+	}
+	return r.Unless.compiled == nil || !r.Unless.compiled().MatchString(p.l)
 }
 
 // hit is a place at which a word of a rule stands. Whether the rule holds there
 // is only looked at when somebody asks, the heaviest rules first: most places
 // never have to be.
 type hit struct {
-	rule     *compiled
+	rule     *rule
 	line     int // of the text
 	from, to int // of the word in the text
 	checked  bool
@@ -142,18 +177,18 @@ type hits struct {
 	all    []*hit // in the order of the text
 	heavy  []*hit // the heaviest rule first, of equals the later place
 	alarms []int  // the lines that speak of an error, in order
-	tries  map[*compiled]int
+	tries  map[*rule]int
 	differ bool // the text holds a difference of files
 }
 
 // findHits returns where words of rules stand in t, at most one for a rule and
 // a line.
 func findHits(t text) *hits {
-	h := &hits{t: t, small: smallLetters(t.s), tries: map[*compiled]int{}}
+	h := &hits{t: t, small: smallLetters(t.s), tries: map[*rule]int{}}
 	h.differ = strings.Contains(h.small, "@@ -")
-	last := map[*compiled]int{} // the line of a rule's last hit, plus one
+	last := map[*rule]int{} // the line of a rule's last hit, plus one
 	line := 0
-	phrases().each(t.s, h.small, func(r *compiled, from, to int) {
+	phrases().each(t.s, h.small, func(r *rule, from, to int) {
 		line = t.lineAt(line, from)
 		if last[r] == line+1 {
 			return
@@ -167,7 +202,7 @@ func findHits(t text) *hits {
 	})
 	h.heavy = slices.Clone(h.all)
 	slices.Reverse(h.heavy)
-	slices.SortStableFunc(h.heavy, func(a, b *hit) int { return cmp.Compare(b.rule.weight, a.rule.weight) })
+	slices.SortStableFunc(h.heavy, func(a, b *hit) int { return cmp.Compare(b.rule.Weight, a.rule.Weight) })
 	return h
 }
 

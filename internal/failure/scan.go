@@ -8,13 +8,14 @@ type phraseSet map[string][]phrase
 
 type phrase struct {
 	word  string
-	owner *compiled
+	owner *rule
 }
 
-// add adds words, separated by "|", which are matched without regard to the
-// case of ASCII letters. Each has at least two.
-func (set phraseSet) add(owner *compiled, words string) {
-	for w := range strings.SplitSeq(strings.ToLower(words), "|") {
+// add adds the words of a rule, which are matched without regard to the case of
+// ASCII letters. Each has at least two.
+func (set phraseSet) add(owner *rule) {
+	for _, w := range owner.Words {
+		w = strings.ToLower(w)
 		set[w[:2]] = append(set[w[:2]], phrase{w, owner})
 	}
 }
@@ -22,14 +23,14 @@ func (set phraseSet) add(owner *compiled, words string) {
 // each calls f for every place where a word of the set stands and begins where
 // a word of the text does: the word's owner and the half-open range. small is
 // the text in small letters.
-func (set phraseSet) each(text, small string, f func(owner *compiled, from, to int)) {
+func (set phraseSet) each(text, small string, f func(owner *rule, from, to int)) {
 	for i := range max(0, len(text)-1) {
 		if !wordBegins(text, i) {
 			continue
 		}
 		for _, p := range set[small[i:i+2]] {
 			to := i + len(p.word)
-			if strings.HasPrefix(small[i:], p.word) && (p.owner.flags&inside != 0 || closed(text, to)) {
+			if strings.HasPrefix(small[i:], p.word) && (p.owner.Flags&inside != 0 || closed(text, to)) {
 				f(p.owner, i, to)
 			}
 		}

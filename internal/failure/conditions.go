@@ -9,39 +9,49 @@ import (
 // This file knows forms of lines that are too common to be looked at with an
 // expression.
 
+// conditions are what a rule may ask of the place where its phrase stands, by
+// the name that rules.json has for it. args are those of the rule, in small letters
+// where they are words.
+var conditions = map[string]func(p spot, args []string) bool{
+	"with":    func(p spot, words []string) bool { return holdsAny(p.small, words) },
+	"without": func(p spot, words []string) bool { return !holdsAny(p.small, words) },
+	"then":    func(p spot, words []string) bool { return holdsAny(p.small[min(p.at, len(p.small)):], words) },
+
+	"goProblem":    goProblem,
+	"statusBehind": statusBehind,
+	"arrow":        arrow,
+	"below":        below,
+
+	"starts":          alone(starts),
+	"answered":        alone(answered),
+	"reason":          alone(reason),
+	"reportsError":    alone(reportsError),
+	"reportsCode":     alone(reportsCode),
+	"longQuota":       alone(longQuota),
+	"shortQuota":      alone(shortQuota),
+	"afterCode":       alone(afterCode),
+	"belowPlace":      alone(belowPlace),
+	"countsFailures":  alone(countsFailures),
+	"countsErrors":    alone(countsErrors),
+	"counted":         alone(counted),
+	"compilerLine":    alone(compilerLine),
+	"lintLine":        alone(lintLine),
+	"located":         alone(located),
+	"namesException":  alone(namesException),
+	"numberedProblem": alone(numberedProblem),
+}
+
+// alone makes a condition of one that takes no arguments.
+func alone(holds func(spot) bool) func(spot, []string) bool {
+	return func(p spot, _ []string) bool { return holds(p) }
+}
+
 // starts holds where the phrase begins the line, spaces aside.
 func starts(p spot) bool { return strings.TrimLeft(p.before(), " \t") == "" }
-
-// with makes a condition: one of the words, in small letters, is in the line,
-// without regard to case.
-func with(words ...string) func(spot) bool {
-	return func(p spot) bool { return holdsAny(p.small, words) }
-}
-
-// without is the opposite of with.
-func without(words ...string) func(spot) bool {
-	return func(p spot) bool { return !holdsAny(p.small, words) }
-}
-
-// then makes a condition: one of the words stands behind the phrase's
-// beginning.
-func then(words ...string) func(spot) bool {
-	return func(p spot) bool { return holdsAny(p.small[min(p.at, len(p.small)):], words) }
-}
 
 // holdsAny tells whether one of words, in small letters, is in small.
 func holdsAny(small string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(small, w) })
-}
-
-// both makes a condition of two.
-func both(a, b func(spot) bool) func(spot) bool {
-	return func(p spot) bool { return a(p) && b(p) }
-}
-
-// either makes a condition of two, one of which is enough.
-func either(a, b func(spot) bool) func(spot) bool {
-	return func(p spot) bool { return a(p) || b(p) }
 }
 
 // indexFold is strings.Index for a word in small ASCII letters.
@@ -293,17 +303,14 @@ func compiledFile(file string) bool { return slices.Contains(compiledExtensions,
 
 func extension(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
 
-// goProblem makes a condition: the line is the Go compiler's or vet's,
-// "a.go:3:5: message" or "vet: a.go:3:5: message", and the message holds one of
-// the words.
-func goProblem(words ...string) func(spot) bool {
-	return func(p spot) bool {
-		at, ok := placeIn(p.l)
-		if !ok || extension(at.file) != "go" || at.from > 0 && p.l[:at.from] != "vet: " {
-			return false
-		}
-		return !lintName.MatchString(at.rest) && holdsAny(smallLetters(at.rest), words)
+// goProblem holds on a line of the Go compiler or vet, "a.go:3:5: message" or
+// "vet: a.go:3:5: message", whose message holds one of the words.
+func goProblem(p spot, words []string) bool {
+	at, ok := placeIn(p.l)
+	if !ok || extension(at.file) != "go" || at.from > 0 && p.l[:at.from] != "vet: " {
+		return false
 	}
+	return !lintName.MatchString(at.rest) && holdsAny(smallLetters(at.rest), words)
 }
 
 // lintName is how golangci-lint's messages end: "… (errcheck)".
@@ -324,22 +331,16 @@ func lintLine(p spot) bool {
 	return ok && strings.TrimSpace(p.l[:at.from]) == "" && lintName.MatchString(at.rest)
 }
 
-// arrow makes a condition: the line is "  --> file:3:5" below a line that
-// begins with one of the words, and the file has one of the extensions.
-func arrow(above []string, extensions ...string) func(spot) bool {
-	return func(p spot) bool {
-		at, ok := placeIn(p.l)
-		if !ok || !starts(p) || !has(" "+strings.Join(extensions, " ")+" ", " "+extension(at.file)+" ") {
-			return false
-		}
-		said := strings.TrimLeft(p.previous(), " ")
-		for _, w := range above {
-			if strings.HasPrefix(said, w) {
-				return true
-			}
-		}
-		return false
-	}
+// arrow holds on a line "  --> file:3:5" whose file has one of the extensions.
+func arrow(p spot, extensions []string) bool {
+	at, ok := placeIn(p.l)
+	return ok && starts(p) && slices.Contains(extensions, extension(at.file))
+}
+
+// below holds where the line above begins with one of the words.
+func below(p spot, words []string) bool {
+	above := strings.TrimLeft(p.previous(), " ")
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(above, w) })
 }
 
 var lineAndColumn = regexp.MustCompile(`^[ \t]*[1-9]\d*:\d`)
@@ -362,4 +363,84 @@ func reportsError(p spot) bool {
 	s := strings.TrimLeft(p.l, " \t>*-│")
 	return holdsAny(p.small[len(p.l)-len(s):], []string{"error", "fatal", "failed", "exception", "problem"}) ||
 		len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
+}
+
+// longQuota holds where a quota is used up for longer than minutes: by the day
+// or the month, or for good.
+func longQuota(p spot) bool {
+	if holdsAny(p.small, []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota"}) {
+		return true
+	}
+	if shortQuota(p) {
+		return false
+	}
+	if holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
+		return true
+	}
+	d, known := waitIn(p.l)
+	return known && d > longestRate
+}
+
+// shortQuota holds where a quota is one by the minute, or comes back within
+// minutes: providers use the same words for both.
+func shortQuota(p spot) bool {
+	if holdsAny(p.small, []string{"perday", "per day", "per_day", "daily", "permonth", "monthly", "insufficient_quota"}) {
+		return false
+	}
+	if holdsAny(p.small, []string{"perminute", "per minute", "per_minute", "permin", "per min", "persecond", "per second"}) {
+		return true
+	}
+	d, known := waitIn(nearby(p))
+	if known {
+		return d <= longestRate
+	}
+	return !holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset"})
+}
+
+// nearby is the line and the few below it: a body of JSON may be printed over
+// several.
+func nearby(p spot) string {
+	s := p.l
+	for i := p.line + 1; i < p.h.t.len() && i < p.line+40 && len(s) < 2000; i++ {
+		s += "\n" + p.h.t.line(i)
+	}
+	return s
+}
+
+// afterCode holds where the line above begins with the code of a check, "F401".
+func afterCode(p spot) bool {
+	said := strings.TrimLeft(p.previous(), " ")
+	n := 0
+	for n < len(said) && isUpper(said[n]) {
+		n++
+	}
+	return n > 0 && n < 5 && n+2 < len(said) && isDigit(said[n]) && isDigit(said[n+1])
+}
+
+// belowPlace holds where the line above is nothing but a place.
+func belowPlace(p spot) bool {
+	at, ok := placeIn(p.previous())
+	return ok && strings.TrimSpace(at.rest) == ""
+}
+
+// reportsCode holds where the phrase is an error of an API: in the form of a
+// code, or in a line that says so.
+func reportsCode(p spot) bool {
+	return reportsError(p) || holdsAny(p.small, []string{"code", "status", "type", "invalid"})
+}
+
+// statusBehind holds where the phrase is followed by a status of HTTP that
+// begins with the first digit of args, one of the others if any are named.
+func statusBehind(p spot, args []string) bool {
+	s := p.after()
+	for i := 8; i < len(s) && i < 40; i++ {
+		if !isDigit(s[i]) {
+			continue
+		}
+		if s[i] != args[0][0] || i+3 > len(s) || !isDigit(s[i+1]) || !isDigit(s[i+2]) || i+3 < len(s) && wordByte(s[i+3]) {
+			return false
+		}
+		return len(args) == 1 || slices.Contains(args[1:], s[i:i+3])
+	}
+	return false
 }
