@@ -106,7 +106,7 @@ func served(l string) bool {
 		return false
 	}
 	at := request.FindStringIndex(l)
-	return at != nil && !strings.Contains(l[:at[0]], "rror: ")
+	return len(at) > 0 && !strings.Contains(l[:at[0]], "rror: ")
 }
 
 // remarks tells whether a line is what a compiler, a linter or a search says

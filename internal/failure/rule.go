@@ -144,7 +144,7 @@ func (r *rule) matches(p spot) bool {
 	if r.Flags&stated != 0 && (p.quotes() || p.named()) {
 		return false
 	}
-	for name, args := range r.When {
+	for name, args := range r.When { // order does not show: all must hold
 		if !conditions[name](p, args) {
 			return false
 		}

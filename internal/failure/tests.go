@@ -302,10 +302,11 @@ func blocks(t text, from int, isEnd func(l string) bool) []Item {
 		if isEnd(l) {
 			f.end()
 		}
-		if f.b != nil && !(naming && nameGoesOn(f.b, l, &naming)) {
-			naming = naming && strings.TrimSpace(l) == ""
-			f.b.add(l)
+		if f.b == nil || naming && nameGoesOn(f.b, l, &naming) {
+			continue
 		}
+		naming = naming && strings.TrimSpace(l) == ""
+		f.b.add(l)
 	}
 	f.end()
 	return slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" && i.File == "" })

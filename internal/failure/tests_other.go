@@ -352,7 +352,8 @@ type junitResult struct {
 
 // junit reads JUnit's XML inside of an output.
 func junit(t text) (Tests, bool) {
-	d := xml.NewDecoder(strings.NewReader(t.s[strings.Index(t.s, "<testsuite"):]))
+	_, report, _ := strings.Cut(t.s, "<testsuite")
+	d := xml.NewDecoder(strings.NewReader("<testsuite" + report))
 	d.Strict = false
 	var all junitSuite
 	_ = d.Decode(&all) // of a report that was cut what came before the cut counts

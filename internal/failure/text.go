@@ -80,7 +80,7 @@ func bound(s string) string {
 // ANSI escape sequences, also unfinished ones, and other control characters.
 var control = regexp.MustCompile(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + // up to a final byte
 	`|\x1b[\]P^_][^\x07\x1b\n]*(?:\x07|\x1b.?)?` + // links, titles: up to BEL or ESC \
-	`|\x1b[()#% ].?|\x1b[!-~]?` +
+	`|\x1b[()#% ].?|\x1b[\x21-\x7e]?` +
 	`|\r\n?|[\x00-\x08\x0b-\x1f\x7f]`)
 
 // clean removes ANSI escape sequences and other control characters, and makes

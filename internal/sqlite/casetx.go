@@ -32,10 +32,10 @@ func (b *cases) require(ctx context.Context, id string) (board.Case, error) {
 func moveCase(ctx context.Context, w *statements, id string, ch board.Change) error {
 	b := &cases{w: w, by: ch.By, now: ch.At}
 	c, err := b.require(ctx, id)
-	if err == nil {
-		_, err = b.move(ctx, c, ch)
+	if err != nil {
+		return err
 	}
-	return err
+	return b.move(ctx, c, ch)
 }
 
 func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, error) {
@@ -220,15 +220,15 @@ func (b *cases) save(ctx context.Context, c *board.Case) error {
 }
 
 // move carries out a change of status, and what it means for others.
-func (b *cases) move(ctx context.Context, c board.Case, ch board.Change) (board.Case, error) {
+func (b *cases) move(ctx context.Context, c board.Case, ch board.Change) error {
 	moved, entry, err := board.Move(c, ch)
+	if err == nil {
+		err = b.note(ctx, c.ID, entry)
+	}
 	if err != nil {
-		return c, err
+		return err
 	}
-	if err := b.note(ctx, c.ID, entry); err != nil {
-		return c, err
-	}
-	return moved, b.settle(ctx, c, moved)
+	return b.settle(ctx, c, moved)
 }
 
 // settle stores a case that changed and hands on what others have to know. An
@@ -333,8 +333,7 @@ func (b *cases) family(ctx context.Context, id string, children, done int) error
 	default:
 		return nil
 	}
-	_, err = b.move(ctx, c, change)
-	return err
+	return b.move(ctx, c, change)
 }
 
 // touch is what added cases mean for one that was there.
