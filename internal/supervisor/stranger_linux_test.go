@@ -15,7 +15,7 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be another user")
 	}
-	dir, err := os.MkdirTemp("/tmp", "pawl") // the path of a socket must be short
+	dir, err := os.MkdirTemp("/tmp", "pawl") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

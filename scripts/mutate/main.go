@@ -124,7 +124,7 @@ func (m *mutator) mutate(ctx context.Context, seed uint64, n int, out string) er
 				err = json.NewEncoder(log).Encode(r)
 			}
 		}
-		if err = cmp.Or(err, ctx.Err()); err != nil {
+		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 		if r.By != notBuilt { // else another is drawn
@@ -286,7 +286,7 @@ func tidy(dir string) {
 	mounts, _ := os.ReadFile("/proc/mounts")
 	for line := range strings.Lines(string(mounts)) {
 		if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(words[1], dir+"/") {
-			_ = exec.Command("umount", "-l", words[1]).Run()
+			_ = exec.CommandContext(context.Background(), "umount", "-l", words[1]).Run()
 		}
 	}
 	_ = os.RemoveAll(dir)
