@@ -2,7 +2,6 @@ package failure
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 )
 
@@ -77,7 +76,7 @@ var resourceActions = map[string][]string{
 	},
 }
 
-var unnamed = regexp.MustCompile(`\{(.*?)\}`)
+var unnamed = onUse(`\{(.*?)\}`)
 
 // actionsFor lists what to do, most useful first. subject is what the failure
 // is about, "" when it is not known.
@@ -99,7 +98,7 @@ func actionsFor(c Class, k Kind, source, subject string) []string {
 	}
 	var acts []string
 	for _, text := range a.actions {
-		acts = append(acts, unnamed.ReplaceAllStringFunc(text, func(other string) string {
+		acts = append(acts, unnamed().ReplaceAllStringFunc(text, func(other string) string {
 			return cmp.Or(subject, strings.Trim(other, "{}"))
 		}))
 	}

@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -243,11 +242,11 @@ func fetches(line string) bool {
 	return false
 }
 
-var warning = regexp.MustCompile(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|info|debug|note:|hint:|trace:|deprecat|notice)`)
+var warning = onUse(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|info|debug|note:|hint:|trace:|deprecat|notice)`)
 
 // warns tells whether line is a warning or less.
 func warns(line string) bool {
-	if warning.MatchString(line) {
+	if warning().MatchString(line) {
 		return true
 	}
 	if i := strings.IndexByte(line, '['); i >= 0 && i < 40 { // "… [WARN] …"
@@ -264,11 +263,11 @@ func warns(line string) bool {
 	return strings.Contains(line, "arning") && has(line, ": warning:", ": warning ", "Warning: ")
 }
 
-var finalRetry = regexp.MustCompile(`(?i)after retrying|max retries|stopped retrying|giving up`)
+var finalRetry = onUse(`(?i)after retrying|max retries|stopped retrying|giving up`)
 
 // goesOn tells whether line says that something is tried again.
 func goesOn(line string) bool {
-	return indexFold(line, "retrying") >= 0 && !finalRetry.MatchString(line)
+	return indexFold(line, "retrying") >= 0 && !finalRetry().MatchString(line)
 }
 
 // closingLines returns the number of the first of the last eight lines that

@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -74,7 +73,7 @@ func indexFold(s, word string) int {
 
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
-var quoted = regexp.MustCompile(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
+var quoted = onUse(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
 	`PASS|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
 
 // quotes tells whether a line is source code, a frame of a stack or the name
@@ -85,7 +84,7 @@ func (p *spot) quotes() bool {
 	if p.h.differ && changes(l) && len(l) < windowMax {
 		return true
 	}
-	if quoted.MatchString(l) || remarks(l) {
+	if quoted().MatchString(l) || remarks(l) {
 		return true
 	}
 	return holdsAny(small, []string{"assert", ", want ", "simulat"}) ||
@@ -97,7 +96,7 @@ func (p *spot) quotes() bool {
 }
 
 // request is the line of a server about a request that it answered.
-var request = regexp.MustCompile(`(?:GET|POST|PUT|HEAD|DELETE|PATCH) /`)
+var request = onUse(`(?:GET|POST|PUT|HEAD|DELETE|PATCH) /`)
 
 // served tells whether l is a server's note of a request that it answered, and
 // not an error that names the request.
@@ -105,7 +104,7 @@ func served(l string) bool {
 	if !strings.Contains(l, " /") {
 		return false
 	}
-	at := request.FindStringIndex(l)
+	at := request().FindStringIndex(l)
 	return len(at) > 0 && !strings.Contains(l[:at[0]], "rror: ")
 }
 
@@ -208,7 +207,7 @@ func (p *spot) namesFile() bool {
 }
 
 // Summaries that count failures in forms of their own.
-var failureCounts = regexp.MustCompile(strings.Join([]string{
+var failureCounts = onUse(strings.Join([]string{
 	`^.{0,19}Tests run: .*(?:Failures|Errors): *0*[1-9]`, // surefire
 	`^FAILED \(.*(?:failures|errors)=0*[1-9]`,            // unittest
 	`^Tests Passed:.*Failed: *0*[1-9]`,                   // Pester
@@ -220,8 +219,8 @@ var failureCounts = regexp.MustCompile(strings.Join([]string{
 }, "|"))
 
 var (
-	someFailed = regexp.MustCompile(`(?:^|[^0-9])0*[1-9]\d* *(?: failed| failure| errored| FAILED| failing)`)
-	ofTests    = regexp.MustCompile(`^Tests|Executed |^Test Suites:|^\d.* in \d[^a-z]*(?:s|\))|` +
+	someFailed = onUse(`(?:^|[^0-9])0*[1-9]\d* *(?: failed| failure| errored| FAILED| failing)`)
+	ofTests    = onUse(`^Tests|Executed |^Test Suites:|^\d.* in \d[^a-z]*(?:s|\))|` +
 		` example| tests?, | runs, | scenario| specs?, | passed| passing| success| pass,`)
 )
 
@@ -232,7 +231,7 @@ func countsFailures(p spot) bool {
 		return false
 	}
 	s := strings.Trim(p.l, " =\t│")
-	return len(s) <= 300 && (failureCounts.MatchString(s) || someFailed.MatchString(s) && ofTests.MatchString(s))
+	return len(s) <= 300 && (failureCounts().MatchString(s) || someFailed().MatchString(s) && ofTests().MatchString(s))
 }
 
 // counted tells whether a count can belong to the phrase: "3 failed",
@@ -265,12 +264,12 @@ func countsErrors(p spot) bool {
 	return strings.HasPrefix(l, "=") && strings.Contains(l, " in ") && count(l, " error") > 0
 }
 
-var exception = regexp.MustCompile(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
+var exception = onUse(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
 
 // namesException holds where the line begins with the name of an exception:
 // "KeyError: 'id'", "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".
 func namesException(p spot) bool {
-	m := exception.FindStringSubmatch(p.l)
+	m := exception().FindStringSubmatch(p.l)
 	if m == nil {
 		return false
 	}
@@ -310,11 +309,11 @@ func goProblem(p spot, words []string) bool {
 	if !ok || extension(at.file) != "go" || at.from > 0 && p.l[:at.from] != "vet: " {
 		return false
 	}
-	return !lintName.MatchString(at.rest) && holdsAny(smallLetters(at.rest), words)
+	return !lintName().MatchString(at.rest) && holdsAny(smallLetters(at.rest), words)
 }
 
 // lintName is how golangci-lint's messages end: "… (errcheck)".
-var lintName = regexp.MustCompile(` \([a-z][\w/.:-]+\) *$`)
+var lintName = onUse(` \([a-z][\w/.:-]+\) *$`)
 
 func plainName(s string) bool {
 	for i := range len(s) {
@@ -328,7 +327,7 @@ func plainName(s string) bool {
 // lintLine holds on a linter's "file:3:5: message (name-of-the-check)".
 func lintLine(p spot) bool {
 	at, ok := placeIn(p.l)
-	return ok && strings.TrimSpace(p.l[:at.from]) == "" && lintName.MatchString(at.rest)
+	return ok && strings.TrimSpace(p.l[:at.from]) == "" && lintName().MatchString(at.rest)
 }
 
 // arrow holds on a line "  --> file:3:5" whose file has one of the extensions.
@@ -343,12 +342,12 @@ func below(p spot, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(above, w) })
 }
 
-var lineAndColumn = regexp.MustCompile(`^[ \t]*[1-9]\d*:\d`)
+var lineAndColumn = onUse(`^[ \t]*[1-9]\d*:\d`)
 
 // numberedProblem holds on a line that begins with "12:3", as linters print
 // below the name of a file.
 func numberedProblem(p spot) bool {
-	return lineAndColumn.MatchString(p.l) || located(p) && strings.Contains(p.l, ": line ")
+	return lineAndColumn().MatchString(p.l) || located(p) && strings.Contains(p.l, ": line ")
 }
 
 // located holds on a line that begins with a place.

@@ -3,7 +3,6 @@ package failure
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"sort"
 	"strings"
 )
@@ -38,12 +37,12 @@ func fingerprint(a Analysis, key []string) string {
 const letters = `0-9A-Za-z_\x{80}-\x{10ffff}`
 
 var (
-	blanks = regexp.MustCompile(`[ \t]+`)
-	paths  = regexp.MustCompile(`[` + letters + `/\\.~@-][` + letters + `/\\.~@+:-]*`)
+	blanks = onUse(`[ \t]+`)
+	paths  = onUse(`[` + letters + `/\\.~@-][` + letters + `/\\.~@+:-]*`)
 	// An id, a number that may hold points, or a word.
-	parts = regexp.MustCompile(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
+	parts = onUse(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
 		`|[0-9][` + letters + `]*(?:\.[0-9][` + letters + `]*)*|[` + letters + `]+`)
-	hexID = regexp.MustCompile(`^[0-9a-fA-F]{7,}$`)
+	hexID = onUse(`^[0-9a-fA-F]{7,}$`)
 )
 
 // steady leaves out of a line what differs between two runs of the same
@@ -51,13 +50,13 @@ var (
 // ids, and folders of paths, so that only a file's name is left. Letters that
 // lead into digits stay ("TS2322", "E0425").
 func steady(s string) string {
-	s = paths.ReplaceAllStringFunc(s, func(path string) string {
+	s = paths().ReplaceAllStringFunc(s, func(path string) string {
 		if i := strings.LastIndexAny(path, `/\`); i < len(path)-1 {
 			path = path[i+1:]
 		}
-		return parts.ReplaceAllStringFunc(path, steadyPart)
+		return parts().ReplaceAllStringFunc(path, steadyPart)
 	})
-	return strings.TrimSpace(blanks.ReplaceAllString(s, " "))
+	return strings.TrimSpace(blanks().ReplaceAllString(s, " "))
 }
 
 // steadyPart makes "#" of an id or a number.
@@ -72,7 +71,7 @@ func steadyPart(s string) string {
 	switch {
 	case digits == 0:
 		return s
-	case isDigit(s[0]), hexID.MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
+	case isDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
 		return "#"
 	case digits >= 5: // the name of a temporary file, a process or a goroutine
 		return name + "#"

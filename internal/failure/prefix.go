@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -10,7 +9,7 @@ import (
 const stampForm = `2\d..-.{5}T..:[0-9:.]+Z (?:\d\d[OE][ +])?`
 
 // prefix is what systems put before each line of a program's output.
-var prefix = regexp.MustCompile(`^(?:` + strings.Join([]string{
+var prefix = onUse(`^(?:` + strings.Join([]string{
 	stampForm,
 	`[A-Za-z][^\t]*\t[^\t]*\t\x{feff}?` + stampForm,      // `gh run view --log`: job, step, time
 	`##\[(?:error|warning|group|command|debug|notice)\]`, // Azure Pipelines
@@ -21,7 +20,7 @@ var prefix = regexp.MustCompile(`^(?:` + strings.Join([]string{
 }, "|") + `)`)
 
 // level is the level of a log, which looks like the name of a program.
-var level = regexp.MustCompile(`^\[(?:error|err|warn|warning|info|debug|trace|fatal|notice|fail|failed|ok|pass|e|w) *\]`)
+var level = onUse(`^\[(?:error|err|warn|warning|info|debug|trace|fatal|notice|fail|failed|ok|pass|e|w) *\]`)
 
 // prefixOf returns the length of what stands before the line that a program
 // printed: a time stamp, then a name, then a command, and so on.
@@ -29,8 +28,8 @@ func prefixOf(l string) int {
 	n := 0
 	for range 4 {
 		rest := l[n:min(len(l), n+400)]
-		at := prefix.FindStringIndex(rest)
-		if at == nil || level.MatchString(rest) {
+		at := prefix().FindStringIndex(rest)
+		if at == nil || level().MatchString(rest) {
 			break
 		}
 		n += at[1]

@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -147,7 +146,7 @@ func playwright(t text) (Tests, bool) {
 			}
 			continue
 		}
-		if !playwrightCount.MatchString(l) {
+		if !playwrightCount().MatchString(l) {
 			f.add(l)
 			continue
 		}
@@ -160,7 +159,7 @@ func playwright(t text) (Tests, bool) {
 	return out, seen
 }
 
-var playwrightCount = regexp.MustCompile(`^  \d+ (?:(?:failed|skipped|flaky|did not run|interrupted)|passed \(.*\))$`)
+var playwrightCount = onUse(`^  \d+ (?:(?:failed|skipped|flaky|did not run|interrupted)|passed \(.*\))$`)
 
 // nodeTest reads the summary of node:test, of its spec and its TAP reporter:
 // "ℹ tests 5", "ℹ pass 3", "ℹ fail 2".
@@ -288,7 +287,7 @@ func tapItems(t text) []Item {
 		if said == "failureType: 'subtestsFailed'" { // only the sum of its subtests
 			f.b = nil
 		}
-		if f.b == nil || tapField.MatchString(said) {
+		if f.b == nil || tapField().MatchString(said) {
 			continue
 		}
 		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
@@ -306,7 +305,7 @@ func tapItems(t text) []Item {
 }
 
 // tapField is what a YAML block says about a test that is of no use.
-var tapField = regexp.MustCompile(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:)`)
+var tapField = onUse(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:)`)
 
 func tapName(said string) string {
 	s := strings.TrimPrefix(said, "not ok ")

@@ -2,7 +2,6 @@ package failure
 
 import (
 	"encoding/xml"
-	"regexp"
 	"strings"
 )
 
@@ -113,14 +112,14 @@ func unittest(t text) (Tests, bool) {
 	return out, true
 }
 
-var unittestHead = regexp.MustCompile(`^(?:FAIL|ERROR): (.*?)(?: \(|$)`)
+var unittestHead = onUse(`^(?:FAIL|ERROR): (.*?)(?: \(|$)`)
 
 // unittestItems reads "FAIL: test (class)" and the trace below it.
 func unittestItems(t text) []Item {
 	var f failing
 	for i := range t.len() {
 		l := t.line(i)
-		if m := unittestHead.FindStringSubmatch(l); m != nil {
+		if m := unittestHead().FindStringSubmatch(l); m != nil {
 			f.begin(Item{Test: m[1]})
 			continue
 		}
@@ -250,7 +249,7 @@ func phpunit(t text) (Tests, bool) {
 	return out, ok || strings.Contains(t.s, "No tests executed!")
 }
 
-var surefireLevel = regexp.MustCompile(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
+var surefireLevel = onUse(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
 
 // surefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0":
 // the total where there is one, else the sum over the classes.
@@ -259,7 +258,7 @@ func surefire(t text) (Tests, bool) {
 	total, seen := false, false
 	for i := range t.len() {
 		l := t.line(i)
-		l = l[len(surefireLevel.FindString(l)):]
+		l = l[len(surefireLevel().FindString(l)):]
 		if !strings.HasPrefix(l, "Tests run: ") {
 			if it, ok := surefireItem(l); ok && len(out.Items) < maxItems {
 				out.Items = append(out.Items, it)

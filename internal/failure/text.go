@@ -3,6 +3,7 @@ package failure
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -78,7 +79,7 @@ func bound(s string) string {
 }
 
 // ANSI escape sequences, also unfinished ones, and other control characters.
-var control = regexp.MustCompile(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + // up to a final byte
+var control = onUse(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + // up to a final byte
 	`|\x1b[\]P^_][^\x07\x1b\n]*(?:\x07|\x1b.?)?` + // links, titles: up to BEL or ESC \
 	`|\x1b[()#% ].?|\x1b[\x21-\x7e]?` +
 	`|\r\n?|[\x00-\x08\x0b-\x1f\x7f]`)
@@ -89,7 +90,7 @@ func clean(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
 		return s
 	}
-	return control.ReplaceAllStringFunc(s, func(m string) string {
+	return control().ReplaceAllStringFunc(s, func(m string) string {
 		if m[0] == '\r' {
 			return "\n"
 		}
@@ -117,4 +118,10 @@ func ellipsis(s string, n int) string {
 		return ""
 	}
 	return strings.TrimRight(cut(s, n-len("…")), " \t") + "…"
+}
+
+// onUse compiles an expression when it is first used, so that a process that
+// judges no failure starts sooner.
+func onUse(source string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })
 }

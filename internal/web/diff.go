@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -301,14 +300,14 @@ func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error
 	return answer(out), nil
 }
 
-var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
+var hunkHead = regexpOnUse(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
 
 // readPatch reads git's patch of one file.
 func readPatch(patch string) FileDiff {
 	d := FileDiff{Hunks: []Hunk{}}
 	var h *Hunk
 	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
-		if m := hunkHead.FindStringSubmatch(line); m != nil {
+		if m := hunkHead().FindStringSubmatch(line); m != nil {
 			d.Hunks = append(d.Hunks, Hunk{OldStart: number(m[1]), OldLines: count(m[2]), NewStart: number(m[3]),
 				NewLines: count(m[4]), Heading: valid(m[5]), Lines: []string{}})
 			h = &d.Hunks[len(d.Hunks)-1]

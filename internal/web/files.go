@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -33,7 +34,7 @@ const (
 
 // fileNames are the files of an iteration that a person may see. What else is
 // in its folder (environment, policies) is pawl's own.
-var fileNames = regexp.MustCompile(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
+var fileNames = regexpOnUse(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
 
 // eventsFile is where the supervisor writes what the agent's parser made of
 // its stream.
@@ -112,7 +113,7 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 	out := FileList{Files: []File{}}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !fileNames.MatchString(e.Name()) {
+		if err != nil || !info.Mode().IsRegular() || !fileNames().MatchString(e.Name()) {
 			continue
 		}
 		out.Files = append(out.Files, File{Name: e.Name(), Size: info.Size(), ChangedAt: info.ModTime().UTC()})
@@ -122,7 +123,7 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 
 // openFile opens one of the files that may be seen. What is returned must be closed.
 func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
-	if !fileNames.MatchString(name) {
+	if !fileNames().MatchString(name) {
 		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q",
 			clip(name, 100)).
 			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
@@ -362,4 +363,10 @@ func readEvent(line []byte, at int64) (AgentEvent, bool) {
 		out.Error = e.Error.Message
 	}
 	return out, true
+}
+
+// regexpOnUse compiles an expression when it is first used: most processes of
+// pawl serve no page.
+func regexpOnUse(source string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -169,13 +170,15 @@ func writeYAML(b *strings.Builder, pad string, m yaml.MapSlice) {
 
 // blockForm are lines that a YAML block gives back as they are: the first begins
 // with a word, one end of line is at the end, and no line is of blanks alone.
-var blockForm = regexp.MustCompile(`\A\S.*\n(\n*[ \t]*\S.*\n)*\z`)
+var blockForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A\S.*\n(\n*[ \t]*\S.*\n)*\z`)
+})
 
 func isBlock(text string) bool {
 	odd := strings.ContainsFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && !unicode.IsPrint(r) || r == utf8.RuneError
 	})
-	return !odd && blockForm.MatchString(text)
+	return !odd && blockForm().MatchString(text)
 }
 
 // quoted is text as JSON writes it, which YAML reads too.
