@@ -28,7 +28,7 @@ type block struct {
 	line                 int
 }
 
-var fence = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
+var fence = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)```$")
 
 // pages returns the fenced blocks of README.md and docs/*.md by page.
 func pages(t *testing.T) map[string][]block {

@@ -53,7 +53,7 @@ func lastPart(s string, limit int) string {
 var codes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:\x1b\[|\x{9b})[\x20-\x3f]*[\x40-\x7e]?` +
 		`|(?:\x1b[\]PX^_]|[\x{9d}\x{90}\x{98}\x{9e}\x{9f}])[^\n\a\x1b\x{9c}]*(?:\a|\x1b\\|\x{9c})?` +
-		`|\x1b[ -/]+[0-~]?` +
+		`|\x1b[\x20-\x2f]+[0-~]?` +
 		`|\x1b[0-~]?` +
 		`|[\x{80}-\x{84}\x{86}-\x{9f}]`)
 })

@@ -270,7 +270,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	}
 	q := &OpenQueue{m, l, p.Store}
 	for _, t := range tasks {
-		if err := queueAndRelease(ctx, a, q, t, commit, allow); err != nil {
+		if err := queueAndRelease(ctx, q, t, commit, allow); err != nil {
 			return err
 		}
 	}
@@ -279,7 +279,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
 // where it was on hold.
-func queueAndRelease(ctx context.Context, a *command.App, q *OpenQueue, text, commit string, allow []string) error {
+func queueAndRelease(ctx context.Context, q *OpenQueue, text, commit string, allow []string) error {
 	id, err := action.CaseID(text)
 	if err != nil {
 		return err
