@@ -166,7 +166,7 @@ func BenchmarkFiftyLoops(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				ours, theirs := fiftyLoops(b, c.script, loops)
-				report(b, "memory, 50 loops, "+c.name, ours+theirs, "MiB", atMost(100))
+				report(b, "memory, 50 loops, "+c.name, ours+theirs, "MiB", atMost(200))
 				report(b, "memory, 50 loops, "+c.name+": the autopilot", ours, "MiB", nil)
 				report(b, "memory, 50 loops, "+c.name+": one supervisor", theirs/loops, "MiB", nil)
 			}
