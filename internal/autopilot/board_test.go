@@ -2,15 +2,12 @@ package autopilot_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
@@ -22,32 +19,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
-const superviseCommand = "__supervise"
-
 // The test binary is the supervisor and the scripted agent too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case superviseCommand:
-			parsers := func(name string, _ supervisor.Job) (agent.Parser, error) {
-				return agents.Parser(name, agents.ParserOptions{})
-			}
-			if err := supervisor.Serve(context.Background(), os.Args[2], parsers, egress.Out(os.Getenv)); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-			os.Exit(0)
-		case script.Command:
-			os.Exit(script.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
-		}
+	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+		os.Exit(code)
 	}
 	os.Exit(gittest.Run(m))
 }
@@ -78,7 +61,7 @@ func newDesk(t *testing.T, turns string) *desk {
 	must(t, err)
 	t.Cleanup(func() { must(t, d.store.Close()) })
 	d.plan = engine.Plan{
-		Kind: "task", Safety: sandbox.Permissive, Lease: time.Minute, Environ: os.Environ(), Exe: os.Args[0], Args: []string{superviseCommand},
+		Kind: "task", Safety: sandbox.Permissive, Lease: time.Minute, Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 		Policy: loop.Policy{
 			Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
 			MaxIterationCalls: loop.NoLimit, Agent: "script",
@@ -125,7 +108,7 @@ func (d *desk) queue(repo *git.Repo, state string) func(context.Context, func(qu
 		return merge.Open(ctx, merge.Options{
 			Store: d.store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(), Local: true,
 			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour},
-			Exe:    os.Args[0], Args: []string{superviseCommand}, Lease: time.Minute, Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: tell,
+			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: tell,
 		})
 	}
 }

@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,36 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workflow/run"
 )
 
-const superviseCommand = "__supervise"
-
 // The test binary is the supervisor and the scripted agent too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case superviseCommand:
-			parsers := func(name string, _ supervisor.Job) (agent.Parser, error) {
-				return agents.Parser(name, agents.ParserOptions{})
-			}
-			if err := supervisor.Serve(context.Background(), os.Args[2], parsers, egress.Out(os.Getenv)); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-			os.Exit(0)
-		case script.Command:
-			os.Exit(script.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
-		}
+	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
@@ -87,7 +70,7 @@ func (s *story) options(steps string) engine.Options {
 	return engine.Options{
 		Plan: engine.Plan{
 			Kind: "workflow", Name: "flow", Root: root, Policy: s.policy, Safety: "permissive", Lease: time.Minute,
-			Environ: os.Environ(), Exe: os.Args[0], Args: []string{superviseCommand},
+			Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Agents: map[string]engine.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
 		},
 		Work: run.New(run.Options{Flow: &run.Flow{Path: w.Path, Plan: w.Plan}}), StateDir: filepath.Join(s.dir, "state"), Store: s.store,
