@@ -120,7 +120,8 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 	p := &pilot{
 		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{}, inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
 		row: sqlite.Autopilot{
-			Session: engine.NewID(), Phase: string(schedule.Running), Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
+			Session: engine.NewID(), Phase: string(schedule.Running),
+			Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
 			Owner: engine.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),
 		},
 	}

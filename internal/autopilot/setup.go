@@ -57,7 +57,8 @@ func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i 
 	// The id is new each time: a set-up that failed is tried again.
 	id := strconv.Itoa(i+1) + "-" + engine.NewID()
 	res, err := client.Run(ctx, supervisor.Job{
-		ID: id, Files: filepath.Join(dir, strconv.Itoa(i+1)), Args: []string{"sh", "-c", line}, Dir: w.Dir, Env: env, Merge: true, Box: box,
+		ID: id, Files: filepath.Join(dir, strconv.Itoa(i+1)), Args: []string{"sh", "-c", line},
+		Dir: w.Dir, Env: env, Merge: true, Box: box,
 		Limits: supervisor.Limits{Wall: setupWithin},
 	}, nil)
 	switch {

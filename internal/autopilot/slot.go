@@ -211,7 +211,8 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 	}
 	o.Empty, o.Hold = commit == w.Base, l.hold
 	l.result = queue.Entry{
-		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base, Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
+		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
+		Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
 	}
 }
 

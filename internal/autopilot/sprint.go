@@ -38,7 +38,8 @@ func (p *pilot) startSprint(ctx context.Context) error {
 		return err
 	}
 	p.sprint = &schedule.SprintStats{
-		ID: id, StartedAt: p.row.StartedAt.UnixMilli(), Target: p.o.Sprint.Target, Settings: p.o.Sprint.Settings, TaskStats: []schedule.TaskStat{},
+		ID: id, StartedAt: p.row.StartedAt.UnixMilli(), Target: p.o.Sprint.Target,
+		Settings: p.o.Sprint.Settings, TaskStats: []schedule.TaskStat{},
 	}
 	p.row.Sprint = id
 	if p.o.Sprint.Checkpoint {

@@ -124,7 +124,8 @@ func lookup(env []string, name, otherwise string) string {
 // folders that are not there yet are made, since the program may not.
 func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, own []string) {
 	start, err := ag.Adapter.Start(agent.Invocation{
-		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety, Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
+		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety,
+		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
 		StateDir: filepath.Join(m.StateDir, "agents", name),
 	})
 	if err != nil {

@@ -176,7 +176,8 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	}
 	cost := max(0, c.Limits.Cost) // NoLimit is less
 	start, err := a.Adapter.Start(agent.Invocation{
-		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly, Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
+		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
+		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Now: time.Now(),
 	})
 	if err != nil {
@@ -188,7 +189,9 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	box := w.agentBox(c.Agent, state, call)
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
-		Env: append(w.environ(a.inherits(w.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...), Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched(), Prices: w.plan.Prices, Model: a.Model,
+		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...),
+		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched(),
+		Prices: w.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom, Tools: a.toolsCount()},
 		Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
@@ -251,7 +254,8 @@ func (w *worker) cannotStart(c loop.Command, err error) *loop.Record {
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: loop.Exit{Code: -1}, Progress: -1, Score: -1, CostSource: "none",
 		Failure: &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Summary: err.Error(), Fingerprint: CannotStart,
+			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
+			Summary: err.Error(), Fingerprint: CannotStart,
 		},
 	}
 }
@@ -283,7 +287,8 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	out := res.Agent
 	r := &loop.Record{
-		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt, Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
+		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt,
+		Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost, Calls: out.Calls,
 		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
 		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: w.withheld(c.Agent),
@@ -328,7 +333,8 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	}
 	if limit := limitReached(x.Ended); limit != "" {
 		return &failure.Analysis{
-			Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-" + string(x.Ended), Summary: limit,
+			Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium,
+			Fingerprint: "limit-" + string(x.Ended), Summary: limit,
 		}
 	}
 	if x.Ended == loop.EndedDestructive {
@@ -341,8 +347,10 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 		return a
 	}
 	a := failure.Analyse(failure.Evidence{
-		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
-		CutOff: x.Terminal == loop.TerminalMissing, Output: agentOutput(res), Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
+		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal,
+		TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
+		CutOff:   x.Terminal == loop.TerminalMissing, Output: agentOutput(res),
+		Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
 	})
 	return &a
 }

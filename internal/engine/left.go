@@ -74,8 +74,10 @@ func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (s
 		return sqlite.Run{}, fmt.Errorf("cannot import the state file: %v", err)
 	}
 	state := loop.State{
-		Status: st, Why: "imported from its state file", StartedAt: f.StartedAt, LastAt: f.LastIterationAt, Iteration: f.Iteration,
-		Limit: f.MaxIterations, Strategy: "default", Best: loop.Best{Score: -1}, Guards: loop.Guards{Failures: f.ConsecutiveFailures},
+		Status: st, Why: "imported from its state file", StartedAt: f.StartedAt,
+		LastAt: f.LastIterationAt, Iteration: f.Iteration,
+		Limit: f.MaxIterations, Strategy: "default", Best: loop.Best{Score: -1},
+		Guards: loop.Guards{Failures: f.ConsecutiveFailures},
 		Policy: loop.Policy{Kind: loop.Procedure, MaxIterations: f.MaxIterations},
 	}
 	for _, e := range f.ElapsedPerIteration {
@@ -94,8 +96,10 @@ func create(ctx context.Context, store *sqlite.Store, root, procedure string, st
 		return sqlite.Run{}, err
 	}
 	run := sqlite.Run{
-		ID: NewID(), Kind: "procedure", Name: procedure, Root: root, Status: string(state.Status), Why: state.Why, State: data,
-		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self), StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,
+		ID: NewID(), Kind: "procedure", Name: procedure, Root: root,
+		Status: string(state.Status), Why: state.Why, State: data,
+		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self),
+		StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,
 	}
 	e, err := journal.New(run.ID, 1, now, journal.RunCreated, journal.Created{Kind: run.Kind, Name: procedure, Root: root, MaxIterations: state.Limit})
 	if err != nil {

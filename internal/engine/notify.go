@@ -144,7 +144,8 @@ func (d *Driver) endEvent(kind string, at time.Time) journal.Event {
 		return d.newEvent(kind, at, journal.Question{Iteration: s.Iteration, Text: s.Question.Text, Choices: s.Question.Options})
 	}
 	return d.newEvent(kind, at, journal.End{
-		Status: string(s.Status), Why: s.Why, Iteration: s.Iteration, Elapsed: s.Spent.Wall, Cost: s.Spent.Cost, CostKnown: s.Spent.CostKnown,
+		Status: string(s.Status), Why: s.Why, Iteration: s.Iteration, Elapsed: s.Spent.Wall,
+		Cost: s.Spent.Cost, CostKnown: s.Spent.CostKnown,
 	})
 }
 

@@ -124,7 +124,8 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prom
 	work := w.plan.Prompt
 	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, w.id, c.Agent, r.Strategy
 	in := prompt.Review{
-		Work: work, Fragment: w.plan.Review.Fragment, Author: r.Agent, Purpose: w.plan.Review.Purpose, Checks: r.Gates, Unknown: true,
+		Work: work, Fragment: w.plan.Review.Fragment, Author: r.Agent,
+		Purpose: w.plan.Review.Purpose, Checks: r.Gates, Unknown: true,
 	}
 	if f, ok := w.plan.Agents[c.Agent].Adapter.(agent.Factual); ok {
 		in.Limit = int(f.Facts().PromptLimit)

@@ -113,9 +113,11 @@ func (d *Driver) writeStateFile(path string) error {
 func (d *Driver) stateFile() StateFile {
 	s := d.state
 	f := StateFile{
-		Iteration: s.Iteration, MaxIterations: s.Limit, ConsecutiveFailures: s.Guards.Failures, FailureThreshold: s.Policy.FailureThreshold,
-		StartedAt: s.StartedAt.UTC().Truncate(time.Second), LastIterationAt: s.LastAt.UTC().Truncate(time.Second),
-		Status: string(s.Status), ProcedureName: d.plan.Name, ElapsedPerIteration: make([]string, len(d.elapsed)), Run: d.id, Why: s.Why,
+		Iteration: s.Iteration, MaxIterations: s.Limit, ConsecutiveFailures: s.Guards.Failures,
+		FailureThreshold: s.Policy.FailureThreshold,
+		StartedAt:        s.StartedAt.UTC().Truncate(time.Second), LastIterationAt: s.LastAt.UTC().Truncate(time.Second),
+		Status: string(s.Status), ProcedureName: d.plan.Name,
+		ElapsedPerIteration: make([]string, len(d.elapsed)), Run: d.id, Why: s.Why,
 	}
 	for i, e := range d.elapsed {
 		f.ElapsedPerIteration[i] = fmt.Sprintf("%.1fs", e.Seconds())

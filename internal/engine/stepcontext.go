@@ -159,8 +159,10 @@ func (h *StepContext) Throttled(ctx context.Context, name string) *failure.Analy
 	}
 	l := w.limitOf(name, known, now)
 	return &failure.Analysis{
-		Class: known.Class, Kind: failure.Transient, Transient: true, Provider: true, Severity: failure.Medium, WaitUntil: until,
-		Summary: l.Reason() + "; it is not called before " + until.Local().Format("15:04:05"), Fingerprint: knownLimit + string(known.Class),
+		Class: known.Class, Kind: failure.Transient, Transient: true,
+		Provider: true, Severity: failure.Medium, WaitUntil: until,
+		Summary:     l.Reason() + "; it is not called before " + until.Local().Format("15:04:05"),
+		Fingerprint: knownLimit + string(known.Class),
 	}
 }
 
@@ -260,7 +262,8 @@ func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervis
 		}
 	}
 	a := failure.Analyse(failure.Evidence{
-		Source: "step", Name: name, ExitCode: x.Code, Signal: x.Signal, TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: endOf(res), Zone: zone,
+		Source: "step", Name: name, ExitCode: x.Code, Signal: x.Signal,
+		TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: endOf(res), Zone: zone,
 	})
 	nameRefusals(&a, job.Box, out, res.Unreached)
 	return &a

@@ -66,7 +66,8 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	case err != nil:
 		w.warn(err.Error())
 		r.Failure = &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High, Summary: err.Error(), Fingerprint: "gate-not-run",
+			Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High,
+			Summary: err.Error(), Fingerprint: "gate-not-run",
 		}
 		return false
 	case rep.Stopped && ctx.Err() != nil:
@@ -119,7 +120,8 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}
 	e := gate.Exec{
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
-		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error, Elapsed: res.Elapsed, Output: streamText(res.Stdout),
+		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
+		Elapsed: res.Elapsed, Output: streamText(res.Stdout),
 	}
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e), Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
 	return e, nil
@@ -145,8 +147,10 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
 	return w.jobs.do(ctx, supervisor.Job{
-		ID: fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()), Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, nil, nil), Merge: true, Limits: supervisor.Limits{Wall: s.Timeout}, Box: w.gateBox(),
+		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
+		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
+		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, nil, nil), Merge: true,
+		Limits: supervisor.Limits{Wall: s.Timeout}, Box: w.gateBox(),
 	}, nil)
 }
 

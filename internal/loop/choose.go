@@ -78,9 +78,12 @@ func (s *State) use(class failure.Class) {
 func (s *State) situation(r *Record) strategy.Situation {
 	p, f := &s.Policy, r.Failure
 	return strategy.Situation{
-		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient, Gate: f.Step != "" && (r.Steps == nil || !r.Steps.Agent), Steps: r.Steps != nil, Unheard: r.Steps != nil && !r.Steps.Agent,
-		Failed: s.Used, Learned: s.Learned, Own: p.Strategies,
-		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "", CanRewind: s.canRewind(r), HasOptional: p.HasOptional,
+		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient,
+		Gate: f.Step != "" && (r.Steps == nil || !r.Steps.Agent), Steps: r.Steps != nil,
+		Unheard: r.Steps != nil && !r.Steps.Agent,
+		Failed:  s.Used, Learned: s.Learned, Own: p.Strategies,
+		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "",
+		CanRewind: s.canRewind(r), HasOptional: p.HasOptional,
 		IterationTimeout: p.IterationTimeout, Ceiling: p.IterationCeiling,
 	}
 }

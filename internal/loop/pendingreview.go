@@ -84,7 +84,8 @@ func (s *State) review(e *Event, why string) {
 	s.PendingReview = &h
 	s.Status = Running
 	s.issue(&Command{
-		Kind: RunReview, Why: why, Iteration: r.Number, Attempt: r.Attempt, Review: h.Tries, Agent: s.reviewer(r), Strategy: r.Strategy, Limits: limits,
+		Kind: RunReview, Why: why, Iteration: r.Number, Attempt: r.Attempt, Review: h.Tries,
+		Agent: s.reviewer(r), Strategy: r.Strategy, Limits: limits,
 	})
 }
 
@@ -191,7 +192,8 @@ func (s *State) delayReview(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.reason() + ", which reviews", Iteration: c.Iteration, Attempt: c.Attempt,
+		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.reason() + ", which reviews",
+		Iteration: c.Iteration, Attempt: c.Attempt,
 		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
 	})
 }

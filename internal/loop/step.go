@@ -327,7 +327,8 @@ func (s *State) next(f *Feedback) {
 	st, in := strategy.At(s.Strategy, s.Policy.Strategies), s.inForce()
 	s.issue(&Command{
 		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
-		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional, GateFactor: in.factor, Parallelism: in.parallelism,
+		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional,
+		GateFactor: in.factor, Parallelism: in.parallelism,
 	})
 	s.forSteps(in.timeout, st.UseCache)
 }

@@ -52,7 +52,8 @@ func (s *State) nextAgent(why string) {
 	s.issue(&Command{
 		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
 		StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback, Limits: s.bounds(),
-		SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism, StepTimeout: c.StepTimeout, Fresh: c.Fresh,
+		SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
+		StepTimeout: c.StepTimeout, Fresh: c.Fresh,
 	})
 }
 

@@ -80,7 +80,8 @@ func (r Rules) Tool(tool, command string, files []string) (Finding, bool) {
 	}
 	if !found && r.Level == Paranoid && isWeb(tool) {
 		f, found = Finding{
-			Operation: External, Pattern: "web-tool", Why: "it talks to the network", Danger: High, Command: tool, Level: r.Level,
+			Operation: External, Pattern: "web-tool", Why: "it talks to the network",
+			Danger: High, Command: tool, Level: r.Level,
 		}, true
 	}
 	f.Tool = cut(tool, 100)

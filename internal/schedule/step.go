@@ -268,7 +268,8 @@ func (s *State) pause(why string) { s.Phase, s.Why = Paused, why }
 // judge is the settlement of a slot whose run ended.
 func (s *State) judge(l *Slot) Settlement {
 	m := Manner{
-		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping, Gone: l.Gone, Tries: 1, Starts: s.Settings.MaxStarts,
+		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping,
+		Gone: l.Gone, Tries: 1, Starts: s.Settings.MaxStarts,
 	}
 	if b := s.benched(l.Case); b != nil {
 		m.Tries = b.Tries + 1

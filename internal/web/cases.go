@@ -139,9 +139,12 @@ func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage],
 func showCase(c *board.Case) Case {
 	score, _ := board.Score(c)
 	return Case{
-		ID: c.ID, Type: string(c.Type), Title: c.Title, Tags: list(c.Tags), Priority: c.Priority, Parent: c.Parent, Needs: list(c.Needs), Ref: c.Ref,
-		Status: string(c.Status), Why: c.Why, Ready: c.IsReady(), NotReady: c.NotReady(), Score: score, Retries: c.Retries, Unblocks: c.Unblocks,
-		Children: c.Children, Finished: c.ChildrenDone, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, Actions: caseActions(c),
+		ID: c.ID, Type: string(c.Type), Title: c.Title, Tags: list(c.Tags),
+		Priority: c.Priority, Parent: c.Parent, Needs: list(c.Needs), Ref: c.Ref,
+		Status: string(c.Status), Why: c.Why, Ready: c.IsReady(), NotReady: c.NotReady(),
+		Score: score, Retries: c.Retries, Unblocks: c.Unblocks,
+		Children: c.Children, Finished: c.ChildrenDone, CreatedAt: c.CreatedAt,
+		UpdatedAt: c.UpdatedAt, Actions: caseActions(c),
 		Description: c.Description, Acceptance: c.Acceptance,
 	}
 }

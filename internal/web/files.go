@@ -355,8 +355,10 @@ func readEvent(line []byte, at int64) (AgentEvent, bool) {
 		return AgentEvent{}, false
 	}
 	out := AgentEvent{
-		Offset: at, Kind: string(e.Kind), Text: e.Text, Tool: e.Tool, Command: e.Command, Files: slices.Clone(e.Files), Failed: e.Failed, Call: e.Call, Result: e.Result, Sub: e.Sub, Model: e.Model,
-		Input: e.Usage.Input, Output: e.Usage.Output, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Cumulative: e.Cumulative,
+		Offset: at, Kind: string(e.Kind), Text: e.Text, Tool: e.Tool, Command: e.Command, Files: slices.Clone(e.Files),
+		Failed: e.Failed, Call: e.Call, Result: e.Result, Sub: e.Sub, Model: e.Model,
+		Input: e.Usage.Input, Output: e.Usage.Output, CacheRead: e.Usage.CacheRead,
+		CacheWrite: e.Usage.CacheWrite, Cumulative: e.Cumulative,
 		CostUSD: dollars(int64(e.Cost), e.Cost > 0), Attempt: e.Attempt,
 	}
 	if e.Error != nil {

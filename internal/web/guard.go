@@ -145,7 +145,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(), Value: cookieValue(s.o.Token), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.listener.scheme == "https",
+		Name: s.cookieName(), Value: cookieValue(s.o.Token), Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: s.listener.scheme == "https",
 	})
 	query := r.URL.Query()
 	query.Del("token")

@@ -284,7 +284,8 @@ func (s *Server) current(r sqlite.Run) *Current {
 		return nil
 	}
 	return &Current{
-		Number: c.Iteration, Attempt: c.Attempt, Agent: c.Agent, Strategy: c.Strategy, StrategyWhy: c.StrategyWhy, Instruction: instruction(c),
+		Number: c.Iteration, Attempt: c.Attempt, Agent: c.Agent, Strategy: c.Strategy,
+		StrategyWhy: c.StrategyWhy, Instruction: instruction(c),
 		StartedAt: state.LastAt.UTC(), Reviewing: c.Kind == loop.RunReview,
 	}
 }

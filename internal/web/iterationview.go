@@ -14,10 +14,13 @@ import (
 func (t *history) iteration(r *loop.Record) Iteration {
 	asked := t.asked[[2]int{r.Number, r.Attempt}]
 	out := Iteration{
-		Number: r.Number, Attempt: r.Attempt, Outcome: string(r.Outcome), Agent: r.Agent, Strategy: r.Strategy, StrategyWhy: asked.StrategyWhy, Instruction: instruction(asked),
-		StartedAt: r.StartedAt.UTC(), Elapsed: seconds(r.Elapsed), ExitCode: r.Exit.Code, Ended: string(r.Exit.Ended), EndedWhy: r.Exit.Why,
+		Number: r.Number, Attempt: r.Attempt, Outcome: string(r.Outcome), Agent: r.Agent,
+		Strategy: r.Strategy, StrategyWhy: asked.StrategyWhy, Instruction: instruction(asked),
+		StartedAt: r.StartedAt.UTC(), Elapsed: seconds(r.Elapsed), ExitCode: r.Exit.Code,
+		Ended: string(r.Exit.Ended), EndedWhy: r.Exit.Why,
 		Signal: strings.ToUpper(string(r.Signal.Kind)), SignalText: r.Signal.Text, Malformed: list(r.Malformed),
-		Verified: r.Verified, Gates: t.gates(r.Gates), Tampered: list(r.Tampered), Review: showReview(r.Review), Failure: t.failure(r.Failure),
+		Verified: r.Verified, Gates: t.gates(r.Gates), Tampered: list(r.Tampered),
+		Review: showReview(r.Review), Failure: t.failure(r.Failure),
 		Secrets: append([]SecretFound{}, r.Secrets...), Files: list(r.Files), Commits: r.Commits, Snapshot: r.Snapshot,
 		Diff:     r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
 		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: dollars(int64(r.Cost),
@@ -74,7 +77,8 @@ func (t *history) failure(a *failure.Analysis) *Failure {
 	}
 	t.past = append(t.past, *a)
 	return &Failure{
-		Class: string(a.Class), Kind: string(a.Kind), Transient: a.Transient, Severity: string(a.Severity), Summary: a.Summary, Step: a.Step,
+		Class: string(a.Class), Kind: string(a.Kind), Transient: a.Transient,
+		Severity: string(a.Severity), Summary: a.Summary, Step: a.Step,
 		Pattern: failure.Pattern(t.past), Fingerprint: a.Fingerprint, Items: list(a.Items), Actions: list(a.Actions),
 	}
 }

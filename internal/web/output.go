@@ -143,7 +143,8 @@ func (t *tailing) read() []frame {
 // rawRoute serves whole files, which have no schema.
 func (s *Server) rawRoute(api huma.API) {
 	op := huma.Operation{
-		OperationID: "get-iteration-file", Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/files/{file}/raw", Tags: []string{"iterations"},
+		OperationID: "get-iteration-file", Method: http.MethodGet,
+		Path: base + "/runs/{run}/iterations/{number}/files/{file}/raw", Tags: []string{"iterations"},
 		Summary: "A whole file, or ranges of it, as plain text to keep",
 	}
 	op.Responses = map[string]*huma.Response{"200": {Description: "The file",

@@ -104,7 +104,8 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	}
 	t := v.Tally
 	out := Autopilot{
-		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why, Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt),
+		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why,
+		Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt),
 		MaxParallel: v.MaxParallel, Tally: Tally{t.Completed, t.Landed, t.Failed, t.TimedOut,
 			t.Blocked}, Slots: []SlotView{}, Queued: v.Queued, QueueHeld: v.QueueHeld,
 		Events: []PilotDid{}, Actions: []string{"start"},
@@ -117,7 +118,8 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	}
 	out.Slots = each(v.Slots, func(l autopilot.SlotView) SlotView {
 		return SlotView{
-			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status, Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
+			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status,
+			Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
 			Since: l.Since, CostUSD: dollars(int64(l.Cost),
 				l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity,
 		}

@@ -147,7 +147,8 @@ func (v *QueueView) arriving(asks []sqlite.QueueAsk) {
 	for _, ask := range asks {
 		if e := ask.Event.Entry; e != nil {
 			v.Entries = append(v.Entries, QueueEntry{
-				ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority, Needs: list(e.Needs), Files: []string{}, Ahead: []string{}, AddedAt: ask.At, Actions: []string{"drop"},
+				ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority,
+				Needs: list(e.Needs), Files: []string{}, Ahead: []string{}, AddedAt: ask.At, Actions: []string{"drop"},
 			})
 		}
 	}
@@ -155,8 +156,10 @@ func (v *QueueView) arriving(asks []sqlite.QueueAsk) {
 
 func showQueued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 	q := QueueEntry{
-		ID: e.ID, Title: e.Title, Status: string(e.Status), Why: e.Why, Commit: e.Commit, Run: e.Run, Priority: e.Priority, Needs: list(e.Needs),
-		Attempts: e.Attempts, Files: []string{}, Ahead: list(e.Ahead), Request: e.Request, AddedAt: e.AddedAt, Until: when(e.Until), Actions: []string{"hold", "drop"},
+		ID: e.ID, Title: e.Title, Status: string(e.Status), Why: e.Why, Commit: e.Commit,
+		Run: e.Run, Priority: e.Priority, Needs: list(e.Needs),
+		Attempts: e.Attempts, Files: []string{}, Ahead: list(e.Ahead), Request: e.Request,
+		AddedAt: e.AddedAt, Until: when(e.Until), Actions: []string{"hold", "drop"},
 	}
 	switch e.Status {
 	case queue.OnHold:

@@ -163,7 +163,8 @@ func runMark(cursor string) sqlite.RunMark {
 // long as its lease lasts, and is interrupted after that.
 func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
 	v := Run{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why,
+		Iteration: r.Iteration, MaxIterations: r.MaxIterations,
 		Agent: r.Agent, CostUSD: dollars(r.Cost, r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: when(r.EndedAt), Elapsed: seconds(r.Elapsed),
 	}
@@ -236,7 +237,8 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	}
 	p := state.Policy
 	out := RunDetail{
-		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy, Sandbox: setup.Sandbox, Copy: setup.Copy, Best: state.Best.Number,
+		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy,
+		Sandbox: setup.Sandbox, Copy: setup.Copy, Best: state.Best.Number,
 		Limits: Limits{
 			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost),
 				p.MaxCost >= 0), Timeout: seconds(p.Timeout), TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),

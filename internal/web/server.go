@@ -136,7 +136,8 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // are told and closed, requests under way may take a few seconds more.
 func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		Handler: s.handler, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
+		WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))

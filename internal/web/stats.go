@@ -217,7 +217,8 @@ func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats],
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
 	return answer(UsageStats{each(usage, func(u sqlite.Usage) UsageStat {
 		return UsageStat{
-			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations, Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
+			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations,
+			Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
 			CostUSD: dollars(u.Cost, u.CostKnown > 0), TokensIn: u.TokensIn, TokensOut: u.TokensOut,
 		}
 	})}), err

@@ -161,8 +161,9 @@ func (p *Parser) completed(it *item) {
 			result = it.Result
 		}
 		p.Emit(agent.Event{
-			Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(result), Failed: it.Status == "failed" || it.Status == "declined",
-			Call: it.ID, Result: jsonline.Result(result, agent.ResultCap),
+			Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(result),
+			Failed: it.Status == "failed" || it.Status == "declined",
+			Call:   it.ID, Result: jsonline.Result(result, agent.ResultCap),
 		})
 		return
 	}

@@ -53,7 +53,8 @@ func Program() program.Program {
 		Limit:    8 << 20,
 		Env:      []string{"GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_TELEMETRY_ENABLED=false"},
 		State: program.State{
-			Env: []string{"GEMINI_CLI_HOME={state}"}, Keys: []string{"GEMINI_API_KEY"}, Unless: []string{"GOOGLE_GEMINI_BASE_URL"},
+			Env: []string{"GEMINI_CLI_HOME={state}"}, Keys: []string{"GEMINI_API_KEY"},
+			Unless:      []string{"GOOGLE_GEMINI_BASE_URL"},
 			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", Settings: agent.File{Path: "pawl-defaults.json", Content: defaults},
 		},
 		Grace:  8 * time.Second,

@@ -58,7 +58,8 @@ func (p *Pool) Find(ctx context.Context, id string) (e Entry, ok bool, err error
 
 func (p *Pool) entry(r sqlite.Workspace) Entry {
 	e := Entry{
-		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir, Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
+		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir,
+		Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
 		Landed: r.Landed,
 	}
