@@ -95,7 +95,7 @@ var rooms = withAdapters(map[string]room{
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
-	"merge":          {Doing, []string{"files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
+	"merge":          {Doing, []string{"drive", "files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering
@@ -189,7 +189,7 @@ var starters = map[string]string{
 	"web":          "live events",
 	"workflow/run": "one per step that runs, and one that shows its output",
 	"files":        "syncs several files side by side: one write of the disk's journal serves all",
-	"merge":        "the command under way, so that wishes are taken in meanwhile; one per agent at a conflict",
+	"merge":        "one per agent at a conflict",
 }
 
 // readers is who may read the environment, and which variables they mean.
