@@ -40,7 +40,7 @@ bench: ## print what pawl reaches of its figures; BENCHTIME=1s runs all benchmar
 sim: ## play 100,000 loops with each selector of strategies and print what they reach
 	@$(GO) run ./scripts/sim
 
-sim-board: ## play a board of 100,000 tasks and 1,000 agents, killed and interfered with, and hold it to its laws
+sim-board: ## play ten boards of 2,000 tasks and 100 agents, killed and interfered with, and hold them to their laws
 	@$(GO) run ./scripts/sim -board
 
 chaos: ## kill pawl a hundred times while agents work a board, and hold it to its promises

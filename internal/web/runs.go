@@ -279,7 +279,7 @@ func setupOf(r sqlite.Run) (s setup) {
 func (s *Server) checks(r sqlite.Run) []GateSpec {
 	stored := setupOf(r).Checks
 	if stored == nil {
-		c, err := s.config()
+		c, err := s.o.Config()
 		if err != nil {
 			return []GateSpec{} // the overview says what is wrong
 		}

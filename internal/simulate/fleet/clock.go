@@ -1,13 +1,17 @@
 package fleet
 
-import "time"
+import (
+	"cmp"
+	"container/heap"
+	"time"
+)
 
 // clock is virtual time: what is to happen, in order. Of two deeds at one time
 // the one that was planned first is first.
 type clock struct {
 	now   time.Time
 	begin time.Time
-	plans []plan // a heap
+	plans plans
 	n     uint64
 
 	// What the machine's clock is ahead, and was when this pawl began.
@@ -40,20 +44,7 @@ func (c *clock) at(t time.Time, do func()) {
 		t = c.now
 	}
 	c.n++
-	c.plans = append(c.plans, plan{t, c.n, do})
-	for i := len(c.plans) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !c.before(i, up) {
-			break
-		}
-		c.plans[i], c.plans[up] = c.plans[up], c.plans[i]
-		i = up
-	}
-}
-
-func (c *clock) before(i, j int) bool {
-	a, b := &c.plans[i], &c.plans[j]
-	return a.at.Before(b.at) || a.at.Equal(b.at) && a.n < b.n
+	heap.Push(&c.plans, plan{t, c.n, do})
 }
 
 // next lets time go on to the next deed and returns it; nil when there is none.
@@ -61,21 +52,22 @@ func (c *clock) next() func() {
 	if len(c.plans) == 0 {
 		return nil
 	}
-	first := c.plans[0]
-	last := len(c.plans) - 1
-	c.plans[0], c.plans[last] = c.plans[last], plan{}
-	c.plans = c.plans[:last]
-	for i := 0; ; {
-		down := 2*i + 1
-		if down+1 < last && c.before(down+1, down) {
-			down++
-		}
-		if down >= last || !c.before(down, i) {
-			break
-		}
-		c.plans[i], c.plans[down] = c.plans[down], c.plans[i]
-		i = down
-	}
+	first := heap.Pop(&c.plans).(plan)
 	c.now = first.at
 	return first.do
+}
+
+// plans is a heap.
+type plans []plan
+
+func (p plans) Len() int      { return len(p) }
+func (p plans) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
+func (p plans) Less(i, j int) bool {
+	return cmp.Or(p[i].at.Compare(p[j].at), cmp.Compare(p[i].n, p[j].n)) < 0
+}
+func (p *plans) Push(x any) { *p = append(*p, x.(plan)) }
+func (p *plans) Pop() any {
+	last := len(*p) - 1
+	defer func() { *p = (*p)[:last] }()
+	return (*p)[last]
 }

@@ -33,7 +33,7 @@ func (w *world) setClock() {
 		by = -w.clock.ahead
 	}
 	w.clock.ahead += by
-	w.report.ClocksSet++
+	w.report["times that the clock is set"]++
 	w.tell("", "the clock is set by %s", by)
 }
 
@@ -52,7 +52,7 @@ func (w *world) crash() {
 	if !w.up {
 		return
 	}
-	w.report.Crashes++
+	w.report["crashes"]++
 	w.tell("", "pawl is killed")
 	w.up, w.working, w.opened, w.taking = false, false, false, false
 	w.epoch++
@@ -137,11 +137,10 @@ func (w *world) audit() {
 		it := &w.items[i]
 		id := it.c.ID
 		switch {
-		case it.c.Type == board.Operation:
 		case it.merged && it.c.Status != board.Done && !queued[id] && !asked[id]:
 			w.broken(Landed, []string{id}, "%s is on the target and %s, and nobody will say so", id, it.c.Status)
-		case it.c.Status == board.Review && !it.review && !queued[id] && !asked[id]:
-			w.broken(Kept, []string{id}, "%s is in review, but neither in the queue nor before a person", id)
+		case it.c.Status == board.Review && !queued[id] && !asked[id]:
+			w.broken(Kept, []string{id}, "%s is in review and not in the queue", id)
 		case it.c.Status == board.Active && w.up && w.working && !slots[id]:
 			w.broken(Kept, []string{id}, "%s is active and in no slot", id)
 		}

@@ -3,7 +3,7 @@ package fleet
 import (
 	"errors"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -63,7 +63,7 @@ func (w *world) open() {
 func (w *world) land(e queue.Event) {
 	e.At, e.ClockSet = w.clock.wall(), w.clock.ahead-w.known
 	w.known = w.clock.ahead
-	w.report.Events++
+	w.report["events"]++
 	before := w.queue.Command.Seq
 	var chosen []string
 	if b := w.queue.Batch; b != nil {
@@ -76,7 +76,6 @@ func (w *world) land(e queue.Event) {
 			w.orders[entry.ID] = entry.Order
 		}
 	}
-	w.report.MostQueued = max(w.report.MostQueued, len(s.Entries))
 	w.out(chosen)
 	if c := w.queue.Command; c.Seq != before && c.Kind != "" {
 		w.perform(c)
@@ -114,16 +113,9 @@ func (w *world) landing(l *queue.Landing) {
 	if at < 0 || !w.target.holds(at, w.target.tip) && w.target.tip == number(l.To) {
 		w.broken(Landed, []string{l.Task}, "%s is said to have landed as %s, which is not on the target", l.Task, l.Commit)
 	}
-	if l.Empty {
-		if open := w.unmet(i); len(open) > 0 {
-			w.broken(Order, append([]string{l.Task}, open...), "%s is done, empty, before %v", l.Task, open)
-		}
-		it.merged, it.at = true, at
-	}
 	if !it.merged {
 		w.broken(Landed, []string{l.Task}, "%s is said to have landed and did not", l.Task)
 	}
-	w.report.Batches = int(l.Batch)
 	delete(w.passes, l.Task)
 }
 
@@ -145,9 +137,7 @@ func (w *world) passed(landed []queue.Landing, chosen []string) {
 			continue
 		}
 		w.passes[e.ID]++
-		n := w.passes[e.ID]
-		w.report.MostPassed = max(w.report.MostPassed, n)
-		if n > maxPassed {
+		if n := w.passes[e.ID]; n > maxPassed {
 			w.broken(Fair, []string{e.ID}, "%s was ready while %d batches of younger entries landed", e.ID, n)
 		}
 	}
@@ -177,13 +167,13 @@ func (w *world) noted(n queue.Note) {
 			w.resolver(e.ID, e.Attempts)
 		}
 	case queue.NoteConflict:
-		w.report.Conflicts++
+		w.report["conflicts"]++
 	case queue.NoteEscalated:
 		w.personOnEntry(n.ID)
 	case queue.NoteStopped:
 		w.personOnQueue()
 	case queue.NoteRed:
-		if t := w.target; t.bad[t.commits[t.tip].tree] && name(t.tip) == w.queue.Tip {
+		if t := w.target; t.bad[t.commits[t.tip].tree] && strconv.Itoa(t.tip) == w.queue.Tip {
 			w.broken(Blame, []string{n.ID}, "%s is blamed on a target that is red by itself: %s", n.ID, n.Text)
 		}
 	default:
@@ -199,7 +189,6 @@ func (w *world) resolver(id string, attempt int) {
 		i := w.index[id]
 		r := &queue.Resolution{ID: id, Attempt: attempt, Why: "the agent gave up"}
 		if !w.chance(250) {
-			w.items[i].base = w.target.commits[w.target.tip].at
 			r.Commit, r.Why = w.newWork(i), ""
 		}
 		w.land(queue.Event{Kind: queue.Resolved, Resolution: r})
@@ -214,7 +203,7 @@ func (w *world) perform(c queue.Command) {
 	}
 	took := map[queue.CommandKind]time.Duration{
 		queue.DoPrepare: 5 * time.Millisecond * time.Duration(1+len(c.IDs)), queue.DoVerify: 3 * time.Second, queue.DoLand: 10 * time.Millisecond,
-		queue.DoForesee: 20 * time.Millisecond, queue.DoPush: 300 * time.Millisecond, queue.DoLook: time.Millisecond,
+		queue.DoForesee: 20 * time.Millisecond, queue.DoLook: time.Millisecond,
 	}[c.Kind]
 	if c.Kind == queue.DoWait {
 		took = max(0, c.Until.Sub(w.clock.wall()))
@@ -250,15 +239,7 @@ func (w *world) performed(c queue.Command) {
 			return
 		}
 	case queue.DoForesee:
-		e.Kind, e.Ahead = queue.Foreseen, w.foresee(c.IDs)
-	case queue.DoPush:
-		e.Kind, e.Push = queue.Pushed, &queue.Push{}
-		switch {
-		case w.chance(5):
-			e.Push.Failed = "the remote is not there"
-		case w.rarely(2000):
-			e.Push.Diverged = "the remote has commits of its own"
-		}
+		e.Kind = queue.Foreseen // nothing: what is said of it is for people
 	case queue.DoLook:
 		f := w.facts()
 		e.Kind, e.Facts = queue.Looked, &f
@@ -287,20 +268,4 @@ func (w *world) performLand(c queue.Command, e *queue.Event) bool {
 		e.Kind = queue.Landed
 	}
 	return true
-}
-
-func (w *world) foresee(ids []string) []queue.Ahead {
-	var list []queue.Ahead
-	for _, id := range ids {
-		e, ok := w.queue.Find(id)
-		if !ok {
-			continue
-		}
-		a := queue.Ahead{ID: id}
-		if c, _ := w.clash(e.Commit, w.target.touched, w.target.last, nil); c >= middling {
-			a.Paths = []string{"f" + strings.TrimPrefix(e.Commit, "w")}
-		}
-		list = append(list, a)
-	}
-	return list
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Law is a promise that the world is held to at every step.
@@ -48,62 +49,49 @@ func (v *ViolationError) Tell() string { return v.Error() + "\n" + strings.Join(
 // maxStory is how many lines of a story are kept.
 const maxStory = 400
 
-// maxGeneral is how many lines about all stand between two about those watched.
-const maxGeneral = 6
-
 // broken ends the play; the first broken law counts.
 func (w *world) broken(law Law, about []string, format string, args ...any) {
 	if w.violation != nil {
 		return
 	}
 	w.violation = &ViolationError{
-		Options: w.o, Law: law, What: fmt.Sprintf(format, args...), About: about, Event: w.report.Events, Story: w.story,
+		Options: w.o, Law: law, What: fmt.Sprintf(format, args...), About: about, Event: w.report["events"], Story: w.story,
 	}
 }
 
 // tell writes a line of the story, if anybody of it is watched; without
-// anybody it is about all, of which only a few lines stand side by side.
+// anybody it is about all.
 func (w *world) tell(about string, format string, args ...any) {
 	if len(w.o.Watch) == 0 || about != "" && !slices.Contains(w.o.Watch, about) {
 		return
 	}
-	if about != "" {
-		w.general = 0
-	} else if w.general++; w.general > maxGeneral {
-		w.story = slices.Delete(w.story, len(w.story)-maxGeneral, len(w.story)-maxGeneral+1)
-	}
-	if len(w.story) >= 2*maxStory {
-		w.story = slices.Delete(w.story, 0, len(w.story)-maxStory)
-	}
-	at := w.clock.now.Sub(w.clock.begin)
-	w.story = append(w.story, fmt.Sprintf("%12s %-9s %s", at.Round(1e6), about, fmt.Sprintf(format, args...)))
+	at := w.clock.now.Sub(w.clock.begin).Round(time.Millisecond)
+	w.story = append(w.story, fmt.Sprintf("%12s %-9s %s", at, about, fmt.Sprintf(format, args...)))
+	w.story = w.story[max(0, len(w.story)-maxStory):]
 }
 
-// Explain plays a violation again and has it told. It looks first for a smaller
-// world in which the same law is broken.
+// Explain looks for the smallest world in which the same law is broken, and
+// plays it again to have it told.
 func Explain(v *ViolationError) *ViolationError {
+	v = smallest(v)
 	o := v.Options
-	for _, size := range [][2]int{{3, 1}, {6, 2}, {12, 3}, {25, 4}, {50, 6}, {100, 10}, {200, 20}} {
-		if size[0] >= o.Tasks {
-			break
-		}
+	o.Watch = append([]string{"-"}, v.About...)
+	if _, told := Play(o); told != nil {
+		return told
+	}
+	return v // a rule that is not a function of what it gets
+}
+
+func smallest(v *ViolationError) *ViolationError {
+	o := v.Options
+	for o.Tasks = 3; o.Tasks < v.Options.Tasks; o.Tasks *= 2 {
+		o.Agents = min(1+o.Tasks/6, v.Options.Agents)
 		for n := range uint64(40) {
-			small := Options{Seed: o.Seed + n, Tasks: size[0], Agents: min(size[1], o.Agents), Rules: o.Rules}
-			if _, found := Play(small); found != nil && found.Law == v.Law {
-				return again(found)
+			o.Seed = v.Options.Seed + n
+			if _, found := Play(o); found != nil && found.Law == v.Law {
+				return found
 			}
 		}
 	}
-	return again(v)
-}
-
-// again plays the same once more and listens.
-func again(v *ViolationError) *ViolationError {
-	o := v.Options
-	o.Watch = append([]string{"-"}, v.About...)
-	_, told := Play(o)
-	if told == nil {
-		return v // a rule that is not a function of what it gets
-	}
-	return told
+	return v
 }

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"time"
-
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -56,26 +54,6 @@ func (r Rules) complete() Rules {
 	return r
 }
 
-// Report counts what was played.
-type Report struct {
-	Events     int           // that were handed to schedule, loop and queue
-	Board      int           // moves of cases
-	Time       time.Duration // that passed in the play
-	Sessions   int           // of the autopilot
-	Crashes    int           // of pawl
-	ClocksSet  int           // times that somebody set the machine's clock
-	Adopted    int           // runs that went on after a crash
-	Lost       int           // iterations that a crash ended
-	Iterations int
-	Waits      int // for providers
-	Landings   int
-	Batches    int
-	Conflicts  int
-	Reds       int // verdicts
-	Moved      int // the target, by a person
-	Rewritten  int // likewise, to a commit that is no descendant
-	Deeds      int // of people
-	MostLive   int // agents at once
-	MostQueued int
-	MostPassed int // batches of younger entries that one had to let pass
-}
+// Report is how often what happened: events that were handed to schedule, loop
+// and queue, crashes, landings and so on.
+type Report map[string]int

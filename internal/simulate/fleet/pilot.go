@@ -35,7 +35,6 @@ func (w *world) session() {
 	}
 	w.recover()
 	w.working, w.unstored, w.sched = true, false, schedule.State{}
-	w.report.Sessions++
 	given := w.settings()
 	w.pilot(schedule.Event{Kind: schedule.Began, Settings: given, Cases: w.adopt})
 	w.adopt = nil
@@ -65,7 +64,7 @@ func (w *world) pilot(e schedule.Event) {
 
 func (w *world) schedule(e schedule.Event) schedule.Command {
 	e.At = w.clock.steady()
-	w.report.Events++
+	w.report["events"]++
 	s, c := w.rules.Schedule(w.sched, e)
 	w.sched = s
 	if len(s.Slots) > w.o.Agents {
@@ -113,14 +112,14 @@ func (w *world) obey(c *schedule.Command) (answer schedule.Event, more bool) {
 func (w *world) choose(c *schedule.Command) schedule.Event {
 	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Counts: w.counts()}
 	if c.Case != "" {
-		if i := w.index[c.Case]; w.items[i].place >= 0 {
+		if v := w.view(w.index[c.Case]); w.rules.Ready(v) {
 			e.Case = c.Case
 		} else {
-			e.Why = w.items[i].c.NotReady()
+			e.Why = v.NotReady()
 		}
 		return e
 	}
-	i := w.ready.best(w, c.Exclude)
+	i := w.best(c.Exclude)
 	if i < 0 {
 		e.Why = "no task is ready"
 		return e
@@ -131,7 +130,15 @@ func (w *world) choose(c *schedule.Command) schedule.Event {
 
 // counts is what the board and the queue hold.
 func (w *world) counts() schedule.Counts {
-	c := schedule.Counts{Ready: len(w.ready.at), Review: w.reviews, Waiting: w.persons, Queued: len(w.asks)}
+	c := schedule.Counts{Queued: len(w.asks)}
+	for i := range w.items {
+		switch it := &w.items[i]; {
+		case it.c.Status == board.Pending && w.rules.Ready(w.view(i)):
+			c.Ready++
+		case it.c.Status == board.Blocked:
+			c.Waiting++
+		}
+	}
 	for i := range w.queue.Entries {
 		switch w.queue.Entries[i].Status {
 		case queue.Waiting, queue.Resolving:
@@ -215,7 +222,7 @@ func (w *world) verdict(i int, v schedule.Settlement) {
 	w.release(i)
 	if v.Action == board.Land && it.c.Status == board.Active {
 		it.merged = true
-		w.report.Landings++
+		w.report["landings"]++
 	}
 	if v.Action == "" {
 		return
@@ -223,10 +230,6 @@ func (w *world) verdict(i int, v schedule.Settlement) {
 	if err := w.move(i, v.Action, board.Pawl, v.Why); err != nil && it.c.Status == board.Active {
 		w.broken(Table, []string{it.c.ID}, "%v", err)
 		return
-	}
-	if v.Review {
-		it.review = true
-		w.expect(i)
 	}
 }
 
@@ -244,7 +247,7 @@ func (w *world) rested(c *schedule.Command) {
 	s := &w.sched
 	if s.Phase == schedule.Running && s.Hold == "" && s.Mode == schedule.Auto && len(s.Slots) < s.Settings.MaxParallel && s.Settings.WIPLimit == 0 &&
 		s.Settings.Count == 0 && s.Settings.Until.IsZero() && len(w.mail) == 0 {
-		if i := w.ready.best(w, s.Excluded()); i >= 0 {
+		if i := w.best(s.Excluded()); i >= 0 {
 			w.broken(Idle, []string{w.items[i].c.ID}, "%d of %d slots are taken and %s is ready, but the autopilot rests: %s",
 				len(s.Slots), s.Settings.MaxParallel, w.items[i].c.ID, c.Why)
 		}
@@ -256,7 +259,7 @@ func (w *world) rested(c *schedule.Command) {
 		w.paused = true
 		w.later(20*time.Minute, func() {
 			w.paused = false
-			w.report.Deeds++
+			w.report["actions of people"]++
 			w.pilot(schedule.Event{Kind: schedule.Asked, Ask: schedule.AskResume})
 		})
 	}

@@ -30,7 +30,6 @@ func (w *world) takeUp(i int) {
 	switch way {
 	case schedule.Fresh:
 		it.run, it.answered, it.after = &loop.State{}, false, false
-		it.base = w.target.commits[w.target.tip].at
 		w.step(i, loop.Event{Kind: loop.Started, Policy: runPolicy})
 	case schedule.Answer:
 		it.answered = false
@@ -55,7 +54,7 @@ func (w *world) goOn(i int) {
 		it.after = false
 		w.step(i, loop.Event{Kind: loop.IterationEnded, For: s.Command.Seq, Record: w.record(&s.Command)})
 	default:
-		w.report.Lost++
+		w.report["lost iterations"]++
 		w.step(i, loop.Event{Kind: loop.Recovered, For: s.Command.Seq, Record: blank(&s.Command, loop.Exit{Code: -1, Ended: loop.EndedLost})})
 	}
 }
@@ -65,7 +64,7 @@ func (w *world) goOn(i int) {
 func (w *world) readopt(i int) {
 	it := &w.items[i]
 	it.begun = true
-	w.report.Adopted++
+	w.report["adopted runs"]++
 	switch {
 	case it.run != nil && !it.run.Status.Active():
 		w.rests(i)
@@ -79,7 +78,7 @@ func (w *world) readopt(i int) {
 func (w *world) step(i int, e loop.Event) {
 	it := &w.items[i]
 	e.At, e.Seed = w.clock.steady(), w.rng.Uint64()
-	w.report.Events++
+	w.report["events"]++
 	before := it.run.Seq
 	s, _ := w.rules.Loop(*it.run, e)
 	*it.run, it.touched = s, w.clock.wall()
@@ -93,7 +92,7 @@ func (w *world) step(i int, e loop.Event) {
 	case loop.Run:
 		w.iterate(i)
 	case loop.Wait:
-		w.report.Waits++
+		w.report["waits for a provider"]++
 		w.wait(i, c)
 	case loop.Ask, loop.Finish:
 		w.rests(i)
@@ -107,16 +106,6 @@ func (w *world) rests(i int) {
 	it := &w.items[i]
 	s := it.run
 	o := schedule.Outcome{Status: s.Status, Why: s.Why, Question: s.Question != nil}
-	if s.Status == loop.Completed {
-		switch w.pick(200) {
-		case 0:
-			o.Empty = true
-		case 1:
-			o.Secrets = "config.go:3"
-		case 2, 3:
-			o.Hold = "it touches what is protected"
-		}
-	}
 	w.tell(it.c.ID, "run: %s (%s)", s.Status, s.Why)
 	w.mine(time.Millisecond, func() { w.pilot(schedule.Event{Kind: schedule.Ended, Case: it.c.ID, Outcome: o}) })
 }
@@ -130,8 +119,7 @@ func (w *world) iterate(i int) {
 	it.alive = true
 	it.agent++
 	w.live++
-	w.report.Iterations++
-	w.report.MostLive = max(w.report.MostLive, w.live)
+	w.report["iterations"]++
 	if w.live > w.o.Agents {
 		w.broken(Slots, []string{it.c.ID}, "%d agents run in %d slots", w.live, w.o.Agents)
 	}

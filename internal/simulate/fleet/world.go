@@ -22,12 +22,10 @@ type world struct {
 	// What is stored.
 	items   []item
 	index   map[string]int // items by id
-	ready   readyHeap
 	queue   queue.State
 	policy  queue.Policy
 	asks    []queue.Event // of the queue, not taken yet
 	target  *target
-	files   int
 	limited time.Time // the provider refuses until then
 
 	// What pawl has in memory, and what of it is under way.
@@ -46,13 +44,9 @@ type world struct {
 	// What is counted.
 	live      int // agents
 	left      int // tasks that are not done
-	reviews   int
-	persons   int
-	counted   []uint8
 	orders    map[string]int64
 	passes    map[string]int
 	story     []string
-	general   int // lines of it about all, in a row
 	violation *ViolationError
 }
 
@@ -61,13 +55,13 @@ func Play(o Options) (Report, *ViolationError) {
 	w := &world{
 		o: o, rules: o.Rules.complete(), clock: newClock(),
 		rng: rand.New(rand.NewPCG(o.Seed, 0)), whims: rand.New(rand.NewPCG(o.Seed, 1)), //nolint:gosec // chance, no secret
-		index: map[string]int{}, orders: map[string]int64{}, passes: map[string]int{}, left: o.Tasks, files: 20 + o.Tasks/2,
+		index: map[string]int{}, orders: map[string]int64{}, passes: map[string]int{}, left: o.Tasks,
+		report: Report{},
 	}
-	w.target = newTarget(w.files)
+	w.target = newTarget()
 	w.stock()
-	w.counted = make([]uint8, len(w.items))
 	w.policy = queue.Policy{
-		Batch: 1 + w.pick(64), Retries: w.pick(4), Timeout: 4 * time.Hour, Resolve: w.chance(900), Push: w.chance(300),
+		Batch: 1 + w.pick(64), Retries: w.pick(4), Timeout: 4 * time.Hour, Resolve: w.chance(900),
 		Action: []queue.Action{queue.Defer, queue.Skip, queue.Retry, queue.Notify}[w.pick(4)],
 	}
 	w.queue.Target = "refs/heads/main"
@@ -79,37 +73,26 @@ func Play(o Options) (Report, *ViolationError) {
 	w.later(time.Hour, w.limit)
 	w.clock.after(time.Duration(w.whims.Int64N(int64(time.Hour))), w.setClock)
 	w.play()
-	w.report.Time = w.clock.now.Sub(w.clock.begin)
 	return w.report, w.violation
 }
 
 const (
-	// auditEvery is how many deeds lie between two looks at every case.
-	auditEvery = 20_000
 	// horizon is the time after which a play that does not end is broken.
 	horizon = 365 * 24 * time.Hour
-	// perTask is the number of deeds for each task after which a play that does
-	// not end is broken.
-	perTask = 400
+	// deeds is the number of them after which a play that does not end is broken:
+	// time may stand still.
+	deeds = 2_000_000
 )
 
 func (w *world) play() {
-	every := auditEvery
-	if w.o.Tasks < 2000 {
-		every = 10 * w.o.Tasks
-	}
 	for n := 1; w.left > 0 && w.violation == nil; n++ {
-		if n > perTask*w.o.Tasks+1_000_000 { // time may stand still
-			w.stuck()
-			return
-		}
 		do := w.clock.next()
-		if do == nil || w.clock.now.Sub(w.clock.begin) > horizon {
+		if do == nil || n > deeds || w.clock.now.Sub(w.clock.begin) > horizon {
 			w.stuck()
 			return
 		}
 		do()
-		if n%every == 0 {
+		if n%(10*w.o.Tasks) == 0 {
 			w.audit()
 		}
 	}
@@ -122,7 +105,7 @@ func (w *world) play() {
 func (w *world) stuck() {
 	var about []string
 	for i := range w.items {
-		if it := &w.items[i]; it.c.Type == board.Task && it.c.Status != board.Done && len(about) < 5 {
+		if it := &w.items[i]; it.c.Status != board.Done && len(about) < 5 {
 			about = append(about, it.c.ID)
 			e, queued := w.queue.Find(it.c.ID)
 			w.tell(it.c.ID, "in the end: %s (%s), in the queue: %t %s %s; queue: %+v %+v", it.c.Status, it.c.NotReady(), queued, e.Status, e.Why, w.queue.Command, w.queue.Stop)
