@@ -77,7 +77,7 @@ var rooms = withAdapters(map[string]room{
 
 	// doing
 	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
-	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
+	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
 	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -23,9 +23,12 @@ type Sprint struct {
 // CheckpointRef is where the target of before a sprint is kept.
 func CheckpointRef(id string) string { return "refs/pawl/checkpoints/" + id }
 
-// SprintFile is where the statistics of sprints are, a line at the start and
-// one at the end; the last line of an id holds.
-func SprintFile(root string) string { return filepath.Join(root, ".pawl", "sprints.jsonl") }
+// sprintFile is where the statistics of sprints are, below the root: a line at
+// the start and one at the end; the last line of an id holds.
+const sprintFile = ".pawl/sprints.jsonl"
+
+// maxSprints is the size in bytes at which the file begins anew.
+const maxSprints = 64 << 20
 
 // startSprint ends the statistics of sprints that a crash left open, and
 // begins those of this one.
@@ -116,29 +119,14 @@ func (p *pilot) saveSprint(ctx context.Context) {
 // writeSprint appends a line. The database has the same: losing the file loses
 // nothing.
 func (p *pilot) writeSprint(s schedule.SprintStats) {
-	path := SprintFile(p.o.Root)
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = appendLine(path, encode(s))
-	}
+	err := appendSprint(p.o.Root, encode(s))
 	if err != nil {
 		p.notify(Notice{Kind: Warning, Text: fmt.Sprintf("the sprint's statistics are in the database only: %v", err)})
 	}
 }
 
-func appendLine(path string, line []byte) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+func appendSprint(root string, line []byte) error {
+	return files.AppendBelow(root, filepath.FromSlash(sprintFile), append(line, '\n'), maxSprints)
 }
 
 // NoteDecision adds a person's decision about a task to the statistics of the
@@ -162,7 +150,7 @@ func NoteDecision(ctx context.Context, store *sqlite.Store, root, id, decision s
 		if err := store.SaveSprint(ctx, row); err != nil {
 			return err
 		}
-		return appendLine(SprintFile(root), row.Stats)
+		return appendSprint(root, row.Stats)
 	}
 	return nil
 }

@@ -40,7 +40,12 @@ type StateFile struct {
 
 // StateFilePath is where the state file of a procedure is.
 func StateFilePath(root, procedure string) string {
-	return filepath.Join(root, ".pawl", "state", strings.NewReplacer("/", "_", "\\", "_", "\x00", "_").Replace(procedure)+".json")
+	return filepath.Join(root, stateFileName(procedure))
+}
+
+// stateFileName is the state file as seen from the root.
+func stateFileName(procedure string) string {
+	return filepath.Join(".pawl", "state", strings.NewReplacer("/", "_", "\\", "_", "\x00", "_").Replace(procedure)+".json")
 }
 
 // ErrNoStateFile is that there is none.
@@ -81,14 +86,11 @@ func (d *Driver) saveStateFile(last bool) {
 	if d.homeless() {
 		return // the run says so, and no folder is made in its place
 	}
-	path := StateFilePath(d.plan.Root, d.plan.Name)
 	var err error
 	if last && d.state.Status == loop.Completed {
-		if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+		err = files.RemoveBelow(d.plan.Root, stateFileName(d.plan.Name))
 	} else {
-		err = d.writeStateFile(path)
+		err = d.writeStateFile()
 	}
 	if err != nil && !d.stale {
 		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run goes on", err))
@@ -96,17 +98,14 @@ func (d *Driver) saveStateFile(last bool) {
 	d.stale = err != nil
 }
 
-func (d *Driver) writeStateFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
+func (d *Driver) writeStateFile() error {
 	data, err := json.MarshalIndent(d.stateFile(), "", "  ")
 	if err != nil {
 		return err
 	}
 	// While the run goes on, the next iteration writes it again, and the
 	// database rules; only what stays must outlive a power loss.
-	return files.Replace(path, append(data, '\n'), 0o600, !d.state.Status.Active())
+	return files.ReplaceBelow(d.plan.Root, stateFileName(d.plan.Name), append(data, '\n'), 0o600, !d.state.Status.Active())
 }
 
 // stateFile is the state file for the current state.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -54,27 +54,21 @@ func (a *App) Operator(store *sqlite.Store, root string) *action.Operator {
 	}
 }
 
-// logFile appends to .pawl/log.jsonl. The file is opened for each record: an
-// agent may delete the folder at any time, and losing it loses nothing.
+// logFile is a root, whose .pawl/log.jsonl is appended to. The file is opened for
+// each record: an agent may delete the folder, or put something else in the
+// place of the file, at any time. Losing it loses nothing.
 type logFile string
 
 // OpenLog makes the log of a root. One that cannot be written is silent: the
 // database has the same events.
-func OpenLog(root string) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(logFile(filepath.Join(root, ".pawl", "log.jsonl")), nil))
-}
+func OpenLog(root string) *slog.Logger { return slog.New(slog.NewJSONHandler(logFile(root), nil)) }
+
+// maxLog is the size in bytes at which the log begins anew.
+const maxLog = 64 << 20
 
 // Write adds one record. They come one at a time.
-func (path logFile) Write(p []byte) (int, error) {
-	if err := os.MkdirAll(filepath.Dir(string(path)), 0o755); err != nil {
-		return 0, err
-	}
-	f, err := os.OpenFile(string(path), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return f.Write(p)
+func (root logFile) Write(p []byte) (int, error) {
+	return len(p), files.AppendBelow(string(root), filepath.Join(".pawl", "log.jsonl"), p, maxLog)
 }
 
 // Load reads the configuration with the flags of a run in force.
