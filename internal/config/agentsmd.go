@@ -10,9 +10,11 @@ import (
 var (
 	mdHeading    = lazily(`^(#{1,6})\s+(.*?)\s*#*$`)
 	mdSection    = lazily(`(?i)^build\s*/\s*test\s*/\s*lint( commands)?$`)
-	mdLabel      = lazily(`^\s*(?:[-*+]\s+)?(?:\*\*|__)([^*_]+?):?(?:\*\*|__)\s*:?\s*(.*)$`)
+	mdLabel      = lazily(`(?m)^\s*(?:[-*+]\s+)?(?:\*\*|__)([^*_]+?):?(?:\*\*|__)\s*:?`)
 	mdCode       = lazily("`([^`]+)`")
-	mdFence      = lazily("^\\s*(```+|~~~+)")
+	mdFence      = lazily("^\\s*(?:```|~~~)")
+	mdBlock      = lazily("(?s)(?:```|~~~)[^\n]*\n(.*?)(?:```|~~~|$)")
+	mdContinued  = lazily(`[ \t]*\\\n\s*`)
 	mdUnrequired = lazily(`(?i)^\W*(not required|manual verification|none|n/a)\b`)
 )
 
@@ -25,109 +27,74 @@ var mdKinds = map[string]string{
 // says are not required or verified by hand.
 func (r repository) agentsFile() (gates []ProposedGate, none map[string]bool) {
 	none = map[string]bool{}
-	lines := mdCommands(r.text("AGENTS.md"))
-	for i := 0; i < len(lines); i++ {
-		m := mdLabel().FindStringSubmatch(lines[i])
-		if m == nil {
-			continue
+	section := mdCommands(r.text("AGENTS.md"))
+	labels := mdLabel().FindAllStringSubmatchIndex(section, -1)
+	for i, at := range labels {
+		end := len(section)
+		if i+1 < len(labels) {
+			end = labels[i+1][0]
 		}
-		kind := mdKinds[strings.ToLower(strings.TrimSpace(m[1]))]
-		if kind == "" {
-			continue
-		}
-		body := []string{m[2]}
-		for i+1 < len(lines) && mdLabel().FindStringSubmatch(lines[i+1]) == nil {
-			i++
-			body = append(body, lines[i])
-		}
-		if mdUnrequired().MatchString(strings.Join(body, " ")) {
+		kind := mdKinds[strings.ToLower(strings.TrimSpace(section[at[2]:at[3]]))]
+		body := section[at[1]:end]
+		switch command := mdCommand(body); {
+		case kind == "":
+		case mdUnrequired().MatchString(body):
 			none[kind] = true
-			continue
-		}
-		if command := mdCommand(body); command != "" {
+		case command != "":
 			gates = append(gates, found(kind, command, "AGENTS.md"))
 		}
 	}
 	return gates, none
 }
 
-// mdCommands returns the lines of the section, without its heading.
-func mdCommands(text string) []string {
-	var out []string
-	level, fence := 0, ""
-	for line := range strings.SplitSeq(text, "\n") {
-		if m := mdFence().FindStringSubmatch(line); m != nil {
-			switch {
-			case fence == "":
-				fence = m[1]
-			case strings.HasPrefix(m[1], fence):
-				fence = ""
-			}
+// mdCommands is the text of the section, without its heading.
+func mdCommands(text string) string {
+	var out strings.Builder
+	level, fenced := 0, false
+	for line := range strings.Lines(text) {
+		if mdFence().MatchString(line) {
+			fenced = !fenced
 		}
-		if m := mdHeading().FindStringSubmatch(line); m != nil && fence == "" {
+		if m := mdHeading().FindStringSubmatch(strings.TrimSpace(line)); m != nil && !fenced {
 			switch {
 			case level == 0 && mdSection().MatchString(m[2]):
 				level = len(m[1])
 				continue
 			case level > 0 && len(m[1]) <= level:
-				return out
+				return out.String()
 			}
 		}
 		if level > 0 {
-			out = append(out, line)
+			out.WriteString(line)
 		}
 	}
-	return out
+	return out.String()
 }
 
-// mdCommand reads a label's body: the first fenced block, else the code on
-// the lines. Several commands are joined, so that the first failure stops.
-func mdCommand(body []string) string {
-	for i, line := range body {
-		m := mdFence().FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		var block []string
-		for _, inside := range body[i+1:] {
-			if end := mdFence().FindStringSubmatch(inside); len(end) > 1 && strings.HasPrefix(end[1], m[1]) {
-				break
-			}
-			block = append(block, inside)
-		}
-		return joinCommands(block)
-	}
+// mdCommand reads what follows a label: the first fenced block, else the code on
+// the first line that has some; what comes later explains. Several commands are
+// joined, so that the first failure stops.
+func mdCommand(body string) string {
 	var commands []string
-	for _, line := range body {
-		for _, m := range mdCode().FindAllStringSubmatch(line, -1) {
-			commands = append(commands, m[1])
+	add := func(line string) {
+		line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "$ "), " # ")
+		if line != "" && !strings.HasPrefix(line, "#") {
+			commands = append(commands, strings.TrimSpace(line))
 		}
-		// Code after the first paragraph explains; it is no command.
+	}
+	if m := mdBlock().FindStringSubmatch(body); m != nil {
+		for line := range strings.Lines(mdContinued().ReplaceAllString(m[1], " ")) {
+			add(line)
+		}
+		return strings.Join(commands, " && ")
+	}
+	for line := range strings.Lines(body) {
+		for _, m := range mdCode().FindAllStringSubmatch(line, -1) {
+			add(m[1])
+		}
 		if len(commands) > 0 {
 			break
 		}
-	}
-	return joinCommands(commands)
-}
-
-func joinCommands(lines []string) string {
-	var commands []string
-	open := ""
-	for _, line := range lines {
-		line = strings.TrimSpace(line)
-		line = strings.TrimPrefix(line, "$ ")
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if head, ok := strings.CutSuffix(line, `\`); ok {
-			open += strings.TrimSpace(head) + " "
-			continue
-		}
-		line, _, _ = strings.Cut(open+line, " # ")
-		commands, open = append(commands, strings.TrimSpace(line)), ""
-	}
-	if open = strings.TrimSpace(open); open != "" {
-		commands = append(commands, open)
 	}
 	return strings.Join(commands, " && ")
 }

@@ -25,22 +25,23 @@ type setting struct {
 }
 
 // fromEnvironment are the settings of the variables PAWL_…. have is what the
-// files say: it decides which procedures and agents a name can mean. An empty
-// variable is as if it were not set.
+// files say. An empty variable is as if it were not set.
 func fromEnvironment(
-	vars map[string]string, ignore []string, dir string, have reflect.Value,
+	vars map[string]string, ignore, agents []string, dir string, have reflect.Value,
 ) (all []setting, warnings []string) {
+	known := &variableList{agents: agents}
+	known.add(schema(), strings.TrimSuffix(envPrefix, "_"), nil, have)
 	for _, name := range sortedKeys(vars) {
-		rest, ok := strings.CutPrefix(name, envPrefix)
-		if !ok || vars[name] == "" || slices.Contains(childVariables, name) || slices.Contains(ignore, name) {
+		own := strings.HasPrefix(name, envPrefix) && vars[name] != ""
+		if !own || slices.Contains(childVariables, name) || slices.Contains(ignore, name) {
 			continue
 		}
-		keys, leaf := findVariable(schema(), rest, have)
-		if leaf == nil {
-			warnings = append(warnings, unknownVariable(name, have))
+		v, ok := known.find(name)
+		if !ok {
+			warnings = append(warnings, known.unknown(name))
 			continue
 		}
-		all = append(all, setting{&source{layer: environment, name: name, dir: dir}, keys, leaf, vars[name]})
+		all = append(all, setting{&source{layer: environment, name: name, dir: dir}, v.keys, v.leaf, vars[name]})
 	}
 	return all, warnings
 }
@@ -73,35 +74,82 @@ func (s setting) node() (*node, error) {
 	return n, err
 }
 
-// findVariable finds the key that a variable's name, without its prefix,
-// stands for. Keys hold underscores too, so it tries every way to read it.
-func findVariable(sp *spec, rest string, have reflect.Value) ([]string, *spec) {
+// variable is one that sets a key. What follows a name with _ at its end is a key of
+// the user's own, as in the environment of an agent.
+type variable struct {
+	name string
+	keys []string
+	leaf *spec
+}
+
+// variableList has the variables of every key. Entries of tables are those of the
+// files; of the agents there are the built-in ones, too.
+type variableList struct {
+	agents []string
+	all    []variable
+}
+
+// add lists what is below sp; have is the value that the files give it.
+func (l *variableList) add(sp *spec, name string, keys []string, have reflect.Value) {
 	switch {
 	case sp.leaf():
-		return nil, nil
-	case sp.shape == tableShape && sp.elem.leaf(): // the environment of an agent: the name as it stands
-		return []string{rest}, sp.elem
+		l.all = append(l.all, variable{name, keys, sp})
+	case sp.shape == tableShape && sp.elem.leaf():
+		l.all = append(l.all, variable{name + "_", keys, sp.elem})
 	case sp.shape == tableShape:
-		return findNamed(sp, rest, have)
-	}
-	for _, f := range sp.fields {
-		if f.inline {
-			continue
-		}
-		up := strings.ToUpper(f.name)
-		if rest == up && f.leaf() {
-			return []string{f.name}, f
-		}
-		if tail, ok := strings.CutPrefix(rest, up+"_"); ok {
-			if keys, leaf := findVariable(f, tail, fieldOf(have, f)); leaf != nil {
-				return append([]string{f.name}, keys...), leaf
+		entries := map[string]reflect.Value{}
+		if name == envPrefix+"AGENTS" {
+			for _, agent := range l.agents {
+				entries[agent] = reflect.Value{}
 			}
 		}
+		if have.IsValid() {
+			for _, key := range have.MapKeys() { // order does not show: sorted below
+				entries[key.String()] = have.MapIndex(key)
+			}
+		}
+		for _, key := range sortedKeys(entries) {
+			l.add(sp.elem, name+"_"+envName(key), append(slices.Clone(keys), key), entries[key])
+		}
+	default:
+		for _, f := range sp.fields {
+			if f.inline {
+				l.add(f, name, keys, fieldOf(have, f))
+				continue
+			}
+			l.add(f, name+"_"+strings.ToUpper(f.name), append(slices.Clone(keys), f.name), fieldOf(have, f))
+		}
 	}
-	if r := sp.rest(); r != nil {
-		return findVariable(r, rest, fieldOf(have, r))
+}
+
+// find is the variable with that name, with the user's own key where it ends in one.
+func (l *variableList) find(name string) (v variable, ok bool) {
+	for _, v := range l.all {
+		own, open := strings.CutPrefix(name, v.name)
+		switch {
+		case open && own == "" && !strings.HasSuffix(v.name, "_"):
+			return v, true
+		case open && own != "" && strings.HasSuffix(v.name, "_"):
+			v.keys = append(slices.Clone(v.keys), own)
+			return v, true
+		}
 	}
-	return nil, nil
+	return variable{}, false
+}
+
+// unknown is the warning about a variable that sets nothing.
+func (l *variableList) unknown(name string) string {
+	best, bestDistance := "", 4
+	for _, v := range l.all {
+		if d := Distance(name, v.name); d < bestDistance {
+			best, bestDistance = v.name, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("the variable %s is not known and ignored (did you mean %s?)", name, best)
+	}
+	return fmt.Sprintf("the variable %s is not known and ignored; "+
+		"a variable is PAWL_ and the path of a key, e.g. PAWL_LOOP_MAX_ITERATIONS", name)
 }
 
 // fieldOf is a section's value of a field; none where the section is not there.
@@ -113,39 +161,6 @@ func fieldOf(v reflect.Value, f *spec) reflect.Value {
 		return v
 	}
 	return v.Field(f.index)
-}
-
-// namesIn are the entries of a table.
-func namesIn(v reflect.Value) []string {
-	var names []string
-	if v.IsValid() {
-		for _, key := range v.MapKeys() { // order does not show: sorted below
-			names = append(names, key.String())
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// findNamed reads the name of an entry: one that the files have, else the
-// shortest that leaves a key.
-func findNamed(sp *spec, rest string, have reflect.Value) ([]string, *spec) {
-	for _, name := range namesIn(have) {
-		if tail, ok := strings.CutPrefix(rest, envName(name)+"_"); ok {
-			if keys, leaf := findVariable(sp.elem, tail, have.MapIndex(reflect.ValueOf(name))); leaf != nil {
-				return append([]string{name}, keys...), leaf
-			}
-		}
-	}
-	for i := 1; i < len(rest)-1; i++ {
-		if rest[i] != '_' {
-			continue
-		}
-		if keys, leaf := findVariable(sp.elem, rest[i+1:], reflect.Value{}); leaf != nil {
-			return append([]string{strings.ToLower(rest[:i])}, keys...), leaf
-		}
-	}
-	return nil, nil
 }
 
 // envName is a key as a variable spells it.
@@ -161,41 +176,6 @@ func envName(key string) string {
 	}, key)
 }
 
-func unknownVariable(name string, have reflect.Value) string {
-	var known []string
-	collectNames(schema(), strings.TrimSuffix(envPrefix, "_"), have, &known)
-	best, bestDistance := "", 4
-	for _, k := range known {
-		if d := Distance(name, k); d < bestDistance {
-			best, bestDistance = k, d
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf("the variable %s is not known and ignored (did you mean %s?)", name, best)
-	}
-	return fmt.Sprintf("the variable %s is not known and ignored; "+
-		"a variable is PAWL_ and the path of a key, e.g. PAWL_LOOP_MAX_ITERATIONS", name)
-}
-
-// collectNames lists the variables of every key, those of entries that the
-// files have included.
-func collectNames(sp *spec, prefix string, have reflect.Value, out *[]string) {
-	switch {
-	case sp.leaf():
-		*out = append(*out, prefix)
-	case sp.shape == tableShape:
-		for _, name := range namesIn(have) {
-			collectNames(sp.elem, prefix+"_"+envName(name), have.MapIndex(reflect.ValueOf(name)), out)
-		}
-	default:
-		for _, f := range sp.fields {
-			if !f.inline {
-				collectNames(f, prefix+"_"+strings.ToUpper(f.name), fieldOf(have, f), out)
-			}
-		}
-	}
-}
-
 // fromText turns the text of a variable or flag into a node: a list in YAML's
 // brackets or a single item (or several with commas, for lists of names),
 // anything else as it stands.
@@ -205,11 +185,7 @@ func (sp *spec) fromText(text string, src *source) (*node, error) {
 	trimmed := strings.TrimSpace(text)
 	isList := sp.shape == listShape || sp.shape == argvShape
 	if isList && strings.HasPrefix(trimmed, "[") {
-		n, err := parse(&source{layer: src.layer, name: src.name, dir: src.dir}, []byte(text))
-		if err != nil {
-			return nil, withoutPlace(err)
-		}
-		return at.everywhere(n), nil
+		return parse(src, []byte(text))
 	}
 	if sp.shape != listShape {
 		return scalar(text), nil
@@ -225,27 +201,4 @@ func (sp *spec) fromText(text string, src *source) (*node, error) {
 		}
 	}
 	return list, nil
-}
-
-// withoutPlace drops the line of an error in a variable, which has none.
-func withoutPlace(err error) error {
-	for _, e := range asErrors(err, "") {
-		e.Line, e.Column, e.Excerpt = 0, 0, ""
-		return e
-	}
-	return err
-}
-
-// everywhere gives a tree one position.
-func (p position) everywhere(n *node) *node {
-	c := *n
-	c.at = p
-	c.items, c.pairs = nil, nil
-	for _, item := range n.items {
-		c.items = append(c.items, p.everywhere(item))
-	}
-	for _, q := range n.pairs {
-		c.pairs = append(c.pairs, pair{q.key, p, p.everywhere(q.value)})
-	}
-	return &c
 }

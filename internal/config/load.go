@@ -84,7 +84,7 @@ func (l *loader) layers() {
 		}
 	}
 	l.add(l.read(path, project, named))
-	all, warnings := fromEnvironment(l.vars, l.IgnoreEnv, l.dir, reflect.ValueOf(*l.config))
+	all, warnings := fromEnvironment(l.vars, l.IgnoreEnv, l.Agents, l.dir, reflect.ValueOf(*l.config))
 	l.config.Warnings = warnings
 	flags, errs := fromFlags(l.Flags, l.dir)
 	l.errs = append(l.errs, errs...)

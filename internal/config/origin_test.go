@@ -198,7 +198,7 @@ func TestBadVariablesAndFlags(t *testing.T) {
 		{env: "PAWL_LOOP_MAX_ITERATIONS=many", want: `PAWL_LOOP_MAX_ITERATIONS: loop.max_iterations must be a whole number, not "many"`},
 		{env: "PAWL_LOOP_SAFETY=norml", want: `PAWL_LOOP_SAFETY: loop.safety must be permissive, normal or paranoid, not "norml" (did you mean "normal"?)`},
 		{env: "PAWL_AGENTS_MY_OWN_IDLE_TIMEOUT=5", want: "PAWL_AGENTS_MY_OWN_IDLE_TIMEOUT: agents.my-own.idle_timeout needs a unit: write 5m or 5s"},
-		{env: "PAWL_AGENTS_FALLBACK=[claude", want: "PAWL_AGENTS_FALLBACK: sequence end token ']' not found"},
+		{env: "PAWL_AGENTS_FALLBACK=[claude", want: "PAWL_AGENTS_FALLBACK:1:1: sequence end token ']' not found\n   1 | [claude\n     | ^"},
 		{env: "PAWL_AGENTS_STRONGER=me", want: `PAWL_AGENTS_STRONGER: agents.stronger names the unknown agent "me"; there are claude, codex, gemini, my-own`},
 		{flag: "loop.timeout", value: "30", want: "--timeout: loop.timeout would be 30 milliseconds: write 30s"},
 		{flag: "loop.timeout", value: "-1", want: "--timeout: loop.timeout cannot be negative (-1)"},
@@ -234,16 +234,20 @@ func TestHiddenFault(t *testing.T) {
 // Every variable that the schema knows can be read back to its key.
 func TestEveryVariable(t *testing.T) {
 	t.Parallel()
-	var names []string
-	collectNames(schema(), "PAWL", reflect.Value{}, &names)
-	if len(names) < 60 {
-		t.Fatalf("only %d variables", len(names))
+	known := &variableList{agents: []string{"codex"}}
+	known.add(schema(), "PAWL", nil, reflect.Value{})
+	if len(known.all) < 60 {
+		t.Fatalf("only %d variables", len(known.all))
 	}
 	seen := map[string]string{}
-	for _, name := range names {
-		keys, leaf := findVariable(schema(), strings.TrimPrefix(name, envPrefix), reflect.Value{})
-		path := strings.Join(keys, ".")
-		if leaf == nil || !strings.EqualFold(strings.ReplaceAll(path, ".", "_"), strings.TrimPrefix(name, envPrefix)) {
+	for _, one := range known.all {
+		name := one.name
+		if strings.HasSuffix(name, "_") { // a key of the user's own follows
+			name += "API_KEY"
+		}
+		v, ok := known.find(name)
+		path := strings.Join(v.keys, ".")
+		if !ok || !strings.EqualFold(strings.ReplaceAll(path, ".", "_"), strings.TrimPrefix(name, envPrefix)) {
 			t.Errorf("%s is read as %q", name, path)
 		}
 		if other, ok := seen[path]; ok {
@@ -253,6 +257,9 @@ func TestEveryVariable(t *testing.T) {
 			t.Errorf("%s is a key and never configuration", name)
 		}
 		seen[path] = name
+	}
+	if seen["agents.codex.env.API_KEY"] == "" || seen["agents.codex.model"] == "" {
+		t.Error("nothing sets a built-in agent that no file has")
 	}
 }
 

@@ -241,7 +241,7 @@ func (sp *spec) defaultNode() *node {
 		if err != nil {
 			panic(fmt.Sprintf("config: default of %s: %v", sp.name, err)) // our own tag, read by every test
 		}
-		return position{src: builtInSource}.everywhere(n)
+		return n
 	}
 	return &node{kind: textNode, text: sp.def, loose: true, at: position{src: builtInSource}, size: 1}
 }
