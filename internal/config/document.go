@@ -111,11 +111,8 @@ func ReadGuardHistory(name string, data []byte) (GuardHistory, error) {
 // readDocument decodes a document that others write. required are paths that
 // must be there; "?" after a key allows it to be absent with all below it.
 func readDocument(name string, data []byte, into any, required ...string) (isJSON bool, err error) {
-	src := &source{layer: project, name: name}
-	if !json.Valid(data) {
-		data = withoutControls(data)
-	}
-	root, isJSON, err := parseAny(src, data)
+	isJSON = json.Valid(data) // which is YAML, too
+	root, err := parse(&source{layer: project, name: name}, withoutControls(data))
 	if err != nil {
 		return isJSON, err
 	}

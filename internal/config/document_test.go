@@ -65,12 +65,12 @@ func TestReadIterationCheckAbsent(t *testing.T) {
 func TestReadDocumentPlaces(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ data, want string }{
-		{"{\n\t\"iteration_check\": {\n\t\t\"task_id\": \"é\", \"current_iteration\": \"2\",\n\t\t\"test_result\": {\"status\": \"pass\"}}}", "in:3:40"},
+		{"{\n\t\"iteration_check\": {\n\t\t\"task_id\": \"é\", \"current_iteration\": \"2\",\n\t\t\"test_result\": {\"status\": \"pass\"}}}", "in:3:39"},
 		{`{"iteration_check": [1, 2]}`, "in:1:21"},
 		{`[]`, "in:1:1"}, {`"text"`, "in:1:1"}, {"", "in:0:0"}, {"null", "in:0:0"}, {"[[[", "in:1:3"},
 		{"iteration_check:\n\ttask_id: x\n", "in:2:1"},
-		{strings.Repeat("[", 200) + strings.Repeat("]", 200), "in:1:66"},
-		{strings.Repeat("{\"a\":", 200) + "1" + strings.Repeat("}", 200), "in:1:326"},
+		{strings.Repeat("[", 200) + strings.Repeat("]", 200), "in:1:65"},
+		{strings.Repeat("{\"a\":", 200) + "1" + strings.Repeat("}", 200), "in:1:321"},
 	} {
 		_, err := config.ReadIterationCheck("in", []byte(c.data))
 		var e *config.Error

@@ -323,7 +323,7 @@ func (c *converter) mapping(values []*ast.MappingValueNode, at position, depth i
 			return nil, errorAt(keyAt, "", "a key must be plain text")
 		}
 		if first, ok := seen[key]; ok {
-			return nil, repeatedKey(key, keyAt, first)
+			return nil, errorAt(keyAt, "", "key %q stands here a second time; the first is in line %d", key, first.line)
 		}
 		seen[key] = keyAt
 		out.pairs = append(out.pairs, pair{key, keyAt, value})

@@ -121,7 +121,7 @@ type workflowReader struct {
 
 func readWorkflow(name string, data []byte) (*workflowReader, error) {
 	r := &workflowReader{src: &source{layer: project, name: name}, as: map[string]string{}}
-	root, _, err := parseAny(r.src, data)
+	root, err := parse(r.src, data)
 	if err != nil {
 		return nil, err
 	}
