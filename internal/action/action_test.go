@@ -178,22 +178,18 @@ func TestRefusedToATask(t *testing.T) {
 	t.Parallel()
 	p, _ := person(t)
 	id := task(t, p)
-	_, err := p.StartTask(t.Context(), id)
+	_, err := p.Change(t.Context(), "start", id, "")
 	refused(t, err, "no autopilot runs here", "pawl autopilot")
 	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotPause, "", false), "no autopilot runs here")
-	_, err = p.Redo(t.Context(), id, " ")
+	_, err = p.Change(t.Context(), "redo", id, " ")
 	refused(t, err, "say what must change")
-	for _, do := range map[string]func() (action.Done, error){
-		"approve": func() (action.Done, error) { return p.Approve(t.Context(), id, "") },
-		"redo":    func() (action.Done, error) { return p.Redo(t.Context(), id, "shorter") },
-		"reject":  func() (action.Done, error) { return p.Reject(t.Context(), id, "no") },
-	} {
-		_, err := do()
+	for _, verb := range []string{"approve", "redo", "reject"} {
+		_, err := p.Change(t.Context(), verb, id, "shorter")
 		refused(t, err, "no review of "+id+" waits for you: it is pending", "pawl autopilot status")
 	}
-	_, err = p.Move(t.Context(), id, board.Retry, "")
+	_, err = p.Change(t.Context(), "retry", id, "")
 	refused(t, action.Explain(err), id)
-	_, err = p.Move(t.Context(), "task-999", board.Retry, "")
+	_, err = p.Change(t.Context(), "retry", "task-999", "")
 	refused(t, action.Explain(err), "task-999", "pawl case list --all")
 }
 
@@ -233,20 +229,20 @@ func TestApproveAfterSomebodyElse(t *testing.T) {
 
 	late := verified()
 	meanwhile = func() {
-		if _, err := p.Reject(t.Context(), late, "too slow"); err != nil {
+		if _, err := p.Change(t.Context(), "reject", late, "too slow"); err != nil {
 			t.Error(err)
 		}
 	}
-	_, err := p.Approve(t.Context(), late, "")
+	_, err := p.Change(t.Context(), "approve", late, "")
 	refused(t, err, "no review of "+late+" waits for you: it was rejected at ", "(too slow), and it is blocked")
 	check(late, sqlite.Rejected, 0)
 
 	id := verified()
 	meanwhile = func() {}
-	if done, err := p.Approve(t.Context(), id, ""); err != nil || done.Case.Status != board.Review {
+	if done, err := p.Change(t.Context(), "approve", id, ""); err != nil || done.Case.Status != board.Review {
 		t.Errorf("approved: %+v, %v", done, err)
 	}
-	_, err = p.Reject(t.Context(), id, "no")
+	_, err = p.Change(t.Context(), "reject", id, "no")
 	refused(t, err, "it was approved at ")
 	check(id, sqlite.Approved, 1)
 }

@@ -20,18 +20,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
-// Redo sends verified work back with what must change, which goes into the next
+// redo sends verified work back with what must change, which goes into the next
 // prompt.
-func (p *Operator) Redo(ctx context.Context, id, feedback string) (Done, error) {
+func (p *Operator) redo(ctx context.Context, id, feedback string) (Done, error) {
 	if strings.TrimSpace(feedback) == "" {
 		return Done{}, fault.Refuse("say what must change: it goes into the next prompt")
 	}
 	return p.decide(ctx, id, sqlite.Redo, feedback, board.Redo)
-}
-
-// Reject refuses verified work; the task is blocked.
-func (p *Operator) Reject(ctx context.Context, id, why string) (Done, error) {
-	return p.decide(ctx, id, sqlite.Rejected, why, board.Reject)
 }
 
 // decide stores a redo or a rejection.
@@ -55,9 +50,9 @@ func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
 	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, err
 }
 
-// Approve puts the work into the merge queue. The decision and the entry are stored
+// approve puts the work into the merge queue. The decision and the entry are stored
 // in one transaction: work that somebody else decided about meanwhile is refused.
-func (p *Operator) Approve(ctx context.Context, id, _ string) (Done, error) {
+func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
 	list, err := p.Store.CaseReviews(ctx, id)
 	if err != nil {
 		return Done{}, err

@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
-// StartTask gives a ready task the next free slot of the autopilot that runs.
-func (p *Operator) StartTask(ctx context.Context, id string) (Done, error) {
+// startTask gives a ready task the next free slot of the autopilot that runs.
+func (p *Operator) startTask(ctx context.Context, id string) (Done, error) {
 	c, err := p.startable(ctx, id)
 	if err != nil {
 		return Done{}, err
@@ -92,8 +92,24 @@ func (p *Operator) Reopen(ctx context.Context, r sqlite.Run, why string) error {
 	return nil
 }
 
-// Move changes the status of a case.
-func (p *Operator) Move(ctx context.Context, id string, action board.Action, why string) (Done, error) {
+// Change does with a case what the command of the verb does. text is the reason,
+// or for redo what must change.
+func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, error) {
+	switch verb {
+	case "start":
+		return p.startTask(ctx, id)
+	case "approve":
+		return p.approve(ctx, id)
+	case "redo":
+		return p.redo(ctx, id, text)
+	case "reject":
+		return p.decide(ctx, id, sqlite.Rejected, text, board.Reject)
+	}
+	return p.move(ctx, id, board.Action(verb), text)
+}
+
+// move changes the status of a case.
+func (p *Operator) move(ctx context.Context, id string, action board.Action, why string) (Done, error) {
 	c, err := p.Store.MoveCase(ctx, id, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
 	if err != nil {
 		return Done{}, err

@@ -45,9 +45,9 @@ var rooms = withAdapters(map[string]room{
 	"cli/session":   {Asking, []string{"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry", "web"}, "a run, an autopilot or a landing in this process"},
 	"cli/run":       {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about runs"},
 	"cli/board":     {Asking, []string{"action", "cli/command", "config", "console"}, "commands about cases"},
-	"cli/autopilot": {Asking, []string{"action", "cli/board", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"}, "commands that work the board or look on"},
+	"cli/autopilot": {Asking, []string{"action", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"}, "commands that work the board or look on"},
 	"cli/queue":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands of the merge queue"},
-	"cli/serve":     {Asking, []string{"action", "cli/board", "cli/command", "cli/queue", "config", "planner", "web"}, "the server, and what browsers ask for"},
+	"cli/serve":     {Asking, []string{"cli/command", "cli/queue", "config", "web"}, "the server, and what browsers ask for"},
 	"cli/check":     {Asking, []string{"cli/command", "config", "console", "planner"}, "commands that judge without running anything"},
 	"cli/setup":     {Asking, []string{"cli/command", "cli/session", "config", "console", "planner"}, "commands about the installation"},
 	"boxpolicy":     {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
@@ -55,7 +55,7 @@ var rooms = withAdapters(map[string]room{
 	"action":        {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
 	"console":       {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
 	"dashboard":     {Asking, nil, "the autopilot in a terminal"},
-	"web":           {Asking, []string{"config"}, "the same for browsers"},
+	"web":           {Asking, []string{"action", "config", "planner"}, "the same for browsers"},
 	"telemetry":     {Asking, nil, "what a run does, for an OpenTelemetry collector"},
 	"config":        {Asking, nil, "files, environment and flags become one checked value"},
 
@@ -95,7 +95,7 @@ var rooms = withAdapters(map[string]room{
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
-	"merge":          {Doing, []string{"files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
+	"merge":          {Doing, []string{"drive", "files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering
@@ -189,7 +189,7 @@ var starters = map[string]string{
 	"web":          "live events",
 	"workflow/run": "one per step that runs, and one that shows its output",
 	"files":        "syncs several files side by side: one write of the disk's journal serves all",
-	"merge":        "the command under way, so that wishes are taken in meanwhile; one per agent at a conflict",
+	"merge":        "one per agent at a conflict",
 }
 
 // readers is who may read the environment, and which variables they mean.

@@ -97,7 +97,6 @@ type Queue struct {
 	who    git.Person
 	shadow *git.Shadow
 	remote remote
-	wake   chan struct{}
 
 	mu     sync.Mutex
 	reds   map[string]int    // by record key: the gate that was red at first
@@ -118,8 +117,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Resolvers = max(o.Resolvers, 1)
 	o.Policy.Resolve = o.Resolve != nil
 	q := &Queue{
-		o: o, target: Ref(o.Target), wake: make(chan struct{}, 1),
-		reds: map[string]int{}, remade: map[string]string{},
+		o: o, target: Ref(o.Target), reds: map[string]int{}, remade: map[string]string{},
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
@@ -198,12 +196,6 @@ func (q *Queue) asking(e queue.Event) sqlite.QueueAsk {
 }
 
 func (q *Queue) store(ctx context.Context, ask sqlite.QueueAsk) error {
-	if _, err := q.o.Store.AskQueue(ctx, ask); err != nil {
-		return err
-	}
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-	return nil
+	_, err := q.o.Store.AskQueue(ctx, ask)
+	return err
 }

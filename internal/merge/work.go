@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -86,25 +87,20 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// worker is the owner of a queue at work. One goroutine has it.
+// worker is the owner of a queue at work, and the home of its kernel. One
+// goroutine has it.
 type worker struct {
 	q     *Queue
 	state queue.State
 	n     int64
-	seen  int64         // the database's version when rows were looked for
-	set   time.Duration // by which the clock was set, as the state knows it
+	seen  int64           // the database's version when rows were looked for
+	set   time.Duration   // by which the clock was set, as the state knows it
+	drain bool            // it is over when only people and time can bring the queue on
+	over  <-chan struct{} // of the context
 
-	job       *job // the command that is carried out
 	resolving map[string]context.CancelFunc
 	resolved  chan string // ids of entries whose agent has ended
 	trouble   error       // why pawl could not do its part
-}
-
-// job is a command under way.
-type job struct {
-	seq    int64
-	cancel context.CancelFunc
-	done   chan queue.Event // one event; closed without one when it was given up
 }
 
 func (q *Queue) work(ctx context.Context, drain bool) error {
@@ -116,11 +112,11 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 		return err
 	}
 	w := &worker{
-		q: q, state: row.State, n: row.N, set: process.ClockSet(),
+		q: q, state: row.State, n: row.N, set: process.ClockSet(), drain: drain, over: ctx.Done(),
 		resolving: map[string]context.CancelFunc{}, resolved: make(chan string, 100),
 	}
 	defer w.leave(ctx)
-	defer w.end()
+	defer w.endAgents()
 	if err := q.sweep(ctx); err != nil {
 		q.notify(queue.Note{Kind: queue.NoteWarning, Text: err.Error()})
 	}
@@ -128,7 +124,13 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 		return err
 	}
 	q.unpinLeft(ctx, w.state.Tip)
-	return w.run(ctx, drain)
+	if _, err = w.Look(ctx); err == nil {
+		err = drive.Run(ctx, w, drive.Sources[queue.Event]{Every: poll})
+	}
+	if err == nil && w.exhausted() {
+		err = w.trouble
+	}
+	return err
 }
 
 // open takes in where the target is, and repairs the board.
@@ -150,59 +152,54 @@ func (w *worker) open(ctx context.Context) error {
 	}
 }
 
-// run is the loop of the owner.
-func (w *worker) run(ctx context.Context, drain bool) error {
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
-	for {
-		if err := w.takeAsks(ctx); err != nil {
-			return err
-		}
-		if err := w.resolve(ctx); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		c := w.state.Command
-		if drain && w.idle(c) {
-			return nil
-		}
-		if drain && w.state.Stumbles >= drainTries {
-			return w.trouble
-		}
-		if w.job == nil || w.job.seq != c.Seq {
-			w.stopJob()
-			w.start(ctx, c)
-		}
-		select {
-		case e, ok := <-w.job.done:
-			w.job = nil
-			if !ok {
-				continue // given up: ctx is done
-			}
-			if e.Kind == queue.Stumbled {
-				w.trouble = errors.New(e.Why)
-			}
-			if err := w.step(ctx, e); err != nil {
-				return err
-			}
-		case <-tick.C:
-		case <-w.q.wake:
-			w.seen = 0
-		case id := <-w.resolved:
-			delete(w.resolving, id)
-			w.seen = 0
-		case <-ctx.Done():
-			return nil
-		}
+// Command is what the kernel wants done now. After the end of the context only a
+// landing that is under way goes on.
+func (w *worker) Command() (drive.Command[queue.Event], bool) {
+	c, state := w.state.Command, w.state
+	do := func(ctx context.Context) queue.Event { return w.q.carryOut(ctx, &state, c) }
+	more := !w.drain || !w.idle() && !w.exhausted()
+	select {
+	case <-w.over:
+		more = c.Kind == queue.DoLand
+	default:
 	}
+	return drive.Command[queue.Event]{Seq: int(c.Seq), Do: do}, more
 }
 
-// idle is true when nothing but time, people and agents can bring the queue on.
-func (w *worker) idle(c queue.Command) bool {
-	return c.Kind == queue.DoWait && w.state.Rest.IsZero() && len(w.resolving) == 0
+// Take hands the answer of a command to the kernel. That of a landing is stored
+// also after the end of the context.
+func (w *worker) Take(ctx context.Context, e queue.Event) error {
+	if e.Kind == queue.Stumbled {
+		w.trouble = errors.New(e.Why)
+	}
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), landLimit)
+		defer cancel()
+	}
+	return w.step(ctx, e)
 }
+
+// Look takes in what was asked, and keeps the agents going.
+func (w *worker) Look(ctx context.Context) ([]queue.Event, error) {
+	for len(w.resolved) > 0 {
+		delete(w.resolving, <-w.resolved)
+	}
+	if err := w.takeAsks(ctx); err != nil {
+		return nil, err
+	}
+	return nil, w.resolve(ctx)
+}
+
+// idle is true when nothing but time and people can bring the queue on.
+func (w *worker) idle() bool {
+	works := func(e queue.Entry) bool { return e.Status == queue.Resolving }
+	return w.state.Command.Kind == queue.DoWait && w.state.Rest.IsZero() && len(w.resolving) == 0 &&
+		!slices.ContainsFunc(w.state.Entries, works)
+}
+
+// exhausted is true when a drain has tried often enough.
+func (w *worker) exhausted() bool { return w.drain && w.state.Stumbles >= drainTries }
 
 // takeAsks takes in what other processes, and this one, asked.
 func (w *worker) takeAsks(ctx context.Context) error {
@@ -331,30 +328,25 @@ func (q *Queue) notify(n queue.Note) {
 	}
 }
 
-// start carries a command out beside the loop.
-func (w *worker) start(ctx context.Context, c queue.Command) {
-	own, cancel := context.WithCancel(ctx)
+// carryOut carries out a command, and gives the event that answers it; one without
+// a kind when ctx ended first.
+func (q *Queue) carryOut(ctx context.Context, s *queue.State, c queue.Command) queue.Event {
 	if c.Kind == queue.DoLand {
 		// A landing is finished, or not begun: it ends in its own time.
-		cancel()
-		own, cancel = context.WithTimeout(context.WithoutCancel(ctx), landLimit)
-	}
-	j := &job{seq: c.Seq, cancel: cancel, done: make(chan queue.Event, 1)}
-	w.job = j
-	state := w.state
-	go func() {
-		defer close(j.done)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), landLimit)
 		defer cancel()
-		e, err := w.q.perform(own, &state, c)
-		if err != nil {
-			if own.Err() != nil && c.Kind != queue.DoLand {
-				return
-			}
-			e = queue.Event{Kind: queue.Stumbled, Why: w.q.stumbled(err)}
-		}
-		e.For = c.Seq
-		j.done <- e
-	}()
+	}
+	e, err := q.perform(ctx, s, c)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && c.Kind != queue.DoLand:
+		return queue.Event{}
+	default:
+		e = queue.Event{Kind: queue.Stumbled, Why: q.stumbled(err)}
+	}
+	e.For = c.Seq
+	return e
 }
 
 // stumbled is an error of pawl's own for a person. Git does not always say that a
@@ -368,30 +360,8 @@ func (q *Queue) stumbled(err error) string {
 	return err.Error()
 }
 
-// stopJob ends what is carried out, and waits for its end. A landing that ends
-// in time is taken in.
-func (w *worker) stopJob() {
-	if w.job == nil {
-		return
-	}
-	w.job.cancel()
-	for range w.job.done {
-	}
-	w.job = nil
-}
-
-// end stops the worker. A landing under way is finished and stored.
-func (w *worker) end() {
-	if j := w.job; j != nil && w.state.Command.Kind == queue.DoLand {
-		if e, ok := <-j.done; ok {
-			after, cancel := context.WithTimeout(context.Background(), landLimit)
-			if err := w.step(after, e); err != nil {
-				w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
-			}
-			cancel()
-		}
-	}
-	w.stopJob()
+// endAgents ends the agents at conflicts, and waits for that.
+func (w *worker) endAgents() {
 	for _, cancel := range w.resolving {
 		cancel()
 	}

@@ -1,14 +1,23 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 // Done is what came of a wish.
@@ -37,16 +46,19 @@ func (s *Server) actionRoutes(api huma.API) {
 		s.applyRun)
 }
 
-// done makes the answer to an action that was carried out.
-func (s *Server) done(ctx context.Context, run string, said Result, err error) (*body[Done], error) {
+// act does something for a person; the answer says what was done, and how the run
+// is that it was done to, if there is one.
+func (s *Server) act(ctx context.Context, do func(*action.Operator) (run string, err error)) (*body[Done], error) {
+	run := ""
+	said, err := s.o.Heard(func(p *action.Operator) (err error) {
+		run, err = do(p)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	out := Done{Message: strings.Join(said.Lines, " "), Lines: list(said.Lines)}
-	if run == "" {
-		return answer(out), nil
-	}
-	if r, err := s.o.Store.Run(ctx, run); err == nil {
+	out := Done{Message: strings.Join(said, " "), Lines: list(said)}
+	if r, err := s.o.Store.Run(ctx, run); run != "" && err == nil {
 		v := s.view(ctx, r)
 		out.Run = &v
 	}
@@ -55,21 +67,21 @@ func (s *Server) done(ctx context.Context, run string, said Result, err error) (
 
 // onRun does something with a run that exists.
 func (s *Server) onRun(ctx context.Context, in *RunPath,
-	do func(context.Context, string) (Result, error)) (*body[Done], error) {
+	do func(*action.Operator, context.Context, sqlite.Run) error) (*body[Done], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
 	}
-	said, err := do(ctx, r.ID)
-	return s.done(ctx, r.ID, said, err)
+	return s.act(ctx, func(p *action.Operator) (string, error) { return r.ID, do(p, ctx, r) })
 }
 
 func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.onRun(ctx, in, s.o.Actions.Pause)
+	return s.onRun(ctx, in, (*action.Operator).Pause)
 }
 
+// stopRun does not wait for the end; the events show it.
 func (s *Server) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.onRun(ctx, in, s.o.Actions.Stop)
+	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r sqlite.Run) error { return p.Stop(ctx, r, false) })
 }
 
 func (s *Server) redirectRun(ctx context.Context, in *struct {
@@ -83,26 +95,127 @@ func (s *Server) redirectRun(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return s.onRun(ctx, &in.RunPath,
-		func(ctx context.Context, run string) (Result, error) { return s.o.Actions.Redirect(ctx, run, to) })
+		func(p *action.Operator, ctx context.Context, r sqlite.Run) error { return p.Redirect(ctx, r, to) })
 }
 
+// applyRun refuses a result that does not fit.
 func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.onRun(ctx, in, s.o.Actions.Apply)
+	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+		out, err := p.Apply(ctx, r, false)
+		if err != nil {
+			return err
+		}
+		if out.Status == "conflict" {
+			said, _ := p.Heard(func(p *action.Operator) error { p.PrintApplied(out, false); return nil })
+			return fault.Refuse("%s", strings.Join(said, " "))
+		}
+		p.PrintApplied(out, false)
+		return nil
+	})
+}
+
+// StartWish is which procedure is to be started, and how.
+type StartWish struct {
+	Procedure string   `json:"procedure" minLength:"1" maxLength:"200" doc:"Its name, as in GET /procedures."`
+	Fresh     bool     `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
+	Context   []string `json:"context,omitempty" maxItems:"20" doc:"As --context: each is a text for the prompt, or a file whose text it is."`
+	Raise
 }
 
 func (s *Server) startRun(ctx context.Context, in *struct {
 	Body StartWish
 }) (*body[Done], error) {
-	run, said, err := s.o.Actions.Start(ctx, in.Body)
-	return s.done(ctx, run, said, err)
+	return s.act(ctx, func(p *action.Operator) (run string, err error) {
+		name, wish := in.Body.Procedure, in.Body
+		c, err := s.config()
+		if err == nil {
+			_, err = planner.Lookup(c, name)
+		}
+		if err != nil {
+			return "", err
+		}
+		wish.Procedure = ""
+		run, err = s.o.Launch(ctx, append([]string{"run", name}, flagsOf(wish)...),
+			s.owned(ctx, func(r sqlite.Run) bool { return r.Name == name }))
+		p.Say("Run %s of %s has started.", run, name)
+		return run, err
+	})
+}
+
+// Raise are new limits for a run that goes on or starts; "" leaves them. They
+// are written as the flags of the same names are.
+type Raise struct {
+	MaxIterations string `json:"max_iterations,omitempty" maxLength:"20" doc:"As --max-iterations: the highest number that an iteration may have; 0 is unlimited for procedures."`
+	MaxCost       string `json:"max_cost,omitempty" maxLength:"20" doc:"As --max-cost: US dollars of the whole run, e.g. 5 or 2.50."`
+	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"As --timeout: wall clock with its unit, e.g. 90m."`
 }
 
 func (s *Server) resumeRun(ctx context.Context, in *struct {
 	RunPath
 	Body Raise
 }) (*body[Done], error) {
-	return s.onRun(ctx, &in.RunPath,
-		func(ctx context.Context, run string) (Result, error) { return s.o.Actions.Resume(ctx, run, in.Body) })
+	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+		return s.resume(ctx, p, r, in.Body)
+	})
+}
+
+// resume lets a run go on, with higher limits if they are given: where it is
+// driven, or in the background.
+func (s *Server) resume(ctx context.Context, p *action.Operator, r sqlite.Run, raise Raise) error {
+	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
+	if done, err := p.ResumeElsewhere(ctx, r, f); done || err != nil {
+		return err
+	}
+	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
+		return fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
+	}
+	_, err := s.o.Launch(ctx, append([]string{"resume", r.ID}, flagsOf(raise)...),
+		s.owned(ctx, func(now sqlite.Run) bool { return now.ID == r.ID }))
+	p.Say("Run %s of %s goes on.", r.ID, r.Name)
+	return err
+}
+
+// owned finds a run that fits and that a process drives.
+func (s *Server) owned(ctx context.Context, fits func(sqlite.Run) bool) Begun {
+	return func(pid int) (string, bool, error) {
+		runs, err := s.o.Store.Runs(ctx, sqlite.RunQuery{Root: s.o.Root})
+		for _, r := range runs {
+			if fits(r) && r.Owner.PID == pid {
+				return r.ID, true, nil
+			}
+		}
+		return "", false, err
+	}
+}
+
+// flagNames are the flags whose names are not those of the API's fields.
+var flagNames = map[string]string{"operations": "op", "tags": "tag", "exclude_tags": "exclude-tag"}
+
+// flagsOf makes flags of a request of the API: each field that is set is the
+// flag of its name.
+func flagsOf(wish any) []string {
+	var fields map[string]any
+	data, err := json.Marshal(wish)
+	if err == nil {
+		err = json.Unmarshal(data, &fields)
+	}
+	if err != nil { // requests always encode
+		panic(err)
+	}
+	var args []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		flag := cmp.Or(flagNames[name], strings.ReplaceAll(name, "_", "-"))
+		values, isList := fields[name].([]any)
+		if !isList {
+			values = []any{fields[name]}
+		}
+		for _, v := range values {
+			if v != "" {
+				args = append(args, fmt.Sprintf("--%s=%v", flag, v))
+			}
+		}
+	}
+	return args
 }
 
 // Reply is an answer to a question.
@@ -118,27 +231,27 @@ func (s *Server) answerRun(ctx context.Context, in *struct {
 	RunPath
 	Body Reply
 }) (*body[Done], error) {
-	return s.onRun(ctx, &in.RunPath,
-		func(ctx context.Context, run string) (Result, error) { return s.reply(ctx, run, in.Body) })
+	return s.reply(ctx, &in.RunPath, in.Body)
 }
 
 // reply answers, and goes on where the answer asks for work.
-func (s *Server) reply(ctx context.Context, run string, a Reply) (Result, error) {
+func (s *Server) reply(ctx context.Context, in *RunPath, a Reply) (*body[Done], error) {
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
-		return Result{}, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
+		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"An answer needs the number of an option, or words").
-			suggest("See what is asked: GET /api/v1/runs/" + run)
+			suggest("See what is asked: GET /api/v1/runs/" + in.Run)
 	}
-	said, goesOn, err := s.o.Actions.Answer(ctx, run, a.Step, a.Choice, a.Text)
-	if err != nil || !goesOn || a.Resume != nil && !*a.Resume {
-		return said, err
-	}
-	more, err := s.o.Actions.Resume(ctx, run, a.Raise)
-	if err != nil { // the answer is kept: whoever asks must know
-		said.Lines = append(said.Lines, fmt.Sprintf("The run does not go on yet: %v", err))
-		return said, nil
-	}
-	return Result{Lines: append(said.Lines, more.Lines...)}, nil
+	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+		goesOn, err := p.Answer(ctx, r, a.Step, action.Words(a.Choice, a.Text))
+		rests := a.Resume != nil && !*a.Resume
+		if err != nil || !goesOn || rests {
+			return err
+		}
+		if err := s.resume(ctx, p, r, a.Raise); err != nil { // the answer is kept: whoever asks must know
+			p.Say("The run does not go on yet: %v", action.Explain(err))
+		}
+		return nil
+	})
 }
 
 func (s *Server) reviewRun(ctx context.Context, in *struct {
@@ -156,8 +269,7 @@ func (s *Server) reviewRun(ctx context.Context, in *struct {
 		}
 		words = "reject: " + in.Body.Text
 	}
-	return s.onRun(ctx, &in.RunPath,
-		func(ctx context.Context, run string) (Result, error) { return s.reply(ctx, run, Reply{Text: words}) })
+	return s.reply(ctx, &in.RunPath, Reply{Text: words})
 }
 
 func (s *Server) messageRun(ctx context.Context, in *struct {
@@ -170,8 +282,8 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"The message is empty").suggest("Write in text what the agent is to know")
 	}
-	return s.onRun(ctx, &in.RunPath, func(ctx context.Context, run string) (Result, error) {
-		return s.o.Actions.Message(ctx, run, in.Body.Text)
+	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+		return p.Message(ctx, r, in.Body.Text, "web")
 	})
 }
 
@@ -188,14 +300,14 @@ func (s *Server) rollbackRun(ctx context.Context, in *struct {
 		Undo bool `json:"undo,omitempty" doc:"Instead: get back what was there before the last rollback."`
 	}
 }) (*body[Done], error) {
-	to := -1
+	to := action.BackTo{N: -1, Undo: in.Body.Undo}
 	if in.Body.To != nil {
-		to = *in.Body.To
+		to.N = *in.Body.To
 	}
-	if in.Body.Undo && to >= 0 {
+	if to.Undo && to.N >= 0 {
 		return nil, bothWays()
 	}
-	return s.onRun(ctx, &in.RunPath, func(ctx context.Context, run string) (Result, error) {
-		return s.o.Actions.Rollback(ctx, run, to, in.Body.Undo)
+	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+		return p.Rollback(ctx, r, to)
 	})
 }

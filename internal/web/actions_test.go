@@ -2,44 +2,104 @@ package web
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
-// What a person asks for is handed on as it was asked, and the run comes back.
+// act is a request, what it asks of others, and what is said about it.
+type act struct{ path, body, want, says string }
+
+func (r *rig) acts(list []act) {
+	r.t.Helper()
+	for _, c := range list {
+		var done Done
+		r.ask(http.MethodPost, c.path, c.body, &done)
+		if got := r.did(); got != c.want || !strings.Contains(done.Message, c.says) {
+			r.t.Errorf("%s %s: did %q, said %q, and the run is %+v", c.path, c.body, got, done.Message, done.Run)
+		}
+		if isRun := strings.HasPrefix(c.path, "/runs"); isRun != (done.Run != nil) {
+			r.t.Errorf("%s: the run is %+v", c.path, done.Run)
+		}
+	}
+}
+
+// What a person asks of a run that works reaches it as it was asked, and the run
+// comes back.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", nil)
+	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Owner, row.Kind, row.Name = r.self(), "task", "task-002" })
 	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
+	r.autopilot("running")
 	r.run("new", func(row *sqlite.Run, _ *loop.State) { row.Name = "other" })
-	r.hands.goesOn = true
-	for _, c := range []struct{ path, body, want string }{
-		{"/runs", `{"procedure":"other","max_iterations":"5","fresh":true}`, "start {other true [] {5  }}"},
-		{"/runs", `{"procedure":"other","context":["use port 1"]}`, "start {other false [use port 1] {  }}"},
-		{"/runs/abc123/message", `{"text":" look at the <script> first\n"}`, `message abc123 " look at the <script> first\n"`},
-		{"/runs/abc123/redirect", `{"to":"1"}`, "redirect abc123 task-001"},
-		{"/runs/abc123/pause", `{}`, "pause abc123"},
-		{"/runs/abc/stop", `{}`, "stop abc123"},
-		{"/runs/abc123/resume", `{"max_cost":"2.50"}`, "resume abc123 { 2.50 }"},
-		{"/runs/abc123/answer", `{"choice":2,"text":"use port 1"}`, `answer abc123 2 "use port 1"; resume abc123 {  }`},
-		{"/runs/abc123/answer", `{"text":"later","resume":false}`, `answer abc123 0 "later"`},
-		{"/runs/abc123/review", `{"decision":"approve"}`, `answer abc123 0 "approve"; resume abc123 {  }`},
-		{"/runs/abc123/review", `{"decision":"reject","text":"no tests"}`, `answer abc123 0 "reject: no tests"; resume abc123 {  }`},
-		{"/runs/abc123/rollback", `{}`, "rollback abc123 -1 false"},
-		{"/runs/abc123/rollback", `{"to":0}`, "rollback abc123 0 false"},
-		{"/runs/abc123/rollback", `{"undo":true}`, "rollback abc123 -1 true"},
-		{"/runs/abc123/apply", `{}`, "apply abc123"},
+	r.acts([]act{
+		{"/runs", `{"procedure":"build","max_iterations":"5","fresh":true}`, "pawl run build --fresh=true --max-iterations=5", "Run new of build has started."},
+		{"/runs", `{"procedure":"build","context":["use port 1"]}`, "pawl run build --context=use port 1", "has started"},
+		{"/runs/abc123/message", `{"text":" look at the <script> first\n"}`, "message look at the <script> first", "the next prompt of run abc123"},
+		{"/runs/abc123/redirect", `{"to":"1"}`, "stop; autopilot start task-001", "task-001 gets the slot"},
+		{"/runs/abc123/pause", `{}`, "pause", "Run abc123 pauses"},
+		{"/runs/abc/stop", `{}`, "stop", "Run abc123 is stopping"},
+	})
+}
+
+// An answer is kept, and the run goes on unless the person says otherwise.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+		row.Owner, row.Status, s.Status = r.nobody(), string(loop.Blocked), loop.Blocked
+		s.Question = &loop.Question{Choices: []control.Choice{{Text: "Go on", Do: control.TryAgain}, {Text: "Try again", Do: control.TryAgain, Advice: true}}}
+	})
+	r.acts([]act{
+		{"/runs/abc123/answer", `{"choice":2,"text":"use port 1"}`, "pawl resume abc123; choice 2 use port 1", "Run abc123 of build goes on."},
+		{"/runs/abc123/answer", `{"text":"later","resume":false}`, "answer later", "The answer is kept"},
+		{"/runs/abc123/resume", `{"max_cost":"2.50"}`, "pawl resume abc123 --max-cost=2.50", "Run abc123 of build goes on."},
+	})
+	r.asked.fails = fault.Refuse("there is no agent here")
+	r.acts([]act{
+		{"/runs/abc123/answer", `{"text":"now"}`, "pawl resume abc123; answer now", "The run does not go on yet: there is no agent here"},
+	})
+}
+
+// Work that waits for its review is approved, or sent back with words.
+func TestReviewOfARun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+		row.Owner, row.Status = r.nobody(), string(loop.Pending)
+		s.Status, s.PendingReview = loop.Pending, &loop.PendingReview{}
+		s.Question = &loop.Question{Choices: []control.Choice{{Text: "Approve", Do: control.Accept}, {Text: "Reject", Do: control.TryAgain, Advice: true, Needs: true}}}
+	})
+	r.acts([]act{
+		{"/runs/abc123/review", `{"decision":"reject","text":"no tests"}`, "pawl resume abc123; choice 2 no tests", "goes on"},
+		{"/runs/abc123/review", `{"decision":"approve"}`, "", "you accepted its work as it is"},
+	})
+}
+
+// A rollback goes where it was asked to, and back.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.repository("abc123", map[string]string{"a": "0"}, map[string]string{"a": "1"}, map[string]string{"a": "2"})
+	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
+	file := filepath.Join(r.s.o.Root, "a")
+	for _, c := range []struct{ body, says, want string }{
+		{`{}`, "the snapshot after iteration 1", "1"},
+		{`{"to":0}`, "how it was before the run", "0"},
+		{`{"undo":true}`, "what was there before", "1"},
 	} {
-		r.hands.asked = nil
 		var done Done
-		r.ask(http.MethodPost, c.path, c.body, &done)
-		if got := r.hands.all(); got != c.want || !strings.HasPrefix(done.Message, "Done.") || done.Run == nil {
-			t.Errorf("%s %s: did %q, said %+v", c.path, c.body, got, done)
+		r.ask(http.MethodPost, "/runs/abc123/rollback", c.body, &done)
+		text, err := os.ReadFile(file)
+		if err != nil || string(text) != c.want || !strings.Contains(done.Message, c.says) {
+			t.Errorf("%s: the file has %q (%v), said %s", c.body, text, err, done.Message)
 		}
 	}
 }
@@ -48,13 +108,20 @@ func TestActions(t *testing.T) {
 func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", nil)
-	r.hands.refuse = fault.Refuse("run abc123 asks nothing").Hint("pawl show abc123")
-	p := r.refused(http.MethodPost, "/runs/abc123/answer", `{"choice":1}`, http.StatusConflict)
-	if p.Code != "REFUSED" || p.Message != "run abc123 asks nothing" || len(p.Suggestions) != 1 || r.hands.all() != `answer abc123 1 ""` {
-		t.Errorf("%+v after %s", p, r.hands.all())
+	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Owner, row.Status = r.nobody(), string(loop.Completed) })
+	for path, want := range map[string]string{
+		"/runs/abc123/answer": "run abc123 asks nothing: it is completed",
+		"/runs/abc123/pause":  "run abc123 does not run: it is completed",
+		"/runs/abc123/apply":  "run abc123 worked in the workspace itself: there is nothing to apply",
+	} {
+		p := r.refused(http.MethodPost, path, map[bool]string{true: `{"choice":1}`, false: `{}`}[strings.HasSuffix(path, "answer")], http.StatusConflict)
+		if p.Code != "REFUSED" || p.Message != want {
+			t.Errorf("%s: %+v", path, p)
+		}
 	}
-	r.hands.asked, r.hands.refuse = nil, nil
+	if p := r.refused(http.MethodPost, "/runs", `{"procedure":"bild"}`, http.StatusConflict); !strings.Contains(p.Message, `did you mean "build"?`) || len(p.Suggestions) != 1 {
+		t.Errorf("%+v", p)
+	}
 	for path, body := range map[string]string{
 		"/runs/abc123/answer":   `{}`,
 		"/runs/abc123/review":   `{"decision":"reject"}`,
@@ -71,7 +138,7 @@ func TestRefusedActions(t *testing.T) {
 	if p := r.refused(http.MethodPost, "/runs/abc123/redirect", `{"to":"task-9"}`, http.StatusNotFound); p.Code != "CASE_NOT_FOUND" {
 		t.Errorf("%+v", p)
 	}
-	if r.hands.all() != "" {
-		t.Errorf("did %s", r.hands.all())
+	if did := r.did(); did != "" {
+		t.Errorf("did %s", did)
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -50,8 +52,13 @@ func serveBench(dir string) error {
 		return err
 	}
 	s := New(listener, Options{
-		Root: "/repo", StateDir: dir, Token: testToken, Store: store, Actions: &hands{}, Log: slog.New(slog.DiscardHandler),
-		Config: func() (*config.Config, error) { return &config.Config{}, nil },
+		Operator: &action.Operator{
+			Store: store, Root: "/repo", Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) },
+			Planner: func(string, planner.Flags) (*planner.Planner, error) {
+				return &planner.Planner{Config: &config.Config{}}, nil
+			},
+		},
+		StateDir: dir, Token: testToken,
 	})
 	fmt.Println(listener.URL())
 	go func() {

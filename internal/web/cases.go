@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -289,16 +290,6 @@ func (s *Server) editCase(ctx context.Context, in *struct {
 	return s.caseDetail(ctx, in.ID)
 }
 
-// CaseWish says how a deed is to be done with a task.
-type CaseWish struct {
-	To   *int `json:"to,omitempty" minimum:"0" maximum:"1000000" doc:"rollback: the iteration of its last run; left out: before the first."`
-	Undo bool `json:"undo,omitempty" doc:"rollback: get back what was there before the last one."`
-
-	// Text and Limits are those of other deeds.
-	Text   string `json:"-"`
-	Limits Extent `json:"-"`
-}
-
 // Extent is how far a task may go.
 type Extent struct {
 	MaxIterations string `json:"max_iterations,omitempty" maxLength:"20" doc:"In all."`
@@ -309,29 +300,62 @@ func (s *Server) extendCase(ctx context.Context, in *struct {
 	CasePath
 	Body Extent
 }) (*body[Done], error) {
-	return s.actOnCase(ctx, &in.CasePath, "extend", CaseWish{Limits: in.Body})
+	return s.onCase(ctx, &in.CasePath, func(p *action.Operator) (done action.Done, err error) {
+		l, err := action.ReadLimits(in.Body.MaxIterations, in.Body.Timeout)
+		if err != nil {
+			return done, err
+		}
+		return p.Extend(ctx, in.ID, l)
+	})
+}
+
+// CaseWish is where the work of a task goes back to.
+type CaseWish struct {
+	To   *int `json:"to,omitempty" minimum:"0" maximum:"1000000" doc:"rollback: the iteration of its last run; left out: before the first."`
+	Undo bool `json:"undo,omitempty" doc:"rollback: get back what was there before the last one."`
 }
 
 func (s *Server) rollbackCase(ctx context.Context, in *struct {
 	CasePath
 	Body CaseWish
 }) (*body[Done], error) {
-	if in.Body.Undo && in.Body.To != nil {
+	to := action.BackTo{Undo: in.Body.Undo}
+	if in.Body.To != nil {
+		to.N = *in.Body.To
+	}
+	if to.Undo && in.Body.To != nil {
 		return nil, bothWays()
 	}
-	return s.actOnCase(ctx, &in.CasePath, "rollback", in.Body)
+	return s.onCase(ctx, &in.CasePath, func(p *action.Operator) (done action.Done, err error) {
+		clones, err := s.o.Pool(ctx)
+		if err != nil {
+			return done, err
+		}
+		return p.RollbackTask(ctx, clones, in.ID, to)
+	})
 }
 
 func (s *Server) cleanCase(ctx context.Context, in *CasePath) (*body[Done], error) {
-	return s.actOnCase(ctx, in, "clean", CaseWish{})
+	return s.onCase(ctx, in, func(p *action.Operator) (done action.Done, err error) {
+		clones, err := s.o.Pool(ctx)
+		if err != nil {
+			return done, err
+		}
+		return p.CleanTask(ctx, clones, in.ID)
+	})
 }
 
-func (s *Server) actOnCase(ctx context.Context, in *CasePath, verb string, w CaseWish) (*body[Done], error) {
+// onCase does something with a case that exists.
+func (s *Server) onCase(ctx context.Context, in *CasePath,
+	do func(*action.Operator) (action.Done, error)) (*body[Done], error) {
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	said, err := s.o.Actions.Case(ctx, verb, in.ID, w)
-	return s.done(ctx, "", said, err)
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		done, err := do(p)
+		p.Say("%s", done.Text)
+		return "", err
+	})
 }
 
 // Removed names a case that is gone.
@@ -350,8 +374,9 @@ func (s *Server) moveCase(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"20000" doc:"Kept in the history; for redo, what must change: the next prompt has it."`
 	}
 }) (*body[CaseDetail], error) {
-	if _, err := s.actOnCase(ctx, &in.CasePath, in.Body.Action,
-		CaseWish{Text: strings.TrimSpace(in.Body.Why)}); err != nil {
+	if _, err := s.onCase(ctx, &in.CasePath, func(p *action.Operator) (action.Done, error) {
+		return p.Change(ctx, in.Body.Action, in.ID, strings.TrimSpace(in.Body.Why))
+	}); err != nil {
 		return nil, err
 	}
 	return s.caseDetail(ctx, in.ID)

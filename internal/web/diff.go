@@ -101,7 +101,7 @@ func (s *Server) tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, e
 	if r.Kind != string(loop.Task) {
 		return s.o.Tree, nil
 	}
-	return s.o.Actions.Tree(ctx, r)
+	return s.o.Operator.Tree(ctx, r)
 }
 
 func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
@@ -207,8 +207,10 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	if c.tree, err = s.tree(ctx, r); err != nil {
 		return c, err
 	}
-	if err := s.gather(ctx, r); err != nil {
-		return c, err
+	if setupOf(r).Copy {
+		if err := s.o.Gather(ctx, r); err != nil {
+			return c, err
+		}
 	}
 	snaps, err := c.tree.Snapshots(ctx, r.ID)
 	if err != nil {
@@ -226,14 +228,6 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	}
 	c.from, err = treeOf(snaps, of.From)
 	return c, err
-}
-
-// gather makes the result of a run that works on a copy readable here.
-func (s *Server) gather(ctx context.Context, r sqlite.Run) error {
-	if !setupOf(r).Copy {
-		return nil
-	}
-	return s.o.Actions.Gather(ctx, r.ID)
 }
 
 func treeOf(snaps []workspace.Snapshot, n int) (string, error) {

@@ -2,7 +2,7 @@
 // events over server-sent events, and the pages, which are embedded.
 //
 //	browser ── guard: host, origin, token, type, size ── API ── store, journal, run folders
-//	                                                      └── Actions: what the command line does
+//	                                                      └── action: what the command line does
 //
 // It shows what is stored and hands over what a person asks for; it decides
 // nothing about a run, and it never says more than the command line does. A

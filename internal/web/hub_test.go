@@ -74,7 +74,7 @@ func TestWhoJoinsLaterIsNotHandedWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", nil)
-	h := newHub(r.store, r.s.o.Log)
+	h := newHub(r.store, r.s.log)
 	first, began, err := h.join(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

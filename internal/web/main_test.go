@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,19 +10,23 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write docs/openapi.json anew")
@@ -33,7 +36,7 @@ type rig struct {
 	t     *testing.T
 	s     *Server
 	store *sqlite.Store
-	hands *hands
+	asked *wishes
 	dir   string // the state folder
 	log   *buffer
 	host  string
@@ -62,14 +65,18 @@ func newRigAt(t *testing.T, a Address) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	r := &rig{t: t, store: store, dir: dir, hands: &hands{store: store}, log: &buffer{}, host: listener.shown}
+	r := &rig{t: t, store: store, dir: dir, asked: &wishes{store: store}, log: &buffer{}, host: listener.shown}
+	c := &config.Config{Procedures: map[string]config.Procedure{"build": {}}}
+	c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: config.Duration(time.Minute)}}
 	r.s = New(listener, Options{
-		Root: "/repo", StateDir: dir, Version: "test", Token: testToken, Store: store, Actions: r.hands, Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Config: func() (*config.Config, error) {
-			c := &config.Config{}
-			c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: config.Duration(time.Minute)}}
-			return c, nil
+		Operator: &action.Operator{
+			Store: store, Root: "/repo", Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir},
+			Planner: func(string, planner.Flags) (*planner.Planner, error) { return &planner.Planner{Config: c}, nil },
+			Log: func(string) *slog.Logger {
+				return slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			},
 		},
+		StateDir: dir, Version: "test", Token: testToken, Launch: r.asked.launch, AskQueue: r.asked.queue,
 	})
 	return r
 }
@@ -183,77 +190,93 @@ func (r *rig) left(run string, n int, files map[string]string) {
 	}
 }
 
-// hands note what they are asked to do.
-type hands struct {
-	mu     sync.Mutex
-	asked  []string
-	refuse error
-	goesOn bool
-	store  *sqlite.Store // cases are moved in it
-	tree   *workspace.Checkout
+// wishes are what was asked for: pawls in the background, which are not started,
+// and rows for those that drive runs, the queue and the autopilot.
+type wishes struct {
+	mu    sync.Mutex
+	list  []string
+	fails error // what a start comes to
+	store *sqlite.Store
+	last  int64 // the control of a run that was seen last
 }
 
-func (h *hands) note(format string, args ...any) (Result, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.asked = append(h.asked, fmt.Sprintf(format, args...))
-	return Result{Lines: []string{"Done."}}, h.refuse
+func (a *wishes) launch(_ context.Context, args []string, _ Begun) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, "pawl "+strings.Join(args, " "))
+	return "new", a.fails
 }
 
-func (h *hands) all() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.Join(h.asked, "; ")
+func (a *wishes) queue(_ context.Context, ask queue.Ask) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, fmt.Sprintf("queue %s %s %q", ask.Wish, ask.ID, ask.Why))
+	return nil
 }
 
-func (h *hands) Start(_ context.Context, w StartWish) (string, Result, error) {
-	said, err := h.note("start %v", w)
-	return "new", said, err
-}
-
-func (h *hands) Resume(_ context.Context, run string, r Raise) (Result, error) {
-	return h.note("resume %s %v", run, r)
-}
-func (h *hands) Pause(_ context.Context, run string) (Result, error) { return h.note("pause %s", run) }
-func (h *hands) Stop(_ context.Context, run string) (Result, error)  { return h.note("stop %s", run) }
-func (h *hands) Redirect(_ context.Context, run, task string) (Result, error) {
-	return h.note("redirect %s %s", run, task)
-}
-func (h *hands) Message(_ context.Context, run, text string) (Result, error) {
-	return h.note("message %s %q", run, text)
-}
-func (h *hands) Apply(_ context.Context, run string) (Result, error) { return h.note("apply %s", run) }
-func (h *hands) StartAutopilot(_ context.Context, w PilotWish) (Result, error) {
-	return h.note("autopilot start %v", w)
-}
-func (h *hands) AskAutopilot(_ context.Context, wish, text string) (Result, error) {
-	return h.note("autopilot %s %s", wish, text)
-}
-func (h *hands) StartSprint(_ context.Context, w SprintWish) (Result, error) {
-	return h.note("sprint %v", w)
-}
-func (h *hands) Tree(context.Context, sqlite.Run) (*workspace.Checkout, error) {
-	return h.tree, h.refuse
-}
-func (h *hands) AskQueue(_ context.Context, wish, id, why string) (Result, error) {
-	return h.note("queue %s %s %q", wish, id, why)
-}
-func (h *hands) Case(ctx context.Context, verb, id string, w CaseWish) (Result, error) {
-	if slices.Contains(personal, board.Action(verb)) {
-		_, err := h.store.MoveCase(ctx, id, board.Change{Action: board.Action(verb), By: board.Person, Why: w.Text, At: time.Now()})
-		return Result{}, err
+// did is what was asked for since it was called last.
+func (r *rig) did() string {
+	r.t.Helper()
+	r.asked.mu.Lock()
+	defer r.asked.mu.Unlock()
+	list := r.asked.list
+	r.asked.list = nil
+	rows, err := r.store.Controls(r.t.Context(), "abc123")
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	return h.note("case %s %s %v", verb, id, w)
+	for _, row := range rows {
+		if row.ID > r.asked.last {
+			list = append(list, strings.TrimSpace(row.Kind+" "+row.Text))
+			r.asked.last = row.ID
+		}
+	}
+	rest, err := r.store.TakeAutopilotControls(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, w := range rest {
+		list = append(list, strings.TrimSpace("autopilot "+w.Kind+" "+w.Text))
+	}
+	return strings.Join(list, "; ")
 }
-func (h *hands) Gather(context.Context, string) error { return errors.New("nothing to gather") }
 
-func (h *hands) Answer(_ context.Context, run, _ string, choice int, text string) (Result, bool, error) {
-	said, err := h.note("answer %s %d %q", run, choice, text)
-	return said, h.goesOn, err
+// workspaces are those of a repository of its own.
+func (r *rig) workspaces() {
+	r.t.Helper()
+	root := filepath.Join(r.dir, "repo")
+	if out, err := exec.CommandContext(r.t.Context(), "git", "init", "-q", root).CombinedOutput(); err != nil {
+		r.t.Fatalf("git init: %s", out)
+	}
+	r.s.o.Pool = func(ctx context.Context) (*pool.Pool, error) {
+		return pool.Open(ctx, pool.Options{Root: root, StateDir: r.dir, Store: r.store})
+	}
 }
 
-func (h *hands) Rollback(_ context.Context, run string, to int, undo bool) (Result, error) {
-	return h.note("rollback %s %d %v", run, to, undo)
+// self is this process as the owner of something.
+func (r *rig) self() sqlite.Owner {
+	r.t.Helper()
+	id, err := process.Self()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return engine.OwnerOf(id)
+}
+
+// nobody is a process of an earlier boot of this machine.
+func (r *rig) nobody() sqlite.Owner {
+	o := r.self()
+	o.Boot = "an earlier one"
+	return o
+}
+
+// autopilot stores one that this process drives.
+func (r *rig) autopilot(phase string) {
+	r.t.Helper()
+	a := sqlite.Autopilot{Session: "s", Phase: phase, Owner: r.self(), StartedAt: noon, State: json.RawMessage(`{}`)}
+	if _, err := r.store.TakeAutopilot(r.t.Context(), a, func(sqlite.Owner) bool { return false }); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // buffer is a log that several goroutines write.

@@ -8,8 +8,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
@@ -89,10 +92,10 @@ func (s *Server) pilotRoutes(api huma.API) {
 	post(api, "/autopilot/start", "start-autopilot", "autopilot",
 		"Start the autopilot in the background; it ends with the server", s.startAutopilot)
 	post(api, "/autopilot/pause", "pause-autopilot", "autopilot",
-		"Start nothing new; runs rest at the end of their iteration", s.askAutopilot("pause"))
-	post(api, "/autopilot/resume", "resume-autopilot", "autopilot", "Go on after a pause", s.askAutopilot("resume"))
+		"Start nothing new; runs rest at the end of their iteration", s.askAutopilot("pause", ""))
+	post(api, "/autopilot/resume", "resume-autopilot", "autopilot", "Go on after a pause", s.askAutopilot("resume", ""))
 	post(api, "/autopilot/stop", "stop-autopilot", "autopilot",
-		"End the runs and the autopilot; the tasks go back to pending", s.askAutopilot("stop"))
+		"End the runs and the autopilot; the tasks go back to pending", s.askAutopilot("stop", ""))
 	post(api, "/autopilot/mode", "switch-autopilot", "autopilot", "Who chooses tasks: the autopilot, or a person",
 		s.switchAutopilot)
 }
@@ -163,8 +166,26 @@ type PilotWish struct {
 }
 
 func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish }) (*body[Done], error) {
-	said, err := s.o.Actions.StartAutopilot(ctx, in.Body)
-	return s.done(ctx, "", said, err)
+	args, wish := []string{"autopilot"}, in.Body
+	if wish.Mode == string(schedule.SemiAuto) {
+		args = append(args, "--semi-auto")
+	}
+	wish.Mode = ""
+	return s.launchAutopilot(ctx, append(args, flagsOf(wish)...), "The autopilot has started.")
+}
+
+func (s *Server) launchAutopilot(ctx context.Context, args []string, said string) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		if pilot, err := p.Autopilot(ctx); err == nil {
+			return "", fault.Refuse("the autopilot is already running: process %d", pilot.Owner.PID)
+		}
+		p.Say("%s", said)
+		_, err := s.o.Launch(ctx, args, func(pid int) (string, bool, error) {
+			pilot, ok, err := s.o.Store.Autopilot(ctx)
+			return pilot.Session, ok && pilot.Owner.PID == pid, err
+		})
+		return "", err
+	})
 }
 
 // SprintWish is what a sprint is to come to; what is left out is as configured.
@@ -183,14 +204,13 @@ type SprintWish struct {
 }
 
 func (s *Server) startSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
-	said, err := s.o.Actions.StartSprint(ctx, in.Body)
-	return s.done(ctx, "", said, err)
+	return s.launchAutopilot(ctx, append([]string{"sprint"}, flagsOf(in.Body)...), "The sprint has started.")
 }
 
-func (s *Server) askAutopilot(wish string) func(context.Context, *nothing) (*body[Done], error) {
+// askAutopilot does not wait for the end after a stop; mode is for switching.
+func (s *Server) askAutopilot(wish, mode string) func(context.Context, *nothing) (*body[Done], error) {
 	return func(ctx context.Context, _ *nothing) (*body[Done], error) {
-		said, err := s.o.Actions.AskAutopilot(ctx, wish, "")
-		return s.done(ctx, "", said, err)
+		return s.act(ctx, func(p *action.Operator) (string, error) { return "", p.AskAutopilot(ctx, wish, mode, false) })
 	}
 }
 
@@ -203,6 +223,5 @@ func (s *Server) switchAutopilot(ctx context.Context, in *struct {
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"The mode is missing").suggest("Send mode: auto or semi-auto")
 	}
-	said, err := s.o.Actions.AskAutopilot(ctx, "mode", in.Body.Mode)
-	return s.done(ctx, "", said, err)
+	return s.askAutopilot("mode", in.Body.Mode)(ctx, nil)
 }

@@ -170,7 +170,7 @@ func (s *Server) today(ctx context.Context, now time.Time, at Clock) (Today, err
 }
 
 func (s *Server) verification(out *Overview) {
-	c, err := s.o.Config()
+	c, err := s.config()
 	if err != nil {
 		out.Problem = err.Error()
 		return
@@ -189,7 +189,7 @@ func (s *Server) settings(_ context.Context, in *struct {
 	Key string `query:"key" maxLength:"200" doc:"Only this setting and those below it."`
 }) (*body[Settings], error) {
 	out := Settings{Settings: []Setting{}, Warnings: []string{}}
-	c, err := s.o.Config()
+	c, err := s.config()
 	if err != nil {
 		out.Problem = err.Error()
 		return answer(out), nil //nolint:nilerr // what is wrong with the configuration is what is shown
@@ -206,7 +206,7 @@ func (s *Server) settings(_ context.Context, in *struct {
 
 func (s *Server) procedures(context.Context, *nothing) (*body[Procedures], error) {
 	out := Procedures{Procedures: []ProcedureSpec{}}
-	c, err := s.o.Config()
+	c, err := s.config()
 	if err != nil {
 		return nil, problem(409, "INVALID_CONFIGURATION",
 			"The configuration cannot be read").detail(err.Error()).suggest("Repair pawl.yaml; 'pawl config' says what is in force")

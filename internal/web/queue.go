@@ -2,12 +2,14 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -191,8 +193,7 @@ func (s *Server) askEntry(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
 }) (*body[Done], error) {
-	said, err := s.o.Actions.AskQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
-	return s.done(ctx, "", said, err)
+	return s.tellQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
 }
 
 func (s *Server) askQueue(ctx context.Context, in *struct {
@@ -201,6 +202,44 @@ func (s *Server) askQueue(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
 }) (*body[Done], error) {
-	said, err := s.o.Actions.AskQueue(ctx, in.Body.Action, "", in.Body.Why)
-	return s.done(ctx, "", said, err)
+	if in.Body.Action == "land" {
+		return s.land(ctx)
+	}
+	return s.tellQueue(ctx, in.Body.Action, "", in.Body.Why)
+}
+
+// queueSaid is what is answered to a request about the merge queue.
+var queueSaid = map[string]string{
+	"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.",
+	"drop":  "%s is out of the queue; its work is kept.",
+	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
+}
+
+func (s *Server) tellQueue(ctx context.Context, wish, id, why string) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		p.Say("%s", strings.ReplaceAll(queueSaid[wish], "%s", id))
+		return "", s.o.AskQueue(ctx, queue.Ask{Wish: queue.Wish(wish), ID: id, Why: why})
+	})
+}
+
+// land lands what waits in the background, since that runs gates. It waits until
+// that works on the queue or has ended.
+func (s *Server) land(ctx context.Context) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		_, err := s.o.Launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
+			targets, err := s.o.Store.QueueTargets(ctx)
+			for _, t := range targets {
+				if q, ok, err := s.o.Store.Queue(ctx, t); err == nil && ok && q.Owner.PID == pid {
+					return t, true, nil
+				}
+			}
+			return "", false, err
+		})
+		if errors.Is(err, ErrEnded) {
+			p.Say("What could land has landed.")
+			return "", nil
+		}
+		p.Say("Landing has begun.")
+		return "", err
+	})
 }

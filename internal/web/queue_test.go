@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -77,41 +78,41 @@ func TestActionsOfTheBoard(t *testing.T) {
 	r := newRig(t)
 	var added CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
-	for _, c := range []struct{ path, body, want string }{
-		{"/queue/entries/1/actions", `{"action":"hold","why":"--later"}`, `queue hold task-001 "--later"`},
-		{"/queue/actions", `{"action":"land"}`, `queue land  ""`},
-		{"/cases/1/clean", `{}`, `case clean task-001 {<nil> false  { }}`},
-		{"/cases/1/rollback", `{"undo":true}`, `case rollback task-001 {<nil> true  { }}`},
-		{"/cases/1/extend", `{"max_iterations":"80","timeout":"1h"}`, `case extend task-001 {<nil> false  {80 1h}}`},
-		{"/sprints", `{"count":"3","tags":["ui"]}`, `sprint {3   false [] [ui] [] <nil> false false 0}`},
-		{"/autopilot/start", `{"max_parallel":2,"keep":true}`, `autopilot start {2  true}`},
-		{"/autopilot/pause", `{}`, `autopilot pause `},
-		{"/autopilot/resume", `{}`, `autopilot resume `},
-		{"/autopilot/stop", `{}`, `autopilot stop `},
-		{"/autopilot/mode", `{"mode":"semi-auto"}`, `autopilot mode semi-auto`},
-	} {
-		r.hands.asked = nil
-		var done Done
-		r.ask(http.MethodPost, c.path, c.body, &done)
-		if got := r.hands.all(); got != c.want || done.Message != "Done." || done.Run != nil {
-			t.Errorf("%s: did %q, said %+v", c.path, got, done)
-		}
+	r.workspaces()
+	r.acts([]act{
+		{"/queue/entries/1/actions", `{"action":"hold","why":"--later"}`, `queue hold task-001 "--later"`, "task-001 is held back."},
+		{"/queue/actions", `{"action":"pause"}`, `queue pause  ""`, "Nothing lands until the queue is resumed."},
+		{"/queue/actions", `{"action":"land"}`, "pawl queue land", "Landing has begun."},
+		{"/cases/1/clean", `{}`, "", "task-001 has no workspace."},
+		{"/cases/1/rollback", `{}`, "", "so no files were changed. task-001 is ready."},
+		{"/cases/1/extend", `{"max_iterations":"80","timeout":"1h"}`, "", "task-001 has its new limits."},
+		{"/sprints", `{"count":"3","tags":["ui"]}`, "pawl sprint --count=3 --tag=ui", "The sprint has started."},
+		{"/autopilot/start", `{"max_parallel":2,"keep":true,"mode":"semi-auto"}`, "pawl autopilot --semi-auto --keep=true --max-parallel=2", "The autopilot has started."},
+	})
+	limits, err := r.store.CaseLimits(t.Context(), "task-001")
+	if err != nil || limits.MaxIterations != 80 || limits.Timeout != time.Hour {
+		t.Errorf("the limits are %+v, %v", limits, err)
 	}
-	r.hands.asked = nil
+	p := r.refused(http.MethodPost, "/cases/1/rollback", `{"undo":true}`, http.StatusConflict)
+	if p.Message != "there is no rollback of task-001 to undo" {
+		t.Errorf("%+v", p)
+	}
 	r.refused(http.MethodPost, "/queue/entries/1/actions", `{"action":"steal"}`, http.StatusUnprocessableEntity)
 	r.refused(http.MethodPost, "/queue/entries/zzz/actions", `{"action":"hold"}`, http.StatusNotFound)
 	r.refused(http.MethodPost, "/cases/99/clean", `{}`, http.StatusNotFound)
 	r.refused(http.MethodPost, "/cases/1/rollback", `{"undo":true,"to":1}`, http.StatusUnprocessableEntity)
 	r.refused(http.MethodPost, "/autopilot/mode", `{"mode":"odd"}`, http.StatusUnprocessableEntity)
-	if r.hands.all() != "" {
-		t.Errorf("did %s", r.hands.all())
+	r.refused(http.MethodPost, "/autopilot/pause", `{}`, http.StatusConflict)
+	if did := r.did(); did != "" {
+		t.Errorf("did %s", did)
 	}
-	for _, action := range []string{"start", "approve", "redo", "reject"} {
-		r.hands.asked = nil
-		var c CaseDetail
-		r.ask(http.MethodPost, "/cases/1/actions", `{"action":"`+action+`","why":" --all of it"}`, &c)
-		if got := r.hands.all(); got != "case "+action+" task-001 {<nil> false --all of it { }}" || c.ID != "task-001" {
-			t.Errorf("%s: did %q", action, got)
+	r.asked.fails = ErrEnded
+	r.acts([]act{{"/queue/actions", `{"action":"land"}`, "pawl queue land", "What could land has landed."}})
+	r.asked.fails = nil
+	for _, verb := range []string{"approve", "redo", "reject"} {
+		p := r.refused(http.MethodPost, "/cases/1/actions", `{"action":"`+verb+`","why":" --all of it"}`, http.StatusConflict)
+		if !strings.HasPrefix(p.Message, "no review of task-001 waits for you") {
+			t.Errorf("%s: %+v", verb, p)
 		}
 	}
 	var reviews Reviews
@@ -129,5 +130,29 @@ func TestActionsOfTheBoard(t *testing.T) {
 	r.get("/sprints", &sprints)
 	if sprints.Sprints == nil {
 		t.Error("no sprints are no list")
+	}
+}
+
+// What is asked of an autopilot that works reaches it.
+func TestActionsOfTheAutopilot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &Case{})
+	r.autopilot("paused")
+	r.acts([]act{
+		{"/autopilot/pause", `{}`, "autopilot pause", "starts nothing new"},
+		{"/autopilot/resume", `{}`, "autopilot resume", "The autopilot goes on."},
+		{"/autopilot/stop", `{}`, "autopilot stop", "The autopilot is stopping"},
+		{"/autopilot/mode", `{"mode":"semi-auto"}`, "autopilot mode semi-auto", "mode is semi-auto"},
+	})
+	var c CaseDetail
+	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"start"}`, &c)
+	if did := r.did(); did != "autopilot start task-001" || c.ID != "task-001" {
+		t.Errorf("did %q", did)
+	}
+	for _, path := range []string{"/autopilot/start", "/sprints"} {
+		if p := r.refused(http.MethodPost, path, `{}`, http.StatusConflict); !strings.HasPrefix(p.Message, "the autopilot is already running") {
+			t.Errorf("%s: %+v", path, p)
+		}
 	}
 }

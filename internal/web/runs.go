@@ -279,7 +279,7 @@ func setupOf(r sqlite.Run) (s setup) {
 func (s *Server) checks(r sqlite.Run) []GateSpec {
 	stored := setupOf(r).Checks
 	if stored == nil {
-		c, err := s.o.Config()
+		c, err := s.config()
 		if err != nil {
 			return []GateSpec{} // the overview says what is wrong
 		}

@@ -12,9 +12,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // Limits of time. Streams set their own, for each thing that they write.
@@ -30,83 +33,35 @@ const (
 
 // Options is what a server shows, and by what it acts.
 type Options struct {
-	Root     string // of the repository
+	// Operator does what a person at a browser asks for, so that a button does
+	// what the command does and says the same. Its Say and Result are not used.
+	*action.Operator
 	StateDir string
 	Version  string
 	Token    string
-	Store    *sqlite.Store
 	// Tree is nil outside of git: then there are no diffs.
 	Tree *workspace.Checkout
-	// Config reads the configuration as it is now.
-	Config  func() (*config.Config, error)
-	Actions Actions
-	// Log gets what goes wrong inside; nil logs nothing.
-	Log *slog.Logger
+	// Launch starts pawl in the background with these arguments, and waits until
+	// begun finds what it works on by its process, or until it has ended:
+	// [ErrEnded] is that it ended without a word.
+	Launch func(ctx context.Context, args []string, begun Begun) (id string, err error)
+	// AskQueue asks something of the merge queue.
+	AskQueue func(ctx context.Context, ask queue.Ask) error
+	// Pool opens the workspaces of tasks.
+	Pool func(ctx context.Context) (*pool.Pool, error)
 }
 
-// Result is what was done, in the words of the command line.
-type Result struct {
-	Lines []string
-}
+// Begun finds the id of what a process works on.
+type Begun func(pid int) (id string, ok bool, err error)
 
-// Raise are new limits for a run that goes on or starts; "" leaves them. They
-// are written as the flags of the same names are.
-type Raise struct {
-	MaxIterations string `json:"max_iterations,omitempty" maxLength:"20" doc:"As --max-iterations: the highest number that an iteration may have; 0 is unlimited for procedures."`
-	MaxCost       string `json:"max_cost,omitempty" maxLength:"20" doc:"As --max-cost: US dollars of the whole run, e.g. 5 or 2.50."`
-	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"As --timeout: wall clock with its unit, e.g. 90m."`
-}
-
-// StartWish is which procedure is to be started, and how.
-type StartWish struct {
-	Procedure string   `json:"procedure" minLength:"1" maxLength:"200" doc:"Its name, as in GET /procedures."`
-	Fresh     bool     `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
-	Context   []string `json:"context,omitempty" maxItems:"20" doc:"As --context: each is a text for the prompt, or a file whose text it is."`
-	Raise
-}
-
-// Actions are what the server does for a person. The command line implements
-// them, so that a button does what the command does and says the same. A
-// request that cannot be carried out as things are is a [*fault.Error] that
-// is refused.
-type Actions interface {
-	Start(ctx context.Context, w StartWish) (run string, s Result, err error)
-	Resume(ctx context.Context, run string, r Raise) (Result, error)
-	Pause(ctx context.Context, run string) (Result, error)
-	Stop(ctx context.Context, run string) (Result, error)
-	// Redirect stops the run of a task and gives its slot to another task, or
-	// does neither.
-	Redirect(ctx context.Context, run, task string) (Result, error)
-	// Message leaves words for the next prompt.
-	Message(ctx context.Context, run, text string) (Result, error)
-	// Answer takes the number of an option (0: none) and words. goesOn is true
-	// when the run waits to be resumed with the answer.
-	Answer(ctx context.Context, run, step string, choice int, text string) (s Result, goesOn bool, err error)
-	// Rollback goes back to the snapshot after iteration to; -1 is the one
-	// before the last. Undo gets back what was there before the last rollback.
-	Rollback(ctx context.Context, run string, to int, undo bool) (Result, error)
-	// Apply brings the result of a run that worked on a copy into the files.
-	Apply(ctx context.Context, run string) (Result, error)
-	StartAutopilot(ctx context.Context, w PilotWish) (Result, error)
-	StartSprint(ctx context.Context, w SprintWish) (Result, error)
-	// AskAutopilot asks the one that runs to pause, resume, stop or mode; text
-	// is the mode.
-	AskAutopilot(ctx context.Context, wish, text string) (Result, error)
-	// AskQueue asks hold, release, retry or drop of an entry, or pause, resume
-	// or land of the whole queue.
-	AskQueue(ctx context.Context, wish, id, why string) (Result, error)
-	// Case does what 'pawl case VERB' does with a task.
-	Case(ctx context.Context, verb, id string, w CaseWish) (Result, error)
-	// Tree is the history of the files that a run worked on.
-	Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error)
-	// Gather makes the result of a run that works on a copy readable as a diff.
-	Gather(ctx context.Context, run string) error
-}
+// ErrEnded is a pawl in the background that ended at once and said nothing.
+var ErrEnded = errors.New("pawl ended at once")
 
 // Server answers browsers and scripts.
 type Server struct {
 	o        Options
 	listener *Listener
+	log      *slog.Logger // gets what goes wrong inside
 	hub      *hub
 	streams  atomic.Int64 // that are open, of both kinds
 	handler  http.Handler
@@ -117,16 +72,22 @@ type Server struct {
 
 // New makes a server for an open listener. Serve must be called on it.
 func New(d *Listener, o Options) *Server {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	s := &Server{o: o, listener: d, closing: make(chan struct{})}
-	s.hub = newHub(o.Store, o.Log)
+	s := &Server{o: o, listener: d, log: o.Log(o.Root), closing: make(chan struct{})}
+	s.hub = newHub(o.Store, s.log)
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
 	mux.Handle("/", pages())
 	s.handler = s.guard(mux)
 	return s
+}
+
+// config is the configuration as it is now.
+func (s *Server) config() (*config.Config, error) {
+	p, err := s.o.Planner(s.o.Root, planner.Flags{})
+	if err != nil {
+		return nil, err
+	}
+	return p.Config, nil
 }
 
 // Handler answers requests; it is for tests and for what wraps a server.
@@ -138,7 +99,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
 		WriteTimeout: writeTime, IdleTimeout: idleTime,
-		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

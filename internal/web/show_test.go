@@ -357,7 +357,7 @@ func (r *rig) repository(run string, versions ...map[string]string) {
 			r.t.Fatal(err)
 		}
 	}
-	r.s.o.Tree = tree
+	r.s.o.Tree, r.s.o.Root = tree, root
 }
 
 // A diff lists files with counts; what differs in one is asked for alone.

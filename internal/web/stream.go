@@ -178,7 +178,7 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 			err = w.send(f)
 		case <-beat.C:
 			if err := autopilot.LookOn(ctx, s.o.Store); err != nil && ctx.Err() == nil {
-				s.o.Log.Warn(err.Error())
+				s.log.Warn(err.Error())
 			}
 			err = w.send(newFrame("", "beat", Beat{Now: time.Now().UTC()}))
 		case <-s.closing:
@@ -207,7 +207,7 @@ func (s *Server) replay(ctx context.Context, w *wire, r *reader, last string, un
 	for from != until {
 		frames, next, err := s.hub.between(ctx, from, until, r.run)
 		if err != nil {
-			s.o.Log.Error("cannot replay events", "error", err)
+			s.log.Error("cannot replay events", "error", err)
 			return err
 		}
 		if err := w.send(frames...); err != nil {

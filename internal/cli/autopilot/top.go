@@ -18,7 +18,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
-	boardcli "github.com/pawl-dev/pawl/internal/cli/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
@@ -106,7 +105,7 @@ func perform(ctx context.Context, p *action.Operator, d dashboard.Action) error 
 		verb = reviewVerbs[d.Choice]
 	}
 	if verb != "" {
-		done, err := boardcli.ChangeCase(ctx, p, verb, d.Need.Case, d.Text)
+		done, err := p.Change(ctx, verb, d.Need.Case, d.Text)
 		if err == nil {
 			p.Say("%s", done.Text)
 		}

@@ -18,48 +18,23 @@ import (
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
-// caseAction changes a case, as methods of [action.Operator] do. text is the words
-// that a flag brings.
-type caseAction = func(p *action.Operator, ctx context.Context, id, text string) (action.Done, error)
-
 // caseActions are the commands that do one thing to each of some cases.
 var caseActions = []struct {
 	verb, short string
 	flag, doc   string // of the words, if any
 	needed      bool   // without the words there is nothing to do
-	do          caseAction
 }{
-	{verb: "block", short: "Hold a case back; below a blocked operation nothing is started", flag: "why",
-		do: move(board.Block)},
-	{verb: "unblock", short: "Open a blocked case again", flag: "why", do: move(board.Unblock)},
-	{verb: "defer", short: "Put a case off", flag: "why", do: move(board.Defer)},
-	{verb: "undefer", short: "Take up a case that was put off", flag: "why", do: move(board.Undefer)},
-	{verb: "retry", short: "Try a failed, timed-out or blocked task again", flag: "why", do: move(board.Retry)},
-	{verb: "start", short: "Give a ready task the next free slot of the autopilot that runs",
-		do: func(p *action.Operator, ctx context.Context, id, _ string) (action.Done, error) {
-			return p.StartTask(ctx, id)
-		}},
-	{verb: "approve", short: "Let verified work that waits for your review land", do: (*action.Operator).Approve},
-	{verb: "redo", short: "Send verified work back, with what must change", flag: "feedback", doc: "the `TEXT` goes into the next prompt",
-		needed: true, do: (*action.Operator).Redo},
-	{verb: "reject", short: "Refuse verified work; the task is blocked", flag: "why", doc: "the `REASON`, kept in the history",
-		do: (*action.Operator).Reject},
-}
-
-func move(to board.Action) caseAction {
-	return func(p *action.Operator, ctx context.Context, id, why string) (action.Done, error) {
-		return p.Move(ctx, id, to, why)
-	}
-}
-
-// ChangeCase does what the command of a verb does with a case.
-func ChangeCase(ctx context.Context, p *action.Operator, verb, id, text string) (action.Done, error) {
-	for _, c := range caseActions {
-		if c.verb == verb {
-			return c.do(p, ctx, id, text)
-		}
-	}
-	return action.Done{}, fmt.Errorf("nothing is called %q that is done to a case", verb)
+	{verb: "block", short: "Hold a case back; below a blocked operation nothing is started", flag: "why"},
+	{verb: "unblock", short: "Open a blocked case again", flag: "why"},
+	{verb: "defer", short: "Put a case off", flag: "why"},
+	{verb: "undefer", short: "Take up a case that was put off", flag: "why"},
+	{verb: "retry", short: "Try a failed, timed-out or blocked task again", flag: "why"},
+	{verb: "start", short: "Give a ready task the next free slot of the autopilot that runs"},
+	{verb: "approve", short: "Let verified work that waits for your review land"},
+	{verb: "redo", short: "Send verified work back, with what must change", flag: "feedback",
+		doc: "the `TEXT` goes into the next prompt", needed: true},
+	{verb: "reject", short: "Refuse verified work; the task is blocked", flag: "why",
+		doc: "the `REASON`, kept in the history"},
 }
 
 // Command is the parent of all that a person does with the board.
@@ -81,7 +56,7 @@ func caseActionCommand(a *command.App, i int) *cobra.Command {
 			return command.Usage("say what must change: pawl case %s ID... --%s \"…\"", c.verb, c.flag)
 		}
 		return a.WithOperator(ctx, func(p *action.Operator) error {
-			return command.EachCase(args, func(id string) error { return a.Done(c.do(p, ctx, id, text)) })
+			return command.EachCase(args, func(id string) error { return a.Done(p.Change(ctx, c.verb, id, text)) })
 		})
 	})
 	switch {

@@ -6,20 +6,25 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	queuecli "github.com/pawl-dev/pawl/internal/cli/queue"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/web"
 	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // defaultAddress is where the server listens when nobody says anything else
@@ -107,7 +112,7 @@ func serve(ctx context.Context, a *command.App, f serveFlags) error {
 	debug.SetGCPercent(50)
 	err = s.server.Serve(ctx)
 	stop() // from here on a second Ctrl+C ends pawl at once
-	s.actions.children.end()
+	s.runs.end()
 	if err != nil {
 		return err
 	}
@@ -132,7 +137,7 @@ func Beside(ctx context.Context, a *command.App, store *sqlite.Store, root strin
 	if werr := wait(); werr != nil {
 		a.Say("Warning: %v", werr)
 	}
-	s.actions.children.end()
+	s.runs.end()
 	return err
 }
 
@@ -161,7 +166,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 type opened struct {
 	server  *web.Server
 	Session web.Session
-	actions *webActions
+	runs    *children
 }
 
 // openServer listens, and keeps how the server is reached.
@@ -195,13 +200,34 @@ func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root s
 		a.Say("Note: %v; there are no diffs and no rollbacks.", err)
 		tree = nil
 	}
-	actions := newWebActions(a, store, root)
-	server := web.New(door, web.Options{
-		Root: root, StateDir: dir, Version: command.BuildVersion(), Token: session.Token, Store: store, Tree: tree,
-		Actions: actions, Log: command.OpenLog(root),
-		Config: actions.config,
-	})
-	return &opened{server, session, actions}, nil
+	runs := &children{a: a, root: root}
+	o := options(a, store, root)
+	o.StateDir, o.Version, o.Token, o.Tree = dir, command.BuildVersion(), session.Token, tree
+	o.Launch = runs.launch
+	return &opened{web.New(door, o), session, runs}, nil
+}
+
+// options are actions as the commands do them, but that nothing is printed and
+// nobody is asked.
+func options(a *command.App, store *sqlite.Store, root string) web.Options {
+	silent := *a
+	silent.Stdin, silent.Stdout, silent.Stderr = strings.NewReader(""), io.Discard, io.Discard
+	silent.Dir, silent.JSON, silent.Color = root, false, "never"
+	return web.Options{
+		Operator: silent.Operator(store, root),
+		AskQueue: func(ctx context.Context, ask queue.Ask) error {
+			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
+				return queuecli.AskQueue(ctx, &silent, q, []queue.Ask{ask})
+			})
+		},
+		Pool: func(ctx context.Context) (*pool.Pool, error) {
+			c, err := silent.Load(nil)
+			if err != nil {
+				return nil, err
+			}
+			return silent.Pool(ctx, c, store)
+		},
+	}
 }
 
 // listenOn is the address by flag or configuration.

@@ -1,0 +1,30 @@
+package web
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each field of a wish that is set is the flag of its name.
+func TestFlagsOf(t *testing.T) {
+	t.Parallel()
+	no := false
+	for _, c := range []struct {
+		wish any
+		want string
+	}{
+		{Raise{}, ""},
+		{Raise{MaxIterations: "20", MaxCost: "2.50", Timeout: "90m"}, "--max-cost=2.50 --max-iterations=20 --timeout=90m"},
+		{StartWish{Fresh: true, Context: []string{"a", "b"}, Raise: Raise{MaxCost: "1"}}, "--context=a --context=b --fresh=true --max-cost=1"},
+		{PilotWish{MaxParallel: 12, Keep: true}, "--keep=true --max-parallel=12"},
+		{
+			SprintWish{Count: "3", Operations: []string{"op-001"}, Tags: []string{"x"}, ExcludeTags: []string{"y"}, Checkpoint: &no, NoReady: true},
+			"--checkpoint=false --count=3 --exclude-tag=y --no-ready=true --op=op-001 --tag=x",
+		},
+	} {
+		if got := flagsOf(c.wish); !slices.Equal(got, strings.Fields(c.want)) {
+			t.Errorf("%+v: %v, want %s", c.wish, got, c.want)
+		}
+	}
+}
