@@ -52,7 +52,7 @@ func (c *clock) next() func() {
 	if len(c.plans) == 0 {
 		return nil
 	}
-	first := heap.Pop(&c.plans).(plan)
+	first, _ := heap.Pop(&c.plans).(plan)
 	c.now = first.at
 	return first.do
 }
