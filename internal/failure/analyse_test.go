@@ -51,6 +51,25 @@ func TestGitsReason(t *testing.T) {
 	}
 }
 
+// A place in the project is told with the line of the trace that names it, not
+// with another line of the same file.
+func TestPlaceOfATrace(t *testing.T) {
+	t.Parallel()
+	a := Analyse(Evidence{Source: "gate", ExitCode: 1, Output: `Traceback (most recent call last):
+  File "app/main.py", line 8, in <module>
+    main()
+  File "app/main.py", line 5, in main
+    return 1 / 0
+ZeroDivisionError: division by zero
+`})
+	for _, item := range a.Items {
+		if item.File == "app/main.py" && item.Line == 5 && strings.Contains(item.Message, "line 5, in main") {
+			return
+		}
+	}
+	t.Errorf("got %+v", a.Items)
+}
+
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -152,6 +152,7 @@ func TestFaults(t *testing.T) {
 		{`"a" is taken`, []workflow.Step{plain("a"), plain("a")}},
 		{"a → a", []workflow.Step{plain("a", "a")}},
 		{"b → c → b", []workflow.Step{plain("a", "b"), plain("b", "c"), plain("c", "b")}},
+		{`step "b" needs "c", which no step has as its id`, []workflow.Step{plain("b", "c")}},
 		{"twice", []workflow.Step{plain("a"), plain("b", "a", "a")}},
 		{"more than 256", []workflow.Step{matrix}},
 		{"does not need", []workflow.Step{plain("a"), with(plain("b"), func(s *workflow.Step) { s.Content = "{{steps.a.output}}" })}},

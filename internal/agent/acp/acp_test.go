@@ -100,6 +100,27 @@ func TestParserCutOff(t *testing.T) {
 	}
 }
 
+// What the agent said before an error is told before it.
+func TestParserKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	p := NewParser()
+	var order []agent.EventKind
+	for _, l := range []string{
+		`{"kind":"text","text":"I will "}`, `{"kind":"text","text":"try"}`, `{"kind":"error","error":{"message":"no"}}`,
+		`{"kind":"text","text":"again"}`, `{"kind":"tool_end"}`, `{"kind":"end","text":"end_turn"}`,
+	} {
+		p.Line([]byte(l), false, func(e agent.Event) {
+			if e.Kind != agent.UsageSeen {
+				order = append(order, e.Kind)
+			}
+		})
+	}
+	want := []agent.EventKind{agent.Text, agent.Error, agent.Text, agent.ToolEnd, agent.End}
+	if !slices.Equal(order, want) {
+		t.Errorf("got %q, want %q", order, want)
+	}
+}
+
 func FuzzParser(f *testing.F) {
 	f.Add([]byte("{\"kind\":\"text\",\"text\":\"a\"}\n{\"kind\":\"end\",\"text\":\"end_turn\"}"))
 	f.Fuzz(func(_ *testing.T, b []byte) {

@@ -50,6 +50,7 @@ func TestSuggestions(t *testing.T) {
 		{"stop --quite", "(did you mean --quiet?)"},
 		{"stop --nothing-like-it", "'pawl stop --help' lists the flags"},
 		{"stp", `unknown command "stp" (did you mean "stop"?)`},
+		{"abcp", `unknown command "abcp"; 'pawl --help' lists the commands`}, // three letters away
 		{"zzzzzz", `unknown command "zzzzzz"; 'pawl --help' lists the commands`},
 		{"stop a b", `unexpected argument "b"`},
 	} {

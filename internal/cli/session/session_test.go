@@ -3,12 +3,20 @@ package session
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
+
+func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
 
 // How a run came to rest makes the exit status: 0 done, 1 failed, 3 a limit, 4 a
 // person is needed, and a signal's own.
@@ -44,6 +52,67 @@ func TestResumeHint(t *testing.T) {
 		got := resumeHint(fmt.Errorf("run 7k3f: %w", err), "build")
 		if !errors.As(got, &f) || f.Kind != fault.Refused || !strings.Contains(strings.Join(f.Hints, "\n"), want) {
 			t.Errorf("%v: %v, want a refusal with %s", err, f, want)
+		}
+	}
+}
+
+// A question shows the beginning of what the run changed, and where the rest is.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gittest.Git(t, dir, "init", "-q")
+	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "start")
+	tree, err := workspace.Open(t.Context(), dir, workspace.Options{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Session{Tree: tree}
+	for n, lines := range []int{0, 20, 200} {
+		if err := os.WriteFile(filepath.Join(dir, "a"), []byte(strings.Repeat("x\n", lines)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tree.Snapshot(t.Context(), "r1", n, workspace.SnapshotOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got := s.changes("r1")
+		if added, want := strings.Count(got, "\n  +x"), min(lines, command.ShownLines-5); added != want {
+			t.Errorf("%d lines: %d are shown, want %d:\n%s", lines, added, want, got)
+		}
+		if cut := strings.HasSuffix(got, "all of it: pawl show r1 --diff\n"); cut != (lines == 200) {
+			t.Errorf("%d lines: the rest is named: %t", lines, cut)
+		}
+	}
+}
+
+// The choices of a question come with how one of them is made elsewhere.
+func TestChoices(t *testing.T) {
+	t.Parallel()
+	const goesOn = "(which goes on as before when nothing was answered)"
+	review := control.Choice{Text: "accept", Do: control.Accept}
+	for _, c := range []struct {
+		name          string
+		status        loop.Status
+		choice        control.Choice
+		here          bool
+		with, without []string
+	}{
+		{"a guard stopped the run", loop.Paused, control.Choice{Text: "go on"}, false,
+			[]string{"1. ", "pawl answer r1 NUMBER", "what to do differently", goesOn}, []string{"approve, or"}},
+		{"a question", loop.Pending, control.Choice{Text: "go on"}, false, []string{"pawl resume r1"}, []string{goesOn}},
+		{"green work", loop.Paused, review, false, []string{"approve, or: pawl answer r1"}, []string{"what to do differently"}},
+		{"asked here", loop.Paused, review, true, []string{"1. accept", "pawl show r1 --diff"}, []string{"Choose one", "Then go on"}},
+	} {
+		var out strings.Builder
+		printChoices(&command.App{Stdout: &out}, "r1", c.status, &loop.Question{Choices: []control.Choice{c.choice}}, c.here)
+		for _, want := range c.with {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: %q is missing:\n%s", c.name, want, &out)
+			}
+		}
+		for _, not := range c.without {
+			if strings.Contains(out.String(), not) {
+				t.Errorf("%s: %q is there:\n%s", c.name, not, &out)
+			}
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (s *story) options(steps string) engine.Options {
 	root := filepath.Join(s.dir, "root")
 	s.must(os.MkdirAll(root, 0o700))
 	s.must(os.WriteFile(filepath.Join(root, "flow.yaml"), []byte("config: {parallelism: 1}\nsteps:"+steps+"\n"), 0o600))
-	w, err := config.LoadWorkflow(root, "flow.yaml")
+	flow, err := load(root, "flow.yaml")
 	s.must(err)
 	scenario := filepath.Join(s.dir, "scenario.yaml")
 	s.must(os.WriteFile(scenario, []byte("turns:"+s.agent+"\n"), 0o600))
@@ -73,8 +73,16 @@ func (s *story) options(steps string) engine.Options {
 			Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Agents: map[string]engine.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
 		},
-		Work: run.New(run.Options{Flow: &run.Flow{Path: w.Path, Plan: w.Plan}}), StateDir: filepath.Join(s.dir, "state"), Store: s.store,
+		Work: run.New(run.Options{Flow: flow, Load: load}), StateDir: filepath.Join(s.dir, "state"), Store: s.store,
 	}
+}
+
+func load(dir, name string) (*run.Flow, error) {
+	w, err := config.LoadWorkflow(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return &run.Flow{Path: w.Path, Plan: w.Plan}, nil
 }
 
 // plays runs a workflow and tells how it ended, and each execution of a step in
@@ -138,6 +146,10 @@ func TestOnePass(t *testing.T) {
   - {id: c, needs: b, run: 'echo c'}
   - {id: d, needs: a, if: "steps.a.output == 'a'", run: 'echo d'}`,
 			"completed: a success (a), d success (d)"},
+		{"a skipped optional step does not block who needs it", `
+  - {id: a, optional: true, if: "'a' == 'b'", run: 'echo a'}
+  - {id: b, needs: a, run: 'echo b'}`,
+			"completed: b success (b)"},
 		{"an optional step may fail", `
   - {id: a, optional: true, run: 'exit 3'}
   - {id: b, needs: a, run: 'echo b'}`,
@@ -176,6 +188,17 @@ func TestOnePass(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// A workflow whose step names it while it runs comes to an end.
+func TestNestedInItself(t *testing.T) {
+	t.Parallel()
+	got := newStory(t).plays(`
+  - {id: a, run: 'echo flow.yaml'}
+  - {id: b, needs: a, workflow: '{{steps.a.output}}'}`)
+	if n := strings.Count(got, "a success"); n != 8 || !strings.HasPrefix(got, "failed:") {
+		t.Errorf("%d levels: %s", n, got)
 	}
 }
 
