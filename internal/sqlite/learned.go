@@ -15,6 +15,27 @@ type Learned struct {
 	UsedAt              time.Time
 }
 
+// StrategyStat is how often a strategy helped against a class of failure.
+type StrategyStat struct {
+	Class     string    `json:"class"`
+	Strategy  string    `json:"strategy"`
+	Successes int       `json:"successes"`
+	Failures  int       `json:"failures"`
+	Rate      *float64  `json:"rate" nullable:"true" doc:"What counts for a choice today, 0 to 1: older uses have faded; null when nothing is left of them."`
+	LastUsed  time.Time `json:"last_used"`
+}
+
+// Stat is what programs read of it.
+func (l Learned) Stat(now time.Time) StrategyStat {
+	one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
+		LastUsed: l.UsedAt}
+	if left := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(now)); len(left) == 1 {
+		rate := float64(left[0].Rate()) / 1000
+		one.Rate = &rate
+	}
+	return one
+}
+
 // maxLearned bounds what is read: classes times strategies is far below it.
 const maxLearned = 10_000
 

@@ -82,17 +82,17 @@ func TestStats(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if f := list[0]; f.Class != failure.TestFailure || f.Count != 2 || f.Transient != 0 || f.Runs != 1 || f.Elapsed != 4*time.Second || f.Cost != 500 || f.CostKnown != 1 {
+	if f := list[0]; f.Class != failure.TestFailure || f.Count != 2 || f.Transient != 0 || f.Runs != 1 || f.TimeLost != 4 || f.MeanCostUSD == nil || *f.MeanCostUSD != 0.0005 {
 		t.Errorf("%+v", f)
 	}
-	if f := list[1]; f.Class != failure.Network || f.Transient != 1 || f.Cost != 300 {
+	if f := list[1]; f.Class != failure.Network || f.Transient != 1 || *f.MeanCostUSD != 0.0003 {
 		t.Errorf("%+v", f)
 	}
 	guards, err := s.GuardStats(t.Context())
 	if err != nil || len(guards) != 1 {
 		t.Fatalf("%+v, %v", guards, err)
 	}
-	if g := guards[0]; g.Guard != "thrashing" || g.Trips != 2 || g.Runs != 1 || g.Message != "Thrashing d" || g.LastRun != "r1" || g.LastAt.IsZero() {
+	if g := guards[0]; g.Guard != "thrashing" || g.Trips != 2 || g.Runs != 1 || g.Message != "Thrashing d" || g.LastRun != "r1" || g.Last.IsZero() {
 		t.Errorf("%+v", g)
 	}
 }

@@ -10,22 +10,22 @@ import (
 
 // FailureStat sums up the iterations and attempts that failed with one class.
 type FailureStat struct {
-	Class     failure.Class
-	Count     int
-	Transient int // of these, failures that the same again may cure
-	Runs      int
-	Elapsed   time.Duration // of all of them: the time that was lost
-	Cost      int64         // micro-dollars, where it is known
-	CostKnown int           // of how many it is known
-	LastAt    time.Time
+	Class       failure.Class `json:"class"`
+	Count       int           `json:"count"`
+	Transient   int           `json:"transient" doc:"Of these."` // that the same again may cure
+	Runs        int           `json:"runs"`
+	MeanCostUSD *float64      `json:"mean_cost_usd" nullable:"true" doc:"Of the iterations whose cost is known."`
+	TimeLost    float64       `json:"time_lost" doc:"Seconds in these iterations."`
+	Last        time.Time     `json:"last"`
 }
 
 // FailureStats sums up all failed iterations, and the attempts that a
 // provider's limit cut off, by class, the most frequent first.
 func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
 	return read(ctx, s, "sum up the failures", func(f *FailureStat) []any {
-		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, took(&f.Elapsed), &f.Cost, &f.CostKnown, when(&f.LastAt)}
-	}, `SELECT class, count(*), sum(transient), count(DISTINCT run), sum(elapsed), sum(known * cost), sum(known), max(started_at) FROM (
+		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, &f.MeanCostUSD, &f.TimeLost, when(&f.Last)}
+	}, `SELECT class, count(*), sum(transient), count(DISTINCT run),
+			sum(known * cost) / 1e6 / nullif(sum(known), 0), sum(elapsed) / 1e3, max(started_at) FROM (
 			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
 				coalesce(json_extract(record, '$.failure.transient'), 0) AS transient,
 				coalesce(json_extract(record, '$.cost_micro_usd'), 0) AS cost,
@@ -36,18 +36,18 @@ func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
 
 // GuardStat is how often a guard ended a session of a run.
 type GuardStat struct {
-	Guard   string
-	Trips   int
-	Runs    int
-	LastAt  time.Time
-	Message string // of the last trip
-	LastRun string
+	Guard   string    `json:"guard"`
+	Trips   int       `json:"trips"`
+	Runs    int       `json:"runs"`
+	Last    time.Time `json:"last"`
+	LastRun string    `json:"last_run"`
+	Message string    `json:"message" doc:"Of the last trip."`
 }
 
 // GuardStats counts the guards that tripped, the most frequent first.
 func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
 	return read(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
-		return []any{&g.Guard, &g.Trips, &g.Runs, when(&g.LastAt), &g.Message, &g.LastRun}
+		return []any{&g.Guard, &g.Trips, &g.Runs, when(&g.Last), &g.Message, &g.LastRun}
 		// With max(), SQLite takes the other columns from the row that has it.
 	}, `SELECT guard, count(*), count(DISTINCT run), max(at), message, run FROM (
 			SELECT run, at, json_extract(data, '$.next.guard') AS guard, coalesce(json_extract(data, '$.next.message'), '') AS message

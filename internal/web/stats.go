@@ -8,53 +8,21 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/stats"
-	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // StrategyStats are what was learned of strategies.
 type StrategyStats struct {
-	Strategies []StrategyStat `json:"strategies" nullable:"false"`
-}
-
-// StrategyStat is how often a strategy helped against a class of failure.
-type StrategyStat struct {
-	Class     string    `json:"class"`
-	Strategy  string    `json:"strategy"`
-	Successes int       `json:"successes"`
-	Failures  int       `json:"failures"`
-	Rate      *float64  `json:"rate" nullable:"true" doc:"What counts for a choice today, 0 to 1: older uses have faded; null when nothing is left of them."`
-	LastUsed  time.Time `json:"last_used"`
+	Strategies []sqlite.StrategyStat `json:"strategies" nullable:"false"`
 }
 
 // FailureStats sum up failed iterations by class.
 type FailureStats struct {
-	Failures []FailureStat `json:"failures" nullable:"false"`
-}
-
-// FailureStat is one class.
-type FailureStat struct {
-	Class       string    `json:"class"`
-	Count       int       `json:"count"`
-	Transient   int       `json:"transient" doc:"Of these."`
-	Runs        int       `json:"runs"`
-	MeanCostUSD *float64  `json:"mean_cost_usd" nullable:"true" doc:"Of the iterations whose cost is known."`
-	TimeLost    float64   `json:"time_lost" doc:"Seconds in these iterations."`
-	Last        time.Time `json:"last"`
+	Failures []sqlite.FailureStat `json:"failures" nullable:"false"`
 }
 
 // GuardStats count the guards that tripped.
 type GuardStats struct {
-	Guards []GuardStat `json:"guards" nullable:"false"`
-}
-
-// GuardStat is one guard.
-type GuardStat struct {
-	Guard   string    `json:"guard"`
-	Trips   int       `json:"trips"`
-	Runs    int       `json:"runs"`
-	Last    time.Time `json:"last"`
-	LastRun string    `json:"last_run"`
-	Message string    `json:"message" doc:"Of the last trip."`
+	Guards []sqlite.GuardStat `json:"guards" nullable:"false"`
 }
 
 // UsageStats are cost, tokens and iterations by day and agent.
@@ -180,35 +148,18 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 
 func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
 	learned, err := s.o.Store.Learned(ctx)
-	today := strategy.Day(time.Now())
-	return answer(StrategyStats{each(learned, func(l sqlite.Learned) StrategyStat {
-		one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
-			LastUsed: l.UsedAt}
-		if now := strategy.Faded([]strategy.Tally{l.Tally}, today); len(now) == 1 {
-			rate := float64(now[0].Rate()) / 1000
-			one.Rate = &rate
-		}
-		return one
-	})}), err
+	now := time.Now()
+	return answer(StrategyStats{each(learned, func(l sqlite.Learned) sqlite.StrategyStat { return l.Stat(now) })}), err
 }
 
 func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
 	failures, err := s.o.Store.FailureStats(ctx)
-	return answer(FailureStats{each(failures, func(f sqlite.FailureStat) FailureStat {
-		one := FailureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs,
-			TimeLost: seconds(f.Elapsed), Last: f.LastAt}
-		if f.CostKnown > 0 {
-			one.MeanCostUSD = dollars(f.Cost/int64(f.CostKnown), true)
-		}
-		return one
-	})}), err
+	return answer(FailureStats{list(failures)}), err
 }
 
 func (s *Server) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
 	guards, err := s.o.Store.GuardStats(ctx)
-	return answer(GuardStats{each(guards, func(g sqlite.GuardStat) GuardStat {
-		return GuardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
-	})}), err
+	return answer(GuardStats{list(guards)}), err
 }
 
 func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/stats"
-	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
 // statsCommand is the parent of all statistics.
@@ -45,18 +45,6 @@ func statsOf(a *command.App, name, short string, show func(context.Context, *sql
 	})
 }
 
-// learnedStat is one line of `stats strategies --json`.
-type learnedStat struct {
-	Class     string `json:"class"`
-	Strategy  string `json:"strategy"`
-	Successes int    `json:"successes"`
-	Failures  int    `json:"failures"`
-	// Rate is what counts for a choice today: 0 to 1, older uses faded; null
-	// when nothing is left of them.
-	Rate     *float64  `json:"rate"`
-	LastUsed time.Time `json:"last_used"`
-}
-
 func statsStrategies(ctx context.Context, a *command.App, store *sqlite.Store) error {
 	list, err := store.Learned(ctx)
 	if err != nil {
@@ -64,28 +52,13 @@ func statsStrategies(ctx context.Context, a *command.App, store *sqlite.Store) e
 	}
 	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
 		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) command.Row {
-			s := learnedStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
-				LastUsed: l.UsedAt}
-			rate := "-"
-			if now := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(time.Now())); len(now) == 1 {
-				share := float64(now[0].Rate()) / 1000
-				s.Rate, rate = &share, fmt.Sprintf("%d %%", now[0].Rate()/10)
+			s, rate := l.Stat(time.Now()), "-"
+			if s.Rate != nil {
+				rate = fmt.Sprintf("%d %%", int(math.Round(*s.Rate*1000))/10)
 			}
 			return command.Row{JSON: s, Cells: []any{s.Class, s.Strategy, s.Successes, s.Failures, rate,
 				command.Minute(s.LastUsed)}}
 		})
-}
-
-// failureStat is one line of `stats failures --json`.
-type failureStat struct {
-	Class     string `json:"class"`
-	Count     int    `json:"count"`
-	Transient int    `json:"transient"` // of these
-	Runs      int    `json:"runs"`
-	// MeanCost is that of the iterations whose cost is known; null without one.
-	MeanCost *float64  `json:"mean_cost_usd"`
-	TimeLost float64   `json:"time_lost"` // seconds in these iterations
-	Last     time.Time `json:"last"`
 }
 
 func statsFailures(ctx context.Context, a *command.App, store *sqlite.Store) error {
@@ -95,26 +68,14 @@ func statsFailures(ctx context.Context, a *command.App, store *sqlite.Store) err
 	}
 	return command.Listing(a, list, "No iteration has failed yet",
 		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) command.Row {
-			s := failureStat{Class: string(f.Class), Count: f.Count, Transient: f.Transient, Runs: f.Runs,
-				TimeLost: console.Seconds(f.Elapsed), Last: f.LastAt}
 			cost := "unknown"
-			if f.CostKnown > 0 {
-				mean := float64(f.Cost) / 1e6 / float64(f.CostKnown)
-				s.MeanCost, cost = &mean, loop.MicroUSD(f.Cost/int64(f.CostKnown)).String()
+			if f.MeanCostUSD != nil {
+				cost = loop.MicroUSD(math.Round(*f.MeanCostUSD * 1e6)).String()
 			}
-			return command.Row{JSON: s, Cells: []any{s.Class, s.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), s.Runs,
-				cost, console.Total(f.Elapsed), command.Minute(s.Last)}}
+			lost := time.Duration(f.TimeLost * float64(time.Second))
+			return command.Row{JSON: f, Cells: []any{f.Class, f.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), f.Runs,
+				cost, console.Total(lost), command.Minute(f.Last)}}
 		})
-}
-
-// guardStat is one line of `stats guards --json`.
-type guardStat struct {
-	Guard   string    `json:"guard"`
-	Trips   int       `json:"trips"`
-	Runs    int       `json:"runs"`
-	Last    time.Time `json:"last"`
-	LastRun string    `json:"last_run"`
-	Message string    `json:"message"` // of the last trip
 }
 
 func statsGuards(ctx context.Context, a *command.App, store *sqlite.Store) error {
@@ -124,9 +85,8 @@ func statsGuards(ctx context.Context, a *command.App, store *sqlite.Store) error
 	}
 	return command.Listing(a, list, "No guard has tripped yet",
 		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) command.Row {
-			s := guardStat{Guard: g.Guard, Trips: g.Trips, Runs: g.Runs, Last: g.LastAt, LastRun: g.LastRun, Message: g.Message}
-			return command.Row{JSON: s, Cells: []any{s.Guard, s.Trips, s.Runs, command.Minute(s.Last), s.LastRun,
-				report.Line(s.Message, 80)}}
+			return command.Row{JSON: g, Cells: []any{g.Guard, g.Trips, g.Runs, command.Minute(g.Last), g.LastRun,
+				report.Line(g.Message, 80)}}
 		})
 }
 
