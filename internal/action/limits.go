@@ -21,7 +21,7 @@ import (
 
 // Works is true for a run that a process drives now.
 func Works(r sqlite.Run) bool {
-	return loop.Status(r.Status).Active() && r.Owner.PID != 0 && engine.Alive(r.Owner)
+	return loop.Status(r.Status).Active() && engine.Alive(r.Owner)
 }
 
 // Raise gives a run that works higher limits. Its process takes them, and the

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // Pause asks a run to rest at the end of its iteration.
@@ -106,6 +108,43 @@ func (p *Operator) stopUnattended(ctx context.Context, r sqlite.Run) error {
 	}
 	p.Say("Nothing of run %s is left running. Go on with it: pawl resume %s", r.ID, r.Name)
 	return nil
+}
+
+// AsIs says how a run really is: one whose pawl died runs unattended for as long
+// as its lease lasts, and is interrupted after that.
+func (p *Operator) AsIs(ctx context.Context, r sqlite.Run) sqlite.Run {
+	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
+		return r
+	}
+	r.Owner = sqlite.Owner{}
+	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok {
+		r.Why = "unattended, ends in " + left
+		return r
+	}
+	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone; pawl resume "+r.Name
+	return r
+}
+
+// Unattended is how long the supervisor of a run without a pawl keeps working.
+func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
+	dir := filepath.Join(stateDir, "runs", run)
+	st, err := supervisor.Probe(ctx, dir)
+	for i := 1; i <= engine.MaxLanes; i++ {
+		if err == nil && st.Job != nil {
+			break
+		}
+		lane := engine.LaneDir(dir, i)
+		if _, serr := os.Stat(lane); serr != nil {
+			break
+		}
+		st, err = supervisor.Probe(ctx, lane)
+	}
+	if err != nil || st.Job == nil {
+		return "", false
+	}
+	// Who asks knows that the owner is dead. The supervisor may see that a
+	// moment later, so whether it calls itself attended says nothing here.
+	return st.Left.Round(time.Second).String(), true
 }
 
 // Message leaves words for the next prompt of a run; from says where they come

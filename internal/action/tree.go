@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -41,10 +42,11 @@ func (p *Operator) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout,
 
 // Setup is how a run was started last, as far as others than its process need it.
 type Setup struct {
-	Flags   planner.Flags `json:"flags"`
-	Place   string        `json:"place"`   // where its agents work; "" is the root
-	Copy    bool          `json:"copy"`    // of the work tree, on which it works
-	Sandbox string        `json:"sandbox"` // what was enforced
+	Flags   planner.Flags  `json:"flags"`
+	Place   string         `json:"place"`   // where its agents work; "" is the root
+	Copy    bool           `json:"copy"`    // of the work tree, on which it works
+	Sandbox string         `json:"sandbox"` // what was enforced
+	Checks  []engine.Check `json:"checks"`  // that its work goes through; nil: not stored
 }
 
 // SetupOf reads it; of a run that has none it says nothing.

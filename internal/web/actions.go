@@ -166,7 +166,7 @@ func (s *Server) resume(ctx context.Context, p *action.Operator, r sqlite.Run, r
 	if done, err := p.ResumeElsewhere(ctx, r, f); done || err != nil {
 		return err
 	}
-	if r.Owner.PID != 0 && engine.Alive(r.Owner) {
+	if engine.Alive(r.Owner) {
 		return fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
 	}
 	_, err := s.o.Launch(ctx, append([]string{"resume", r.ID}, flagsOf(raise)...),

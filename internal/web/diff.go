@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -207,7 +208,7 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	if c.tree, err = s.tree(ctx, r); err != nil {
 		return c, err
 	}
-	if setupOf(r).Copy {
+	if action.OnCopy(r) {
 		if err := s.o.Gather(ctx, r); err != nil {
 			return c, err
 		}

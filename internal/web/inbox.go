@@ -2,9 +2,9 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -146,8 +146,8 @@ var urgency = []string{"question", "review", "conflict", "blocked", "failed", "c
 func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
 	v := s.view(ctx, r)
 	n := Need{Kind: "question", Title: r.Name, Why: r.Why, Since: r.UpdatedAt, Run: &v}
-	var state loop.State
-	if json.Unmarshal(r.State, &state) == nil {
+	state, err := action.StateOf(r)
+	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
 		n.Question = showQuestion(state.Question, rows)
 	}

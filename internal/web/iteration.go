@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -275,8 +276,8 @@ func (s *Server) historyOf(ctx context.Context, r sqlite.Run, first int) (*histo
 
 // current is the iteration under way; nil when the run rests.
 func (s *Server) current(r sqlite.Run) *Current {
-	var state loop.State
-	if json.Unmarshal(r.State, &state) != nil || !state.Status.Active() {
+	state, err := action.StateOf(r)
+	if err != nil || !state.Status.Active() {
 		return nil
 	}
 	c := state.Command

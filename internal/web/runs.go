@@ -2,9 +2,7 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +10,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // Run is one run as it is now.
@@ -159,33 +157,20 @@ func runMark(cursor string) sqlite.RunMark {
 	return sqlite.RunMark{Started: started, Row: row}
 }
 
-// view says how a run really is: one whose pawl died runs unattended for as
-// long as its lease lasts, and is interrupted after that.
+// view is a run as it really is.
 func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
+	r = s.o.AsIs(ctx, r)
 	v := Run{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why,
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
 		Iteration: r.Iteration, MaxIterations: r.MaxIterations,
 		Agent: r.Agent, CostUSD: dollars(r.Cost, r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: when(r.EndedAt), Elapsed: seconds(r.Elapsed),
 	}
-	v.Live = r.Owner.PID != 0 && engine.Alive(r.Owner)
 	if v.Live {
 		v.PID = r.Owner.PID
-	} else if loop.Status(r.Status).Active() {
-		s.orphan(ctx, &v)
 	}
 	v.Actions = actions(v)
 	return v
-}
-
-// orphan is a run whose process is gone.
-func (s *Server) orphan(ctx context.Context, v *Run) {
-	st, err := supervisor.Probe(ctx, filepath.Join(s.o.StateDir, "runs", v.ID))
-	if err == nil && st.Job != nil {
-		v.Why = "unattended, ends in " + st.Left.Round(time.Second).String()
-		return
-	}
-	v.Status, v.Why = string(loop.Interrupted), "its pawl is gone; it can be resumed"
 }
 
 // actions are what a run's status allows.
@@ -226,11 +211,11 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	if err != nil {
 		return nil, err
 	}
-	var state loop.State
-	if err := json.Unmarshal(r.State, &state); err != nil {
-		return nil, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
+	state, err := action.StateOf(r)
+	if err != nil {
+		return nil, err
 	}
-	setup := setupOf(r)
+	setup := action.SetupOf(r)
 	rows, err := s.o.Store.Controls(ctx, r.ID)
 	if err != nil {
 		return nil, err
@@ -260,24 +245,10 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	return answer(out), nil
 }
 
-// setup is what is shown of how a run was set up; nothing is known of one of an
-// older pawl.
-type setup struct {
-	Sandbox string         `json:"sandbox"`
-	Copy    bool           `json:"copy"`
-	Checks  []engine.Check `json:"checks"`
-}
-
-// setupOf reads it from a run with its Setup; a list of runs has none.
-func setupOf(r sqlite.Run) (s setup) {
-	_ = json.Unmarshal(r.Setup, &s)
-	return s
-}
-
 // checks are those that the work of a run goes through; where that is not
 // stored, the configuration's.
 func (s *Server) checks(r sqlite.Run) []GateSpec {
-	stored := setupOf(r).Checks
+	stored := action.SetupOf(r).Checks
 	if stored == nil {
 		c, err := s.config()
 		if err != nil {

@@ -88,7 +88,7 @@ func into(a *command.App, file string, do func() error) error {
 
 // showReport prints a run as a report.
 func showReport(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run, form string) error {
-	in, err := reportInput(ctx, a, p, r)
+	in, err := reportInput(ctx, p, r)
 	if err != nil {
 		return err
 	}
@@ -104,8 +104,8 @@ func showReport(ctx context.Context, a *command.App, p *action.Operator, r sqlit
 	return err
 }
 
-func reportInput(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
-	l := listRun(ctx, a, r.Root, r)
+func reportInput(ctx context.Context, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
+	l := p.AsIs(ctx, r)
 	in = report.Input{
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(),
 		Now:     time.Now(),

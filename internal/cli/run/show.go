@@ -12,9 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
-	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -55,30 +53,19 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 		none = "No runs yet. Start one with: pawl run NAME"
 	}
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) command.Row {
-		l := listRun(ctx, a, p.Root, r)
+		l := listRun(ctx, p, r)
 		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(l.Name, 40), l.Status,
 			console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 60)}}
 	})
 }
 
-// listRun says how a run really is: one whose pawl died runs unattended for as
-// long as its lease lasts, and is interrupted after that.
-func listRun(ctx context.Context, a *command.App, root string, r sqlite.Run) listed {
-	l := listed{
+// listRun is a run as it really is.
+func listRun(ctx context.Context, p *action.Operator, r sqlite.Run) listed {
+	r = p.AsIs(ctx, r)
+	return listed{
 		Run: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
-		MaxIterations: r.MaxIterations,
-		StartedAt:     r.StartedAt, PID: r.Owner.PID,
+		MaxIterations: r.MaxIterations, StartedAt: r.StartedAt, PID: r.Owner.PID,
 	}
-	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
-		return l
-	}
-	l.PID = 0
-	if left, ok := session.Unattended(ctx, config.StateDir(root, a.Env), r.ID); ok {
-		l.Why = "unattended, ends in " + left
-		return l
-	}
-	l.Status, l.Why = string(loop.Interrupted), "its pawl is gone; pawl resume "+r.Name
-	return l
 }
 
 // document is `show --json`: the run, and every iteration.
@@ -113,7 +100,7 @@ func showCommand(a *command.App) *cobra.Command {
 					case s.form == formMarkdown || s.form == formHTML:
 						return showReport(ctx, a, p, r, s.form)
 					}
-					return show(ctx, a, p.Store, r)
+					return show(ctx, a, p, r)
 				})
 			})
 		})
@@ -122,8 +109,8 @@ func showCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func show(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run) error {
-	records, err := st.Iterations(ctx, r.ID)
+func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run) error {
+	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return err
 	}
@@ -131,7 +118,7 @@ func show(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run) e
 	if err != nil {
 		return err
 	}
-	l := listRun(ctx, a, r.Root, r)
+	l := listRun(ctx, p, r)
 	if a.JSON {
 		return showJSON(a, l, r, state, records)
 	}

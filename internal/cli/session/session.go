@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,7 +30,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/strategy"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/telemetry"
 	"github.com/pawl-dev/pawl/internal/web"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
@@ -371,25 +369,6 @@ func exitCode(s loop.State, cause loop.Cause) int {
 		return command.ExitInterrupted
 	}
 	return command.ExitFailed
-}
-
-// Unattended is how long the supervisor of a run without a pawl keeps working.
-func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
-	dir := filepath.Join(stateDir, "runs", run)
-	st, err := supervisor.Probe(ctx, dir)
-	for i := 1; (err != nil || st.Job == nil) && i <= engine.MaxLanes; i++ {
-		lane := engine.LaneDir(dir, i)
-		if _, serr := os.Stat(lane); serr != nil {
-			break
-		}
-		st, err = supervisor.Probe(ctx, lane)
-	}
-	if err != nil || st.Job == nil {
-		return "", false
-	}
-	// Who asks knows that the owner is dead. The supervisor may see that a
-	// moment later, so whether it calls itself attended says nothing here.
-	return st.Left.Round(1e9).String(), true
 }
 
 // sayCopy says where the result of a run that worked on a copy is.

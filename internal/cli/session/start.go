@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -80,7 +81,7 @@ func (s *Session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh 
 			Hint("Watch it: pawl logs %s -f", last.ID).Hint("Stop it:  pawl stop %s", last.ID)
 	}
 	if st.Active() {
-		if left, ok := Unattended(ctx, s.StateDir, last.ID); ok {
+		if left, ok := action.Unattended(ctx, s.StateDir, last.ID); ok {
 			return command.Usage("%s is running unattended: its pawl is gone, the agent ends in %s", s.Plan.Name, left).
 				Hint("Take it up again: pawl resume %s", s.Plan.Name)
 		}
