@@ -7,3 +7,11 @@ const (
 	// otherNumbers is where the numbers of the x32 calls begin.
 	otherNumbers = 0x40000000
 )
+
+// oldCalls are those of calls that newer architectures do not have.
+func (f *filter) oldCalls() {
+	f.refuseBits(unix.SYS_CHMOD, 1, setID)
+	f.refuseBits(unix.SYS_CREAT, 1, setID)
+	f.refuseBits(unix.SYS_MKNOD, 1, setID)
+	f.refuseMaking(unix.SYS_OPEN, 1, 2)
+}

@@ -6,3 +6,6 @@ const (
 	auditArch    = unix.AUDIT_ARCH_AARCH64
 	otherNumbers = 0
 )
+
+// oldCalls are none: the architecture has the newer calls only.
+func (*filter) oldCalls() {}

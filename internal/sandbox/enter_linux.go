@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,8 +26,11 @@ func Main(_ []string, stderr io.Writer, env []string) int {
 		_, _ = fmt.Fprintf(stderr, "pawl: %v\n", err)
 		return 1
 	}
-	unix.CloseOnExec(policyFD)
-	unix.CloseOnExec(statusFD)
+	// Neither these are the command's, nor what pawl was started with.
+	if err := unix.CloseRange(policyFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		tell(failure{Message: fmt.Sprintf("cannot keep descriptors from it: %v", err)})
+		return 1
+	}
 	if err := enter(o); err != nil {
 		tell(failure{Message: err.Error()})
 		return 1
@@ -63,6 +67,10 @@ func enter(o order) error {
 	}
 	p = resolve(p)
 	if p.Means.Mounts {
+		// Shared memory and queues have names that are the whole machine's.
+		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("cannot have shared memory of its own: %w", err)
+		}
 		if err := mountAll(layout(p)); err != nil {
 			return err
 		}

@@ -13,10 +13,10 @@ import (
 
 // kept are the rights that root keeps in a box: those over the files that it
 // may write, and what installing packages and starting servers takes. None of
-// them reaches out.
+// them reaches out, or leaves files that give rights to whoever executes them.
 var kept = []uintptr{
-	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID,
-	unix.CAP_SETUID, unix.CAP_SETFCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT,
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_KILL, unix.CAP_SETGID,
+	unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT,
 }
 
 // dropRights takes all capabilities away, root's but a few, for good: no

@@ -31,12 +31,24 @@ func (f *filter) load(offset uint32) { f.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS
 func (f *filter) give(action uint32) { f.add(unix.BPF_RET|unix.BPF_K, action, 0, 0) }
 
 // refuse refuses a call whatever its arguments.
-func (f *filter) refuse(numbers ...uint32) {
+func (f *filter) refuse(numbers ...uint32) { f.answer(refusal, numbers...) }
+
+// answer gives one answer to calls whatever their arguments.
+func (f *filter) answer(action uint32, numbers ...uint32) {
 	for _, n := range numbers {
 		f.load(dataNumber)
 		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, n, 0, 1)
-		f.give(refusal)
+		f.give(action)
 	}
+}
+
+// refuseBits refuses a call when the low half of an argument has one of bits.
+func (f *filter) refuseBits(number, argument, bits uint32) {
+	f.load(dataNumber)
+	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, 3)
+	f.load(dataArgument + 8*argument)
+	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, bits, 0, 1)
+	f.give(refusal)
 }
 
 // refuseWith refuses a call when the low half of an argument is one of values.
@@ -84,6 +96,7 @@ func filterFor(p Policy) filter {
 	// terminal, TIOCLINUX into a console.
 	f.refuse(unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL)
 	f.refuseWith(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX)
+	f.calls()
 	if p.Means.Landlock < landlockScopes {
 		f.spare(p.Spare)
 	}

@@ -1,0 +1,54 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+// unavailable is what a call returns that programs do without when the kernel
+// does not have it: what it asks for lies in memory, where no filter can look.
+const unavailable = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+
+const (
+	// setID is what lets a file be executed with the rights of its owner or group.
+	setID = unix.S_ISUID | unix.S_ISGID
+	// making is what the flags of an open that makes a file have.
+	making = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+	// namespaces are the flags of clone and unshare that make one.
+	namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
+		unix.CLONE_NEWPID | unix.CLONE_NEWNET
+)
+
+// calls refuses what no program that builds, tests or talks to a model needs,
+// and what would act on the machine outside of the box.
+func (f *filter) calls() {
+	// In a namespace of its own a process has rights over parts of the kernel
+	// that are open to no user otherwise.
+	f.refuse(
+		unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG,
+		unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_MOVE_MOUNT,
+		unix.SYS_MOUNT_SETATTR,
+	)
+	f.refuseBits(unix.SYS_CLONE, 0, namespaces)
+	f.refuseBits(unix.SYS_UNSHARE, 0, namespaces|unix.CLONE_NEWTIME)
+	// What a file can be given outlives the box, and is there for other users.
+	f.refuseBits(unix.SYS_FCHMOD, 1, setID)
+	f.refuseBits(unix.SYS_FCHMODAT, 2, setID)
+	f.refuseBits(unix.SYS_FCHMODAT2, 2, setID)
+	f.refuseBits(unix.SYS_MKNODAT, 2, setID)
+	f.refuseMaking(unix.SYS_OPENAT, 2, 3)
+	f.oldCalls()
+	f.answer(unavailable, unix.SYS_CLONE3, unix.SYS_OPENAT2)
+	// The kernel's insides: programs in it, its counters and its log, page faults
+	// held up by a user, files by number instead of by path.
+	f.refuse(unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_SYSLOG, unix.SYS_USERFAULTFD, unix.SYS_OPEN_BY_HANDLE_AT)
+}
+
+// refuseMaking refuses an open that makes a file with one of setID. The mode
+// counts only in an open that makes a file: in others it is anything.
+func (f *filter) refuseMaking(number, flags, mode uint32) {
+	f.load(dataNumber)
+	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, 5)
+	f.load(dataArgument + 8*flags)
+	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, making, 0, 3)
+	f.load(dataArgument + 8*mode)
+	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, setID, 0, 1)
+	f.give(refusal)
+}
