@@ -17,49 +17,33 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
-// The test binary is pawl, its supervisor and its agent: tests start it again
-// with these names, so that each can be killed.
-const (
-	driveCommand     = "__drive"
-	superviseCommand = "__supervise"
-)
+// driveCommand makes the test binary a pawl that can be killed.
+const driveCommand = "__drive"
 
+// The test binary is pawl, its supervisor and its agent.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case superviseCommand:
-			if err := supervisor.Serve(context.Background(), os.Args[2], parsers, egress.Out(os.Getenv)); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-			os.Exit(0)
-		case script.Command:
-			os.Exit(script.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
-		case driveCommand:
-			os.Exit(playPawl(os.Stdin, os.Stdout))
-		}
+	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == driveCommand {
+		os.Exit(playPawl(os.Stdin, os.Stdout))
 	}
 	// Of a program that is built with -race each end takes a second, else.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
-}
-
-func parsers(name string, _ supervisor.Job) (agent.Parser, error) {
-	return agents.Parser(name, agents.ParserOptions{})
 }
 
 // order is what a pawl in a process of its own does.
@@ -82,7 +66,7 @@ type order struct {
 func (o order) plan() Plan {
 	p := Plan{
 		Kind: "procedure", Name: "build", Root: o.Root, Policy: o.Policy, Agents: map[string]Agent{}, Gates: o.Gates, Protect: o.Protect,
-		Safety: "permissive", Lease: ms(o.Lease), Environ: os.Environ(), Exe: os.Args[0], Args: []string{superviseCommand}, Flags: o.Flags,
+		Safety: "permissive", Lease: ms(o.Lease), Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise}, Flags: o.Flags,
 	}
 	p.Prompt.Procedure, p.Prompt.Budget = "build", 100000
 	p.Review.Fragment.Name, p.Review.Fragment.Text, p.Review.Purpose = "review.md", "Look at it, {{.Agent}}.", "Make it work"

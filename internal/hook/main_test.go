@@ -2,8 +2,6 @@ package hook
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,19 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/egress"
+	"github.com/pawl-dev/pawl/internal/reexec"
 )
 
 // The test binary is the supervisor of the commands.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "__supervise" {
-		noParser := func(string, supervisor.Job) (agent.Parser, error) { return nil, errors.New("nothing is parsed") }
-		if err := supervisor.Serve(context.Background(), os.Args[2], noParser, nil); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+		os.Exit(code)
 	}
 	// Of a program that is built with -race each end takes a second, else.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
@@ -54,7 +47,7 @@ func (h *heard) all() string {
 func runner(t *testing.T, o Options) (*Runner, *heard) {
 	t.Helper()
 	h := &heard{}
-	o.Root, o.Dir, o.Args, o.Say = t.TempDir(), filepath.Join(t.TempDir(), "hooks"), []string{"__supervise"}, h.say
+	o.Root, o.Dir, o.Args, o.Say = t.TempDir(), filepath.Join(t.TempDir(), "hooks"), []string{reexec.Supervise}, h.say
 	o.Whole, o.Environ = os.Environ(), []string{"PATH=" + os.Getenv("PATH"), "BOXED=yes"}
 	if o.Grace == 0 {
 		o.Grace = 50 * time.Millisecond

@@ -12,37 +12,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
-// The test binary is also the supervisor of gates, and a pawl that lands and
-// can be killed.
-const (
-	superviseCommand = "__supervise"
-	landCommand      = "__land"
-)
+// landCommand makes the test binary a pawl that lands and can be killed.
+const landCommand = "__land"
 
+// The test binary is also the supervisor of gates.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case superviseCommand:
-			none := func(string, supervisor.Job) (agent.Parser, error) { return nil, nil } //nolint:nilnil // gates have no parser
-			if err := supervisor.Serve(context.Background(), os.Args[2], none, nil); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-			os.Exit(0)
-		case landCommand:
-			os.Exit(landAndDie(os.Args[2:]))
-		}
+	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == landCommand {
+		os.Exit(landAndDie(os.Args[2:]))
 	}
 	os.Exit(gittest.Run(m, "GORACE=atexit_sleep_ms=0"))
 }
@@ -137,7 +127,7 @@ func options(state string, repo *git.Repo, store *sqlite.Store) Options {
 		Store: store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(),
 		Integration: integration(state, repo),
 		Policy:      queue.Policy{Batch: 8, Retries: 2, Timeout: time.Hour, Action: queue.Defer},
-		Exe:         exe, Args: []string{superviseCommand}, Lease: 2 * time.Second,
+		Exe:         exe, Args: []string{reexec.Supervise}, Lease: 2 * time.Second,
 		Owner: sqlite.Owner{PID: self.PID, Start: fmt.Sprint(self.Start), Boot: self.Boot, Host: self.Host},
 		Alive: func(o sqlite.Owner) bool {
 			id := process.Identity{PID: o.PID, Boot: o.Boot, Host: o.Host, Space: self.Space}
