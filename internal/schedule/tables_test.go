@@ -120,6 +120,36 @@ func TestCompletionTable(t *testing.T) {
 	}
 }
 
+// Completed work goes to the queue, unless a person decides first or there is nothing to land.
+func TestCompleted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		o      schedule.Outcome
+		m      schedule.Manner
+		action board.Action
+		queue  bool
+		review bool
+		keep   bool
+		alert  bool
+	}{
+		{name: "a change", action: board.Verify, queue: true, keep: true},
+		{name: "no change", o: schedule.Outcome{Empty: true}, action: board.Land},
+		{name: "a secret", o: schedule.Outcome{Secrets: "a.go:3"}, action: board.Block, keep: true, alert: true},
+		{name: "held back", o: schedule.Outcome{Hold: "it touches a.go"}, action: board.Verify, review: true, keep: true, alert: true},
+		{name: "reviewed always", m: schedule.Manner{Review: true}, action: board.Verify, review: true, keep: true},
+	} {
+		c.o.Status, c.m.Mode = loop.Completed, schedule.Auto
+		v := schedule.Judge(c.o, c.m)
+		if v.Action != c.action || v.Queue != c.queue || v.Review != c.review || v.Keep != c.keep || (v.Alert != "") != c.alert {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+		if !v.Worked || v.Failed {
+			t.Errorf("%s: it worked, and ends the errors in a row: %+v", c.name, v)
+		}
+	}
+}
+
 func TestExitTable(t *testing.T) {
 	exit := func(code int) func(*loop.Record) {
 		return func(r *loop.Record) {

@@ -87,6 +87,19 @@ func TestFillFails(t *testing.T) {
 	}
 }
 
+// A text has a bound, whatever it is filled in with.
+func TestFillBound(t *testing.T) {
+	t.Parallel()
+	p := planned(t, workflow.Step{Work: workflow.Work{Kind: workflow.Run, Content: "{{steps.a.output}}{{steps.a.output}}ends"}})
+	for size, want := range map[int]bool{8<<20 - 2: true, 8<<20 - 1: false} {
+		v := values
+		v.Steps = map[string]workflow.Result{"a": {Output: strings.Repeat("x", size)}}
+		if got, err := p.Content.Fill(v); (err == nil) != want || want && len(got) != 2*size+4 {
+			t.Errorf("twice %d and 4: %d bytes, %v", size, len(got), err)
+		}
+	}
+}
+
 // Without a status function a condition also asks success().
 func TestHolds(t *testing.T) {
 	t.Parallel()

@@ -127,6 +127,10 @@ func TestOnePass(t *testing.T) {
   - {id: a, run: 'echo 41; echo "x=$((41 + 1))" >> "$PAWL_OUTPUT"'}
   - {id: b, needs: a, run: 'echo {{steps.a.output}} ${{ steps.a.outputs.x }}'}`,
 			"completed: a success (41), b success (41 42)"},
+		{"a declared output is made of what the step printed", `
+  - {id: a, run: 'echo 41', outputs: {x: '<${{ output }}>'}}
+  - {id: b, needs: a, run: "echo '${{ steps.a.outputs.x }}'"}`,
+			"completed: a success (41), b success (<41>)"},
 		{"who needs what failed does not run", `
   - {id: a, run: 'exit 3'}
   - {id: b, needs: a, run: 'echo b'}`,
