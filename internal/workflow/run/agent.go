@@ -62,7 +62,7 @@ func (d *activeAttempt) agent(ctx context.Context) error {
 	}
 	end := p.h.AgentEnded(ctx, name, job, res)
 	d.e.record.Usage = usageOf(end.Record)
-	p.limits.end(d.n.id, d.e.record.Usage)
+	p.stopFor(p.limits.end(d.n.id, d.e.record.Usage))
 	p.judged(d.e, end.Record.Exit, end.Record.Failure, iteration)
 	if x := end.Record.Exit.Ended; x == loop.EndedCost || x == loop.EndedCalls {
 		p.stopFor(x)

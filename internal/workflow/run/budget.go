@@ -61,10 +61,6 @@ func newBudget(l loop.CommandLimits, spent usage) *budget {
 func (b *budget) left() (cost loop.MicroUSD, calls int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rest()
-}
-
-func (b *budget) rest() (cost loop.MicroUSD, calls int) {
 	total := b.total()
 	cost, calls = b.limits.Cost, b.limits.Calls
 	if cost >= 0 {
@@ -101,6 +97,11 @@ func (b *budget) see(step string, e agent.Event) loop.Ended {
 	if len(b.live) < 2 || !counts {
 		return loop.NotEnded // the limits of one alone are its supervisor's
 	}
+	return b.passed()
+}
+
+// passed is the limit that all agents together have passed.
+func (b *budget) passed() loop.Ended {
 	total := b.total()
 	switch {
 	case b.limits.Cost >= 0 && total.Cost > b.limits.Cost:
@@ -111,16 +112,18 @@ func (b *budget) see(step string, e agent.Event) loop.Ended {
 	return loop.NotEnded
 }
 
-// begin notes that a step's agent runs, end what it used.
+// begin notes that a step's agent runs, end what it used: one that ends in time by
+// itself may have passed a limit, too.
 func (b *budget) begin(step string, c *agent.Collector) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.live[step] = c
 }
 
-func (b *budget) end(step string, u usage) {
+func (b *budget) end(step string, u usage) loop.Ended {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.live, step)
 	b.spent.add(u)
+	return b.passed()
 }

@@ -156,7 +156,9 @@ func TestTheBudgetIsShared(t *testing.T) {
 		t.Errorf("over the limit: %q", e)
 	}
 	b.end("one", usage{Cost: 500_000})
-	b.end("two", usage{Cost: 500_000})
+	if e := b.end("two", usage{Cost: 500_000}); e != loop.EndedCost {
+		t.Errorf("one that ended by itself over the limit: %q", e)
+	}
 	if cost, _ := b.left(); cost != 0 {
 		t.Errorf("left %d", cost)
 	}

@@ -124,7 +124,7 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 		u.Source = "reported"
 	}
 	d.e.record.Usage = u
-	p.limits.end(d.n.id, u)
+	p.stopFor(p.limits.end(d.n.id, u))
 	switch s.Status {
 	case loop.Completed:
 		d.e.Status, d.e.Output = sqlite.StepSuccess, s.Why
