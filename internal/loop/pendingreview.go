@@ -106,22 +106,13 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 		spent, calls = spent+max(0, v.Cost), calls+max(0, v.Calls)
 	}
 	l := CommandLimits{Wall: p.IterationTimeout, Idle: p.IdleTimeout, Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls}
-	l.Wall = least(l.Wall, remaining(p.Timeout, s.Spent.Wall))
-	l.Wall = least(l.Wall, remaining(p.TaskTimeout, s.Spent.Active))
-	l.Wall = least(l.Wall, remaining(p.MaxDuration, s.Spent.Active))
 	if l.Cost >= 0 {
 		l.Cost = max(0, l.Cost-spent)
-	}
-	if p.MaxCost >= 0 {
-		left := max(0, p.MaxCost-s.Spent.Cost)
-		if l.Cost < 0 || left < l.Cost {
-			l.Cost = left
-		}
 	}
 	if l.Calls >= 0 {
 		l.Calls = max(0, l.Calls-calls)
 	}
-	return l
+	return s.within(l)
 }
 
 // reviewed takes how one try of a review ended.

@@ -105,24 +105,23 @@ func (s *State) iterationEnded(e *Event) {
 func (s *State) spend(e *Event) {
 	r := e.Record
 	s.tick(e.At)
-	s.Spent.Active += max(0, r.Elapsed)
-	s.Spent.Cost += max(0, r.Cost)
-	s.Spent.CostKnown = s.Spent.CostKnown || (r.CostSource != "none" && r.CostSource != "")
-	s.Spent.TokensIn += max(0, r.TokensIn)
-	s.Spent.TokensOut += max(0, r.TokensOut)
-	s.Spent.Calls += max(0, r.Calls)
+	s.pay(r.Elapsed, r.Cost, r.CostSource, r.TokensIn, r.TokensOut, r.Calls)
 	if r.Review != nil {
 		s.spendReview(r.Review)
 	}
 }
 
 func (s *State) spendReview(v *Review) {
-	s.Spent.Active += max(0, v.Elapsed)
-	s.Spent.Cost += max(0, v.Cost)
-	s.Spent.CostKnown = s.Spent.CostKnown || (v.CostSource != "none" && v.CostSource != "")
-	s.Spent.TokensIn += max(0, v.TokensIn)
-	s.Spent.TokensOut += max(0, v.TokensOut)
-	s.Spent.Calls += max(0, v.Calls)
+	s.pay(v.Elapsed, v.Cost, v.CostSource, v.TokensIn, v.TokensOut, v.Calls)
+}
+
+func (s *State) pay(elapsed time.Duration, cost MicroUSD, source string, in, out int64, calls int) {
+	s.Spent.Active += max(0, elapsed)
+	s.Spent.Cost += max(0, cost)
+	s.Spent.CostKnown = s.Spent.CostKnown || (source != "none" && source != "")
+	s.Spent.TokensIn += max(0, in)
+	s.Spent.TokensOut += max(0, out)
+	s.Spent.Calls += max(0, calls)
 }
 
 // tick lets the wall clock of an active run go on to at.
@@ -348,17 +347,22 @@ func (s *State) agent() string {
 func (s *State) bounds() CommandLimits {
 	p := &s.Policy
 	in := s.inForce()
-	wall := least(in.wall, remaining(p.Timeout, s.Spent.Wall))
-	wall = least(wall, remaining(p.TaskTimeout, s.Spent.Active))
-	wall = least(wall, remaining(p.MaxDuration, s.Spent.Active))
-	cost := p.MaxIterationCost
-	if p.MaxCost >= 0 {
-		left := max(0, p.MaxCost-s.Spent.Cost)
-		if cost < 0 || left < cost {
-			cost = left
-		}
+	return s.within(CommandLimits{
+		Wall: in.wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)), Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls,
+	})
+}
+
+// within holds limits to what is left of the run's.
+func (s *State) within(l CommandLimits) CommandLimits {
+	p := &s.Policy
+	l.Wall = least(l.Wall, remaining(p.Timeout, s.Spent.Wall))
+	l.Wall = least(l.Wall, remaining(p.TaskTimeout, s.Spent.Active))
+	l.Wall = least(l.Wall, remaining(p.MaxDuration, s.Spent.Active))
+	left := max(0, p.MaxCost-s.Spent.Cost)
+	if p.MaxCost >= 0 && (l.Cost < 0 || left < l.Cost) {
+		l.Cost = left
 	}
-	return CommandLimits{Wall: wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)), Cost: cost, Calls: p.MaxIterationCalls}
+	return l
 }
 
 // remaining is what is left of a limit; 0 stays no limit, and a used-up limit
