@@ -78,7 +78,7 @@ var rooms = withAdapters(map[string]room{
 	// doing
 	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
 	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
@@ -102,7 +102,7 @@ var rooms = withAdapters(map[string]room{
 	"sqlite":   {Remembering, []string{"files", "journal"}, "the database: open, migrate, all the SQL there is"},
 	"files":    {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"checklog": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
-	"spool":    {Remembering, []string{"files"}, "streams of any length on disk, read by offset while they are written"},
+	"spool":    {Remembering, nil, "streams of any length on disk, read by offset while they are written"},
 	"journal":  {Remembering, nil, "events of every run in order: append, read"},
 
 	// starting

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
+	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -178,17 +179,17 @@ func (w *worker) redOutput(c loop.Command, rep gate.Report) string {
 
 // ending is the last bytes of a file, as many as it has; "" when it cannot be read.
 func ending(path string, limit int64) string {
-	f, err := os.Open(path)
+	f, err := spool.OpenFile(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	size, err := f.Size()
 	if err != nil {
 		return ""
 	}
-	buf := make([]byte, min(info.Size(), limit))
-	n, _ := f.ReadAt(buf, info.Size()-int64(len(buf)))
+	buf := make([]byte, min(size, limit))
+	n, _, _ := f.ReadAt(buf, size-int64(len(buf)))
 	return string(buf[:n])
 }
 

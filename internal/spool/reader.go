@@ -6,15 +6,23 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 )
 
-// Reader reads a stream by its offsets, also while it is written. It holds one
-// file open, and is not safe for concurrent use.
+// Reader reads a stream, also while it is written: by its offsets, or as an
+// [io.Reader] all that is kept, with a line where something was left out. It
+// holds one file open, and is not safe for concurrent use.
 type Reader struct {
-	root *os.Root
-	name string
-	head *os.File
-	info fs.FileInfo // of head
+	root  *os.Root
+	close func() error // of root, if it is the reader's own
+	name  string
+	head  *os.File
+	info  fs.FileInfo // of head
+	next  int64       // where Read goes on
+	note  string      // what Read is to say first
 }
 
 // Span is a stretch of a stream: From is its first byte, To the one after the last.
@@ -35,80 +43,106 @@ func Open(root *os.Root, name string) (*Reader, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	return &Reader{root: root, name: name, head: f, info: info}, nil
+	return &Reader{root: root, close: func() error { return nil }, name: name, head: f, info: info}, nil
 }
 
-// Close closes the file.
-func (r *Reader) Close() error { return r.head.Close() }
+// OpenFile is [Open] with the path of the stream.
+func OpenFile(path string) (*Reader, error) {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	r, err := Open(root, filepath.Base(path))
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	r.close = root.Close
+	return r, nil
+}
 
-// File is the stream as one file, to be read only; while the stream is written it is its beginning.
-func (r *Reader) File() *os.File { return r.head }
+// Close closes what the reader has opened.
+func (r *Reader) Close() error { return errors.Join(r.head.Close(), r.close()) }
 
-// tries is how often a stream is looked at that changes its layout meanwhile,
-// which it does a few times in its life.
+// File is the beginning of the stream, to be read only; all says that there is no
+// more of it now.
+func (r *Reader) File() (f *os.File, all bool) {
+	parts, err := r.parts()
+	return r.head, err == nil && len(parts) == 0
+}
+
+// tries is how often a stream is looked at whose parts go meanwhile.
 const tries = 100
 
-// steady does something with the layout, again while that changes under it.
-func (r *Reader) steady(do func(layout) error) error {
-	for range tries {
-		before, err := r.layout()
+// steady does something with where the parts begin, again when one has gone
+// meanwhile.
+func (r *Reader) steady(do func(parts []int64) error) error {
+	for try := 1; ; try++ {
+		parts, err := r.parts()
 		if err != nil {
 			return err
 		}
-		problem := do(before)
-		after, err := r.layout()
-		if err != nil {
+		if err = do(parts); !errors.Is(err, fs.ErrNotExist) || try == tries {
 			return err
-		}
-		if before == after {
-			return problem
 		}
 	}
-	return fmt.Errorf("cannot read %s: it changes all the time", r.name)
 }
 
-// layout fails with fs.ErrNotExist when another stream has taken the place.
-func (r *Reader) layout() (layout, error) {
+// parts fails with fs.ErrNotExist when another stream has taken the place.
+func (r *Reader) parts() ([]int64, error) {
 	now, err := r.root.Stat(r.name)
 	if err != nil {
-		return layout{}, err
+		return nil, err
 	}
 	if !os.SameFile(now, r.info) {
-		return layout{}, fmt.Errorf("%s is another stream now: %w", r.name, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s is another stream now: %w", r.name, fs.ErrNotExist)
 	}
-	return loadLayout(r.root.FS(), r.name)
+	return partsOf(r.root.FS(), r.name)
+}
+
+func partName(path string, at int64) string { return path + "." + strconv.FormatInt(at, 10) }
+
+// partsOf is where the parts of a stream begin, in order.
+func partsOf(dir fs.FS, name string) ([]int64, error) {
+	names, err := fs.Glob(dir, name+".[0-9]*")
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for the parts of %s: %v", name, err)
+	}
+	parts := make([]int64, 0, len(names))
+	for _, n := range names {
+		if at, err := strconv.ParseInt(strings.TrimPrefix(n, name+"."), 10, 64); err == nil {
+			parts = append(parts, at)
+		}
+	}
+	slices.Sort(parts)
+	return parts, nil
 }
 
 // Spans is what can be read as of now: one stretch, or two with what was left
 // out between them.
 func (r *Reader) Spans() (spans []Span, err error) {
-	err = r.steady(func(l layout) error {
-		spans, err = r.spans(l)
-		return err
+	err = r.steady(func(parts []int64) error {
+		info, err := r.head.Stat() // after the parts: where there are some it is full
+		if err != nil {
+			return err
+		}
+		spans = []Span{{0, info.Size()}}
+		if len(parts) == 0 {
+			return nil
+		}
+		last := parts[len(parts)-1]
+		if info, err = r.root.Stat(partName(r.name, last)); err != nil {
+			return err
+		}
+		end := last + info.Size()
+		if parts[0] > spans[0].To {
+			spans = append(spans, Span{parts[0], end})
+			return nil
+		}
+		spans[0].To = end
+		return nil
 	})
 	return spans, err
-}
-
-func (r *Reader) spans(l layout) ([]Span, error) {
-	info, err := r.head.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if l == (layout{}) {
-		return []Span{{0, info.Size()}}, nil
-	}
-	end := l.First + info.Size() - l.Head - l.Note
-	if l.Part > 0 {
-		part, err := r.root.Stat(partName(r.name, l.Last))
-		if err != nil {
-			return nil, err
-		}
-		end = l.Last + part.Size()
-	}
-	if l.First == l.Head {
-		return []Span{{0, end}}, nil
-	}
-	return []Span{{0, l.Head}, {l.First, end}}, nil
 }
 
 // Size is the length of the stream as of now, with what was left out.
@@ -125,10 +159,10 @@ func (r *Reader) Size() (int64, error) {
 // the end, less than there is room for only before what was left out or at the
 // end, and never across what was left out.
 func (r *Reader) ReadAt(buf []byte, off int64) (n int, at int64, err error) {
-	err = r.steady(func(l layout) error {
+	err = r.steady(func(parts []int64) error {
 		n, at = 0, off
 		for n < len(buf) {
-			some, from, err := r.some(l, buf[n:], at+int64(n))
+			some, from, err := r.some(parts, buf[n:], at+int64(n))
 			if err != nil {
 				return err
 			}
@@ -146,29 +180,22 @@ func (r *Reader) ReadAt(buf []byte, off int64) (n int, at int64, err error) {
 }
 
 // some reads from one file.
-func (r *Reader) some(l layout, buf []byte, off int64) (n int, at int64, err error) {
-	if l == (layout{}) || off < l.Head {
-		if l.Head > 0 {
-			buf = buf[:min(int64(len(buf)), l.Head-off)]
-		}
-		n, err = r.head.ReadAt(buf, off)
+func (r *Reader) some(parts []int64, buf []byte, off int64) (n int, at int64, err error) {
+	n, err = r.head.ReadAt(buf, off)
+	if n > 0 || len(parts) == 0 {
 		return n, off, notEOF(err)
 	}
-	off = max(off, l.First)
-	if l.Part == 0 {
-		n, err = r.head.ReadAt(buf, l.Head+l.Note+off-l.First)
-		return n, off, notEOF(err)
+	off = max(off, parts[0])
+	i, found := slices.BinarySearch(parts, off)
+	if !found {
+		i--
 	}
-	begin := l.First + (off-l.First)/l.Part*l.Part
-	if begin > l.Last {
-		return 0, off, nil
-	}
-	f, err := r.root.Open(partName(r.name, begin))
+	f, err := r.root.Open(partName(r.name, parts[i]))
 	if err != nil {
 		return 0, off, err
 	}
 	defer func() { _ = f.Close() }()
-	n, err = f.ReadAt(buf, off-begin)
+	n, err = f.ReadAt(buf, off-parts[i])
 	return n, off, notEOF(err)
 }
 
@@ -177,4 +204,36 @@ func notEOF(err error) error {
 		return nil
 	}
 	return err
+}
+
+// Read implements [io.Reader].
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.note != "" {
+		n := copy(p, r.note)
+		r.note = r.note[n:]
+		return n, nil
+	}
+	n, at, err := r.ReadAt(p, r.next)
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	case at > r.next:
+		r.note, r.next = "\n… "+amount(at-r.next)+" left out …\n", at
+		return r.Read(p)
+	}
+	r.next = at + int64(n)
+	return n, nil
+}
+
+// amount is a number of bytes for people.
+func amount(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }

@@ -3,6 +3,7 @@ package spool
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 )
 
 // byteAt is what the streams of these tests have at an offset.
@@ -37,11 +39,11 @@ func opened(t *testing.T, path string) *Reader {
 	return r
 }
 
-// What is left is one file: the beginning, what was left out, the end.
-func TestAStreamBecomesOneFile(t *testing.T) {
+// All that is kept can be read in one go: the beginning, what was left out, the end.
+func TestAStreamIsReadInOneGo(t *testing.T) {
 	t.Parallel()
-	const limit = 100
-	for _, total := range []int64{0, 1, 49, 50, 51, 99, 100, 101, 106, 149, 150, 151, 1000} {
+	const limit = 160 // parts of 10
+	for _, total := range []int64{0, 1, 79, 80, 81, 159, 160, 161, 166, 170, 171, 250, 1000} {
 		for _, chunk := range []int64{7, 50, 64, 5000} {
 			path := filepath.Join(t.TempDir(), "out")
 			w := NewWriter(path, limit)
@@ -51,36 +53,36 @@ func TestAStreamBecomesOneFile(t *testing.T) {
 			if err := w.Close(); err != nil {
 				t.Fatal(err)
 			}
-			want := string(stretch(0, total))
-			if total > limit {
-				want = string(stretch(0, 50)) + "\n… " + amount(total-limit) + " left out …\n" + string(stretch(total-50, total))
-			}
-			got, err := os.ReadFile(path)
-			if total == 0 && err == nil {
-				t.Error("an empty stream made a file")
-			}
-			if string(got) != want {
-				t.Errorf("total %d, chunk %d: got %q, want %q", total, chunk, got, want)
-			}
-			if w.Size() != total || w.Truncated() != (total > limit) {
+			if w.Size() != total || w.Truncated() != (total > limit+10) {
 				t.Errorf("total %d: size %d, truncated %v", total, w.Size(), w.Truncated())
 			}
-			alone(t, path, total > limit)
+			if total == 0 {
+				files(t, path, 0)
+				continue
+			}
+			r, want := opened(t, path), string(stretch(0, total))
+			if spans := check(t, r, total, limit); len(spans) == 2 {
+				from := spans[1].From
+				want = string(stretch(0, 80)) + "\n… " + amount(from-80) + " left out …\n" + string(stretch(from, total))
+			}
+			if got, err := io.ReadAll(iotest.OneByteReader(r)); err != nil || string(got) != want {
+				t.Errorf("total %d, chunk %d: got %q, %v, want %q", total, chunk, got, err, want)
+			}
+			if _, all := r.File(); all != (total <= 80) {
+				t.Errorf("total %d: all of it is in its file: %t", total, all)
+			}
+			files(t, path, 1+endParts+1)
 		}
 	}
 }
 
-// alone fails when something is left beside a stream's file but its layout.
-func alone(t *testing.T, path string, withLayout bool) {
+// files fails when a stream has more than so many files.
+func files(t *testing.T, path string, most int) {
 	t.Helper()
-	beside, err := filepath.Glob(path + ".*")
-	if err != nil {
-		t.Fatal(err)
+	list, err := filepath.Glob(path + "*")
+	if err != nil || len(list) > most {
+		t.Errorf("%d files, %v: %v", len(list), err, list)
 	}
-	if withLayout && len(beside) == 1 && beside[0] == layoutName(path) || !withLayout && len(beside) == 0 {
-		return
-	}
-	t.Errorf("left behind: %v", beside)
 }
 
 // check reads at many places and compares; it returns what can be read.
@@ -138,7 +140,7 @@ func TestEveryPlaceIsReadByItsOffset(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range []*Reader{first, opened(t, path)} {
-			if spans := check(t, r, w.Size(), limit); len(spans) != 2 || spans[1].From != w.Size()-limit/2 {
+			if spans := check(t, r, w.Size(), limit); len(spans) != 2 || spans[1].From < w.Size()-limit/2-limit/2/endParts {
 				t.Errorf("at the end there is %v of %d", spans, w.Size())
 			}
 		}
@@ -179,49 +181,16 @@ func TestFollowingWhileItIsWritten(t *testing.T) {
 	check(t, r, total, limit)
 }
 
-// Of a writer that died its parts are there, and are made one file.
-func TestMend(t *testing.T) {
-	t.Parallel()
-	for _, total := range []int64{30, 50, 70, 100, 480} {
-		path := filepath.Join(t.TempDir(), "out")
-		w := NewWriter(path, 100)
-		_, _ = w.Write(stretch(0, total))
-		r := opened(t, path)
-		before := check(t, r, total, 100)
-		for range 2 {
-			if err := Mend(path); err != nil {
-				t.Fatal(err)
-			}
-		}
-		after := check(t, r, total, 100)
-		if len(before) != len(after) || before[0] != after[0] {
-			t.Errorf("%d: %v became %v", total, before, after)
-		}
-		alone(t, path, total > 110)
-		// The next attempt begins anew.
-		again := NewWriter(path, 100)
-		_, _ = again.Write([]byte("anew"))
-		if err := again.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := os.ReadFile(path); string(got) != "anew" {
-			t.Errorf("%q, %v", got, err)
-		}
-		alone(t, path, false)
-	}
-	if err := Mend(filepath.Join(t.TempDir(), "out")); err != nil {
-		t.Errorf("an empty stream: %v", err)
-	}
-}
-
-// A crashed stream that is written anew leaves nothing of the old one.
+// Of a writer that died all is there. The one that is written anew leaves nothing of
+// it.
 func TestAnewAfterACrash(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out")
 	_, _ = NewWriter(path, 100).Write(stretch(0, 480))
+	check(t, opened(t, path), 480, 100)
 	w := NewWriter(path, 100)
 	_, _ = w.Write(stretch(0, 20))
-	alone(t, path, false)
+	files(t, path, 1)
 	check(t, opened(t, path), 20, 100)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package spool
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,19 +11,18 @@ import (
 // DefaultLimit is kept of a stream where nothing else is said.
 const DefaultLimit = 64 << 20
 
-// partsOf is how many parts the end of a stream is kept in.
-const partsOf = 8
+// endParts is how many parts the end of a stream is kept in.
+const endParts = 8
 
 // Writer keeps a stream. It holds nothing in memory, and makes no file for an
 // empty stream. It is not safe for concurrent use.
 type Writer struct {
 	path  string
 	limit int64
-	head  *os.File
-	part  *os.File
-	lay   layout
+	file  *os.File // that is written to
+	end   int64    // where that is full
+	first int64    // where the oldest part begins; 0 is none
 	total int64
-	kept  int64 // offset after the last byte that is on the disk
 	err   error
 }
 
@@ -44,9 +42,7 @@ func NewWriter(path string, limit int64) *Writer {
 func (w *Writer) Write(p []byte) (int, error) {
 	n := len(p)
 	if w.err == nil {
-		if err := w.keep(p); err != nil {
-			w.err = cannot(err)
-		}
+		w.fails(w.keep(p))
 	}
 	w.total += int64(n)
 	return n, nil
@@ -56,32 +52,23 @@ func (w *Writer) Write(p []byte) (int, error) {
 func (w *Writer) Size() int64 { return w.total }
 
 // Truncated reports whether not all of them were kept.
-func (w *Writer) Truncated() bool { return w.total > w.limit || w.err != nil }
+func (w *Writer) Truncated() bool { return w.first > w.limit/2 || w.err != nil }
 
-func cannot(err error) error { return fmt.Errorf("cannot keep output: %v", err) }
-
-// room is how much of the end is kept at least.
-func (w *Writer) room() int64 { return w.limit - w.limit/2 }
+// fails keeps the first problem.
+func (w *Writer) fails(err error) {
+	if err != nil && w.err == nil {
+		w.err = fmt.Errorf("cannot keep output: %v", err)
+	}
+}
 
 func (w *Writer) keep(p []byte) error {
-	at := w.total
-	if half := w.limit / 2; at < half {
-		if err := w.begin(); err != nil {
-			return err
-		}
-		n, err := w.put(w.head, p[:min(int64(len(p)), half-at)])
-		if err != nil {
-			return err
-		}
-		p, at = p[n:], at+int64(n)
-	}
-	for len(p) > 0 {
-		if w.part == nil || at == w.lay.Last+w.lay.Part {
+	for at := w.total; len(p) > 0; {
+		if at == w.end {
 			if err := w.turn(at); err != nil {
 				return err
 			}
 		}
-		n, err := w.put(w.part, p[:min(int64(len(p)), w.lay.Last+w.lay.Part-at)])
+		n, err := w.file.Write(p[:min(int64(len(p)), w.end-at)])
 		if err != nil {
 			return err
 		}
@@ -90,161 +77,53 @@ func (w *Writer) keep(p []byte) error {
 	return nil
 }
 
-func (w *Writer) put(f *os.File, p []byte) (int, error) {
-	n, err := f.Write(p)
-	w.kept += int64(n)
-	return n, err
-}
-
-// begin makes the file, and its folder when somebody took that away.
-func (w *Writer) begin() error {
-	if w.head != nil {
-		return nil
-	}
-	if err := discard(w.path); err != nil {
-		return err
-	}
-	f, err := create(w.path)
-	w.head = f
-	return err
-}
-
-// turn begins a part at an offset, and lets go of those that are not needed
-// any more. The layout names a part when it is there, and never one that is gone.
-func (w *Writer) turn(at int64) error {
-	next := layout{Head: w.limit / 2, Part: max(1, w.room()/partsOf), First: at, Last: at}
-	if w.part != nil {
-		next.First = w.lay.First
-		if err := w.part.Close(); err != nil {
+// turn begins the file for what comes at an offset, and lets go of parts that are
+// not needed any more.
+func (w *Writer) turn(at int64) (err error) {
+	if w.file != nil {
+		if err := w.file.Close(); err != nil {
 			return err
 		}
 	}
-	f, err := create(partName(w.path, at))
-	if err != nil {
+	if at == 0 {
+		if err := discard(w.path); err != nil {
+			return err
+		}
+		w.file, err = create(w.path)
+		w.end = w.limit / 2
 		return err
 	}
-	for next.First+next.Part <= at-w.room() {
-		next.First += next.Part
+	if w.first == 0 {
+		w.first = at
 	}
-	old := w.lay
-	w.part, w.lay = f, next
-	if err := storeLayout(w.path, next); err != nil {
+	room := w.limit - w.limit/2 // is kept of the end at least
+	part := max(1, room/endParts)
+	w.end = at + part
+	if w.file, err = create(partName(w.path, at)); err != nil {
 		return err
 	}
-	for gone := old.First; old.Part > 0 && gone < next.First; gone += old.Part {
-		_ = os.Remove(partName(w.path, gone)) // one that stays is found by who replaces the stream
+	for ; w.first+part <= at-room; w.first += part {
+		_ = os.Remove(partName(w.path, w.first)) // one that stays goes with the stream
 	}
 	return nil
 }
 
-// Close makes one file of it and returns the first problem that there was.
+// Close returns the first problem that there was.
 func (w *Writer) Close() error {
-	if w.part != nil {
-		if err := w.part.Close(); err != nil && w.err == nil {
-			w.err = cannot(err)
-		}
-		w.part = nil
-		if err := join(w.path, w.head, w.lay, w.kept, w.room()); err != nil && w.err == nil {
-			w.err = cannot(err)
-		}
-	}
-	if w.head != nil {
-		if err := w.head.Close(); err != nil && w.err == nil {
-			w.err = cannot(err)
-		}
-		w.head = nil
+	if w.file != nil {
+		w.fails(w.file.Close())
+		w.file = nil
 	}
 	return w.err
 }
 
-// Mend makes one file of a stream whose writer died; all parts that are there
-// are kept. The caller knows that nobody writes any more.
-func Mend(path string) error {
-	l, err := loadLayout(os.DirFS(filepath.Dir(path)), filepath.Base(path))
-	if err != nil || l.Part == 0 {
-		return err
-	}
-	info, err := os.Stat(partName(path, l.Last))
-	if err != nil {
-		return cannot(err)
-	}
-	head, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return cannot(err)
-	}
-	total := l.Last + info.Size()
-	if err := errors.Join(join(path, head, l, total, total-l.First), head.Close()); err != nil {
-		return cannot(err)
-	}
-	return nil
-}
-
-// join appends what is kept of the end to the beginning. Until that is done
-// the layout says that the parts have it.
-func join(path string, head *os.File, l layout, total, room int64) error {
-	from := max(l.First, total-room)
-	end := layout{Head: l.Head, First: from}
-	// What a join that did not come to its end left is written over.
-	if err := head.Truncate(l.Head); err != nil {
-		return err
-	}
-	if _, err := head.Seek(l.Head, io.SeekStart); err != nil {
-		return err
-	}
-	if from > l.Head {
-		n, err := fmt.Fprintf(head, "\n… %s left out …\n", amount(from-l.Head))
-		if err != nil {
-			return err
-		}
-		end.Note = int64(n)
-	}
-	for at := l.First; at <= l.Last; at += l.Part {
-		if err := appendPart(head, partName(path, at), from-at); err != nil {
-			return err
-		}
-	}
-	var err error
-	if from > l.Head {
-		err = storeLayout(path, end)
-	} else {
-		err = os.Remove(layoutName(path))
-	}
-	for at := l.First; err == nil && at <= l.Last; at += l.Part {
-		_ = os.Remove(partName(path, at)) // like turn
-	}
-	return err
-}
-
-// appendPart copies a part without its first bytes; the system does it without
-// a detour through this process where it can.
-func appendPart(head *os.File, name string, skip int64) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	if skip > 0 {
-		if _, err := f.Seek(skip, io.SeekStart); err != nil {
-			return err
-		}
-	}
-	_, err = io.Copy(head, f)
-	return err
-}
-
-// discard removes what an earlier stream left beside its file.
+// discard removes the parts of an earlier stream.
 func discard(path string) error {
-	l, err := loadLayout(os.DirFS(filepath.Dir(path)), filepath.Base(path))
-	if err == nil && l == (layout{}) {
-		return nil
+	parts, err := partsOf(os.DirFS(filepath.Dir(path)), filepath.Base(path))
+	for _, at := range parts {
+		err = errors.Join(err, os.Remove(partName(path, at)))
 	}
-	if err := os.Remove(layoutName(path)); err != nil {
-		return err
-	}
-	for at := l.First; l.Part > 0 && at <= l.Last; at += l.Part {
-		_ = os.Remove(partName(path, at))
-	}
-	return nil
+	return err
 }
 
 func create(path string) (*os.File, error) {
@@ -257,15 +136,4 @@ func create(path string) (*os.File, error) {
 		f, err = os.OpenFile(path, flags, 0o600)
 	}
 	return f, err
-}
-
-// amount is a number of bytes for people.
-func amount(n int64) string {
-	switch {
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

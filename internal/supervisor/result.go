@@ -123,16 +123,7 @@ func remains(path string) Stream {
 }
 
 func remainsOf(path string) (s Stream, err error) {
-	// Nobody writes any more: what the supervisor left in parts becomes one file.
-	if err := spool.Mend(path); err != nil {
-		s.Note = err.Error()
-	}
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return s, err
-	}
-	defer func() { _ = root.Close() }()
-	f, err := spool.Open(root, filepath.Base(path))
+	f, err := spool.OpenFile(path)
 	if err != nil {
 		return s, err
 	}
@@ -161,8 +152,7 @@ func replay(job Job) agent.Outcome {
 	c := agent.NewCollector()
 	c.SetPrices(job.Prices)
 	c.SetModel(job.Model)
-	_ = spool.Mend(job.Files + ".events.jsonl") // else the beginning tells
-	f, err := os.Open(job.Files + ".events.jsonl")
+	f, err := spool.OpenFile(job.Files + ".events.jsonl")
 	if err != nil {
 		return c.Outcome()
 	}

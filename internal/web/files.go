@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -226,14 +227,18 @@ func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
 		return
 	}
 	defer f.close()
-	file := f.File()
+	file, all := f.File()
 	info, err := file.Stat()
 	if err != nil {
 		return // closed, which it is not
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, in.Run, in.Number, name))
-	http.ServeContent(w, r, "", info.ModTime(), file)
+	if all {
+		http.ServeContent(w, r, "", info.ModTime(), file)
+		return
+	}
+	_, _ = io.Copy(w, f) // who asked has gone
 }
 
 // AgentEvent is one thing that an agent did, whatever its program is.

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
 )
@@ -169,7 +170,7 @@ func iterationOutput(a *command.App, r sqlite.Run, n int, reviewed bool) error {
 	if reviewed {
 		name, who = lastReview(dir), "reviewer"
 	}
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := spool.OpenFile(filepath.Join(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
 		if _, serr := os.Stat(dir); serr != nil {
 			return command.Usage("run %s has no iteration %d", r.ID, n)
@@ -238,7 +239,7 @@ func stepOutput(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.
 
 // copyLines prints a file, each line with a prefix. One that is not there is empty.
 func copyLines(a *command.App, path, prefix string) error {
-	f, err := os.Open(path)
+	f, err := spool.OpenFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
