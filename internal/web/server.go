@@ -76,7 +76,7 @@ func New(d *Listener, o Options) *Server {
 	s.hub = newHub(o.Store, s.log)
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
-	mux.Handle("/", pages())
+	mux.HandleFunc("/", pages)
 	s.handler = s.guard(mux)
 	return s
 }
