@@ -63,7 +63,7 @@ func (s *Screen) reviewEnded(n engine.Notice) {
 			s.note("          … %d more", len(v.Items)-i)
 			break
 		}
-		s.note("          [%s] %s", f.Severity, report.Line(Item(f.File, f.Line, "", f.Message, "", ""), 200))
+		s.note("          [%s] %s", f.Severity, report.Line(report.ItemLine(f.Item), 200))
 	}
 }
 

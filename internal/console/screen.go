@@ -46,14 +46,11 @@ type Screen struct {
 	live bool      // draw the live line
 	tree *stepTree // of a workflow; nil for others
 
-	mu      sync.Mutex
-	block   block
-	began   time.Time // of the iteration
-	title   string
-	doing   string
-	tokens  int64
-	cost    loop.MicroUSD
-	costing bool
+	mu    sync.Mutex
+	block block
+	began time.Time // of the iteration
+	title string
+	doing
 }
 
 // New shows a run under a name, that of its procedure or workflow.
@@ -90,7 +87,7 @@ func (s *Screen) Notice(n engine.Notice) {
 	case engine.AgentEvent:
 		s.agentEvent(n.Event)
 	case engine.GateStarted:
-		s.doing = "gate " + n.Gate.Name
+		s.said = "gate " + n.Gate.Name
 	case engine.GateEnded:
 		s.gateEnded(n.Gate)
 	case engine.IterationEnded:
@@ -173,8 +170,8 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 }
 
 // begins is what the live line shows from now on.
-func (s *Screen) begins(at time.Time, title, doing string) {
-	s.began, s.title, s.doing, s.tokens, s.cost, s.costing = at, title, doing, 0, 0, false
+func (s *Screen) begins(at time.Time, title, said string) {
+	s.began, s.title, s.doing = at, title, doing{said: said}
 }
 
 func (s *Screen) feedback(f *loop.Feedback) {
@@ -186,7 +183,7 @@ func (s *Screen) feedback(f *loop.Feedback) {
 			s.note("          … %d more", len(f.Items)-i)
 			break
 		}
-		s.note("          %s", Item(it.File, it.Line, it.Test, it.Message, it.Expected, it.Received))
+		s.note("          %s", report.ItemLine(it))
 	}
 	if f.Answer != "" {
 		s.note("answer: %s", f.Answer)
@@ -196,48 +193,18 @@ func (s *Screen) feedback(f *loop.Feedback) {
 	}
 }
 
-// Item is an actionable item in a line: where, which test, and what is wrong.
-func Item(file string, line int, test, message, expected, received string) string {
-	var parts []string
-	if file != "" && line > 0 {
-		file = fmt.Sprintf("%s:%d", file, line)
-	}
-	for _, p := range []string{file, test, message} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
-	if expected != "" || received != "" {
-		parts = append(parts, fmt.Sprintf("expected %s, received %s", expected, received))
-	}
-	return strings.Join(parts, ": ")
-}
-
 // agentEvent shows what the agent does, with -v, and keeps it for the live line.
 func (s *Screen) agentEvent(e agent.Event) {
+	s.take(e)
 	switch e.Kind {
 	case agent.Text:
-		s.doing = "writing"
 		if t := report.Line(e.Text, 300); t != "" {
 			s.note("agent: %s", t)
 		}
-	case agent.Thinking:
-		s.doing = "thinking"
 	case agent.ToolStart:
-		what := strings.TrimSpace(e.Tool + " " + e.Command + " " + strings.Join(e.Files, " "))
-		s.doing = report.Line(what, 60)
-		s.note("tool:  %s", report.Line(what, 200))
-	case agent.UsageSeen:
-		if e.Cumulative {
-			s.tokens = e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
-		} else {
-			s.tokens += e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
-		}
-	case agent.CostSeen:
-		s.cost, s.costing = e.Cost, true
+		s.note("tool:  %s", toolLine(e))
 	case agent.Retry, agent.RateLimit, agent.Error:
 		if e.Error != nil {
-			s.doing = report.Line(string(e.Kind)+" "+e.Error.Type, 60)
 			s.note("%s: %s", e.Kind, report.Line(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
 		}
 	}

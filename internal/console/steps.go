@@ -42,7 +42,7 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 // onTree shows it in the live tree; true when no line is needed beside it.
 func (s *Screen) onTree(n engine.Notice) bool {
 	if n.Kind == engine.AgentEvent {
-		s.tree.agentSaid(n.Step.Step, n.Event)
+		s.tree.row(n.Step.Step).take(n.Event)
 		return !s.to.Verbose
 	}
 	s.tree.notice(n)
@@ -50,7 +50,7 @@ func (s *Screen) onTree(n engine.Notice) bool {
 }
 
 func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
-	if s.doing = "step " + st.Step; st.Status == "adopted" {
+	if s.said = "step " + st.Step; st.Status == "adopted" {
 		s.line(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
 		return
 	}
@@ -163,6 +163,6 @@ func (s *Screen) workflowEnded(n engine.Notice) {
 	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
 		cost = "no cost"
 	}
-	s.line(n.At, "Workflow completed after %s (%s, %s): %s", Count(st.Iteration, "iteration"), allTime(st.Spent), cost,
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", report.Numbered(st.Iteration, "iteration"), allTime(st.Spent), cost,
 		st.Why)
 }

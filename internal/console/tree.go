@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -56,10 +57,45 @@ type stepRow struct {
 	agent    string
 	try      int
 	other    int // the alternative
-	said     string
-	tokens   int64
-	cost     loop.MicroUSD
-	costs    bool
+	doing
+}
+
+// doing is what an agent does just now, and what it has used so far.
+type doing struct {
+	said   string
+	tokens int64
+	cost   loop.MicroUSD
+	costs  bool
+}
+
+// take keeps what an event says of it.
+func (d *doing) take(e agent.Event) {
+	switch e.Kind {
+	case agent.Text:
+		if text := report.Line(e.Text, 200); text != "" && !report.IsSignal(text) {
+			d.said = text
+		}
+	case agent.Thinking:
+		d.said = "thinking"
+	case agent.ToolStart:
+		d.said = toolLine(e)
+	case agent.UsageSeen:
+		if e.Cumulative {
+			d.tokens = 0
+		}
+		d.tokens += e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
+	case agent.CostSeen:
+		d.cost, d.costs = e.Cost, true
+	case agent.Retry, agent.RateLimit, agent.Error:
+		if e.Error != nil {
+			d.said = report.Line(string(e.Kind)+" "+e.Error.Type, 60)
+		}
+	}
+}
+
+// toolLine is a tool call in a line.
+func toolLine(e agent.Event) string {
+	return report.Line(strings.TrimSpace(e.Tool+" "+e.Command+" "+strings.Join(e.Files, " ")), 200)
 }
 
 func newStepTree(w *config.Workflow) *stepTree {
@@ -157,36 +193,13 @@ func (r *stepRow) ended(n engine.Notice) {
 	}
 }
 
-// agentSaid keeps what a step's agent does.
-func (t *stepTree) agentSaid(id string, e agent.Event) {
-	r := t.row(id)
-	switch e.Kind {
-	case agent.Text:
-		if text := report.Line(e.Text, 200); text != "" && !report.IsSignal(text) {
-			r.said = text
-		}
-	case agent.Thinking:
-		r.said = "thinking"
-	case agent.ToolStart:
-		r.said = report.Line(strings.TrimSpace(e.Tool+" "+e.Command+" "+strings.Join(e.Files, " ")), 200)
-	case agent.UsageSeen:
-		now := e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
-		if !e.Cumulative {
-			now += r.tokens
-		}
-		r.tokens = now
-	case agent.CostSeen:
-		r.cost, r.costs = e.Cost, true
-	}
-}
-
 // again makes the steps of another iteration wait for their turn.
 func (t *stepTree) again() {
 	for _, r := range t.rows {
 		if r.state != stepDone && (r.state != stepFailed || !r.optional) {
 			*r = stepRow{id: r.id, name: r.name, depth: r.depth}
 		}
-		r.tokens, r.cost, r.costs = 0, 0, false
+		r.doing = doing{said: r.said}
 	}
 }
 
@@ -208,35 +221,29 @@ func (t *stepTree) lines(now time.Time, width, height int) []string {
 	return out
 }
 
-// choose are the rows that fit, in their order: what runs or failed first, then
-// what comes next, then what ended. hidden counts the others.
+// choose are the rows that fit, in their order: what runs or asks, what failed,
+// and then what is next to it. hidden counts the others.
 func (t *stepTree) choose(height int) (shown []*stepRow, hidden string) {
 	if len(t.rows) <= height {
 		return t.rows, ""
 	}
-	height = max(height-1, 1)
-	take := map[*stepRow]bool{}
-	pick := func(rows []*stepRow, states ...stepState) {
-		for _, r := range rows {
-			if len(take) < height && slices.Contains(states, r.state) {
-				take[r] = true
-			}
+	first, last := len(t.rows), 0 // that run, ask or failed
+	urgency := map[stepState]int{stepRunning: 1, stepWaiting: 1, stepAsking: 1, stepFailed: 2}
+	for i, r := range t.rows {
+		if urgency[r.state] > 0 {
+			first, last = min(first, i), i
 		}
 	}
-	pick(t.rows, stepRunning, stepWaiting, stepAsking)
-	pick(t.rows, stepFailed)
-	if left := height - len(take); left > 3 {
-		height -= left / 2 // half for what ended
-		pick(t.rows, stepPending)
-		height += left / 2
+	rank := map[*stepRow]int{}
+	for i, r := range t.rows {
+		rank[r] = cmp.Or(urgency[r.state], 2+max(first-i, i-last, 1))
 	}
-	backwards := slices.Clone(t.rows)
-	slices.Reverse(backwards)
-	pick(backwards, stepDone, stepSkipped, stepStopped)
-	pick(t.rows, stepPending)
+	order := slices.Clone(t.rows)
+	slices.SortStableFunc(order, func(a, b *stepRow) int { return rank[a] - rank[b] })
+	take := order[:max(height-1, 1)]
 	count := map[stepState]int{}
 	for _, r := range t.rows {
-		if take[r] {
+		if slices.Contains(take, r) {
 			shown = append(shown, r)
 			continue
 		}
@@ -311,9 +318,9 @@ func (s *Screen) draw(n engine.Notice) {
 // liveTitle is what happens now, since when, and its tokens and cost.
 func (s *Screen) liveTitle(now time.Time) string {
 	text := fmt.Sprintf("  %s · %s", s.title, Total(now.Sub(s.began)))
-	tokens, cost, costs := s.tokens, s.cost, s.costing
+	tokens, cost, costs := s.tokens, s.cost, s.costs
 	if s.tree == nil {
-		text += " · " + s.doing
+		text += " · " + s.said
 	} else {
 		done, count := 0, 0
 		for _, r := range s.tree.rows {
@@ -328,7 +335,7 @@ func (s *Screen) liveTitle(now time.Time) string {
 		text += fmt.Sprintf(" · %d/%d steps", done, count)
 	}
 	if tokens > 0 {
-		text += fmt.Sprintf(" · %s tokens", Short(tokens))
+		text += fmt.Sprintf(" · %s tokens", report.Short(tokens))
 	}
 	if costs {
 		text += " · " + cost.String()

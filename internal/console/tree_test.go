@@ -84,11 +84,11 @@ func TestStepTree(t *testing.T) {
   ○ abcdefghijk…
   ● 中文系統中…      1s  系統…`},
 		{"a b c d e f g h", []string{"a start", "a success", "b start", "b success", "c start", "c failure no", "d start"}, 40, 5, `
-  ✓ a          1.0s
   ✓ b          1.0s
   ✗ c          1.0s  no
   ● d            0s
-    and ○ 4`},
+  ○ e
+    and ✓ 1  ○ 3`},
 	} {
 		tree, now := treeOf(t, c.steps, c.story...)
 		lines := tree.lines(now, c.width, c.height)
@@ -143,11 +143,11 @@ func TestStepTreeFits(t *testing.T) {
 func TestStepTreeTokens(t *testing.T) {
 	t.Parallel()
 	tree, _ := treeOf(t, "a b", "a start", "b start")
-	tree.agentSaid("a", agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 1000}, Cumulative: true})
-	tree.agentSaid("b", agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Output: 500}})
-	tree.agentSaid("b", agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Output: 500}})
-	tree.agentSaid("b", agent.Event{Kind: agent.CostSeen, Cost: 20_000})
-	tree.agentSaid("b", agent.Event{Kind: agent.ToolStart, Tool: "edit", Files: []string{"a.go"}})
+	tree.row("a").take(agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 1000}, Cumulative: true})
+	tree.row("b").take(agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Output: 500}})
+	tree.row("b").take(agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Output: 500}})
+	tree.row("b").take(agent.Event{Kind: agent.CostSeen, Cost: 20_000})
+	tree.row("b").take(agent.Event{Kind: agent.ToolStart, Tool: "edit", Files: []string{"a.go"}})
 	s := &Screen{tree: tree, title: "iteration 1/3", began: noon}
 	if got, want := s.liveTitle(noon.Add(5*time.Second)), "  iteration 1/3 · 5s · 0/2 steps · 2.0k tokens · $0.02"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -7,18 +7,11 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
-// Count is a number of things in words.
-func Count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // Iterations is how many are completed, in words.
-func Iterations(n int) string { return Count(n, "iteration") + " completed" }
+func Iterations(n int) string { return report.Numbered(n, "iteration") + " completed" }
 
 // Of is a number of a limit, as 3/10; a limit of 0 is none.
 func Of(n, limit int) string {
@@ -45,15 +38,4 @@ func Clock(t, now time.Time) string {
 		return t.Format("2006-01-02 15:04")
 	}
 	return t.Format("15:04")
-}
-
-// Short is a count of tokens in at most five characters: 1.5k, 2.0M.
-func Short(n int64) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.1fM", float64(n)/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	}
-	return fmt.Sprint(n)
 }

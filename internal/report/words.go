@@ -60,14 +60,14 @@ func (it Iteration) Tokens() int64 { return it.TokensIn + it.TokensOut }
 func (it Iteration) Warnings() []string {
 	var out []string
 	if n := len(it.Tampered); n > 0 {
-		out = append(out, fmt.Sprintf("changed %s: %s", numbered(n, "protected file"), it.Tampered[0]))
+		out = append(out, fmt.Sprintf("changed %s: %s", Numbered(n, "protected file"), it.Tampered[0]))
 	}
 	if it.Refused != nil {
 		out = append(out, "a forbidden command was refused: "+Line(it.Refused.Reason(), longText))
 	}
 	if n := len(it.Secrets); n > 0 {
 		first := it.Secrets[0]
-		places := numbered(n, "added place")
+		places := Numbered(n, "added place")
 		out = append(out, fmt.Sprintf("%s look like secrets, the first in %s:%d", places, first.File, first.Line))
 	}
 	return out
@@ -134,8 +134,8 @@ func about(g loop.Gate) string {
 	return strings.Join(parts, ", ")
 }
 
-// item is a finding in one line.
-func item(i failure.Item) string {
+// ItemLine is an actionable item in a line: where, which test, and what is wrong.
+func ItemLine(i failure.Item) string {
 	place := i.File
 	if place != "" && i.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, i.Line)
@@ -175,7 +175,7 @@ func (c Count) String() string {
 
 // String is "3 files, +12 −4 lines".
 func (c *Changes) String() string {
-	text := numbered(len(c.Files), "file")
+	text := Numbered(len(c.Files), "file")
 	if c.More {
 		text = "more than " + text
 	}
@@ -247,7 +247,8 @@ func labels(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-func short(n int64) string {
+// Short is a count of tokens in at most five characters: 1.5k, 2.0M.
+func Short(n int64) string {
 	switch {
 	case n >= 1_000_000:
 		return fmt.Sprintf("%.1fM", float64(n)/1e6)
@@ -257,8 +258,8 @@ func short(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// numbered is "3 files", "1 file".
-func numbered(n int, what string) string {
+// Numbered is a number of things: "3 files", "1 file".
+func Numbered(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

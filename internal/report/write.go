@@ -39,8 +39,8 @@ var (
 var functions = template.FuncMap{
 	"duration": loop.Duration,
 	"stamp":    func(t time.Time) string { return t.Format("2006-01-02 15:04:05") },
-	"short":    short,
-	"count":    numbered,
+	"short":    Short,
+	"count":    Numbered,
 	"percent":  func(n int) string { return fmt.Sprintf("%d.%02d", n/100, n%100) },
 	"round":    func(n int) int { return (n + 50) / 100 },
 	"join":     strings.Join,
@@ -49,7 +49,7 @@ var functions = template.FuncMap{
 	"mark":     mark,
 	"tests":    tests,
 	"about":    about,
-	"item":     item,
+	"item":     ItemLine,
 	"inc":      func(n int) int { return n + 1 },
 	// head is true for the row before which others are left out.
 	"skippedRow":  func(i, leftOut int) bool { return leftOut > 0 && i == headRows },

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/serve"
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -24,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -218,7 +218,7 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 	if res.Sprint != nil {
 		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID,
-			console.Count(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+			report.Numbered(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
 	v, err := autopilot.Status(context.WithoutCancel(ctx), s.Store, s.Config.Root)
 	if err != nil {

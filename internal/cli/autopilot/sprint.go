@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -243,7 +243,7 @@ func showSprint(a *command.App, live string, s schedule.SprintStats) error {
 	}
 	a.Result("Sprint %s, %s, %s, target %s\n", s.ID, command.Minute(time.UnixMilli(s.StartedAt)), how,
 		targetWords(s.Target))
-	a.Result("%s: %d complete, %d failed, %d wait for your review\n", console.Count(s.TotalTasks, "task"),
+	a.Result("%s: %d complete, %d failed, %d wait for your review\n", report.Numbered(s.TotalTasks, "task"),
 		s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
 	var rows [][]any
 	for _, t := range s.TaskStats {

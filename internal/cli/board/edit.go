@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
@@ -159,8 +158,8 @@ func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum boo
 			}
 		}
 		if sum {
-			a.Say("Added %s and %s; %d can be started now.", console.Count(len(added)-operations, "task"),
-				console.Count(operations, "operation"), ready)
+			a.Say("Added %s and %s; %d can be started now.", report.Numbered(len(added)-operations, "task"),
+				report.Numbered(operations, "operation"), ready)
 		}
 		return nil
 	})

@@ -121,7 +121,7 @@ func tally(counts map[board.Status]int, ready int) string {
 			parts[len(parts)-1] += fmt.Sprintf(" (%d ready)", ready)
 		}
 	}
-	return console.Count(all, "case") + ": " + strings.Join(parts, ", ")
+	return report.Numbered(all, "case") + ": " + strings.Join(parts, ", ")
 }
 
 // caseTable prints cases as wide as the terminal is.
@@ -161,7 +161,7 @@ func waitsFor(c *board.Case) string {
 	case c.Status == board.Done:
 		return "-"
 	case c.Unmet > 0:
-		return console.Count(c.Unmet, "need")
+		return report.Numbered(c.Unmet, "need")
 	case c.Held:
 		return cmp.Or(c.Parent, "-")
 	}

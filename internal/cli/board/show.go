@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -89,7 +88,7 @@ func printCase(a *command.App, c *board.Case, needs, dependents []string) {
 		row("waits", c.NotReady())
 	}
 	if c.Type == board.Operation {
-		row("holds", fmt.Sprintf("%s, %d done", console.Count(c.Children, "case"), c.ChildrenDone))
+		row("holds", fmt.Sprintf("%s, %d done", report.Numbered(c.Children, "case"), c.ChildrenDone))
 	} else {
 		score, parts := board.Score(c)
 		row("score", fmt.Sprintf("%d%s", score, board.Because(parts)))

@@ -14,10 +14,10 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // decision is what check prints. docs/json.md describes the fields; they can
@@ -65,7 +65,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome, action control.
 		lines, past := k.attempts()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
 		if d.Context.Pattern == "" {
-			d.Context.Pattern = "none in " + console.Count(len(past), "attempt")
+			d.Context.Pattern = "none in " + report.Numbered(len(past), "attempt")
 		}
 		if k.set.IncludeDiff {
 			d.Context.Diff = k.diff(ctx)

@@ -127,7 +127,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run)
 		a.Result(" (%s)", report.Line(l.Why, 500))
 	}
 	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"),
-		console.Iterations(state.Iteration), console.Short(r.TokensIn+r.TokensOut))
+		console.Iterations(state.Iteration), report.Short(r.TokensIn+r.TokensOut))
 	switch {
 	case r.CostKnown:
 		a.Result(", %s", loop.MicroUSD(r.Cost))
@@ -296,7 +296,7 @@ func showReviews(a *command.App, records []loop.Record) {
 		}
 		a.Result("\nReview of iteration %d: %s\n", r.Number, console.ReviewLine(r.Review))
 		for _, f := range r.Review.Items {
-			a.Result("  [%s] %s\n", f.Severity, report.Line(console.Item(f.File, f.Line, "", f.Message, "", ""), 300))
+			a.Result("  [%s] %s\n", f.Severity, report.Line(report.ItemLine(f.Item), 300))
 		}
 		if n := len(r.Review.Reverted); n > 0 {
 			a.Result("  It changed %d file(s), which were put back: %s\n", n, report.Line(r.Review.Reverted[0], 100))
