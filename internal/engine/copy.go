@@ -75,8 +75,8 @@ func (d *Driver) findCopy(ctx context.Context) error {
 // useCopy makes the copy the tree of the run, and what its processes see in
 // the place of the workspace.
 func (s *session) useCopy(k *workspace.Copy) {
-	repo := s.o.Tree.Repo
-	s.copied, s.original, s.o.Tree = k, s.o.Tree, k.Checkout
+	repo := s.original.Repo
+	s.copied, s.o.Tree, s.watched = k, k.Checkout, k.Root
 	s.plan.Box = boxThroughCopy(s.plan.Box, k, repo.Top, repo.Dir, repo.Common)
 }
 
@@ -112,14 +112,6 @@ func throughCopy(p sandbox.Policy, k *workspace.Copy, top string, folders ...str
 	return p
 }
 
-// watched is where the agent's changes are seen.
-func (s *session) watched() string {
-	if s.copied != nil {
-		return s.copied.Root
-	}
-	return s.plan.Root
-}
-
 // harvest brings what the run has come to into the user's repository, as data.
 // The copy of a run that is over and changed nothing goes.
 func (d *Driver) harvest(ctx context.Context) {
@@ -146,14 +138,6 @@ func (d *Driver) harvest(ctx context.Context) {
 			d.warn(fmt.Sprintf("the run's copy, which holds no change, could not be removed: %v", err))
 		}
 	}
-}
-
-// users is the user's own checkout; nil outside of git.
-func (s *session) users() *workspace.Checkout {
-	if s.original != nil {
-		return s.original
-	}
-	return s.o.Tree
 }
 
 // dropCopy removes the copy of a run that did not come to be.

@@ -63,7 +63,8 @@ type session struct {
 	owner    sqlite.Owner
 	runDir   string
 	copied   *workspace.Copy     // what the run works on, if it is a copy
-	original *workspace.Checkout // then: the user's own
+	original *workspace.Checkout // the user's own; nil outside of git
+	watched  string              // the folder in which the agent's changes are seen
 	jobs     *supervisors
 
 	notifying sync.Mutex // over shown and the notifying itself
@@ -137,7 +138,10 @@ func newDriver(o Options, id string) (*Driver, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	runDir := filepath.Join(o.StateDir, "runs", id)
-	s := &session{o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir}
+	s := &session{
+		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir,
+		original: o.Tree, watched: o.Plan.Root,
+	}
 	s.jobs = newSupervisors(runDir, id, supervisor.Options{Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id})
 	s.jobs.many = o.Work != nil
 	return &Driver{

@@ -58,15 +58,8 @@ func misread(errs []failure.APIError) *failure.Analysis {
 	}
 }
 
-// line cuts a message to what a summary holds.
-func line(s string) string {
-	const most = 200
-	runes := []rune(s)
-	for len(string(runes)) > most {
-		runes = runes[:len(runes)-1]
-	}
-	return string(runes)
-}
+// line cuts a message to the bytes that a summary holds.
+func line(s string) string { return agent.Clip(s, 200) }
 
 // zone looks a time zone up that a message names; nil is not known.
 func zone(name string) *time.Location {

@@ -39,11 +39,10 @@ func (a Agent) inherits(p Plan) []string {
 
 // withheld are the names that an agent did not get.
 func (w *worker) withheld(name string) []string {
-	a, ok := w.plan.Agents[name]
-	if !ok || a.Environ == nil {
-		return w.plan.Withheld
+	if a := w.plan.Agents[name]; a.Environ != nil {
+		return a.Withheld
 	}
-	return a.Withheld
+	return w.plan.Withheld
 }
 
 // refused is the failure of an agent that was ended at a forbidden tool call.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -127,7 +129,10 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 		return b, fmt.Errorf("cannot write the prompt: %w", err)
 	}
 	var warm []string
-	if b.Job, warm, err = w.job(c, p, int64(len(text.Text))); err != nil {
+	b.Job, warm, err = w.agentJob(c, p, agentCall{
+		id: jobID(c), files: p.agent(), prompt: p.prompt(), size: int64(len(text.Text)),
+	})
+	if err != nil {
 		return b, err
 	}
 	w.warm(ctx, c, b.Job, warm)
@@ -147,11 +152,6 @@ func (w *worker) compose(c loop.Command, limit int, messages []string) (prompt.P
 		w.warn(fmt.Sprintf("Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget)))
 	}
 	return text, nil
-}
-
-// job is the agent's process for this attempt, and what must have run before.
-func (w *worker) job(c loop.Command, p place, size int64) (job supervisor.Job, warm []string, err error) {
-	return w.agentJob(c, p, agentCall{id: jobID(c), files: p.agent(), prompt: p.prompt(), size: size})
 }
 
 // agentCall is what differs between the calls of an agent.
@@ -190,7 +190,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...),
-		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched(),
+		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom, Tools: a.toolsCount()},
 		Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
@@ -223,25 +223,12 @@ func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.A
 
 // environ is what a child inherits, with pawl's marks.
 func (w *worker) environ(inherited []string, iteration int, add, unset []string) []string {
-	env := make([]string, 0, len(inherited)+len(add)+len(w.caches())+len(w.plan.Marks)+2)
-	for _, kv := range inherited {
-		if !named(kv, unset) {
-			env = append(env, kv)
-		}
-	}
-	env = append(env, w.caches()...)
-	env = append(env, add...)
-	env = append(env, w.plan.Marks...)
-	return append(env, "PAWL_RUN="+w.id, "PAWL_ITERATION="+strconv.Itoa(iteration))
-}
-
-func named(kv string, names []string) bool {
-	for _, n := range names {
-		if len(kv) > len(n) && kv[len(n)] == '=' && kv[:len(n)] == n {
-			return true
-		}
-	}
-	return false
+	env := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(unset, name)
+	})
+	own := []string{"PAWL_RUN=" + w.id, "PAWL_ITERATION=" + strconv.Itoa(iteration)}
+	return slices.Concat(env, w.caches(), add, w.plan.Marks, own)
 }
 
 // CannotStart is the fingerprint of a failure to begin: pawl's own, no agent's.
@@ -267,12 +254,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	if w.lostFolder(r) {
 		return r
 	}
-	if r.Valid() {
-		read := signal.Read(res.Agent.Message)
-		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
-	}
-	r.Failure = w.agentFailure(r, res)
-	nameRefusals(r.Failure, b.Job.Box, agentOutput(res), res.Unreached)
+	w.readAgent(r, b.Job, res)
 	after, cancel := w.o.after(w.hard)
 	w.snapshot(after, s, r, b)
 	w.findSecrets(after, r)
@@ -283,7 +265,17 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	return r
 }
 
-// told is what a job's result tells of its agent: how it ended and what it used.
+// readAgent adds to a record what the agent said, and how it failed.
+func (w *worker) readAgent(r *loop.Record, job supervisor.Job, res supervisor.Result) {
+	if r.Valid() {
+		read := signal.Read(res.Agent.Message)
+		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
+	}
+	r.Failure = w.agentFailure(r, res)
+	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
+}
+
+// totals is the record of how a job's agent ended and what it used.
 func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	out := res.Agent
 	r := &loop.Record{
@@ -322,19 +314,19 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	if well && r.Signal.Kind != signal.Failure {
 		return nil
 	}
-	if stopped(x) {
+	switch {
+	case stopped(x):
 		return nil
-	}
-	if well {
+	case well:
 		return &failure.Analysis{
 			Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "failure-signal",
-			Summary: "the agent reported FAILURE" + colon(r.Signal.Text),
+			Summary: strings.TrimSuffix("the agent reported FAILURE: "+r.Signal.Text, ": "),
 		}
 	}
-	if limit := limitReached(x.Ended); limit != "" {
+	if limit := limitNames[x.Ended]; limit != "" {
 		return &failure.Analysis{
 			Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium,
-			Fingerprint: "limit-" + string(x.Ended), Summary: limit,
+			Fingerprint: "limit-" + string(x.Ended), Summary: "the iteration reached its " + limit + " and was ended",
 		}
 	}
 	if x.Ended == loop.EndedDestructive {
@@ -373,25 +365,10 @@ func endOf(res supervisor.Result) time.Time {
 	return res.StartedAt.Add(res.Elapsed)
 }
 
-func colon(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + text
-}
-
-func limitReached(e loop.Ended) string {
-	switch e {
-	case loop.EndedCost:
-		return "the iteration reached its cost limit and was ended"
-	case loop.EndedTokens:
-		return "the iteration reached its token limit and was ended"
-	case loop.EndedCalls:
-		return "the iteration reached its limit of model calls and was ended"
-	case loop.EndedTurns:
-		return "the iteration reached its limit of turns and was ended"
-	}
-	return ""
+// limitNames are the limits that end an iteration and are no time.
+var limitNames = map[loop.Ended]string{
+	loop.EndedCost: "cost limit", loop.EndedTokens: "token limit",
+	loop.EndedCalls: "limit of model calls", loop.EndedTurns: "limit of turns",
 }
 
 // agentOutput is what is known of what an agent printed: its last words where

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -77,11 +78,10 @@ func (d *Driver) controls(ctx context.Context) []input {
 		case sqlite.ControlPause:
 			in.event = loop.Event{Kind: loop.PauseAsked}
 		case sqlite.ControlLimits:
-			var ok bool
-			if in.raise, ok = readRaise(row); !ok {
-				continue
+			in.event, in.raise = loop.Event{Kind: loop.Raised}, &raise{}
+			if json.Unmarshal([]byte(row.Text), in.raise) != nil {
+				continue // of another version
 			}
-			in.event = loop.Event{Kind: loop.Raised}
 		default:
 			continue
 		}

@@ -39,12 +39,6 @@ func AskRaise(ctx context.Context, store *sqlite.Store, run string, to journal.L
 	return store.AddControl(ctx, sqlite.Control{Run: run, Kind: sqlite.ControlLimits, Text: string(encode(r)), At: time.Now()})
 }
 
-// readRaise is false for a row that this version cannot read.
-func readRaise(row sqlite.Control) (*raise, bool) {
-	var r raise
-	return &r, json.Unmarshal([]byte(row.Text), &r) == nil
-}
-
 // over is the policy with the limits that were named.
 func over(p loop.Policy, l journal.Limits) *loop.Policy {
 	if l.MaxIterations != nil {

@@ -25,7 +25,7 @@ func (d *Driver) dropOld(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dropWithin)
 	defer cancel()
-	tree := d.users()
+	tree := d.original
 	runs, err := tree.Kept(ctx)
 	dropped := 0
 	for i := 0; i < len(runs) && dropped < dropAtOnce && err == nil; i++ {

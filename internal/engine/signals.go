@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -17,9 +18,7 @@ type Signals struct {
 	raw   chan os.Signal
 	ended chan struct{}
 	stop  sync.Once
-
-	mu    sync.Mutex
-	cause loop.Cause
+	first atomic.Value // the first one's loop.Cause
 }
 
 // CatchSignals begins to catch. A signal that was ignored when pawl started
@@ -43,9 +42,7 @@ func (s *Signals) forward() {
 		switch n {
 		case 1:
 			c := causeOf(sig)
-			s.mu.Lock()
-			s.cause = c
-			s.mu.Unlock()
+			s.first.Store(c)
 			s.Stops <- c
 		case 2:
 			close(s.Kill)
@@ -65,9 +62,8 @@ func causeOf(sig os.Signal) loop.Cause {
 
 // First is the first one's cause, NoCause while there was none.
 func (s *Signals) First() loop.Cause {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cause
+	c, _ := s.first.Load().(loop.Cause)
+	return c
 }
 
 // Stop ends the catching; again, it does nothing.

@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/safety"
-	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
@@ -234,12 +233,7 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 	if !h.w.structured(name) {
 		message = agentOutput(res)
 	}
-	if r.Valid() {
-		read := signal.Read(res.Agent.Message)
-		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
-	}
-	r.Failure = h.w.agentFailure(r, res)
-	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
+	h.w.readAgent(r, job, res)
 	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() { // else the kernel says how long it is waited for
 		h.w.recordLimit(ctx, name, ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f)
 	}
@@ -254,13 +248,7 @@ func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervis
 	if well || x.Ended == loop.EndedStop || gone(res) {
 		return nil
 	}
-	out := res.Error
-	if out == "" {
-		out = streamText(res.Stdout)
-		if e := streamText(res.Stderr); e != "" {
-			out += "\n" + e
-		}
-	}
+	out := agentOutput(res)
 	a := failure.Analyse(failure.Evidence{
 		Source: "step", Name: name, ExitCode: x.Code, Signal: x.Signal,
 		TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: endOf(res), Zone: zone,

@@ -38,16 +38,11 @@ type supervisors struct {
 	options     supervisor.Options
 
 	mu      sync.Mutex
-	idle    []*lane // the one used last is the last
-	busy    map[*lane]bool
-	adopted map[string]*lane // by the job that an earlier pawl began in it
-	made    int              // highest number
+	idle    []*supervisor.Client // the one used last is the last
+	busy    map[*supervisor.Client]bool
+	adopted map[string]*supervisor.Client // by the job that an earlier pawl began in it
+	made    int                           // highest number
 	closed  bool
-}
-
-type lane struct {
-	number int
-	client *supervisor.Client
 }
 
 // LaneDir is the folder of one of a run's lanes, numbered from 1 without gaps.
@@ -56,7 +51,7 @@ func LaneDir(runDir string, number int) string {
 }
 
 func newSupervisors(runDir, run string, o supervisor.Options) *supervisors {
-	return &supervisors{runDir: runDir, run: run, options: o, busy: map[*lane]bool{}, adopted: map[string]*lane{}}
+	return &supervisors{runDir: runDir, run: run, options: o, busy: map[*supervisor.Client]bool{}, adopted: map[string]*supervisor.Client{}}
 }
 
 // folder and mark are those of a supervisor.
@@ -77,13 +72,13 @@ func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(a
 	if err != nil {
 		return supervisor.Result{}, err
 	}
-	res, err := one.client.Run(ctx, job, onEvent)
+	res, err := one.Run(ctx, job, onEvent)
 	l.put(one, err != nil || gone(res))
 	return res, err
 }
 
 // take is a supervisor that does nothing, a new one if there is none.
-func (l *supervisors) take(ctx context.Context) (*lane, error) {
+func (l *supervisors) take(ctx context.Context) (*supervisor.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -107,13 +102,12 @@ func (l *supervisors) take(ctx context.Context) (*lane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the supervisor: %v", err)
 	}
-	one := &lane{l.made, client}
-	l.busy[one] = true
-	return one, nil
+	l.busy[client] = true
+	return client, nil
 }
 
 // put gives a supervisor back; one that has gone is left.
-func (l *supervisors) put(one *lane, broken bool) {
+func (l *supervisors) put(one *supervisor.Client, broken bool) {
 	l.mu.Lock()
 	delete(l.busy, one)
 	if !broken {
@@ -121,7 +115,7 @@ func (l *supervisors) put(one *lane, broken bool) {
 	}
 	l.mu.Unlock()
 	if broken {
-		_ = one.client.Close() // what it left is ended already
+		_ = one.Close() // what it left is ended already
 	}
 }
 
@@ -137,7 +131,7 @@ func (l *supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent fun
 	if one == nil {
 		return res, false, nil
 	}
-	res, err = one.client.Run(ctx, job, onEvent)
+	res, err = one.Run(ctx, job, onEvent)
 	l.put(one, true) // an attached client cannot start another supervisor
 	return res, true, err
 }
@@ -179,14 +173,17 @@ func (l *supervisors) findOne(ctx context.Context, number int, wanted func(job s
 	client, status, err := supervisor.Attach(ctx, dir)
 	switch {
 	case err == nil && status.Job != nil && wanted(status.Job.ID):
-		l.adopted[status.Job.ID] = &lane{number, client}
+		l.adopted[status.Job.ID] = client
 		return nil
 	case err == nil:
 		client.Kill()
 		if err := client.Close(); err != nil {
 			return err
 		}
-		awaitEnd(ctx, status.Supervisor)
+		// The next supervisor must find the run's folder free.
+		leaving, cancel := context.WithTimeout(ctx, leaveBound)
+		status.Supervisor.AwaitEnd(leaving)
+		cancel()
 	case !errors.Is(err, supervisor.ErrGone):
 		return err
 	}
@@ -197,23 +194,15 @@ func (l *supervisors) findOne(ctx context.Context, number int, wanted func(job s
 	return err
 }
 
-// awaitEnd waits for a supervisor that leaves, so that the next one finds the
-// run's folder free.
-func awaitEnd(ctx context.Context, id process.Identity) {
-	ctx, cancel := context.WithTimeout(ctx, leaveBound)
-	defer cancel()
-	id.AwaitEnd(ctx)
-}
-
 // leave ends what was found and is not gone on with.
 func (l *supervisors) leave() {
 	l.mu.Lock()
 	left := l.adopted
-	l.adopted = map[string]*lane{}
+	l.adopted = map[string]*supervisor.Client{}
 	l.mu.Unlock()
 	for _, one := range left {
-		one.client.Kill()
-		_ = one.client.Close()
+		one.Kill()
+		_ = one.Close()
 	}
 }
 
@@ -222,7 +211,7 @@ func (l *supervisors) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for one := range l.busy {
-		one.client.Kill()
+		one.Kill()
 	}
 }
 
@@ -235,7 +224,7 @@ func (l *supervisors) close(warn func(string)) {
 	l.idle = nil
 	l.mu.Unlock()
 	for _, one := range idle {
-		if err := one.client.Close(); err != nil {
+		if err := one.Close(); err != nil {
 			warn(err.Error())
 		}
 	}

@@ -51,16 +51,13 @@ func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) err
 	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID, Adopted: adopted}), nil, nil)
 	if d.lost == nil {
 		d.saveStateFile(false)
-		d.notify(Notice{Kind: RunResumed, Text: adoption(adopted)})
+		text := "crashed"
+		if adopted {
+			text = "the agent is still running and goes on"
+		}
+		d.notify(Notice{Kind: RunResumed, Text: text})
 	}
 	return nil
-}
-
-func adoption(adopted bool) string {
-	if adopted {
-		return "the agent is still running and goes on"
-	}
-	return "crashed"
 }
 
 func stateOf(run sqlite.Run) (loop.State, error) {

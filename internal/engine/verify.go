@@ -41,7 +41,7 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	}
 	after, cancel := w.o.after(w.hard)
 	defer cancel()
-	v := w.tampered(after, r)
+	v := w.differs(after, w.trees.base, w.trees.guarded, r.TreeAfter, w.trees.lifted)
 	if len(v) == 0 {
 		return
 	}
@@ -80,8 +80,9 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	}
 	if rep.Failure != nil {
 		r.Failure = rep.Failure
-		nameRefusals(r.Failure, w.gateBox(), w.redOutput(c, rep), nil)
-		r.Flagged = w.flagged(c, rep)
+		out := w.redOutput(c, rep)
+		nameRefusals(r.Failure, w.gateBox(), out, nil)
+		r.Flagged = loop.FlaggedFiles(out)
 	}
 	return true
 }
@@ -155,23 +156,15 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}, nil)
 }
 
-// maxFlaggedOutput is how much of a gate's output is searched for files, from its end.
-const maxFlaggedOutput = 1 << 20
-
-// flagged are the files that the red gate's output names.
-func (w *worker) flagged(c loop.Command, rep gate.Report) []string {
-	if out := w.redOutput(c, rep); out != "" {
-		return loop.FlaggedFiles(out)
-	}
-	return nil
-}
+// maxRedOutput is how much of a red gate's output is searched, from its end.
+const maxRedOutput = 1 << 20
 
 // redOutput is the end of what the red gate printed.
 func (w *worker) redOutput(c loop.Command, rep gate.Report) string {
 	p := w.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
-			return ending(p.gate(i)+".out", maxFlaggedOutput)
+			return ending(p.gate(i)+".out", maxRedOutput)
 		}
 	}
 	return ""
@@ -193,15 +186,9 @@ func ending(path string, limit int64) string {
 	return string(buf[:n])
 }
 
-// tampered lists protected paths that differ from the run's base, and a git
-// hook or configuration that does. What cannot be compared does not pass.
-func (w *worker) tampered(ctx context.Context, r *loop.Record) []gate.Violation {
-	t := &w.trees
-	return w.differs(ctx, t.base, t.guarded, r.TreeAfter, t.lifted)
-}
-
 // differs lists the protected paths that are not in the tree now as they were
-// in a base, and git's hooks and configuration. What cannot be compared is one.
+// in a base, and git's hooks and configuration if they changed. What cannot be
+// compared does not pass.
 func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string, lifted []string) []gate.Violation {
 	if w.o.Tree == nil || base == "" {
 		return nil
