@@ -117,16 +117,16 @@ func TestFailures(t *testing.T) {
 		wait    time.Duration
 		calls   int
 	}{
-		{"unexpected status 401 Unauthorized: bad key, url: http://h/v1", 401, "authentication_failed", failure.Auth, 0, 1},
+		{"unexpected status 401 Unauthorized: bad key, url: http://h/v1", 401, "authentication_error", failure.Auth, 0, 1},
 		{"unexpected status 529 <unknown status code>: Overloaded, url: http://h/v1", 529, "overloaded", failure.ServiceUnavailable, 0, 1},
-		{"unexpected status 504 Gateway Timeout: x", 504, "server_error", failure.ServiceUnavailable, 0, 1},
-		{"unexpected status 400 Bad Request: x", 400, "invalid_request", failure.Validation, 0, 1},
+		{"unexpected status 504 Gateway Timeout: x", 504, "", failure.ServiceUnavailable, 0, 1},
+		{"unexpected status 400 Bad Request: x", 400, "", failure.Validation, 0, 1},
 		{"exceeded retry limit, last status: 429 Too Many Requests", 429, "rate_limit", failure.RateLimit, 0, 1},
-		{"You’ve hit your usage limit. Visit the settings or try again at 1:27 PM.", 429, "usage_limit_reached", failure.QuotaExhausted, 3*time.Hour + 27*time.Minute, 1},
-		{"You've hit your usage limit. Try again in 2 hours 13 minutes.", 429, "usage_limit_reached", failure.QuotaExhausted, 2*time.Hour + 13*time.Minute, 1},
-		{"You've hit your usage limit. Try again at Mar 4th, 2026 9:05 AM.", 429, "usage_limit_reached", failure.QuotaExhausted, 47*time.Hour + 5*time.Minute, 1},
-		{"stream disconnected before completion: Rate limit reached for m. Please try again in 1.5s.", 429, "rate_limit", failure.RateLimit, 1500 * time.Millisecond, 1},
-		{"stream disconnected before completion: stream closed", 0, "connection_failed", failure.Network, 0, 1},
+		{"You’ve hit your usage limit. Visit the settings or try again at 1:27 PM.", 0, "usage_limit_reached", failure.QuotaExhausted, 3*time.Hour + 27*time.Minute, 1},
+		{"You've hit your usage limit. Try again in 2 hours 13 minutes.", 0, "usage_limit_reached", failure.QuotaExhausted, 2*time.Hour + 13*time.Minute, 1},
+		{"You've hit your usage limit. Try again at Mar 4th, 2026 9:05 AM.", 0, "usage_limit_reached", failure.QuotaExhausted, 47*time.Hour + 5*time.Minute, 1},
+		{"stream disconnected before completion: Rate limit reached for m. Please try again in 1.5s.", 0, "rate_limit", failure.RateLimit, 1500 * time.Millisecond, 1},
+		{"stream disconnected before completion: stream closed", 0, "connection_error", failure.Network, 0, 1},
 		{"Codex ran out of room in the model's context window.", 0, "context_length_exceeded", failure.ContextLength, 0, 1},
 		{"stream disconnected before completion: Incomplete response returned, reason: max_output_tokens", 0, "max_output_tokens", failure.Unknown, 0, 1},
 		{"Missing environment variable: `KEY`.", 0, missingKey, failure.Auth, 0, 0},
@@ -161,7 +161,7 @@ func TestRetries(t *testing.T) {
 		trouble("Reconnecting... 2/5 (unexpected status 529 <unknown>: Overloaded, url: u)"),
 		trouble("Reconnecting... waiting for network (Connection failed: error sending request)")}
 	got, events := read(lines...)
-	if got.Retries != 3 || got.Calls != 3 || len(got.Errors) != 1 || got.Errors[0].Type != "connection_failed" {
+	if got.Retries != 3 || got.Calls != 3 || len(got.Errors) != 1 || got.Errors[0].Type != "connection_error" {
 		t.Errorf("outcome is %+v", got)
 	}
 	if events[2].Attempt != 2 || events[2].Error.Status != 529 || events[3].Attempt != 0 {
@@ -180,7 +180,7 @@ func TestStatus(t *testing.T) {
 		"last status: 429 Too Many": 429, "status 503": 503, "status": 0, "status 12": 0, "status 4290": 0, "status 4x9 status 404": 404,
 		"exit status 1": 0, "status 200": 0, "": 0,
 	} {
-		if got := status(in); got != want {
+		if got := agent.StatusIn(in); got != want {
 			t.Errorf("%q is %d, want %d", in, got, want)
 		}
 	}
