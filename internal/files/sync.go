@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -18,6 +19,7 @@ func Sync(paths ...string) error {
 	if len(paths) == 1 {
 		return syncOne(paths[0])
 	}
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	errs := make([]error, len(paths))
 	turn := make(chan struct{}, atOnce)
 	var all sync.WaitGroup

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -108,7 +107,7 @@ const unpackLimit = 100
 // store keeps the objects of a pack: few ones each in a file, many as the pack.
 func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) error {
 	head := make([]byte, 12)
-	if _, err := io.ReadFull(bufio.NewReaderSize(pack, len(head)), head); err != nil || string(head[:4]) != "PACK" {
+	if _, err := io.ReadFull(pack, head); err != nil || string(head[:4]) != "PACK" {
 		return fmt.Errorf("cannot read the work in the clone: it is no pack: %v", err)
 	}
 	n := binary.BigEndian.Uint32(head[8:])

@@ -285,11 +285,8 @@ func (c *Clone) RestoreAlternates() (bool, error) {
 // is opened as it is: a link that an agent put there leads nowhere.
 func (c *Clone) giveIndex() error {
 	info, err := os.Stat(c.shadow.Repo.Index)
-	if err != nil {
-		return fmt.Errorf("cannot make the clone's index: %w", err)
-	}
-	data, err := os.ReadFile(c.shadow.Repo.Index)
-	if err != nil {
+	data, rerr := os.ReadFile(c.shadow.Repo.Index)
+	if err := errors.Join(err, rerr); err != nil {
 		return fmt.Errorf("cannot make the clone's index: %w", err)
 	}
 	return c.within(func(root *os.Root) error {

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,18 +114,25 @@ func (c *Clone) Deliver(ctx context.Context, have string, want ...string) error 
 // has, and its index to what was staged last, so that the agent sees what was
 // committed for it. The files stay as they are.
 func (c *Clone) MoveHead(head Head, commit string) error {
+	return c.point([2]string{cmp.Or(head.Branch, "HEAD"), commit})
+}
+
+// point writes files of the agent's .git that say what is checked out, and gives
+// it the index of the last checkout.
+func (c *Clone) point(refs ...[2]string) error {
 	err := c.within(func(root *os.Root) error {
-		name := "HEAD"
-		if head.Branch != "" {
-			name = head.Branch
+		for _, f := range refs {
+			if err := root.MkdirAll(filepath.Dir(f[0]), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+				return err
+			}
+			if err := root.WriteFile(f[0]+".lock", []byte(f[1]+"\n"), 0o666); err != nil { //nolint:gosec // as above
+				return err
+			}
+			if err := root.Rename(f[0]+".lock", f[0]); err != nil {
+				return err
+			}
 		}
-		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
-			return err
-		}
-		if err := root.WriteFile(name+".lock", []byte(commit+"\n"), 0o666); err != nil { //nolint:gosec // as above
-			return err
-		}
-		return root.Rename(name+".lock", name)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -182,22 +190,5 @@ func (c *Clone) Trim() error {
 // the last checkout. The files stay as they are.
 func (c *Clone) Attach(branch, commit string) error {
 	name := "refs/heads/" + branch
-	err := c.within(func(root *os.Root) error {
-		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
-			return err
-		}
-		for _, f := range [][2]string{{name, commit}, {"HEAD", "ref: " + name}} {
-			if err := root.WriteFile(f[0]+".lock", []byte(f[1]+"\n"), 0o666); err != nil { //nolint:gosec // as above
-				return err
-			}
-			if err := root.Rename(f[0]+".lock", f[0]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.giveIndex()
+	return c.point([2]string{name, commit}, [2]string{"HEAD", "ref: " + name})
 }

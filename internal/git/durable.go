@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/files"
@@ -39,8 +38,7 @@ func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) err
 			paths = append(paths, name, filepath.Dir(name))
 		}
 	}
-	slices.Sort(paths)
-	if err := files.Sync(slices.Compact(paths)...); err != nil {
+	if err := files.Sync(paths...); err != nil {
 		return fmt.Errorf("cannot keep objects on the disk: %v", err)
 	}
 	return nil
@@ -64,8 +62,7 @@ func (r *Repo) syncRefs(names ...string) error {
 	for _, name := range names {
 		add(r.Common, name)
 	}
-	slices.Sort(paths)
-	if err := files.Sync(slices.Compact(paths)...); err != nil {
+	if err := files.Sync(paths...); err != nil {
 		return fmt.Errorf("cannot keep refs on the disk: %v", err)
 	}
 	return nil

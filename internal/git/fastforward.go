@@ -268,17 +268,13 @@ func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	if err := files.Sync(append(a.moved(left), a.private)...); err != nil {
 		return left, fmt.Errorf("cannot keep the files of %s on the disk: %v", a.repo.Top, err)
 	}
-	if err := a.publish(); err != nil {
+	if err = os.Rename(a.private, a.repo.Index); err == nil {
+		err = files.Sync(filepath.Dir(a.repo.Index))
+	}
+	if err != nil {
 		return left, fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
 	}
 	return left, nil
-}
-
-func (a *FastForward) publish() error {
-	if err := os.Rename(a.private, a.repo.Index); err != nil {
-		return err
-	}
-	return files.Sync(filepath.Dir(a.repo.Index))
 }
 
 // moved are the files that were moved, and their folders.
@@ -294,8 +290,7 @@ func (a *FastForward) moved(left []string) []string {
 		}
 		paths = append(paths, files.Folders(name, a.repo.Top)...)
 	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
+	return paths
 }
 
 // finish moves path by path.

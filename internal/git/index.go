@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,23 +87,19 @@ func (x *Index) status() call {
 // read takes one line of git status. The shadow has no commit, so every path
 // of the index has one, and only its second letter counts.
 func (s *Scan) read(line string) error {
-	fields := 0
-	switch {
-	case strings.HasPrefix(line, "? "):
-		s.Untracked = append(s.Untracked, line[2:])
+	kind, path, _ := strings.Cut(line, " ")
+	if kind == "?" {
+		s.Untracked = append(s.Untracked, path)
 		return nil
-	case strings.HasPrefix(line, "1 "):
-		fields = 8
-	case strings.HasPrefix(line, "u "):
-		fields = 10
 	}
+	fields := map[string]int{"1": 8, "u": 10}[kind]
 	f := strings.SplitN(line, " ", fields+1)
 	if fields == 0 || len(f) <= fields || len(f[1]) != 2 {
 		return fmt.Errorf("cannot scan the work tree: git status said %q", line)
 	}
-	path := f[fields]
+	path = f[fields]
 	switch {
-	case fields == 10:
+	case kind == "u":
 		s.Changed = append(s.Changed, path)
 	case f[1][1] == 'D':
 		s.Gone = append(s.Gone, path)
@@ -288,15 +285,11 @@ func (r *Repo) MoveIndex(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
 	}
-	var err error
-	for _, id := range []*string{&from, &to} {
-		if *id == "" {
-			if *id, err = r.emptyTree(ctx); err != nil {
-				return err
-			}
-		}
+	empty, err := r.emptyTree(ctx)
+	if err != nil {
+		return err
 	}
-	_, err = run(ctx, r.call("read-tree", "-i", "-m", from, to))
+	_, err = run(ctx, r.call("read-tree", "-i", "-m", cmp.Or(from, empty), cmp.Or(to, empty)))
 	return err
 }
 

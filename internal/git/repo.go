@@ -142,20 +142,9 @@ func checkVersion(ctx context.Context, dir string) error {
 // recent reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A
 // version that cannot be read is taken for recent.
 func recent(version string) bool {
-	fields := strings.Fields(version)
-	if len(fields) < 3 {
-		return true
-	}
-	parts := strings.Split(fields[2], ".")
-	if len(parts) < 2 {
-		return true
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	if err1 != nil || err2 != nil {
-		return true
-	}
-	return major*1000+minor >= 2038
+	var major, minor int
+	_, err := fmt.Sscanf(version, "git version %d.%d", &major, &minor)
+	return err != nil || major*1000+minor >= 2038
 }
 
 // call makes a call on the user's repository.

@@ -53,10 +53,9 @@ func keepGitDir(dir, config, attributes string) error {
 // Over is the same git directory over the files of another folder, which need
 // be no repository. What is stored goes to the same object store.
 func (s *Shadow) Over(dir string) *Shadow {
-	r := s.Repo
-	over := &Repo{Top: dir, Dir: r.Dir, Common: r.Common, Exclude: r.Exclude, Index: r.Index, Objects: r.Objects,
-		Format: r.Format}
-	return &Shadow{Repo: over, Dir: s.Dir}
+	over := *s.Repo
+	over.Top = dir
+	return &Shadow{Repo: &over, Dir: s.Dir}
 }
 
 func (s *Shadow) config(ctx context.Context) (string, error) {
