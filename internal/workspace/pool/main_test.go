@@ -132,3 +132,6 @@ func (r *rig) release(p *Pool, w Workspace, h How) {
 		r.t.Fatal(err)
 	}
 }
+
+// DirOf is where the workspace of a task is, or would be.
+func (p *Pool) DirOf(id string) string { return filepath.Join(p.o.Dir, id) }

@@ -206,22 +206,32 @@ func (p *Pool) SetupDone(ctx context.Context, w Workspace) error {
 }
 
 // edit changes the row of a workspace that this process owns.
-func (p *Pool) edit(ctx context.Context, id string, change func(*sqlite.Workspace)) (row sqlite.Workspace, err error) {
-	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
-		for _, r := range all {
-			if r.ID != id {
-				continue
-			}
-			if r.Owner != p.me {
-				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", id, ErrTaken,
-					r.Owner.PID)
-			}
-			change(&r)
-			r.UpdatedAt = time.Now()
-			row = r
-			return sqlite.WorkspaceChange{Put: []sqlite.Workspace{r}}, nil
+func (p *Pool) edit(ctx context.Context, id string, change func(*sqlite.Workspace)) (sqlite.Workspace, error) {
+	return p.editRow(ctx, id, func(r *sqlite.Workspace) error {
+		if r.Owner != p.me {
+			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		}
-		return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: there is none", id)
+		change(r)
+		r.UpdatedAt = time.Now()
+		return nil
+	})
+}
+
+// editRow changes the row of a workspace, unless change refuses it.
+func (p *Pool) editRow(ctx context.Context, id string, change func(*sqlite.Workspace) error,
+) (row sqlite.Workspace, err error) {
+	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+		why := errors.New("there is none")
+		for _, r := range all {
+			if r.ID == id {
+				why = change(&r)
+				row = r
+			}
+		}
+		if why != nil {
+			return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w", id, why)
+		}
+		return sqlite.WorkspaceChange{Put: []sqlite.Workspace{row}}, nil
 	})
 	return row, err
 }

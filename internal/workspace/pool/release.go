@@ -156,13 +156,11 @@ func (p *Pool) forget(ctx context.Context, row sqlite.Workspace) error {
 	if err := p.freePorts(ctx, row.Dir); err != nil {
 		return err
 	}
-	if err := p.unpin(ctx, row.ID); err != nil {
-		return err
+	drop := []string{basePrefix + row.ID + "/"}
+	if row.Landed {
+		drop = append(drop, taskPrefix+row.ID)
 	}
-	if !row.Landed {
-		return nil
-	}
-	return p.repo.DropRefs(ctx, taskPrefix+row.ID)
+	return p.repo.DropRefs(ctx, drop...)
 }
 
 // discard removes folder and row of a clone in which nothing is that could be

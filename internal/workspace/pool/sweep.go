@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -217,27 +216,17 @@ func (p *Pool) lost(ctx context.Context, r sqlite.Workspace) []string {
 
 // seize makes this process the owner of a row whose owner is dead or nobody,
 // if it is as it was read.
-func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (row sqlite.Workspace, err error) {
-	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
-		for _, r := range all {
-			if r.ID != was.ID {
-				continue
-			}
-			if alive(r.Owner) {
-				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w by process %d", r.ID, ErrTaken,
-					r.Owner.PID)
-			}
-			if r != was {
-				return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: another process changed it in the "+
-					"meantime", r.ID)
-			}
-			r.Owner = p.me
-			row = r
-			return sqlite.WorkspaceChange{Put: []sqlite.Workspace{r}}, nil
+func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (sqlite.Workspace, error) {
+	return p.editRow(ctx, was.ID, func(r *sqlite.Workspace) error {
+		switch {
+		case alive(r.Owner):
+			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
+		case *r != was:
+			return errors.New("another process changed it in the meantime")
 		}
-		return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: another process removed it", was.ID)
+		r.Owner = p.me
+		return nil
 	})
-	return row, err
 }
 
 // remove removes a workspace that this process owns, after it has saved it. What
@@ -409,6 +398,3 @@ func (p *Pool) orphan(ctx context.Context, r sqlite.Workspace) error {
 	}
 	return p.keep(ctx, r.ID, fmt.Sprintf("process %d, which worked in it, is gone", r.Owner.PID))
 }
-
-// DirOf is where the workspace of a task is, or would be.
-func (p *Pool) DirOf(id string) string { return filepath.Join(p.o.Dir, id) }

@@ -73,7 +73,8 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 		if err != nil {
 			return fail(errors.Join(err, p.let(ctx, row, was)))
 		}
-		row, was = p.renew(row, want), making
+		want.Own, want.Ports = row.Own, row.Ports
+		row, was = want, making
 		notes = append(notes, fmt.Sprintf("its workspace was gone, with what it held; it begins anew from %.12s", row.Base))
 	}
 	w, err := p.make(ctx, row, was)
@@ -165,12 +166,6 @@ func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, mi
 		w.Notes = append(w.Notes, "it borrowed objects from somewhere else; that was put right")
 	}
 	return w, false, nil
-}
-
-// renew is the row of a workspace whose folder somebody removed.
-func (p *Pool) renew(row, want sqlite.Workspace) sqlite.Workspace {
-	want.Own, want.Ports = row.Own, row.Ports
-	return want
 }
 
 // let gives up a row that was claimed, as it was found.
@@ -292,11 +287,6 @@ func (p *Pool) pinAll(ctx context.Context, row sqlite.Workspace) error {
 		return err
 	}
 	return p.repo.SetRefs(ctx, basePrefix+row.ID+"/base", row.Base, basePrefix+row.ID+"/tips", bound)
-}
-
-// unpin drops all pins of a workspace.
-func (p *Pool) unpin(ctx context.Context, id string) error {
-	return p.repo.DropRefs(ctx, basePrefix+id+"/")
 }
 
 // room refuses when the disk is too full to start anything, after it has
