@@ -57,7 +57,7 @@ var rooms = withAdapters(map[string]room{
 	"dashboard":     {Asking, nil, "the autopilot in a terminal"},
 	"web":           {Asking, []string{"action", "config", "planner"}, "the same for browsers"},
 	"telemetry":     {Asking, nil, "what a run does, for an OpenTelemetry collector"},
-	"config":        {Asking, nil, "files, environment and flags become one checked value"},
+	"config":        {Asking, []string{"trust"}, "files, environment and flags become one checked value"},
 
 	// deciding
 	"board":    {Deciding, nil, "which ready task is next, and why"},
@@ -78,7 +78,7 @@ var rooms = withAdapters(map[string]room{
 	// doing
 	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
 	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "sqlite", "supervisor", "workspace"}, "drives one run: journal, step, perform, again"},
+	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "sqlite", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
@@ -96,6 +96,7 @@ var rooms = withAdapters(map[string]room{
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
 	"merge":          {Doing, []string{"drive", "files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
+	"trust":          {Doing, []string{"files", "process"}, "what the files that commands are taken from were before an agent could change them"},
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering

@@ -67,6 +67,7 @@ func commands(a *command.App) *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVarP(&a.Dir, "directory", "C", "", "work as if started in `DIR`")
 	f.StringVar(&a.File, "config", "", "use `FILE` instead of pawl.yaml")
+	f.BoolVar(&a.TrustConfig, "trust-config", false, "use configuration that changed while an agent had it")
 	f.BoolVar(&a.JSON, "json", false, "print JSON")
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print results and errors only")
 	f.BoolVarP(&a.Verbose, "verbose", "v", false, "show what the agent does and why the loop decides")

@@ -1,6 +1,9 @@
 package config
 
-import "github.com/pawl-dev/pawl/internal/loop"
+import (
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/trust"
+)
 
 // Config is everything that can be set, with the defaults filled in.
 //
@@ -35,6 +38,8 @@ type Config struct {
 	Root string `yaml:"-"`
 	// File is the absolute path of the project's file; "" if there is none.
 	File string `yaml:"-"`
+	// Files are those that it was made of, and pawl.yaml where another file was named.
+	Files []trust.File `yaml:"-"`
 	// Warnings are remarks for the person that stop nothing.
 	Warnings []string `yaml:"-"`
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/trust"
 )
 
 // repository is a root folder that is looked at, read only.
@@ -22,11 +24,8 @@ func (r repository) has(names ...string) bool {
 
 // text is a file's text; "" if it cannot be read: nothing is found in it then.
 func (r repository) text(name string) string {
-	data, err := readBounded(filepath.Join(string(r), name))
-	if err != nil {
-		return ""
-	}
-	return strings.ReplaceAll(string(data), "\r\n", "\n")
+	text := trust.Read(string(r), filepath.Join(string(r), name)).Text
+	return strings.ReplaceAll(text, "\r\n", "\n")
 }
 
 func found(kind, command, from string) ProposedGate {

@@ -3,37 +3,40 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/trust"
 )
 
-// readBounded reads a regular file of at most maxFile bytes. Its errors are a
-// reason without the path.
-func readBounded(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, reason(err)
-	case info.IsDir():
-		return nil, errors.New("it is a folder, not a file")
-	case !info.Mode().IsRegular():
-		// Opening a pipe would wait for its writer.
-		return nil, errors.New("it is not a regular file")
+// texts reads the files that commands are taken from, and keeps what it read.
+type texts struct {
+	root   string
+	pinned []trust.File // used instead of the files
+	read   []trust.File
+}
+
+// file reads one. An error is a reason without the path.
+func (t *texts) file(path string) ([]byte, error) {
+	is := func(f trust.File) bool { return f.Path == path }
+	f := trust.File{}
+	if at := slices.IndexFunc(t.pinned, is); at >= 0 {
+		f = t.pinned[at]
+	} else {
+		f = trust.Read(t.root, path)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, reason(err)
+	if !slices.ContainsFunc(t.read, is) {
+		t.read = append(t.read, f)
 	}
-	defer func() { _ = f.Close() }() // nothing was written
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, reason(err)
-	case len(data) > maxFile:
-		return nil, fmt.Errorf("it is larger than 1 MiB (%d bytes)", max(info.Size(), int64(len(data))))
+	switch f.Why {
+	case "":
+		return []byte(f.Text), nil
+	case trust.Missing:
+		return nil, syscall.ENOENT
 	}
-	return data, nil
+	return nil, errors.New(f.Why)
 }
 
 // reason takes operation and path off an error, which the message names by

@@ -15,6 +15,7 @@ const builtinPrefix = "builtin:"
 type fragmentReader struct {
 	config  *Config
 	options Options
+	texts   *texts
 	resolve func(src *source, path string) string
 	errs    Errors
 }
@@ -90,7 +91,7 @@ func (r *fragmentReader) builtin(f *Fragment, name, where string) bool {
 func (r *fragmentReader) file(f *Fragment, where string) bool {
 	path := r.resolve(f.at.src, f.Path)
 	f.Name, f.Source = f.Path, path
-	data, err := readBounded(path)
+	data, err := r.texts.file(path)
 	if err != nil {
 		r.fail(f, where, "", "cannot read %s: %v (resolved to %s)", f.Path, err, path)
 		return false

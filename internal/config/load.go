@@ -6,6 +6,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/trust"
 )
 
 // Options say where to look. The functions may be nil.
@@ -19,6 +22,10 @@ type Options struct {
 	Env []string
 	// IgnoreEnv are further variables PAWL_… that are no configuration.
 	IgnoreEnv []string
+	// Pinned are used instead of the files of their paths.
+	Pinned []trust.File
+	// Read, if it is not nil, gets the files that were read, also after an error.
+	Read *[]trust.File
 	// Flags are values by the path of their key, e.g. loop.max_iterations.
 	Flags map[string]string
 	// Builtin returns the text of a built-in fragment, named without
@@ -51,7 +58,18 @@ func Load(o Options) (*Config, error) {
 	}
 	l := newLoader(o, dir, root)
 	l.layers()
-	return l.finish()
+	c, err := l.finish()
+	if o.Read != nil {
+		*o.Read = l.texts.read
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Files = slices.Clip(l.texts.read)
+	if o.File != "" { // the next start may take its commands from there
+		c.Files = append(c.Files, trust.Read(root, filepath.Join(root, FileName)))
+	}
+	return c, nil
 }
 
 type loader struct {
@@ -60,11 +78,13 @@ type loader struct {
 	dir, root string
 	vars      map[string]string
 	config    *Config
+	texts     *texts
 }
 
 func newLoader(o Options, dir, root string) *loader {
 	c := &Config{Root: root, from: map[string]position{}}
-	l := &loader{Options: o, dir: dir, root: root, vars: variables(o.Env), config: c}
+	l := &loader{Options: o, dir: dir, root: root, vars: variables(o.Env), config: c,
+		texts: &texts{root: root, pinned: o.Pinned}}
 	l.decoder = decoder{home: l.vars["HOME"], from: c.from}
 	l.defaults(schema(), reflect.ValueOf(c).Elem(), "")
 	return l
@@ -101,7 +121,7 @@ func (l *loader) layers() {
 // read returns nil for a file that is not there or holds nothing.
 func (l *loader) read(path string, in layer, must bool) *node {
 	src := &source{layer: in, name: display(path, l.dir, l.vars["HOME"]), dir: filepath.Dir(path)}
-	data, err := readBounded(path)
+	data, err := l.texts.file(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
 		return nil
 	}
@@ -153,7 +173,7 @@ func (l *loader) finish() (*Config, error) {
 	c.inherit()
 	k := &checker{Config: c, agents: l.Agents, strategies: l.Strategies}
 	k.all()
-	r := &fragmentReader{config: c, options: l.Options, resolve: l.resolve}
+	r := &fragmentReader{config: c, options: l.Options, texts: l.texts, resolve: l.resolve}
 	r.all()
 	if err := append(k.errs, r.errs...).asError(); err != nil {
 		return nil, err

@@ -1,12 +1,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"reflect"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/trust"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -20,6 +22,8 @@ type Workflow struct {
 	// Nested are the workflows of steps, by the step's id. Steps that run the
 	// same file share it. A file whose name has a placeholder is not there.
 	Nested map[string]*Workflow
+	// Files are those that were read, the nested ones too.
+	Files []trust.File
 }
 
 // Limits of workflows in workflows.
@@ -30,25 +34,36 @@ const (
 
 // LoadWorkflow reads a workflow file and those that its steps run, and plans
 // them. name is how the person named it, relative to dir. What is wrong with a
-// file is an [*Error] or [Errors] with its place.
-func LoadWorkflow(dir, name string) (*Workflow, error) {
-	l := workflowLoader{read: map[string]*Workflow{}}
+// file is an [*Error] or [Errors] with its place; then the workflow has its Files
+// only. pinned are used instead of the files of their paths.
+func LoadWorkflow(dir, name string, pinned ...trust.File) (*Workflow, error) {
+	root, err := FindRoot(dir)
+	if err != nil {
+		return &Workflow{}, err
+	}
+	l := workflowLoader{texts: &texts{root: root, pinned: pinned}, read: map[string]*Workflow{}}
 	path := name
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	return l.load(path, name, nil)
+	w, err := l.load(path, name, nil)
+	if err != nil {
+		w = &Workflow{}
+	}
+	w.Files = l.texts.read
+	return w, err
 }
 
 type workflowLoader struct {
-	read map[string]*Workflow
+	texts *texts
+	read  map[string]*Workflow
 }
 
 func (l *workflowLoader) load(path, name string, above []string) (*Workflow, error) {
 	if w := l.read[path]; w != nil {
 		return w, nil
 	}
-	data, err := readBounded(path)
+	data, err := l.texts.file(path)
 	if err != nil {
 		return nil, &Error{File: name, Message: fmt.Sprintf("cannot read the workflow: %v", err)}
 	}
@@ -102,7 +117,7 @@ func (l *workflowLoader) nested(r *workflowReader, s *workflow.Step, above []str
 	if len(l.read) >= maxNested {
 		return nil, errorAt(at, "", "too many workflows are nested (over %d files)", maxNested)
 	}
-	if info, err := os.Stat(path); err != nil || info.IsDir() {
+	if _, err := l.texts.file(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, errorAt(at, "", "there is no workflow file %s", shown)
 	}
 	return l.load(path, shown, above)

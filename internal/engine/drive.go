@@ -184,6 +184,9 @@ func (d *Driver) drive(ctx context.Context) error {
 	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	d.cut, d.worker.hard = cut, hard
+	if err := d.keepSources(); err != nil {
+		d.warn(err.Error())
+	}
 	defer d.jobs.close(d.warn)
 	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
 		return err
@@ -343,6 +346,7 @@ func (d *Driver) finish(ctx context.Context) error {
 	d.harvest(ctx)
 	d.worker.giveUp(ctx)
 	d.lookAtRest(ctx)
+	d.releaseSources()
 	now := time.Now()
 	kind, over := rest(d.state.Status)
 	end := d.row(now)

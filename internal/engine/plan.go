@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/trust"
 )
 
 // Plan is what a run is made of: everything resolved, nothing left to look up.
@@ -30,6 +31,8 @@ type Plan struct {
 	Safety  string
 	// Box is what agents and gates are held to; nil is nothing.
 	Box *Box
+	// Sources are the files that the plan was made of.
+	Sources []trust.File
 	// Copy: agents and gates work on a copy of the work tree, which the box shows
 	// them in its place.
 	Copy bool

@@ -218,7 +218,9 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 	if more {
 		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the run, too many to look for protected ones; let git ignore what is generated", len(changes))})
 	}
-	return append(found, gate.Tampered(without(changes, lifted), w.plan.Protect)...)
+	rules := w.plan.Protect
+	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.plan.Root, w.plan.project(), w.plan.Sources)
+	return append(found, gate.Tampered(without(changes, lifted), rules)...)
 }
 
 // without leaves out what happened to the given paths. Of a rename the other

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"sort"
@@ -10,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
-// Configuration is always protected: an agent that may edit its own gates has
-// none.
+// configuration is protected in every folder: an agent that may edit its own gates
+// has none, and a start in a folder below takes its commands from there.
 const configuration = "pawl.yaml"
 
 // Change is one path that differs from the run's base. Paths are relative to
@@ -25,8 +26,10 @@ type Change struct {
 // Protect says which paths an agent may not change.
 type Protect struct {
 	Patterns []string // see Match
-	Allow    []string // lifts patterns for this procedure or case; never pawl.yaml by a wildcard
-	New      bool     // new files under a pattern are refused too
+	// Files are what pawl takes commands from, besides pawl.yaml.
+	Files []string
+	Allow []string // lifts patterns for this procedure or case; files and pawl.yaml by their names only
+	New   bool     // new files under a pattern are refused too
 }
 
 // Violation is one protected path that was changed, and why that is refused.
@@ -43,7 +46,7 @@ func Tampered(changes []Change, rules Protect) []Violation {
 	covered := rules.covered()
 	for _, c := range changes {
 		if pattern, ok := covered(c.Path); ok {
-			if why := whyRefused(c, rules.New); why != "" {
+			if why := whyRefused(c, rules.New || rules.named(c.Path)); why != "" {
 				out = append(out, Violation{c.Path, fmt.Sprintf("%s, but it is protected by %q", why, pattern)})
 			}
 		}
@@ -61,7 +64,7 @@ func Tampered(changes []Change, rules Protect) []Violation {
 func whyRefused(c Change, refuseNew bool) string {
 	switch c.Status {
 	case 'A':
-		if refuseNew || c.Path == configuration {
+		if refuseNew {
 			return "it was added"
 		}
 		return ""
@@ -79,8 +82,8 @@ func whyRefused(c Change, refuseNew bool) string {
 func (p Protect) covered() func(path string) (pattern string, ok bool) {
 	allow, patterns := compileAll(p.Allow), compileAll(p.Patterns)
 	return func(path string) (string, bool) {
-		if path == configuration {
-			return configuration, !slices.Contains(p.Allow, configuration)
+		if p.named(path) {
+			return path, !slices.Contains(p.Allow, path)
 		}
 		if fitting(allow, path) >= 0 {
 			return "", false
@@ -91,6 +94,11 @@ func (p Protect) covered() func(path string) (pattern string, ok bool) {
 		}
 		return p.Patterns[i], true
 	}
+}
+
+// named is whether a path is protected by its name, and not by a pattern.
+func (p Protect) named(name string) bool {
+	return path.Base(name) == configuration || slices.Contains(p.Files, name)
 }
 
 // compileAll is nil for patterns that cannot be used.

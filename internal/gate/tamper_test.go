@@ -32,6 +32,12 @@ func TestTampered(t *testing.T) {
 		{"workflow", Change{Path: ".github/workflows/ci.yml", Status: 'M'}, rules, ".github/workflows/ci.yml"},
 		{"the configuration", Change{Path: "pawl.yaml", Status: 'M'}, Protect{}, "pawl.yaml"},
 		{"a new configuration", Change{Path: "pawl.yaml", Status: 'A'}, Protect{}, "pawl.yaml"},
+		{"a new configuration below", Change{Path: "x/pawl.yaml", Status: 'A'}, Protect{}, "x/pawl.yaml"},
+		{"a fragment", Change{Path: "p/act.md", Status: 'M'}, Protect{Files: []string{"p/act.md"}}, "p/act.md"},
+		{"a fragment under a wildcard", Change{Path: "p/act.md", Status: 'D'},
+			Protect{Files: []string{"p/act.md"}, Allow: []string{"p/**"}}, "p/act.md"},
+		{"a fragment, lifted by name", Change{Path: "p/act.md", Status: 'M'},
+			Protect{Files: []string{"p/act.md"}, Allow: []string{"p/act.md"}}, ""},
 		{"the configuration under a wildcard", Change{Path: "pawl.yaml", Status: 'M'}, Protect{Allow: []string{"**"}}, "pawl.yaml"},
 		{"the configuration, lifted by name", Change{Path: "pawl.yaml", Status: 'M'}, Protect{Allow: []string{"pawl.yaml"}}, ""},
 	} {

@@ -134,7 +134,7 @@ func (d draft) base(kind string) (engine.Plan, error) {
 		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: d.prices(),
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
-		Protect: d.protect(), Gates: d.gates(),
+		Protect: d.protect(), Gates: d.gates(), Sources: c.Files,
 	}, d.checkPatterns()
 }
 

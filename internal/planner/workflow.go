@@ -24,6 +24,7 @@ func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
 	if err != nil {
 		return plan, err
 	}
+	plan.Sources = slices.Concat(plan.Sources, w.Files)
 	plan.CheckpointInterval = pl.Config.Loop.CheckpointInterval
 	in := contentsOf(w)
 	if plan.Policy, err = d.workflowPolicy(w, in); err != nil {

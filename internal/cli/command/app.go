@@ -13,14 +13,11 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/action"
-	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/sqlite"
-	"github.com/pawl-dev/pawl/internal/strategy"
+	"github.com/pawl-dev/pawl/internal/trust"
 )
 
 // App is what every command works with.
@@ -34,6 +31,10 @@ type App struct {
 	Verbose     bool
 	Color       string
 	Writes      []string // folders that every box of this app may write besides
+	// TrustConfig: files that changed while an agent had the tree are taken as they are.
+	TrustConfig bool
+
+	pinned []trust.File // see [App.PinTo]
 }
 
 // Operator acts on the work of root, and prints the results.
@@ -69,21 +70,6 @@ const maxLog = 64 << 20
 // Write adds one record. They come one at a time.
 func (root logFile) Write(p []byte) (int, error) {
 	return len(p), files.AppendBelow(string(root), filepath.Join(".pawl", "log.jsonl"), p, maxLog)
-}
-
-// Load reads the configuration with the flags of a run in force.
-func (a *App) Load(flags map[string]string) (*config.Config, error) {
-	c, err := config.Load(config.Options{
-		Dir: a.Dir, File: a.File, Env: a.Env, Flags: flags, Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),
-		CheckTemplate: prompt.CheckTemplate, Agents: agents.Names(), Strategies: strategy.Names(),
-	})
-	if err != nil {
-		return nil, fault.Of(fault.Refused, err)
-	}
-	for _, w := range c.Warnings {
-		a.Say("Warning: %s", w)
-	}
-	return c, nil
 }
 
 // Planner makes plans, and warns of what is left out of them.

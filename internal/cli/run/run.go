@@ -63,6 +63,7 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 			err = ierr
 		}
 		if err == nil {
+			a.PinTo(run.Root, run.ID)
 			elsewhere, err = p.ResumeElsewhere(ctx, run, f)
 		}
 		if err == nil {
@@ -265,9 +266,9 @@ func workflowCommand(a *command.App) *cobra.Command {
 
 // runWorkflow runs a workflow file, or prints its plan.
 func runWorkflow(ctx context.Context, a *command.App, f planner.Flags, dry, fresh bool) error {
-	w, err := config.LoadWorkflow(a.Dir, f.File)
+	w, err := a.LoadWorkflow(f.File)
 	if err != nil {
-		return fault.Of(fault.Refused, err)
+		return err
 	}
 	if dry {
 		return planWorkflow(a, w)
@@ -292,9 +293,9 @@ func resumeWorkflow(ctx context.Context, a *command.App, run sqlite.Run, f plann
 	if f.File == "" {
 		return nil, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)
 	}
-	w, err := config.LoadWorkflow(a.Dir, f.File)
+	w, err := a.LoadWorkflow(f.File)
 	if err != nil {
-		return nil, fault.Of(fault.Refused, err)
+		return nil, err
 	}
 	w.Plan.Name = run.Name
 	return session.WorkflowSession(ctx, a, w, f)

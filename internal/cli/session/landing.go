@@ -74,7 +74,8 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 	if err != nil {
 		return merge.Options{}, err
 	}
-	m := l.c.Merge
+	m, protect := l.c.Merge, l.Plan.Protect
+	protect.Files = engine.SourceNames(l.Repo.Top, l.c.Root, l.c.Root, l.Plan.Sources)
 	o := merge.Options{
 		Store: l.store, Repo: l.Repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.Env), "queue"), Target: target,
 		Policy: queue.Policy{
@@ -82,7 +83,7 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 			Action: queue.Action(m.EscalationAction),
 			Push:   m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
-		Gates: l.Plan.Gates, Protect: l.Plan.Protect, Environ: l.Plan.Environ, Environment: l.environment(),
+		Gates: l.Plan.Gates, Protect: protect, Environ: l.Plan.Environ, Environment: l.environment(),
 		HostEnviron: l.a.Env,
 		Regenerate:  l.regenerations(),
 		Exe:         l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,

@@ -26,7 +26,7 @@ func Commands(a *command.App) []*cobra.Command {
 func configCommand(a *command.App) *cobra.Command {
 	return command.Leaf("config [KEY]", "Print every effective setting and where it comes from", command.AtMost(1),
 		func(_ context.Context, args []string) error {
-			c, err := a.Load(nil)
+			c, err := a.Peek()
 			if err != nil {
 				return err
 			}

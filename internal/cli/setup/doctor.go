@@ -69,7 +69,7 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 	dir := config.StateDir(root, a.Env)
 	var conf, environment, told string
 	var own []finding
-	if c, err := a.Load(nil); err != nil {
+	if c, err := a.Peek(); err != nil {
 		environment, told = "not known without a configuration", "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/trust"
+)
+
+// exposed are the sources that an agent or a gate can write.
+func (p *Plan) exposed() []trust.File {
+	if p.Copy {
+		return nil
+	}
+	if p.Box == nil {
+		return p.Sources
+	}
+	boxes := []sandbox.Policy{p.Box.Gates}
+	for _, one := range p.Box.Agents {
+		boxes = append(boxes, one)
+	}
+	return slices.DeleteFunc(slices.Clone(p.Sources), func(f trust.File) bool {
+		return !slices.ContainsFunc(boxes, func(box sandbox.Policy) bool {
+			return slices.ContainsFunc(box.Write, func(dir string) bool {
+				_, below := files.Below(dir, f.Path)
+				return below || dir == f.Path
+			})
+		})
+	})
+}
+
+// keepSources keeps the sources as they are, before an agent can write them.
+func (d *Driver) keepSources() error {
+	if list := d.plan.exposed(); len(list) > 0 {
+		return trust.Keep(d.o.StateDir, d.id, d.plan.Name, d.self, list)
+	}
+	return nil
+}
+
+// releaseSources forgets those that did not change.
+func (d *Driver) releaseSources() {
+	if err := trust.Release(d.o.StateDir, d.id, d.plan.project()); err != nil {
+		d.warn(err.Error())
+	}
+}
+
+// SourceNames are the sources as seen from the top level of a work tree at root, of
+// those that lie in the project.
+func SourceNames(top, root, project string, list []trust.File) []string {
+	var names []string
+	for _, f := range list {
+		name, ok := files.Below(project, f.Path)
+		if ok {
+			name, ok = files.Below(top, filepath.Join(root, name))
+		}
+		if ok {
+			names = append(names, filepath.ToSlash(name))
+		}
+	}
+	return names
+}

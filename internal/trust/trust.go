@@ -1,0 +1,172 @@
+// Package trust remembers the files that pawl takes commands from: the
+// configuration, fragments of prompts, workflows. Before an agent that can write
+// them gets the tree, their content is kept; what differs when the run rests was
+// changed while an agent had the tree. It is not believed until a person has
+// said so.
+//
+// The records are in pawl's own folder of the repository, which no agent reaches.
+// It never asks a person, and reads nothing but the files that it is given.
+package trust
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/process"
+)
+
+// File is a file by its content. What is stored outlives the code.
+type File struct {
+	Path string `json:"path"` // absolute
+	Text string `json:"text,omitempty"`
+	// Why says what keeps it from being read, such as that it is not there; "" if
+	// nothing does.
+	Why string `json:"why,omitempty"`
+}
+
+// record is what is kept of a run.
+type record struct {
+	Name  string           `json:"name"`  // of what runs
+	Owner process.Identity `json:"owner"` // of the session that drives it
+	Files []File           `json:"files"`
+}
+
+// Change is a file that is not what it was before an agent could write it.
+type Change struct {
+	Was, Now File
+	Run      string
+	Name     string // of what ran
+}
+
+func folder(stateDir string) string { return filepath.Join(stateDir, "trust") }
+
+func path(stateDir, run string) string { return filepath.Join(folder(stateDir), run+".json") }
+
+// Keep keeps files for a run that is about to begin or to go on.
+func Keep(stateDir, run, name string, owner process.Identity, list []File) error {
+	err := os.MkdirAll(folder(stateDir), 0o700)
+	if err == nil {
+		err = write(path(stateDir, run), record{Name: name, Owner: owner, Files: list})
+	}
+	if err != nil {
+		return fmt.Errorf("cannot keep the configuration of run %s: %v", run, err)
+	}
+	return nil
+}
+
+func write(name string, r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return files.Replace(name, data, 0o600, true)
+}
+
+// Release compares what was kept for a run that rests with the files as they are.
+// Those that did not change are forgotten.
+func Release(stateDir, run, root string) error {
+	name := path(stateDir, run)
+	r, err := read(name)
+	if err == nil {
+		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return Read(root, f.Path) == f })
+		if len(r.Files) > 0 {
+			err = write(name, r)
+		} else {
+			err = os.Remove(name)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot tell whether the configuration of run %s changed: %v", run, err)
+	}
+	return nil
+}
+
+// Kept are the files that changed during a run as they were before; none when no
+// file did.
+func Kept(stateDir, run string) []File {
+	r, err := read(path(stateDir, run))
+	if err != nil {
+		return nil // the files are compared with it all the same, by who starts
+	}
+	return r.Files
+}
+
+// Changed are those files of list that differ from what was kept for a run, of all
+// runs whose records are in the folders.
+func Changed(stateDirs []string, list []File) ([]Change, error) {
+	var found []Change
+	err := each(stateDirs, func(name string, r record) error {
+		for _, f := range r.Files {
+			for _, now := range list {
+				if now.Path == f.Path && now != f {
+					run := strings.TrimSuffix(filepath.Base(name), ".json")
+					found = append(found, Change{Was: f, Now: now, Run: run, Name: r.Name})
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Accept makes files what they were before, in the words of the records: a person
+// says that they are to be believed as they are.
+func Accept(stateDirs []string, list []File) error {
+	return each(stateDirs, func(name string, r record) error {
+		for i, f := range r.Files {
+			for _, now := range list {
+				if now.Path == f.Path {
+					r.Files[i] = now
+				}
+			}
+		}
+		if process.Alive(r.Owner) {
+			return write(name, r)
+		}
+		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return slices.Contains(list, f) })
+		if len(r.Files) > 0 {
+			return write(name, r)
+		}
+		return os.Remove(name)
+	})
+}
+
+// each calls act with each record of the folders.
+func each(stateDirs []string, act func(name string, r record) error) error {
+	for _, dir := range stateDirs {
+		entries, err := os.ReadDir(folder(dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot tell which files can be trusted: %v", err)
+		}
+		for _, e := range entries {
+			if filepath.Ext(e.Name()) != ".json" {
+				continue // a file that is being replaced
+			}
+			name := filepath.Join(folder(dir), e.Name())
+			r, err := read(name)
+			if err == nil {
+				err = act(name, r)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // a run that rests meanwhile
+				return fmt.Errorf("cannot tell which files can be trusted: %s: %v", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func read(name string) (record, error) {
+	var r record
+	data, err := os.ReadFile(name)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	return r, err
+}
