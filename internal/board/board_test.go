@@ -190,7 +190,7 @@ func TestIDs(t *testing.T) {
 		"": "", "task-": "", "task-0": "", "0": "", "x-1": "", "task-1-2": "", "task-+1": "", "op": "", "99999999999999999999": "", "-1": "",
 	} {
 		typ, n, ok := ParseID(text)
-		if got := ID(typ, n); ok != (want != "") || ok && got != want {
+		if got := ID(typ, n); ok != (want != "") || ok && got != want || !ok && n != 0 {
 			t.Errorf("%q: %q %v, want %q", text, got, ok, want)
 		}
 	}
