@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,11 +16,7 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be another user")
 	}
-	dir, err := os.MkdirTemp("/tmp", "pawl") //nolint:usetesting // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := shortDir(t)
 	r := newRun(t)
 	r.o.RunDir = filepath.Join(dir, "run")
 	r.start()
@@ -37,9 +34,70 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 	}
 }
 
+// A client tells nothing to a process of another user that sits at the socket of
+// a run.
+func TestStrangersAreToldNothing(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	dir := shortDir(t)
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // that is what is tried
+		t.Fatal(err)
+	}
+	for user, want := range map[int]error{65534: errForeign, 0: ErrGone} { // root's hangs up without an answer
+		socket := filepath.Join(dir, socketName)
+		_ = os.Remove(socket)
+		var fd int
+		err := as(user, func() (err error) {
+			fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			return errors.Join(err, unix.Bind(fd, &unix.SockaddrUnix{Name: socket}), unix.Listen(fd, 1))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan int, 1)
+		go func() {
+			defer close(told)
+			if conn, _, err := unix.Accept(fd); err == nil {
+				n, _ := unix.Read(conn, make([]byte, 4096))
+				told <- n
+				_ = unix.Close(conn)
+			}
+		}()
+		_, err = Probe(t.Context(), dir)
+		if n := <-told; (n > 0) != (user == 0) {
+			t.Errorf("user %d is told %d bytes", user, n)
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("at the socket of user %d: %v", user, err)
+		}
+		_ = unix.Close(fd)
+	}
+}
+
+// shortDir is a new folder: the path of a socket must be short.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "pawl") //nolint:usetesting // as above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // askAs asks a supervisor how it is, as a user, and returns the length of the
 // first part of its answer.
 func askAs(user int, socket string) (n int, err error) {
+	err = as(user, func() (err error) {
+		n, err = exchange(socket, `{"op":"status"}`+"\n")
+		return err
+	})
+	return n, err
+}
+
+// as makes system calls as another user.
+func as(user int, do func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -49,10 +107,10 @@ func askAs(user int, socket string) (n int, err error) {
 			err = e
 			return
 		}
-		n, err = exchange(socket, `{"op":"status"}`+"\n")
+		err = do()
 	}()
 	<-done
-	return n, err
+	return err
 }
 
 // exchange does with system calls, which stay on their thread, what net does.
