@@ -44,10 +44,6 @@ type Settlement struct {
 	// Queue: the work goes to the merge queue. Review: a person decides first.
 	Queue  bool `json:"queue,omitempty"`
 	Review bool `json:"review,omitempty"`
-	// Keep: the workspace stays as it is. Recover: its tree is kept under a
-	// recovery ref too.
-	Keep    bool `json:"keep,omitempty"`
-	Recover bool `json:"recover,omitempty"`
 	// Alert is what a person is told; "" nothing.
 	Alert string `json:"alert,omitempty"`
 	// Failed counts for the errors in a row, Worked ends them.
@@ -62,9 +58,9 @@ type Settlement struct {
 func Judge(o Outcome, m Manner) Settlement {
 	switch {
 	case m.Gone != "": // the board says already what became of it
-		return Settlement{Why: m.Gone, Keep: true}
+		return Settlement{Why: m.Gone}
 	case o.Taken:
-		return Settlement{Why: o.Why, Keep: true, Bench: true, Alert: o.Why}
+		return Settlement{Why: o.Why, Bench: true, Alert: o.Why}
 	case o.NotStarted:
 		return notStarted(o, m)
 	}
@@ -81,21 +77,21 @@ func Judge(o Outcome, m Manner) Settlement {
 		}
 		return blocked(o.Why, m)
 	case loop.TimedOut:
-		return Settlement{Action: board.Expire, Why: o.Why, Keep: true, Alert: "it ran out of time or iterations: " + o.Why}
+		return Settlement{Action: board.Expire, Why: o.Why, Alert: "it ran out of time or iterations: " + o.Why}
 	case loop.Interrupted, loop.Stopped:
 		return stopped(o, m)
 	case loop.Running, loop.Waiting: // its pawl died
-		return Settlement{Action: board.Crash, Why: "its loop is gone", Keep: true}
+		return Settlement{Action: board.Crash, Why: "its loop is gone"}
 	}
-	return Settlement{Action: board.Fail, Why: o.Why, Keep: true, Failed: true, Alert: "it failed: " + o.Why}
+	return Settlement{Action: board.Fail, Why: o.Why, Failed: true, Alert: "it failed: " + o.Why}
 }
 
 func completed(o Outcome, m Manner) Settlement {
-	s := Settlement{Action: board.Verify, Why: o.Why, Keep: true, Worked: true}
+	s := Settlement{Action: board.Verify, Why: o.Why, Worked: true}
 	switch {
 	case o.Secrets != "":
 		return Settlement{
-			Action: board.Block, Why: "the change may hold a secret: " + o.Secrets, Keep: true, Worked: true,
+			Action: board.Block, Why: "the change may hold a secret: " + o.Secrets, Worked: true,
 			Alert: "it is verified, but the change may hold a secret: " + o.Secrets,
 		}
 	case o.Hold != "":
@@ -116,7 +112,7 @@ func blocked(why string, m Manner) Settlement {
 	if m.Mode == SemiAuto {
 		alert += "; say how it goes on"
 	}
-	return Settlement{Action: board.Block, Why: why, Keep: true, Alert: alert}
+	return Settlement{Action: board.Block, Why: why, Alert: alert}
 }
 
 // stopped gives the task back. One that a person stopped by itself is not
@@ -126,19 +122,19 @@ func stopped(o Outcome, m Manner) Settlement {
 	if m.Ending {
 		why = "the autopilot was stopped"
 	}
-	return Settlement{Action: board.Stop, Why: why, Keep: true, Recover: true, Bench: !m.Ending}
+	return Settlement{Action: board.Stop, Why: why, Bench: !m.Ending}
 }
 
 func notStarted(o Outcome, m Manner) Settlement {
 	why := "it could not be started: " + o.Why
 	if m.Ending {
-		return Settlement{Action: board.Stop, Why: "the autopilot was stopped", Keep: true}
+		return Settlement{Action: board.Stop, Why: "the autopilot was stopped"}
 	}
 	if o.Machine {
-		return Settlement{Action: board.Stop, Why: why, Keep: true}
+		return Settlement{Action: board.Stop, Why: why}
 	}
 	if m.Tries < m.Starts {
-		return Settlement{Action: board.Stop, Why: why, Keep: true, Failed: true}
+		return Settlement{Action: board.Stop, Why: why, Failed: true}
 	}
-	return Settlement{Action: board.Fail, Why: why, Keep: true, Failed: true, Alert: why}
+	return Settlement{Action: board.Fail, Why: why, Failed: true, Alert: why}
 }

@@ -24,7 +24,6 @@ type row struct {
 	status board.Status
 	run    loop.Status
 	queue  bool // it goes to the merge queue
-	keep   bool // the workspace stays
 	alert  bool // a person is told
 	warn   bool // it counts with a warning
 }
@@ -86,8 +85,8 @@ func (r row) check(t *testing.T) {
 	if one.Status != r.status || s.Status != r.run {
 		t.Errorf("the case is %s and the run %s, want %s and %s", one.Status, s.Status, r.status, r.run)
 	}
-	if v.Queue != r.queue || v.Keep != r.keep {
-		t.Errorf("queue %t keep %t, want %t %t", v.Queue, v.Keep, r.queue, r.keep)
+	if v.Queue != r.queue {
+		t.Errorf("queue %t, want %t", v.Queue, r.queue)
 	}
 	if (v.Alert != "") != r.alert {
 		t.Errorf("alert %q, want one: %t", v.Alert, r.alert)
@@ -103,18 +102,18 @@ func (r row) check(t *testing.T) {
 func TestCompletionTable(t *testing.T) {
 	complete := func(r *loop.Record) { r.Signal = said(signal.Complete, "") }
 	for _, r := range []row{
-		{name: "COMPLETE, all pass", record: base(func(r *loop.Record) { complete(r); verified(r, loop.GatePassed) }), status: board.Review, run: loop.Completed, queue: true, keep: true},
+		{name: "COMPLETE, all pass", record: base(func(r *loop.Record) { complete(r); verified(r, loop.GatePassed) }), status: board.Review, run: loop.Completed, queue: true},
 		{name: "COMPLETE, any fail", record: base(func(r *loop.Record) { complete(r); verified(r, loop.GateFailed) }), status: board.Active, run: loop.Running},
 		{name: "COMPLETE, a gate timed out", record: base(func(r *loop.Record) { complete(r); verified(r, loop.GateTimedOut) }), status: board.Active, run: loop.Running},
-		{name: "COMPLETE, no gates", record: base(func(r *loop.Record) { complete(r); r.Verified = true }), status: board.Review, run: loop.Completed, queue: true, keep: true, warn: true},
-		{name: "BLOCKED", record: base(func(r *loop.Record) { r.Signal = said(signal.Blocked, "no key") }), status: board.Blocked, run: loop.Blocked, keep: true, alert: true},
-		{name: "PENDING", record: base(func(r *loop.Record) { r.Signal = said(signal.Pending, "which port?") }), status: board.Blocked, run: loop.Pending, keep: true, alert: true},
+		{name: "COMPLETE, no gates", record: base(func(r *loop.Record) { complete(r); r.Verified = true }), status: board.Review, run: loop.Completed, queue: true, warn: true},
+		{name: "BLOCKED", record: base(func(r *loop.Record) { r.Signal = said(signal.Blocked, "no key") }), status: board.Blocked, run: loop.Blocked, alert: true},
+		{name: "PENDING", record: base(func(r *loop.Record) { r.Signal = said(signal.Pending, "which port?") }), status: board.Blocked, run: loop.Pending, alert: true},
 		{name: "no signal, gates not run", record: base(func(*loop.Record) {}), status: board.Active, run: loop.Running},
 		{name: "no signal, all pass", record: base(func(r *loop.Record) { verified(r, loop.GatePassed) }), status: board.Active, run: loop.Running},
 		{name: "no signal, any fail", record: base(func(r *loop.Record) { verified(r, loop.GateFailed) }), status: board.Active, run: loop.Running},
-		{name: "max iterations", max: 1, record: base(func(*loop.Record) {}), status: board.Timeout, run: loop.TimedOut, keep: true, alert: true},
-		{name: "max iterations, COMPLETE, all pass", max: 1, record: base(func(r *loop.Record) { complete(r); verified(r, loop.GatePassed) }), status: board.Review, run: loop.Completed, queue: true, keep: true},
-		{name: "timeout", record: base(func(r *loop.Record) { r.Elapsed = 30 * time.Minute }), status: board.Timeout, run: loop.TimedOut, keep: true, alert: true},
+		{name: "max iterations", max: 1, record: base(func(*loop.Record) {}), status: board.Timeout, run: loop.TimedOut, alert: true},
+		{name: "max iterations, COMPLETE, all pass", max: 1, record: base(func(r *loop.Record) { complete(r); verified(r, loop.GatePassed) }), status: board.Review, run: loop.Completed, queue: true},
+		{name: "timeout", record: base(func(r *loop.Record) { r.Elapsed = 30 * time.Minute }), status: board.Timeout, run: loop.TimedOut, alert: true},
 	} {
 		t.Run(r.name, r.check)
 	}
@@ -130,22 +129,43 @@ func TestCompleted(t *testing.T) {
 		action board.Action
 		queue  bool
 		review bool
-		keep   bool
 		alert  bool
 	}{
-		{name: "a change", action: board.Verify, queue: true, keep: true},
+		{name: "a change", action: board.Verify, queue: true},
 		{name: "no change", o: schedule.Outcome{Empty: true}, action: board.Land},
-		{name: "a secret", o: schedule.Outcome{Secrets: "a.go:3"}, action: board.Block, keep: true, alert: true},
-		{name: "held back", o: schedule.Outcome{Hold: "it touches a.go"}, action: board.Verify, review: true, keep: true, alert: true},
-		{name: "reviewed always", m: schedule.Manner{Review: true}, action: board.Verify, review: true, keep: true},
+		{name: "a secret", o: schedule.Outcome{Secrets: "a.go:3"}, action: board.Block, alert: true},
+		{name: "held back", o: schedule.Outcome{Hold: "it touches a.go"}, action: board.Verify, review: true, alert: true},
+		{name: "reviewed always", m: schedule.Manner{Review: true}, action: board.Verify, review: true},
 	} {
 		c.o.Status, c.m.Mode = loop.Completed, schedule.Auto
 		v := schedule.Judge(c.o, c.m)
-		if v.Action != c.action || v.Queue != c.queue || v.Review != c.review || v.Keep != c.keep || (v.Alert != "") != c.alert {
+		if v.Action != c.action || v.Queue != c.queue || v.Review != c.review || (v.Alert != "") != c.alert {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 		if !v.Worked || v.Failed {
 			t.Errorf("%s: it worked, and ends the errors in a row: %+v", c.name, v)
+		}
+	}
+}
+
+// A run that another process took, or that a person stopped by itself, is not started again at once.
+func TestBenched(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		o     schedule.Outcome
+		m     schedule.Manner
+		bench bool
+		alert bool
+	}{
+		{"taken by another process", schedule.Outcome{Taken: true, Why: "taken"}, schedule.Manner{}, true, true},
+		{"stopped by itself", schedule.Outcome{Status: loop.Stopped}, schedule.Manner{}, true, false},
+		{"stopped with the autopilot", schedule.Outcome{Status: loop.Stopped}, schedule.Manner{Ending: true}, false, false},
+		{"gone", schedule.Outcome{Status: loop.Completed}, schedule.Manner{Gone: "it is done by now"}, false, false},
+		{"its pawl died", schedule.Outcome{Status: loop.Running}, schedule.Manner{}, false, false},
+	} {
+		if v := schedule.Judge(c.o, c.m); v.Bench != c.bench || (v.Alert != "") != c.alert {
+			t.Errorf("%s: %+v", c.name, v)
 		}
 	}
 }
@@ -158,33 +178,32 @@ func TestExitTable(t *testing.T) {
 		}
 	}
 	for _, r := range []row{
-		{name: "0 + COMPLETE", record: base(func(r *loop.Record) { r.Signal = said(signal.Complete, ""); verified(r, loop.GatePassed) }), status: board.Review, run: loop.Completed, queue: true, keep: true},
+		{name: "0 + COMPLETE", record: base(func(r *loop.Record) { r.Signal = said(signal.Complete, ""); verified(r, loop.GatePassed) }), status: board.Review, run: loop.Completed, queue: true},
 		{name: "0 + COMPLETE, tests fail", record: base(func(r *loop.Record) { r.Signal = said(signal.Complete, ""); verified(r, loop.GateFailed) }), status: board.Active, run: loop.Running},
 		{name: "0 + no signal", record: base(func(*loop.Record) {}), status: board.Active, run: loop.Running},
-		{name: "0 + BLOCKED", record: base(func(r *loop.Record) { r.Signal = said(signal.Blocked, "no key") }), status: board.Blocked, run: loop.Blocked, keep: true, alert: true},
+		{name: "0 + BLOCKED", record: base(func(r *loop.Record) { r.Signal = said(signal.Blocked, "no key") }), status: board.Blocked, run: loop.Blocked, alert: true},
 		// A failure of the work is tried again, one that only a person can cure is not.
 		{name: "not 0, of the work", record: base(exit(1)), status: board.Active, run: loop.Running},
 		{name: "not 0, permanent", record: base(func(r *loop.Record) {
 			exit(1)(r)
 			r.Failure = &failure.Analysis{Class: failure.Auth, Kind: failure.Permanent, Summary: "bad key", Fingerprint: "a"}
-		}), status: board.Failed, run: loop.FailedRun, keep: true, alert: true},
+		}), status: board.Failed, run: loop.FailedRun, alert: true},
 		{name: "not 0 + COMPLETE, all pass", record: base(func(r *loop.Record) {
 			exit(1)(r)
 			r.Signal = said(signal.Complete, "")
 			r.Verified, r.Gates = true, gates(loop.GatePassed)
-		}), status: board.Review, run: loop.Completed, queue: true, keep: true, warn: true},
+		}), status: board.Review, run: loop.Completed, queue: true, warn: true},
 		{name: "not 0 + COMPLETE, no gates", record: base(func(r *loop.Record) { exit(1)(r); r.Signal = said(signal.Complete, ""); r.Verified = true }), status: board.Active, run: loop.Running},
-		{name: "SIGTERM by a person", record: base(func(r *loop.Record) { r.Exit = loop.Exit{Code: -1, Signal: "terminated", Ended: loop.EndedStop} }), status: board.Pending, run: loop.Stopped, keep: true},
+		{name: "SIGTERM by a person", record: base(func(r *loop.Record) { r.Exit = loop.Exit{Code: -1, Signal: "terminated", Ended: loop.EndedStop} }), status: board.Pending, run: loop.Stopped},
 	} {
 		t.Run(r.name, r.check)
 	}
 }
 
-// A person's stop keeps the tree under a recovery ref; a crash keeps the
-// workspace and counts as a retry.
+// A stopped task is ready again; a crash counts as a retry.
 func TestExitTableStopAndCrash(t *testing.T) {
 	for _, status := range []loop.Status{loop.Stopped, loop.Interrupted} {
-		if v := schedule.Judge(schedule.Outcome{Status: status}, schedule.Manner{Ending: true}); v.Action != board.Stop || !v.Recover || v.Bench {
+		if v := schedule.Judge(schedule.Outcome{Status: status}, schedule.Manner{Ending: true}); v.Action != board.Stop || v.Bench {
 			t.Errorf("%s comes to %+v", status, v)
 		}
 	}

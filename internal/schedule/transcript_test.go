@@ -288,8 +288,7 @@ func (w *world) settle(c schedule.Command) schedule.Event {
 		fmt.Fprintf(&w.out, "settle %s: not stored\n", c.Case)
 		return e
 	}
-	to := map[bool]string{true: " queue"}[v.Queue] + map[bool]string{true: " review"}[v.Review] +
-		map[bool]string{true: " keep"}[v.Keep] + map[bool]string{true: " recover"}[v.Recover]
+	to := map[bool]string{true: " queue"}[v.Queue] + map[bool]string{true: " review"}[v.Review] + map[bool]string{true: " bench"}[v.Bench]
 	fmt.Fprintf(&w.out, "settle %s: %s%s (%s)\n", c.Case, v.Action, to, v.Why)
 	switch {
 	case v.Queue:
