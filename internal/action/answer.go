@@ -190,7 +190,7 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 }
 
 // settledTask prints what an option that ended the run of a task means for it.
-func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, do control.Deed) error {
+func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, do control.Effect) error {
 	switch do {
 	case control.Accept:
 		p.Say("You accepted the work of %s as it is.", r.Name)

@@ -195,25 +195,25 @@ func TestAsk(t *testing.T) {
 	if q.Text != want {
 		t.Errorf("text:\n%s", q.Text)
 	}
-	if got := deeds(q); got != "retry retry retry take over,give up" {
-		t.Errorf("deeds: %s", got)
+	if got := effects(q); got != "retry retry retry take over,give up" {
+		t.Errorf("effects: %s", got)
 	}
 	if !strings.Contains(q.Choices[1].Answer, `it gives { userId: "123" }. Change the test.`) {
 		t.Errorf("answer: %s", q.Choices[1].Answer)
 	}
 	rejected := control.Ask(1, control.Outcome{Attempt: control.Attempt{Tests: control.Passed, Review: control.Rejected}, Found: control.FromReview("no limit")})
-	if rejected.Text != "After 1 attempt, the tests pass and the review still rejects the work: no limit\n\nIs the review right?" || deeds(rejected) != "retry accept,take over,give up" {
-		t.Errorf("%s\n%s", rejected.Text, deeds(rejected))
+	if rejected.Text != "After 1 attempt, the tests pass and the review still rejects the work: no limit\n\nIs the review right?" || effects(rejected) != "retry accept,take over,give up" {
+		t.Errorf("%s\n%s", rejected.Text, effects(rejected))
 	}
 	// Red work can never be accepted.
 	for _, o := range []control.Outcome{tests, {Attempt: control.Attempt{Tests: control.Failed}}, {}} {
-		if strings.Contains(deeds(control.Ask(3, o)), "accept") {
+		if strings.Contains(effects(control.Ask(3, o)), "accept") {
 			t.Errorf("red work can be accepted: %+v", o)
 		}
 	}
 }
 
-func deeds(q control.Question) string {
+func effects(q control.Question) string {
 	var retries, rest []string
 	for _, c := range q.Choices {
 		if c.Do == control.TryAgain {

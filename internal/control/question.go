@@ -7,24 +7,24 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
-// Deed is what choosing an option does.
-type Deed string
+// Effect is what choosing an option does.
+type Effect string
 
-// The deeds.
+// The effects.
 const (
-	TryAgain Deed = "retry"     // another allowance of attempts, with what the person said
-	Accept   Deed = "accept"    // the work counts as it is
-	TakeOver Deed = "take over" // the loop ends; the files stay as they are
-	GiveUp   Deed = "give up"   // the loop ends; what it changed is undone
+	TryAgain Effect = "retry"     // another allowance of attempts, with what the person said
+	Accept   Effect = "accept"    // the work counts as it is
+	TakeOver Effect = "take over" // the loop ends; the files stay as they are
+	GiveUp   Effect = "give up"   // the loop ends; what it changed is undone
 	// ReviewAgain lets the reviewing agent look once more.
-	ReviewAgain Deed = "review again"
+	ReviewAgain Effect = "review again"
 )
 
 // Choice is one option of a question. It is stored: fields can be added, but
 // names must not change.
 type Choice struct {
 	Text string `json:"text"`
-	Do   Deed   `json:"do"`
+	Do   Effect `json:"do"`
 	// Answer is what the next attempt is told when a person chose this.
 	Answer string `json:"answer,omitempty"`
 	// Advice is true when the person is invited to add words of their own.

@@ -209,7 +209,7 @@ func (s *State) askReview(why string) {
 
 // Answer is what a person says about work that waits for its review.
 type Answer struct {
-	Do   control.Deed
+	Do   control.Effect
 	Text string
 }
 

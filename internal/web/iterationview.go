@@ -146,6 +146,6 @@ func countFiles(n int) string {
 }
 
 // endsRun is true for an option after which no agent works.
-func endsRun(d control.Deed) bool {
+func endsRun(d control.Effect) bool {
 	return d == control.Accept || d == control.TakeOver || d == control.GiveUp
 }
