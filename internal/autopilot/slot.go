@@ -270,26 +270,26 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		Plan: plan, StateDir: p.o.StateDir, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts, Log: p.o.Log,
 		Notify: func(n engine.Notice) { p.notice(ctx, l, w, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
 	}
-	way, why := schedule.Approach(past, &plan.Policy)
+	mode, why := schedule.Approach(past, &plan.Policy)
 	if l.adopt {
-		way = schedule.GoOn
+		mode = schedule.GoOn
 	}
-	if way == schedule.Accept {
+	if mode == schedule.Accept {
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
 	var d *engine.Driver
-	switch way {
+	switch mode {
 	case schedule.GoOn, schedule.Answer:
 		var e loop.Event
-		if e, err = p.goOn(ctx, last.ID, way, &plan.Policy); err == nil {
+		if e, err = p.goOn(ctx, last.ID, mode, &plan.Policy); err == nil {
 			d, err = engine.Resume(ctx, o, last.ID, e)
 		}
 	default:
 		d, err = engine.Start(ctx, o)
 	}
 	if err != nil {
-		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, way, why)
+		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, mode, why)
 	}
 	l.setRun(d.State(), d.ID())
 	return d.State(), nil
@@ -344,9 +344,9 @@ func (p *pilot) pastRun(ctx context.Context, last sqlite.Run, past *schedule.Pas
 }
 
 // goOn is the event by which a run goes on.
-func (p *pilot) goOn(ctx context.Context, run string, way schedule.Way, pol *loop.Policy) (loop.Event, error) {
+func (p *pilot) goOn(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
 	e := loop.Event{Kind: loop.Resumed, Policy: pol}
-	if way != schedule.Answer {
+	if mode != schedule.Answer {
 		return e, nil
 	}
 	rows, err := p.o.Store.Controls(ctx, run)

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// Way is how a task is taken up.
-type Way string
+// StartMode is how work on a task begins.
+type StartMode string
 
-// The ways.
+// The modes.
 const (
-	Fresh  Way = "fresh"  // a new run, with its own allowance
-	GoOn   Way = "go on"  // the run that is there is resumed
-	Answer Way = "answer" // the run that is there goes on with what a person answered
-	Accept Way = "accept" // nothing runs: a person took the work of its run as it is
+	Fresh  StartMode = "fresh"  // a new run, with its own allowance
+	GoOn   StartMode = "go on"  // the run that is there is resumed
+	Answer StartMode = "answer" // the run that is there goes on with what a person answered
+	Accept StartMode = "accept" // nothing runs: a person took the work of its run as it is
 )
 
 // Past is what is known of a task that is to be taken up.
@@ -36,7 +36,7 @@ type Past struct {
 // Approach decides how a task is taken up. A retry, a redo and a rollback begin
 // anew; what was stopped, crashed, unblocked or given more room goes on, with
 // its history, its cost and what it has spent.
-func Approach(p Past, pol *loop.Policy) (way Way, why string) {
+func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if p.Run == nil {
 		return Fresh, "it has no run yet"
 	}

@@ -286,7 +286,7 @@ func TestRecoveryTable(t *testing.T) {
 		status board.Status // after what happens by itself
 		action board.Action // the person's
 		to     board.Status
-		way    schedule.Way // how it is taken up then
+		mode   schedule.StartMode // how it is taken up then
 		run    loop.Status
 		raised bool
 	}{
@@ -305,7 +305,7 @@ func TestRecoveryTable(t *testing.T) {
 			if err != nil || moved.Status != test.to {
 				t.Fatalf("%s comes to %s, %v", test.action, moved.Status, err)
 			}
-			if test.way == "" {
+			if test.mode == "" {
 				return
 			}
 			run := loop.State{Status: test.run, Iteration: 1, Limit: 1, Policy: loop.Policy{Kind: loop.Task, MaxCost: loop.NoLimit, MaxIterations: 1}}
@@ -314,8 +314,8 @@ func TestRecoveryTable(t *testing.T) {
 			if test.raised {
 				pol.MaxIterations, past.RaisedAt = 9, start.Add(time.Minute)
 			}
-			if way, why := schedule.Approach(past, &pol); way != test.way {
-				t.Errorf("it is taken up %q (%s), want %q", way, why, test.way)
+			if mode, why := schedule.Approach(past, &pol); mode != test.mode {
+				t.Errorf("it is taken up %q (%s), want %q", mode, why, test.mode)
 			}
 		})
 	}
@@ -324,21 +324,21 @@ func TestRecoveryTable(t *testing.T) {
 func TestApproachOfAnswersAndAcceptance(t *testing.T) {
 	history := []board.Entry{{At: start, From: board.Active, To: board.Blocked}, {At: start.Add(time.Hour), Action: board.Unblock, From: board.Blocked, To: board.Pending}}
 	asks := loop.State{Status: loop.Pending}
-	if way, _ := schedule.Approach(schedule.Past{History: history, Run: &asks, RestedAt: start, Answered: true}, &loop.Policy{}); way != schedule.Answer {
-		t.Errorf("an answer is taken up %q", way)
+	if mode, _ := schedule.Approach(schedule.Past{History: history, Run: &asks, RestedAt: start, Answered: true}, &loop.Policy{}); mode != schedule.Answer {
+		t.Errorf("an answer is taken up %q", mode)
 	}
-	if way, _ := schedule.Approach(schedule.Past{History: history, Run: &asks, RestedAt: start}, &loop.Policy{}); way != schedule.Fresh {
-		t.Errorf("a question that nobody answered is taken up %q", way)
+	if mode, _ := schedule.Approach(schedule.Past{History: history, Run: &asks, RestedAt: start}, &loop.Policy{}); mode != schedule.Fresh {
+		t.Errorf("a question that nobody answered is taken up %q", mode)
 	}
 	done := loop.State{Status: loop.Completed}
-	if way, _ := schedule.Approach(schedule.Past{History: history, Run: &done, RestedAt: start.Add(time.Minute)}, &loop.Policy{}); way != schedule.Accept {
-		t.Errorf("work that was accepted while it was blocked is taken up %q", way)
+	if mode, _ := schedule.Approach(schedule.Past{History: history, Run: &done, RestedAt: start.Add(time.Minute)}, &loop.Policy{}); mode != schedule.Accept {
+		t.Errorf("work that was accepted while it was blocked is taken up %q", mode)
 	}
-	if way, _ := schedule.Approach(schedule.Past{History: history, Run: &done, RestedAt: start.Add(-time.Minute)}, &loop.Policy{}); way != schedule.Fresh {
-		t.Errorf("work that was rejected is taken up %q", way)
+	if mode, _ := schedule.Approach(schedule.Past{History: history, Run: &done, RestedAt: start.Add(-time.Minute)}, &loop.Policy{}); mode != schedule.Fresh {
+		t.Errorf("work that was rejected is taken up %q", mode)
 	}
-	if way, _ := schedule.Approach(schedule.Past{}, &loop.Policy{}); way != schedule.Fresh {
-		t.Errorf("a task without a run is taken up %q", way)
+	if mode, _ := schedule.Approach(schedule.Past{}, &loop.Policy{}); mode != schedule.Fresh {
+		t.Errorf("a task without a run is taken up %q", mode)
 	}
 }
 
