@@ -83,7 +83,7 @@ func (c *checker) graph() bool {
 	if len(c.faults) > 0 {
 		return false
 	}
-	if cycle := c.g.cycle(); cycle != nil {
+	if cycle := c.g.sort(); cycle != nil {
 		at := c.file.Steps[cycle[0]]
 		k := slices.Index(at.Needs, c.g.ids[cycle[1]])
 		c.fail(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.path(cycle))

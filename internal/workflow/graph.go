@@ -9,11 +9,12 @@ import (
 type graph struct {
 	ids   []string
 	needs [][]int
+	order []int // each step after all that it needs
 }
 
-// cycle returns the steps of a cycle, the first again at its end, or nil. It is
-// the first that is found from the top of the file.
-func (g *graph) cycle() []int {
+// sort finds the order, or returns the steps of a cycle, the first again at its
+// end. It is the first that is found from the top of the file.
+func (g *graph) sort() (cycle []int) {
 	done := make([]bool, len(g.ids))
 	var path []int
 	var visit func(step int) []int
@@ -32,6 +33,7 @@ func (g *graph) cycle() []int {
 		}
 		path = path[:len(path)-1]
 		done[step] = true
+		g.order = append(g.order, step)
 		return nil
 	}
 	for step := range g.ids {
@@ -54,24 +56,13 @@ func (g *graph) path(steps []int) string {
 }
 
 // layers gives each step the first layer in which all that it needs is done,
-// from 0. The graph has no cycle.
+// from 0.
 func (g *graph) layers() []int {
 	layer := make([]int, len(g.ids))
-	var visit func(step int) int
-	visit = func(step int) int {
-		if layer[step] == 0 {
-			layer[step] = 1
-			for _, n := range g.needs[step] {
-				layer[step] = max(layer[step], visit(n)+1)
-			}
+	for _, step := range g.order {
+		for _, n := range g.needs[step] {
+			layer[step] = max(layer[step], layer[n]+1)
 		}
-		return layer[step]
-	}
-	for step := range g.ids {
-		visit(step)
-	}
-	for step := range layer {
-		layer[step]--
 	}
 	return layer
 }
@@ -79,21 +70,14 @@ func (g *graph) layers() []int {
 // before says, for each step, which ones are done before it.
 func (g *graph) before() [][]bool {
 	all := make([][]bool, len(g.ids))
-	var visit func(step int) []bool
-	visit = func(step int) []bool {
-		if all[step] == nil {
-			all[step] = make([]bool, len(g.ids))
-			for _, n := range g.needs[step] {
-				all[step][n] = true
-				for i, is := range visit(n) {
-					all[step][i] = all[step][i] || is
-				}
+	for _, step := range g.order {
+		all[step] = make([]bool, len(g.ids))
+		for _, n := range g.needs[step] {
+			all[step][n] = true
+			for i, is := range all[n] {
+				all[step][i] = all[step][i] || is
 			}
 		}
-		return all[step]
-	}
-	for step := range g.ids {
-		visit(step)
 	}
 	return all
 }
