@@ -139,7 +139,7 @@ func (w *worker) recordLimits(ctx context.Context, e loop.Event, c loop.Command)
 	case r != nil && r.Steps != nil:
 		// The limit of a step's agent, where only the kernel has said how long it is
 		// waited for. The others were recorded when their step ended.
-		f, name = r.Failure, r.Steps.Met
+		f, name = r.Failure, r.Steps.Limited
 		if f != nil && name != "" && f.WaitUntil.IsZero() && !strings.HasPrefix(f.Fingerprint, knownLimit) {
 			m.Began = r.StartedAt
 			if c.Kind == loop.Wait {

@@ -22,8 +22,8 @@ type Steps struct {
 	// Agent is true when what failed first was an agent's work; where all steps
 	// are done, when one of them is an agent's.
 	Agent bool `json:"agent,omitempty"`
-	// Met is the agent that met a limit of its provider; "" for none.
-	Met string `json:"met,omitempty"`
+	// Limited is the agent that met a limit of its provider; "" for none.
+	Limited string `json:"met,omitempty"`
 	// Pausing is true when a pause kept steps from starting.
 	Pausing bool `json:"held,omitempty"`
 	// Asks is the question that the iteration came to rest at; nil is none. Open

@@ -31,8 +31,8 @@ func (s *State) met(e *Event, r *Record) Limited {
 	if known, ok := e.known(r.Agent); ok {
 		l.Times = max(l.Times, known.Times+1)
 	}
-	if t := r.Steps; t != nil && t.Met != r.Agent {
-		l.Who = t.Met
+	if t := r.Steps; t != nil && t.Limited != r.Agent {
+		l.Who = t.Limited
 	}
 	l.Named = l.Until.After(e.At)
 	if !l.Named {

@@ -104,7 +104,7 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 	if f := top.first; f != nil {
 		r.Failure, r.Exit.Code = f.failure, 1
 		if t.Agent = f.agent != ""; f.failure.Provider {
-			t.Met = f.agent
+			t.Limited = f.agent
 		}
 		if pol := p.h.Plan().Policy; f.agent == pol.Agent || slices.Contains(pol.Fallback, f.agent) {
 			r.Agent = f.agent // who met the limit, if it is one of a provider
