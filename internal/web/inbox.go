@@ -105,7 +105,7 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 
 // caseNeed is what a task without a run that waits needs; ok is false while its
 // work waits for its turn to land.
-func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]QueueEntry) (n Need, ok bool,
+func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n Need, ok bool,
 	err error) {
 	entry, waits := queued[c.ID]
 	if waits && c.Status == board.Review {

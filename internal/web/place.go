@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -66,7 +67,7 @@ type Need struct {
 	Step     string    `json:"step,omitempty" doc:"The step of a workflow that asks."`
 	Case     *Case     `json:"case,omitempty"`
 	// Entry is the work of a task that does not land as it is.
-	Entry *QueueEntry `json:"entry,omitempty" doc:"Of a conflict: its place in the merge queue, with the files."`
+	Entry *action.QueueEntry `json:"entry,omitempty" doc:"Of a conflict: its place in the merge queue, with the files."`
 }
 
 // Settings are the configuration in force.

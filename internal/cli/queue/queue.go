@@ -3,11 +3,10 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -331,7 +329,7 @@ func drain(ctx context.Context, a *command.App, q *OpenQueue) error {
 	if err != nil {
 		return err
 	}
-	if err := showQueue(ctx, a, q, row); err != nil {
+	if err := listQueue(ctx, a, q); err != nil {
 		return err
 	}
 	if row.State.Stop != nil || len(row.State.Entries) > 0 {
@@ -341,90 +339,24 @@ func drain(ctx context.Context, a *command.App, q *OpenQueue) error {
 }
 
 func listQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
-	row, _, err := q.store.Queue(ctx, q.Target())
+	v, err := (&action.Operator{Store: q.store}).Queue(ctx, q.Target())
 	if err != nil {
 		return err
-	}
-	return showQueue(ctx, a, q, row)
-}
-
-// queueJSON is a queue for scripts.
-type queueJSON struct {
-	Target  string      `json:"target"`
-	Working int         `json:"working,omitempty"` // the process that lands
-	Stopped string      `json:"stopped,omitempty"` // why the queue stands still
-	Cause   queue.Cause `json:"cause,omitempty"`
-	Doing   string      `json:"doing"`
-	Window  int         `json:"window"`
-	Entries []entryJSON `json:"entries"`
-}
-
-type entryJSON struct {
-	ID       string     `json:"id"`
-	Title    string     `json:"title"`
-	Status   string     `json:"status"` // waiting, held, resolving, parked, proposed, arriving; landing for those in the batch
-	Why      string     `json:"why,omitempty"`
-	Commit   string     `json:"commit"`
-	Run      string     `json:"run,omitempty"`
-	Priority int        `json:"priority"`
-	Needs    []string   `json:"needs,omitempty"`
-	Attempts int        `json:"attempts,omitempty"`
-	Ahead    []string   `json:"conflict_ahead,omitempty"`
-	Request  string     `json:"pull_request,omitempty"`
-	AddedAt  time.Time  `json:"added_at"`
-	Until    *time.Time `json:"until,omitempty"`
-}
-
-func showQueue(ctx context.Context, a *command.App, q *OpenQueue, row sqlite.Queue) error {
-	asks, err := q.store.QueueAsks(ctx, q.Target(), maxAsks)
-	if err != nil {
-		return err
-	}
-	out := queueJSON{Target: q.Target(), Window: row.State.Window, Doing: "nothing", Entries: []entryJSON{}}
-	if engine.Alive(row.Owner) {
-		out.Working = row.Owner.PID
-		out.Doing = strings.TrimSpace(string(row.State.Command.Kind) + ": " + row.State.Command.Why)
-	}
-	if s := row.State.Stop; s != nil {
-		out.Stopped, out.Cause = s.Why, s.Cause
-	}
-	for _, e := range row.State.InOrder(time.Now()) {
-		out.Entries = append(out.Entries, shownEntry(&row.State, &e, out.Working != 0))
-	}
-	for _, ask := range asks {
-		if e := ask.Event.Entry; e != nil {
-			out.Entries = append(out.Entries,
-				entryJSON{ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority,
-					Needs: e.Needs, AddedAt: ask.At})
-		}
 	}
 	if a.JSON {
-		return a.Document(out)
+		v.Target, v.Doing = q.Target(), cmp.Or(v.Doing, "nothing")
+		return a.Document(v)
 	}
-	queueTable(a, &out)
+	queueTable(a, &v)
 	return nil
 }
 
-func shownEntry(s *queue.State, e *queue.Entry, working bool) entryJSON {
-	j := entryJSON{
-		ID: e.ID, Title: e.Title, Status: string(e.Status), Why: e.Why, Commit: e.Commit, Run: e.Run, Priority: e.Priority,
-		Needs: e.Needs, Attempts: e.Attempts, Ahead: e.Ahead, Request: e.Request, AddedAt: e.AddedAt,
-	}
-	if !e.Until.IsZero() {
-		j.Until = &e.Until
-	}
-	if s.Batch != nil && working && slices.Contains(s.Batch.IDs, e.ID) {
-		j.Status = "landing"
-	}
-	return j
-}
-
-func queueTable(a *command.App, out *queueJSON) {
+func queueTable(a *command.App, out *action.QueueView) {
 	if out.Stopped != "" {
-		a.Result("%s stands still: %s\n", command.BranchName(out.Target), report.Line(out.Stopped, 400))
+		a.Result("%s stands still: %s\n", out.Target, report.Line(out.Stopped, 400))
 	}
 	if len(out.Entries) == 0 {
-		a.Say("Nothing waits to land on %s.", command.BranchName(out.Target))
+		a.Say("Nothing waits to land on %s.", out.Target)
 		return
 	}
 	var rows [][]any
