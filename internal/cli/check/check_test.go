@@ -52,7 +52,11 @@ func TestUTF8Of(t *testing.T) {
 		big.Write([]byte{byte(u >> 8), byte(u)})
 	}
 	for name, in := range map[string]string{"little": little.String(), "big": big.String(), "UTF-8": text, "half": big.String() + "x"} {
-		got, err := io.ReadAll(utf8Of(strings.NewReader(in)))
+		out, err := utf8Of(strings.NewReader(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(out)
 		if err != nil || string(got) != text {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

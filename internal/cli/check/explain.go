@@ -4,12 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"io"
 	"os"
+	"strings"
 	"time"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -99,18 +98,21 @@ func explain(a *command.App, logs []string, name string, exit int) error {
 
 // evidence reads one log. An exit status that is not named is looked for in
 // the log itself.
-func evidence(a *command.App, log, name string, exit int) (e failure.Evidence, err error) {
-	in, from, err := a.OpenInput(log)
+func evidence(a *command.App, file, name string, exit int) (e failure.Evidence, err error) {
+	in, from, err := a.OpenInput(file)
 	if err != nil {
 		return e, err
 	}
 	defer in.Close()
 	e = failure.Evidence{Source: "log", ExitCode: exit}
 	var kept ends
-	if name != "" {
-		err = readRecording(utf8Of(in), name, &e)
-	} else {
-		_, err = io.Copy(&kept, utf8Of(in))
+	log, err := utf8Of(in)
+	switch {
+	case err != nil:
+	case name != "":
+		err = readRecording(log, name, &e)
+	default:
+		_, err = io.Copy(&kept, log)
 		e.Output = kept.text()
 	}
 	if err != nil {
@@ -238,48 +240,27 @@ func (e *ends) text() string {
 	return string(e.head) + string(e.tail)
 }
 
+// maxUTF16 is how much is read of a log in UTF-16.
+const maxUTF16 = 64 << 20
+
 // utf8Of makes UTF-8 of UTF-16, which PowerShell writes: known by its mark.
 // Everything else is left as it is.
-func utf8Of(in io.Reader) io.Reader {
+func utf8Of(in io.Reader) (io.Reader, error) {
 	r := bufio.NewReader(in)
 	mark, _ := r.Peek(2)
+	var order binary.ByteOrder = binary.LittleEndian
 	switch string(mark) {
-	case "\xff\xfe":
-		return &utf16Reader{in: r, order: binary.LittleEndian}
 	case "\xfe\xff":
-		return &utf16Reader{in: r, order: binary.BigEndian}
+		order = binary.BigEndian
+	case "\xff\xfe":
+	default:
+		return r, nil
 	}
-	return r
-}
-
-// utf16Reader reads UTF-16 as UTF-8.
-type utf16Reader struct {
-	in    io.Reader
-	order binary.ByteOrder
-}
-
-// Read gives as many characters as surely fit: one of two bytes takes three in
-// UTF-8, or it is half of one that takes four.
-func (u *utf16Reader) Read(p []byte) (int, error) {
-	units := make([]uint16, 0, len(p)/3)
-	var unit uint16
-	var err error
-	for len(units)+1 < cap(units) && err == nil {
-		if err = binary.Read(u.in, u.order, &unit); err == nil && unit != 0xfeff {
-			units = append(units, unit)
-		}
+	data, err := io.ReadAll(io.LimitReader(r, maxUTF16))
+	units := make([]uint16, len(data)/2)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i:])
 	}
-	if n := len(units); n > 0 && utf16.IsSurrogate(rune(units[n-1])) && err == nil { // its other half
-		if err = binary.Read(u.in, u.order, &unit); err == nil {
-			units = append(units, unit)
-		}
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) { // half a unit at the end
-		err = io.EOF
-	}
-	out := p[:0]
-	for _, r := range utf16.Decode(units) {
-		out = utf8.AppendRune(out, r)
-	}
-	return len(out), err
+	text := strings.ReplaceAll(string(utf16.Decode(units)), "\ufeff", "")
+	return strings.NewReader(text), err
 }
