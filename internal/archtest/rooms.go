@@ -182,6 +182,7 @@ var starters = map[string]string{
 	"dashboard":    "the autopilot below it",
 	"process":      "waits for children and drains their output",
 	"supervisor":   "one per job, the lease, the socket",
+	"sandbox":      "the init of a box, which ends with its process",
 	"reexec":       "the little program that pawl is, beside the initialisation of the rest",
 	"drive":        "the command under way, so that a person is heard meanwhile",
 	"engine":       "signals",

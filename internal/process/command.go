@@ -24,6 +24,9 @@ type Command struct {
 	Path string
 	// Sys are further attributes of the process; it leads a session anyway.
 	Sys *syscall.SysProcAttr
+	// Init: the process is the first of a process namespace. It leaves when all
+	// others in it have ended, and its own end is the end of all of them.
+	Init bool
 }
 
 // StartError says why a process could not be started. Code is what a shell
@@ -108,6 +111,9 @@ func (c Command) Resolve() (string, error) {
 	}
 	return c.look(lastWins(c.Env))
 }
+
+// Environ is the environment that a start of c would hand over.
+func (c Command) Environ() []string { return lastWins(c.Env) }
 
 // Explain makes a *StartError of the system's error when path, which Resolve
 // returned, could not be executed.

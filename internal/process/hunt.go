@@ -19,6 +19,7 @@ type Proc struct {
 	Stopped bool
 	Name    string // of its program, where it is known
 	leaving bool   // it has given up its memory and is about to end
+	init    bool   // see Command.Init
 }
 
 // key is a process that is not mixed up with a later one of the same pid.
@@ -68,10 +69,16 @@ func (h hunt) end(ctx context.Context, grace time.Duration) Ended {
 // ones to receive it. It returns how many members there are. A shell's child
 // loses a TERM that comes between fork and exec, so one that runs another
 // program by now is asked again; twice the same would make some programs exit
-// in a hurry.
+// in a hurry. The init of a namespace is not asked: it would pass TERM on to one
+// that has it.
 func (h hunt) ask(asked map[key]string) int {
 	members := h.find()
+	inits := 0
 	for _, p := range members {
+		if p.init {
+			inits++
+			continue
+		}
 		k := key{p.PID, p.Start}
 		if name, done := asked[k]; !done || name != p.Name {
 			asked[k] = p.Name
@@ -81,7 +88,7 @@ func (h hunt) ask(asked map[key]string) int {
 			}
 		}
 	}
-	return len(members)
+	return len(members) - inits
 }
 
 // kill kills until nothing is left and returns how many could not be.
@@ -112,7 +119,7 @@ func (h hunt) freeze() []Proc {
 		groups := map[int]bool{}
 		fresh := 0
 		for _, p := range members {
-			if k := (key{p.PID, p.Start}); !stopped[k] {
+			if k := (key{p.PID, p.Start}); !stopped[k] && !p.init {
 				stopped[k] = true
 				fresh++
 				killGroup(p, groups, syscall.SIGSTOP)
@@ -134,7 +141,9 @@ func (h hunt) killAll(members []Proc, killed map[key]bool) int {
 		killGroup(p, groups, syscall.SIGKILL)
 		// One that is gone by now was killed with its group.
 		if err := signalProc(p, syscall.SIGKILL); !errors.Is(err, os.ErrPermission) {
-			killed[key{p.PID, p.Start}] = true
+			if !p.init {
+				killed[key{p.PID, p.Start}] = true
+			}
 			reached++
 		}
 	}

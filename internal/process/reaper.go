@@ -16,6 +16,7 @@ type Reaper struct {
 	mu       sync.Mutex
 	wake     *sync.Cond
 	children map[int]*Child
+	inits    map[int]bool  // the children that are the init of a namespace
 	idle     chan struct{} // closed while there is no child at all
 	epoch    int           // rises with every start
 	closed   bool
@@ -23,7 +24,8 @@ type Reaper struct {
 }
 
 // Child is a process that a Reaper started. Its pid is its session's and its
-// group's id too.
+// group's id too. The init of a process namespace stands for its command: see
+// [Reaper.Report].
 type Child struct {
 	PID    int
 	done   chan struct{}
@@ -42,7 +44,7 @@ func NewReaper() (*Reaper, error) {
 	if err := BecomeSubreaper(); err != nil {
 		return nil, err
 	}
-	r := &Reaper{children: map[int]*Child{}, idle: make(chan struct{}), finished: make(chan struct{})}
+	r := &Reaper{children: map[int]*Child{}, inits: map[int]bool{}, idle: make(chan struct{}), finished: make(chan struct{})}
 	r.wake = sync.NewCond(&r.mu)
 	close(r.idle)
 	go r.loop()
@@ -64,6 +66,9 @@ func (r *Reaper) Start(c Command) (*Child, error) {
 	}
 	child := &Child{PID: pid, done: make(chan struct{})}
 	r.children[pid] = child
+	if c.Init {
+		r.inits[pid] = true
+	}
 	r.epoch++
 	select {
 	case <-r.idle:
@@ -118,7 +123,22 @@ func (r *Reaper) loop() {
 func (r *Reaper) ended(pid int, status syscall.WaitStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.inits, pid)
 	// An unknown pid is an orphan that fell to us, or a child whose exec failed.
+	r.settle(pid, status)
+}
+
+// Report says how the command of an init ended, which may have others to wait
+// for and lives on. One that ends without a report has ended like its command.
+func (r *Reaper) Report(init *Child, status syscall.WaitStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.children[init.PID] == init {
+		r.settle(init.PID, status)
+	}
+}
+
+func (r *Reaper) settle(pid int, status syscall.WaitStatus) {
 	if child, ok := r.children[pid]; ok {
 		delete(r.children, pid)
 		child.status = status
@@ -183,15 +203,18 @@ func (r *Reaper) Terminate(ctx context.Context, grace time.Duration) Ended {
 func (r *Reaper) descendants() []Proc {
 	all := table()
 	below := descend(all, map[int]bool{os.Getpid(): true})
-	if subreaping() {
-		return below
-	}
 	r.mu.Lock()
+	for i, p := range below {
+		below[i].init = r.inits[p.PID]
+	}
 	groups := make(map[int]bool, len(r.children))
 	for pid := range r.children {
 		groups[pid] = true
 	}
 	r.mu.Unlock()
+	if subreaping() {
+		return below
+	}
 	have := make(map[int]bool, len(below))
 	for _, p := range below {
 		have[p.PID] = true

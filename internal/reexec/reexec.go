@@ -39,7 +39,7 @@ func init() { //nolint:gochecknoinits // the point of this package is to run bef
 	args := os.Args[1:]
 	if len(args) == 1 && args[0] == sandbox.Command {
 		// The thread that enters the box executes the command; here it is the first one.
-		exit(sandbox.Main(nil, os.Stderr, os.Environ()))
+		exit(sandbox.Main(os.Stderr))
 	}
 	if len(args) < 2 {
 		return

@@ -16,8 +16,9 @@ import (
 )
 
 // Main is the hidden command: it enters the box that [Prepare] described and
-// becomes the command. It returns only when that fails.
-func Main(_ []string, stderr io.Writer, env []string) int {
+// becomes the command, or the init of its process namespace. It returns when
+// that fails or ends.
+func Main(stderr io.Writer) int {
 	// Rights, filters and rules are those of a thread; the thread that has them
 	// must be the one that executes.
 	runtime.LockOSThread()
@@ -38,11 +39,17 @@ func Main(_ []string, stderr io.Writer, env []string) int {
 	if o.Probe {
 		return 0
 	}
-	err = syscall.Exec(o.Path, o.Args, env)
+	if o.Policy.Means.PID {
+		return keep(o)
+	}
+	tellNotExecuted(syscall.Exec(o.Path, o.Args, o.Env))
+	return 1
+}
+
+func tellNotExecuted(err error) {
 	code := syscall.EINVAL
 	_ = errors.As(err, &code)
 	tell(failure{Message: err.Error(), Errno: int(code)})
-	return 1
 }
 
 // tell reports to who started this.
@@ -66,6 +73,11 @@ func enter(o order) error {
 		}
 	}
 	p = resolve(p)
+	if p.Means.PID {
+		if err := unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+			return fmt.Errorf("cannot show it its own processes: %w", err)
+		}
+	}
 	if p.Means.Mounts {
 		// Shared memory and queues have names that are the whole machine's.
 		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil && !errors.Is(err, unix.EINVAL) {

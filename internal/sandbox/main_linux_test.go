@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/process"
@@ -16,7 +17,7 @@ import (
 // The test binary is the hidden command, and what tries to get out.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
-		os.Exit(Main(os.Args[2:], os.Stderr, os.Environ()))
+		os.Exit(Main(os.Stderr))
 	}
 	if len(os.Args) > 2 && os.Args[1] == tryCommand {
 		os.Exit(tryOut(os.Args[2], os.Args[3:]))
@@ -39,7 +40,12 @@ func tiers(t *testing.T) []tier {
 	o := offer()
 	var out []tier
 	if o.Mounts {
-		out = append(out, tier{"best", Judge(Normal, o, false).Means}, tier{"mounts only", Means{User: o.User, Mounts: true, Seccomp: o.Seccomp}})
+		best := Judge(Normal, o, false).Means
+		out = append(out, tier{"best", best}, tier{"mounts only", Means{User: o.User, Mounts: true, Seccomp: o.Seccomp}})
+		if best.PID {
+			best.PID = false
+			out = append(out, tier{"no process namespace", best})
+		}
 	}
 	if o.Landlock > 0 {
 		out = append(out, tier{"landlock only", Means{Landlock: o.Landlock, Seccomp: o.Seccomp}})
@@ -74,19 +80,9 @@ func start(t testing.TB, p Policy, dir string, args ...string) (func() result, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := process.Command{Args: args, Dir: dir, Env: os.Environ(), Stdout: outW, Stderr: outW}
-	c, entry, err := Prepare(c, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Cmd{Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stdout: outW, Stderr: outW, ExtraFiles: c.Extra, SysProcAttr: c.Sys}
-	err = cmd.Start()
+	cmd, entry, err := startCommand(t, p, dir, outW, args...)
 	_ = outW.Close()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := entry.Wait(); err != nil {
-		_ = cmd.Wait()
 		return nil, entry, err
 	}
 	return func() result {
@@ -100,9 +96,29 @@ func start(t testing.TB, p Policy, dir string, args ...string) (func() result, *
 			}
 		}
 		_ = outR.Close()
+		entry.Outcome(func(syscall.WaitStatus) {})
 		_ = cmd.Wait()
 		return result{cmd.ProcessState.ExitCode(), out.String()}
 	}, entry, nil
+}
+
+// startCommand starts a command in a box, with its output to out.
+func startCommand(t testing.TB, p Policy, dir string, out *os.File, args ...string) (*exec.Cmd, *Entry, error) {
+	t.Helper()
+	c := process.Command{Args: args, Dir: dir, Env: os.Environ(), Stdout: out, Stderr: out}
+	c, entry, err := Prepare(c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Cmd{Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stdout: out, Stderr: out, ExtraFiles: c.Extra, SysProcAttr: c.Sys}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := entry.Wait(); err != nil {
+		_ = cmd.Wait()
+		return nil, entry, err
+	}
+	return &cmd, entry, nil
 }
 
 // place is a scratch tree: what a box may write, and what it may not.

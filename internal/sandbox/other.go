@@ -23,7 +23,7 @@ func Probe(context.Context) Offer {
 }
 
 // Main fails: there is no sandbox on this system.
-func Main(_ []string, stderr io.Writer, _ []string) int {
+func Main(stderr io.Writer) int {
 	_, _ = fmt.Fprintf(stderr, "pawl: %v\n", errNone)
 	return 1
 }

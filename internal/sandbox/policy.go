@@ -56,6 +56,7 @@ type Limits struct {
 // Means are the mechanisms that make a box.
 type Means struct {
 	User     bool `json:"user,omitempty"`     // a user namespace
+	PID      bool `json:"pid,omitempty"`      // a process namespace; it needs Mounts
 	Mounts   bool `json:"mounts,omitempty"`   // a mount namespace
 	Net      bool `json:"net,omitempty"`      // a network namespace
 	Landlock int  `json:"landlock,omitempty"` // ABI version; 0 is none

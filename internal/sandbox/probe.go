@@ -26,7 +26,7 @@ func (o Offer) String() string {
 	for _, s := range []struct {
 		has  bool
 		name string
-	}{{o.User, "user"}, {o.Mounts, "mount"}, {o.Net, "network"}} {
+	}{{o.User, "user"}, {o.Mounts, "mount"}, {o.PID, "process"}, {o.Net, "network"}} {
 		if s.has {
 			spaces = append(spaces, s.name)
 		}
@@ -147,7 +147,11 @@ func because(o Offer) string {
 // gaps are the smaller things that a machine cannot enforce.
 func gaps(o Offer) []string {
 	var out []string
-	if o.Landlock < landlockScopes && !o.Seccomp {
+	if !o.PID {
+		out = append(out, "without a process namespace, which a container with a masked /proc does not allow, the machine's processes "+
+			"can be seen, and what empties its environment outlives pawl and its supervisor when both are killed")
+	}
+	if !o.PID && o.Landlock < landlockScopes && !o.Seccomp {
 		out = append(out, "a process may signal pawl and other processes of yours: the kernel has neither Landlock 6 nor seccomp")
 	}
 	return out

@@ -23,9 +23,14 @@ func Probe(ctx context.Context) Offer {
 		tries = append(tries, Means{Mounts: true, Net: true}, Means{Mounts: true})
 	}
 	for _, m := range tries {
+		m.PID = true
 		why := try(ctx, m)
+		if why != "" {
+			m.PID = false
+			why = try(ctx, m)
+		}
 		if why == "" {
-			o.User, o.Mounts, o.Net, o.Missing = m.User, m.Mounts, m.Net, ""
+			o.User, o.Mounts, o.PID, o.Net, o.Missing = m.User, m.Mounts, m.PID, m.Net, ""
 			break
 		}
 		if o.Missing == "" {

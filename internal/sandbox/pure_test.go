@@ -48,7 +48,7 @@ func TestLayout(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	full := Offer{System: "linux", Means: Means{User: true, Mounts: true, Net: true, Landlock: 7, Seccomp: true}}
+	full := Offer{System: "linux", Means: Means{User: true, Mounts: true, PID: true, Net: true, Landlock: 7, Seccomp: true}}
 	lock := Offer{System: "linux", Means: Means{Landlock: 7, Seccomp: true}, Missing: "operation not permitted"}
 	root, old, mac := lock, lock, Offer{System: "darwin"}
 	root.Root, old.Landlock = true, 0
@@ -62,13 +62,13 @@ func TestJudge(t *testing.T) {
 	}{
 		{Permissive, full, false, "open: nothing is enforced"},
 		{Normal, full, true, "open: nothing: --unsandboxed"},
-		{Normal, full, false, "boxed 0 gaps: writes, secrets and signals, by user and mount namespaces, Landlock 7, seccomp"},
-		{Paranoid, full, false, "boxed 0 gaps: writes, secrets, signals and network, by user, mount and network namespaces, Landlock 7, seccomp"},
-		{Normal, lock, false, "boxed 1 gaps: writes and secrets, by Landlock 7, seccomp"},
+		{Normal, full, false, "boxed 0 gaps: writes, secrets and signals, by user, mount and process namespaces, Landlock 7, seccomp"},
+		{Paranoid, full, false, "boxed 0 gaps: writes, secrets, signals and network, by user, mount, process and network namespaces, Landlock 7, seccomp"},
+		{Normal, lock, false, "boxed 2 gaps: writes and secrets, by Landlock 7, seccomp"},
 		{Paranoid, lock, false, "refused"},
 		{Normal, root, false, "refused"},
 		{Normal, root, true, "open: nothing: --unsandboxed"},
-		{Normal, inner, false, "boxed 1 gaps: writes and secrets, by Landlock 7, seccomp"},
+		{Normal, inner, false, "boxed 2 gaps: writes and secrets, by Landlock 7, seccomp"},
 		{Normal, old, false, "open: nothing: this machine cannot 1 gaps"},
 		{Normal, mac, false, "open: nothing: this machine cannot 1 gaps"},
 		{Paranoid, mac, false, "refused"},

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,11 +55,28 @@ func dropRights(m Means) error {
 		data[i].Effective &= keep[i]
 		data[i].Inheritable = 0
 	}
-	if err := unix.Capset(&header, &data[0]); err != nil {
+	err = everyThread(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0)
+	if err != nil {
 		return fmt.Errorf("cannot give up rights: %w", err)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+	if err := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
 		return fmt.Errorf("cannot refuse new rights: %w", err)
+	}
+	return nil
+}
+
+// everyThread makes a system call on all threads, or on this one alone in a
+// program with C in it, as tests may be. The command comes of this thread; the
+// others stay where this process is the init of the box.
+//
+//go:uintptrescapes
+func everyThread(number, a, b, c uintptr) error {
+	_, _, errno := syscall.AllThreadsSyscall(number, a, b, c)
+	if errno == unix.ENOTSUP {
+		_, _, errno = unix.Syscall(number, a, b, c)
+	}
+	if errno != 0 {
+		return errno
 	}
 	return nil
 }

@@ -13,6 +13,13 @@ import (
 // refusal is what a refused call returns.
 const refusal = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 
+// Numbers that x/sys does not know.
+const (
+	fiosetown     = 0x8901
+	siocspgrp     = 0x8902
+	ioprioProcess = 1
+)
+
 // Offsets in the data that a filter sees.
 const (
 	dataNumber   = 0
@@ -77,16 +84,10 @@ func (f *filter) refuseBut(number uint32, argument uint32, values ...uint32) {
 // filterFor is the filter of a policy.
 func filterFor(p Policy) filter {
 	var f filter
-	// Calls of another architecture have other numbers. Closed, they are all
-	// refused; else only what keeps to files is at stake, which holds for them too.
+	// Calls of another architecture have other numbers.
 	f.load(dataArch)
-	if p.Closed {
-		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0)
-		f.give(refusal)
-	} else {
-		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0)
-		f.give(unix.SECCOMP_RET_ALLOW)
-	}
+	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0)
+	f.give(refusal)
 	if otherNumbers != 0 {
 		f.load(dataNumber)
 		f.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, otherNumbers, 0, 1)
@@ -97,18 +98,33 @@ func filterFor(p Policy) filter {
 	f.refuse(unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL)
 	f.refuseWith(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX)
 	f.calls()
-	if p.Means.Landlock < landlockScopes {
-		f.spare(p.Spare)
+	if !p.Means.PID {
+		f.keepToItself(p)
 	}
-	if p.Closed {
-		// What a network namespace does not keep in: vsock reaches the host,
-		// packet and others have no use here. io_uring opens sockets unseen.
-		f.refuse(unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER)
-		f.refuseBut(unix.SYS_SOCKET, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
-		f.refuseBut(unix.SYS_SOCKETPAIR, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
-	}
+	// What no namespace keeps in: vsock reaches the host, packet and others have
+	// no use here. io_uring opens sockets unseen.
+	f.refuse(unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER)
+	f.refuseBut(unix.SYS_SOCKET, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
+	f.refuseBut(unix.SYS_SOCKETPAIR, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
 	f.give(unix.SECCOMP_RET_ALLOW)
 	return f
+}
+
+// keepToItself stands in for a process namespace: it refuses to change another
+// process, as far as a call shows which one it means. A thread is named like a
+// process, so what libraries do to their own threads must be allowed for all.
+func (f *filter) keepToItself(p Policy) {
+	f.refuseBut(unix.SYS_PRLIMIT64, 0, 0)
+	f.refuseBut(unix.SYS_SCHED_SETATTR, 0, 0)
+	f.refuseBut(unix.SYS_IOPRIO_SET, 0, ioprioProcess)
+	f.refuseBut(unix.SYS_IOPRIO_SET, 1, 0)
+	f.refuseBut(unix.SYS_SETPRIORITY, 0, unix.PRIO_PROCESS)
+	if p.Means.Landlock < landlockScopes {
+		f.spare(p.Spare)
+		// Who owns a descriptor gets signals.
+		f.refuseWith(unix.SYS_FCNTL, 1, unix.F_SETOWN, unix.F_SETOWN_EX)
+		f.refuseWith(unix.SYS_IOCTL, 1, fiosetown, siocspgrp)
+	}
 }
 
 // spare refuses to signal some processes and their groups, and everything at

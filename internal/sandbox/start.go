@@ -2,12 +2,14 @@ package sandbox
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/process"
@@ -17,6 +19,7 @@ import (
 const (
 	policyFD = 3 // order, as JSON
 	statusFD = 4 // a socket: the listeners, then a failure; it closes with the execve
+	lifeFD   = 5 // a socket, for the init of a process namespace: see keep
 )
 
 // enterBound is how long it may take to enter a box.
@@ -27,6 +30,7 @@ type order struct {
 	Policy Policy   `json:"policy"`
 	Path   string   `json:"path"`
 	Args   []string `json:"args"`
+	Env    []string `json:"env"`
 	Dir    string   `json:"dir"`
 	Probe  bool     `json:"probe,omitempty"` // enter, and end well
 }
@@ -48,18 +52,19 @@ type Entry struct {
 	command process.Command
 	path    string
 	status  *os.File
+	life    *os.File // nil without a process namespace
 	theirs  []*os.File
 }
 
 // Prepare returns c so that it starts in a box. Extra descriptors of c are not
-// passed on. After the start call Started and Wait, and Close when the
-// command and all that it started have ended.
+// passed on. After the start call Started and Wait, then Outcome, and Close when
+// the command and all that it started have ended.
 func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
 	path, err := c.Resolve()
 	if err != nil {
 		return c, nil, err
 	}
-	return prepare(c, order{Policy: p, Path: path, Args: c.Args, Dir: c.Dir})
+	return prepare(c, order{Policy: p, Path: path, Args: c.Args, Env: c.Environ(), Dir: c.Dir})
 }
 
 func prepare(c process.Command, o order) (process.Command, *Entry, error) {
@@ -76,9 +81,17 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 		return c, nil, err
 	}
 	e.status, e.theirs = ours, append(e.theirs, theirs)
+	if o.Policy.Means.PID {
+		if ours, theirs, err = socketPair(); err != nil {
+			e.Close()
+			return c, nil, err
+		}
+		e.life, e.theirs = ours, append(e.theirs, theirs)
+	}
 	box := process.Command{
-		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: c.Env,
+		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: []string{"GOMAXPROCS=1"}, // smaller, and sooner there
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Extra: e.theirs, Sys: attributes(o.Policy.Means),
+		Init: o.Policy.Means.PID,
 	}
 	return box, e, nil
 }
@@ -121,11 +134,30 @@ func (e *Entry) fail(format string, args ...any) error {
 	return &process.StartError{Code: -1, Message: "cannot start " + e.command.Args[0] + ": " + why}
 }
 
-// Close releases what the box took. Processes that still run keep running.
+// Outcome waits for the end of the command, which others in its process
+// namespace may outlive, and hands it on; only then can the process that was
+// started end. It hands nothing on where that process tells by its own end how
+// the command ended, and after Close.
+func (e *Entry) Outcome(take func(syscall.WaitStatus)) {
+	var said [4]byte
+	if e.life == nil {
+		return
+	}
+	if _, err := io.ReadFull(e.life, said[:]); err != nil {
+		return
+	}
+	take(syscall.WaitStatus(binary.LittleEndian.Uint32(said[:])))
+	_, _ = e.life.Write([]byte{0})
+}
+
+// Close releases what the box took. What still runs in it is killed where it
+// has a process namespace, and else keeps running.
 func (e *Entry) Close() {
 	e.Started()
-	if e.status != nil {
-		_ = e.status.Close()
+	for _, f := range []*os.File{e.status, e.life} {
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 }
 

@@ -68,6 +68,9 @@ func attributes(m Means) *syscall.SysProcAttr {
 	if m.Net {
 		a.Cloneflags |= unix.CLONE_NEWNET
 	}
+	if m.PID {
+		a.Cloneflags |= unix.CLONE_NEWPID
+	}
 	return &a
 }
 

@@ -199,6 +199,12 @@ func readDisk() error {
 func tryOut(verb string, args []string) int {
 	attempt, ok := attempts[verb]
 	if !ok {
+		attempt, ok = reaches[verb]
+	}
+	if verb == "reach all" {
+		attempt, ok = reachAll, true
+	}
+	if !ok {
 		fmt.Println("no such attempt:", verb)
 		return 1
 	}
@@ -209,7 +215,7 @@ func tryOut(verb string, args []string) int {
 	}
 	fmt.Println(err)
 	for _, refusal := range []error{
-		os.ErrPermission, os.ErrNotExist, syscall.EROFS, syscall.EXDEV, syscall.EBUSY, syscall.EINVAL, syscall.ENOSYS, syscall.EAFNOSUPPORT,
+		os.ErrPermission, os.ErrNotExist, syscall.EROFS, syscall.EXDEV, syscall.EBUSY, syscall.EINVAL, syscall.ENOSYS, syscall.EAFNOSUPPORT, syscall.ESRCH,
 	} {
 		if errors.Is(err, refusal) {
 			return refusedCode

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"os"
 	"slices"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -14,6 +16,7 @@ import (
 type box struct {
 	entry *sandbox.Entry
 	exits *exits
+	work  sync.WaitGroup
 }
 
 // startIn starts c, in the job's box if it has one, and returns when it runs.
@@ -41,6 +44,9 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 		}
 		return nil, err
 	}
+	t.box.work.Go(func() {
+		entry.Outcome(func(status syscall.WaitStatus) { t.reaper.Report(child, status) })
+	})
 	if len(entry.Listeners) > 0 {
 		t.box.exits, err = openExits(entry.Listeners, policy, t.proxy, t.logf)
 		if err != nil {
@@ -67,4 +73,5 @@ func (t *task) leaveBox() {
 	if t.box.entry != nil {
 		t.box.entry.Close()
 	}
+	t.box.work.Wait()
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Main(nil, os.Stderr, os.Environ()))
+		os.Exit(sandbox.Main(os.Stderr))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "__client" {
 		playClient()
