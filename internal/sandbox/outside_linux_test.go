@@ -86,8 +86,6 @@ var reaches = map[string]func(a []string) error{
 	},
 }
 
-func number(text string) int { n, _ := strconv.Atoi(text); return n }
-
 func call(nr, a, b, c uintptr) error {
 	if _, _, errno := unix.Syscall6(nr, a, b, c, 0, 0, 0); errno != 0 {
 		return errno
