@@ -18,7 +18,8 @@ func (s *State) control() control.Settings {
 
 // outcome is the record as iteration control sees it.
 func (s *State) outcome(r *Record) control.Outcome {
-	o := control.Outcome{Attempt: control.Attempt{Number: s.Iteration, Tests: r.tests(), Review: control.Undecided}, Failure: r.Failure}
+	now := control.Attempt{Number: s.Iteration, Tests: r.tests(), Review: control.Undecided}
+	o := control.Outcome{Attempt: now, Failure: r.Failure}
 	if v := r.Review; v != nil {
 		o.Review, o.Said, o.Found = v.Verdict, v.Summary, v.Items
 	}

@@ -167,7 +167,8 @@ func (r *Record) Completes() (ok bool, warning string) {
 	case r.Exit.Code != 0 && required == 0:
 		return false, ""
 	case r.Exit.Code != 0:
-		return true, fmt.Sprintf("the agent claimed COMPLETE but exited with %d; the gates are green, so it counts", r.Exit.Code)
+		const warning = "the agent claimed COMPLETE but exited with %d; the gates are green, so it counts"
+		return true, fmt.Sprintf(warning, r.Exit.Code)
 	case len(r.Gates) == 0:
 		return true, "VERIFICATION_EMPTY: completed without any verification command"
 	}
@@ -201,7 +202,7 @@ func (r *Record) judge() Outcome {
 		return Waited
 	}
 	switch {
-	case r.Exit.Code != 0 || r.Exit.Signal != "" || r.Exit.Terminal == TerminalMissing || r.Exit.Terminal == TerminalFailed:
+	case r.Exit.Code != 0, r.Exit.Signal != "", r.Exit.Terminal == TerminalMissing, r.Exit.Terminal == TerminalFailed:
 		return Failed
 	case r.Valid() && r.Signal.Kind == signal.Failure:
 		return Failed
@@ -233,7 +234,8 @@ func (s *State) remember(r *Record) {
 	if r.Valid() {
 		sight.Progress = r.Progress
 	}
-	past := &Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score, Cut: r.cut() || s.StopAsked != NoCause}
+	past := &Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score}
+	past.Cut = r.cut() || s.StopAsked != NoCause
 	if f := r.Failure; f != nil && r.Outcome == Failed {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
@@ -264,7 +266,7 @@ func (s *State) signalled(r *Record) *Command {
 	}
 	if r.Signal.Kind == signal.Blocked {
 		why := "the agent says that it is blocked: " + r.Signal.Text
-		return &Command{Status: Blocked, Why: why, Question: s.question(why+"\n\nHow should it go on?", control.Choices(false))}
+		return &Command{Status: Blocked, Why: why, Question: s.ask(why)}
 	}
 	if ok, warning := r.Completes(); ok && (!s.Policy.Review || r.Review != nil) {
 		c := &Command{Status: Completed, Why: "COMPLETE, " + r.approval("and the gates pass")}
@@ -298,24 +300,29 @@ func (s *State) limits(r *Record) *Command {
 		return s.atMaximum(r)
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
-		return &Command{Status: TimedOut, Why: fmt.Sprintf("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))}
+		return timedOut("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))
 	}
 	if p.TaskTimeout > 0 && s.Spent.Active >= p.TaskTimeout {
-		return &Command{Status: TimedOut, Why: fmt.Sprintf("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))}
+		return timedOut("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
-		return &Command{Status: TimedOut, Why: safety.Prefix + fmt.Sprintf("Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())}
+		return timedOut(safety.Prefix+"Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())
 	}
 	if p.MaxDuration > 0 && s.Spent.Active > p.MaxDuration {
-		return &Command{Status: TimedOut, Why: safety.Prefix + fmt.Sprintf("Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(), p.MaxDuration.Milliseconds())}
+		return timedOut(safety.Prefix+"Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(),
+			p.MaxDuration.Milliseconds())
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
-		return &Command{Status: TimedOut, Why: fmt.Sprintf("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())}
+		return timedOut("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())
 	}
 	if used {
 		return s.failedOnce(r)
 	}
 	return nil
+}
+
+func timedOut(format string, args ...any) *Command {
+	return &Command{Status: TimedOut, Why: fmt.Sprintf(format, args...)}
 }
 
 func (s *State) atMaximum(r *Record) *Command {
@@ -368,7 +375,7 @@ func (s *State) tripped(t Trip) *Command {
 	case Workflow:
 		c.Status = FailedRun
 	}
-	c.Question = s.question(t.Message+"\n\nHow should it go on?", control.Choices(false))
+	c.Question = s.ask(t.Message)
 	return c
 }
 
@@ -384,7 +391,7 @@ func (s *State) stuck() *Command {
 	if !tripped || (!p.PauseOnStuck && !endless) {
 		return nil
 	}
-	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.question(t.Message+"\n\nHow should it go on?", control.Choices(false))}
+	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message)}
 }
 
 // permanent ends a run whose failure only a person can cure, instead of

@@ -87,6 +87,11 @@ func (p *Past) line() string {
 	return fmt.Sprintf("Iteration %d (%s): %s", p.Number, p.Strategy, cmp.Or(p.Summary, string(p.Outcome)))
 }
 
+// ask is a question after anything that stopped the loop.
+func (s *State) ask(text string) *Question {
+	return s.question(text+"\n\nHow should it go on?", control.Choices(false))
+}
+
 // question makes an escalation from what was tried. Without choices any
 // answer is for the agent.
 func (s *State) question(text string, choices []control.Choice) *Question {
@@ -98,7 +103,9 @@ func (s *State) question(text string, choices []control.Choice) *Question {
 	for _, p := range s.Recent {
 		q.Attempts = append(q.Attempts, p.line())
 		if p.Outcome == Failed {
-			history = append(history, control.Past{Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary, Where: p.Where})
+			history = append(history, control.Past{
+				Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary, Where: p.Where,
+			})
 		}
 	}
 	q.Pattern = control.Pattern(history)

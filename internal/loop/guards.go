@@ -158,12 +158,16 @@ type Trip struct {
 	Message string // document 4's words where it has them
 }
 
+func trip(guard, format string, args ...any) (Trip, bool) {
+	return Trip{guard, fmt.Sprintf(format, args...)}, true
+}
+
 // CheckMax is the guard over the number of the next iteration.
 func CheckMax(next, maximum int) (Trip, bool) {
 	if next <= maximum {
 		return Trip{}, false
 	}
-	return Trip{GuardMaxIterations, fmt.Sprintf("Iteration %d exceeds maximum of %d. Circuit breaker triggered.", next, maximum)}, true
+	return trip(GuardMaxIterations, "Iteration %d exceeds maximum of %d. Circuit breaker triggered.", next, maximum)
 }
 
 // Breaker trips at threshold failed iterations in a row; 0 is off.
@@ -171,8 +175,8 @@ func (g *Guards) Breaker(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Failures < threshold {
 		return Trip{}, false
 	}
-	return Trip{GuardBreaker, fmt.Sprintf("Circuit breaker OPEN: %d consecutive validation failures (threshold: %d). Manual intervention required.",
-		g.Failures, threshold)}, true
+	return trip(GuardBreaker, "Circuit breaker OPEN: %d consecutive validation failures (threshold: %d). "+
+		"Manual intervention required.", g.Failures, threshold)
 }
 
 // Regression trips when the last three scores fall strictly or the last three
@@ -182,8 +186,8 @@ func (g *Guards) Regression() (Trip, bool) {
 	if g.Scored < 3 || (!falling && g.Declines < 3) {
 		return Trip{}, false
 	}
-	return Trip{GuardRegression, fmt.Sprintf("Quality regression detected: Validation scores declined %d consecutive times. Consider changing approach.",
-		g.ConsecutiveDeclines())}, true
+	return trip(GuardRegression, "Quality regression detected: Validation scores declined %d consecutive times. "+
+		"Consider changing approach.", g.ConsecutiveDeclines())
 }
 
 // ConsecutiveDeclines is what document 4 reports: at most 2, and 0 for fewer
@@ -208,7 +212,7 @@ func (g *Guards) Thrash(threshold int) (Trip, bool) {
 	if len(files) > 3 {
 		shown += "..."
 	}
-	return Trip{GuardThrashing, fmt.Sprintf("Thrashing detected: %d file(s) modified %d+ times without progress: %s", len(files), threshold, shown)}, true
+	return trip(GuardThrashing, "Thrashing detected: %d file(s) modified %d+ times without progress: %s", len(files), threshold, shown)
 }
 
 // ThrashingFiles lists the files at or over the threshold, oldest first.
@@ -227,7 +231,8 @@ func (g *Guards) Oscillate() (Trip, bool) {
 	if g.Returns < 2 {
 		return Trip{}, false
 	}
-	return Trip{GuardOscillation, fmt.Sprintf("Oscillation detected: the files went back to a state that had already failed, %d times. Consider changing approach.", g.Returns)}, true
+	return trip(GuardOscillation, "Oscillation detected: the files went back to a state that had already failed, %d times. "+
+		"Consider changing approach.", g.Returns)
 }
 
 // Repeat trips when one failure came in threshold iterations; 0 is off.
@@ -237,7 +242,8 @@ func (g *Guards) Repeat(threshold int) (Trip, bool) {
 	}
 	for _, p := range g.Prints {
 		if p.N >= threshold {
-			return Trip{GuardRepeated, fmt.Sprintf("Repeated failure detected: the same failure in %d iterations, whatever was tried (fingerprint %s).", p.N, p.Name)}, true
+			return trip(GuardRepeated, "Repeated failure detected: the same failure in %d iterations, whatever was tried "+
+				"(fingerprint %s).", p.N, p.Name)
 		}
 	}
 	return Trip{}, false
@@ -248,7 +254,8 @@ func (g *Guards) Stuck(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Still < threshold {
 		return Trip{}, false
 	}
-	return Trip{GuardStuck, fmt.Sprintf("No progress in %d iterations: no new commit, no new state of the files, no better score, no higher PROGRESS.", g.Still)}, true
+	return trip(GuardStuck, "No progress in %d iterations: no new commit, no new state of the files, no better score, "+
+		"no higher PROGRESS.", g.Still)
 }
 
 // Idling trips after threshold iterations that did nothing at all; 0 is off.
@@ -256,7 +263,8 @@ func (g *Guards) Idling(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Idle < threshold {
 		return Trip{}, false
 	}
-	return Trip{GuardStuck, fmt.Sprintf("No progress in %d iterations: the agent ended well each time, but changed nothing and claimed nothing.", g.Idle)}, true
+	return trip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing and "+
+		"claimed nothing.", g.Idle)
 }
 
 // countAll adds one to each name once, on a copy. When there are more than

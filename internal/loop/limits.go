@@ -174,17 +174,18 @@ func (s *State) limit(e *Event, l *Limited) {
 			return
 		}
 	}
+	why := ""
 	if tooMany {
-		why := fmt.Sprintf("%s, and %d waits in a row did not help", l.reason(), p.MaxWaits)
-		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
-		return
-	}
-	if leaves {
+		why = fmt.Sprintf("%s, and %d waits in a row did not help", l.reason(), p.MaxWaits)
+	} else if leaves {
 		l = s.earliest(e, l)
 	}
-	if p.MaxWait > 0 && l.Until.Sub(e.At) > p.MaxWait {
-		why := s.tooLong(l)
-		s.finish(&Command{Status: Pending, Why: why, Question: s.question(why+". How should it go on?", control.Choices(false))})
+	if !tooMany && p.MaxWait > 0 && l.Until.Sub(e.At) > p.MaxWait {
+		why = s.tooLong(l)
+	}
+	if why != "" {
+		q := s.question(why+". How should it go on?", control.Choices(false))
+		s.finish(&Command{Status: Pending, Why: why, Question: q})
 		return
 	}
 	s.Status = Waiting
@@ -197,7 +198,8 @@ func (s *State) limit(e *Event, l *Limited) {
 }
 
 func (s *State) tooLong(l *Limited) string {
-	return fmt.Sprintf("%s until %s%s, which is longer than max_wait (%s)", l.what(), l.Until.Format("2006-01-02 15:04"), l.source(), Duration(s.Policy.MaxWait))
+	return fmt.Sprintf("%s until %s%s, which is longer than max_wait (%s)", l.what(), l.Until.Format("2006-01-02 15:04"),
+		l.source(), Duration(s.Policy.MaxWait))
 }
 
 // worthLeaving is a wait that takes longer than another agent's start is worth.

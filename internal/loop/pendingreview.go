@@ -117,7 +117,8 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 
 // reviewed takes how one try of a review ended.
 func (s *State) reviewed(e *Event) {
-	if s.Status != Running || s.Command.Kind != RunReview || e.For != s.Command.Seq || e.Review == nil || s.PendingReview == nil {
+	awaited := s.Status == Running && s.Command.Kind == RunReview && e.For == s.Command.Seq
+	if !awaited || e.Review == nil || s.PendingReview == nil {
 		return
 	}
 	s.tick(e.At)

@@ -72,7 +72,8 @@ func (v *Review) Rejection() *failure.Analysis {
 }
 
 func (v *Review) outcome() *control.Outcome {
-	return &control.Outcome{Attempt: control.Attempt{Tests: control.Passed, Review: v.Verdict}, Said: v.Summary, Found: v.Items}
+	now := control.Attempt{Tests: control.Passed, Review: v.Verdict}
+	return &control.Outcome{Attempt: now, Said: v.Summary, Found: v.Items}
 }
 
 // approved is true when no review stands in the way of the record's work.

@@ -348,7 +348,8 @@ func (s *State) bounds() CommandLimits {
 	p := &s.Policy
 	in := s.inForce()
 	return s.within(CommandLimits{
-		Wall: in.wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)), Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls,
+		Wall: in.wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)),
+		Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls,
 	})
 }
 

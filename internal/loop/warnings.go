@@ -21,7 +21,10 @@ func (s *State) nearTime() string {
 	for _, one := range []struct {
 		what        string
 		used, limit time.Duration
-	}{{"time", s.Spent.Wall, p.Timeout}, {"time of the iterations", s.Spent.Active, p.TaskTimeout}, {"time of the iterations", s.Spent.Active, p.MaxDuration}} {
+	}{
+		{"time", s.Spent.Wall, p.Timeout}, {"time of the iterations", s.Spent.Active, p.TaskTimeout},
+		{"time of the iterations", s.Spent.Active, p.MaxDuration},
+	} {
 		if safety.Near(int64(one.used), int64(one.limit)) {
 			return fmt.Sprintf("%s %s is over 80 %% of the limit %s", one.what, Duration(one.used), Duration(one.limit))
 		}
@@ -37,15 +40,14 @@ func (s *State) nearIteration(r *Record) []string {
 	}
 	p := &s.Policy
 	var w []string
-	if safety.Near(int64(r.Cost), int64(p.MaxIterationCost)) {
-		w = append(w, fmt.Sprintf("iteration %d cost %s, over 80 %% of the limit %s for one", r.Number, r.Cost, p.MaxIterationCost.short()))
+	near := func(used, limit int64, did, most string) {
+		if safety.Near(used, limit) {
+			w = append(w, fmt.Sprintf("iteration %d %s, over 80 %% of the limit %s for one", r.Number, did, most))
+		}
 	}
-	if safety.Near(int64(r.Calls), int64(p.MaxIterationCalls)) {
-		w = append(w, fmt.Sprintf("iteration %d made %d model calls, over 80 %% of the limit %d for one", r.Number, r.Calls, p.MaxIterationCalls))
-	}
-	if safety.Near(int64(r.Elapsed), int64(p.IterationTimeout)) {
-		w = append(w, fmt.Sprintf("iteration %d took %s, over 80 %% of the limit %s for one", r.Number, Duration(r.Elapsed), Duration(p.IterationTimeout)))
-	}
+	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.short())
+	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls), fmt.Sprint(p.MaxIterationCalls))
+	near(int64(r.Elapsed), int64(p.IterationTimeout), "took "+Duration(r.Elapsed), Duration(p.IterationTimeout))
 	return w
 }
 

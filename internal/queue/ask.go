@@ -50,9 +50,8 @@ func (s *State) added(ev *Event) {
 		s.remove(e.ID)
 	}
 	s.Arrived++
-	e.Order, e.Status, e.Why, e.AddedAt = s.Arrived, Waiting, "", ev.At
-	e.Until, e.Waits, e.Passed, e.Attempts, e.Plain, e.Problem, e.Ahead, e.Request = time.Time{}, 0, 0, 0, false, nil, nil, ""
-	e.Outrun, e.Solved = 0, ""
+	e.reset()
+	e.Order, e.AddedAt, e.Passed, e.Ahead = s.Arrived, ev.At, 0, nil
 	e.Needs = slices.Clone(e.Needs)
 	if s.Policy.Ask {
 		e.Status, e.Why = OnHold, "it lands when a person says so: pawl queue release "+e.ID
@@ -155,8 +154,13 @@ func (s *State) again(e *Entry, why string) {
 		s.move(e.ID, MoveQueued, why)
 	}
 	s.Fresh = true
-	e.Status, e.Why, e.Until, e.Waits, e.Attempts, e.Plain, e.Problem, e.Request = Waiting, "", time.Time{}, 0, 0, false, nil, ""
-	e.Outrun, e.Solved = 0, ""
+	e.reset()
+}
+
+// reset forgets what was tried with an entry.
+func (e *Entry) reset() {
+	e.Status, e.Why, e.Until, e.Waits, e.Request = Waiting, "", time.Time{}, 0, ""
+	e.Attempts, e.Outrun, e.Solved, e.Plain, e.Problem = 0, 0, "", false, nil
 }
 
 // dropEntry says that an entry leaves; its work stays where it is.
