@@ -118,7 +118,8 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 	}
 	now := time.Now()
 	p := &pilot{
-		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{}, inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
+		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{},
+		inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
 		row: sqlite.Autopilot{
 			Session: engine.NewID(), Phase: string(schedule.Running),
 			Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
@@ -204,13 +205,14 @@ func (p *pilot) save(ctx context.Context) {
 		return
 	}
 	p.turned(s)
-	p.row.Phase, p.row.Mode, p.row.Why, p.row.UpdatedAt, p.row.State = string(s.Phase), string(s.Mode), s.Why, time.Now(), data
+	p.row.Phase, p.row.Mode, p.row.Why = string(s.Phase), string(s.Mode), s.Why
+	p.row.UpdatedAt, p.row.State = time.Now(), data
 	err = p.o.Store.SaveAutopilot(ctx, p.row)
 	switch {
 	case err == nil:
 		p.saved = string(data)
 	case errors.Is(err, sqlite.ErrNotOwner):
-		p.pending = append(p.pending, schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: loop.CauseStop, Kill: true})
+		p.pending = append(p.pending, stopEvent(loop.CauseStop, true))
 	default:
 		p.o.Log.Warn(err.Error())
 	}
@@ -241,13 +243,10 @@ func (p *pilot) rest(c schedule.Command) {
 func (p *pilot) Look(ctx context.Context) ([]schedule.Event, error) {
 	events := p.pending
 	p.pending = nil
-	stop := func(cause loop.Cause, kill bool) {
-		events = append(events, schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: cause, Kill: kill})
-	}
 	select {
 	case cause, open := <-p.o.Stops:
 		if open {
-			stop(cause, false)
+			events = append(events, stopEvent(cause, false))
 		} else {
 			p.o.Stops = nil
 		}
@@ -256,13 +255,13 @@ func (p *pilot) Look(ctx context.Context) ([]schedule.Event, error) {
 	select {
 	case <-p.o.Kill:
 		p.o.Kill = nil
-		stop(loop.CauseInterrupt, true)
+		events = append(events, stopEvent(loop.CauseInterrupt, true))
 	default:
 	}
 	select {
 	case <-p.over:
 		p.over = nil
-		stop(loop.CauseInterrupt, false)
+		events = append(events, stopEvent(loop.CauseInterrupt, false))
 	default:
 	}
 	return append(events, p.lookAtBoard(ctx)...), nil
@@ -322,6 +321,10 @@ func (p *pilot) became(ctx context.Context, id string) string {
 	return fmt.Sprintf("it is %s by now: %s", c.Status, c.Why)
 }
 
+func stopEvent(cause loop.Cause, kill bool) schedule.Event {
+	return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: cause, Kill: kill}
+}
+
 // asked is a wish as an event.
 func asked(r sqlite.AutopilotControl) schedule.Event {
 	e := schedule.Event{Kind: schedule.Asked}
@@ -331,7 +334,7 @@ func asked(r sqlite.AutopilotControl) schedule.Event {
 	case sqlite.AutopilotResume:
 		e.Ask = schedule.AskResume
 	case sqlite.AutopilotStop:
-		e.Ask, e.Cause = schedule.AskStop, loop.CauseStop
+		e = stopEvent(loop.CauseStop, false)
 	case sqlite.AutopilotMode:
 		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
 	case sqlite.AutopilotStart:
@@ -367,7 +370,7 @@ func (p *pilot) notify(n Notice) {
 func (p *pilot) finish(ctx context.Context, c schedule.Command) Result {
 	p.endSprint(ctx)
 	p.leave(ctx, c)
-	p.notify(Notice{Kind: Over, Text: c.Why, Exit: c.Exit})
+	p.notify(Notice{Kind: Over, Text: c.Why})
 	return Result{Exit: c.Exit, Why: c.Why, Tally: p.state.Tally, Sprint: p.sprint}
 }
 

@@ -67,7 +67,7 @@ type NoticeKind string
 // The notices.
 const (
 	Began      NoticeKind = "began"   // Text
-	TaskBegan  NoticeKind = "task"    // Case, Title, Slots, Text: why it was chosen
+	TaskBegan  NoticeKind = "task"    // Case, Title, Text: why it was chosen
 	RunNotice  NoticeKind = "run"     // Case, Engine
 	TaskEnded  NoticeKind = "settled" // Case, Title, Settlement
 	Landed     NoticeKind = "landed"  // Case, Title
@@ -79,7 +79,7 @@ const (
 	Rested     NoticeKind = "rested"     // Text: why nothing is done now; when it changed
 	Warning    NoticeKind = "warning"    // Text
 	Recovered  NoticeKind = "recovered"  // Case, Text
-	Over       NoticeKind = "over"       // Text, Exit
+	Over       NoticeKind = "over"       // Text
 )
 
 // Notice is what happened.
@@ -90,8 +90,6 @@ type Notice struct {
 	Title      string
 	Run        string
 	Text       string
-	Slots      int // that are taken
-	Exit       int
 	Settlement schedule.Settlement
 	Engine     engine.Notice
 	Workspace  pool.Workspace // of a run's

@@ -95,7 +95,8 @@ func notReady(c board.Case) string {
 func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 	one, err := p.o.Store.Case(ctx, c.Case)
 	if err == nil && !c.Adopt {
-		one, err = p.o.Store.MoveCase(ctx, c.Case, board.Change{Action: board.Start, By: board.Pawl, Why: c.Why, At: time.Now()})
+		change := board.Change{Action: board.Start, By: board.Pawl, Why: c.Why, At: time.Now()}
+		one, err = p.o.Store.MoveCase(ctx, c.Case, change)
 	}
 	if err != nil {
 		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: faultOf(err)}
@@ -108,7 +109,7 @@ func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 	}
 	p.journal(ctx, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
 	p.saveSlot(ctx, l, "starting")
-	p.notify(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why, Slots: len(p.state.Slots)})
+	p.notify(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why})
 	p.warnDisk()
 	p.spawn(ctx, l)
 	return schedule.Event{Kind: schedule.Started, Case: c.Case}
@@ -146,7 +147,8 @@ func faultOf(err error) schedule.Fault {
 	switch {
 	case errors.As(err, &refused), errors.Is(err, sqlite.ErrNoCase):
 		return schedule.OfBoard
-	case errors.Is(err, pool.ErrDisk), errors.Is(err, sqlite.ErrUnwritable), errors.Is(err, sqlite.ErrBusy), errors.Is(err, sqlite.ErrDamaged):
+	case errors.Is(err, pool.ErrDisk), errors.Is(err, sqlite.ErrUnwritable), errors.Is(err, sqlite.ErrBusy),
+		errors.Is(err, sqlite.ErrDamaged):
 		return schedule.OfMachine
 	}
 	return schedule.OfTask
@@ -182,7 +184,8 @@ func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
 	if err := p.o.Store.DropSlot(ctx, c.Case); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
-	p.journal(ctx, journal.TaskSettled, journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
+	p.journal(ctx, journal.TaskSettled,
+		journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
 	p.notify(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
 	return e
 }

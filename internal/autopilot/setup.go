@@ -30,8 +30,9 @@ func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) e
 		return nil
 	}
 	dir := setupDir(p.o.StateDir, w.ID)
-	mark := "setup-" + w.ID
-	client, err := supervisor.Start(ctx, supervisor.Options{RunDir: dir, Exe: plan.Exe, Args: plan.Args, Lease: plan.Lease, Run: mark})
+	client, err := supervisor.Start(ctx, supervisor.Options{
+		RunDir: dir, Exe: plan.Exe, Args: plan.Args, Lease: plan.Lease, Run: "setup-" + w.ID,
+	})
 	if err != nil {
 		return fmt.Errorf("cannot set the workspace up: %v", err)
 	}

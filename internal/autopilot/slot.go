@@ -50,7 +50,8 @@ type slot struct {
 
 func newSlot(c board.Case, adopt bool) *slot {
 	return &slot{
-		task: c, adopt: adopt, since: time.Now(), stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
+		task: c, adopt: adopt, since: time.Now(),
+		stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
 	}
 }
 
@@ -262,7 +263,8 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	err = p.setUp(ready, w, plan)
 	switch {
 	case ready.Err() != nil:
-		return loop.State{Status: loop.Interrupted, Why: "it was stopped before its run began"}, nil //nolint:nilerr // what was cut off by that is no error
+		stopped := loop.State{Status: loop.Interrupted, Why: "it was stopped before its run began"}
+		return stopped, nil //nolint:nilerr // what was cut off by that is no error
 	case err != nil:
 		return loop.State{}, err
 	}

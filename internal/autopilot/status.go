@@ -104,10 +104,10 @@ func Status(ctx context.Context, store *sqlite.Store, root string) (View, error)
 		if err := json.Unmarshal(a.State, &state); err != nil {
 			return v, err
 		}
-		v.Session, v.PID, v.Host, v.Phase, v.Mode, v.Why, v.Exit = a.Session, a.Owner.PID, a.Owner.Host, a.Phase, a.Mode, a.Why, a.Exit
-		v.Sprint, v.StartedAt, v.EndedAt, v.MaxParallel, v.Tally = a.Sprint, a.StartedAt, a.EndedAt, a.MaxParallel, state.Tally
-		v.Running = engine.Alive(a.Owner)
-		v.PauseEnds = state.Ends
+		v.Session, v.PID, v.Host, v.Running = a.Session, a.Owner.PID, a.Owner.Host, engine.Alive(a.Owner)
+		v.Phase, v.Mode, v.Why, v.Exit, v.PauseEnds = a.Phase, a.Mode, a.Why, a.Exit, state.Ends
+		v.Sprint, v.StartedAt, v.EndedAt = a.Sprint, a.StartedAt, a.EndedAt
+		v.MaxParallel, v.Tally = a.MaxParallel, state.Tally
 	}
 	targets, err := store.QueueTargets(ctx)
 	if err != nil {
@@ -150,7 +150,10 @@ func (v *View) readSlots(ctx context.Context, store *sqlite.Store, state schedul
 		return err
 	}
 	for _, row := range rows {
-		l := SlotView{Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since, Elapsed: time.Since(row.Since), Activity: row.Activity, ActivityAt: row.ActivityAt}
+		l := SlotView{
+			Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since, Elapsed: time.Since(row.Since),
+			Activity: row.Activity, ActivityAt: row.ActivityAt,
+		}
 		for _, s := range state.Slots {
 			if s.Case == row.Case && s.Phase != "" {
 				l.Phase = string(s.Phase)
@@ -186,7 +189,8 @@ func (v *View) readNeeds(ctx context.Context, store *sqlite.Store, root string) 
 		}
 		v.NeedsYou = append(v.NeedsYou, Need{Case: c.ID, Title: c.Title, What: c.Status, Why: r.Why, Run: r.Run})
 	}
-	list, err := store.Cases(ctx, sqlite.CaseFilter{Status: []board.Status{board.Blocked, board.Failed, board.Timeout}, Type: board.Task, Limit: mostNeeds})
+	waiting := []board.Status{board.Blocked, board.Failed, board.Timeout}
+	list, err := store.Cases(ctx, sqlite.CaseFilter{Status: waiting, Type: board.Task, Limit: mostNeeds})
 	if err != nil {
 		return err
 	}

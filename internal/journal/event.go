@@ -29,10 +29,9 @@ type Event struct {
 
 // The kinds, each with the struct of its data.
 const (
-	RunCreated       = "run.created"       // Created
-	RunResumed       = "run.resumed"       // Resumed
-	IterationStarted = "iteration.started" // Iteration
-	IterationEnded   = "iteration.ended"   // loop.Record
+	RunCreated     = "run.created"     // Created
+	RunResumed     = "run.resumed"     // Resumed
+	IterationEnded = "iteration.ended" // loop.Record
 	// Review: one try of it ended.
 	IterationReviewed = "iteration.reviewed"
 	WaitStarted       = "wait.started"   // Wait
@@ -94,16 +93,6 @@ type Resumed struct {
 	From    string `json:"from"`              // the status that it was resumed from
 	PID     int    `json:"pid,omitempty"`     // of the new owner
 	Adopted bool   `json:"adopted,omitempty"` // an agent was still running, and goes on
-}
-
-// Iteration is one that starts.
-type Iteration struct {
-	Number      int    `json:"number"`  // 1-based
-	Attempt     int    `json:"attempt"` // 1-based
-	Agent       string `json:"agent"`
-	Strategy    string `json:"strategy,omitempty"`
-	Instruction string `json:"instruction,omitempty"`
-	Why         string `json:"why,omitempty"`
 }
 
 // Review is what a try of an iteration's review came to: Review sums up all
