@@ -120,7 +120,7 @@ func (m *mutator) mutate(ctx context.Context, seed uint64, n int, out string) er
 		one := l[random.IntN(len(l))]
 		r, ok := known[fmt.Sprint(one.file, one.line)]
 		if !ok {
-			if r, err = m.try(ctx, one); err == nil {
+			if r, err = m.try(ctx, one); err == nil && ctx.Err() == nil { // else it was ended, and shows nothing
 				err = json.NewEncoder(log).Encode(r)
 			}
 		}
