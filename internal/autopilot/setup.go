@@ -53,7 +53,7 @@ func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) e
 func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i int, line string, w pool.Workspace, plan engine.Plan) error {
 	env, box := slices.Concat(plan.Environ, plan.Marks), (*sandbox.Policy)(nil)
 	if plan.Box != nil {
-		env, box = slices.Concat(plan.Environ, plan.Box.Caches, plan.Marks), &plan.Box.Gates
+		env, box = slices.Concat(plan.Environ, plan.Box.Caches, plan.Marks), &plan.Box.Setup
 	}
 	// The id is new each time: a set-up that failed is tried again.
 	id := strconv.Itoa(i+1) + "-" + engine.NewID()

@@ -8,7 +8,6 @@
 package boxpolicy
 
 import (
-	"cmp"
 	"context"
 	"net/netip"
 	"os"
@@ -30,8 +29,6 @@ type Options struct {
 	Config   *config.Config
 	Plan     engine.Plan // its root, level, environment and agents
 	StateDir string
-	// Cache is the folder of the tools' caches; "" is the one in StateDir.
-	Cache string
 	// Tree is what git knows of the root; nil is outside of git.
 	Tree *workspace.Checkout
 	// Env is what pawl was started with, K=V.
@@ -63,28 +60,37 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
 	place := sandbox.Place{
 		Root: o.Plan.Root, Home: home, Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
-		Cache: cmp.Or(o.Cache, filepath.Join(o.StateDir, "cache")),
-		Temp:  []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
+		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
-	}
-	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
-		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
 	}
 	if o.Tree != nil {
 		place.Git = append([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules()...)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
 	secret := slices.Concat(sockets, m.hidden())
-	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root})
-	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
-	box.Caches = sandbox.Caches(m.withGoProxy(ctx, o.Plan.Environ), home, place.Cache, mayWrite)
-	box.Caches = append(box.Caches, pnpmStore(o.Plan.Root, place.Cache)...)
-	box.Caches = append(box.Caches, m.unsigned(ctx, place.Write)...)
-	sums, path := m.goSums(home, place.Cache, v.Means.Mounts)
-	box.Caches = append(box.Caches, path...)
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
+	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	box.Gates = place.Policy(level, v, limits, nil, nil)
-	box.Gates.Binds = sums
+	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, place.Write)
+	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
+	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
+	box.GateEnv = slices.Concat(sandbox.ModuleProxy(environ, home), unsigned)
+	place.Cache = filepath.Join(o.StateDir, "cache")
+	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
+		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
+	}
+	sums, path := m.goSums(home, place.Cache, v.Means.Mounts)
+	box.Caches = slices.Concat(sandbox.Caches(environ, home, place.Cache, mayWrite), path, box.GateEnv)
+	if usesPnpm(o.Plan.Root) {
+		box.Caches = append(box.Caches, pnpmStore+"="+filepath.Join(place.Cache, "pnpm"))
+		for i, c := range box.GateCaches {
+			if c.Dir == "pnpm" {
+				box.GateCaches[i].Names = append(c.Names, pnpmStore)
+			}
+		}
+	}
+	box.Setup = place.Policy(level, v, limits, nil, nil)
+	box.Setup.Binds = sums
 	one := func(name string, ag engine.Agent) sandbox.Policy {
 		program, own := m.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))

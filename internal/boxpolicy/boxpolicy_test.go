@@ -118,17 +118,17 @@ func TestChecksumsOfGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	box := r.make(true).Run
-	if len(box.Gates.Binds) != 0 || !slices.Contains(box.Caches, "GOPATH="+r.path("state/cache/go")) {
-		t.Errorf("without GOPATH: %v, %q", box.Gates.Binds, box.Caches)
+	if len(box.Setup.Binds) != 0 || !slices.Contains(box.Caches, "GOPATH="+r.path("state/cache/go")) {
+		t.Errorf("without GOPATH: %v, %q", box.Setup.Binds, box.Caches)
 	}
 	gopath := r.folder("home/go")
 	box = r.make(true).Run
 	want := sandbox.Bind{From: r.path("state/cache/go/pkg/sumdb"), To: filepath.Join(gopath, "pkg", "sumdb")}
-	if !slices.Equal(box.Gates.Binds, []sandbox.Bind{want}) {
-		t.Errorf("with GOPATH: %v", box.Gates.Binds)
+	if !slices.Equal(box.Setup.Binds, []sandbox.Bind{want}) {
+		t.Errorf("with GOPATH: %v", box.Setup.Binds)
 	}
-	if box = r.make(false).Run; len(box.Gates.Binds) != 0 {
-		t.Errorf("without mounts: %v", box.Gates.Binds)
+	if box = r.make(false).Run; len(box.Setup.Binds) != 0 {
+		t.Errorf("without mounts: %v", box.Setup.Binds)
 	}
 }
 
@@ -136,16 +136,23 @@ func TestChecksumsOfGo(t *testing.T) {
 func TestStoreOfPnpm(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.o.Cache = r.path("elsewhere")
-	variable := "npm_config_store_dir=" + r.path("elsewhere/pnpm")
+	variable := "npm_config_store_dir=" + r.path("state/cache/pnpm")
 	if caches := r.make(true).Run.Caches; slices.Contains(caches, variable) {
 		t.Errorf("without pnpm: %q", caches)
 	}
 	if err := os.WriteFile(r.path("project/pnpm-lock.yaml"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if caches := r.make(true).Run.Caches; !slices.Contains(caches, variable) {
-		t.Errorf("with pnpm: %q", caches)
+	box := r.make(true).Run
+	if !slices.Contains(box.Caches, variable) {
+		t.Errorf("with pnpm: %q", box.Caches)
+	}
+	tells := func(c sandbox.Cache) bool { return slices.Contains(c.Names, pnpmStore) }
+	if !slices.ContainsFunc(box.GateCaches, tells) {
+		t.Errorf("gates have %q", box.GateCaches)
+	}
+	if slices.Contains(box.Gates.Write, r.path("state/cache")) || !slices.Contains(box.Setup.Write, r.path("state/cache")) {
+		t.Errorf("gates may write %q, set-up commands %q", box.Gates.Write, box.Setup.Write)
 	}
 }
 

@@ -15,13 +15,15 @@ import (
 
 // pnpmStore is the variable by which pnpm before 11 keeps its store in the
 // caches. npm warns of it with every command, so only projects of pnpm get it.
-func pnpmStore(root, cache string) []string {
+const pnpmStore = "npm_config_store_dir"
+
+func usesPnpm(root string) bool {
 	for _, name := range []string{"pnpm-lock.yaml", "pnpm-workspace.yaml"} {
 		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
-			return []string{"npm_config_store_dir=" + filepath.Join(cache, "pnpm")}
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // goSums gives Go a place for what it knows of the checksum database, without

@@ -6,16 +6,23 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
 // Box is what the operating system holds the run's processes to.
 type Box struct {
+	// Gates is that of what judges. It shares no cache with an agent: see GateCaches.
 	Gates  sandbox.Policy
 	Agents map[string]sandbox.Policy
-	// Caches are the variables that keep the tools' caches where they may be
-	// written, K=V.
+	// Setup is that of commands that judge nothing: a workspace's set-up, hooks.
+	Setup sandbox.Policy
+	// Caches are the variables that keep the tools' caches of agents and of Setup
+	// where these may write them, K=V.
 	Caches []string
+	// GateCaches are the tools' caches of gates, and GateEnv further variables.
+	GateCaches []sandbox.Cache
+	GateEnv    []string
 }
 
 // agentBox is the box of an agent: its own folder of state may be written, and
@@ -39,12 +46,23 @@ func (w *worker) agentBox(name, state string, call agentCall) *sandbox.Policy {
 	return &p
 }
 
-func (w *worker) gateBox() *sandbox.Policy {
-	if w.plan.Box == nil {
-		return nil
+// gateBox is the box of one verdict, with the variables of its caches: what is
+// written to these goes to the folder scratch.
+func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
+	box := w.plan.Box
+	if box == nil {
+		return nil, nil
 	}
-	p := w.plan.Box.Gates
-	return &p
+	p, env := box.Gates.WithCaches(box.GateCaches, scratch)
+	return &p, slices.Concat(env, box.GateEnv)
+}
+
+// dropCaches removes what gates wrote to their caches: code under test could write
+// them, too, and it counts in no other verdict.
+func (w *worker) dropCaches(scratch string) {
+	if err := files.RemoveAll(scratch); err != nil {
+		w.warn(fmt.Sprintf("what gates wrote to their caches cannot be removed: %v", err))
+	}
 }
 
 // throughProxy are the variables by which programs in a closed box find the
@@ -61,7 +79,7 @@ func throughProxy(p *sandbox.Policy) []string {
 	return env
 }
 
-// caches are the variables of the tools' caches.
+// caches are the variables of the tools' caches of agents.
 func (w *worker) caches() []string {
 	if w.plan.Box == nil {
 		return nil

@@ -189,7 +189,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	box := w.agentBox(c.Agent, state, call)
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
-		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, start.Env, start.Unset), throughProxy(box)...),
+		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
 		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom, Tools: a.toolsCount()},
@@ -221,14 +221,14 @@ func reviewID(c loop.Command) string {
 // jobID names the author's job of an attempt in its run.
 func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
-// environ is what a child inherits, with pawl's marks.
-func (w *worker) environ(inherited []string, iteration int, add, unset []string) []string {
+// environ is what a child inherits, with caches and pawl's marks.
+func (w *worker) environ(inherited []string, iteration int, caches, add, unset []string) []string {
 	env := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(unset, name)
 	})
 	own := []string{"PAWL_RUN=" + w.id, "PAWL_ITERATION=" + strconv.Itoa(iteration)}
-	return slices.Concat(env, w.caches(), add, w.plan.Marks, own)
+	return slices.Concat(env, caches, add, w.plan.Marks, own)
 }
 
 // CannotStart is the fingerprint of a failure to begin: pawl's own, no agent's.

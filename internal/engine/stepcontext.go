@@ -113,8 +113,13 @@ func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(a
 	if err := os.MkdirAll(filepath.Dir(job.Files), 0o700); err != nil {
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the step: %v", err)
 	}
+	h.w.dropCaches(cachesOf(job.Files))
+	defer h.w.dropCaches(cachesOf(job.Files))
 	return h.w.jobs.do(ctx, job, onEvent)
 }
+
+// cachesOf is where a command's changes to the tools' caches go.
+func cachesOf(files string) string { return files + ".caches" }
 
 // Abandon ends a job that an earlier pawl began and nobody wants any more.
 func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.jobs.abandon(ctx, job) }
@@ -122,18 +127,22 @@ func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.job
 // Resume finds what became of a job that an earlier pawl began, and waits for
 // its end if it still runs.
 func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, Fate, error) {
-	return h.w.resume(ctx, job, onEvent)
+	res, fate, err := h.w.resume(ctx, job, onEvent)
+	if err == nil {
+		h.w.dropCaches(cachesOf(job.Files))
+	}
+	return res, fate, err
 }
 
 // Shell is the job of a command line, held as gates are.
 func (h *StepContext) Shell(id, files, command, dir string, env []string, wall time.Duration) supervisor.Job {
-	box := h.w.gateBox()
+	box, caches := h.w.gateBox(cachesOf(files))
 	if box != nil {
 		box.Write = append(box.Write[:len(box.Write):len(box.Write)], filepath.Dir(files)+"/out")
 	}
 	return supervisor.Job{
 		ID: id, Files: files, Args: []string{"sh", "-e", "-c", command}, Dir: dir, Box: box,
-		Env:    h.w.environ(h.w.plan.Environ, h.c.Iteration, env, nil),
+		Env:    h.w.environ(h.w.plan.Environ, h.c.Iteration, caches, env, nil),
 		Limits: supervisor.Limits{Wall: wall, Room: leastRoom},
 	}
 }

@@ -56,6 +56,9 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
 	specs := w.gates(c)
 	w.trees.headAt = time.Time{} // gates write files, too
+	scratch := w.place(c.Iteration, c.Attempt).caches()
+	w.dropCaches(scratch)
+	defer w.dropCaches(scratch)
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		return w.runGate(ctx, c, n, s)
 	}, time.Now)
@@ -81,7 +84,9 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	if rep.Failure != nil {
 		r.Failure = rep.Failure
 		out := w.redOutput(c, rep)
-		nameRefusals(r.Failure, w.gateBox(), out, nil)
+		if w.plan.Box != nil {
+			nameRefusals(r.Failure, &w.plan.Box.Gates, out, nil)
+		}
 		r.Flagged = loop.FlaggedFiles(out)
 	}
 	return true
@@ -115,6 +120,7 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	res, err := w.gateJob(ctx, c, n, s)
 	if err == nil && gone(res) && ctx.Err() == nil {
 		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
+		w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
 		res, err = w.gateJob(ctx, c, n, s)
 	}
 	if err != nil {
@@ -148,11 +154,12 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 	if err := os.MkdirAll(p.dir, 0o700); err != nil { // an agent may have deleted it
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
+	box, caches := w.gateBox(p.caches())
 	return w.jobs.do(ctx, supervisor.Job{
 		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
 		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, nil, nil), Merge: true,
-		Limits: supervisor.Limits{Wall: s.Timeout}, Box: w.gateBox(),
+		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, caches, nil, nil), Merge: true,
+		Limits: supervisor.Limits{Wall: s.Timeout}, Box: box,
 	}, nil)
 }
 

@@ -72,8 +72,10 @@ type Workspace struct {
 	Environ []string // variables of its own, such as a base port
 	Setup   []string // commands to run before the gates; one that fails is red
 	// Box is what the operating system holds gates to; nil is nothing.
-	Box  *sandbox.Policy
-	Done func(ctx context.Context)
+	Box *sandbox.Policy
+	// Caches are the tools' caches in the box.
+	Caches []sandbox.Cache
+	Done   func(ctx context.Context)
 }
 
 // Problem is what an agent is to solve: make a commit that holds what both the

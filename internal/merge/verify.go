@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -143,6 +144,13 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
 	}
 	defer prune(filepath.Dir(dir), keepRuns)
+	if ws.Box != nil {
+		// What these commands write to the tools' caches counts for them alone.
+		scratch := filepath.Join(dir, "caches")
+		box, env := ws.Box.WithCaches(ws.Caches, scratch)
+		ws.Box, ws.Environ = &box, slices.Concat(ws.Environ, env)
+		defer func() { _ = files.RemoveAll(scratch) }() // else it goes with the folder
+	}
 	client, err := q.supervisor(ctx, dir)
 	if err != nil {
 		return gate.Report{}, err
@@ -216,6 +224,6 @@ func prune(dir string, keep int) {
 		return
 	}
 	for _, e := range list[:max(0, len(list)-keep)] {
-		_ = os.RemoveAll(filepath.Join(dir, e.Name())) // outputs only; the next one tries again
+		_ = files.RemoveAll(filepath.Join(dir, e.Name())) // outputs only; the next one tries again
 	}
 }

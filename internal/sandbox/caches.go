@@ -1,24 +1,27 @@
 package sandbox
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
 // tools are the variables that tell tools where to keep what they download
-// and build, with the folder below the cache.
-var tools = []struct{ name, dir string }{
-	{"GOCACHE", "go-build"}, {"GOMODCACHE", "go-mod"}, {"GOLANGCI_LINT_CACHE", "golangci-lint"},
-	{"npm_config_cache", "npm"}, {"YARN_CACHE_FOLDER", "yarn"}, {"BUN_INSTALL_CACHE_DIR", "bun"},
-	{"pnpm_config_store_dir", "pnpm"},
-	{"PIP_CACHE_DIR", "pip"}, {"UV_CACHE_DIR", "uv"}, {"CARGO_HOME", "cargo"}, {"PRE_COMMIT_HOME", "pre-commit"},
+// and build, with the folder below the cache, and the user's own below HOME.
+var tools = []struct{ name, dir, own string }{
+	{"GOCACHE", "go-build", ".cache/go-build"}, {"GOMODCACHE", "go-mod", "go/pkg/mod"},
+	{"GOLANGCI_LINT_CACHE", "golangci-lint", ".cache/golangci-lint"},
+	{"npm_config_cache", "npm", ".npm"}, {"YARN_CACHE_FOLDER", "yarn", ".cache/yarn"},
+	{"BUN_INSTALL_CACHE_DIR", "bun", ".bun/install/cache"},
+	{"pnpm_config_store_dir", "pnpm", ".local/share/pnpm/store"},
+	{"PIP_CACHE_DIR", "pip", ".cache/pip"}, {"UV_CACHE_DIR", "uv", ".cache/uv"}, {"CARGO_HOME", "cargo", ".cargo"},
+	{"PRE_COMMIT_HOME", "pre-commit", ".cache/pre-commit"},
 }
 
 // Caches are the variables, K=V, by which tools keep their caches in the
 // folder cache instead of the user's own, which cannot be written in a box. A
-// variable that names a folder in one of write already is left as it is, and
-// what the user's own Go modules hold is used first, as it is a download less.
+// variable that names a folder in one of write already is left as it is.
 func Caches(environ []string, home, cache string, write []string) []string {
 	var out []string
 	for _, t := range tools {
@@ -28,32 +31,120 @@ func Caches(environ []string, home, cache string, write []string) []string {
 			continue
 		}
 		out = append(out, t.name+"="+filepath.Join(cache, t.dir))
-		if proxy := moduleProxy(environ, home); proxy != "" && t.name == "GOMODCACHE" {
-			out = append(out, "GOPROXY="+proxy)
-		}
 	}
 	return out
 }
 
-// moduleProxy puts the user's module cache, which is laid out like a proxy,
-// before where modules come from otherwise; "" when environ does not say where.
-func moduleProxy(environ []string, home string) string {
-	dir := lookup(environ, "GOMODCACHE")
-	if dir == "" {
-		if path, _, _ := strings.Cut(lookup(environ, "GOPATH"), string(filepath.ListSeparator)); path != "" {
-			dir = filepath.Join(path, "pkg", "mod")
-		} else if home != "" {
-			dir = filepath.Join(home, "go", "pkg", "mod")
+// Cache is that of a tool, as gates have it: what a gate writes to it is seen by
+// the gates of the same verdict only.
+type Cache struct {
+	// Names are the variables that tell the tool.
+	Names []string
+	// At is the user's own, which gates see there; "" is none: it is empty at first.
+	At string
+	// Dir is its name in a folder of caches.
+	Dir string
+}
+
+// GateCaches are the caches of gates: the user's own but those that touch a
+// folder in write, which an agent may change.
+func GateCaches(environ []string, home string, write []string, mounts bool) []Cache {
+	write = slices.Clone(write)
+	for i, dir := range write {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			write[i] = real
 		}
 	}
-	if !filepath.IsAbs(dir) || strings.ContainsAny(dir, ",|") {
+	usable := func(dir string) string {
+		dir, err := filepath.EvalSymlinks(dir)
+		touches := func(w string) bool { return w != "" && (within(w, dir) || within(dir, w)) }
+		if err != nil || !filepath.IsAbs(dir) || slices.ContainsFunc(write, touches) {
+			return ""
+		}
+		return dir
+	}
+	var out []Cache
+	for _, t := range tools {
+		out = append(out, Cache{[]string{t.name}, usable(ownCache(environ, home, t.name, t.own)), t.dir})
+	}
+	gopath := goPath(environ, home)
+	if _, err := os.Stat(gopath); err != nil || !mounts {
+		return append(out, Cache{[]string{"GOPATH"}, "", "go"})
+	}
+	// What Go knows of the checksum database is in GOPATH, where its tools are, too.
+	sums := filepath.Join(gopath, "pkg", "sumdb")
+	_ = os.MkdirAll(sums, 0o755) // without it Go says what it misses
+	return append(out, Cache{nil, usable(sums), "go-sumdb"})
+}
+
+// WithCaches is the policy of gates with caches, and the variables of these. What
+// is written to them goes to folders of scratch, which the caller removes before
+// a verdict and after it.
+func (p Policy) WithCaches(caches []Cache, scratch string) (Policy, []string) {
+	p.Over = slices.Clone(p.Over)
+	var env []string
+	for _, c := range caches {
+		dir := filepath.Join(scratch, c.Dir)
+		p.Over = append(p.Over, Over{To: c.At, Scratch: dir})
+		if p.Means.Mounts && c.At != "" {
+			dir = c.At
+		}
+		for _, name := range c.Names {
+			env = append(env, name+"="+dir)
+		}
+	}
+	return p, env
+}
+
+// ownCache is the folder of the user's that a tool uses if nobody says otherwise.
+func ownCache(environ []string, home, name, below string) string {
+	if dir := lookup(environ, name); filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	rest, xdg := strings.CutPrefix(below, ".cache/")
+	switch dir := lookup(environ, "XDG_CACHE_HOME"); {
+	case name == "GOMODCACHE":
+		return goModules(environ, home)
+	case xdg && filepath.IsAbs(dir):
+		return filepath.Join(dir, rest)
+	case !filepath.IsAbs(home):
 		return ""
 	}
-	next := lookup(environ, "GOPROXY")
-	if next == "" {
-		return "" // not known: Go's own setting stays in force
+	return filepath.Join(home, below)
+}
+
+// ModuleProxy is the variable that puts the user's module cache, which is laid out
+// like a proxy, before where modules come from otherwise: it is a download less.
+// Nothing when environ does not say where that is.
+func ModuleProxy(environ []string, home string) []string {
+	dir, next := goModules(environ, home), lookup(environ, "GOPROXY")
+	if dir == "" || strings.ContainsAny(dir, ",|") || next == "" {
+		return nil // where they come from is not known: Go's own setting stays in force
 	}
-	return "file://" + filepath.ToSlash(filepath.Join(dir, "cache", "download")) + "," + next
+	return []string{"GOPROXY=file://" + filepath.ToSlash(filepath.Join(dir, "cache", "download")) + "," + next}
+}
+
+// goModules is the user's own module cache; "" when it is not known.
+func goModules(environ []string, home string) string {
+	if dir := lookup(environ, "GOMODCACHE"); filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	if path := goPath(environ, home); path != "" {
+		return filepath.Join(path, "pkg", "mod")
+	}
+	return ""
+}
+
+// goPath is the first folder of GOPATH; "" when it is not known.
+func goPath(environ []string, home string) string {
+	path, _, _ := strings.Cut(lookup(environ, "GOPATH"), string(filepath.ListSeparator))
+	switch {
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	case filepath.IsAbs(home):
+		return filepath.Join(home, "go")
+	}
+	return ""
 }
 
 // lookup is the value of a variable; the last of two equal names counts.

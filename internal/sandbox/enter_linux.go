@@ -122,6 +122,18 @@ func resolve(p Policy) Policy {
 		}
 	}
 	p.Binds = binds
+	var over []Over
+	for _, o := range p.Over {
+		if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
+			continue // the tool says what it misses
+		}
+		if o.To == "" || !p.Means.Mounts {
+			p.Write = append(slices.Clone(p.Write), o.Scratch)
+		} else if to, err := filepath.EvalSymlinks(o.To); err == nil {
+			over = append(over, Over{To: to, Scratch: o.Scratch})
+		}
+	}
+	p.Over = over
 	for _, list := range []*[]string{&p.Write, &p.Keep, &p.Hide, &p.Show} {
 		var out []string
 		for _, path := range *list {

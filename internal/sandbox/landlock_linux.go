@@ -62,7 +62,7 @@ func landlock(p Policy) error {
 		return err
 	}
 	defer func() { _ = unix.Close(ruleset) }()
-	for _, path := range slices.Concat(p.Write, targets(p.Binds), devices) {
+	for _, path := range slices.Concat(p.Write, targets(p), devices) {
 		if err := allow(ruleset, path, attr.Handled_access_fs); err != nil {
 			return err
 		}
@@ -94,12 +94,16 @@ func hideable(p Policy) []string {
 	return out
 }
 
-func targets(binds []Bind) []string {
+// targets are the paths at which something else is shown that may be written.
+func targets(p Policy) []string {
 	var out []string
-	for _, b := range binds {
+	for _, b := range p.Binds {
 		if !b.ReadOnly {
 			out = append(out, b.To)
 		}
+	}
+	for _, o := range p.Over {
+		out = append(out, o.To)
 	}
 	return out
 }

@@ -15,6 +15,7 @@ const (
 	readable             // the original, read-only
 	hidden               // nothing
 	bound                // another folder, writable
+	layered              // folders over each other, whose changes go elsewhere
 )
 
 // placement is what a path of the box shows.
@@ -24,6 +25,7 @@ type placement struct {
 	from string // where the original is, if not at path
 	made bool   // the mount point has to be made: it lies in a hidden folder
 	lax  bool   // left out where there is no place for it
+	over Over   // of a layered one
 }
 
 // layout is the placements of a policy in the order in which they are mounted,
@@ -46,6 +48,9 @@ func layout(p Policy) []placement {
 			one.sort, one.lax = readable, true
 		}
 		byPath[b.To] = one
+	}
+	for _, o := range p.Over {
+		byPath[o.To] = placement{path: o.To, sort: layered, over: o}
 	}
 	// A folder between a writable one and what is kept in it becomes a mount
 	// of its own, so that it cannot be renamed together with what is kept.

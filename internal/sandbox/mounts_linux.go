@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -67,6 +68,14 @@ func cloneAll(all []placement) (map[string]int, error) {
 		if one.sort == hidden {
 			continue
 		}
+		if one.sort == layered {
+			fd, err := overlay(one.over)
+			if err != nil {
+				return trees, err
+			}
+			trees[one.path] = fd
+			continue
+		}
 		from := one.path
 		if one.from != "" {
 			from = one.from
@@ -85,6 +94,47 @@ func cloneAll(all []placement) (map[string]int, error) {
 		}
 	}
 	return trees, nil
+}
+
+// overlay is a mount of a folder whose changes go elsewhere. Where the kernel has
+// none, as for a Scratch in an overlay, it is the empty folder for the changes.
+func overlay(o Over) (int, error) {
+	up, work := filepath.Join(o.Scratch, "up"), filepath.Join(o.Scratch, "work")
+	for _, dir := range []string{up, work} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return -1, fmt.Errorf("cannot make room for changes of %s: %w", o.To, err)
+		}
+	}
+	if fd, err := overlayOf(o.To, up, work); err == nil {
+		return fd, nil
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, up, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("cannot take hold of %s: %w", up, err)
+	}
+	return fd, nil
+}
+
+// escapeLayer keeps what separates layers from being taken for it.
+var escapeLayer = strings.NewReplacer(`\`, `\\`, ":", `\:`)
+
+func overlayOf(lower, up, work string) (int, error) {
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(fs) }()
+	err = errors.Join(
+		unix.FsconfigSetString(fs, "lowerdir", escapeLayer.Replace(lower)), unix.FsconfigSetString(fs, "upperdir", up),
+		unix.FsconfigSetString(fs, "workdir", work), unix.FsconfigSetFlag(fs, "userxattr"),
+	)
+	if err == nil {
+		err = unix.FsconfigCreate(fs)
+	}
+	if err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 
 func attach(tree int, path string) error {

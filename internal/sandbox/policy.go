@@ -20,6 +20,8 @@ type Policy struct {
 	// Binds show one folder or file in the place of another; what Write and Keep
 	// say of paths in it counts for what is shown. They need mounts.
 	Binds []Bind `json:"binds,omitempty"`
+	// Over are folders whose changes go elsewhere.
+	Over []Over `json:"over,omitempty"`
 	// Spare are processes that may not be signalled, where the kernel does not
 	// keep all signals inside.
 	Spare []int `json:"spare,omitempty"`
@@ -40,6 +42,15 @@ type Bind struct {
 	From     string `json:"from"`
 	To       string `json:"to"`
 	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Over is a folder that may be changed in the box, and stays as it is outside:
+// what is changed goes to Scratch, a folder that is made. Where the kernel
+// cannot lay folders over each other, To is empty at first. Without To, or
+// without mounts, Scratch itself is the folder, empty at first.
+type Over struct {
+	To      string `json:"to,omitempty"`
+	Scratch string `json:"scratch"`
 }
 
 // Limits bound what a box may use of the machine. Zero is no limit.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestLayout(t *testing.T) {
-	words := map[sort]string{writable: "write", readable: "read", hidden: "hide", bound: "bind"}
+	words := map[sort]string{writable: "write", readable: "read", hidden: "hide", bound: "bind", layered: "layer"}
 	for _, c := range []struct {
 		name string
 		p    Policy
@@ -28,6 +28,8 @@ func TestLayout(t *testing.T) {
 			"bind /w from /copy, read /w/lib from /w/lib, write /w/lib/x from /w/lib/x"},
 		{"a bind is shown in hidden", Policy{Binds: []Bind{{From: "/o", To: "/h/o", ReadOnly: true}}, Hide: []string{"/h"}}, "hide /h, read /h/o made from /o"},
 		{"a read-only bind stands alone", Policy{Binds: []Bind{{From: "/a", To: "/b", ReadOnly: true}}}, "read /b from /a"},
+		{"a folder is layered in a writable one, and what is hidden in it is hidden", Policy{Write: []string{"/h"}, Over: []Over{{To: "/h/c", Scratch: "/s"}}, Hide: []string{"/h/c/key"}},
+			"write /h, layer /h/c, hide /h/c/key"},
 		{"nothing is shown that is not hidden", Policy{Show: []string{"/etc/passwd"}}, ""},
 	} {
 		var got []string
@@ -122,11 +124,13 @@ func TestCaches(t *testing.T) {
 	got := Caches(env, "/home/ada", "/state/cache", []string{"/tmp", ""}) // no TMPDIR is set
 	for _, want := range []string{
 		"PIP_CACHE_DIR=/state/cache/pip", "CARGO_HOME=/state/cache/cargo", "npm_config_cache=/state/cache/npm", "GOMODCACHE=/state/cache/go-mod",
-		"GOPROXY=file:///home/ada/go/pkg/mod/cache/download,off",
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %s in %v", want, got)
 		}
+	}
+	if got := ModuleProxy(env, "/home/ada"); !slices.Equal(got, []string{"GOPROXY=file:///home/ada/go/pkg/mod/cache/download,off"}) {
+		t.Errorf("modules come from %q", got)
 	}
 	if slices.ContainsFunc(got, func(kv string) bool { return strings.HasPrefix(kv, "GOCACHE=") }) {
 		t.Error("a cache that may be written is moved")

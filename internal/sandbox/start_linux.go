@@ -60,7 +60,8 @@ func attributes(m Means) *syscall.SysProcAttr {
 		a.UidMappings = mapping(os.Geteuid())
 		a.GidMappings = mapping(os.Getegid())
 		a.GidMappingsEnableSetgroups = os.Geteuid() == 0
-		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+		// An overlay keeps a folder in Scratch that nobody may enter without CAP_DAC_OVERRIDE.
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
 	}
 	if m.Mounts {
 		a.Cloneflags |= unix.CLONE_NEWNS

@@ -36,7 +36,7 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 	o.Dir, o.Exe, o.Args = filepath.Join(s.StateDir, "hooks"), s.Plan.Exe, s.Plan.Args
 	o.Environ, o.Whole = s.Plan.Environ, s.App.Env
 	if box != nil {
-		policy := box.Gates
+		policy := box.Setup
 		if keep { // the agent works elsewhere, and nothing else may change the user's files
 			policy.Write = slices.DeleteFunc(slices.Clone(policy.Write), func(path string) bool { return path == s.Plan.Root })
 			policy.Keep = append(slices.Clone(policy.Keep), s.Plan.Root)

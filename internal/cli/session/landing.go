@@ -135,17 +135,15 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 				done(ctx)
 				return merge.Workspace{}, err
 			}
-			out.Box, out.Environ = &box.Gates, append(out.Environ, box.Caches...)
+			out.Box, out.Caches, out.Environ = &box.Gates, box.GateCaches, append(out.Environ, box.GateEnv...)
 		}
 		return out, nil
 	}
 }
 
-// gateBox is the box of gates in a folder. Landing gates have caches of their
-// own, so that what an agent left in its cannot make a gate green.
+// gateBox is the box of gates in a folder.
 func (l *Landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) {
 	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env)}
-	s.cache = filepath.Join(s.StateDir, "cache-landing")
 	s.Plan.Root, s.Plan.Agents = dir, nil
 	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: filepath.Join(s.StateDir, "queue", "box")})
 	if err != nil {

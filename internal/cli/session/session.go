@@ -80,7 +80,7 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 // 'pawl serve' can answer for the person, so nobody does.
 func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
-		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Cache: s.cache, Tree: s.Tree, Env: s.App.Env,
+		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Env: s.App.Env,
 		LookPath: s.App.LookPath,
 		Write:    s.App.Writes, Hide: []string{web.SessionDir(s.StateDir)}, Say: s.App.Say,
 	}, v)
@@ -141,7 +141,6 @@ type Session struct {
 	Config   *config.Config
 	Plan     engine.Plan
 	StateDir string
-	cache    string // the tools' caches; "" is in stateDir
 	Store    *sqlite.Store
 	Tree     *workspace.Checkout
 	Screen   *console.Screen
