@@ -57,7 +57,8 @@ func inWords(s *loop.State, text string) (Reply, error) {
 			return Reply{Number: i + 1, Choice: c, Text: said.Text}, nil
 		}
 	}
-	return Reply{}, fault.Refuse("%q is no verdict: answer \"approve\", \"reject: what must change\", or the number of an option", report.Line(text, 100))
+	return Reply{}, fault.Refuse("%q is no verdict: answer \"approve\", \"reject: what must change\", "+
+		"or the number of an option", report.Line(text, 100))
 }
 
 // Complete says what is missing of an option that needs words.

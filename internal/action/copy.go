@@ -100,7 +100,8 @@ func (p *Operator) PrintApplied(out Application, verbose bool) {
 		for _, c := range out.Conflicts {
 			p.Result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
 		}
-		p.Say("Move your changes of these files away and apply again, or merge by hand: pawl show %s --diff | git apply --3way", out.Run)
+		p.Say("Move your changes of these files away and apply again, or merge by hand: "+
+			"pawl show %s --diff | git apply --3way", out.Run)
 	case "check":
 		p.Result("Run %s can be applied: %d file(s) would be written, %d removed.\n", out.Run, len(out.Written),
 			len(out.Removed))

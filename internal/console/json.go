@@ -60,7 +60,8 @@ func jsonEvent(n engine.Notice) *Event {
 		e.Event = "run_resumed"
 	case engine.IterationStarted:
 		c := n.Command
-		e.Event, e.Iteration, e.Attempt, e.Agent, e.Strategy, e.Why = "iteration_started", c.Iteration, c.Attempt, c.Agent, c.Strategy, c.StrategyWhy
+		e.Event, e.Iteration, e.Attempt = "iteration_started", c.Iteration, c.Attempt
+		e.Agent, e.Strategy, e.Why = c.Agent, c.Strategy, c.StrategyWhy
 	case engine.AgentEvent:
 		v := n.Event
 		e.Event, e.Kind, e.Text, e.Tool, e.Command, e.Files = "agent", string(v.Kind), v.Text, v.Tool, v.Command, v.Files
@@ -73,14 +74,15 @@ func jsonEvent(n engine.Notice) *Event {
 		e.Event, e.Gate, e.Status = "gate_ended", n.Gate.Name, string(n.Gate.Status)
 	case engine.IterationEnded:
 		r := Shown(*n.Record)
-		e.Event, e.Iteration, e.Attempt, e.Status, e.Result = "iteration_ended", n.Record.Number, n.Record.Attempt, string(n.Record.Outcome), &r
+		e.Event, e.Iteration, e.Attempt = "iteration_ended", r.Number, r.Attempt
+		e.Status, e.Result = r.Outcome, &r
 	case engine.ReviewStarted:
 		c := n.Command
 		e.Event, e.Iteration, e.Attempt, e.Agent, e.Why = "review_started", c.Iteration, c.Attempt, c.Agent, c.Why
 	case engine.ReviewEnded:
 		r := Shown(*n.Record)
-		e.Event, e.Iteration, e.Attempt, e.Agent, e.Status = "review_ended", n.Record.Number, n.Record.Attempt, r.Review.Reviewer, r.Review.Verdict
-		e.Why, e.Result = r.Review.Summary, &r
+		e.Event, e.Iteration, e.Attempt = "review_ended", r.Number, r.Attempt
+		e.Agent, e.Status, e.Why, e.Result = r.Review.Reviewer, r.Review.Verdict, r.Review.Summary, &r
 	case engine.StepStarted, engine.StepOutput, engine.StepWaits, engine.StepEnded:
 		return stepEvent(n, e)
 	case engine.WaitStarted:
@@ -99,7 +101,8 @@ func jsonEvent(n engine.Notice) *Event {
 // stepEvent is what happened to a step of a workflow.
 func stepEvent(n engine.Notice, e *Event) *Event {
 	st := n.Step
-	e.Step, e.StepKind, e.Agent, e.Try, e.Alternative, e.Status, e.Why = st.Step, st.Kind, st.Agent, st.Try, st.Alternate, st.Status, st.Why
+	e.Step, e.StepKind, e.Agent, e.Try = st.Step, st.Kind, st.Agent, st.Try
+	e.Alternative, e.Status, e.Why = st.Alternate, st.Status, st.Why
 	switch n.Kind {
 	case engine.StepStarted:
 		e.Event = "step_started"

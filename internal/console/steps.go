@@ -104,7 +104,8 @@ func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 // Printable takes out of a line what a terminal would obey, and leaves its blanks.
 func Printable(line string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+		obeyed := unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+		if obeyed && r != '\t' {
 			return -1
 		}
 		return r
@@ -123,8 +124,9 @@ func (s *Screen) passEnded(n engine.Notice) {
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
 		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
 	}
-	if c := n.Command; r.Outcome == loop.Failed && (c.Kind == loop.Run || c.Kind == loop.Wait) &&
-		(c.StrategyWhy != "" || c.Strategy != r.Strategy) {
+	c := n.Command
+	again, changes := c.Kind == loop.Run || c.Kind == loop.Wait, c.StrategyWhy != "" || c.Strategy != r.Strategy
+	if r.Outcome == loop.Failed && again && changes {
 		why := ""
 		if c.StrategyWhy != "" {
 			why = " (" + c.StrategyWhy + ")"
@@ -163,6 +165,6 @@ func (s *Screen) workflowEnded(n engine.Notice) {
 	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
 		cost = "no cost"
 	}
-	s.line(n.At, "Workflow completed after %s (%s, %s): %s", report.Numbered(st.Iteration, "iteration"), allTime(st.Spent), cost,
-		st.Why)
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", report.Numbered(st.Iteration, "iteration"),
+		allTime(st.Spent), cost, st.Why)
 }

@@ -196,7 +196,7 @@ func (r *stepRow) ended(n engine.Notice) {
 // again makes the steps of another iteration wait for their turn.
 func (t *stepTree) again() {
 	for _, r := range t.rows {
-		if r.state != stepDone && (r.state != stepFailed || !r.optional) {
+		if kept := r.state == stepFailed && r.optional; !kept && r.state != stepDone {
 			*r = stepRow{id: r.id, name: r.name, depth: r.depth}
 		}
 		r.doing = doing{said: r.said}
@@ -292,7 +292,8 @@ func (r *stepRow) line(now time.Time, names, width int) string {
 func (s *Screen) draw(n engine.Notice) {
 	often := n.Kind == engine.StepOutput || n.Kind == engine.AgentEvent
 	tooSoon := often && s.block.drawn() && n.At.Sub(s.block.last) < 50*time.Millisecond
-	if !s.live || s.title == "" || tooSoon || s.tree != nil && s.tree.ended {
+	ended := s.tree != nil && s.tree.ended
+	if !s.live || s.title == "" || tooSoon || ended {
 		return
 	}
 	width, height := Size(s.to.Progress)

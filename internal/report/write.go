@@ -162,7 +162,8 @@ func escape(text string) string {
 			}
 		}
 		b.WriteRune(c)
-		if c == '@' || c == '.' && i >= 3 && strings.EqualFold(string(runes[i-3:i]), "www") {
+		www := c == '.' && i >= 3 && strings.EqualFold(string(runes[i-3:i]), "www")
+		if c == '@' || www {
 			b.WriteRune('\u200b')
 		}
 	}

@@ -32,7 +32,8 @@ func (s *Server) actionRoutes(api huma.API) {
 	post(api, "/runs/{run}/pause", "pause-run", "deeds", "Pause a run at the end of its iteration", s.pauseRun)
 	post(api, "/runs/{run}/stop", "stop-run", "deeds", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
 	post(api, "/runs/{run}/redirect", "redirect-run", "deeds",
-		"Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept", s.redirectRun)
+		"Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept",
+		s.redirectRun)
 	post(api, "/runs/{run}/resume", "resume-run", "deeds",
 		"Go on with a run, with higher limits if wanted; limits alone change for one that works", s.resumeRun)
 	post(api, "/runs/{run}/answer", "answer-run", "deeds", "Answer a run's question, and go on", s.answerRun)
@@ -81,7 +82,8 @@ func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error)
 
 // stopRun does not wait for the end; the events show it.
 func (s *Server) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r sqlite.Run) error { return p.Stop(ctx, r, false) })
+	return s.onRun(ctx, in,
+		func(p *action.Operator, ctx context.Context, r sqlite.Run) error { return p.Stop(ctx, r, false) })
 }
 
 func (s *Server) redirectRun(ctx context.Context, in *struct {

@@ -211,7 +211,9 @@ func (o *watchedRun) same() bool {
 func (o *watchedRun) look(specs func() []GateSpec) {
 	o.read()
 	out := o.totals.Outcome()
-	o.now.TokensIn, o.now.TokensOut, o.now.Calls = out.Usage.Input+out.Usage.CacheRead+out.Usage.CacheWrite, out.Usage.Output, o.totals.Calls()
+	used := out.Usage
+	o.now.TokensIn, o.now.TokensOut = used.Input+used.CacheRead+used.CacheWrite, used.Output
+	o.now.Calls = o.totals.Calls()
 	cost, known := o.totals.Cost()
 	o.now.CostUSD = dollars(int64(cost), known)
 	if o.now.Phase != "waiting" && exists(o.root, "agent.result.json") {
@@ -261,7 +263,9 @@ func (o *watchedRun) gates(specs []GateSpec) []Gate {
 		switch {
 		case exists(o.root, file+".result.json"):
 			o.gateResult(&g, file)
-			stopped = stopped || g.Required && g.Status != string(loop.GatePassed)
+			if g.Required && g.Status != string(loop.GatePassed) {
+				stopped = true
+			}
 		case exists(o.root, file+".result.json.tmp"):
 			g.Status = "running"
 			if info, err := o.root.Stat(file + ".result.json.tmp"); err == nil {

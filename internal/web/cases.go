@@ -80,7 +80,8 @@ func (s *Server) caseRoutes(api huma.API) {
 	register(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}",
 		Summary: "Change what a case says", Tags: []string{"cases"}}, s.editCase)
 	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}",
-		Summary: "Take a case off the board; its history stays", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.removeCase)
+		Summary: "Take a case off the board; its history stays", Tags: []string{"cases"},
+		DefaultStatus: http.StatusOK}, s.removeCase)
 	post(api, "/cases/{id}/rollback", "rollback-case", "cases",
 		"Take back the work of a task: its workspace as it began, or after an iteration; itself undoable", s.rollbackCase)
 	post(api, "/cases/{id}/clean", "clean-case", "cases",

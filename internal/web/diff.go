@@ -238,7 +238,8 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 		}
 	}
 	return "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
-		"There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none", n).
+		"There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none",
+		n).
 		suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
 

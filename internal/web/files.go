@@ -346,7 +346,8 @@ func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out
 		}
 	}
 	out.Events = append(out.Events, all[max(0, len(all)-limit):]...)
-	if len(out.Events) > 0 && (len(all) > limit || from > spans[at].From) {
+	more := len(all) > limit || from > spans[at].From
+	if more && len(out.Events) > 0 {
 		out.Before = out.Events[0].Offset
 	}
 	return out

@@ -30,7 +30,8 @@ const (
 	maxImport = 16 << 20
 )
 
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; " +
+	"style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // guard lets through what may be asked.
@@ -88,10 +89,11 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 			clip(r.Host, 100)).
 			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !s.listener.sameOrigin(origin, r.Host) ||
-		len(r.Header.Values("Origin")) > 1 {
+	origin := r.Header.Get("Origin")
+	elsewhere := origin != "" && !s.listener.sameOrigin(origin, r.Host)
+	if elsewhere || len(r.Header.Values("Origin")) > 1 {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
-			clip(r.Header.Get("Origin"), 100)).suggest(ownPages)
+			clip(origin, 100)).suggest(ownPages)
 	}
 	if s.foreign(r) {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)

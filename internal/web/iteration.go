@@ -224,7 +224,8 @@ func (s *Server) record(ctx context.Context, in *IterationPath) (sqlite.Run, loo
 	}
 	found, ok := loop.Record{}, false
 	for _, rec := range records {
-		if rec.Number == in.Number && (in.Attempt == 0 || rec.Attempt == in.Attempt) {
+		wanted := in.Attempt == 0 || rec.Attempt == in.Attempt
+		if wanted && rec.Number == in.Number {
 			found, ok = rec, true
 		}
 	}

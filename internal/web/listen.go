@@ -147,9 +147,9 @@ func reason(err error) error {
 func newListener(l net.Listener, host string, hosts []string) *Listener {
 	d := &Listener{listener: l, scheme: "http"}
 	_, d.port, _ = net.SplitHostPort(l.Addr().String())
-	ip, err := netip.ParseAddr(host)
+	ip, _ := netip.ParseAddr(host) // of a name there is none
 	switch {
-	case host == "" || err == nil && ip.IsUnspecified():
+	case host == "", ip.IsUnspecified():
 		d.anyIP, host = true, "127.0.0.1"
 		d.hosts = []string{"localhost"}
 		if name, err := os.Hostname(); err == nil {

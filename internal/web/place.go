@@ -210,7 +210,8 @@ func (s *Server) procedures(context.Context, *nothing) (*body[Procedures], error
 	c, err := s.config()
 	if err != nil {
 		return nil, problem(409, "INVALID_CONFIGURATION",
-			"The configuration cannot be read").detail(err.Error()).suggest("Repair pawl.yaml; 'pawl config' says what is in force")
+			"The configuration cannot be read").detail(err.Error()).
+			suggest("Repair pawl.yaml; 'pawl config' says what is in force")
 	}
 	for name, p := range c.Procedures {
 		one := ProcedureSpec{Name: name, Summary: p.Summary, Agent: p.Agent, Max: c.Loop.MaxIterations}

@@ -225,8 +225,8 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy,
 		Sandbox: setup.Sandbox, Copy: setup.Copy, Best: state.Best.Number,
 		Limits: Limits{
-			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost),
-				p.MaxCost >= 0), Timeout: seconds(p.Timeout), TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
+			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost), p.MaxCost >= 0), Timeout: seconds(p.Timeout),
+			TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
 		},
 		Spent: Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls,
 			Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},

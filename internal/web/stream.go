@@ -42,17 +42,20 @@ func (s *Server) streamRoutes(api huma.API) {
 	events := huma.Operation{
 		OperationID: "follow-events", Method: http.MethodGet, Path: base + "/events",
 		Tags: []string{"live"}, Summary: "What happens, as it happens",
-		Description: "Server-sent events. Those with an id are replayed to a reader that comes back and says in Last-Event-ID, or in after, which was its last. " +
-			"reset says that too much was missed: load the data anew. dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
+		Description: "Server-sent events. Those with an id are replayed to a reader that comes back and says in " +
+			"Last-Event-ID, or in after, which was its last. reset says that too much was missed: load the data anew. " +
+			"dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
 	}
 	events.Responses = streamOf(api, map[string]any{
-		"hello": Hello{}, "journal": Event{}, "case": CaseEvent{}, "activity": Activity{}, "output": Grown{}, "changed": Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
+		"hello": Hello{}, "journal": Event{}, "case": CaseEvent{}, "activity": Activity{}, "output": Grown{},
+		"changed": Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
 	})
 	huma.Register(api, events, s.followEvents)
 	output := huma.Operation{
 		OperationID: "follow-output", Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/stream",
 		Tags: []string{"live"}, Summary: "What an agent does, as it does it",
-		Description: "Server-sent events. The id of an event is where the next one begins, for Last-Event-ID or from. end says that the agent has ended and everything was sent.",
+		Description: "Server-sent events. The id of an event is where the next one begins, for Last-Event-ID or from. " +
+			"end says that the agent has ended and everything was sent.",
 	}
 	output.Responses = streamOf(api,
 		map[string]any{"agent": AgentEvent{}, "beat": Beat{}, "end": Parting{}, "bye": Parting{}})

@@ -40,7 +40,8 @@ func sprintCommand(a *command.App) *cobra.Command {
 			p.sprint = &f
 			return workBoard(ctx, a, p)
 		}, sprintListCommand(a), sprintShowCommand(a))
-	cmd.Long = "Work the board up to a target. When it is reached nothing new starts, and what runs may end. Without a target\n" +
+	cmd.Long = "Work the board up to a target. When it is reached nothing new starts, and what runs may end. " +
+		"Without a target\n" +
 		"the configuration's holds (sprint.target). The statistics go to .pawl/sprints.jsonl, also after a stop or a crash."
 	cmd.Example = "  pawl sprint --count 10\n  pawl sprint --hours 4 --op op-005 --exclude-tag later\n" +
 		"  pawl sprint --until 18:00 --batch-review"

@@ -114,7 +114,8 @@ func caseRollbackCommand(a *command.App) *cobra.Command {
 		})
 	}
 	cmd.Long = "Put the workspace of a task back to the commit that it began at, or with --to N to the snapshot after\n" +
-		"iteration N of its last run, and the task to pending. What was there before is kept on a ref: --undo gets it back.\n" +
+		"iteration N of its last run, and the task to pending. What was there before is kept on a ref: --undo gets " +
+		"it back.\n" +
 		"Files that git ignores stay as they are."
 	cmd.Example = "  pawl case rollback task-007\n  pawl case rollback 7 --to 3\n  pawl case rollback 7 --undo"
 	cmd.Flags().IntVar(&to.N, "to", 0, "the iteration `N` after which the files are wanted; 0 is before the first")
@@ -155,7 +156,8 @@ func caseCleanCommand(a *command.App) *cobra.Command {
 				return cleanCases(ctx, a, p, clones, ids, dry)
 			})
 		})
-	cmd.Long = "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that wait for\n" +
+	cmd.Long = "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that " +
+		"wait for\n" +
 		"a task. With ids: the workspaces of these tasks, whatever became of them. Commits and files that are not\n" +
 		"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.\n" +
 		"With --recoveries: these refs, if they are older than workspace.retention; with ids all of these tasks."

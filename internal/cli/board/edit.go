@@ -193,12 +193,14 @@ func caseEditCommand(a *command.App) *cobra.Command {
 			return a.Done(action.Done{Case: c, Text: c.ID + " is changed."}, err)
 		})
 	cmd.Long = "Change a case. --needs and --tag add to what is there, --unneed and --untag take away; --acceptance\n" +
-		"replaces all criteria; --parent '' takes a case out of its operation. A loop that works on it sees it in its next iteration."
+		"replaces all criteria; --parent '' takes a case out of its operation. A loop that works on it sees it in " +
+		"its next iteration."
 	cmd.Example = "  pawl case edit task-042 --title 'Parse the long header' --needs task-041\n" +
 		"  pawl case edit 42 --untag critical --priority -1"
 	f.common(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
-	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed", "the `ID` of a case that it does not need any more (repeatable)")
+	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed",
+		"the `ID` of a case that it does not need any more (repeatable)")
 	cmd.Flags().Var(&names{list: &f.untag, what: "tag"}, "untag", "a `TAG` to take away (repeatable)")
 	return cmd
 }

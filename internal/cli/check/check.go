@@ -51,12 +51,12 @@ func checkCommand(a *command.App) *cobra.Command {
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case cmd.Flags().Changed("history") && (len(args) > 0 || reset):
+			case !cmd.Flags().Changed("history"):
+				return decide(cmd.Context(), a, append(args, "")[0], reset)
+			case len(args) > 0, reset:
 				return command.Usage("--history takes its file itself, and nothing else: pawl check --history FILE")
-			case cmd.Flags().Changed("history"):
-				return checkHistory(a, history)
 			}
-			return decide(cmd.Context(), a, append(args, "")[0], reset)
+			return checkHistory(a, history)
 		},
 	}
 	cmd.Flags().StringVar(&history, "history", "", "ask the guards about the iterations in `FILE|-` instead")
@@ -120,9 +120,9 @@ func checkSettings(c *config.Config, in config.IterationCheck) control.Settings 
 	if in.MaxIterations > 0 {
 		set.MaxIterations = in.MaxIterations
 	}
-	set.Review = c.Review.Mode != "skip" || in.ReviewResult != nil && !c.IsSet("review.mode")
-	if in.ReviewResult != nil && in.ReviewResult.Status == "reject" {
-		set.Review = true
+	set.Review = c.Review.Mode != "skip"
+	if r := in.ReviewResult; r != nil && !set.Review {
+		set.Review = r.Status == "reject" || !c.IsSet("review.mode")
 	}
 	return set
 }

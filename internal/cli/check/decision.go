@@ -176,7 +176,10 @@ var blockForm = sync.OnceValue(func() *regexp.Regexp {
 
 func isBlock(text string) bool {
 	odd := strings.ContainsFunc(text, func(r rune) bool {
-		return r != '\n' && r != '\t' && !unicode.IsPrint(r) || r == utf8.RuneError
+		if r == '\n' || r == '\t' {
+			return false
+		}
+		return r == utf8.RuneError || !unicode.IsPrint(r)
 	})
 	return !odd && blockForm().MatchString(text)
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
@@ -134,7 +135,7 @@ func readRecording(in io.Reader, name string, e *failure.Evidence) error {
 	collector, beside := agent.NewCollector(), &ends{}
 	lines := agent.NewLines(0, func(line []byte, cut bool) {
 		parser.Line(line, cut, collector.Add)
-		if adapter.Structured() && (len(line) == 0 || line[0] != '{') { // what it printed beside its stream
+		if adapter.Structured() && !bytes.HasPrefix(line, []byte("{")) { // what it printed beside its stream
 			_, _ = beside.Write(append(line, '\n'))
 		}
 	})
@@ -198,7 +199,10 @@ func explanationOf(e failure.Evidence) explained {
 		tests.Items = nil // they are among the items
 		x.Tests = &tests
 	}
-	red := e.ExitCode > 0 || e.ExitCode < 0 && (!known || tests.Failed > 0)
+	red := e.ExitCode > 0
+	if e.ExitCode < 0 {
+		red = !known || tests.Failed > 0
+	}
 	x.failed = f.Class != failure.Unknown || red
 	return x
 }

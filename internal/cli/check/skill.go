@@ -67,7 +67,8 @@ func skillCommand(a *command.App) *cobra.Command {
 	f.BoolVar(&show, "print", false, "print the skill and write nothing")
 	f.BoolVar(&force, "force", false, "overwrite a file that was changed")
 	cmd := command.Group("skill", "Teach an agent to call pawl check", nil, install)
-	cmd.Long = "A skill is a text that a coding agent finds in the project and follows. Pawl's teaches it to ask 'pawl check'\n" +
+	cmd.Long = "A skill is a text that a coding agent finds in the project and follows. Pawl's teaches it to ask " +
+		"'pawl check'\n" +
 		"after each attempt at a task: when, in which format, and what to do on each exit status."
 	return cmd
 }

@@ -110,7 +110,8 @@ func (a *App) Pool(ctx context.Context, c *config.Config, store *sqlite.Store) (
 	p, err := pool.Open(ctx, pool.Options{
 		Root: c.Root, StateDir: config.StateDir(c.Root, a.Env), Dir: string(c.Workspace.Root), Store: store,
 		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
-		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile), Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too
+		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile),
+		Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too
 	})
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")

@@ -47,5 +47,8 @@ func (a *App) wantsColor() bool { return a.Getenv("TERM") != "dumb" && a.Getenv(
 
 // colored says whether to use color on stderr.
 func (a *App) colored() bool {
-	return a.Color == "always" || a.Color == "auto" && a.onTerminal() && a.wantsColor()
+	if a.Color == "auto" {
+		return a.onTerminal() && a.wantsColor()
+	}
+	return a.Color == "always"
 }

@@ -24,7 +24,8 @@ func answerCommand(a *command.App) *cobra.Command {
 				return err
 			})
 		})
-	cmd.Long = "Answer a run's question. Words go into the next prompt. A number alone chooses an option of the question;\n" +
+	cmd.Long = "Answer a run's question. Words go into the next prompt. A number alone chooses an option of the " +
+		"question;\n" +
 		"words after it go with it. An option that ends the run is carried out at once.\n" +
 		"Where several steps of a workflow ask, --step says whose question it is."
 	cmd.Example = "  pawl answer build \"use port 8080\" && pawl resume build\n  pawl answer build 2\n" +
@@ -71,7 +72,8 @@ func rollbackCommand(a *command.App) *cobra.Command {
 	cmd.Long = "Put the files back to the snapshot after iteration N; 0 is before the run. Only files that differ\n" +
 		"are changed. What was there before is kept: --undo gets it back."
 	cmd.Example = "  pawl rollback build --to 0\n  pawl rollback 7k3f --to 3\n  pawl rollback build --undo"
-	cmd.Flags().IntVar(&to.N, "to", -1, "the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
+	cmd.Flags().IntVar(&to.N, "to", -1,
+		"the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
 	cmd.Flags().BoolVar(&to.Undo, "undo", false, "get back what was there before the last rollback")
 	return cmd
 }

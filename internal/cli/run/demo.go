@@ -37,7 +37,8 @@ func demoCommand(a *command.App) *cobra.Command {
 
 func demo(ctx context.Context, a *command.App, keep bool) (err error) {
 	if _, err := a.LookPath("go"); err != nil {
-		return fault.Of(fault.Failed, errors.New("the demo repairs a Go test and needs the go command")).Hint("%s", "Install Go from https://go.dev/dl and run it again")
+		return fault.Of(fault.Failed, errors.New("the demo repairs a Go test and needs the go command")).
+			Hint("%s", "Install Go from https://go.dev/dl and run it again")
 	}
 	scratch, err := os.MkdirTemp("", "pawl-demo-")
 	if err != nil {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,8 +33,8 @@ func logsCommand(a *command.App) *cobra.Command {
 	iteration, step := 0, ""
 	cmd := a.OnRun("logs RUN", "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
 		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
-			switch {
-			case r.Kind == "workflow" && (iteration > 0 || step != ""):
+			switch one := iteration > 0 || step != ""; {
+			case one && r.Kind == "workflow":
 				return stepOutput(ctx, a, p.Store, r, step, iteration)
 			case iteration > 0:
 				return iterationOutput(a, r, iteration, reviewed)
@@ -206,7 +207,7 @@ func stepOutput(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.
 	var list []sqlite.StepRun
 	at := map[string]int{}
 	for _, row := range rows {
-		if step != "" && row.Step != step || iteration > 0 && row.Iteration != iteration {
+		if row.Step != cmp.Or(step, row.Step) || row.Iteration != cmp.Or(iteration, row.Iteration) {
 			continue
 		}
 		if i, ok := at[row.Step]; ok && iteration == 0 {

@@ -257,7 +257,8 @@ func momentsOf(e journal.Event) []report.Moment {
 	if c == nil {
 		return out
 	}
-	if c.StrategyWhy != "" && (c.Kind == loop.Run || c.Kind == loop.Wait) {
+	again := c.Kind == loop.Run || c.Kind == loop.Wait
+	if again && c.StrategyWhy != "" {
 		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt,
 			Text: c.StrategyWhy})
 	}

@@ -46,7 +46,8 @@ func resumeCommand(a *command.App) *cobra.Command {
 	cmd.Example = "  pawl resume build\n  pawl resume 7k3f --max-iterations 20"
 	limitFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
-	cmd.Flags().StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
+	cmd.Flags().StringVar(&f.Strategy, "strategy", "",
+		"`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
 	cmd.Flags().StringVar(&f.Agent, "agent", "", "go on with the agent `NAME`")
 	return cmd
 }

@@ -125,7 +125,8 @@ func (c *children) end() {
 		_ = os.Remove(one.errs)
 	}
 	if n := len(c.list); n > 0 {
-		c.a.Say("%d run(s) that were started from the browser were stopped; 'pawl ps -a' lists them, 'pawl resume' goes on.", n)
+		c.a.Say("%d run(s) that were started from the browser were stopped; 'pawl ps -a' lists them, "+
+			"'pawl resume' goes on.", n)
 	}
 }
 

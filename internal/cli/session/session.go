@@ -48,7 +48,8 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 		s.Plan.Copy = s.Plan.Safety == sandbox.Paranoid
 	}
 	if s.Plan.Copy && s.Tree == nil {
-		return command.Usage("cannot run at the level paranoid outside of git: the agent works on a copy, and only git can tell what it changed").
+		return command.Usage("cannot run at the level paranoid outside of git: the agent works on a copy, " +
+			"and only git can tell what it changed").
 			Hint("Make a repository: git init").Hint("Or run with --safety normal")
 	}
 	return nil

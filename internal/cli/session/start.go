@@ -31,7 +31,8 @@ func AdoptFile(ctx context.Context, store *sqlite.Store, root, name string, last
 	if err != nil {
 		return last, err
 	}
-	if lookup == nil && (!foreign(file, last) || last.Status != string(loop.Completed)) {
+	follows := !foreign(file, last) || last.Status != string(loop.Completed)
+	if lookup == nil && follows {
 		return last, engine.ErrNoStateFile
 	}
 	if err := mayRun(file, name, path); err != nil {
@@ -88,7 +89,8 @@ func (s *Session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh 
 		st = loop.Interrupted
 	}
 	waits := st == loop.Interrupted || st == loop.Stopped || st == loop.Paused || st == loop.Pending
-	if !waits || noFile && !loop.Status(last.Status).Active() {
+	removed := noFile && !loop.Status(last.Status).Active()
+	if removed || !waits {
 		return nil
 	}
 	if fresh {

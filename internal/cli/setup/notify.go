@@ -41,7 +41,8 @@ func notifyCommand(a *command.App) *cobra.Command {
 	run.Example, run.ValidArgsFunction = "  pawl notify hook complete", complete
 	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them",
 		func(context.Context) error { return listReceivers(a) }, test, run)
-	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver of a made-up event,\n" +
+	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver " +
+		"of a made-up event,\n" +
 		"'pawl notify hook EVENT' runs the hooks of one."
 	return cmd
 }
