@@ -64,7 +64,9 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
 	if o.Tree != nil {
-		place.Git = append([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules()...)
+		leads, nested := o.Tree.Leads(ctx)
+		place.Keep = leads
+		place.Git = slices.Concat([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules(), nested)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
 	secret := slices.Concat(sockets, m.hidden())

@@ -66,7 +66,7 @@ func (w *worker) runAgent(
 	if c.Kind == loop.Run {
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
-	res, err = w.jobs.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+	res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 	return b, res, err
 }
 

@@ -115,7 +115,7 @@ func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(a
 	}
 	h.w.dropCaches(cachesOf(job.Files))
 	defer h.w.dropCaches(cachesOf(job.Files))
-	return h.w.jobs.do(ctx, job, onEvent)
+	return h.w.do(ctx, job, onEvent)
 }
 
 // cachesOf is where a command's changes to the tools' caches go.

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -19,6 +22,9 @@ type trees struct {
 	tried   bool                   // the base was looked for
 	rest    string                 // the tree at the end of the session
 	lifted  []string               // paths that the user changed between sessions
+
+	undoing sync.Mutex
+	undone  []gate.Violation // what was put back in .git, and is not yet part of a record
 
 	head        workspace.Snapshot // the newest
 	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
@@ -56,6 +62,33 @@ func (w *worker) knowBase(b begun) {
 		w.trees.guarded = b.Guarded
 	}
 	w.trees.tried = true
+}
+
+// do carries out a job, and puts back what it made of .git before anybody runs git
+// there.
+func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+	res, err := w.jobs.do(ctx, job, onEvent)
+	w.undoGit(ctx)
+	return res, err
+}
+
+// undoGit notes what it put back as tampering.
+func (w *worker) undoGit(ctx context.Context) {
+	t := &w.trees
+	t.undoing.Lock()
+	defer t.undoing.Unlock()
+	if w.o.Tree == nil || t.guarded == nil {
+		return
+	}
+	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	names, err := w.o.Tree.PutBack(ctx, *t.guarded)
+	for _, name := range names {
+		t.undone = append(t.undone, gate.Violation{Path: name, Why: "it would lead git elsewhere, and was put back as it was"})
+	}
+	if err != nil {
+		t.undone = append(t.undone, gate.Violation{Path: ".git", Why: err.Error()})
+	}
 }
 
 // keepTrees makes what is known of the trees part of the next commit.
@@ -183,6 +216,7 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	if w.o.Tree == nil {
 		return
 	}
+	w.undoGit(ctx) // what an agent left while pawl was gone
 	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
 	if loop.Judge(*r) == loop.Waited && !w.verifies(r) {
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come

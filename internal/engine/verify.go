@@ -155,7 +155,7 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
 	box, caches := w.gateBox(p.caches())
-	return w.jobs.do(ctx, supervisor.Job{
+	return w.do(ctx, supervisor.Job{
 		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
 		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
 		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, caches, nil, nil), Merge: true,
@@ -197,10 +197,14 @@ func ending(path string, limit int64) string {
 // in a base, and git's hooks and configuration if they changed. What cannot be
 // compared does not pass.
 func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string, lifted []string) []gate.Violation {
+	t := &w.trees
+	t.undoing.Lock()
+	found := t.undone
+	t.undone = nil
+	t.undoing.Unlock()
 	if w.o.Tree == nil || base == "" {
-		return nil
+		return found
 	}
-	var found []gate.Violation
 	if guarded != nil {
 		now, err := w.o.Tree.ConfigFingerprint(ctx)
 		if err != nil {

@@ -57,8 +57,8 @@ func (r *Repo) UpstreamOf(ctx context.Context, branch string) (remote, ref strin
 // Fetch brings one ref of a remote here as into, whatever was there. ctx
 // bounds it. Found is false when the remote has no such ref.
 func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool, err error) {
-	c, err := r.overNetwork(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-		"--no-auto-maintenance",
+	c, err := r.overNetwork(ctx, "fetch", "--upload-pack=git-upload-pack", "--quiet", "--no-tags",
+		"--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance",
 		"--end-of-options", remote, "+"+ref+":"+into)
 	if err != nil {
 		return false, err
@@ -93,7 +93,7 @@ func remoteSaid(stderr string) string {
 // when the remote has commits that are not here; [ErrRefused] says that it takes
 // none.
 func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
-	c, err := r.overNetwork(ctx, "push", "--quiet", "--no-follow-tags", "--no-recurse-submodules", "--porcelain",
+	c, err := r.overNetwork(ctx, "push", "--receive-pack=git-receive-pack", "--quiet", "--no-follow-tags", "--no-recurse-submodules", "--porcelain",
 		"--end-of-options", remote, commit+":"+ref)
 	if err != nil {
 		return false, err
@@ -121,7 +121,7 @@ func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
 	if err != nil || last == commit {
 		return err
 	}
-	c, err := r.overNetwork(ctx, "push", "--quiet", "--no-follow-tags", "--no-recurse-submodules",
+	c, err := r.overNetwork(ctx, "push", "--receive-pack=git-receive-pack", "--quiet", "--no-follow-tags", "--no-recurse-submodules",
 		"--force-with-lease="+ref+":"+last, "--end-of-options", remote, commit+":"+ref)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ type Place struct {
 	State   string   // pawl's own folder of the repository, out of reach
 	Cache   string   // the tools' caches, in State
 	Git     []string // git's folders, where they are outside of Root, too
+	Keep    []string // files that may not be changed, wherever they are
 	Write   []string // what the user adds
 	Hide    []string // further secrets: other agents' folders, sockets that variables name
 	UID     int
@@ -27,14 +28,21 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid}
 	pol.Write = present(slices.Concat([]string{p.Root, p.Cache, "/dev/shm"}, p.Temp, p.Git, p.Write, own))
 	for _, dir := range present(append([]string{filepath.Join(p.Root, ".git")}, p.Git...)) {
-		for _, name := range []string{"hooks", "config", "config.worktree"} {
+		for _, name := range ofGit {
 			pol.Keep = append(pol.Keep, filepath.Join(dir, name))
 		}
 	}
+	pol.Keep = append(pol.Keep, p.Keep...)
 	pol.Hide = present(slices.Concat([]string{p.State, p.Runtime}, p.credentials(), p.sockets(), p.Hide))
 	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(pol.Write, path) })
 	pol.Show = present(show)
 	return pol
+}
+
+// ofGit is what git takes commands or places from, in a git folder. What is not
+// there yet is watched, since only what is there can be mounted over.
+var ofGit = []string{
+	"hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes", "info/grafts", "objects/info/alternates",
 }
 
 // present leaves out empty and relative paths and those that are there twice.

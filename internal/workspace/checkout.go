@@ -37,8 +37,10 @@ type Checkout struct {
 	stateDir string
 	maxFile  int64
 
-	mu   sync.Mutex
-	runs map[string]memory
+	mu       sync.Mutex
+	runs     map[string]memory
+	links    []string // nested repositories in the user's index
+	linksKey string   // state of the index file then
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside

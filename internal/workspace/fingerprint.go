@@ -23,11 +23,15 @@ const (
 )
 
 // Fingerprint stands for what in a git directory can make git run a program or
-// hide something. Two are compared with ==; a part that is not there is "".
+// hide something. A part that is not there is "".
 type Fingerprint struct {
 	Hooks      string `json:"hooks"`      // names, kinds, modes and content of the hooks folder
 	Config     string `json:"config"`     // configuration of the repository and the work tree
 	Attributes string `json:"attributes"` // info/attributes
+	// Places are the names that lead git elsewhere; "" is not known. Head is the text
+	// of HEAD. They do not make two differ: see [Checkout.PutBack].
+	Places string `json:"places,omitempty"`
+	Head   string `json:"head,omitempty"`
 }
 
 // Differs names the parts in which two differ, for a person.
@@ -63,8 +67,15 @@ func (c *Checkout) ConfigFingerprint(ctx context.Context) (Fingerprint, error) {
 		hooks = c.hooksFolder(settings)
 	}
 	f.Attributes = hashFiles(filepath.Join(c.Repo.Common, "info", "attributes"))
-	f.Hooks, err = hashFolder(ctx, hooks)
-	return f, err
+	if f.Hooks, err = hashFolder(ctx, hooks); err != nil {
+		return f, err
+	}
+	found, err := c.places(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Places, f.Head = packPlaces(found), c.head()
+	return f, nil
 }
 
 // hooksFolder is core.hooksPath, or the usual place. The value that pawl's own

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 )
@@ -9,8 +10,8 @@ import (
 const maxModules = 1000
 
 // Modules are the git folders of the repository's submodules, also of nested
-// ones, as they are now. Each has hooks and a configuration that git obeys
-// when it is asked about the whole.
+// ones, and of its linked work trees, as they are now. Each has hooks, a
+// configuration or a common folder that git obeys.
 func (c *Checkout) Modules() []string {
 	var found []string
 	looked := 0
@@ -34,5 +35,23 @@ func (c *Checkout) Modules() []string {
 		}
 	}
 	look(filepath.Join(c.Repo.Common, "modules"))
+	look(filepath.Join(c.Repo.Common, "worktrees"))
 	return found
+}
+
+// Leads are the files of the work tree that say where a git folder is, and the git
+// folders of nested repositories that the index names.
+func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
+	for _, name := range append(c.gitlinks(ctx), "") {
+		path := filepath.Join(c.Repo.Top, filepath.FromSlash(name), ".git")
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			folders = append(folders, path)
+		default:
+			leads = append(leads, path)
+		}
+	}
+	return leads, folders
 }

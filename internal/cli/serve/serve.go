@@ -221,7 +221,7 @@ func options(a *command.App, store *sqlite.Store, root string) web.Options {
 			})
 		},
 		Pool: func(ctx context.Context) (*pool.Pool, error) {
-			c, err := silent.Peek()
+			c, err := silent.Load(nil)
 			if err != nil {
 				return nil, err
 			}

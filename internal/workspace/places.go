@@ -1,0 +1,250 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// Git takes more from a git folder than its configuration: where the rest of it is
+// (commondir, alternates, a .git that is a file, links anywhere), and the
+// configuration of nested repositories that the index names. An agent works in
+// that folder, so what it makes of these is found after it and undone before
+// anybody runs git there.
+
+const (
+	placesLimit = 200000         // names in a git folder that are looked at
+	textLimit   = 16 << 10       // bytes of a file that can be put back
+	asideFolder = "pawl-aside"   // in the git folder: what was taken out of its place
+	linkWord    = "a link to "   // what stands at a name: a symbolic link,
+	textWord    = "a file with " // a file that can be put back,
+	otherWord   = "something"    // anything else
+)
+
+// lead is one name that git is led by.
+type lead struct{ root, name string }
+
+func (p lead) path() string { return filepath.Join(p.root, p.name) }
+
+// leading are names of files that lead git to other files.
+var leading = regexp.MustCompile(`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates)$`)
+
+// places are the names that lead git elsewhere, with what stands there.
+func (c *Checkout) places(ctx context.Context) (map[lead]string, error) {
+	found := map[lead]string{}
+	looked := 0
+	for _, root := range slices.Compact([]string{c.Repo.Common, c.Repo.Dir}) {
+		err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+			if looked++; looked > placesLimit {
+				return fmt.Errorf("%s has over %d files", root, placesLimit)
+			}
+			p := lead{root, name}
+			switch {
+			case err != nil && name == ".":
+				return err
+			case err != nil:
+				return nil //nolint:nilerr // what just went, or cannot be read
+			case d.IsDir():
+				return skipped(name)
+			case !d.Type().IsRegular():
+				found[p] = standsAt(p)
+			case leading.MatchString(name) || strings.HasPrefix(name, "modules/") && d.Name() == "config":
+				found[p] = standsAt(p)
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot look for what leads git elsewhere: %w", err)
+		}
+	}
+	top := lead{c.Repo.Top, ".git"}
+	if info, err := os.Lstat(top.path()); err != nil || !info.IsDir() {
+		found[top] = standsAt(top)
+	}
+	for _, name := range c.gitlinks(ctx) {
+		p := lead{c.Repo.Top, filepath.Join(filepath.FromSlash(name), ".git")}
+		found[p] = standsAt(p)
+	}
+	return found, nil
+}
+
+// skipped keeps out of folders with nothing but objects.
+func skipped(name string) error {
+	above, base := filepath.Base(filepath.Dir(name)), filepath.Base(name)
+	objects := above == "objects" && base != "info" && base != "pack"
+	if objects || name == asideFolder || name == "lfs" || name == "annex" {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// standsAt is what is at a name; "" for nothing. A nested repository is its
+// configuration.
+func standsAt(p lead) string {
+	info, err := os.Lstat(p.path())
+	switch {
+	case err != nil:
+		return ""
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, _ := os.Readlink(p.path())
+		return linkWord + to
+	case info.IsDir():
+		return otherWord + " " + hashFiles(filepath.Join(p.path(), "config"), filepath.Join(p.path(), "commondir"))
+	case info.Mode().IsRegular() && info.Size() <= textLimit && filepath.Base(p.name) != "config":
+		if data, err := files.ReadBelow(p.root, p.name, textLimit); err == nil {
+			return textWord + string(data)
+		}
+	}
+	return otherWord + " " + hashFiles(p.path())
+}
+
+// gitlinks are the nested repositories that the user's index names: git looks into
+// each when it is asked about the whole. An index that cannot be read names none.
+func (c *Checkout) gitlinks(ctx context.Context) []string {
+	info, err := os.Lstat(c.Repo.Index)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	key := fileKey(c.Repo.Index)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key == c.linksKey {
+		return c.links
+	}
+	all, err := c.Repo.IndexEntries(ctx)
+	if err != nil {
+		return nil
+	}
+	c.links, c.linksKey = nil, key
+	for _, e := range all {
+		if e.Mode == git.ModeNested {
+			c.links = append(c.links, e.Path)
+		}
+	}
+	return c.links
+}
+
+// packPlaces is places as one comparable text, which packed reads.
+func packPlaces(found map[lead]string) string {
+	flat := make(map[string]string, len(found))
+	for p, what := range found {
+		flat[p.root+"\x00"+p.name] = what
+	}
+	data, _ := json.Marshal(flat) // of texts alone
+	return string(data)
+}
+
+func unpackPlaces(text string) map[lead]string {
+	var flat map[string]string
+	if json.Unmarshal([]byte(text), &flat) != nil {
+		return nil
+	}
+	found := make(map[lead]string, len(flat))
+	for at, what := range flat {
+		root, name, _ := strings.Cut(at, "\x00")
+		found[lead{root, name}] = what
+	}
+	return found
+}
+
+// PutBack undoes what was made of the places that lead git elsewhere since they were
+// fingerprinted: what is new is set aside in the git folder, what was changed is put
+// back, and a HEAD that is none gets the text that it had. It returns what it
+// undid, for a person.
+func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []string, err error) {
+	was := unpackPlaces(before.Places)
+	if was == nil {
+		return nil, nil // nobody looked
+	}
+	if mended, err := c.mendHead(before.Head); mended != "" || err != nil {
+		undone = append(undone, mended)
+		if err != nil {
+			return undone, err
+		}
+	}
+	now, err := c.places(ctx)
+	if err != nil {
+		return undone, err
+	}
+	all := maps.Clone(now)
+	maps.Copy(all, was)
+	inOrder := func(a, b lead) int { // the folder for what is set aside comes first
+		switch {
+		case a.name == b.name:
+		case a.name == asideFolder:
+			return -1
+		case b.name == asideFolder:
+			return 1
+		}
+		return strings.Compare(a.path(), b.path())
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(all), inOrder) {
+		watched := p.root != c.Repo.Top && (p.name == "config" || p.name == "hooks" || p.name == "HEAD")
+		if now[p] == was[p] || watched {
+			continue
+		}
+		if err := c.putBack(p, was[p], now[p]); err != nil {
+			return undone, fmt.Errorf("cannot put %s back: %w", p.path(), err)
+		}
+		undone = append(undone, c.shown(p))
+	}
+	return undone, nil
+}
+
+func (c *Checkout) putBack(p lead, was, now string) error {
+	if p.name == asideFolder {
+		return files.RemoveBelow(p.root, p.name) // it is a link: nothing can be kept there
+	}
+	if now != "" {
+		if err := files.SetAside(p.root, p.name, c.Repo.Common, asideFolder); err != nil {
+			return err
+		}
+	}
+	if text, ok := strings.CutPrefix(was, textWord); ok {
+		return files.ReplaceBelow(p.root, p.name, []byte(text), 0o644, false)
+	}
+	if p.name == "refs" || p.name == "objects" { // without them it is no repository
+		return os.Mkdir(p.path(), 0o755) //nolint:gosec // git's own mode
+	}
+	return nil
+}
+
+// shown is a place as seen from the top level.
+func (c *Checkout) shown(p lead) string {
+	if rel, err := filepath.Rel(c.Repo.Top, p.path()); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return p.path()
+}
+
+// head is the text of HEAD; "" when it is none.
+func (c *Checkout) head() string {
+	data, err := files.ReadBelow(c.Repo.Dir, "HEAD", textLimit)
+	if err != nil || !validHead.Match(data) {
+		return ""
+	}
+	return string(data)
+}
+
+var validHead = regexp.MustCompile(`^(ref: refs/[^\x00-\x20~^:?*\[\\]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
+
+// mendHead puts a HEAD back that git could not read.
+func (c *Checkout) mendHead(text string) (mended string, err error) {
+	if text == "" || c.head() != "" {
+		return "", nil
+	}
+	if err := files.ReplaceBelow(c.Repo.Dir, "HEAD", []byte(text), 0o644, false); err != nil {
+		return "", err
+	}
+	return c.shown(lead{c.Repo.Dir, "HEAD"}), nil
+}

@@ -1,0 +1,132 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What an agent makes in .git to lead git elsewhere is undone before the user runs
+// git there: the user's own git does as before, and no program of the agent's runs.
+func TestPutBack(t *testing.T) {
+	t.Parallel()
+	evil := func(p *place) { // a copy of the repository that runs a program
+		p.git("clone", "-q", ".", "evil")
+		p.git("-C", "evil", "config", "core.fsmonitor", "touch '"+p.top+"/ran'; false")
+	}
+	for name, c := range map[string]struct {
+		plant func(p *place)
+		runs  bool // the attempt works: git runs the agent's program
+	}{
+		"commondir": {func(p *place) { evil(p); p.write(".git/commondir", "../evil/.git\n") }, true},
+		"a nested repository in the index": {func(p *place) {
+			evil(p)
+			p.git("add", "evil")
+		}, true},
+		"a link in the place of the index": {func(p *place) { p.plantLink("index") }, false},
+		"of the commit's message":          {func(p *place) { p.plantLink("COMMIT_EDITMSG") }, false},
+		"of a log":                         {func(p *place) { p.plantLink("logs/HEAD") }, false},
+		"of a folder of refs":              {func(p *place) { p.plantLink("refs/pawl") }, false},
+		"of HEAD":                          {func(p *place) { p.plantLink("HEAD") }, false},
+		"a HEAD that is none":              {func(p *place) { p.write(".git/HEAD", "nonsense") }, false},
+		"a pipe": {func(p *place) {
+			p.clear(".git/HEAD")
+			if err := unix.Mkfifo(filepath.Join(p.top, ".git/HEAD"), 0o600); err != nil {
+				p.t.Error(err)
+			}
+		}, false},
+		"alternates": {func(p *place) { evil(p); p.write(".git/objects/info/alternates", p.top+"/evil/.git/objects\n") }, false},
+		"attributes": {func(p *place) { p.write(".git/info/attributes", "* filter=evil\n") }, false},
+		"the folder that takes it": {func(p *place) {
+			p.plantLink(asideFolder)
+			p.write(".git/commondir", "../evil/.git\n")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "a", "1")
+			p.snap(0)
+			before, err := p.c.ConfigFingerprint(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.plant(p)
+			ran := func() bool {
+				_, err := os.Lstat(filepath.Join(p.top, "ran"))
+				return err == nil
+			}
+			if c.runs {
+				p.git("status")
+				if !ran() {
+					t.Error("the attempt does not work without pawl")
+				}
+				p.clear("ran")
+			}
+			undone, err := p.c.PutBack(t.Context(), before)
+			if err != nil || len(undone) == 0 {
+				t.Fatalf("undone %q, %v", undone, err)
+			}
+			if out := p.git("status", "--short", "--branch"); !strings.Contains(out, "##") || ran() {
+				t.Errorf("git says %q, and the agent's program ran: %v", out, ran())
+			}
+			if undone, err = p.c.PutBack(t.Context(), before); err != nil || len(undone) > 0 {
+				t.Errorf("undone once more: %q, %v", undone, err)
+			}
+			if left, err := os.ReadDir(p.outside()); err != nil || len(left) != 1 {
+				t.Errorf("outside are %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// What a person or git itself does to a repository is left alone.
+func TestPutBackNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	p.snap(0)
+	before, err := p.c.ConfigFingerprint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("b", "2")
+	p.git("switch", "-q", "-c", "other")
+	p.git("add", "-A")
+	p.git("commit", "-q", "-m", "two")
+	p.git("tag", "t")
+	p.git("stash", "list")
+	p.git("gc", "-q")
+	p.git("clone", "-q", ".", "nested")
+	if undone, err := p.c.PutBack(t.Context(), before); err != nil || len(undone) > 0 {
+		t.Errorf("undone %q, %v", undone, err)
+	}
+}
+
+// outside is a folder with one file, beside the work tree.
+func (p *place) outside() string {
+	p.t.Helper()
+	dir := p.top + ".outside"
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "rc"), []byte("mine"), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// plantLink makes a name in .git a link to outside.
+func (p *place) plantLink(name string) {
+	p.t.Helper()
+	to := filepath.Join(p.outside(), "rc")
+	p.clear(".git/" + name)
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(p.top, ".git", name)), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Symlink(to, filepath.Join(p.top, ".git", name)); err != nil {
+		p.t.Fatal(err)
+	}
+}
