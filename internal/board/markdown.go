@@ -160,7 +160,7 @@ func indented(l string) (columns int, rest string) {
 
 // outdent takes up to so many columns of blanks away.
 func outdent(l string, columns int) string {
-	for at := 0; at < columns && l != "" && (l[0] == ' ' || l[0] == '\t'); l = l[1:] {
+	for at := 0; at < columns && strings.IndexAny(l, " \t") == 0; l = l[1:] {
 		if l[0] == '\t' {
 			at += 4 - at%4
 		} else {

@@ -169,7 +169,7 @@ func envName(key string) string {
 		switch {
 		case r >= 'a' && r <= 'z':
 			return r - 'a' + 'A'
-		case r >= 'A' && r <= 'Z' || r >= '0' && r <= '9':
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 			return r
 		}
 		return '_'

@@ -59,7 +59,7 @@ func checkText(src *source) error {
 			switch {
 			case r == utf8.RuneError && !strings.HasPrefix(line[column:], string(utf8.RuneError)):
 				fault = "the file is not UTF-8 text: save it as UTF-8"
-			case r < ' ' && r != '\t' || r == 0x7f:
+			case r < ' ' && r != '\t', r == 0x7f:
 				fault = fmt.Sprintf("the file holds the control character U+%04X: remove it", r)
 			default:
 				continue

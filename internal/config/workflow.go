@@ -181,7 +181,7 @@ func (r *workflowReader) place(path string) position {
 	for path != "" {
 		written := path
 		for canonical, as := range r.as {
-			if rest, ok := strings.CutPrefix(path, canonical); ok && (rest == "" || rest[0] == '[' || rest[0] == '.') {
+			if rest, ok := strings.CutPrefix(path, canonical); ok && strings.IndexAny(rest+".", ".[") == 0 {
 				written = as + rest
 			}
 		}

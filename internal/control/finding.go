@@ -79,7 +79,7 @@ func unmarked(line string) (said string, bullet bool) {
 		}
 	}
 	rest := strings.TrimLeft(said, "0123456789")
-	if len(rest) < len(said) && len(rest) > 1 && (rest[0] == '.' || rest[0] == ')') && rest[1] == ' ' {
+	if len(rest) < len(said) && len(rest) > 1 && strings.IndexAny(rest, ".)") == 0 && rest[1] == ' ' {
 		return strings.TrimSpace(rest[2:]), true
 	}
 	return said, false
@@ -184,7 +184,7 @@ func (f Finding) String() string {
 // begins with it.
 func (f Finding) place() string {
 	switch {
-	case f.File == "" || f.Expected == "" && strings.HasPrefix(f.Message, f.File):
+	case f.File == "", f.Expected == "" && strings.HasPrefix(f.Message, f.File):
 		return ""
 	case f.Line > 0:
 		return fmt.Sprintf("%s:%d", f.File, f.Line)

@@ -57,8 +57,9 @@ func (s *State) choose(r *Record) (why string, rewind int) {
 // elsewhere is true for a failure that ends the run, but not with another agent:
 // a quota of the provider that nobody knows to come back.
 func (s *State) elsewhere(f *failure.Analysis) bool {
-	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider &&
-		(s.Policy.Strategy == "" || strategy.At(s.Policy.Strategy, s.Policy.Strategies).Fallback) && s.Fallback < len(s.Policy.Fallback)
+	moves := s.Policy.Strategy == "" || strategy.At(s.Policy.Strategy, s.Policy.Strategies).Fallback
+	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider && moves &&
+		s.Fallback < len(s.Policy.Fallback)
 }
 
 const maxUsed = 100
@@ -67,7 +68,8 @@ const maxUsed = 100
 // another fallback agent, moving on to it is not used up.
 func (s *State) use(class failure.Class) {
 	u := strategy.Use{Class: class, Strategy: s.Strategy}
-	if slices.Contains(s.Used, u) || s.Strategy == strategy.FallbackProviders && s.Fallback < len(s.Policy.Fallback) {
+	movesOn := s.Strategy == strategy.FallbackProviders && s.Fallback < len(s.Policy.Fallback)
+	if movesOn || slices.Contains(s.Used, u) {
 		return
 	}
 	from := max(0, len(s.Used)+1-maxUsed)
@@ -140,7 +142,7 @@ func (s *State) helped(t *Trial, r *Record) (success, known bool) {
 		return false, t.Strategy == strategy.FallbackProviders && f != nil
 	case Failed:
 		switch {
-		case f == nil || f.Kind == failure.Permanent && !f.Provider:
+		case f == nil, f.Kind == failure.Permanent && !f.Provider:
 			return false, false
 		case t.Transient:
 			return f.Kind == failure.Work && f.Class != t.Class, true

@@ -388,7 +388,7 @@ func (s *State) stuck() *Command {
 	if !tripped && endless {
 		t, tripped = s.Guards.Idling(p.Stuck)
 	}
-	if !tripped || (!p.PauseOnStuck && !endless) {
+	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
 		return nil
 	}
 	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message)}

@@ -46,7 +46,7 @@ func Findings(text string) []Finding {
 		}
 		m := bullet().FindStringSubmatch(line)
 		switch {
-		case m == nil && len(all) > 0 && line != "" && (line[0] == ' ' || line[0] == '\t'):
+		case m == nil && len(all) > 0 && strings.IndexAny(line, " \t") == 0:
 			all[len(all)-1].more(line)
 		case m == nil:
 		case len(all) > 0 && len(m[1]) > indent:

@@ -102,7 +102,8 @@ func (s *State) share(e *Event) {
 		c = s.Command
 	}
 	l, blocked := e.limitOf(c.Agent)
-	if !blocked || c.Kind == Run && s.Policy.Kind == Workflow {
+	ofSteps := c.Kind == Run && s.Policy.Kind == Workflow
+	if !blocked || ofSteps {
 		return // of a workflow only the steps of that agent wait
 	}
 	if asked {
@@ -141,7 +142,8 @@ func (s *State) takeTryBack() {
 // throttled answers a command that could not be begun: another run met a limit in
 // the meantime, or was quicker to try whether one is over.
 func (s *State) throttled(e *Event) {
-	if s.Status != Running || s.Command.Kind != Run && s.Command.Kind != RunReview || e.For != s.Command.Seq {
+	kinds := []CommandKind{Run, RunReview}
+	if s.Status != Running || e.For != s.Command.Seq || !slices.Contains(kinds, s.Command.Kind) {
 		return
 	}
 	s.tick(e.At)

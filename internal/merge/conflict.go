@@ -185,8 +185,8 @@ func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queu
 			f.Special = true
 		}
 	}
-	both := ours.Mode != "" && theirs.Mode != ""
-	f.Special = f.Special || (both && ours.Mode != theirs.Mode)
+	differ := ours.Mode != "" && theirs.Mode != "" && ours.Mode != theirs.Mode
+	f.Special = f.Special || differ
 	if f.Binary || f.Special || ours.Object == "" || theirs.Object == "" {
 		return f, t, nil
 	}

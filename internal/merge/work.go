@@ -157,7 +157,7 @@ func (w *worker) open(ctx context.Context) error {
 func (w *worker) Command() (drive.Command[queue.Event], bool) {
 	c, state := w.state.Command, w.state
 	do := func(ctx context.Context) queue.Event { return w.q.carryOut(ctx, &state, c) }
-	more := !w.drain || !w.idle() && !w.exhausted()
+	more := !w.exhausted() && !(w.drain && w.idle())
 	select {
 	case <-w.over:
 		more = c.Kind == queue.DoLand

@@ -61,7 +61,7 @@ func (s *State) instruct() (Command, bool) {
 	for i := range s.Slots {
 		l := &s.Slots[i]
 		switch {
-		case l.Phase == "" || l.End != nil && l.Phase != Resting:
+		case l.Phase == "", l.End != nil && l.Phase != Resting:
 		case s.Phase == Stopping && l.Phase != Ending:
 			l.Phase = Ending
 			return Command{Kind: Stop, Case: l.Case, Cause: s.Cause, Kill: s.Killed, Why: s.Why}, true

@@ -166,11 +166,11 @@ func (r *Reader) ReadAt(buf []byte, off int64) (n int, at int64, err error) {
 			if err != nil {
 				return err
 			}
-			if n > 0 && from > at+int64(n) || some == 0 {
-				return nil
-			}
 			if n == 0 {
 				at = from
+			}
+			if some == 0 || from > at+int64(n) {
+				return nil
 			}
 			n += some
 		}

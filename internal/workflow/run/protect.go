@@ -26,7 +26,8 @@ func (d *activeAttempt) watchFiles(ctx context.Context, kind workflow.Kind) {
 	if last := d.s.p.latest(d.n.id); last != nil {
 		unknown := last.Status == sqlite.StepCancelled || last.Status == sqlite.StepInterrupted
 		d.e.record.Watched = last.record.Watched
-		if open := unknown || len(last.record.Tampered) > 0; open && d.e.record.Watched != nil {
+		open := unknown || len(last.record.Tampered) > 0
+		if open && d.e.record.Watched != nil {
 			return
 		}
 	}
