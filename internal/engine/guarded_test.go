@@ -38,7 +38,7 @@ func TestGuarded(t *testing.T) {
 			t.Errorf("%s: %+v", test.name, a)
 			continue
 		}
-		if got := loop.Judge(loop.Record{Exit: x, Failure: a}); got != test.outcome {
+		if got := (&loop.Record{Exit: x, Failure: a}).Judge(); got != test.outcome {
 			t.Errorf("%s: the loop takes it for %s", test.name, got)
 		}
 	}

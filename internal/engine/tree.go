@@ -218,7 +218,7 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	}
 	w.undoGit(ctx) // what an agent left while pawl was gone
 	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
-	if loop.Judge(*r) == loop.Waited && !w.verifies(r) {
+	if r.Judge() == loop.Waited && !w.verifies(r) {
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
 	}
 	snap, err := w.o.Tree.Snapshot(ctx, w.id, r.Number, o)

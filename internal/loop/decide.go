@@ -18,7 +18,7 @@ func (s *State) decide(e *Event) {
 	if r.Failure == nil {
 		r.Failure = r.Review.Rejection()
 	}
-	r.Outcome = r.judge()
+	r.Outcome = r.Judge()
 	e.judged = &r
 	stopped := s.StopAsked != NoCause
 	if r.Outcome == Waited && stopped { // no attempt follows: the iteration is used up
@@ -178,9 +178,7 @@ func (r *Record) Completes() (ok bool, warning string) {
 func (r *Record) claimsComplete() bool { return r.Valid() && r.Signal.Kind == signal.Complete }
 
 // Judge says what an iteration was for the loop.
-func Judge(r Record) Outcome { return r.judge() }
-
-func (r *Record) judge() Outcome {
+func (r *Record) Judge() Outcome {
 	switch {
 	case r.RedGate() || r.rejected():
 		return Failed

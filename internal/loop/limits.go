@@ -75,9 +75,7 @@ func (l *Limited) what() string {
 }
 
 // Reason is the limit and how it is known.
-func (l *Limited) Reason() string { return l.reason() }
-
-func (l *Limited) reason() string { return l.what() + l.source() }
+func (l *Limited) Reason() string { return l.what() + l.source() }
 
 func (l *Limited) source() string {
 	text := ""
@@ -178,7 +176,7 @@ func (s *State) limit(e *Event, l *Limited) {
 	}
 	why := ""
 	if tooMany {
-		why = fmt.Sprintf("%s, and %d waits in a row did not help", l.reason(), p.MaxWaits)
+		why = fmt.Sprintf("%s, and %d waits in a row did not help", l.Reason(), p.MaxWaits)
 	} else if leaves {
 		l = s.earliest(e, l)
 	}
@@ -193,7 +191,7 @@ func (s *State) limit(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.reason(), Iteration: c.Iteration, Attempt: c.Attempt,
+		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason(), Iteration: c.Iteration, Attempt: c.Attempt,
 		Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
 		GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 	})
@@ -353,7 +351,7 @@ func (s *State) worked(agent string) {
 
 // moveOn gives the iteration to the n-th agent because of l.
 func (s *State) moveOn(e *Event, l *Limited, n int, long bool) {
-	why := l.reason()
+	why := l.Reason()
 	switch patience := s.Waits - 1; {
 	case long:
 		why = s.tooLong(l)

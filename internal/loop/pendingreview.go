@@ -125,7 +125,7 @@ func (s *State) reviewed(e *Event) {
 	s.spendReview(e.Review)
 	h := *s.PendingReview
 	h.Record = WithReview(h.Record, *e.Review)
-	h.Record.Outcome = h.Record.judge()
+	h.Record.Outcome = h.Record.Judge()
 	s.PendingReview, e.judged = &h, &h.Record
 	v := h.Record.Review
 	switch {
@@ -174,7 +174,7 @@ func (s *State) waitForReview(e *Event, v *Review) {
 // delayReview lets a review wait for the end of a limit.
 func (s *State) delayReview(e *Event, l *Limited) {
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
-		s.askReview(fmt.Sprintf("there is no review: %s, and %d waits in a row did not help", l.reason(), s.Policy.MaxWaits))
+		s.askReview(fmt.Sprintf("there is no review: %s, and %d waits in a row did not help", l.Reason(), s.Policy.MaxWaits))
 		return
 	}
 	if s.Policy.MaxWait > 0 && l.Until.Sub(e.At) > s.Policy.MaxWait {
@@ -184,7 +184,7 @@ func (s *State) delayReview(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.reason() + ", which reviews",
+		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason() + ", which reviews",
 		Iteration: c.Iteration, Attempt: c.Attempt,
 		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
 	})
@@ -198,7 +198,7 @@ func (s *State) reviewOver(e *Event, r *Record) {
 	if !s.Policy.Review { // switched off since: what is green counts
 		done.Review = nil
 	}
-	done.Outcome = done.judge()
+	done.Outcome = done.Judge()
 	s.settle(e, &done)
 }
 
@@ -262,7 +262,7 @@ func (s *State) personReviewed(e *Event) {
 	h.Silent = 0
 	if a.Do != control.ReviewAgain {
 		h.Record = WithReview(h.Record, a.review())
-		h.Record.Outcome = h.Record.judge()
+		h.Record.Outcome = h.Record.Judge()
 		e.judged = &h.Record
 	}
 	s.PendingReview = &h

@@ -156,10 +156,10 @@ func (q *Queue) Target() string { return q.target }
 // needs and has not landed is looked up on the board, if Needs is nil.
 func (q *Queue) Add(ctx context.Context, e Entry) error {
 	ask, err := q.Offer(ctx, e)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = q.o.Store.AskQueue(ctx, ask)
 	}
-	return q.store(ctx, ask)
+	return err
 }
 
 // Offer makes ready what [Queue.Add] stores, for whoever has more to store in
@@ -190,14 +190,10 @@ func taskRef(id string) string { return "refs/pawl/queue/" + id }
 
 // Ask asks something of the queue, for whoever works on it.
 func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {
-	return q.store(ctx, q.asking(queue.Event{Kind: queue.Asked, Ask: &a}))
+	_, err := q.o.Store.AskQueue(ctx, q.asking(queue.Event{Kind: queue.Asked, Ask: &a}))
+	return err
 }
 
 func (q *Queue) asking(e queue.Event) sqlite.QueueAsk {
 	return sqlite.QueueAsk{Target: q.target, Event: e, At: time.Now()}
-}
-
-func (q *Queue) store(ctx context.Context, ask sqlite.QueueAsk) error {
-	_, err := q.o.Store.AskQueue(ctx, ask)
-	return err
 }
