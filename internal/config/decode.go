@@ -67,9 +67,7 @@ func (d *decoder) value(sp *spec, n *node, v reflect.Value, path string) {
 	default:
 		d.from[path] = n.at
 		if err := d.scalar(sp, n, v); err != nil {
-			f := &fault{}
-			errors.As(err, &f)
-			d.fail(n.at, f.suggestion, "%s %s", orKey(path), err)
+			d.fail(n.at, Nearest(n.text, sp.enum), "%s %s", orKey(path), err)
 		}
 	}
 }
@@ -265,14 +263,6 @@ func (d *decoder) resolve(src *source, path string) string {
 	return filepath.Join(src.dir, path)
 }
 
-// fault is what is wrong with a scalar: the text goes on after the key's name.
-type fault struct {
-	text       string
-	suggestion string
-}
-
-func (f *fault) Error() string { return f.text }
-
 // scalar decodes one value. The error's text goes on after the key's name.
 func (d *decoder) scalar(sp *spec, n *node, v reflect.Value) error {
 	if n.kind == listNode || n.kind == mapNode {
@@ -311,7 +301,7 @@ func setText(sp *spec, n *node, v reflect.Value) error {
 		return fmt.Errorf("must be text, not %s; write %q", n.describe(), n.text)
 	}
 	if len(sp.enum) > 0 && !slices.Contains(sp.enum, n.text) {
-		return &fault{fmt.Sprintf("must be %s, not %q", sp.expected(), n.text), Nearest(n.text, sp.enum)}
+		return fmt.Errorf("must be %s, not %q", sp.expected(), n.text)
 	}
 	v.SetString(n.text)
 	return nil
@@ -410,35 +400,21 @@ func (n *node) plainColon() bool {
 		v.kind == textNode && v.at.line == n.at.line
 }
 
+var expected = map[shape]string{
+	textShape: "text", wholeShape: "a whole number", switchShape: "true or false", durationShape: "a duration",
+	bytesShape: "a size", usdShape: "an amount in US dollars", pathShape: "a path", argvShape: "a list", listShape: "a list",
+	tableShape: "a map", sectionShape: "a map",
+}
+
 // expected says what a key takes.
 func (sp *spec) expected() string {
-	switch sp.shape {
-	case textShape:
-		if len(sp.enum) > 1 {
-			return strings.Join(sp.enum[:len(sp.enum)-1], ", ") + " or " + sp.enum[len(sp.enum)-1]
-		}
-		return "text"
-	case wholeShape:
-		return "a whole number"
-	case switchShape:
-		return "true or false"
-	case durationShape:
-		return "a duration"
-	case bytesShape:
-		return "a size"
-	case usdShape:
-		return "an amount in US dollars"
-	case pathShape:
-		return "a path"
-	case sectionShape, tableShape:
-		switch {
-		case sp.short != "" && sp.shortShape == listShape:
-			return "a map or a list"
-		case sp.short != "":
-			return "text or a map"
-		}
-		return "a map"
-	case argvShape, listShape:
+	switch n := len(sp.enum); {
+	case sp.shape == textShape && n > 1:
+		return strings.Join(sp.enum[:n-1], ", ") + " or " + sp.enum[n-1]
+	case sp.short != "" && sp.shortShape == listShape:
+		return "a map or a list"
+	case sp.short != "":
+		return "text or a map"
 	}
-	return "a list"
+	return expected[sp.shape]
 }
