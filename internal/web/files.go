@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -185,7 +184,7 @@ func (s *Server) readPart(ctx context.Context, in *partQuery) (*body[FilePart], 
 	}
 	end := at + int64(n)
 	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s spool.Span) bool { return s.To == end }))
-	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: text(buf)}
+	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: valid(string(buf))}
 	out.More = out.Next < out.Size
 	return answer(out), nil
 }
@@ -205,13 +204,6 @@ func wholeRunes(b []byte, end bool) []byte {
 		}
 	}
 	return b
-}
-
-func text(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
 // serveRaw sends a whole file to be kept, or a range of it. It is never shown

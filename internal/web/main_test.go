@@ -108,7 +108,7 @@ func (r *rig) asking(method, path, body string) *http.Request {
 
 func (r *rig) send(req *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	r.s.Handler().ServeHTTP(w, req)
+	r.s.handler.ServeHTTP(w, req)
 	return w
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/sqlite"
@@ -136,12 +137,17 @@ func sentence(message string) string {
 
 // explain makes a problem of an error of the rooms below.
 func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if p := explainCase(err); p != nil {
+		return p
+	}
+	err = action.Explain(err)
 	var p *ProblemError
 	var refused *fault.Error
 	var ambiguous *sqlite.AmbiguousError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &refused) && refused.Kind == fault.Refused:
@@ -166,9 +172,6 @@ func explain(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return problem(http.StatusServiceUnavailable, "CANCELLED", "The request was given up: %v", err).suggest("Try again")
 	}
-	if p := explainCase(err); p != nil {
-		return p
-	}
 	return internal(err)
 }
 
@@ -179,16 +182,9 @@ func internal(err error) *ProblemError {
 }
 
 func explainCase(err error) *ProblemError {
-	var refusal *board.RefusalError
 	var problems *board.ProblemsError
 	var cycle *board.CycleError
 	switch {
-	case errors.As(err, &refusal):
-		p := problem(http.StatusConflict, "REFUSED", "%s", refusal.Why)
-		if refusal.Instead != "" {
-			p.Body.Suggestions = append(p.Body.Suggestions, refusal.Instead)
-		}
-		return p
 	case errors.As(err, &problems):
 		p := problem(http.StatusUnprocessableEntity, "INVALID_CASE", "Nothing was stored: %s", problems.Problems[0].String()).
 			suggest("Change it and send it again: all that is sent is stored, or nothing")

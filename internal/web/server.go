@@ -90,9 +90,6 @@ func (s *Server) config() (*config.Config, error) {
 	return p.Config, nil
 }
 
-// Handler answers requests; it is for tests and for what wraps a server.
-func (s *Server) Handler() http.Handler { return s.handler }
-
 // Serve answers until ctx is done, and then ends in a bounded time: streams
 // are told and closed, requests under way may take a few seconds more.
 func (s *Server) Serve(ctx context.Context) error {
