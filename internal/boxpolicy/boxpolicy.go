@@ -37,7 +37,7 @@ type Options struct {
 	LookPath func(name string) (string, error)
 	// Write are folders that can be written beside those of safety.write.
 	Write []string
-	// Hide are paths that no agent and no gate may see.
+	// Hide are folders that no agent and no gate may see, nor what links in them lead to.
 	Hide []string
 	// Say tells the person what there is to know: whole sentences.
 	Say func(format string, args ...any)
@@ -109,10 +109,17 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 
 // hidden are the folders to hide. They are made: only what is there can be hidden.
 func (m maker) hidden() []string {
+	out := slices.Clone(m.Hide)
 	for _, dir := range m.Hide {
 		_ = os.MkdirAll(dir, 0o700) // who keeps something there says so itself
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.Type()&os.ModeSymlink != 0 {
+				out = append(out, filepath.Join(dir, e.Name()))
+			}
+		}
 	}
-	return m.Hide
+	return out
 }
 
 // getenv is a variable of the environment that pawl was started with.

@@ -84,14 +84,19 @@ func TestFoldersOfPrograms(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "DOCKER_HOST=unix:///var/run/other.sock", "SSH_AUTH_SOCK=/tmp/agent.1", "CONTAINER_HOST=tcp://localhost:1")
-	r.o.Hide = []string{r.path("state/serve")}
+	r.o.Hide = []string{r.path("serve")}
+	r.folder("all")
+	if err := os.Symlink(r.folder("moved"), r.path("all/other-1a2b")); err != nil {
+		t.Fatal(err)
+	}
+	r.o.Hide = append(r.o.Hide, r.path("all"))
 	g := r.make(true).Run.Gates
-	for _, path := range []string{r.path("state/serve"), "/var/run/other.sock", "/tmp/agent.1", r.path("state"), r.path("home/.ssh")} {
+	for _, path := range []string{r.path("serve"), r.path("all"), r.path("all/other-1a2b"), "/var/run/other.sock", "/tmp/agent.1", r.path("state"), r.path("home/.ssh")} {
 		if !slices.Contains(g.Hide, path) {
 			t.Errorf("%s is not hidden: %q", path, g.Hide)
 		}
 	}
-	if _, err := os.Stat(r.path("state/serve")); err != nil {
+	if _, err := os.Stat(r.path("serve")); err != nil {
 		t.Error(err)
 	}
 }

@@ -49,14 +49,15 @@ func StateDir(root string, env []string) string {
 		name = "root"
 	}
 	sum := sha256.Sum256([]byte(root))
-	return filepath.Join(stateBase(env), name+"-"+hex.EncodeToString(sum[:4]))
+	return filepath.Join(StateBase(env), name+"-"+hex.EncodeToString(sum[:4]))
 }
 
 // LimitsDir is the folder in which all repositories of a user share what is
 // known of providers' limits. Its name is no root's: those end in a hash.
-func LimitsDir(env []string) string { return filepath.Join(stateBase(env), "limits") }
+func LimitsDir(env []string) string { return filepath.Join(StateBase(env), "limits") }
 
-func stateBase(env []string) string {
+// StateBase is the folder of pawl's state of all repositories of a user.
+func StateBase(env []string) string {
 	vars := variables(env)
 	base := filepath.Join(os.TempDir(), "pawl-state")
 	switch {

@@ -31,7 +31,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/telemetry"
-	"github.com/pawl-dev/pawl/internal/web"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -77,13 +76,14 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 	return v, nil
 }
 
-// policies are the boxes of the run's agents and gates. Who reads the token of
-// 'pawl serve' can answer for the person, so nobody does.
+// policies are the boxes of the run's agents and gates. They see nothing that
+// pawl keeps, of whatever repository: who reads the token of 'pawl serve' can
+// answer for the person, and who reaches a supervisor can have it run commands.
 func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
 		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Env: s.App.Env,
 		LookPath: s.App.LookPath,
-		Write:    s.App.Writes, Hide: []string{web.SessionDir(s.StateDir)}, Say: s.App.Say,
+		Write:    s.App.Writes, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
 	return boxes.Run
