@@ -3,21 +3,20 @@ package hook
 import "sync"
 
 // lanes carries tasks out: those of one lane in order, those of several lanes
-// side by side, no more than slots at once and most waiting in all. A lane's
-// goroutine lives while the lane has tasks.
+// side by side, no more than slots at once and most waiting in all.
 type lanes struct {
 	most  int
 	slots chan struct{}
 	busy  sync.WaitGroup
 
-	mu      sync.Mutex
-	waiting map[string][]func()
-	count   int // waiting and under way
-	closed  bool
+	mu     sync.Mutex
+	last   map[string]chan struct{} // of each lane, closed when its last task is over
+	count  int                      // waiting and under way
+	closed bool
 }
 
 func newLanes(slots, most int) *lanes {
-	return &lanes{most: most, slots: make(chan struct{}, slots), waiting: map[string][]func(){}}
+	return &lanes{most: most, slots: make(chan struct{}, slots), last: map[string]chan struct{}{}}
 }
 
 // add is false when there is no room, or after close.
@@ -28,42 +27,23 @@ func (l *lanes) add(lane string, task func()) bool {
 		return false
 	}
 	l.count++
-	tasks, running := l.waiting[lane]
-	l.waiting[lane] = append(tasks, task)
-	if !running {
-		l.busy.Add(1)
-		go l.work(lane)
-	}
-	return true
-}
-
-func (l *lanes) work(lane string) {
-	defer l.busy.Done()
-	for {
-		task, ok := l.next(lane)
-		if !ok {
-			return
+	before, over := l.last[lane], make(chan struct{})
+	l.last[lane] = over
+	l.busy.Go(func() {
+		if before != nil {
+			<-before
 		}
 		l.slots <- struct{}{}
 		task()
 		<-l.slots
 		l.mu.Lock()
-		l.count--
-		l.mu.Unlock()
-	}
-}
-
-// next takes the lane's oldest task; without one the lane ends.
-func (l *lanes) next(lane string) (func(), bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	tasks := l.waiting[lane]
-	if len(tasks) == 0 {
-		delete(l.waiting, lane)
-		return nil, false
-	}
-	l.waiting[lane] = tasks[1:]
-	return tasks[0], true
+		defer l.mu.Unlock()
+		if l.count--; l.last[lane] == over {
+			delete(l.last, lane)
+		}
+		close(over)
+	})
+	return true
 }
 
 // close takes no more tasks; idle is closed when those that are there are done.
