@@ -53,7 +53,7 @@ func fork(c Command) (int, error) {
 	}
 	pid, err := syscall.ForkExec(p.path, c.Args, attr)
 	if err != nil {
-		return 0, c.explain(p.path, err)
+		return 0, c.Explain(p.path, err)
 	}
 	return pid, nil
 }
@@ -74,15 +74,11 @@ var closeInherited = sync.OnceFunc(CloseOnExec)
 
 // prepare resolves the program and the descriptors.
 func (c Command) prepare() (prepared, error) {
-	if len(c.Args) == 0 || c.Args[0] == "" {
-		return prepared{}, &StartError{Code: 127, Message: "cannot start a process: the command is empty"}
-	}
-	closeInherited()
-	env := lastWins(c.Env)
-	path, err := c.look(env)
+	path, err := c.Resolve()
 	if err != nil {
 		return prepared{}, err
 	}
+	closeInherited()
 	var sys syscall.SysProcAttr
 	if c.Sys != nil {
 		sys = *c.Sys
@@ -99,7 +95,7 @@ func (c Command) prepare() (prepared, error) {
 		}
 	}
 	return prepared{
-		path: path, env: env, files: files, sys: &sys,
+		path: path, env: lastWins(c.Env), files: files, sys: &sys,
 	}, nil
 }
 
@@ -114,10 +110,6 @@ func (c Command) Resolve() (string, error) {
 
 // Environ is the environment that a start of c would hand over.
 func (c Command) Environ() []string { return lastWins(c.Env) }
-
-// Explain makes a *StartError of the system's error when path, which Resolve
-// returned, could not be executed.
-func (c Command) Explain(path string, err error) error { return c.explain(path, err) }
 
 // look finds the program. Relative entries of PATH are skipped, so that a
 // file of the repository never stands in for a program of the system.
@@ -148,13 +140,15 @@ func (c Command) look(env []string) (string, error) {
 		denied = path
 	}
 	if denied != "" {
-		return "", &StartError{Code: 126, Message: fmt.Sprintf("cannot start %s: %s is not executable (chmod +x?)", name, denied)}
+		return "", &StartError{Code: 126, Message: fmt.Sprintf("cannot start %s: %s is not executable (chmod +x?)", name,
+			denied)}
 	}
 	return "", &StartError{Code: 127, Message: fmt.Sprintf("cannot start %s: not found in PATH", name)}
 }
 
-// explain turns the system's error into one for the person who must act.
-func (c Command) explain(path string, err error) error {
+// Explain makes a *StartError, for the person who must act, of the system's error
+// when path, which Resolve returned, could not be executed.
+func (c Command) Explain(path string, err error) error {
 	fail := func(code int, format string, args ...any) error {
 		return &StartError{Code: code, Message: "cannot start " + c.Args[0] + ": " + fmt.Sprintf(format, args...)}
 	}
@@ -191,7 +185,8 @@ func (c Command) tooLong() string {
 	sum := 0
 	for i, arg := range c.Args {
 		if len(arg) >= maxArg {
-			return fmt.Sprintf("argument %d is %d bytes, the system takes at most %d: pass the prompt on stdin or with {prompt_file}", i, len(arg), maxArg-1)
+			return fmt.Sprintf("argument %d is %d bytes, the system takes at most %d: pass the prompt on stdin or with "+
+				"{prompt_file}", i, len(arg), maxArg-1)
 		}
 		sum += len(arg) + 1
 	}
@@ -202,7 +197,8 @@ func (c Command) tooLong() string {
 		}
 		sum += len(kv) + 1
 	}
-	return fmt.Sprintf("arguments and environment are %d bytes together, more than the system takes: pass the prompt on stdin or with {prompt_file}", sum)
+	return fmt.Sprintf("arguments and environment are %d bytes together, more than the system takes: pass the prompt "+
+		"on stdin or with {prompt_file}", sum)
 }
 
 // missingInterpreter explains a file that is there and yet "not found".

@@ -17,11 +17,8 @@ import (
 var starting sync.RWMutex
 
 // known are the pids of detached processes that this process started and
-// waits for itself; guarded by starting.
-var known = struct {
-	sync.Mutex
-	pids map[int]bool
-}{pids: map[int]bool{}}
+// waits for itself.
+var known sync.Map
 
 // Detached is a process that may outlive this one.
 type Detached struct {
@@ -46,32 +43,16 @@ func StartDetached(c Command) (*Detached, error) {
 		Dir: c.Dir, Env: prep.env, Files: prep.files, Sys: prep.sys,
 	})
 	if err != nil {
-		return nil, c.explain(prep.path, err)
+		return nil, c.Explain(prep.path, err)
 	}
 	d := &Detached{PID: p.Pid, done: make(chan struct{})}
-	setKnown(d.PID, true)
+	known.Store(d.PID, true)
 	go func() {
 		defer close(d.done)
 		_, _ = p.Wait()
-		setKnown(d.PID, false)
+		known.Delete(d.PID)
 	}()
 	return d, nil
-}
-
-func setKnown(pid int, on bool) {
-	known.Lock()
-	defer known.Unlock()
-	if on {
-		known.pids[pid] = true
-	} else {
-		delete(known.pids, pid)
-	}
-}
-
-func isKnown(pid int) bool {
-	known.Lock()
-	defer known.Unlock()
-	return known.pids[pid]
 }
 
 // Sweep ends every process whose environment holds mark, a `NAME=value`, with
@@ -100,23 +81,9 @@ type sweep struct {
 // wait looks again in growing steps: the end of a process that is not a child
 // tells nobody.
 func (s sweep) wait(ctx context.Context, d time.Duration) bool {
-	deadline := time.Now().Add(d)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		if len(s.find()) == 0 {
-			return true
-		}
-		left := time.Until(deadline)
-		if left <= 0 {
-			return false
-		}
-		timer := time.NewTimer(min(pause, left))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return false
-		}
-	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return poll(ctx, func() bool { return len(s.find()) == 0 })
 }
 
 // find lists the living marked processes and orphans with their descendants,
@@ -144,7 +111,7 @@ func (s sweep) find() []Proc {
 		if len(env) == 0 && orphan && ended(p) {
 			continue
 		}
-		if marked || (orphan && !named) {
+		if bare := orphan && !named; marked || bare {
 			roots[p.PID] = true
 			out = append(out, p)
 		}
@@ -181,7 +148,8 @@ func ended(p Proc) bool {
 
 // isOrphan reports whether p fell to this process, which did not start it.
 func isOrphan(p Proc) bool {
-	return subreaping() && p.Parent == os.Getpid() && p.Session != ownSession() && !isKnown(p.PID)
+	_, ours := known.Load(p.PID)
+	return subreaping() && p.Parent == os.Getpid() && p.Session != ownSession() && !ours
 }
 
 // lineage is this process and its ancestors.

@@ -20,7 +20,8 @@ func Within(dirs ...string) string {
 	}
 	for _, link := range links {
 		cwd, err := os.Readlink(link)
-		if err != nil || !slices.ContainsFunc(dirs, func(dir string) bool { return cwd == dir || strings.HasPrefix(cwd, dir+"/") }) {
+		in := func(dir string) bool { return cwd == dir || strings.HasPrefix(cwd, dir+"/") }
+		if err != nil || !slices.ContainsFunc(dirs, in) {
 			continue
 		}
 		proc := filepath.Dir(link)
@@ -43,7 +44,8 @@ func Users(program string, dirs ...string) (list []Identity, ok bool) {
 		return nil, false
 	}
 	for _, p := range table() {
-		if p.Name != program && !strings.HasPrefix(p.Name, program+"-") || p.Zombie || !mayUse(p.PID, dirs) {
+		named := p.Name == program || strings.HasPrefix(p.Name, program+"-")
+		if !named || p.Zombie || !mayUse(p.PID, dirs) {
 			continue
 		}
 		if id, err := Identify(p.PID); err == nil {

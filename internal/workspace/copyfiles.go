@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // What a copy takes over of the files that no snapshot has: ignored ones,
@@ -41,11 +42,11 @@ func (c *Checkout) carry(ctx context.Context, top string, paths []string) (copie
 		return plan, err
 	}
 	defer from.Close()
-	bytes, files := int64(carryBytes), carryFiles
+	bytes, count := int64(carryBytes), carryFiles
 	for _, b := range c.weigh(from, paths) {
 		switch {
-		case b.bytes <= bytes && b.files <= files:
-			bytes, files = bytes-b.bytes, files-b.files
+		case b.bytes <= bytes && b.files <= count:
+			bytes, count = bytes-b.bytes, count-b.files
 			err = copyInto(ctx, from, to, b.path)
 		case len(plan.Views) < viewsLimit:
 			plan.Views = append(plan.Views, b.path)
@@ -115,38 +116,13 @@ func copyInto(ctx context.Context, from, to *os.Root, path string) error {
 				err = to.Symlink(target, p)
 			}
 		case d.Type().IsRegular():
-			err = copyFile(from, to, p)
+			_, err = files.Copy(from, to, p, carryBytes)
 		}
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			return nil
 		}
 		return err
 	})
-}
-
-// copyFile copies bytes, permissions and time, by sharing blocks where the
-// file system can.
-func copyFile(from, to *os.Root, p string) error {
-	in, err := from.Open(p)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	out, err := to.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		return errors.Join(err, out.Close())
-	}
-	if err := out.Close(); err != nil {
-		return err
-	}
-	return to.Chtimes(p, info.ModTime(), info.ModTime())
 }
 
 // makeRoom makes what the original is shown on.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -96,20 +96,9 @@ func copyOne(from, to *os.Root, name string, room int64) (int64, error) {
 		return 0, copyLink(from, to, name)
 	case !info.Mode().IsRegular():
 		return 0, errors.New("it is neither a file nor a link")
-	case info.Size() > room:
-		return 0, fmt.Errorf("the files have more than %d MB", copyBytes>>20)
 	}
-	src, err := from.Open(name)
-	if err != nil {
-		return 0, err
-	}
-	defer src.Close()
-	dst, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
-	if err != nil {
-		return 0, err
-	}
-	n, err := io.Copy(dst, io.LimitReader(src, room+1))
-	if err = errors.Join(err, dst.Close()); err == nil && n > room {
+	n, err := files.Copy(from, to, name, room)
+	if errors.Is(err, files.ErrLarge) {
 		err = fmt.Errorf("the files have more than %d MB", copyBytes>>20)
 	}
 	return n, err
