@@ -130,7 +130,8 @@ func (s *session) tool(u *sessionUpdate) {
 	over := u.Status == "completed" || u.Status == "failed"
 	command, files := u.details()
 	known := command != "" || len(files) > 0
-	if !c.begun && (known || over || u.Status == "in_progress") {
+	begins := known || over || u.Status == "in_progress"
+	if begins && !c.begun {
 		c.begun = true
 		s.out.put(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command,
 			Files: files})

@@ -125,7 +125,8 @@ func (s service) only(variables ...string) service {
 
 func (s service) endpoints(see func(string) string) []string {
 	set := func(name string) bool { return see(name) != "" }
-	if s.when != nil && !slices.ContainsFunc(s.when, set) || slices.ContainsFunc(s.unless, set) {
+	missing := s.when != nil && !slices.ContainsFunc(s.when, set)
+	if missing || slices.ContainsFunc(s.unless, set) {
 		return nil
 	}
 	for _, name := range s.base {

@@ -40,7 +40,9 @@ func (s *sniffer) Line(line []byte, cut bool, emit func(agent.Event)) {
 // passing bounds what is emitted, and notes whether the stream ended well.
 func (s *sniffer) passing(emit func(agent.Event)) func(agent.Event) {
 	return func(e agent.Event) {
-		s.good = s.good || e.Kind == agent.End && e.Terminal == loop.TerminalOK
+		if e.Kind == agent.End && e.Terminal == loop.TerminalOK {
+			s.good = true
+		}
 		emit(e.Bounded())
 	}
 }

@@ -102,9 +102,7 @@ func (p *Parser) block(b block, sub bool) int {
 		p.Emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: b.Thinking})
 	case "tool_use", "server_tool_use":
 		p.tools.Add(b.ID, b.Name)
-		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: b.Name, Digest: agent.Digest(b.Input), Call: b.ID}
-		jsonline.Input(&e, b.Input)
-		p.Emit(e)
+		p.Emit(jsonline.ToolStart(b.Name, b.ID, sub, b.Input))
 	case "redacted_thinking", "web_search_tool_result":
 		return 0
 	default:
@@ -118,8 +116,7 @@ func (p *Parser) block(b block, sub bool) int {
 func (p *Parser) user(l *line) {
 	for _, b := range l.Message.Content {
 		if b.Type == "tool_result" {
-			p.Emit(agent.Event{Kind: agent.ToolEnd, Sub: l.sub(), Failed: b.IsError, Digest: agent.Digest(b.Content),
-				Tool: p.tools.Value(b.CallID), Call: b.CallID, Result: jsonline.Result(b.Content, agent.ResultCap)})
+			p.Emit(jsonline.ToolEnd(p.tools.Value(b.CallID), b.CallID, l.sub(), b.IsError, b.Content))
 		}
 	}
 }

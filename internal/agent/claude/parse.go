@@ -242,7 +242,8 @@ func (p *Parser) failed(l *line, text string) *failure.APIError {
 		err = p.excused(err)
 	}
 	if l.Subtype != "success" {
-		if p.dialect.Apology == nil || (err.Type == "" && err.Status == 0) {
+		unknown := err.Type == "" && err.Status == 0
+		if unknown || p.dialect.Apology == nil {
 			err.Type = l.Subtype
 		}
 		if len(l.Errors) > 0 {

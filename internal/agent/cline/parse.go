@@ -116,12 +116,9 @@ func (p *Parser) content(e *agentEvent, end bool) {
 			p.Emit(agent.Event{Kind: agent.Thinking, Text: e.Reasoning})
 		}
 	case e.ContentType == "tool" && end:
-		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: e.ToolName, Failed: e.broken(), Digest: agent.Digest(e.Output),
-			Call: e.ToolCallID, Result: jsonline.Result(e.Output, agent.ResultCap)})
+		p.Emit(jsonline.ToolEnd(e.ToolName, e.ToolCallID, false, e.broken(), e.Output))
 	case e.ContentType == "tool":
-		start := agent.Event{Kind: agent.ToolStart, Tool: e.ToolName, Digest: agent.Digest(e.Input), Call: e.ToolCallID}
-		jsonline.Input(&start, e.Input)
-		p.Emit(start)
+		p.Emit(jsonline.ToolStart(e.ToolName, e.ToolCallID, false, e.Input))
 	default:
 		p.Unknown("content/" + e.ContentType)
 	}

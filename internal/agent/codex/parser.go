@@ -160,11 +160,7 @@ func (p *Parser) completed(it *item) {
 		if result == nil {
 			result = it.Result
 		}
-		p.Emit(agent.Event{
-			Kind: agent.ToolEnd, Tool: name, Digest: agent.Digest(result),
-			Failed: it.Status == "failed" || it.Status == "declined",
-			Call:   it.ID, Result: jsonline.Result(result, agent.ResultCap),
-		})
+		p.Emit(jsonline.ToolEnd(name, it.ID, false, it.Status == "failed" || it.Status == "declined", result))
 		return
 	}
 	switch it.Type {

@@ -20,12 +20,13 @@ func understand(message string) *failure.APIError {
 	}
 	low := strings.ToLower(e.Message)
 	gone := strings.Contains(low, "not found") || strings.Contains(low, "does not exist")
+	late := strings.Contains(low, "timed out") || strings.Contains(low, "timeout")
 	switch {
 	case strings.Contains(low, "missing environment variable"):
 		e.Type = missingKey
 	case e.Type == "" && gone && strings.Contains(low, "model"):
 		e.Type = "model_not_found"
-	case e.Type == "" && e.Status == 0 && (strings.Contains(low, "timed out") || strings.Contains(low, "timeout")):
+	case e.Type == "" && e.Status == 0 && late:
 		e.Type = "timeout"
 	}
 	return e

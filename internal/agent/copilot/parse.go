@@ -84,13 +84,9 @@ func (p *Parser) event(name string, d *data) {
 		p.Emit(agent.Event{Kind: agent.Thinking, Text: d.Content})
 	case "tool.execution_start":
 		p.tools.Add(d.ToolCallID, d.ToolName)
-		e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: d.ToolName, Digest: agent.Digest(d.Arguments),
-			Call: d.ToolCallID}
-		jsonline.Input(&e, d.Arguments)
-		p.Emit(e)
+		p.Emit(jsonline.ToolStart(d.ToolName, d.ToolCallID, sub, d.Arguments))
 	case "tool.execution_complete":
-		p.Emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Failed: !d.Success, Digest: agent.Digest(d.Result),
-			Tool: p.tools.Value(d.ToolCallID), Call: d.ToolCallID, Result: jsonline.Result(d.Result, agent.ResultCap)})
+		p.Emit(jsonline.ToolEnd(p.tools.Value(d.ToolCallID), d.ToolCallID, sub, !d.Success, d.Result))
 	case "model.call_failure", "assistant.turn_retry", "session.error", "abort":
 		p.trouble(name, d)
 	default:

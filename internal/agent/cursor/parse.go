@@ -105,17 +105,14 @@ func (p *Parser) tool(l *line) {
 	}
 	switch l.Subtype {
 	case "started":
-		e := agent.Event{Kind: agent.ToolStart, Tool: name, Call: l.CallID, Digest: agent.Digest(c.Args)}
-		jsonline.Input(&e, c.Args)
 		p.said = false
-		p.emit(e)
+		p.emit(jsonline.ToolStart(name, l.CallID, false, c.Args))
 	case "completed":
 		// A result that names its outcome names success or what went wrong.
 		var outcome map[string]json.RawMessage
 		jsonline.Read(c.Result, &outcome)
 		failed := len(outcome) > 0 && outcome["success"] == nil
-		p.emit(agent.Event{Kind: agent.ToolEnd, Tool: name, Failed: failed, Digest: agent.Digest(c.Result), Call: l.CallID,
-			Result: jsonline.Result(c.Result, agent.ResultCap)})
+		p.emit(jsonline.ToolEnd(name, l.CallID, false, failed, c.Result))
 	default:
 		p.emit(agent.Event{Kind: agent.Unknown, Text: "tool_call/" + l.Subtype})
 	}

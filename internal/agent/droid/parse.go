@@ -69,12 +69,9 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
 	case "tool_call":
 		p.part(l.MessageID)
-		e := agent.Event{Kind: agent.ToolStart, Tool: tool, Digest: agent.Digest(l.Parameters)}
-		jsonline.Input(&e, l.Parameters)
-		emit(e)
+		emit(jsonline.ToolStart(tool, "", false, l.Parameters))
 	case "tool_result":
-		emit(agent.Event{Kind: agent.ToolEnd, Tool: tool, Failed: l.IsError, Digest: agent.Digest(l.Value),
-			Result: jsonline.Result(l.Value, agent.ResultCap)})
+		emit(jsonline.ToolEnd(tool, "", false, l.IsError, l.Value))
 	case "error":
 		p.error(&l)
 	case "completion":

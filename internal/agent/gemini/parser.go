@@ -72,8 +72,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.begin(&l)
 	case "tool_result":
 		p.due = true
-		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(l.ID), Failed: l.Status == "error",
-			Digest: agent.Digest(l.Output), Call: l.ID, Result: jsonline.Result(l.Output, agent.ResultCap)})
+		p.Emit(jsonline.ToolEnd(p.tools.Value(l.ID), l.ID, false, l.Status == "error", l.Output))
 	case "error":
 		p.notice(&l)
 	case "result":
@@ -123,9 +122,7 @@ func (p *Parser) answer(e agent.Event) {
 func (p *Parser) begin(l *line) {
 	p.Ended = false
 	p.tools.Add(l.ID, l.Tool)
-	e := agent.Event{Kind: agent.ToolStart, Tool: l.Tool, Digest: agent.Digest(l.Parameters), Call: l.ID}
-	jsonline.Input(&e, l.Parameters)
-	p.answer(e)
+	p.answer(jsonline.ToolStart(l.Tool, l.ID, false, l.Parameters))
 }
 
 // notice takes an error event. One of severity "error", and the loop
@@ -161,7 +158,8 @@ func (p *Parser) result(l *line) {
 		err = &failure.APIError{Message: "the program reports the status " + l.Status + " and no reason"}
 	}
 	e := agent.Event{Kind: agent.Error, Error: err}
-	if p.due && (err.Status != 0 || err.Type == disconnected) {
+	called := err.Status != 0 || err.Type == disconnected
+	if called && p.due {
 		e.Calls = 1 // the call that was given up
 	}
 	p.Emit(e)

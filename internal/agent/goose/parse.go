@@ -105,12 +105,9 @@ func (p *Parser) content(c *content, model bool) {
 		p.EndMessage()
 		call := c.ToolCall.Value
 		p.tools.Add(c.ID, call.Name)
-		e := agent.Event{Kind: agent.ToolStart, Tool: call.Name, Call: c.ID, Digest: agent.Digest(call.Arguments)}
-		jsonline.Input(&e, call.Arguments)
-		p.Emit(e)
+		p.Emit(jsonline.ToolStart(call.Name, c.ID, false, call.Arguments))
 	case "toolResponse":
-		p.Emit(agent.Event{Kind: agent.ToolEnd, Tool: p.tools.Value(c.ID), Call: c.ID, Failed: failed(c.ToolResult),
-			Digest: agent.Digest(c.ToolResult), Result: jsonline.Result(c.ToolResult, agent.ResultCap)})
+		p.Emit(jsonline.ToolEnd(p.tools.Value(c.ID), c.ID, false, failed(c.ToolResult), c.ToolResult))
 	case "image", "redactedThinking", "toolConfirmationRequest", "actionRequired", "systemNotification":
 	default:
 		p.Unknown("message/" + c.Type)

@@ -47,6 +47,19 @@ func Message(b json.RawMessage) string {
 	return text + object.Message
 }
 
+// ToolStart is the call of a tool with its input as the program tells it.
+func ToolStart(tool, call string, sub bool, input json.RawMessage) agent.Event {
+	e := agent.Event{Kind: agent.ToolStart, Tool: tool, Call: call, Sub: sub, Digest: agent.Digest(input)}
+	Input(&e, input)
+	return e
+}
+
+// ToolEnd is the end of such a call with its result.
+func ToolEnd(tool, call string, sub, failed bool, result json.RawMessage) agent.Event {
+	return agent.Event{Kind: agent.ToolEnd, Tool: tool, Call: call, Sub: sub, Failed: failed,
+		Digest: agent.Digest(result), Result: Result(result, agent.ResultCap)}
+}
+
 // Input adds what the input of a tool's call says by the usual names: the
 // command that it runs (of several, a line each), and the files that it
 // touches.

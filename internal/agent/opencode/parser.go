@@ -133,16 +133,13 @@ func (p *Parser) trouble(err *failure.APIError, sub bool) {
 // tool takes a tool call, which is told once it is done.
 func (p *Parser) tool(part *part, sub bool) {
 	s := &part.State
-	e := agent.Event{Kind: agent.ToolStart, Sub: sub, Tool: part.Tool, Digest: agent.Digest(s.Input)}
-	jsonline.Input(&e, s.Input)
 	p.stand(begun, sub)
-	p.Emit(e)
+	p.Emit(jsonline.ToolStart(part.Tool, "", sub, s.Input))
 	output := s.Output
 	if output == nil {
 		output = s.Error
 	}
-	p.Emit(agent.Event{Kind: agent.ToolEnd, Sub: sub, Tool: part.Tool, Failed: s.Status == "error" || s.Metadata.Exit != 0,
-		Digest: agent.Digest(output), Result: jsonline.Result(output, agent.ResultCap)})
+	p.Emit(jsonline.ToolEnd(part.Tool, "", sub, s.Status == "error" || s.Metadata.Exit != 0, output))
 }
 
 // step takes the end of a step, which is one model call.
