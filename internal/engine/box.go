@@ -106,7 +106,9 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
 	f.Actions = append(slices.Clone(f.Actions),
-		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest, and .git/config and .git/hooks. A person can add folders with safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest, and .git/config and "+
+			".git/hooks. A person can add folders with safety.write, and places in the network with agents.NAME.endpoints; "+
+			"--unsandboxed takes the sandbox away.")
 }
 
 // allowance is what a person can set so that it is not refused any more. No
@@ -115,7 +117,9 @@ func allowance(lines, connections []string) string {
 	switch {
 	case len(connections) == len(lines):
 		return "agents.NAME.endpoints allows it"
-	case slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, ".git/config") || strings.Contains(l, ".git/hooks") }):
+	case slices.ContainsFunc(lines, func(l string) bool {
+		return strings.Contains(l, ".git/config") || strings.Contains(l, ".git/hooks")
+	}):
 		return "only --unsandboxed allows it"
 	}
 	return "safety.write or --unsandboxed allows it"

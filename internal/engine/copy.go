@@ -44,7 +44,8 @@ func (d *Driver) startCopy(ctx context.Context) error {
 	d.setup.Copy = true
 	d.useCopy(k)
 	if left := k.Left(); len(left) > 0 {
-		d.warn(fmt.Sprintf("the run's copy has %d ignored or large path(s) less than the workspace, first: %s", len(left), left[0]))
+		d.warn(fmt.Sprintf("the run's copy has %d ignored or large path(s) less than the workspace, first: %s", len(left),
+			left[0]))
 	}
 	return nil
 }
@@ -53,17 +54,20 @@ func (d *Driver) startCopy(ctx context.Context) error {
 func (d *Driver) findCopy(ctx context.Context) error {
 	switch {
 	case d.plan.Copy && !d.setup.Copy:
-		return errors.New("the run began in the workspace itself, not in a copy; go on at the level it began with, or start anew")
+		return errors.New("the run began in the workspace itself, not in a copy; go on at the level it began with, or " +
+			"start anew")
 	case !d.setup.Copy:
 		return nil
 	case !d.plan.Copy:
-		return errors.New("the run works on a disposable copy, which only the sandbox of the level paranoid shows; go on with --safety paranoid")
+		return errors.New("the run works on a disposable copy, which only the sandbox of the level paranoid shows; go on " +
+			"with --safety paranoid")
 	case d.o.Tree == nil:
 		return errors.New("the run works on a copy of the work tree, and there is no git repository")
 	}
 	k, err := d.o.Tree.OpenCopy(ctx, d.id, filepath.Join(d.runDir, "copy"))
 	if errors.Is(err, workspace.ErrNoCopy) {
-		return fmt.Errorf("%v, so the run cannot go on; what was kept of its result is shown by pawl show %s --diff", err, d.id)
+		return fmt.Errorf("%v, so the run cannot go on; what was kept of its result is shown by pawl show %s --diff", err,
+			d.id)
 	}
 	if err != nil {
 		return err

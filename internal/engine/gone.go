@@ -29,6 +29,7 @@ func (w *worker) lostFolder(r *loop.Record) bool {
 func (s *session) goneFailure() *failure.Analysis {
 	return &failure.Analysis{
 		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: "folder-gone",
-		Summary: "the folder " + s.plan.Root + " was removed while the run worked in it, with what had not landed; a task begins anew, in a new folder, by pawl case retry",
+		Summary: "the folder " + s.plan.Root + " was removed while the run worked in it, with what had not landed; a task " +
+			"begins anew, in a new folder, by pawl case retry",
 	}
 }

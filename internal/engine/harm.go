@@ -56,8 +56,10 @@ func refused(x loop.Exit, f *safety.Finding) *failure.Analysis {
 	}
 	a.Fingerprint = "refused-" + f.Pattern
 	a.Items = []failure.Item{{
-		Message: fmt.Sprintf("Do not run %q: it %s. The iteration was ended there, and part of it may have happened. Reach the goal in another way, "+
-			"inside of the workspace; if there is none, report that you are blocked, with the command that a person should run.", f.Command, f.Why),
+		Message: fmt.Sprintf("Do not run %q: it %s. The iteration was ended there, and part of it may have happened. "+
+			"Reach the goal in another way, "+
+			"inside of the workspace; if there is none, report that you are blocked, with the command that a person should run.",
+			f.Command, f.Why),
 	}}
 	a.Actions = []string{"Look at what it was to do.", "If it is as it should be, run with --safety permissive."}
 	return a
@@ -83,6 +85,7 @@ func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
 			w.warn(fmt.Sprintf("iteration %d added %d more; pawl show lists them", r.Number, len(r.Secrets)-most))
 			break
 		}
-		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands", r.Number, s.File, s.Line, s.Kind))
+		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands",
+			r.Number, s.File, s.Line, s.Kind))
 	}
 }

@@ -143,13 +143,15 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 func (w *worker) compose(c loop.Command, limit int, messages []string) (prompt.Prompt, error) {
 	in := w.plan.Prompt
 	in.Messages = messages
-	in.Iteration, in.MaxIterations, in.Run, in.Agent, in.Strategy, in.Feedback = c.Iteration, limit, w.id, c.Agent, c.Strategy, c.Feedback
+	in.Iteration, in.MaxIterations, in.Run = c.Iteration, limit, w.id
+	in.Agent, in.Strategy, in.Feedback = c.Agent, c.Strategy, c.Feedback
 	text, err := prompt.Compose(in)
 	if err != nil {
 		return text, fmt.Errorf("cannot assemble the prompt: %v", err)
 	}
 	if text.Over {
-		w.warn(fmt.Sprintf("Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget)))
+		w.warn(fmt.Sprintf("Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens),
+			prompt.Thousands(in.Budget)))
 	}
 	return text, nil
 }
@@ -168,7 +170,8 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
 	}
 	if c.Limits.Cost == 0 || c.Limits.Calls == 0 {
-		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration or max_api_calls_per_iteration")
+		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration or " +
+			"max_api_calls_per_iteration")
 	}
 	state := filepath.Join(w.o.StateDir, "agents", c.Agent)
 	if err := os.MkdirAll(state, 0o700); err != nil {
@@ -192,7 +195,9 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
 		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model,
-		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask, Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom, Tools: a.toolsCount()},
+		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask,
+			Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom,
+			Tools: a.toolsCount()},
 		Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
 	return job, start.Warm, nil
@@ -310,7 +315,8 @@ func stopped(x loop.Exit) bool {
 // agentFailure analyses an agent that did not end well; nil when it did.
 func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
 	x := r.Exit
-	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded && x.Terminal != loop.TerminalMissing && x.Terminal != loop.TerminalFailed
+	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded &&
+		x.Terminal != loop.TerminalMissing && x.Terminal != loop.TerminalFailed
 	if well && r.Signal.Kind != signal.Failure {
 		return nil
 	}

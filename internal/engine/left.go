@@ -32,7 +32,8 @@ func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
 		run.Status = string(loop.Interrupted)
 	}
 	run.Why, run.EndedAt, run.UpdatedAt = why, now, now
-	e, err := journal.New(id, run.N+1, now, journal.Finished, journal.End{Status: run.Status, Why: why, Iteration: run.Iteration, Elapsed: run.Elapsed})
+	e, err := journal.New(id, run.N+1, now, journal.Finished, journal.End{Status: run.Status, Why: why,
+		Iteration: run.Iteration, Elapsed: run.Elapsed})
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,8 @@ func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (s
 	st := loop.Status(f.Status)
 	if st.Active() {
 		if !f.OwnerDead() {
-			return sqlite.Run{}, fmt.Errorf("the state file of %s says %q, and nothing proves that it does not run", procedure, f.Status)
+			return sqlite.Run{}, fmt.Errorf("the state file of %s says %q, and nothing proves that it does not run", procedure,
+				f.Status)
 		}
 		st = loop.Interrupted
 	}
@@ -89,7 +91,9 @@ func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (s
 	return create(ctx, store, root, procedure, state, self)
 }
 
-func create(ctx context.Context, store *sqlite.Store, root, procedure string, state loop.State, self process.Identity) (sqlite.Run, error) {
+func create(ctx context.Context, store *sqlite.Store, root, procedure string, state loop.State,
+	self process.Identity,
+) (sqlite.Run, error) {
 	now := time.Now()
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -101,7 +105,8 @@ func create(ctx context.Context, store *sqlite.Store, root, procedure string, st
 		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self),
 		StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,
 	}
-	e, err := journal.New(run.ID, 1, now, journal.RunCreated, journal.Created{Kind: run.Kind, Name: procedure, Root: root, MaxIterations: state.Limit})
+	e, err := journal.New(run.ID, 1, now, journal.RunCreated, journal.Created{Kind: run.Kind, Name: procedure, Root: root,
+		MaxIterations: state.Limit})
 	if err != nil {
 		return run, err
 	}

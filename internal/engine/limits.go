@@ -172,7 +172,8 @@ const knownLimit = "known-limit-"
 
 // recordLimit keeps what a call of an agent showed of a limit. m.Until is how
 // long one is waited for of which the provider did not say when it is over.
-func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeting, ended loop.Ended, f *failure.Analysis) {
+func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeting, ended loop.Ended,
+	f *failure.Analysis) {
 	key := w.account(name)
 	cut := ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease
 	notBegun := f != nil && f.Fingerprint == CannotStart

@@ -33,7 +33,8 @@ func LeaveMessage(ctx context.Context, store *sqlite.Store, r sqlite.Run, text, 
 		return fmt.Errorf("%w: run %s is completed", ErrNoReader, r.ID)
 	}
 	now := time.Now()
-	if _, err := store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: sqlite.ControlMessage, Text: text, At: now}); err != nil {
+	c := sqlite.Control{Run: r.ID, Kind: sqlite.ControlMessage, Text: text, At: now}
+	if _, err := store.AddControl(ctx, c); err != nil {
 		return err
 	}
 	_, err := journal.Append(ctx, store, r.ID, now, journal.MessageLeft, journal.Asked{Text: text, By: by})

@@ -53,7 +53,8 @@ func (d *Driver) notifyOf(in input, c loop.Command) {
 			"agent", c.Agent, "strategy", c.Strategy, "why", c.StrategyWhy)
 		d.notify(Notice{Kind: IterationStarted, Command: c})
 	case loop.RunReview:
-		d.o.Log.Info("review starts", "run", d.id, "phase", "review", "iteration", c.Iteration, "try", c.Review, "agent", c.Agent, "why", c.Why)
+		d.o.Log.Info("review starts", "run", d.id, "phase", "review", "iteration", c.Iteration, "try", c.Review, "agent",
+			c.Agent, "why", c.Why)
 		d.notify(Notice{Kind: ReviewStarted, Command: c})
 	case loop.Wait:
 		d.o.Log.Info("wait", "run", d.id, "phase", "wait", "iteration", c.Iteration, "until", c.Until, "why", c.Why)
@@ -85,7 +86,8 @@ func (d *Driver) logRecord(r loop.Record, c loop.Command) {
 
 func (d *Driver) logReview(r loop.Record, c loop.Command) {
 	v := r.Review
-	d.o.Log.Info("review ends", "run", d.id, "phase", "review", "iteration", r.Number, "verdict", string(v.Verdict), "agent", v.Agent,
+	d.o.Log.Info("review ends", "run", d.id, "phase", "review", "iteration", r.Number, "verdict", string(v.Verdict),
+		"agent", v.Agent,
 		"elapsed", v.Elapsed.Seconds(), "summary", v.Summary, "next", string(c.Kind))
 }
 
@@ -111,11 +113,13 @@ func (d *Driver) journalled(in input, c loop.Command, question *loop.Question) j
 	switch e.Kind {
 	case loop.Started:
 		kind = journal.RunCreated
-		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Agent: d.plan.Policy.Agent, MaxIterations: d.plan.Policy.MaxIterations}
+		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Agent: d.plan.Policy.Agent,
+			MaxIterations: d.plan.Policy.MaxIterations}
 	case loop.IterationEnded:
 		kind, data = journal.IterationEnded, iterationEnd{record, &c}
 	case loop.Recovered:
-		kind, data = journal.Recovered, journal.Recovery{Iteration: e.Record.Number, Attempt: e.Record.Attempt, Why: "the agent and its supervisor were gone"}
+		kind, data = journal.Recovered, journal.Recovery{Iteration: e.Record.Number, Attempt: e.Record.Attempt,
+			Why: "the agent and its supervisor were gone"}
 	case loop.Reviewed:
 		kind, data = journal.IterationReviewed, journal.Review{
 			Number: record.Number, Attempt: record.Attempt, Outcome: record.Outcome, Review: *record.Review, Next: &c,
@@ -141,7 +145,8 @@ func (d *Driver) journalled(in input, c loop.Command, question *loop.Question) j
 func (d *Driver) endEvent(kind string, at time.Time) journal.Event {
 	s := d.state
 	if kind == journal.QuestionAsked && s.Question != nil {
-		return d.newEvent(kind, at, journal.Question{Iteration: s.Iteration, Text: s.Question.Text, Choices: s.Question.Options})
+		return d.newEvent(kind, at, journal.Question{Iteration: s.Iteration, Text: s.Question.Text,
+			Choices: s.Question.Options})
 	}
 	return d.newEvent(kind, at, journal.End{
 		Status: string(s.Status), Why: s.Why, Iteration: s.Iteration, Elapsed: s.Spent.Wall,

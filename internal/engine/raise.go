@@ -29,14 +29,16 @@ type raise struct {
 
 // AskRaise asks the process that drives a run for higher limits, and returns
 // the id of the row. flags is a JSON object, or nil.
-func AskRaise(ctx context.Context, store *sqlite.Store, run string, to journal.Limits, flags json.RawMessage) (int64, error) {
+func AskRaise(ctx context.Context, store *sqlite.Store, run string, to journal.Limits, flags json.RawMessage,
+) (int64, error) {
 	r := raise{Limits: to}
 	if len(flags) > 0 {
 		if err := json.Unmarshal(flags, &r.Flags); err != nil {
 			return 0, fmt.Errorf("cannot read the flags of run %s: %v", run, err)
 		}
 	}
-	return store.AddControl(ctx, sqlite.Control{Run: run, Kind: sqlite.ControlLimits, Text: string(encode(r)), At: time.Now()})
+	return store.AddControl(ctx, sqlite.Control{Run: run, Kind: sqlite.ControlLimits, Text: string(encode(r)),
+		At: time.Now()})
 }
 
 // over is the policy with the limits that were named.

@@ -51,7 +51,8 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent, CostSource: "none", Tries: 1}
 	if err != nil {
 		v.Summary = err.Error()
-		v.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Summary: v.Summary, Fingerprint: CannotStart}
+		v.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
+			Summary: v.Summary, Fingerprint: CannotStart}
 	} else {
 		v = w.readReview(c, res)
 		after, cancel := aftermath(w.hard)
@@ -77,7 +78,8 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun,
 		return b, fmt.Errorf("cannot write the prompt of the review: %w", err)
 	}
 	job, warm, err := w.agentJob(c, p, agentCall{
-		id: reviewID(c), files: p.review(c.Review), prompt: p.reviewPrompt(c.Review), size: int64(len(text.Text)), readOnly: true,
+		id: reviewID(c), files: p.review(c.Review), prompt: p.reviewPrompt(c.Review), size: int64(len(text.Text)),
+		readOnly: true,
 	})
 	if err != nil {
 		return b, err
@@ -102,14 +104,17 @@ func (w *worker) lookForReview(ctx context.Context, s loop.State, b *begun) {
 		}
 	}
 	tree, head, lerr := w.o.Tree.Look(ctx, w.id)
-	if err = errors.Join(err, lerr); err == nil && (tree != r.TreeAfter || b.Back == "") {
+	stale := tree != r.TreeAfter || b.Back == ""
+	if err = errors.Join(err, lerr); err == nil && stale {
 		var snap workspace.Snapshot
-		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, workspace.SnapshotOptions{Attempt: "review", Message: fmt.Sprintf("%s: review of iteration %d", w.plan.Name, r.Number)})
+		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, workspace.SnapshotOptions{Attempt: "review",
+			Message: fmt.Sprintf("%s: review of iteration %d", w.plan.Name, r.Number)})
 		tree, head, b.Back = snap.Tree, snap.Head, snap.Ref
 	}
 	if err != nil {
 		b.Back = ""
-		w.treeWarning(ctx, fmt.Sprintf("cannot see the files before the review, so a reviewer that changes some is not noticed: %v", err))
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the files before the review, so a reviewer that changes some is not "+
+			"noticed: %v", err))
 		return
 	}
 	b.TreeBefore, b.HeadBefore = tree, head
@@ -142,7 +147,8 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prom
 		return text, fmt.Errorf("cannot assemble the prompt of the review: %v", err)
 	}
 	if text.Over {
-		w.warn(fmt.Sprintf("The review's prompt exceeds the token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(work.Budget)))
+		w.warn(fmt.Sprintf("The review's prompt exceeds the token budget: %s > %s", prompt.Thousands(text.Tokens),
+			prompt.Thousands(work.Budget)))
 	}
 	return text, nil
 }
@@ -205,7 +211,8 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 	}
 	if b.Guarded != nil {
 		if now, err := w.o.Tree.ConfigFingerprint(ctx); err != nil || len(b.Guarded.Differs(now)) > 0 {
-			w.warn(fmt.Sprintf("%s, which reviews, changed git's hooks or configuration; look at .git before you go on", v.Agent))
+			w.warn(fmt.Sprintf("%s, which reviews, changed git's hooks or configuration; look at .git before you go on",
+				v.Agent))
 			withdraw(v, v.Agent+" changed git's hooks or configuration")
 		}
 	}

@@ -24,7 +24,8 @@ type Signals struct {
 // CatchSignals begins to catch. A signal that was ignored when pawl started
 // stays ignored, so that nohup works.
 func CatchSignals() *Signals {
-	s := &Signals{Stops: make(chan loop.Cause, 1), Kill: make(chan struct{}), raw: make(chan os.Signal, 4), ended: make(chan struct{})}
+	s := &Signals{Stops: make(chan loop.Cause, 1), Kill: make(chan struct{}), raw: make(chan os.Signal, 4),
+		ended: make(chan struct{})}
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
 			signal.Notify(s.raw, sig)

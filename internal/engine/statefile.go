@@ -45,7 +45,8 @@ func StateFilePath(root, procedure string) string {
 
 // stateFileName is the state file as seen from the root.
 func stateFileName(procedure string) string {
-	return filepath.Join(".pawl", "state", strings.NewReplacer("/", "_", "\\", "_", "\x00", "_").Replace(procedure)+".json")
+	name := strings.NewReplacer("/", "_", "\\", "_", "\x00", "_").Replace(procedure)
+	return filepath.Join(".pawl", "state", name+".json")
 }
 
 // ErrNoStateFile is that there is none.

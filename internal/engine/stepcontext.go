@@ -109,7 +109,8 @@ func (h *StepContext) TellAgent(step string, e agent.Event) {
 func (h *StepContext) Warn(text string) { h.w.warn(text) }
 
 // Do runs a job beside others. With a done ctx nothing is started.
-func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, error) {
 	if err := os.MkdirAll(filepath.Dir(job.Files), 0o700); err != nil {
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the step: %v", err)
 	}
@@ -126,7 +127,8 @@ func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.job
 
 // Resume finds what became of a job that an earlier pawl began, and waits for
 // its end if it still runs.
-func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, Fate, error) {
+func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, Fate, error) {
 	res, fate, err := h.w.resume(ctx, job, onEvent)
 	if err == nil {
 		h.w.dropCaches(cachesOf(job.Files))

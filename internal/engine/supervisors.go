@@ -51,7 +51,8 @@ func LaneDir(runDir string, number int) string {
 }
 
 func newSupervisors(runDir, run string, o supervisor.Options) *supervisors {
-	return &supervisors{runDir: runDir, run: run, options: o, busy: map[*supervisor.Client]bool{}, adopted: map[string]*supervisor.Client{}}
+	return &supervisors{runDir: runDir, run: run, options: o, busy: map[*supervisor.Client]bool{},
+		adopted: map[string]*supervisor.Client{}}
 }
 
 // folder and mark are those of a supervisor.
@@ -63,7 +64,8 @@ func (l *supervisors) folder(number int) (dir, mark string) {
 }
 
 // do runs a job. With a done ctx nothing is started.
-func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, error) {
 	if ctx.Err() != nil {
 		stopped := supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
 		return stopped, nil //nolint:nilerr // a stop is how the job ended, and no error
@@ -120,7 +122,8 @@ func (l *supervisors) put(one *supervisor.Client, broken bool) {
 }
 
 // adopt goes on with a job that an earlier pawl began; false when no supervisor runs it.
-func (l *supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (res supervisor.Result, ok bool, err error) {
+func (l *supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (res supervisor.Result, ok bool, err error) {
 	l.mu.Lock()
 	one := l.adopted[job.ID]
 	delete(l.adopted, job.ID)
@@ -250,7 +253,8 @@ func fateOf(res supervisor.Result) Fate {
 // resume finds what became of a job that an earlier pawl began, and waits for
 // its end if it still runs. Of a lost one the result is what its files show of
 // output, tokens and cost. The error is that another pawl has the run.
-func (s *session) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, Fate, error) {
+func (s *session) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, Fate, error) {
 	res, ok, err := s.jobs.adopt(ctx, job, onEvent) // it gives the stored result of a job that has just ended
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):

@@ -48,7 +48,8 @@ func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) err
 		d.setState(raised)
 	}
 	now := time.Now()
-	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID, Adopted: adopted}), nil, nil)
+	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID,
+		Adopted: adopted}), nil, nil)
 	if d.lost == nil {
 		d.saveStateFile(false)
 		text := "crashed"

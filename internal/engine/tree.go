@@ -40,7 +40,8 @@ func (w *worker) baseSnapshot(ctx context.Context) {
 	w.trees.tried = true
 	snap, err := w.o.Tree.Snapshot(ctx, w.id, 0, workspace.SnapshotOptions{Message: w.plan.Name + ": before the run"})
 	if err != nil {
-		w.treeWarning(ctx, fmt.Sprintf("no snapshot before the run: %v. Rollback to 0 will not be possible, and protected files are not watched", err))
+		w.treeWarning(ctx, fmt.Sprintf("no snapshot before the run: %v. Rollback to 0 will not be possible, and protected "+
+			"files are not watched", err))
 		return
 	}
 	w.skipped(snap.Skipped)
@@ -205,7 +206,8 @@ func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
 	}
 	tree, head, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {
-		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress to tell: %v", err))
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress "+
+			"to tell: %v", err))
 		return
 	}
 	b.TreeBefore, b.HeadBefore = tree, head
@@ -273,7 +275,8 @@ func (w *worker) changed(ctx context.Context, r *loop.Record) {
 		return
 	}
 	if more {
-		w.warn(fmt.Sprintf("iteration %d changed more than %d paths; the first %d are recorded", r.Number, len(changes), maxChanged))
+		w.warn(fmt.Sprintf("iteration %d changed more than %d paths; the first %d are recorded", r.Number, len(changes),
+			maxChanged))
 	}
 	for _, c := range changes[:min(len(changes), maxChanged)] {
 		r.Files = append(r.Files, c.Path)
@@ -299,7 +302,8 @@ func (w *worker) skipped(paths []string) {
 		return
 	}
 	w.trees.saidSkipped = true
-	w.warn(fmt.Sprintf("snapshots leave %d path(s) alone (nested repositories, large files), first: %s", len(paths), paths[0]))
+	w.warn(fmt.Sprintf("snapshots leave %d path(s) alone (nested repositories, large files), first: %s", len(paths),
+		paths[0]))
 }
 
 // rewind puts the tree back to the best snapshot. In the user's own checkout
@@ -320,5 +324,6 @@ func (w *worker) rewind(ctx context.Context, c loop.Command) {
 	if tree, _, err := w.o.Tree.Look(ctx, w.id); err == nil && tree == back.To.Tree {
 		return
 	}
-	w.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there", why))
+	w.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there",
+		why))
 }

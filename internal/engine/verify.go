@@ -131,7 +131,8 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
 		Elapsed: res.Elapsed, Output: streamText(res.Stdout),
 	}
-	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e), Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
+	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e),
+		Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
 	return e, nil
 }
 
@@ -216,7 +217,8 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 		}
 	}
 	if tree == "" {
-		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files cannot be compared with those before the run"})
+		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files " +
+			"cannot be compared with those before the run"})
 	}
 	if tree == base {
 		return found
@@ -227,7 +229,8 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 		return append(found, gate.Violation{Path: ".", Why: "the changes of the run could not be listed"})
 	}
 	if more {
-		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the run, too many to look for protected ones; let git ignore what is generated", len(changes))})
+		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the "+
+			"run, too many to look for protected ones; let git ignore what is generated", len(changes))})
 	}
 	rules := w.plan.Protect
 	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.plan.Root, w.plan.project(), w.plan.Sources)

@@ -50,7 +50,8 @@ func (w *worker) warmAlone(ctx context.Context, job supervisor.Job, args []strin
 	case res.Error != "":
 		return errors.New(res.Error)
 	case res.Exit.Code != 0 && res.Exit.Ended == loop.NotEnded:
-		return fmt.Errorf("%s ended with status %d: %s", strings.Join(args, " "), res.Exit.Code, strings.TrimSpace(streamText(res.Stdout)))
+		return fmt.Errorf("%s ended with status %d: %s", strings.Join(args, " "), res.Exit.Code,
+			strings.TrimSpace(streamText(res.Stdout)))
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) erro
 		return err
 	}
 	wish := before
-	wish.Acceptance, wish.Tags, wish.Needs = slices.Clone(before.Acceptance), slices.Clone(before.Tags), slices.Clone(before.Needs)
+	wish.Acceptance, wish.Tags, wish.Needs = slices.Clone(before.Acceptance), slices.Clone(before.Tags),
+		slices.Clone(before.Needs)
 	if err := edit(&wish); err != nil {
 		return err
 	}

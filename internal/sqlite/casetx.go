@@ -61,7 +61,8 @@ func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, er
 		}
 	}
 	_, err = b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
-		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add), string(b.by), last)
+		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add),
+		string(b.by), last)
 	if err != nil {
 		return nil, err
 	}
@@ -168,12 +169,14 @@ func (b *cases) insert(ctx context.Context, c *board.Case) error {
 	c.CreatedAt, c.UpdatedAt = b.now.UTC().Truncate(time.Millisecond), b.now.UTC().Truncate(time.Millisecond)
 	_, number, _ := board.ParseID(c.ID)
 	ready, score := rank(c)
-	_, err := b.w.exec(ctx, `INSERT INTO cases (id, number, type, title, tags, priority, parent, ref, status, why, retries, created_at, updated_at,
+	_, err := b.w.exec(ctx, `INSERT INTO cases (id, number, type, title, tags, priority, parent, ref, status, why, retries,
+	created_at, updated_at,
 			ready, score, unmet, unblocks, held, children, children_done)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
-		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why, c.Retries,
+		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why,
+		c.Retries,
 		ms(c.CreatedAt), ms(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
-	if err != nil || c.Description == "" && len(c.Acceptance) == 0 {
+	if silent := c.Description == "" && len(c.Acceptance) == 0; err != nil || silent {
 		return err
 	}
 	return b.texts(ctx, c)
@@ -195,7 +198,8 @@ func (b *cases) texts(ctx context.Context, c *board.Case) error {
 }
 
 func (b *cases) note(ctx context.Context, id string, e board.Entry) error {
-	_, err := b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+	_, err := b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		id, ms(e.At), string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
 	return err
 }
@@ -212,7 +216,8 @@ func rank(c *board.Case) (ready bool, score int) {
 // save stores what can change of a case, and whether it is ready by that.
 func (b *cases) save(ctx context.Context, c *board.Case) error {
 	ready, score := rank(c)
-	_, err := b.w.exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6, retries = $7, updated_at = $8,
+	_, err := b.w.exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
+		retries = $7, updated_at = $8,
 			ready = $9, score = $10, unmet = $11, unblocks = $12, held = $13, children = $14, children_done = $15 WHERE id = $16`,
 		c.Title, joinTags(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries, ms(c.UpdatedAt),
 		ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
@@ -339,7 +344,8 @@ func (b *cases) family(ctx context.Context, id string, children, done int) error
 // touch is what added cases mean for one that was there.
 func (b *cases) touch(ctx context.Context, t board.Touch) error {
 	if t.Unblocks > 0 {
-		_, err := b.w.exec(ctx, `UPDATE cases SET unblocks = unblocks + $1, score = CASE ready WHEN 1 THEN score + $2 ELSE 0 END WHERE id = $3`,
+		_, err := b.w.exec(ctx, `UPDATE cases SET unblocks = unblocks + $1,
+			score = CASE ready WHEN 1 THEN score + $2 ELSE 0 END WHERE id = $3`,
 			t.Unblocks, board.ScoreUnblocks*t.Unblocks, t.ID)
 		if err != nil {
 			return err

@@ -23,7 +23,8 @@ func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) erro
 		}
 		_, err := w.exec(ctx, `INSERT INTO case_limits (id, max_iterations, timeout, at) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (id) DO UPDATE SET at = $4,
-				max_iterations = CASE WHEN $2 > 0 THEN $2 ELSE max_iterations END, timeout = CASE WHEN $3 > 0 THEN $3 ELSE timeout END`,
+				max_iterations = CASE WHEN $2 > 0 THEN $2 ELSE max_iterations END,
+				timeout = CASE WHEN $3 > 0 THEN $3 ELSE timeout END`,
 			id, l.MaxIterations, l.Timeout.Milliseconds(), ms(l.At))
 		return err
 	})
@@ -66,7 +67,8 @@ func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) er
 		if _, err := w.exec(ctx, `DELETE FROM case_reviews WHERE id = $1 AND decision = ''`, r.Case); err != nil {
 			return err
 		}
-		_, err := w.exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at) VALUES ($1, $2, $3, $4, $5, '', '', 0)`,
+		_, err := w.exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at)
+			VALUES ($1, $2, $3, $4, $5, '', '', 0)`,
 			r.Case, r.Run, string(r.Work), r.Why, ms(r.AskedAt))
 		return err
 	})

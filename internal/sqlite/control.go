@@ -14,7 +14,6 @@ const (
 	ControlChoice  = "choice" // the number of an option, a space, and words if any
 	ControlReply   = "reply"  // an answer to a step that asks: its id and the text, as JSON
 	ControlMessage = "message"
-	ControlResume  = "resume"
 	ControlLimits  = "limits" // JSON, for a run that works
 )
 

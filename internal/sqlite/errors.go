@@ -84,7 +84,8 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		return err // the board itself says it to a person
 	}
 	// A context that ended is the caller's own doing, however the driver puts it.
-	if ctx.Err() != nil && (errors.Is(err, sqlite3.INTERRUPT) || errors.Is(err, ctx.Err())) {
+	ended := errors.Is(err, sqlite3.INTERRUPT) || errors.Is(err, ctx.Err())
+	if ended && ctx.Err() != nil {
 		return fmt.Errorf("cannot %s: %w", what, ctx.Err())
 	}
 	if isOurs(err) {
