@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -44,6 +45,7 @@ func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) e
 	if cerr := client.Close(); err == nil {
 		err = cerr
 	}
+	_ = os.RemoveAll(filepath.Join(dir, "tmp")) // it goes with the task at the latest
 	if err != nil {
 		return err
 	}

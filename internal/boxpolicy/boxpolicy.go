@@ -61,6 +61,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	place := sandbox.Place{
 		Root: o.Plan.Root, Home: home, Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
 		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
+		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets, Path: filepath.SplitList(m.getenv("PATH")),
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
 	if o.Tree != nil {
@@ -94,8 +95,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	box.Setup = place.Policy(level, v, limits, nil, nil)
 	box.Setup.Binds = sums
 	one := func(name string, ag engine.Agent) sandbox.Policy {
-		program, own := m.ownFolders(name, ag, home)
+		program, args, own := m.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
+		place := place
+		place.Path = slices.Concat(place.Path, args)
 		policy := place.Policy(level, v, limits, own, nil)
 		policy.Binds = sums
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
@@ -135,16 +138,17 @@ func lookup(env []string, name, otherwise string) string {
 	return otherwise
 }
 
-// ownFolders are the agent's program and where it keeps what is the user's;
-// folders that are not there yet are made, since the program may not.
-func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, own []string) {
+// ownFolders are the agent's program, the paths that its command names, and where
+// it keeps what is the user's; folders that are not there yet are made, since the
+// program may not.
+func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, named, own []string) {
 	start, err := ag.Adapter.Start(agent.Invocation{
 		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety,
 		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
 		StateDir: filepath.Join(m.StateDir, "agents", name),
 	})
 	if err != nil {
-		return "", nil // it says so when it is to work
+		return "", nil, nil // it says so when it is to work
 	}
 	getenv := func(variable string) string { return lookup(start.Env, variable, m.getenv(variable)) }
 	program = agents.Program(name, start.Parser, start.Args)
@@ -154,7 +158,7 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 			_ = os.MkdirAll(dir, 0o700) // without it the program says what it misses
 		}
 	}
-	return program, own
+	return program, slices.DeleteFunc(start.Args, func(arg string) bool { return !filepath.IsAbs(arg) }), own
 }
 
 // exits divides endpoints into those that the proxy of a closed box lets

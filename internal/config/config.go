@@ -111,6 +111,9 @@ type Safety struct {
 	Limits Limits    `yaml:"limits"`
 	Write  []Path    `yaml:"write"`
 	Env    SafetyEnv `yaml:"env"`
+
+	ShareTmp    bool `yaml:"share_tmp"`
+	UnixSockets bool `yaml:"unix_sockets"`
 }
 
 // Limits are the limits of the three levels.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/drive"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -353,6 +354,9 @@ func (d *Driver) finish(ctx context.Context) error {
 	end := d.row(now)
 	if over {
 		end.EndedAt = now
+		if err := files.RemoveAll(tempDir(d.runDir)); err != nil {
+			d.warn(fmt.Sprintf("the run's temporary files cannot be removed: %v", err))
+		}
 	}
 	d.store(ctx, d.endEvent(kind, now), nil, &end)
 	if d.lost != nil {

@@ -151,6 +151,7 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 		ws.Box, ws.Environ = &box, slices.Concat(ws.Environ, env)
 		defer func() { _ = files.RemoveAll(scratch) }() // else it goes with the folder
 	}
+	defer func() { _ = files.RemoveAll(filepath.Join(dir, "tmp")) }() // pruning tries again
 	client, err := q.supervisor(ctx, dir)
 	if err != nil {
 		return gate.Report{}, err

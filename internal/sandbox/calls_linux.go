@@ -52,3 +52,15 @@ func (f *filter) refuseMaking(number, flags, mode uint32) {
 	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, setID, 0, 1)
 	f.give(refusal)
 }
+
+// noSockets refuses the sockets that reach others by a name in the file system.
+// Pairs, which pipes between processes are made of, know each other only: but
+// for those of datagrams, which can be sent anywhere.
+func (f *filter) noSockets() {
+	f.refuseWith(unix.SYS_SOCKET, 0, unix.AF_UNIX)
+	var pairs []uint32
+	for _, kind := range []uint32{unix.SOCK_STREAM, unix.SOCK_SEQPACKET} {
+		pairs = append(pairs, kind, kind|unix.SOCK_CLOEXEC, kind|unix.SOCK_NONBLOCK, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	}
+	f.refuseBut(unix.SYS_SOCKETPAIR, 1, pairs...)
+}

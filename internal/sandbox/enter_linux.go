@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,7 @@ func enter(o order) error {
 			return err
 		}
 	}
-	p = resolve(p)
+	p, links := resolve(p)
 	if p.Means.PID {
 		if err := unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 			return fmt.Errorf("cannot show it its own processes: %w", err)
@@ -83,7 +84,7 @@ func enter(o order) error {
 		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("cannot have shared memory of its own: %w", err)
 		}
-		if err := mountAll(layout(p)); err != nil {
+		if err := mountAll(layout(p, links)); err != nil {
 			return err
 		}
 		if err := newTerminals(); err != nil {
@@ -110,9 +111,26 @@ func enter(o order) error {
 	return nil
 }
 
-// resolve follows symbolic links and leaves out what is not there.
-func resolve(p Policy) Policy {
-	var binds []Bind
+// resolve follows symbolic links and leaves out what is not there. links are
+// those that were followed, and where they lead.
+func resolve(p Policy) (_ Policy, links map[string]string) {
+	links = map[string]string{}
+	if p.Means.Mounts {
+		p.Hide, p.Write = append(slices.Clone(p.Hide), "/dev"), append(slices.Clone(p.Write), devices...)
+		for _, path := range []string{"/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr"} {
+			links[path], _ = os.Readlink(path) // what they lead to is no concern of the policy
+		}
+		for _, path := range slices.Concat(p.Write, p.Show, targets(p)) {
+			follows(path, links, maxLinks)
+		}
+	}
+	var binds, temp []Bind
+	for _, b := range p.Temp {
+		if to, err := filepath.EvalSymlinks(b.To); err == nil && !slices.ContainsFunc(temp, func(t Bind) bool { return t.To == to }) {
+			temp = append(temp, Bind{From: b.From, To: to})
+		}
+	}
+	p.Temp = temp
 	for _, b := range p.Binds {
 		if _, err := os.Lstat(b.From); err != nil && b.ReadOnly {
 			continue
@@ -145,10 +163,37 @@ func resolve(p Policy) Policy {
 	}
 	// What the user adds may be named through a link: /var/run/docker.sock.
 	p.Hide = slices.DeleteFunc(p.Hide, func(path string) bool { return slices.Contains(p.Write, path) })
-	if p.Means.Mounts && os.Geteuid() == 0 {
-		p.Hide = append(p.Hide, disks()...)
+	return p, links
+}
+
+// maxLinks is how many links one path is followed through.
+const maxLinks = 40
+
+// follows notes the links on the way to path.
+func follows(path string, links map[string]string, left int) {
+	at := "/"
+	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		next := filepath.Join(at, name)
+		to, err := os.Readlink(next)
+		if err == nil && left > 0 {
+			links[next] = to
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(at, to)
+			}
+			follows(to, links, left-1)
+			next, err = filepath.EvalSymlinks(next)
+			if err != nil {
+				return
+			}
+		}
+		at = next
 	}
-	return p
+}
+
+// devices are what a program expects in /dev. All else there acts on the machine,
+// as disks do, terminals, and what simulates a keyboard.
+var devices = []string{
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
 }
 
 // follow is where path leads to, if anything is there. What a bind shows is
@@ -161,17 +206,4 @@ func follow(binds []Bind, path string) (string, bool) {
 	}
 	found, err := filepath.EvalSymlinks(path)
 	return found, err == nil && filepath.IsAbs(found)
-}
-
-// disks are the devices by which root could read and write what is kept from
-// it otherwise.
-func disks() []string {
-	out := []string{"/dev/mem", "/dev/kmem", "/dev/port"}
-	entries, _ := os.ReadDir("/dev")
-	for _, e := range entries {
-		if e.Type()&os.ModeDevice != 0 && e.Type()&os.ModeCharDevice == 0 {
-			out = append(out, "/dev/"+e.Name())
-		}
-	}
-	return out
 }

@@ -26,11 +26,6 @@ const (
 	landlockTruncate = 3
 )
 
-// devices may be written by every box.
-var devices = []string{
-	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
-}
-
 // landlockABI is the version of Landlock; 0 when there is none.
 func landlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -90,20 +85,6 @@ func hideable(p Policy) []string {
 		if !slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) }) {
 			out = append(out, path)
 		}
-	}
-	return out
-}
-
-// targets are the paths at which something else is shown that may be written.
-func targets(p Policy) []string {
-	var out []string
-	for _, b := range p.Binds {
-		if !b.ReadOnly {
-			out = append(out, b.To)
-		}
-	}
-	for _, o := range p.Over {
-		out = append(out, o.To)
 	}
 	return out
 }

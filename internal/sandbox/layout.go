@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,14 +17,16 @@ const (
 	hidden               // nothing
 	bound                // another folder, writable
 	layered              // folders over each other, whose changes go elsewhere
+	linked               // a symbolic link
 )
 
 // placement is what a path of the box shows.
 type placement struct {
 	path string
 	sort sort
-	from string // where the original is, if not at path
+	from string // where the original is, if not at path; where a link leads
 	made bool   // the mount point has to be made: it lies in a hidden folder
+	in   string // the folder for temporary files in which the mount point has to be made
 	lax  bool   // left out where there is no place for it
 	over Over   // of a layered one
 }
@@ -31,8 +34,11 @@ type placement struct {
 // layout is the placements of a policy in the order in which they are mounted,
 // a folder before what lies in it. Paths are resolved and exist. What would
 // change nothing is left out.
-func layout(p Policy) []placement {
+func layout(p Policy, links map[string]string) []placement {
 	byPath := map[string]placement{}
+	for path, to := range links {
+		byPath[path] = placement{path: path, sort: linked, from: to}
+	}
 	add := func(s sort, paths ...string) {
 		for _, path := range paths {
 			byPath[path] = placement{path: path, sort: s}
@@ -42,6 +48,9 @@ func layout(p Policy) []placement {
 	add(hidden, p.Hide...)
 	add(readable, p.Keep...)
 	add(readable, p.Show...)
+	for _, b := range p.Temp {
+		byPath[b.To] = placement{path: b.To, sort: bound, from: b.From}
+	}
 	for _, b := range p.Binds {
 		one := placement{path: b.To, sort: bound, from: b.From}
 		if b.ReadOnly {
@@ -68,6 +77,7 @@ func layout(p Policy) []placement {
 			}
 		}
 	}
+	shield(byPath, p.Temp)
 	all := make([]placement, 0, len(byPath))
 	for path, one := range byPath {
 		if b, ok := shownBy(p.Binds, path); ok && one.from == "" {
@@ -79,22 +89,52 @@ func layout(p Policy) []placement {
 	slices.SortFunc(all, func(a, b placement) int {
 		return cmp.Or(strings.Count(a.path, "/")-strings.Count(b.path, "/"), strings.Compare(a.path, b.path))
 	})
-	return needed(all, byPath, p.Keep)
+	return needed(all, byPath, p)
+}
+
+// shield puts a hidden folder between a folder for temporary files and what is
+// shown deep in it: what lies on the way there is not the agent's to move.
+func shield(byPath map[string]placement, temp []Bind) {
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
+		over, inside := around(byPath, path)
+		if !inside || !isTemp(temp, over.path) {
+			continue
+		}
+		if byPath[path].sort == hidden {
+			delete(byPath, path) // nothing is there
+			continue
+		}
+		first, _, deeper := strings.Cut(path[len(over.path)+1:], "/")
+		if top := over.path + "/" + first; deeper {
+			byPath[top] = placement{path: top, sort: hidden}
+		}
+	}
+}
+
+func isTemp(temp []Bind, path string) bool {
+	return slices.ContainsFunc(temp, func(b Bind) bool { return b.To == path })
 }
 
 // needed leaves out what shows the same as what it lies in.
-func needed(all []placement, byPath map[string]placement, keep []string) []placement {
+func needed(all []placement, byPath map[string]placement, p Policy) []placement {
 	var out []placement
 	for _, one := range all {
 		over, inside := around(byPath, one.path)
 		one.made = inside && over.sort == hidden
+		if inside && isTemp(p.Temp, over.path) {
+			one.in = over.path
+		}
 		switch one.sort {
 		case hidden:
 			if one.made {
 				continue
 			}
+		case linked:
+			if !one.made && one.in == "" {
+				continue
+			}
 		case writable:
-			if inside && over.sort == writable && !holds(one.path, keep) {
+			if inside && over.sort == writable && !holds(one.path, p.Keep) {
 				continue
 			}
 		case readable:
@@ -139,4 +179,18 @@ func holds(dir string, paths []string) bool {
 // within is whether path is dir or lies in it.
 func within(dir, path string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// targets are the paths at which something else is shown that may be written.
+func targets(p Policy) []string {
+	var out []string
+	for _, b := range slices.Concat(p.Temp, p.Binds) {
+		if !b.ReadOnly {
+			out = append(out, b.To)
+		}
+	}
+	for _, o := range p.Over {
+		out = append(out, o.To)
+	}
+	return out
 }

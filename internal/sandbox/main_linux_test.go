@@ -145,8 +145,12 @@ func newPlace(t testing.TB) place {
 }
 
 func (p place) policy(m Means) Policy {
+	var show []string
+	if m.Mounts {
+		show = []string{"/dev/shm"} // the tests may be there
+	}
 	return Policy{
-		Level: Normal, Write: []string{p.work}, Keep: []string{filepath.Join(p.work, ".git", "hooks"), filepath.Join(p.work, ".git", "config")},
+		Level: Normal, Show: show, Write: []string{p.work}, Keep: []string{filepath.Join(p.work, ".git", "hooks"), filepath.Join(p.work, ".git", "config")},
 		Hide:  []string{p.secret, filepath.Join(p.secret, "..", ".netrc")},
 		Spare: []int{os.Getpid()}, Means: m,
 	}

@@ -31,10 +31,13 @@ func mountAll(all []placement) error {
 	empty := ""
 	var open []string // hidden folders that are still being filled
 	for _, one := range all {
-		if one.made {
-			if err := makePoint(trees[one.path], one.path); err != nil {
-				return err
+		if one.made || one.in != "" {
+			if err := makePoint(trees, one); err != nil {
+				return fmt.Errorf("cannot make room for %s: %w", one.path, err)
 			}
+		}
+		if one.sort == linked {
+			continue
 		}
 		if one.sort != hidden {
 			err := attach(trees[one.path], one.path)
@@ -65,7 +68,7 @@ func mountAll(all []placement) error {
 func cloneAll(all []placement) (map[string]int, error) {
 	trees := map[string]int{}
 	for _, one := range all {
-		if one.sort == hidden {
+		if one.sort == hidden || one.sort == linked {
 			continue
 		}
 		if one.sort == layered {
@@ -189,22 +192,52 @@ func hide(path string, empty *string, own bool) error {
 	return nil
 }
 
-// makePoint makes what tree is mounted on in a hidden folder: a folder for a
-// folder, else a file.
-func makePoint(tree int, path string) error {
-	var st unix.Stat_t
-	err := unix.Fstat(tree, &st)
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		err = os.MkdirAll(path, 0o755)
-	} else if err == nil {
-		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			err = os.WriteFile(path, nil, 0o600)
+// makePoint makes what one is mounted on: a folder for a folder, else a file.
+// Of a link it makes the link. What an agent left in its place in a folder for
+// temporary files goes, if it is no folder.
+func makePoint(trees map[string]int, one placement) error {
+	at, name := unix.AT_FDCWD, one.path
+	if one.in != "" {
+		at, name = trees[one.in], filepath.Base(one.path) // no way leads through what an agent made
+	} else if err := os.MkdirAll(filepath.Dir(one.path), 0o755); err != nil {
+		return err
+	}
+	folder := one.sort == hidden
+	if tree, ok := trees[one.path]; ok {
+		var st unix.Stat_t
+		if err := unix.Fstat(tree, &st); err != nil {
+			return err
+		}
+		folder = st.Mode&unix.S_IFMT == unix.S_IFDIR
+	}
+	for {
+		err := makeAt(at, name, one, folder)
+		if !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
+		kind := st.Mode & unix.S_IFMT
+		folderThere, fileThere := folder && kind == unix.S_IFDIR, !folder && kind == unix.S_IFREG
+		if one.sort != linked && (folderThere || fileThere) {
+			return nil
+		}
+		if err := unix.Unlinkat(at, name, 0); err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("cannot make room for %s: %w", path, err)
+}
+
+func makeAt(at int, name string, one placement, folder bool) error {
+	switch {
+	case one.sort == linked:
+		return unix.Symlinkat(one.from, at, name)
+	case folder:
+		return unix.Mkdirat(at, name, 0o755)
 	}
-	return nil
+	return unix.Mknodat(at, name, unix.S_IFREG|0o600, 0)
 }
 
 // newTerminals gives the box terminals of its own: those of the user's windows

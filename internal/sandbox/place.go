@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Place is where a run works. Paths are absolute; empty ones are left out.
@@ -11,7 +12,10 @@ type Place struct {
 	Root    string   // the workspace
 	Home    string   // the user's
 	Runtime string   // the user's folder of sockets (XDG_RUNTIME_DIR)
-	Temp    []string // folders for temporary files
+	Temp    []string // folders for temporary files, besides /dev/shm
+	Share   bool     // the level normal uses those that all programs share
+	Sockets bool     // the level paranoid has Unix sockets
+	Path    []string // where programs are looked for, and what they are told to read
 	State   string   // pawl's own folder of the repository, out of reach
 	Cache   string   // the tools' caches, in State
 	Git     []string // git's folders, where they are outside of Root, too
@@ -25,8 +29,19 @@ type Place struct {
 // Policy is what one sort of process of the run may touch: own is what it may
 // write besides, its state folders say, and show what it may read in State.
 func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Policy {
-	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid}
-	pol.Write = present(slices.Concat([]string{p.Root, p.Cache, "/dev/shm"}, p.Temp, p.Git, p.Write, own))
+	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid, Sockets: p.Sockets}
+	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Git, p.Write, own))
+	temp := present(append([]string{"/dev/shm"}, p.Temp...))
+	if ownTemp := v.Means.Mounts && (pol.Closed || !p.Share); ownTemp {
+		temp = slices.DeleteFunc(temp, func(dir string) bool {
+			return dir == "/" || dir == p.Home || within(p.Root, dir) || slices.Contains(p.Write, dir)
+		})
+		for _, dir := range temp {
+			pol.Temp = append(pol.Temp, Bind{To: dir})
+		}
+	} else {
+		pol.Write = present(append(pol.Write, temp...))
+	}
 	for _, dir := range present(append([]string{filepath.Join(p.Root, ".git")}, p.Git...)) {
 		for _, name := range ofGit {
 			pol.Keep = append(pol.Keep, filepath.Join(dir, name))
@@ -34,8 +49,11 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	}
 	pol.Keep = append(pol.Keep, p.Keep...)
 	pol.Hide = present(slices.Concat([]string{p.State, p.Runtime}, p.credentials(), p.sockets(), p.Hide))
+	if pol.Closed {
+		pol.Hide = append(pol.Hide, "/run", "/var/run")
+	}
 	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(pol.Write, path) })
-	pol.Show = present(show)
+	pol.Show = present(append(p.found(pol), show...))
 	return pol
 }
 
@@ -43,6 +61,25 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 // there yet is watched, since only what is there can be mounted over.
 var ofGit = []string{
 	"hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes", "info/grafts", "objects/info/alternates",
+}
+
+// found are the programs and the home folder, where they lie among what is not
+// shown otherwise. With a folder of programs goes what it is part of.
+func (p Place) found(pol Policy) []string {
+	var out []string
+	for _, path := range append([]string{p.Home}, p.Path...) {
+		path = filepath.Clean(path)
+		writable := slices.ContainsFunc(pol.Write, func(w string) bool { return within(w, path) })
+		temp := slices.ContainsFunc(pol.Temp, func(b Bind) bool { return within(b.To, path) && b.To != path })
+		switch parent := filepath.Dir(path); {
+		case writable:
+		case temp && strings.HasSuffix(filepath.Base(path), "bin") && !isTemp(pol.Temp, parent):
+			out = append(out, parent)
+		case temp, within("/run", path), within("/var/run", path):
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // present leaves out empty and relative paths and those that are there twice.
@@ -85,7 +122,7 @@ func (p Place) sockets() []string {
 	return []string{
 		"/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/buildkit", "/run/libvirt", "/run/snapd.socket",
 		"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/run/incus",
-		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/user/" + uid,
+		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/user",
 		"/tmp/tmux-" + uid, "/run/screen", "/run/tmux", "/tmp/.X11-unix",
 		filepath.Join(p.Home, ".colima"), filepath.Join(p.Home, ".lima"), filepath.Join(p.Home, ".rd"),
 		filepath.Join(p.Home, ".orbstack", "run"),

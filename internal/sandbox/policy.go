@@ -1,5 +1,11 @@
 package sandbox
 
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+)
+
 // Command is the hidden command of pawl that enters a box. See [Main].
 const Command = "__sandbox"
 
@@ -22,11 +28,18 @@ type Policy struct {
 	Binds []Bind `json:"binds,omitempty"`
 	// Over are folders whose changes go elsewhere.
 	Over []Over `json:"over,omitempty"`
+	// Temp are folders of the run's own in the place of those that all programs
+	// share for temporary files. Of what the machine has there the box shows what
+	// Write, Keep, Show and Binds name. They need mounts; [Policy.TempIn] says
+	// where they are.
+	Temp []Bind `json:"temp,omitempty"`
 	// Spare are processes that may not be signalled, where the kernel does not
 	// keep all signals inside.
 	Spare []int `json:"spare,omitempty"`
 	// Closed: no network but the box's own loopback, and there the proxy.
 	Closed bool `json:"closed,omitempty"`
+	// Sockets: a closed box may have Unix sockets that others can reach by name.
+	Sockets bool `json:"sockets,omitempty"`
 	// Doors are ports of a closed box's loopback that lead to the same ports of
 	// the machine's, besides ProxyPort: a model server of the user's own.
 	Doors []int `json:"doors,omitempty"`
@@ -51,6 +64,21 @@ type Bind struct {
 type Over struct {
 	To      string `json:"to,omitempty"`
 	Scratch string `json:"scratch"`
+}
+
+// TempIn is p with its folders for temporary files below dir, if it has them
+// nowhere yet; they are made when they are needed. Nil stays nil.
+func (p *Policy) TempIn(dir string) *Policy {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	out.Temp = make([]Bind, len(p.Temp))
+	for i, b := range p.Temp {
+		name := strings.ReplaceAll(strings.Trim(b.To, "/"), "/", "-")
+		out.Temp[i] = Bind{From: cmp.Or(b.From, filepath.Join(dir, name)), To: b.To}
+	}
+	return &out
 }
 
 // Limits bound what a box may use of the machine. Zero is no limit.

@@ -66,7 +66,7 @@ python3 x.py`},
 				}
 				p := newPlace(t)
 				pol := p.policy(v.Means)
-				pol.Closed = level == Paranoid
+				pol.Closed, pol.Show = level == Paranoid, nil
 				pol.Write = append(pol.Write, goCache(t), os.TempDir(), "/dev/shm")
 				dir := filepath.Join(p.work, "program")
 				if err := os.Mkdir(dir, 0o755); err != nil {

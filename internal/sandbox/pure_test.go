@@ -8,12 +8,19 @@ import (
 )
 
 func TestLayout(t *testing.T) {
-	words := map[sort]string{writable: "write", readable: "read", hidden: "hide", bound: "bind", layered: "layer"}
+	words := map[sort]string{writable: "write", readable: "read", hidden: "hide", bound: "bind", layered: "layer", linked: "link"}
 	for _, c := range []struct {
 		name string
 		p    Policy
 		want string
 	}{
+		{"a folder for temporary files is the run's own, and what lies deep in it is out of reach",
+			Policy{Temp: []Bind{{From: "/r/tmp", To: "/tmp"}}, Write: []string{"/tmp/w", "/tmp/a/b/c"}, Show: []string{"/tmp/a/x"},
+				Hide: []string{"/tmp/h", "/tmp/a", "/tmp/a/b/c/s"}, Keep: []string{"/tmp/w/.git/config"}},
+			"bind /tmp from /r/tmp, hide /tmp/a in /tmp, write /tmp/w in /tmp, read /tmp/a/x made, write /tmp/w/.git, " +
+				"write /tmp/a/b/c made, read /tmp/w/.git/config, hide /tmp/a/b/c/s"},
+		{"one in another, and in a hidden folder", Policy{Temp: []Bind{{From: "/r/t", To: "/tmp"}, {From: "/r/u", To: "/tmp/u/1"}, {From: "/r/s", To: "/dev/shm"}}, Hide: []string{"/dev"}},
+			"hide /dev, bind /tmp from /r/t, bind /dev/shm made from /r/s, hide /tmp/u in /tmp, bind /tmp/u/1 made from /r/u"},
 		{"a folder in a folder is one mount", Policy{Write: []string{"/tmp", "/tmp/work"}}, "write /tmp"},
 		{"what is kept pins what it lies in", Policy{Write: []string{"/tmp", "/tmp/work"}, Keep: []string{"/tmp/work/.git/hooks"}},
 			"write /tmp, write /tmp/work, write /tmp/work/.git, read /tmp/work/.git/hooks"},
@@ -33,10 +40,13 @@ func TestLayout(t *testing.T) {
 		{"nothing is shown that is not hidden", Policy{Show: []string{"/etc/passwd"}}, ""},
 	} {
 		var got []string
-		for _, one := range layout(c.p) {
+		for _, one := range layout(c.p, nil) {
 			line := words[one.sort] + " " + one.path
 			if one.made {
 				line += " made"
+			}
+			if one.in != "" {
+				line += " in " + one.in
 			}
 			if one.from != "" {
 				line += " from " + one.from
@@ -145,7 +155,7 @@ func TestPlacePolicy(t *testing.T) {
 			t.Errorf("%s cannot be written", path)
 		}
 	}
-	for _, path := range []string{"/home/ada/.ssh", "/home/ada/.local/state/pawl/w", "/run/user/1000", "/run/docker.sock"} {
+	for _, path := range []string{"/home/ada/.ssh", "/home/ada/.local/state/pawl/w", "/run/user", "/run/docker.sock"} {
 		if !slices.Contains(pol.Hide, path) {
 			t.Errorf("%s is not hidden", path)
 		}
@@ -155,5 +165,43 @@ func TestPlacePolicy(t *testing.T) {
 	}
 	if !slices.Contains(pol.Keep, "/w/.git/hooks") || !slices.Contains(pol.Keep, "/w/.git/config") {
 		t.Error("git's hooks and configuration are not kept")
+	}
+}
+
+func TestPlaceOfTemporaryFiles(t *testing.T) {
+	p := Place{
+		Root: "/tmp/w", Home: "/tmp/home", Temp: []string{"/tmp", "/var/tmp", "/scratch", "/tmp/home"}, Write: []string{"/var/tmp"},
+		Path: []string{"/usr/bin", "/tmp/go/bin", "/tmp/bin", "/tmp/w/bin", "/tmp/x/agent.py", "/run/now/bin", "bin", "/tmp"},
+	}
+	mounts := Verdict{Means: Means{Mounts: true}}
+	for _, c := range []struct {
+		level string
+		v     Verdict
+		share bool
+		want  string
+	}{
+		{Normal, mounts, false, "own /dev/shm /tmp /scratch, shown /tmp/home /tmp/go /tmp/bin /tmp/x/agent.py /run/now/bin"},
+		{Paranoid, mounts, true, "own /dev/shm /tmp /scratch, shown /tmp/home /tmp/go /tmp/bin /tmp/x/agent.py /run/now/bin"},
+		{Normal, mounts, true, "own, shown /run/now/bin"},
+		{Normal, Verdict{}, false, "own, shown /run/now/bin"},
+	} {
+		p.Share = c.share
+		pol := p.Policy(c.level, c.v, Limits{}, nil, nil)
+		got := strings.TrimSpace("own "+strings.Join(targets(pol), " ")) + ", shown " + strings.Join(pol.Show, " ")
+		if got != c.want {
+			t.Errorf("%s, mounts %v, share %v:\n got %s\nwant %s", c.level, c.v.Means.Mounts, c.share, got, c.want)
+		}
+		if shared := slices.Contains(pol.Write, "/tmp"); shared != (len(pol.Temp) == 0) {
+			t.Errorf("%s: /tmp is shared: %v", c.level, shared)
+		}
+		if hidden := slices.Contains(pol.Hide, "/run"); hidden != (c.level == Paranoid) {
+			t.Errorf("%s: /run is hidden: %v", c.level, hidden)
+		}
+	}
+	p.Temp = []string{"/tmp"}
+	pol := p.Policy(Normal, mounts, Limits{}, nil, nil)
+	in := pol.TempIn("/run1").TempIn("/run2")
+	if want := (Bind{From: "/run1/dev-shm", To: "/dev/shm"}); in.Temp[0] != want || pol.Temp[0].From != "" {
+		t.Errorf("got %v, want %v; before %v", in.Temp[0], want, pol.Temp[0])
 	}
 }

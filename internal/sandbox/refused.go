@@ -80,5 +80,8 @@ func isKept(p Policy, path string) bool {
 
 func outOfBounds(p Policy, path string) bool {
 	in := func(w string) bool { return within(w, path) }
+	if slices.ContainsFunc(p.Temp, func(b Bind) bool { return within(b.To, path) }) {
+		return slices.ContainsFunc(p.Show, in)
+	}
 	return slices.ContainsFunc(p.Hide, in) || slices.ContainsFunc(p.Keep, in) || !slices.ContainsFunc(p.Write, in)
 }

@@ -106,6 +106,9 @@ func filterFor(p Policy) filter {
 	f.refuse(unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER)
 	f.refuseBut(unix.SYS_SOCKET, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
 	f.refuseBut(unix.SYS_SOCKETPAIR, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
+	if p.Closed && !p.Sockets {
+		f.noSockets()
+	}
 	f.give(unix.SECCOMP_RET_ALLOW)
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -69,6 +70,10 @@ func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
 
 func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 	e := &Entry{command: c, path: o.Path}
+	if err := makeTemp(o.Policy.Temp); err != nil {
+		return c, nil, err
+	}
+	o.Policy.Hide = append(slices.Clone(o.Policy.Hide), foreignSockets(o.Policy)...)
 	order, err := orderFile(o)
 	if err != nil {
 		e.Close()
@@ -94,6 +99,24 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 		Init: o.Policy.Means.PID,
 	}
 	return box, e, nil
+}
+
+// makeTemp makes the folders for temporary files, which every user of the box
+// may write, and nobody else reaches.
+func makeTemp(temp []Bind) error {
+	for _, b := range temp {
+		if b.From == "" {
+			return fmt.Errorf("the sandbox has no folder to show at %s", b.To)
+		}
+		err := os.MkdirAll(b.From, 0o700)
+		if err == nil {
+			err = os.Chmod(b.From, 0o777|os.ModeSticky) //nolint:gosec // its parent is private
+		}
+		if err != nil {
+			return fmt.Errorf("cannot make a folder for temporary files: %w", err)
+		}
+	}
+	return nil
 }
 
 // Started gives up what belongs to the process, which has been started or not.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,32 @@ func orderFile(o order) (*os.File, error) {
 		return nil, fmt.Errorf("cannot hand the sandbox over: %v", err)
 	}
 	return f, nil
+}
+
+// foreignSockets are the sockets that programs have open now in places where the
+// box could reach them. Those of the system's own services, in /run and /var, are
+// left to an open box: a database, say.
+func foreignSockets(p Policy) []string {
+	if !p.Means.Mounts {
+		return nil
+	}
+	data, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		at := strings.Index(line, " /")
+		if at < 0 {
+			continue // it has no name, or one that is no path
+		}
+		path := strings.TrimSuffix(line[at+1:], "\n")
+		service := !p.Closed && (within("/run", path) || within("/var", path))
+		if !service && !slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) }) {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 func socketPair() (ours, theirs *os.File, err error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -57,6 +58,39 @@ func init() {
 				return errno
 			}
 			return nil
+		},
+		"open to write": func(a []string) error {
+			fd, err := unix.Open(a[0], unix.O_WRONLY, 0)
+			if err == nil {
+				_ = unix.Close(fd)
+			}
+			return err
+		},
+		"pair": func(a []string) error {
+			fds, err := unix.Socketpair(unix.AF_UNIX, number(a[0]), 0)
+			if err == nil {
+				_, err = unix.Write(fds[0], []byte("x"))
+			}
+			return err
+		},
+		"pair that sends": func(a []string) error {
+			fds, err := unix.Socketpair(unix.AF_UNIX, number(a[0]), 0)
+			if err != nil {
+				return err
+			}
+			return unix.Sendto(fds[0], []byte("escaped"), 0, &unix.SockaddrUnix{Name: a[1]})
+		},
+		"own socket": func([]string) error {
+			l, err := net.Listen("unix", "own")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = l.Close() }()
+			c, err := net.Dial("unix", "own")
+			if err == nil {
+				_ = c.Close()
+			}
+			return err
 		},
 		"message queue": func(a []string) error { _, err := openQueue(a[0], unix.O_RDWR); return err },
 		"descriptor": func(a []string) error {

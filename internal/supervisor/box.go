@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -24,7 +25,7 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 	if t.job.Box == nil {
 		return t.reaper.Start(c)
 	}
-	policy := *t.job.Box
+	policy := *t.job.Box.TempIn(filepath.Join(t.runDir, "tmp"))
 	t.limit(policy.Limits)
 	policy.Spare = append(slices.Clone(policy.Spare), os.Getpid(), os.Getppid())
 	c, entry, err := sandbox.Prepare(c, policy)

@@ -64,6 +64,7 @@ type server struct {
 	parsers Parsers
 	proxy   Proxy
 	mark    string
+	runDir  string
 	lease   time.Duration
 	self    process.Identity
 	reaper  *process.Reaper
@@ -97,6 +98,7 @@ type inbound struct {
 
 // open takes the run: its lock, the starter's hello, the orphans, the socket.
 func (s *server) open(first *link, runDir string) error {
+	s.runDir = runDir
 	unlock, err := lockDir(runDir)
 	if err != nil {
 		return err

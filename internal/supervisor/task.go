@@ -36,6 +36,7 @@ const (
 type task struct {
 	job     Job
 	mark    string
+	runDir  string
 	reaper  *process.Reaper
 	parsers Parsers
 	proxy   Proxy
@@ -54,7 +55,7 @@ type task struct {
 
 func newTask(job Job, s *server) *task {
 	t := &task{
-		job: job, mark: s.mark, reaper: s.reaper, parsers: s.parsers, proxy: s.proxy, buffers: &s.buffers,
+		job: job, mark: s.mark, runDir: s.runDir, reaper: s.reaper, parsers: s.parsers, proxy: s.proxy, buffers: &s.buffers,
 		emit: s.emit, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
 	}
 	t.hurry, t.rush = context.WithCancel(context.Background())
