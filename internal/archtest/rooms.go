@@ -40,7 +40,7 @@ var adapters = []string{
 // rooms is the map.
 var rooms = withAdapters(map[string]room{
 	// asking
-	"cli":           {Asking, []string{"cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup"}, "the root command"},
+	"cli":           {Asking, []string{"cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "console"}, "the root command"},
 	"cli/command":   {Asking, []string{"action", "config", "console", "planner"}, "what every command is made of: flags, database, printing, exit status"},
 	"cli/session":   {Asking, []string{"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry", "web"}, "a run, an autopilot or a landing in this process"},
 	"cli/run":       {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about runs"},

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/run"
 	"github.com/pawl-dev/pawl/internal/cli/serve"
 	"github.com/pawl-dev/pawl/internal/cli/setup"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/reexec"
 )
@@ -29,6 +30,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
 		return code
 	}
+	stdout, stderr = console.Safe(stdout), console.Safe(stderr)
 	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env}
 	root := commands(a)
 	root.SetArgs(args)

@@ -7,8 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsTerminal is true for a file that a person looks at.
-func IsTerminal(f *os.File) bool {
+// OnTerminal is true where a person looks at what is written, or types what is read.
+func OnTerminal(stream any) bool {
+	if _, ok := stream.(*SafeWriter); ok {
+		return true
+	}
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil
 }
@@ -23,7 +30,7 @@ func Width(w io.Writer) int {
 // not say.
 func Size(w io.Writer) (width, height int) {
 	width, height = 80, 24
-	f, ok := w.(*os.File)
+	f, ok := Raw(w).(*os.File)
 	if !ok {
 		return width, height
 	}

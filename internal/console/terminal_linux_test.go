@@ -24,7 +24,7 @@ func TestSize(t *testing.T) {
 		if err := unix.IoctlSetWinsize(int(f.Fd()), unix.TIOCSWINSZ, &set); err != nil {
 			t.Fatal(err)
 		}
-		if width, height := Size(f); width != c.width || height != c.height || Width(f) != c.width || !IsTerminal(f) {
+		if width, height := Size(f); width != c.width || height != c.height || Width(f) != c.width || !OnTerminal(f) {
 			t.Errorf("%d columns and %d rows: %d and %d", c.columns, c.rows, width, height)
 		}
 	}
@@ -34,7 +34,7 @@ func TestSize(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	for _, w := range []io.Writer{file, io.Discard} {
-		if width, height := Size(w); width != 80 || height != 24 || IsTerminal(file) {
+		if width, height := Size(w); width != 80 || height != 24 || OnTerminal(file) {
 			t.Errorf("no terminal: %d and %d", width, height)
 		}
 	}

@@ -310,10 +310,10 @@ func (s *Screen) draw(n engine.Notice) {
 			b.WriteString("\n")
 			l = s.colorStep(l)
 		}
-		b.WriteString(l + "\x1b[K")
+		b.WriteString(Visible(l) + "\x1b[K")
 	}
 	b.WriteString("\x1b[J")
-	_, _ = io.WriteString(s.to.Progress, b.String())
+	_, _ = io.WriteString(Raw(s.to.Progress), b.String())
 }
 
 // liveTitle is what happens now, since when, and its tokens and cost.
@@ -369,7 +369,7 @@ func (b *block) over(width int) string {
 func (s *Screen) erase() {
 	if s.block.drawn() {
 		width, _ := Size(s.to.Progress)
-		_, _ = io.WriteString(s.to.Progress, s.block.over(width)+"\x1b[J")
+		_, _ = io.WriteString(Raw(s.to.Progress), s.block.over(width)+"\x1b[J")
 		s.block = block{}
 	}
 }

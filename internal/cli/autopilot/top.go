@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -70,7 +71,7 @@ func dashboardOptions(a *command.App, store *sqlite.Store, root string) dashboar
 			return act(context.WithoutCancel(ctx), a.Operator(store, root), d)
 		},
 		Interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) },
-		In:        a.Stdin, Out: a.Stderr, Env: a.Env,
+		In:        a.Stdin, Out: console.Raw(a.Stderr), Env: a.Env,
 	}
 	if a.Color == "never" {
 		o.Env = append(append([]string{}, a.Env...), "NO_COLOR=1")

@@ -52,7 +52,7 @@ func explainCommand(a *command.App) *cobra.Command {
 				return command.Usage("--exit %d: an exit status is 0 to 255", exit)
 			}
 			if len(args) == 0 {
-				if f, ok := a.Stdin.(*os.File); ok && console.IsTerminal(f) {
+				if console.OnTerminal(a.Stdin) {
 					return command.Usage("name a FILE, or pipe a log into pawl explain").Hint("make test 2>&1 | pawl explain")
 				}
 				args = []string{"-"}

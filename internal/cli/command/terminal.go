@@ -1,15 +1,10 @@
 package command
 
-import (
-	"os"
-
-	"github.com/pawl-dev/pawl/internal/console"
-)
+import "github.com/pawl-dev/pawl/internal/console"
 
 // Painted is a text in a color, where stdout has colors.
 func (a *App) Painted(color, text string) string {
-	f, ok := a.Stdout.(*os.File)
-	inColor := ok && console.IsTerminal(f) && a.wantsColor()
+	inColor := console.OnTerminal(a.Stdout) && a.wantsColor()
 	if a.Color == "always" {
 		inColor = true
 	}
@@ -21,11 +16,7 @@ func (a *App) Painted(color, text string) string {
 
 // Interactive is true when a person can answer.
 func (a *App) Interactive() bool {
-	in, ok := a.Stdin.(*os.File)
-	if !ok || a.JSON {
-		return false
-	}
-	return console.IsTerminal(in) && a.onTerminal()
+	return !a.JSON && console.OnTerminal(a.Stdin) && a.onTerminal()
 }
 
 // Terminal is where runs are shown.
@@ -38,8 +29,7 @@ func (a *App) Terminal() console.Terminal {
 
 // onTerminal is true when progress is drawn on a terminal.
 func (a *App) onTerminal() bool {
-	f, ok := a.Stderr.(*os.File)
-	return ok && console.IsTerminal(f) && a.Getenv("TERM") != "dumb"
+	return console.OnTerminal(a.Stderr) && a.Getenv("TERM") != "dumb"
 }
 
 // wantsColor is false where the environment speaks against color.

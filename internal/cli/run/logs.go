@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -183,7 +184,7 @@ func iterationOutput(a *command.App, r sqlite.Run, n int, reviewed bool) error {
 		return fmt.Errorf("cannot read the output: %v", err)
 	}
 	defer f.Close()
-	_, err = io.Copy(a.Stdout, f)
+	_, err = io.Copy(console.Plain(a.Stdout), f)
 	return err
 }
 
@@ -249,23 +250,24 @@ func copyLines(a *command.App, path, prefix string) error {
 	}
 	defer f.Close()
 	if prefix == "" {
-		_, err = io.Copy(a.Stdout, f)
+		_, err = io.Copy(console.Plain(a.Stdout), f)
 		return err
 	}
 	r := bufio.NewReaderSize(f, 64<<10)
+	out := console.Plain(a.Stdout)
 	for begins := true; ; {
 		part, more, err := r.ReadLine()
 		if err != nil {
 			return nil // the end
 		}
 		if begins {
-			a.Result("%s", prefix)
+			part = append([]byte(prefix), part...)
 		}
-		if _, err := a.Stdout.Write(part); err != nil {
+		if _, err := out.Write(part); err != nil {
 			return err
 		}
 		if begins = !more; begins {
-			a.Result("\n")
+			_, _ = io.WriteString(out, "\n") // the next write says what is wrong
 		}
 	}
 }

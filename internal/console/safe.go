@@ -1,0 +1,137 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// SafeWriter is a terminal that obeys nothing in the text written to it but pawl's
+// own colors: escape sequences, controls and what turns the direction of writing
+// are shown as visible characters.
+type SafeWriter struct {
+	file  *os.File
+	plain bool // no colors either
+
+	mu   sync.Mutex
+	left []byte // the end of a write that the next one completes
+}
+
+// Safe is w, a SafeWriter where it is a terminal. Others get the bytes.
+func Safe(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok && OnTerminal(f) {
+		return &SafeWriter{file: f}
+	}
+	return w
+}
+
+// Plain is w for the output of others, without colors where it is a SafeWriter.
+func Plain(w io.Writer) io.Writer {
+	if s, ok := w.(*SafeWriter); ok {
+		return &SafeWriter{file: s.file, plain: true}
+	}
+	return w
+}
+
+// Raw is the terminal itself, for who draws on it with text that is [Visible].
+func Raw(w io.Writer) io.Writer {
+	if s, ok := w.(*SafeWriter); ok {
+		return s.file
+	}
+	return w
+}
+
+// Write writes p. What may be the beginning of a character or a color waits for
+// the next write.
+func (s *SafeWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := append(s.left, p...)
+	safe, n := visible(text, !s.plain)
+	s.left = text[n:]
+	_, err := io.WriteString(s.file, safe)
+	return len(p), err
+}
+
+// Visible is a text without anything that a terminal would obey but pawl's own colors.
+func Visible(text string) string {
+	safe, n := visible([]byte(text), true)
+	return safe + strings.Repeat(string(utf8.RuneError), len(text)-n)
+}
+
+// colorAt is the length of one of pawl's own color sequences at the beginning of
+// text; more when it may be one that is not all here.
+func colorAt(text []byte) (n int, more bool) {
+	for _, c := range []string{"0", "1", "2", "31", "32", "33", "36"} {
+		own := "\x1b[" + c + "m"
+		switch {
+		case len(text) >= len(own) && string(text[:len(own)]) == own:
+			return len(own), false
+		case len(text) < len(own) && own[:len(text)] == string(text):
+			more = true
+		}
+	}
+	return 0, more
+}
+
+// visible makes as much of text safe as is complete, and says how much that is.
+func visible(text []byte, colors bool) (safe string, n int) {
+	var b strings.Builder
+	for n < len(text) {
+		rest := text[n:]
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && size == 1 && !utf8.FullRune(rest), r == '\r' && len(rest) == 1:
+			return b.String(), n
+		case r == '\x1b' && colors:
+			own, more := colorAt(rest)
+			if more {
+				return b.String(), n
+			}
+			if own > 0 {
+				b.Write(rest[:own])
+				n += own
+				continue
+			}
+			b.WriteString(shown(r))
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, rest[0])
+		case r == '\r' && rest[1] == '\n':
+		case obeyed(r):
+			b.WriteString(shown(r))
+		default:
+			b.WriteRune(r)
+		}
+		n += size
+	}
+	return b.String(), n
+}
+
+// obeyed is whether a terminal takes a character for a command, or shows others
+// in another order, or nothing, for it.
+func obeyed(r rune) bool {
+	switch {
+	case r == '\n', r == '\t', r == '\u200c', r == '\u200d': // these join letters and emoji
+		return false
+	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+		return true
+	}
+	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+}
+
+// shown is a character that a terminal would obey, as people can see it.
+func shown(r rune) string {
+	switch {
+	case r < ' ':
+		return string('␀' + r)
+	case r == 0x7f:
+		return "␡"
+	case r <= 0xff:
+		return fmt.Sprintf(`\x%02x`, r)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
