@@ -68,7 +68,7 @@ func TestSocketsOfItsOwnInAClosedBox(t *testing.T) {
 	}
 }
 
-func TestSocketsThatAreThereAreHidden(t *testing.T) {
+func TestOpenSocketsAreHidden(t *testing.T) {
 	for _, tier := range tiers(t) {
 		if !tier.Mounts {
 			continue

@@ -1,0 +1,61 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// nobodys is a user that no machine has, and that owns nothing.
+const nobodys = 64321
+
+// Root is held otherwise than a user, so where root runs the tests, all of them
+// are run once more as a user, who has no name and no home.
+func TestAllOfThisAsAUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a user runs the tests")
+	}
+	dir, err := os.MkdirTemp("", "u-") //nolint:usetesting // the test's own is out of the user's reach
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chown(dir, nobodys, nobodys); err != nil {
+		t.Skipf("nothing can be given to another user: %v", err)
+	}
+	program := filepath.Join(dir, "sandbox.test")
+	copyProgram(t, program)
+	cmd := exec.CommandContext(t.Context(), program, "-test.skip", "TestOrdinaryProgramsWork", "-test.failfast=false")
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "HOME=" + dir, "GORACE=" + os.Getenv("GORACE")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodys, Gid: nobodys}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		text := string(out)
+		t.Errorf("as a user: %v\n%s", err, text[max(0, strings.LastIndex(text[:max(0, len(text)-8000)], "\n")):])
+	}
+}
+
+// copyProgram copies this program to where the user may execute it.
+func copyProgram(t *testing.T, to string) {
+	t.Helper()
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = from.Close() }()
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // a program
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = io.Copy(f, from); err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
