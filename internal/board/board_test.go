@@ -240,8 +240,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q, want %q", wrong, want)
 		}
 	}
-	tidy := Tidy(Case{Type: Task, Title: " a \t b\n", Tags: []string{"z", "a", "", "z"}, Acceptance: []string{" x ", ""}})
-	if tidy.Title != "a b" || !slices.Equal(tidy.Tags, []string{"a", "z"}) || !slices.Equal(tidy.Acceptance, []string{"x"}) || len(Check(tidy)) != 0 {
+	tidy := Tidy(Case{Type: Task, Title: " a \t b\n", Description: " a\n\nb \n\t", Tags: []string{"z", "a", "", "z"}, Acceptance: []string{" x ", ""}})
+	if tidy.Title != "a b" || tidy.Description != " a\n\nb" || !slices.Equal(tidy.Tags, []string{"a", "z"}) || !slices.Equal(tidy.Acceptance, []string{"x"}) || len(Check(tidy)) != 0 {
 		t.Errorf("tidy: %+v %q", tidy, Check(tidy))
 	}
 }

@@ -230,6 +230,18 @@ func TestFloodingHook(t *testing.T) {
 	}
 }
 
+// Of much output the end is told, where programs say what went wrong.
+func TestOutputOfAHook(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"echo the end", "yes begin | head -c 600000; echo the end"} {
+		r, _ := runner(t, Options{Hooks: map[Name]Command{Start: sh(line)}})
+		d := r.Try(t.Context(), Event{Name: Start}, true)
+		if len(d) != 1 || d[0].Problem != "" || !strings.HasSuffix(d[0].Output, "the end\n") {
+			t.Errorf("%s: %+v", line, d)
+		}
+	}
+}
+
 func TestProblemsOfCommands(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -174,6 +174,18 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A workflow of as many steps as there may be is none too many.
+func TestMostSteps(t *testing.T) {
+	t.Parallel()
+	var f workflow.File
+	for i := range workflow.MaxSteps {
+		f.Steps = append(f.Steps, plain(fmt.Sprint("s", i)))
+	}
+	if p, faults := workflow.New(f); p == nil {
+		t.Error(faults)
+	}
+}
+
 // Whatever an expression is, it does not panic, and a fault's place is in it.
 func FuzzExpression(f *testing.F) {
 	for _, s := range []string{"steps.a.output", "a-b.c", "'x''y'", "1e5", "((", "contains('a','b')", "a.b['c'].d", "!x", "let x = 1; x", "{1:2}", "..", "\x00", "é.ü", "#", "all([1], # > 0)"} {
