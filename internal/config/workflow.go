@@ -46,6 +46,9 @@ func LoadWorkflow(dir, name string, pinned ...trust.File) (*Workflow, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
+	if path, err = filepath.Abs(path); err != nil {
+		return &Workflow{}, fmt.Errorf("cannot tell where the workflow is: %v", err)
+	}
 	w, err := l.load(path, name, nil)
 	if err != nil {
 		w = &Workflow{}

@@ -26,6 +26,7 @@ type trees struct {
 	undoing sync.Mutex
 	undone  []gate.Violation // what was put back in .git, and is not yet part of a record
 
+	hidden      []string           // files that the newest snapshot lacks and that must not hide
 	head        workspace.Snapshot // the newest
 	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
 	blind       bool               // warned that git cannot see the tree
@@ -232,6 +233,7 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	w.skipped(snap.Skipped)
 	w.trees.head, w.trees.headAt = snap, time.Now()
 	r.Snapshot, r.TreeAfter = snap.Commit, snap.Tree
+	w.findHidden(ctx)
 	w.prune(ctx, s, r.Number)
 	if b.TreeBefore == "" {
 		return
@@ -247,6 +249,18 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 		}
 		r.Commits = n
 	}
+}
+
+// findHidden looks for files that git is made to ignore, where new files are refused.
+func (w *worker) findHidden(ctx context.Context) {
+	if w.trees.hidden = nil; !w.plan.Protect.New {
+		return
+	}
+	hidden, err := w.o.Tree.Hidden(ctx, w.id)
+	if err != nil {
+		w.warn(fmt.Sprintf("cannot look for new files that git ignores: %v", err))
+	}
+	w.trees.hidden = hidden
 }
 
 const (

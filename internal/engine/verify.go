@@ -220,7 +220,7 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files " +
 			"cannot be compared with those before the run"})
 	}
-	if tree == base {
+	if tree == base && len(t.hidden) == 0 {
 		return found
 	}
 	changes, more, err := w.changes(ctx, base, tree)
@@ -231,6 +231,9 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 	if more {
 		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the "+
 			"run, too many to look for protected ones; let git ignore what is generated", len(changes))})
+	}
+	for _, name := range t.hidden {
+		changes = append(changes, gate.Change{Path: name, Status: 'A'})
 	}
 	rules := w.plan.Protect
 	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.plan.Root, w.plan.project(), w.plan.Sources)

@@ -51,6 +51,7 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 	if err != nil {
 		tree = "" // cannot be read
 	}
+	w.findHidden(ctx)
 	found := w.differs(ctx, before.Tree, before.Guarded, tree, nil)
 	if len(found) == 0 {
 		return nil, nil

@@ -78,9 +78,15 @@ func whyRefused(c Change, refuseNew bool) string {
 	return "it was changed"
 }
 
-// covered returns the pattern that protects a path, if one does.
+// covered returns the pattern that protects a path, if one does. Where new files are
+// refused upper and lower case do not differ, as for some file systems.
 func (p Protect) covered() func(path string) (pattern string, ok bool) {
 	allow, patterns := compileAll(p.Allow), compileAll(p.Patterns)
+	for i, re := range patterns {
+		if re != nil && p.New {
+			patterns[i] = regexp.MustCompile("(?i)" + re.String())
+		}
+	}
 	return func(path string) (string, bool) {
 		if p.named(path) {
 			return path, !slices.Contains(p.Allow, path)
