@@ -101,7 +101,7 @@ var secrets = []string{
 	".terraform.d/credentials.tfrc.json", ".vault-token",
 	".pgpass", ".my.cnf", ".mylogin.cnf", ".config/containers/auth.json",
 	".password-store", ".config/op", ".local/share/keyrings", ".local/share/kwalletd",
-	".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".thunderbird",
+	".Xauthority", ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".thunderbird",
 }
 
 func (p Place) credentials() []string {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -116,7 +117,7 @@ func judgeNormal(o Offer) Verdict {
 			m.Landlock = 0 // it would refuse renames between folders, and adds little to mounts
 		}
 		by := Offer{Means: m, Groups: o.Groups}.String()
-		return Verdict{Boxed: true, Means: m, Gaps: gaps(o), Enforced: "writes, secrets and signals, by " + by}
+		return Verdict{Boxed: true, Means: m, Gaps: append(abstract(o), gaps(o)...), Enforced: "writes, secrets and signals, by " + by}
 	case o.Root && !o.Frozen:
 		return Verdict{Refused: "pawl runs as root and cannot have a mount namespace" + because(o) +
 			": without one root could change mode, owner and times of every file"}
@@ -129,7 +130,7 @@ func judgeNormal(o Offer) Verdict {
 	by := Offer{Means: m, Groups: o.Groups}.String()
 	unlocked := "without a mount namespace" + because(o) + " mode, owner and times of your own files outside can be changed, " +
 		"sockets of other programs can be reached, /tmp is shared with them, and git's hooks and configuration are watched, not locked"
-	v := Verdict{Boxed: true, Means: m, Gaps: append([]string{unlocked}, gaps(o)...), Enforced: "writes and secrets, by " + by}
+	v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat([]string{unlocked}, abstract(o), gaps(o)), Enforced: "writes and secrets, by " + by}
 	if m.Landlock == 1 {
 		v.Gaps = append(v.Gaps, "this kernel's Landlock refuses to rename a file from one folder to another; "+
 			"programs that do not copy instead will fail")
@@ -142,6 +143,15 @@ func because(o Offer) string {
 		return ""
 	}
 	return " (" + o.Missing + ")"
+}
+
+// abstract tells of sockets that have no place in the file system. A network
+// namespace keeps them from a closed box.
+func abstract(o Offer) []string {
+	if o.Landlock >= landlockScopes {
+		return nil
+	}
+	return []string{"abstract sockets of other programs, such as X11's, can be reached: the kernel does not have Landlock 6"}
 }
 
 // gaps are the smaller things that a machine cannot enforce.

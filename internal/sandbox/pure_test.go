@@ -66,6 +66,8 @@ func TestJudge(t *testing.T) {
 	root.Root, old.Landlock = true, 0
 	inner := root
 	inner.Frozen = true
+	noScopes := full
+	noScopes.Landlock = 5
 	for _, c := range []struct {
 		level       string
 		o           Offer
@@ -75,6 +77,7 @@ func TestJudge(t *testing.T) {
 		{Permissive, full, false, "open: nothing is enforced"},
 		{Normal, full, true, "open: nothing: --unsandboxed"},
 		{Normal, full, false, "boxed 0 gaps: writes, secrets and signals, by user, mount and process namespaces, Landlock 7, seccomp"},
+		{Normal, noScopes, false, "boxed 1 gaps: writes, secrets and signals, by user, mount and process namespaces, Landlock 5, seccomp"},
 		{Paranoid, full, false, "boxed 0 gaps: writes, secrets, signals and network, by user, mount, process and network namespaces, Landlock 7, seccomp"},
 		{Normal, lock, false, "boxed 2 gaps: writes and secrets, by Landlock 7, seccomp"},
 		{Paranoid, lock, false, "refused"},

@@ -94,3 +94,16 @@ func TestOpenSocketsAreHidden(t *testing.T) {
 		})
 	}
 }
+
+func TestServicesThatMayBeAsked(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/run/postgresql/.s.PGSQL.5432": true, "/var/run/mysqld/mysqld.sock": true, "/var/lib/sss/pipes/nss": true,
+		"/run/systemd/resolve/io.systemd.Resolve": true, "/run/nscd/socket": true,
+		"/run/php/php-fpm.sock": false, "/run/supervisor.sock": false, "/run/fail2ban/fail2ban.sock": false, "/run/mysqld": false,
+		"/run/user/1000/postgresql/s": false, "/home/ada/redis/s": false, "/run/systemd/private": false,
+	} {
+		if got := isService(path); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}

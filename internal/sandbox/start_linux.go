@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,9 +41,21 @@ func orderFile(o order) (*os.File, error) {
 	return f, nil
 }
 
+// services are what an open box may ask by a socket, named by its folder: tests
+// use databases, and programs look names up. Anything else may run commands for
+// whoever asks, as managers of processes do.
+var services = []string{"postgresql", "mysqld", "mariadb", "redis", "memcached", "nscd", "resolve", "sss", "avahi-daemon"}
+
+// isService is whether a socket is one of theirs.
+func isService(path string) bool {
+	if !within("/run", path) && !within("/var", path) || within("/run/user", path) {
+		return false
+	}
+	return slices.ContainsFunc(strings.Split(filepath.Dir(path), "/"), func(name string) bool { return slices.Contains(services, name) })
+}
+
 // foreignSockets are the sockets that programs have open now in places where the
-// box could reach them. Those of the system's own services, in /run and /var, are
-// left to an open box: a database, say.
+// box could reach them.
 func foreignSockets(p Policy) []string {
 	if !p.Means.Mounts {
 		return nil
@@ -58,8 +71,8 @@ func foreignSockets(p Policy) []string {
 			continue // it has no name, or one that is no path
 		}
 		path := strings.TrimSuffix(line[at+1:], "\n")
-		service := !p.Closed && (within("/run", path) || within("/var", path))
-		if !service && !slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) }) {
+		mayAsk := !p.Closed && isService(path)
+		if !mayAsk && !slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) }) {
 			out = append(out, path)
 		}
 	}
