@@ -33,6 +33,7 @@ func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) e
 	dir := setupDir(p.o.StateDir, w.ID)
 	client, err := supervisor.Start(ctx, supervisor.Options{
 		RunDir: dir, Exe: plan.Exe, Args: plan.Args, Lease: plan.Lease, Run: "setup-" + w.ID,
+		Unboxed: plan.Box == nil,
 	})
 	if err != nil {
 		return fmt.Errorf("cannot set the workspace up: %v", err)

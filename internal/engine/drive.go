@@ -143,8 +143,9 @@ func newDriver(o Options, id string) (*Driver, error) {
 		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir,
 		original: o.Tree, watched: o.Plan.Root,
 	}
-	s.jobs = newSupervisors(runDir, id, supervisor.Options{Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease,
-		Run: id})
+	s.jobs = newSupervisors(runDir, id, supervisor.Options{
+		Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id, Unboxed: o.Plan.Box == nil,
+	})
 	s.jobs.many = o.Work != nil
 	return &Driver{
 		session: s, worker: &worker{session: s}, seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,

@@ -62,6 +62,7 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 	id := filepath.Base(dir)
 	client, err := supervisor.Start(ctx, supervisor.Options{
 		RunDir: dir, Exe: r.o.Exe, Args: r.o.Args, Lease: lease, Run: id, Mark: markName + "=" + id,
+		Unboxed: p.box == nil,
 	})
 	if err != nil {
 		return "", err

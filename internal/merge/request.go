@@ -165,7 +165,7 @@ func (q *Queue) host(ctx context.Context, args ...string) (string, error) {
 		return "", fail(err.Error())
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	client, err := q.supervisor(ctx, dir)
+	client, err := q.supervisor(ctx, dir, true)
 	if err != nil {
 		return "", err
 	}

@@ -152,7 +152,7 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 		defer func() { _ = files.RemoveAll(scratch) }() // else it goes with the folder
 	}
 	defer func() { _ = files.RemoveAll(filepath.Join(dir, "tmp")) }() // pruning tries again
-	client, err := q.supervisor(ctx, dir)
+	client, err := q.supervisor(ctx, dir, ws.Box == nil)
 	if err != nil {
 		return gate.Report{}, err
 	}
@@ -165,10 +165,11 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 	return rep, err
 }
 
-// supervisor starts the process that owns what the queue starts. It works in dir.
-func (q *Queue) supervisor(ctx context.Context, dir string) (*supervisor.Client, error) {
+// supervisor starts the process that owns what the queue starts, without a box if
+// unboxed. It works in dir.
+func (q *Queue) supervisor(ctx context.Context, dir string, unboxed bool) (*supervisor.Client, error) {
 	return supervisor.Start(ctx, supervisor.Options{
-		RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark(),
+		RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark(), Unboxed: unboxed,
 	})
 }
 

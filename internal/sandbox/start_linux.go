@@ -1,10 +1,10 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // self is this program, also when its file was replaced.
@@ -26,16 +28,8 @@ func orderFile(o order) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the sandbox: %v", err)
 	}
-	fd, err := unix.MemfdCreate("pawl-sandbox", unix.MFD_CLOEXEC)
+	f, err := process.Sealed(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("cannot hand the sandbox over: %v", err)
-	}
-	f := os.NewFile(uintptr(fd), "sandbox") //nolint:gosec // a descriptor fits
-	if _, err = f.Write(data); err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		_ = f.Close()
 		return nil, fmt.Errorf("cannot hand the sandbox over: %v", err)
 	}
 	return f, nil

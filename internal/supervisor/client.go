@@ -52,6 +52,9 @@ type Options struct {
 	Lease  time.Duration // 0 is DefaultLease
 	Run    string        // the run's id, for the mark
 	Mark   string        // NAME=value that all processes carry; "" is that of Run
+	// Unboxed lets jobs run without a box; else a job that has none is refused,
+	// whoever asks.
+	Unboxed bool
 }
 
 // Client is a run's connection to its supervisor. Run, one at a time, and
@@ -111,7 +114,7 @@ func Attach(ctx context.Context, runDir string) (*Client, Status, error) {
 	}
 	pid := peerPID(conn)
 	s := newSession(conn, nil)
-	status, err := s.greet(ctx, request{Op: opAttach})
+	status, err := s.greet(ctx, request{Op: opAttach, Secret: readSecret(dir)})
 	if err != nil {
 		s.close()
 		if ctx.Err() == nil && errors.Is(err, errSilent) {
@@ -139,7 +142,7 @@ func Probe(ctx context.Context, runDir string) (Status, error) {
 	}
 	s := newSession(conn, nil)
 	defer s.close()
-	status, err := s.greet(ctx, request{Op: opStatus})
+	status, err := s.greet(ctx, request{Op: opStatus, Secret: readSecret(dir)})
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errSilent) {
 		return Status{}, ErrGone
 	}
@@ -187,7 +190,7 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
 	}
 	s := newSession(conn, child)
-	if _, err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark}); err != nil {
+	if _, err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark, Unboxed: o.Unboxed}); err != nil {
 		s.close()
 		endSilent(child.PID)
 		if errors.Is(err, ErrRunning) {

@@ -20,6 +20,11 @@
 // makes a result with the reason "lost". If both die, the next pawl sweeps by
 // the mark.
 //
+// It serves its own pawl only: who comes back must know the secret that it left
+// in the run's folder, and be of its user and in its user and mount namespaces.
+// The client asks the same of who sits at the socket. A job without a box is run
+// only if the starter said that the run has such jobs.
+//
 // What is authoritative: the job's files. The start is noted there before it
 // happens and the result before anyone is told, so a job never runs twice,
 // whoever asks: it has its result, or it is lost.

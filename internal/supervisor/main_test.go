@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +34,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
 		os.Exit(sandbox.Main(os.Stderr))
 	}
+	if len(os.Args) > 3 && os.Args[1] == "__ask" {
+		os.Exit(ask(os.Args[2], os.Args[3]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "__sit" {
+		os.Exit(sit(os.Args[2]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == "__client" {
 		playClient()
 		os.Exit(0)
@@ -44,6 +51,36 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// ask sends a line to a socket and prints what comes first.
+func ask(socket, line string) int {
+	conn, err := net.DialTimeout("unix", socket, time.Minute)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	_, _ = fmt.Fprintln(conn, line)
+	answer, _ := bufio.NewReader(conn).ReadString('\n')
+	fmt.Print(answer)
+	return 0
+}
+
+// sit listens at a socket, says so, and prints what it is told.
+func sit(socket string) int {
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("sits")
+	conn, err := l.Accept()
+	if err != nil {
+		return 1
+	}
+	told, _ := bufio.NewReader(conn).ReadString('\n')
+	fmt.Print(told)
+	return 0
 }
 
 func testParsers(name string, _ Job) (agent.Parser, error) {
@@ -208,7 +245,7 @@ func newRun(t *testing.T) *run {
 	dir := t.TempDir()
 	r := &run{t: t, dir: dir, o: Options{
 		RunDir: filepath.Join(dir, "run"), Exe: os.Args[0], Args: []string{"__supervise"},
-		Lease: time.Minute, Run: fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()),
+		Lease: time.Minute, Unboxed: true, Run: fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()),
 	}}
 	t.Cleanup(func() {
 		if left := marked(Mark(r.o.Run)); len(left) > 0 {

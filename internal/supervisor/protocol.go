@@ -22,9 +22,9 @@ import (
 type op string
 
 const (
-	opHello  op = "hello"  // Lease, Mark: the starter attaches
-	opAttach op = "attach" // a client comes back; the one before is told taken
-	opStatus op = "status" // ask only
+	opHello  op = "hello"  // Lease, Mark, Unboxed: the starter attaches
+	opAttach op = "attach" // Secret: a client comes back; the one before is told taken
+	opStatus op = "status" // Secret: ask only
 	opRun    op = "run"    // Job
 	opStop   op = "stop"   // TERM, grace, KILL
 	opKill   op = "kill"   // KILL
@@ -43,6 +43,10 @@ type request struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	Mark  string        `json:"mark,omitempty"`
 	Job   *Job          `json:"job,omitempty"`
+	// Secret is what the supervisor left in the run's folder, for its own pawl.
+	Secret string `json:"secret,omitempty"`
+	// Unboxed: jobs may come without a box.
+	Unboxed bool `json:"unboxed,omitempty"`
 	// Stop with run: join the job if it runs, but do not start it.
 	Stop bool `json:"stop,omitempty"`
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +66,8 @@ type server struct {
 	proxy   Proxy
 	mark    string
 	runDir  string
+	secret  string // who comes back knows it
+	unboxed bool   // jobs may come without a box
 	lease   time.Duration
 	self    process.Identity
 	reaper  *process.Reaper
@@ -110,6 +113,9 @@ func (s *server) open(first *link, runDir string) error {
 	if s.self, err = process.Self(); err != nil {
 		return err
 	}
+	if s.secret, err = makeSecret(runDir); err != nil {
+		return err
+	}
 	if s.reaper, err = process.NewReaper(); err != nil {
 		return err
 	}
@@ -136,7 +142,7 @@ func (s *server) hello(first *link) error {
 	if err := json.Unmarshal(line, &req); err != nil || req.Op != opHello || req.Lease <= 0 {
 		return errors.New("cannot supervise: the starter's first message is no hello with a lease")
 	}
-	s.lease, s.mark = req.Lease, req.Mark
+	s.lease, s.mark, s.unboxed = req.Lease, req.Mark, req.Unboxed
 	return nil
 }
 
@@ -212,6 +218,11 @@ func (s *server) receive(m inbound) {
 		s.client.CompareAndSwap(m.from, nil)
 		return
 	}
+	greets := m.req.Op == opStatus || m.req.Op == opAttach
+	if greets && subtle.ConstantTimeCompare([]byte(m.req.Secret), []byte(s.secret)) == 0 {
+		m.from.send(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not of this run's pawl"})
+		return
+	}
 	switch m.req.Op {
 	case opStatus:
 		m.from.send(reply{Op: opStatus, Status: s.status()})
@@ -281,6 +292,9 @@ func (s *server) run(req request) {
 			s.task.end(loop.EndedStop)
 		}
 		return
+	case job.Box == nil && !s.unboxed:
+		c.send(reply{Op: opRefused, ID: job.ID, Error: fmt.Sprintf("cannot run %s: it has no sandbox, and the run has one", job.ID)})
+		return
 	case s.task != nil:
 		c.send(reply{Op: opRefused, ID: job.ID, Error: fmt.Sprintf("cannot run %s: %s runs", job.ID, s.task.job.ID)})
 		return
@@ -345,7 +359,7 @@ func (s *server) accept(listener *net.UnixListener) {
 			}
 			continue
 		}
-		if !sameUser(conn) || s.count() >= maxLinks {
+		if !isOurs(conn) || s.count() >= maxLinks {
 			_ = conn.Close()
 			continue
 		}

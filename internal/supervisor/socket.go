@@ -3,10 +3,12 @@ package supervisor
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -15,8 +17,36 @@ import (
 
 const socketName = "supervisor.sock"
 
-// errForeign: the other end belongs to another user.
-var errForeign = errors.New("cannot talk to the supervisor: the other end belongs to another user")
+// secretName is the file with the secret of the run's supervisor.
+const secretName = "supervisor.secret"
+
+// errForeign: the other end belongs to another user, or is in a sandbox or a container.
+var errForeign = errors.New("cannot talk to the supervisor: the other end belongs to another user, or to another namespace")
+
+// makeSecret leaves a new secret in the run's folder, which is its owner's
+// alone. The caller has the folder's lock.
+func makeSecret(runDir string) (string, error) {
+	secret := rand.Text()
+	path := filepath.Join(runDir, secretName)
+	err := os.Remove(path)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			_, err = f.WriteString(secret)
+			err = errors.Join(err, f.Close())
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot leave the run's secret: %v", err)
+	}
+	return secret, nil
+}
+
+// readSecret is the secret of the supervisor of a run; "" when there is none.
+func readSecret(runDir string) string {
+	data, _ := os.ReadFile(filepath.Join(runDir, secretName)) // without it the supervisor says no
+	return string(data)
+}
 
 // listen opens the socket of a run. The folder is for its owner alone.
 func listen(runDir string) (*net.UnixListener, func(), error) {
@@ -55,7 +85,7 @@ func dial(ctx context.Context, runDir string) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("cannot reach the supervisor: %v", err)
 	}
 	conn, ok := c.(*net.UnixConn)
-	if !ok || !sameUser(conn) {
+	if !ok || !isOurs(conn) {
 		_ = c.Close()
 		return nil, errForeign
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,10 +19,41 @@ func socketAddress(runDir string, _ bool) (string, func(), error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName), func() { _ = dir.Close() }, nil
 }
 
-// sameUser reports whether the other end has our user id.
-func sameUser(c *net.UnixConn) bool {
+// isOurs reports whether the other end has our user id, and is in no other user
+// or mount namespace: what is in a box has them of its own.
+func isOurs(c *net.UnixConn) bool {
 	cred, err := peer(c)
-	return err == nil && int(cred.Uid) == os.Getuid()
+	if err != nil || int(cred.Uid) != os.Getuid() {
+		return false
+	}
+	for _, space := range []string{"user", "mnt"} {
+		ours, err := os.Readlink("/proc/self/ns/" + space)
+		theirs, terr := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", cred.Pid, space))
+		if err != nil || terr != nil || ours != theirs {
+			return false
+		}
+	}
+	return isAlive(c)
+}
+
+// isAlive reports whether the process that made the other end lives, so that its
+// number is no other's; true where the kernel cannot tell.
+func isAlive(c *net.UnixConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	alive := false
+	err = raw.Control(func(fd uintptr) {
+		pidfd, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD) //nolint:gosec // a descriptor fits
+		if err != nil {
+			alive = errors.Is(err, unix.ENOPROTOOPT)
+			return
+		}
+		defer func() { _ = unix.Close(pidfd) }()
+		alive = unix.PidfdSendSignal(pidfd, 0, nil, 0) == nil
+	})
+	return err == nil && alive
 }
 
 // peerPID is the process at the other end; 0 when unknown.

@@ -30,7 +30,7 @@ func socketAddress(runDir string, create bool) (string, func(), error) {
 	return filepath.Join(dir, name[:16]+".sock"), func() {}, nil
 }
 
-// sameUser: the private folder keeps others out.
-func sameUser(*net.UnixConn) bool { return true }
+// isOurs: the private folder keeps others out.
+func isOurs(*net.UnixConn) bool { return true }
 
 func peerPID(*net.UnixConn) int { return 0 }

@@ -202,17 +202,22 @@ func (t *task) launch(o *output) (*process.Child, error) {
 	return child, nil
 }
 
-// openInput opens a file for stdin; a pipe or a socket could block for ever.
+// openInput is a copy of a file for stdin: what has the file itself may change its
+// mode and its owner. A pipe or a socket could block for ever.
 func openInput(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the input: %v", err)
 	}
+	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		_ = f.Close()
 		return nil, fmt.Errorf("cannot open the input: %s is not a regular file", path)
 	}
-	return f, nil
+	sealed, err := process.Sealed(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot hand over the input: %v", err)
+	}
+	return sealed, nil
 }
 
 func (o *output) read(b *buffers) {

@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// apart makes a process start in namespaces of its own.
+func apart(flags uintptr) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Cloneflags: flags}
+	if flags&unix.CLONE_NEWUSER != 0 {
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	}
+	return a
+}
+
+// places are namespaces that a stranger may be in; none is that of this process.
+func places(t *testing.T) map[string]uintptr {
+	t.Helper()
+	out := map[string]uintptr{"here": 0, "user and mount namespace": unix.CLONE_NEWUSER | unix.CLONE_NEWNS, "user namespace": unix.CLONE_NEWUSER}
+	if os.Getuid() == 0 {
+		out["mount namespace"] = unix.CLONE_NEWNS
+	}
+	return out
+}
+
+// A supervisor answers who knows its secret and is where it is.
+func TestASupervisorServesItsOwnPawl(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	r.o.RunDir = filepath.Join(shortDir(t), "run")
+	c := r.start()
+	socket := filepath.Join(r.o.RunDir, socketName)
+	for name, flags := range places(t) {
+		for _, secret := range []string{readSecret(r.o.RunDir), "", "wrong"} {
+			for _, o := range []op{opStatus, opAttach} {
+				cmd := exec.Command(os.Args[0], "__ask", socket, fmt.Sprintf(`{"op":%q,"secret":%q}`, o, secret))
+				cmd.SysProcAttr = apart(flags)
+				out, err := cmd.Output()
+				if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.ENOSPC) {
+					t.Logf("%s: %v", name, err)
+					continue
+				}
+				served := strings.Contains(string(out), `"status"`) || strings.Contains(string(out), `"ready"`)
+				knows := len(secret) > len("wrong")
+				if served != (flags == 0 && knows) {
+					t.Errorf("%s: %s with secret %q is told %q, %v", name, o, secret, out, err)
+				}
+			}
+		}
+	}
+	// The one who knew it has taken the run over.
+	if _, err := c.Run(context.Background(), r.job("1", "true"), nil); !errors.Is(err, ErrTaken) {
+		t.Errorf("got %v, want that the run was taken over", err)
+	}
+}
+
+// A client tells nothing to who sits at the socket of a run from elsewhere.
+func TestAClientTalksToItsOwnSupervisor(t *testing.T) {
+	t.Parallel()
+	for name, flags := range places(t) {
+		dir := shortDir(t)
+		cmd := exec.Command(os.Args[0], "__sit", filepath.Join(dir, socketName))
+		cmd.SysProcAttr = apart(flags)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Logf("%s: %v", name, err)
+			continue
+		}
+		said := bufio.NewReader(out)
+		if line, err := said.ReadString('\n'); err != nil {
+			t.Fatal(line, err)
+		}
+		_, err = Probe(t.Context(), dir)
+		told, _ := io.ReadAll(said)
+		_ = cmd.Wait()
+		if (flags == 0) != (len(told) > 0) || (flags == 0) == errors.Is(err, errForeign) {
+			t.Errorf("%s: it is told %q, and the client says %v", name, told, err)
+		}
+	}
+}
+
+// Nobody gets a job without a box out of a supervisor whose run has one.
+func TestAJobWithoutABoxIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	r.o.Unboxed = false
+	c := r.start()
+	if _, err := c.Run(context.Background(), r.job("1", "true"), nil); err == nil || !strings.Contains(err.Error(), "no sandbox") {
+		t.Errorf("got %v, want it refused", err)
+	}
+	if got := must(t)(c.Run(context.Background(), r.boxed("2", "exit 3"), nil)); got.Exit.Code != 3 || r.starts("1") != 0 {
+		t.Errorf("got %+v, %d starts of what was refused", got.Exit, r.starts("1"))
+	}
+}
+
+// The input is a copy: its file keeps mode, owner and text, whatever a job does
+// to its stdin.
+func TestTheInputIsNotTheFile(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	input := filepath.Join(r.dir, "prompt")
+	if err := os.WriteFile(input, []byte("do this\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const script = `cat; chmod 777 /dev/stdin && echo changed the copy; echo more >>/dev/stdin; echo more >/dev/stdin; truncate -s 0 /dev/stdin; true`
+	for _, job := range []Job{r.job("1", script), r.boxed("2", script)} {
+		job.Stdin = input
+		got := must(t)(c.Run(context.Background(), job, nil))
+		if want := "do this\nchanged the copy\n"; got.Stdout.Head != want {
+			t.Errorf("box %v: %q, %q; want %q", job.Box != nil, got.Stdout.Head, got.Stderr.Head, want)
+		}
+		info, err := os.Stat(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := os.ReadFile(input); info.Mode() != 0o600 || string(text) != "do this\n" {
+			t.Errorf("box %v: the file has mode %v and %q", job.Box != nil, info.Mode(), text)
+		}
+	}
+}
