@@ -192,6 +192,19 @@ func TestResolveTrouble(t *testing.T) {
 	}
 }
 
+// A board that cannot be read is no board without what was looked for.
+func TestResolveOfABoardThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	unread := errors.New("cannot read the board")
+	known := empty()
+	known.Find = func(string) (Case, bool, error) { return Case{}, false, unread }
+	for _, c := range []Case{{Title: "x", Needs: []string{"b"}}, {Title: "x", Parent: "op-001"}, {Title: "x", Ref: "a"}} {
+		if _, err := Resolve([]Draft{{Case: c}}, known); !errors.Is(err, unread) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // Whatever is in a file: nothing panics, and what is accepted is sound.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("- [ ] a\n  - [x] b\n    needs: c\n"))

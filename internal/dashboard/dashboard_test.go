@@ -99,6 +99,21 @@ func (b *table) press(t *testing.T, keys ...string) {
 // text is the screen without colors.
 func (b *table) text() string { return ansi.Strip(strings.Join(b.screen(), "\n")) }
 
+// The dashboard looks again after each look, and never twice at once.
+func TestLooks(t *testing.T) {
+	b := newTable(t, busy(), 110, 24)
+	for n := range 3 {
+		b.again = false // nobody asked meanwhile
+		b.look(t)
+		if b.model.look() == nil {
+			t.Fatalf("after %d looks it looks no more", n+1)
+		}
+		if b.model.look() != nil {
+			t.Fatal("it looks twice at once")
+		}
+	}
+}
+
 func TestScreen(t *testing.T) {
 	b := newTable(t, busy(), 110, 24)
 	got := b.text()

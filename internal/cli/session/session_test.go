@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -114,6 +115,14 @@ func TestChoices(t *testing.T) {
 				t.Errorf("%s: %q is there:\n%s", c.name, not, &out)
 			}
 		}
+	}
+}
+
+// Hooks have no box where tasks have none.
+func TestHookBox(t *testing.T) {
+	t.Parallel()
+	if box := (&Session{}).HookBox(t.Context(), sandbox.Verdict{}); box != nil {
+		t.Errorf("got %+v", box)
 	}
 }
 
