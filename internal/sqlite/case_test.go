@@ -53,6 +53,22 @@ func ready(t testing.TB, s *Store) []string {
 	return ids
 }
 
+// When the autopilot began is not for whoever stores what it is now.
+func TestAutopilotKeepsItsStart(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	a := Autopilot{Session: "s1", Owner: Owner{PID: 7}, StartedAt: noon, Phase: "running"}
+	_, err := s.TakeAutopilot(t.Context(), a, func(Owner) bool { return false })
+	must(t, err)
+	a.StartedAt, a.Phase = time.Time{}, "paused"
+	must(t, s.SaveAutopilot(t.Context(), a))
+	got, ok, err := s.Autopilot(t.Context())
+	must(t, err)
+	if !ok || !got.StartedAt.Equal(noon) || got.Phase != "paused" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // What lands makes ready what waited for it alone.
 func TestLandingMakesReady(t *testing.T) {
 	t.Parallel()
@@ -124,6 +140,23 @@ func TestOperation(t *testing.T) {
 	addAll(t, s, in("d", "op-002"))
 	if got := ready(t, s); !slices.Equal(got, []string{"task-004"}) {
 		t.Fatalf("ready after outer opened again: %v", got)
+	}
+}
+
+// A new case is as old as its row, whatever its draft says.
+func TestNewCasesAreNew(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	d := draft("a")
+	d.Case.CreatedAt = noon.Add(-time.Hour)
+	added, err := s.AddCases(t.Context(), []board.Draft{d}, board.Person, noon.Add(time.Microsecond))
+	must(t, err)
+	stored, err := s.Case(t.Context(), added[0].ID)
+	must(t, err)
+	for _, c := range []board.Case{added[0], stored} {
+		if !c.CreatedAt.Equal(noon) || !c.UpdatedAt.Equal(noon) {
+			t.Errorf("created %v, updated %v", c.CreatedAt, c.UpdatedAt)
+		}
 	}
 }
 
