@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,6 +13,21 @@ const (
 	base       = "/api/v1"
 	importPath = base + "/cases/import"
 )
+
+// decode reads the body of a request. No text of it may hold a NUL, which is
+// possible in JSON, but not in an argument of a program, or in a file's name.
+func decode(data []byte, v any) error {
+	for i := 0; i+6 <= len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		if string(data[i:i+6]) == `\u0000` {
+			return errors.New("a text has a NUL character")
+		}
+		i++ // what is escaped
+	}
+	return huma.DefaultJSONFormat.Unmarshal(data, v)
+}
 
 // routes registers everything that can be asked under /api/v1, which is also
 // what the OpenAPI description is made of.
@@ -28,6 +44,8 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 		"bearer": {Type: "http", Scheme: "bearer", Description: "The session's token, from 'pawl serve --url'"},
 	}
 	c.Security = []map[string][]string{{"bearer": {}}}
+	c.Formats = map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
+		"json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}}
 	api := humago.New(mux, c)
 	s.runRoutes(api)
 	s.iterationRoutes(api)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"slices"
@@ -86,7 +87,7 @@ func Open(ctx context.Context, a Address) (*Listener, error) {
 		return nil, err
 	}
 	d := newListener(l, host, a.Hosts)
-	d.listener = &bounded{Listener: d.listener, free: make(chan struct{}, maxConnections), closed: make(chan struct{})}
+	d.listener = bound(d.listener, maxConnections)
 	if certificate != nil {
 		d.scheme = "https"
 		d.listener = tls.NewListener(d.listener, certificate)
@@ -191,42 +192,99 @@ func (d *Listener) sameOrigin(origin, hostHeader string) bool {
 	return d.answers(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
 }
 
-// bounded is a listener with a limit on open connections: the next one waits
-// to be accepted until one is closed.
+// bounded is a listener with a limit on open connections. Where it is reached
+// the one goes that asked nothing for the longest time: who holds connections
+// open without asking keeps nobody out. While all have a request the next is closed.
 type bounded struct {
 	net.Listener
-	free   chan struct{}
-	closed chan struct{}
-	once   sync.Once
+	most int
+
+	mu   sync.Mutex
+	open map[*counted]bool
+	turn int // counts what happens
+}
+
+func bound(l net.Listener, most int) *bounded {
+	return &bounded{Listener: l, most: most, open: map[*counted]bool{}}
 }
 
 func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.free <- struct{}{}:
-	case <-b.closed:
-		return nil, net.ErrClosed
+	for {
+		inner, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &counted{Conn: inner, of: b}
+		if b.admit(c) {
+			return c, nil
+		}
+		_ = inner.Close() // nothing was sent
 	}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.free
-		return nil, err
-	}
-	return &counted{Conn: c, done: func() { <-b.free }}, nil
 }
 
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.Listener.Close()
+// admit reports whether there is room for a connection.
+func (b *bounded) admit(c *counted) bool {
+	b.mu.Lock()
+	var quiet *counted
+	for one := range b.open {
+		if one.requests == 0 && (quiet == nil || one.turn < quiet.turn) {
+			quiet = one
+		}
+	}
+	full := len(b.open) >= b.most
+	fits := !full || quiet != nil
+	if fits {
+		b.turn++
+		c.turn = b.turn
+		b.open[c] = true
+	}
+	b.mu.Unlock()
+	if full && fits {
+		_ = quiet.Close() // nobody waits for an answer there
+	}
+	return fits
 }
 
+// counted is a connection of a bounded listener, whose lock guards it.
 type counted struct {
 	net.Conn
-	once sync.Once
-	done func()
+	of       *bounded
+	requests int // that are being answered
+	turn     int // when it was opened, or the last answer ended
 }
 
 func (c *counted) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.done)
-	return err
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// asks notes that a request begins, by 1, or ends, by -1.
+func (c *counted) asks(by int) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.turn++
+	c.requests, c.turn = c.requests+by, c.of.turn
+}
+
+// connKey is where the connection of a request is in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// answering notes which connections have a request.
+func answering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*counted); ok {
+			c.asks(1)
+			defer c.asks(-1)
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -77,50 +78,99 @@ func TestBusyPort(t *testing.T) {
 	}
 }
 
-// More connections than allowed wait; they are answered when one is closed.
+// Where there are more connections than allowed the one goes that asked nothing for
+// the longest time; none that is being answered.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &bounded{Listener: inner, free: make(chan struct{}, 1), closed: make(chan struct{})}
+	l := bound(inner, 3)
 	dial := func() net.Conn {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	one, two := dial(), dial()
-	defer func() { _ = one.Close(); _ = two.Close() }()
-	got, err := l.Accept()
+	var theirs []net.Conn
+	var ours []*counted
+	accept := func() {
+		theirs = append(theirs, dial())
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours = append(ours, c.(*counted))
+	}
+	gone := func(c net.Conn) bool {
+		_, err := c.Read(make([]byte, 1))
+		return errors.Is(err, io.EOF)
+	}
+	for range 3 {
+		accept()
+	}
+	ours[0].asks(1)
+	accept()
+	if !gone(theirs[1]) {
+		t.Error("the second one, which is quiet the longest, is still open")
+	}
+	ours[0].asks(-1) // now the third is
+	accept()
+	if !gone(theirs[2]) {
+		t.Error("the third one is still open")
+	}
+	for _, i := range []int{0, 3, 4} {
+		ours[i].asks(1)
+	}
+	refused, ended := dial(), make(chan error, 1)
+	go func() { _, err := l.Accept(); ended <- err }()
+	if !gone(refused) {
+		t.Error("one too many was accepted while all were answered")
+	}
+	_ = ours[0].Close()
+	_ = ours[0].Close() // counts once
+	accepted := dial()
+	if err := <-ended; err != nil || len(l.open) != 3 {
+		t.Errorf("after one was closed: %v, %d are open", err, len(l.open))
+	}
+	_ = l.Close()
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+	_ = accepted.Close()
+}
+
+// Connections that begin a request and never end it keep nobody from an answer.
+func TestHalfOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	var first net.Conn
+	for range maxConnections {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: ")); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = c
+		}
+	}
+	req := r.asking(http.MethodGet, "http://"+r.host+base+"/status", "")
+	req.RequestURI = ""
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := make(chan error, 1)
-	go func() {
-		c, err := l.Accept()
-		if err == nil {
-			err = c.Close()
-		}
-		next <- err
-	}()
-	select {
-	case <-next:
-		t.Error("a second one was accepted")
-	default:
-	}
-	_ = got.Close()
-	_ = got.Close() // counts once
-	if err := <-next; err != nil {
-		t.Error(err)
-	}
-	l.free <- struct{}{}
-	go func() { _, err := l.Accept(); next <- err }()
-	_ = l.Close()
-	if err := <-next; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("after the end: %v", err)
+	_ = res.Body.Close()
+	if data, _ := io.ReadAll(first); len(data) != 0 { // it ends, or is reset
+		t.Errorf("the first of them was answered: %q", data)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -204,6 +205,9 @@ func (a *wishes) launch(_ context.Context, args []string, _ Begun) (string, erro
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.list = append(a.list, "pawl "+strings.Join(args, " "))
+	if strings.Contains(a.list[len(a.list)-1], "\x00") {
+		return "", syscall.EINVAL // as the system says
+	}
 	return "new", a.fails
 }
 

@@ -94,7 +94,7 @@ func (s *Server) config() (*config.Config, error) {
 // are told and closed, requests under way may take a few seconds more.
 func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
+		Handler: answering(s.handler), ConnContext: withConn, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
 		WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
