@@ -26,14 +26,19 @@ func apart(flags uintptr) *syscall.SysProcAttr {
 	return a
 }
 
-// places are namespaces that a stranger may be in; none is that of this process.
-func places(t *testing.T) map[string]uintptr {
-	t.Helper()
-	out := map[string]uintptr{"here": 0, "user and mount namespace": unix.CLONE_NEWUSER | unix.CLONE_NEWNS, "user namespace": unix.CLONE_NEWUSER}
+// place is where a stranger may be; without flags it is here.
+type place struct {
+	name  string
+	flags uintptr
+}
+
+// places are those that this user can be in, here last.
+func places() []place {
+	out := []place{{"user and mount namespace", unix.CLONE_NEWUSER | unix.CLONE_NEWNS}, {"user namespace", unix.CLONE_NEWUSER}}
 	if os.Getuid() == 0 {
-		out["mount namespace"] = unix.CLONE_NEWNS
+		out = append(out, place{"mount namespace", unix.CLONE_NEWNS})
 	}
-	return out
+	return append(out, place{name: "here"})
 }
 
 // A supervisor answers who knows its secret and is where it is.
@@ -43,20 +48,20 @@ func TestASupervisorServesItsOwnPawl(t *testing.T) {
 	r.o.RunDir = filepath.Join(shortDir(t), "run")
 	c := r.start()
 	socket := filepath.Join(r.o.RunDir, socketName)
-	for name, flags := range places(t) {
-		for _, secret := range []string{readSecret(r.o.RunDir), "", "wrong"} {
+	for _, at := range places() {
+		for _, secret := range []string{"", "wrong", readSecret(r.o.RunDir)} { // the last one takes the run over
 			for _, o := range []op{opStatus, opAttach} {
 				cmd := exec.Command(os.Args[0], "__ask", socket, fmt.Sprintf(`{"op":%q,"secret":%q}`, o, secret))
-				cmd.SysProcAttr = apart(flags)
+				cmd.SysProcAttr = apart(at.flags)
 				out, err := cmd.Output()
 				if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.ENOSPC) {
-					t.Logf("%s: %v", name, err)
+					t.Logf("%s: %v", at.name, err)
 					continue
 				}
 				served := strings.Contains(string(out), `"status"`) || strings.Contains(string(out), `"ready"`)
 				knows := len(secret) > len("wrong")
-				if served != (flags == 0 && knows) {
-					t.Errorf("%s: %s with secret %q is told %q, %v", name, o, secret, out, err)
+				if served != (at.flags == 0 && knows) {
+					t.Errorf("%s: %s with secret %q is told %q, %v", at.name, o, secret, out, err)
 				}
 			}
 		}
@@ -70,16 +75,16 @@ func TestASupervisorServesItsOwnPawl(t *testing.T) {
 // A client tells nothing to who sits at the socket of a run from elsewhere.
 func TestAClientTalksToItsOwnSupervisor(t *testing.T) {
 	t.Parallel()
-	for name, flags := range places(t) {
+	for _, at := range places() {
 		dir := shortDir(t)
 		cmd := exec.Command(os.Args[0], "__sit", filepath.Join(dir, socketName))
-		cmd.SysProcAttr = apart(flags)
+		cmd.SysProcAttr = apart(at.flags)
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
 		}
 		if err != nil {
-			t.Logf("%s: %v", name, err)
+			t.Logf("%s: %v", at.name, err)
 			continue
 		}
 		said := bufio.NewReader(out)
@@ -89,8 +94,8 @@ func TestAClientTalksToItsOwnSupervisor(t *testing.T) {
 		_, err = Probe(t.Context(), dir)
 		told, _ := io.ReadAll(said)
 		_ = cmd.Wait()
-		if (flags == 0) != (len(told) > 0) || (flags == 0) == errors.Is(err, errForeign) {
-			t.Errorf("%s: it is told %q, and the client says %v", name, told, err)
+		if (at.flags == 0) != (len(told) > 0) || (at.flags == 0) == errors.Is(err, errForeign) {
+			t.Errorf("%s: it is told %q, and the client says %v", at.name, told, err)
 		}
 	}
 }
