@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -70,6 +71,10 @@ var reaches = map[string]func(a []string) error{
 		return err
 	},
 	"getsid": func(a []string) error { _, err := unix.Getsid(number(a[0])); return err },
+	"probe": func([]string) error {
+		_, err := fmt.Println(Probe(context.Background()))
+		return err
+	},
 	"own a descriptor": func(a []string) error {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -111,8 +116,8 @@ func victim(t *testing.T) *exec.Cmd {
 // reachAll makes all attempts on a process and says which work.
 func reachAll(a []string) error {
 	for verb, attempt := range reaches {
-		if verb == "own a descriptor" {
-			continue // it ends the other one
+		if verb == "own a descriptor" || verb == "probe" {
+			continue // it ends the other one; it reaches nobody
 		}
 		if err := attempt(a); err == nil {
 			fmt.Println(verb)
@@ -125,7 +130,7 @@ func reachAll(a []string) error {
 func TestProcessesOutsideAreNotReached(t *testing.T) {
 	pid := strconv.Itoa(victim(t).Process.Pid)
 	free, err := exec.Command(os.Args[0], tryCommand, "reach all", pid).Output()
-	if n := strings.Count(string(free), "\n"); err != nil || n < len(reaches)-3 { // some are not in every kernel
+	if n := strings.Count(string(free), "\n"); err != nil || n < len(reaches)-4 { // some are not in every kernel
 		t.Errorf("without a box %d of %d attempts work: %s, %v", n, len(reaches), free, err)
 	}
 	// A thread is named like a process: without a process namespace these cannot
@@ -210,8 +215,31 @@ func TestTheBoxHasItsOwnProcesses(t *testing.T) {
 	if n := len(strings.Fields(r.out)); n > 3 {
 		t.Errorf("it sees %d processes: %s", n, r.out)
 	}
+	r = run(t, pol, p.work, os.Args[0], tryCommand, "reach all", "1")
+	for _, verb := range []string{
+		"prlimit", "sched_setattr", "sched_setscheduler", "sched_setaffinity", "setpriority", "ioprio_set", "process_vm_readv", "pidfd_getfd",
+	} {
+		if strings.Contains(r.out, verb+"\n") {
+			t.Errorf("%s reaches the init of the box", verb)
+		}
+	}
 	for _, file := range []string{"environ", "mem", "fd/5", "root/etc/passwd", "cwd/.", "exe", "maps"} {
 		p.try(t, pol, "read", "/proc/1/"+file)
+	}
+}
+
+// Where something covers a part of /proc, as in a container, no other can be
+// mounted: there is a box without a process namespace.
+func TestAMaskedProcIsNoticed(t *testing.T) {
+	if os.Geteuid() != 0 || !offer().PID {
+		t.Skip("only root can cover a part of /proc, and there must be something to miss")
+	}
+	const script = `mount --make-rprivate / && mount --bind /dev/null /proc/version && exec "$0" "$@"`
+	cmd := exec.Command("sh", "-c", script, os.Args[0], tryCommand, "probe")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "mount") || strings.Contains(string(out), "process") {
+		t.Errorf("it finds %q, %v", out, err)
 	}
 }
 
