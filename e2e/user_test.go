@@ -51,7 +51,7 @@ type user struct {
 const settings = `
 agent: %s
 agents:
-  %[1]s: {command: [%q], model: %q, env: %s}
+  %[1]s: {command: [%q], model: %q, env: %s, endpoints: [%q]}
 procedures:
   fix:
     act: [{content: "Make the check pass: write done.txt."}]
@@ -74,7 +74,7 @@ func newUser(t *testing.T, p program, model *modelserver.Server, more string) *u
 	if err != nil {
 		t.Fatal(err)
 	}
-	yaml := fmt.Sprintf(settings, p.name, binary, p.model, env, more)
+	yaml := fmt.Sprintf(settings, p.name, binary, p.model, env, model.URL(), more)
 	if err := os.WriteFile(filepath.Join(u.repo, "pawl.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
