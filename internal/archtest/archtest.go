@@ -52,6 +52,7 @@ var rules = []rule{
 	{"go", "who starts a goroutine must wait for it; few rooms may start one, so that this can be seen: see rooms.go", checkGo},
 	{"env", "configuration comes from one place with its provenance; only config reads the environment for it: see rooms.go", checkEnv},
 	{"git", "the user's git has hooks, filters and configuration that pawl must switch off; internal/git does that for every call", checkGit},
+	{"opens", "an agent may put a link, a pipe or another file's name in the place of any file that it can write: package files opens what lies below a work tree or a .git; opens.go lists what else may be opened", checkOpens},
 	{"sql", "all the SQL there is lives in internal/sqlite, one file per noun, so that a migration sees every reader", checkSQL},
 	{"name", "packages are nouns of the domain; a drawer without a label collects everything", checkNames},
 	{"length", "a file tells one story in at most 500 lines", checkLength},

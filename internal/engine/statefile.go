@@ -49,6 +49,9 @@ func stateFileName(procedure string) string {
 	return filepath.Join(".pawl", "state", name+".json")
 }
 
+// maxStateFile is the size in bytes over which a state file is not read.
+const maxStateFile = 16 << 20
+
 // ErrNoStateFile is that there is none.
 var ErrNoStateFile = errors.New("no state file")
 
@@ -56,7 +59,8 @@ var ErrNoStateFile = errors.New("no state file")
 // other error means that it is not readable as one.
 func ReadStateFile(path string) (StateFile, error) {
 	var f StateFile
-	data, err := os.ReadFile(path)
+	root := filepath.Dir(filepath.Dir(filepath.Dir(path)))
+	data, err := files.ReadBelow(root, filepath.Join(".pawl", "state", filepath.Base(path)), maxStateFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, ErrNoStateFile
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,7 +78,17 @@ func ReadBelow(root, name string, limit int64) ([]byte, error) {
 // ReplaceBelow is [Replace], and makes the folders on the way. What stands at the
 // name is not written into, whatever it is.
 func ReplaceBelow(root, name string, data []byte, mode os.FileMode, synced bool) error {
-	err := within(root, name, true, func(dir int, base string) error {
+	return failed("replace", name, put(root, name, data, mode, synced, true))
+}
+
+// MakeBelow makes a synced file that is there with its content or not at all. One
+// that is there already is [fs.ErrExist].
+func MakeBelow(root, name string, data []byte) error {
+	return failed("make", name, put(root, name, data, 0o600, true, false))
+}
+
+func put(root, name string, data []byte, mode os.FileMode, synced, over bool) error {
+	return within(root, name, true, func(dir int, base string) error {
 		temp, f, err := create(dir, mode)
 		if err != nil {
 			return err
@@ -86,19 +97,22 @@ func ReplaceBelow(root, name string, data []byte, mode os.FileMode, synced bool)
 		if err == nil && synced {
 			err = f.Sync()
 		}
-		if err = errors.Join(err, f.Close()); err == nil {
+		err = errors.Join(err, f.Close())
+		switch {
+		case err != nil:
+		case over:
 			err = unix.Renameat(dir, temp, dir, base)
+		default:
+			err = unix.Linkat(dir, temp, dir, base, 0)
 		}
-		if err != nil {
+		if err != nil || !over {
 			_ = unix.Unlinkat(dir, temp, 0)
+		}
+		if err != nil || !synced {
 			return err
 		}
-		if synced {
-			return unix.Fsync(dir)
-		}
-		return nil
+		return unix.Fsync(dir)
 	})
-	return failed("replace", name, err)
 }
 
 // AppendBelow adds data at the end of a file. One that has another name too, or is
@@ -248,4 +262,10 @@ func SetAside(root, name, toRoot, folder string) error {
 		return fs.ErrExist
 	})
 	return failed("set aside", name, err)
+}
+
+// SetTime gives a file, or a link itself, the time of its last change.
+func SetTime(path string, to time.Time) error {
+	at := unix.NsecToTimespec(to.UnixNano())
+	return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
 }

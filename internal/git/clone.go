@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // Clone is a work tree with a repository of its own that borrows the objects
@@ -100,7 +102,7 @@ func (r *Repo) takeOver(dir string) error {
 	for from, to := range map[string]string{
 		r.Exclude: filepath.Join(dir, "info", "exclude"), filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow"),
 	} {
-		data, err := os.ReadFile(from)
+		data, err := files.ReadBelow(filepath.Dir(from), filepath.Base(from), packedLimit)
 		if errors.Is(err, os.ErrNotExist) {
 			_ = os.Remove(to) // mostly not there
 			continue

@@ -3,8 +3,11 @@ package git
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,10 +27,10 @@ import (
 //	Move   files, then the index
 //	End    the lock is given back
 //
-// The index is worked on as a copy and replaced whole. The lock file has a
-// mark, by which a lock that a dead pawl left differs from that of a running git.
-// The file gets its name when the mark is synced, so that a power loss cannot take
-// the mark away. The caller holds the lock file hold, which git inherits: two pawls
+// The index is worked on as a copy beside the file hold, where no agent can put a link
+// in its place, and replaced whole. The lock file has a mark, by which a lock that a
+// dead pawl left differs from that of a running git. The file gets its name when the
+// mark is synced, so that a power loss cannot take the mark away. The caller holds the lock file hold, which git inherits: two pawls
 // never move the same work tree.
 //
 // Files are synced before the index says that they are there. To finish a move that
@@ -52,7 +55,9 @@ const lockMark = "pawl moves this work tree\n"
 // BeginFastForward locks the index of r. The error is [ErrIndexLocked] when
 // another program has it. The caller ends it in any case.
 func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
-	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: filepath.Join(r.Dir, "pawl-index")}
+	sum := sha256.Sum256([]byte(r.Dir))
+	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
+	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
 	if err := a.lock(); err != nil {
 		return nil, err
 	}
@@ -72,18 +77,10 @@ func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.F
 }
 
 func (a *FastForward) lock() error {
-	name, mark := a.repo.Index+".lock", filepath.Join(a.repo.Dir, "pawl-lock")
-	_ = os.Remove(mark)   // a dead pawl's may be another name of the lock, and is not written into
-	defer os.Remove(mark) // it has the other name, or is of no use
-	err := os.WriteFile(mark, []byte(lockMark), 0o600)
-	if err == nil {
-		err = files.Sync(mark)
-	}
-	if err == nil {
-		err = os.Link(mark, name)
-	}
+	dir, name := filepath.Split(a.repo.Index + ".lock")
+	err := files.MakeBelow(dir, name, []byte(lockMark))
 	if errors.Is(err, fs.ErrExist) {
-		if data, rerr := os.ReadFile(name); rerr == nil && string(data) == lockMark {
+		if a.ours() {
 			return nil // a dead pawl's: who is alive holds the file hold
 		}
 		return a.repo.indexLocked()
@@ -110,10 +107,16 @@ func (r *Repo) indexLocked() error {
 func (a *FastForward) End() {
 	_ = os.Remove(a.private)
 	_ = os.Remove(a.private + ".lock")
-	name := a.repo.Index + ".lock"
-	if data, err := os.ReadFile(name); err == nil && string(data) == lockMark {
-		_ = os.Remove(name)
+	if a.ours() {
+		_ = os.Remove(a.repo.Index + ".lock")
 	}
+}
+
+// ours is whether the lock is a pawl's.
+func (a *FastForward) ours() bool {
+	dir, name := filepath.Split(a.repo.Index + ".lock")
+	data, err := files.ReadBelow(dir, name, int64(len(lockMark)))
+	return err == nil && string(data) == lockMark
 }
 
 func (a *FastForward) copyIndex() error {
@@ -132,18 +135,30 @@ func (a *FastForward) copyIndex() error {
 // knows that a file may have changed right after the index was written. The disk
 // is not waited for.
 func CopyIndex(from, to string) error {
-	info, err := os.Stat(from)
+	return copyIndex(from, to, false)
+}
+
+// copyIndex goes through no link that an agent put in the place of an index.
+func copyIndex(from, to string, synced bool) error {
+	dir, name := filepath.Split(from)
+	f, err := files.OpenBelow(dir, name)
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(from)
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if err := files.Replace(to, data, info.Mode().Perm(), false); err != nil {
+	data, err := io.ReadAll(f)
+	if err != nil {
 		return err
 	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime())
+	dir, name = filepath.Split(to)
+	if err := files.ReplaceBelow(dir, name, data, info.Mode().Perm(), synced); err != nil {
+		return err
+	}
+	return files.SetTime(to, info.ModTime())
 }
 
 func (a *FastForward) call(args ...string) call {
@@ -264,14 +279,10 @@ func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	if err != nil {
 		return left, fmt.Errorf("cannot move the files of %s: %w", a.repo.Top, err)
 	}
-	// The index gets its name when it is on the disk too.
-	if err := files.Sync(append(a.moved(left), a.private)...); err != nil {
+	if err := files.Sync(a.moved(left)...); err != nil {
 		return left, fmt.Errorf("cannot keep the files of %s on the disk: %v", a.repo.Top, err)
 	}
-	if err = os.Rename(a.private, a.repo.Index); err == nil {
-		err = files.Sync(filepath.Dir(a.repo.Index))
-	}
-	if err != nil {
+	if err := copyIndex(a.private, a.repo.Index, true); err != nil {
 		return left, fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
 	}
 	return left, nil
@@ -353,7 +364,7 @@ func (a *FastForward) half(ctx context.Context, c Change) bool {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > halfLimit {
 		return false
 	}
-	data, err := os.ReadFile(name)
+	data, err := files.ReadBelow(a.repo.Top, filepath.FromSlash(c.Path), halfLimit)
 	if err != nil {
 		return false
 	}

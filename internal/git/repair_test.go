@@ -117,14 +117,14 @@ func TestLockedIndexSaysWhatToDo(t *testing.T) {
 	dir, r := repository(t, "repo")
 	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	put(t, r.Index+".lock", "")
-	_, err := r.BeginFastForward(t.Context(), head, head, nil)
+	_, err := r.BeginFastForward(t.Context(), head, head, holdFile(t))
 	if err == nil || !strings.Contains(err.Error(), "if none runs there any more, remove "+r.Index+".lock") {
 		t.Errorf("a lock of now: %v", err)
 	}
 	if err := os.Chtimes(r.Index+".lock", beforeAnyBoot, beforeAnyBoot); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.BeginFastForward(t.Context(), head, head, nil)
+	_, err = r.BeginFastForward(t.Context(), head, head, holdFile(t))
 	if err == nil || !strings.Contains(err.Error(), "the machine's end cut off") {
 		t.Errorf("a lock from before: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestLockOfADeadPawlIsNotWrittenAgain(t *testing.T) {
 	if err := errors.Join(os.Link(lock, filepath.Join(r.Dir, "pawl-lock")), os.Chtimes(lock, beforeAnyBoot, beforeAnyBoot)); err != nil {
 		t.Fatal(err)
 	}
-	a, err := r.BeginFastForward(t.Context(), head, head, nil)
+	a, err := r.BeginFastForward(t.Context(), head, head, holdFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,4 +179,15 @@ func startGit(t *testing.T, dir string) (end func()) {
 			t.Error(err)
 		}
 	}
+}
+
+// holdFile is the file that whoever moves a work tree holds.
+func holdFile(t *testing.T) *os.File {
+	t.Helper()
+	hold, err := os.Create(filepath.Join(t.TempDir(), "hold"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hold.Close() })
+	return hold
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // Checkouts opens the work trees of a repository, linked ones too, in which a
@@ -51,7 +52,7 @@ func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
 // comesBackTo is the branch that a rebase or bisect in the work tree began on.
 func (r *Repo) comesBackTo() string {
 	for _, f := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
-		data, err := os.ReadFile(filepath.Join(r.Dir, f))
+		data, err := files.ReadBelow(r.Dir, f, refLimit)
 		if err != nil {
 			continue
 		}

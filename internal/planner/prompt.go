@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/prompt"
 )
@@ -44,12 +45,21 @@ func (d draft) context(item string) (prompt.Item, error) {
 	if !fileExists(path) {
 		return prompt.Item{Text: item}, nil
 	}
-	data, err := os.ReadFile(path)
+	var data []byte
+	var err error
+	if name, below := files.Below(d.Config.Root, path); below {
+		data, err = files.ReadBelow(d.Config.Root, name, maxContext)
+	} else {
+		data, err = os.ReadFile(path)
+	}
 	if err != nil {
 		return prompt.Item{}, fault.Refuse("--context %s: %v", item, err)
 	}
 	return prompt.Item{Source: item, Text: string(data)}, nil
 }
+
+// maxContext is the size in bytes over which a file of the work tree is not read.
+const maxContext = 64 << 20
 
 // fileExists is false for folders too.
 func fileExists(path string) bool {

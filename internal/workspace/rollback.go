@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -170,7 +171,7 @@ func (r *session) recovery(ctx context.Context, now state) (string, error) {
 // keepIndex stores the user's index as a commit, or "" if there is none: the
 // file as "index", each entry below the number of its stage.
 func (r *session) keepIndex(ctx context.Context) (string, error) {
-	f, err := os.Open(r.c.Repo.Index)
+	f, err := files.OpenBelow(filepath.Split(r.c.Repo.Index))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}

@@ -221,11 +221,11 @@ func readRules(name string) []byte {
 // readTreeRules reads a .gitignore of the work tree. Git does not follow one
 // that is a symbolic link.
 func (c *Checkout) readTreeRules(p string) []byte {
-	name := filepath.Join(c.Repo.Top, filepath.FromSlash(p))
-	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+	data, err := files.ReadBelow(c.Repo.Top, filepath.FromSlash(p), rulesLimit)
+	if err != nil {
 		return nil
 	}
-	return readRules(name)
+	return data
 }
 
 func writeRules(b *bytes.Buffer, dir string, data []byte) {

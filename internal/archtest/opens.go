@@ -1,0 +1,50 @@
+package archtest
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+)
+
+// hostile are the rooms that handle what agents write: work trees and git folders.
+var hostile = []string{"config", "gate", "git", "planner", "trust", "workspace"}
+
+// openers are the files of those rooms that open a path by themselves, with what it
+// is.
+var openers = map[string]string{
+	"internal/config/file.go":           "a new file of the person's, which must not be there",
+	"internal/git/agentfiles.go":        "writes beside pawl's own git directory",
+	"internal/git/borrow.go":            "a git directory of pawl's own",
+	"internal/git/clone.go":             "a clone that is being made, and pawl's own index",
+	"internal/git/clonerepair.go":       "pawl's own git directory of a clone",
+	"internal/git/merge.go":             "a folder of pawl's own",
+	"internal/git/repair.go":            "objects after a power loss, each looked at before",
+	"internal/git/shadow.go":            "a git directory of pawl's own",
+	"internal/planner/prompt.go":        "files outside of the work tree",
+	"internal/trust/read.go":            "files outside of the work tree",
+	"internal/trust/trust.go":           "pawl's own records",
+	"internal/workspace/apply.go":       "pawl's own record",
+	"internal/workspace/checkout.go":    "info/exclude, which may be the person's link",
+	"internal/workspace/copy.go":        "pawl's own plan of a copy",
+	"internal/workspace/fingerprint.go": "hooks, which may be the person's links; what is read is hashed",
+	"internal/workspace/rules.go":       "pawl's own lists, and the person's ignore file",
+	"internal/workspace/snapshot.go":    "tells whether a file can be read, without following a link",
+}
+
+func checkOpens(t *tree, found report) {
+	opens := []string{"Open", "OpenFile", "ReadFile", "WriteFile", "Create"}
+	t.each(func(p *pkg, f *file) {
+		if !slices.Contains(hostile, p.room) || strings.HasSuffix(f.path, "_test.go") || openers[f.path] != "" {
+			return
+		}
+		t.inspect(f, func(n ast.Node, line int) {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return
+			}
+			if from, name := f.callee(call); from == "os" && slices.Contains(opens, name) {
+				found(f.path, line, "%s opens a path by os.%s", p.room, name)
+			}
+		})
+	})
+}
