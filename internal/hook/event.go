@@ -240,11 +240,12 @@ func orZero[T any](p *T) (v T) {
 	return v
 }
 
-// printable drops control characters, line breaks and tabs aside, and cuts
-// after most bytes.
+// printable drops control characters, line breaks and tabs aside, and what turns
+// the direction of writing, and cuts after most bytes.
 func printable(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+		control := r != '\n' && r != '\t' && unicode.IsControl(r)
+		if control || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -418,5 +421,30 @@ func TestText(t *testing.T) {
 	long := Event{Name: Start, Text: strings.Repeat("ä", maxText)}.complete(time.Now()).Text
 	if len(long) > maxText || !strings.HasSuffix(long, "…") {
 		t.Errorf("a long text is %d bytes", len(long))
+	}
+}
+
+// What others wrote is words for who is told: no mention, no link with another
+// text, no control.
+func TestHostileWords(t *testing.T) {
+	t.Parallel()
+	const hostile = "\x1b]0;t\a<!channel> <http://evil|here> @everyone [ok](http://evil) \u202ebidi\u2066\u009b2J"
+	got := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		data, _ := io.ReadAll(req.Body)
+		got <- string(data)
+	}))
+	t.Cleanup(s.Close)
+	to := Receiver{Label: "notify[0]", Events: Names(), Timeout: time.Minute, Webhook: &Webhook{Address: s.URL, Timeout: time.Minute}}
+	r, h := runner(t, Options{Receivers: []Receiver{to}})
+	r.Fire(t.Context(), Event{Name: Start, Text: hostile})
+	r.Close(t.Context())
+	var sent body
+	if err := json.Unmarshal([]byte(<-got), &sent); err != nil {
+		t.Fatal(err, h.all())
+	}
+	want := "]0;t‹!channel› ‹http://evil|here› @\u200beveryone [ok] (http://evil) bidi2J"
+	if sent.Text != want || sent.Content != want {
+		t.Errorf("sent %q and %q, want %q", sent.Text, sent.Content, want)
 	}
 }

@@ -60,6 +60,10 @@ type body struct {
 	Event   Event  `json:"event"`
 }
 
+// inChat keeps the words of others from being a mention or a link in a chat: what
+// Slack and Google Chat write in angle brackets, @everyone, links with a text.
+var inChat = strings.NewReplacer("<", "‹", ">", "›", "@", "@\u200b", "](", "] (")
+
 // send posts e. What may pass is tried again, as often as there are pauses: no
 // answer, 408, 429 and 5xx.
 func (s *sender) send(ctx context.Context, w Webhook, e Event) error {
@@ -69,7 +73,8 @@ func (s *sender) send(ctx context.Context, w Webhook, e Event) error {
 	data, kind := []byte(e.Text+"\n"), "text/plain; charset=utf-8"
 	if !w.Plain {
 		var err error
-		if data, err = json.Marshal(body{Text: e.Text, Content: e.Text, Event: e}); err != nil {
+		text := inChat.Replace(e.Text)
+		if data, err = json.Marshal(body{Text: text, Content: text, Event: e}); err != nil {
 			return fmt.Errorf("cannot encode the event: %v", err)
 		}
 		kind = "application/json"
