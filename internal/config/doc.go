@@ -6,7 +6,8 @@
 // place, and is decoded over those before it: maps by key, lists replaced
 // whole. The struct tags of [Config] describe the keys, and keys.yaml says what
 // they mean: the decoder, the JSON Schema, the names of variables, provenance
-// and the reference page are all made from these.
+// and the reference page are all made from these. The tests write the schema
+// and the page anew with -update.
 //
 // The package never guesses: an unknown key, a wrong type or an impossible
 // value is an [*Error] with its place. It runs no command, opens no

@@ -4,4 +4,8 @@
 // one [Command]. It reads no clock, file, process or random source; time and
 // the seed come in with the event. The same code drives a loop on this
 // machine, inside a distributed engine and in a simulation.
+//
+// A guard is a count in [Guards] that Observe keeps, a method that says whether
+// it trips, and a threshold in [Policy]. State.guard asks them in their order.
+// Scores, trees and files come to it as a [Sight], which State.remember makes.
 package loop

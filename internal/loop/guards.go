@@ -155,7 +155,7 @@ func (g *Guards) observeProgress(s *Sight, changed, better bool) {
 // Trip is a guard that says stop.
 type Trip struct {
 	Guard   string
-	Message string // document 4's words where it has them
+	Message string // what was seen, for a person
 }
 
 func trip(guard, format string, args ...any) (Trip, bool) {
@@ -190,7 +190,7 @@ func (g *Guards) Regression() (Trip, bool) {
 		"Consider changing approach.", g.ConsecutiveDeclines())
 }
 
-// ConsecutiveDeclines is what document 4 reports: at most 2, and 0 for fewer
+// ConsecutiveDeclines is what is reported of declines: at most 2, and 0 for fewer
 // than three scores.
 func (g *Guards) ConsecutiveDeclines() int {
 	if g.Scored < 3 {

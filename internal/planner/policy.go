@@ -19,7 +19,8 @@ func (d draft) safety() string {
 }
 
 // policy resolves what the loop may do: flag, then procedure, then the general
-// settings, then what the policy's kind has as its default.
+// settings, then what the policy's kind has as its default. workflowPolicy does
+// so for workflows: what every loop has is set in both.
 func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	c, p, l := d.Config, d.p, d.Config.Loop
 	pol := loop.Policy{

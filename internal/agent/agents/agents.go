@@ -1,6 +1,11 @@
 // Package agents is the table of the coding agents and stream formats that
 // pawl knows. It is data: what an agent is like is in its own package, and
 // nothing is started or looked up on the machine here.
+//
+// A program has a row in builtin, reached, folders and ownVariables, and a stream
+// of its own one in formats and marks. No test fails without folders and
+// ownVariables, but then the program's login is not hidden from other agents, and
+// it does not get its own variables.
 package agents
 
 import (

@@ -39,7 +39,8 @@ func (s *Stream) End(e agent.Event) {
 	s.Emit(e)
 }
 
-// Close emits the rest of a stream that ended without its terminal event.
+// Close emits the rest of a stream that ended without its terminal event. The
+// parser of a format that has none needs a Close of its own.
 func (s *Stream) Close(emit func(agent.Event)) {
 	s.Emit = emit
 	if !s.Ended {
