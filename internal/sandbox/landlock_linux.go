@@ -157,6 +157,7 @@ func visible(dir string, hide []string) []string {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
+		case e.Type()&os.ModeSymlink != 0: // a rule would be for what it leads to, hidden or not
 		case slices.ContainsFunc(hide, func(h string) bool { return within(h, path) }):
 		case holds(path, hide):
 			out = append(out, visible(path, hide)...)
