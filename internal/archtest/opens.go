@@ -24,7 +24,6 @@ var openers = map[string]string{
 	"internal/trust/read.go":            "files outside of the work tree",
 	"internal/trust/trust.go":           "pawl's own records",
 	"internal/workspace/apply.go":       "pawl's own record",
-	"internal/workspace/checkout.go":    "info/exclude, which may be the person's link",
 	"internal/workspace/copy.go":        "pawl's own plan of a copy",
 	"internal/workspace/fingerprint.go": "hooks, which may be the person's links; what is read is hashed",
 	"internal/workspace/rules.go":       "pawl's own lists, and the person's ignore file",

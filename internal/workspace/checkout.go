@@ -103,8 +103,9 @@ func (c *Checkout) Exclude(ctx context.Context) error {
 
 func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	path := c.Repo.Exclude
-	if to, err := filepath.EvalSymlinks(path); err == nil {
-		path = to
+	name, below := files.Below(c.Repo.Common, path)
+	if !below {
+		return errors.New("it is outside of the git folder")
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // git's own mode for this folder
@@ -122,7 +123,7 @@ func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 		}
 		mode = info.Mode().Perm()
 	}
-	old, err := os.ReadFile(path)
+	old, err := files.ReadBelow(c.Repo.Common, name, rulesLimit)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -134,5 +135,5 @@ func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	if len(old) > 0 && old[len(old)-1] != '\n' {
 		old = append(old, '\n')
 	}
-	return files.Replace(path, append(old, rule+"\n"...), mode, true)
+	return files.ReplaceBelow(c.Repo.Common, name, append(old, rule+"\n"...), mode, true)
 }

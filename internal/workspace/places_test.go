@@ -130,3 +130,17 @@ func (p *place) plantLink(name string) {
 		p.t.Fatal(err)
 	}
 }
+
+// The line for .pawl goes into no file that info/exclude leads to.
+func TestExcludeThroughNoLink(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	rc := filepath.Join(p.outside(), "rc")
+	p.plantLink("info/exclude")
+	if err := p.c.Exclude(t.Context()); err == nil {
+		t.Error("a link was followed")
+	}
+	if data, err := os.ReadFile(rc); err != nil || string(data) != "mine" {
+		t.Errorf("outside is %q, %v", data, err)
+	}
+}
