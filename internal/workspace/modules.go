@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 )
 
 // maxModules bounds how many folders are looked at.
@@ -39,8 +41,9 @@ func (c *Checkout) Modules() []string {
 	return found
 }
 
-// Leads are the files of the work tree that say where a git folder is, and the git
-// folders of nested repositories that the index names.
+// Leads are the files of the work tree that say where a git folder is, or that git
+// takes commands from because its configuration says so (core.hooksPath, included
+// files), and the git folders of nested repositories that the index names.
 func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
 	for _, name := range append(c.gitlinks(ctx), "") {
 		path := filepath.Join(c.Repo.Top, filepath.FromSlash(name), ".git")
@@ -53,5 +56,33 @@ func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
 			leads = append(leads, path)
 		}
 	}
-	return leads, folders
+	return append(leads, c.commands(ctx)...), folders
+}
+
+// includes are settings that name one more file of configuration.
+var includes = regexp.MustCompile(`^include(if\..*)?\.path$`)
+
+// commands are the folder of hooks and the included configuration, where they are
+// in the work tree.
+func (c *Checkout) commands(ctx context.Context) []string {
+	settings, err := c.Repo.Config(ctx)
+	if err != nil {
+		return nil // git runs nothing by it either
+	}
+	all := []string{c.hooksFolder(settings)}
+	for _, s := range settings {
+		if !includes.MatchString(s.Key) {
+			continue
+		}
+		path := s.Value
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(s.File), path)
+		}
+		all = append(all, path)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(path string) bool {
+		rel, err := filepath.Rel(c.Repo.Top, path)
+		return err != nil || !filepath.IsLocal(rel) || rel == "."
+	})
 }

@@ -36,8 +36,12 @@ type lead struct{ root, name string }
 
 func (p lead) path() string { return filepath.Join(p.root, p.name) }
 
-// leading are names of files that lead git to other files.
-var leading = regexp.MustCompile(`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates)$`)
+// leading are names of files that lead git to other files, or that have commands
+// which it runs, as the list of a rebase that goes on.
+var leading = regexp.MustCompile(
+	`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|` + rebaseList + `)$`)
+
+const rebaseList = "rebase-merge/git-rebase-todo"
 
 // places are the names that lead git elsewhere, with what stands there.
 func (c *Checkout) places(ctx context.Context) (map[lead]string, error) {
@@ -190,7 +194,8 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(all), inOrder) {
 		watched := p.root != c.Repo.Top && (p.name == "config" || p.name == "hooks" || p.name == "HEAD")
-		if now[p] == was[p] || watched {
+		rebased := now[p] == "" && strings.HasSuffix(p.name, rebaseList) // the agent finished it
+		if now[p] == was[p] || watched || rebased {
 			continue
 		}
 		if err := c.putBack(p, was[p], now[p]); err != nil {

@@ -39,6 +39,15 @@ func TestPutBack(t *testing.T) {
 			}
 		}, false},
 		"alternates": {func(p *place) { evil(p); p.write(".git/objects/info/alternates", p.top+"/evil/.git/objects\n") }, false},
+		"the list of a rebase": {func(p *place) {
+			p.git("rev-parse", "HEAD")
+			for name, text := range map[string]string{
+				"git-rebase-todo": "exec touch '" + p.top + "/ran'\n", "head-name": "refs/heads/main\n", "interactive": "", "done": "",
+				"onto": p.git("rev-parse", "HEAD"), "orig-head": p.git("rev-parse", "HEAD"), "msgnum": "0\n", "end": "1\n",
+			} {
+				p.write(".git/rebase-merge/"+name, text)
+			}
+		}, false},
 		"attributes": {func(p *place) { p.write(".git/info/attributes", "* filter=evil\n") }, false},
 		"the folder that takes it": {func(p *place) {
 			p.plantLink(asideFolder)
