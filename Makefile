@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?=
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test check lint e2e e2e-all bench sim sim-board chaos powercut fuzz mutate size schema web web-check web-browse clean
+.PHONY: help build test attack check lint e2e e2e-all bench sim sim-board chaos powercut fuzz mutate size schema web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -21,6 +21,9 @@ build: ## build ./bin/pawl, static
 
 test: ## run all tests, with the race detector where a C compiler is
 	@scripts/test
+
+attack: ## try some seventy ways out of the box in every way that this machine can play, and print what refused each
+	@$(GO) test ./cmd/pawl -run 'TestAttack$$' -count=1 -v -timeout 30m -attack-all | grep -vE '^(===| *--- PASS: TestAttack/)'
 
 check: ## formatting, vet (linux and darwin), lint, the map
 	@scripts/check

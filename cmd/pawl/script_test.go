@@ -64,7 +64,7 @@ var programs = map[string]func(){"pawl": func() {
 	code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	noteExit(code, os.Args[1:])
 	os.Exit(code)
-}, "fetch": fetch, "download": download}
+}, "fetch": fetch, "download": download, "lowly": lowly}
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

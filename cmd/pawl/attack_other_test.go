@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// lowly is for the attacks on a box, which is Linux's.
+func lowly() {}
