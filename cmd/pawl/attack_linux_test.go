@@ -44,6 +44,7 @@ type attack struct {
 	more   string // pawl.yaml's verification, if not the gate alone
 	only   string // the level that it is about, if not both
 	kept   bool   // mounts refuse it; without them the iteration fails
+	mounts bool   // nothing but mounts refuses it, as docs/safety.md says
 }
 
 // way is a combination of user and machine.
@@ -230,7 +231,7 @@ func (y *yard) command(args ...string) *exec.Cmd {
 	cmd.Dir = y.work
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "PAWL_") })
 	cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME="+home+"/state", "XDG_CONFIG_HOME="+home+"/config", "GIT_CONFIG_NOSYSTEM=1",
-		"LC_ALL=C.UTF-8", "WORK="+y.work, "OUT="+filepath.Join(y.top, "out"))
+		"PATH="+filepath.Join(y.work, "bin")+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "WORK="+y.work, "OUT="+filepath.Join(y.top, "out"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -419,6 +420,10 @@ func tryAttack(t *testing.T, a attack, all []way, table *attackTable) {
 		wrongLevel := a.only != "" && a.only != w.level && !w.control
 		wrongUser := a.rooted && len(w.lowly) > 0
 		if wrongLevel || wrongUser {
+			continue
+		}
+		if a.mounts && w.bare() {
+			table.add(a, w, "not held, as docs/safety.md says")
 			continue
 		}
 		y := newYard(t, a, w)

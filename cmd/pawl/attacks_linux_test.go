@@ -64,9 +64,9 @@ os.write(w, b"made")
 os.splice(r, os.open(FILE, os.O_WRONLY), 4)`},
 	{name: "punched hole", tries: "takes the content away by fallocate",
 		agent: `fallocate -p -o 0 -l 7 $OUT/file`},
-	{name: "mode by descriptor", tries: "changes the mode through a descriptor for reading", python: true,
+	{name: "mode by descriptor", tries: "changes the mode through a descriptor for reading", mounts: true, python: true,
 		agent: `os.fchmod(os.open(FILE, os.O_RDONLY), 0o777)`},
-	{name: "times by descriptor", tries: "changes the times through a descriptor for reading", python: true,
+	{name: "times by descriptor", tries: "changes the times through a descriptor for reading", mounts: true, python: true,
 		agent: `os.utime(os.open(FILE, os.O_RDONLY), (5, 5))`},
 	{name: "race of a link", tries: "exchanges a folder for a link while it writes below it",
 		agent: `mkdir a; ln -s $OUT b
@@ -175,6 +175,10 @@ print("I got out")`},
 git rev-parse HEAD | tee onto >orig-head; echo refs/heads/main >head-name; touch interactive done; echo 0 >msgnum; echo 1 >end
 echo "exec touch $OUT/made" >git-rebase-todo`,
 		later: `git rebase --continue`},
+	{name: "git in the tree", tries: "puts a git into a folder of the tree that is in the user's path, as node_modules/.bin is",
+		before: `mkdir bin; echo bin >.gitignore`,
+		agent: `printf '#!/bin/sh\ntouch '$OUT'/made\nexec %s "$@"\n' "$(command -v git)" >bin/git; chmod +x bin/git
+git status`},
 	{name: "a git alias of the user", tries: "gives the user's git a program, in the home folder",
 		agent: `git config --global core.fsmonitor "touch $OUT/made; false"`, later: `git status`},
 	{name: "start of a shell", tries: "adds to what the user's next shell reads",

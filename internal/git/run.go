@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -90,11 +91,37 @@ var quiet = []string{
 	"-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000",
 }
 
+// noProgram is looked for, and not found, where git is in the work tree only.
+const noProgram = "git-outside-of-the-work-tree"
+
+// program is the first git of the PATH that is not in the work tree of dir: there,
+// as in node_modules/.bin, it may be an agent's.
+func program(dir string) string {
+	tree, err := filepath.Abs(dir)
+	for err == nil && filepath.Dir(tree) != tree {
+		if _, err := os.Lstat(filepath.Join(tree, ".git")); err == nil {
+			break
+		}
+		tree = filepath.Dir(tree)
+	}
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		path, err := exec.LookPath(filepath.Join(folder, "git"))
+		if err != nil || !filepath.IsAbs(path) {
+			continue
+		}
+		rel, err := filepath.Rel(tree, path)
+		if inTree := err == nil && filepath.IsLocal(rel); !inTree || filepath.Dir(tree) == tree {
+			return path
+		}
+	}
+	return noProgram
+}
+
 // prepare makes the command without starting it.
 func prepare(ctx context.Context, c call) *running {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	p := &running{cancel: cancel, name: c.args[0]}
-	p.cmd = exec.CommandContext(ctx, "git", slices.Concat(quiet, c.settings, c.args)...)
+	p.cmd = exec.CommandContext(ctx, program(c.dir), slices.Concat(quiet, c.settings, c.args)...)
 	p.cmd.Dir = c.dir
 	p.cmd.Env = append(environment(os.Environ()), c.env...)
 	p.cmd.Stdin = c.stdin
