@@ -83,12 +83,12 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
 	}
 	sums, path := m.goSums(home, place.Cache, v.Means.Mounts)
-	box.Caches = slices.Concat(sandbox.Caches(environ, home, place.Cache, mayWrite), path, box.GateEnv)
+	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), path, box.GateEnv)
 	if usesPnpm(o.Plan.Root) {
 		box.Caches = append(box.Caches, pnpmStore+"="+filepath.Join(place.Cache, "pnpm"))
 		for i, c := range box.GateCaches {
 			if c.Dir == "pnpm" {
-				box.GateCaches[i].Names = append(c.Names, pnpmStore)
+				box.GateCaches[i].Names = slices.Concat(c.Names, []string{pnpmStore})
 			}
 		}
 	}

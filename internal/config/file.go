@@ -21,7 +21,7 @@ type texts struct {
 // file reads one. An error is a reason without the path.
 func (t *texts) file(path string) ([]byte, error) {
 	is := func(f trust.File) bool { return f.Path == path }
-	f := trust.File{}
+	var f trust.File
 	if at := slices.IndexFunc(t.pinned, is); at >= 0 {
 		f = t.pinned[at]
 	} else {

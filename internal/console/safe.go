@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -50,10 +51,10 @@ func Raw(w io.Writer) io.Writer {
 func (s *SafeWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := append(s.left, p...)
+	text := slices.Concat(s.left, p)
 	safe, n := visible(text, !s.plain)
 	s.left = text[n:]
-	_, err := io.WriteString(s.file, safe)
+	_, err := s.file.WriteString(safe)
 	return len(p), err
 }
 

@@ -157,7 +157,8 @@ func (w *worker) open(ctx context.Context) error {
 func (w *worker) Command() (drive.Command[queue.Event], bool) {
 	c, state := w.state.Command, w.state
 	do := func(ctx context.Context) queue.Event { return w.q.carryOut(ctx, &state, c) }
-	more := !w.exhausted() && !(w.drain && w.idle())
+	drained := w.drain && w.idle()
+	more := !drained && !w.exhausted()
 	select {
 	case <-w.over:
 		more = c.Kind == queue.DoLand

@@ -22,7 +22,7 @@ var tools = []struct{ name, dir, own string }{
 // Caches are the variables, K=V, by which tools keep their caches in the
 // folder cache instead of the user's own, which cannot be written in a box. A
 // variable that names a folder in one of write already is left as it is.
-func Caches(environ []string, home, cache string, write []string) []string {
+func Caches(environ []string, cache string, write []string) []string {
 	var out []string
 	for _, t := range tools {
 		own := lookup(environ, t.name)
@@ -51,8 +51,8 @@ type Cache struct {
 func GateCaches(environ []string, home string, write []string, mounts bool) []Cache {
 	write = slices.Clone(write)
 	for i, dir := range write {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			write[i] = real
+		if to, err := filepath.EvalSymlinks(dir); err == nil {
+			write[i] = to
 		}
 	}
 	usable := func(dir string) string {

@@ -86,7 +86,7 @@ var reaches = map[string]func(a []string) error{
 				return err
 			}
 		}
-		_, err = w.Write([]byte("x"))
+		_, err = w.WriteString("x")
 		return err
 	},
 }

@@ -134,7 +134,7 @@ func TestRefused(t *testing.T) {
 
 func TestCaches(t *testing.T) {
 	env := []string{"GOPROXY=off", "GOCACHE=/tmp/mine", "PIP_CACHE_DIR=/home/ada/pip"}
-	got := Caches(env, "/home/ada", "/state/cache", []string{"/tmp", ""}) // no TMPDIR is set
+	got := Caches(env, "/state/cache", []string{"/tmp", ""}) // no TMPDIR is set
 	for _, want := range []string{
 		"PIP_CACHE_DIR=/state/cache/pip", "CARGO_HOME=/state/cache/cargo", "npm_config_cache=/state/cache/npm", "GOMODCACHE=/state/cache/go-mod",
 	} {

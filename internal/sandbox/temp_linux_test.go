@@ -38,8 +38,8 @@ func TestTemporaryFilesAreTheRuns(t *testing.T) {
 			others := filepath.Join(shared, "others")
 			control(t, p.work, "read", others)
 			p.try(t, pol, "read", others)
-			p.try(t, pol, "read", filepath.Join("/proc/self/root", others))
-			p.try(t, pol, "read", filepath.Join("/proc/1/root", others))
+			p.try(t, pol, "read", "/proc/self/root"+others)
+			p.try(t, pol, "read", "/proc/1/root"+others)
 			l, err := net.Listen("unix", filepath.Join(shared, "s"))
 			if err != nil {
 				t.Skip(err)
@@ -69,7 +69,7 @@ func TestWhatIsShownAmongTemporaryFiles(t *testing.T) {
 		}
 		t.Run(tier.name, func(t *testing.T) {
 			p, pol, shared := withTemp(t, tier.Means)
-			tool, other := filepath.Join(shared, "deep/tools/bin/tool"), filepath.Join(shared, "deep/other")
+			tool, other := filepath.Join(shared, "deep", "tools", "bin", "tool"), filepath.Join(shared, "deep", "other")
 			// In an earlier box links were left where the next one shows something.
 			if r := run(t, pol, shared, "ln", "-s", p.work, "deep"); r.code != 0 {
 				t.Fatal(r.out)
@@ -112,7 +112,7 @@ func TestLinksToWhatIsShown(t *testing.T) {
 		}
 		t.Run(tier.name, func(t *testing.T) {
 			p, pol, shared := withTemp(t, tier.Means)
-			for link, to := range map[string]string{"deep/link": "tools", "abs": filepath.Join(p.outside, "down"), "deep/two": filepath.Join(shared, "deep/link")} {
+			for link, to := range map[string]string{"deep/link": "tools", "abs": filepath.Join(p.outside, "down"), "deep/two": filepath.Join(shared, "deep", "link")} {
 				if err := os.Symlink(to, filepath.Join(shared, link)); err != nil {
 					t.Fatal(err)
 				}
@@ -120,13 +120,13 @@ func TestLinksToWhatIsShown(t *testing.T) {
 			if err := os.Symlink("file", filepath.Join(p.outside, "down")); err != nil {
 				t.Fatal(err)
 			}
-			pol.Show = append(pol.Show, filepath.Join(shared, "deep/two/bin"), filepath.Join(shared, "abs"))
-			r := run(t, pol, p.work, "cat", filepath.Join(shared, "deep/two/bin/tool"), filepath.Join(shared, "abs"))
+			pol.Show = append(pol.Show, filepath.Join(shared, "deep", "two", "bin"), filepath.Join(shared, "abs"))
+			r := run(t, pol, p.work, "cat", filepath.Join(shared, "deep", "two", "bin", "tool"), filepath.Join(shared, "abs"))
 			if r.out != "machine's\nbefore\n" {
 				t.Errorf("exit %d: %q", r.code, r.out)
 			}
 			p.try(t, pol, "append", filepath.Join(shared, "abs"))
-			p.try(t, pol, "append", filepath.Join(shared, "deep/two/bin/tool"))
+			p.try(t, pol, "append", filepath.Join(shared, "deep", "two", "bin", "tool"))
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() {
+func init() { //nolint:gochecknoinits // attempts that other systems do not have
 	for verb, attempt := range map[string]func(a []string) error{
 		"set-id":          func(a []string) error { return setIDBy(a[0], number(a[1])) },
 		"file capability": func([]string) error { return giveCapability() },

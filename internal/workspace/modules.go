@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // maxModules bounds how many folders are looked at.
@@ -60,7 +61,7 @@ func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
 }
 
 // includes are settings that name one more file of configuration.
-var includes = regexp.MustCompile(`^include(if\..*)?\.path$`)
+var includes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^include(if\..*)?\.path$`) })
 
 // commands are the folder of hooks and the included configuration, where they are
 // in the work tree.
@@ -71,7 +72,7 @@ func (c *Checkout) commands(ctx context.Context) []string {
 	}
 	all := []string{c.hooksFolder(settings)}
 	for _, s := range settings {
-		if !includes.MatchString(s.Key) {
+		if !includes().MatchString(s.Key) {
 			continue
 		}
 		path := s.Value

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -38,8 +39,10 @@ func (p lead) path() string { return filepath.Join(p.root, p.name) }
 
 // leading are names of files that lead git to other files, or that have commands
 // which it runs, as the list of a rebase that goes on.
-var leading = regexp.MustCompile(
-	`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|` + rebaseList + `)$`)
+var leading = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|` + rebaseList + `)$`)
+})
 
 const rebaseList = "rebase-merge/git-rebase-todo"
 
@@ -62,7 +65,7 @@ func (c *Checkout) places(ctx context.Context) (map[lead]string, error) {
 				return skipped(name)
 			case !d.Type().IsRegular():
 				found[p] = standsAt(p)
-			case leading.MatchString(name) || strings.HasPrefix(name, "modules/") && d.Name() == "config":
+			case leading().MatchString(name) || strings.HasPrefix(name, "modules/") && d.Name() == "config":
 				found[p] = standsAt(p)
 			}
 			return ctx.Err()
@@ -144,7 +147,7 @@ func packPlaces(found map[lead]string) string {
 	for p, what := range found {
 		flat[p.root+"\x00"+p.name] = what
 	}
-	data, _ := json.Marshal(flat) // of texts alone
+	data, _ := json.Marshal(flat) //nolint:errchkjson // of texts alone
 	return string(data)
 }
 
@@ -235,13 +238,15 @@ func (c *Checkout) shown(p lead) string {
 // head is the text of HEAD; "" when it is none.
 func (c *Checkout) head() string {
 	data, err := files.ReadBelow(c.Repo.Dir, "HEAD", textLimit)
-	if err != nil || !validHead.Match(data) {
+	if err != nil || !validHead().Match(data) {
 		return ""
 	}
 	return string(data)
 }
 
-var validHead = regexp.MustCompile(`^(ref: refs/[^\x00-\x20~^:?*\[\\]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
+var validHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(ref: refs/[^\x00-\x20~^:?*\[\\]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
+})
 
 // mendHead puts a HEAD back that git could not read.
 func (c *Checkout) mendHead(text string) (mended string, err error) {

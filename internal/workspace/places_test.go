@@ -34,7 +34,7 @@ func TestPutBack(t *testing.T) {
 		"a HEAD that is none":              {func(p *place) { p.write(".git/HEAD", "nonsense") }, false},
 		"a pipe": {func(p *place) {
 			p.clear(".git/HEAD")
-			if err := unix.Mkfifo(filepath.Join(p.top, ".git/HEAD"), 0o600); err != nil {
+			if err := unix.Mkfifo(filepath.Join(p.top, ".git", "HEAD"), 0o600); err != nil {
 				p.t.Error(err)
 			}
 		}, false},

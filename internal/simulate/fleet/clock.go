@@ -65,7 +65,7 @@ func (p plans) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
 func (p plans) Less(i, j int) bool {
 	return cmp.Or(p[i].at.Compare(p[j].at), cmp.Compare(p[i].n, p[j].n)) < 0
 }
-func (p *plans) Push(x any) { *p = append(*p, x.(plan)) }
+func (p *plans) Push(x any) { *p = append(*p, x.(plan)) } //nolint:errcheck // Push is called with plans only
 func (p *plans) Pop() any {
 	last := len(*p) - 1
 	defer func() { *p = (*p)[:last] }()
