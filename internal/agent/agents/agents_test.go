@@ -84,3 +84,19 @@ func TestTextAgents(t *testing.T) {
 		t.Error("binary output is lost")
 	}
 }
+
+// A program without folders has its login shown to all other agents, and one
+// without variables gets the keys of all providers.
+func TestEveryProgramHasFoldersAndVariables(t *testing.T) {
+	for _, name := range Names() {
+		if name == "script" {
+			continue // a test's own
+		}
+		if len(folders[name]) == 0 {
+			t.Errorf("%s has no row in folders", name)
+		}
+		if _, ok := ownVariables[name]; !ok {
+			t.Errorf("%s has no row in ownVariables", name)
+		}
+	}
+}
