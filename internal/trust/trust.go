@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -142,7 +143,8 @@ func Accept(stateDirs []string, list []File) error {
 func each(stateDirs []string, act func(name string, r record) error) error {
 	for _, dir := range stateDirs {
 		entries, err := os.ReadDir(folder(dir))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+		if err != nil && !none {
 			return fmt.Errorf("cannot tell which files can be trusted: %v", err)
 		}
 		for _, e := range entries {
