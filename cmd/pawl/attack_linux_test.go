@@ -133,7 +133,7 @@ func newYard(t *testing.T, a attack, w way) *yard {
 		parents = append([]string{me}, parents...)
 	}
 	for _, parent := range parents {
-		if dir, err := os.MkdirTemp(parent, "pawl-attack-"); err == nil {
+		if dir, err := os.MkdirTemp(parent, "pawl-attack-"); err == nil { //nolint:usetesting // no box may write there
 			y.top = dir
 			break
 		}
@@ -142,7 +142,7 @@ func newYard(t *testing.T, a attack, w way) *yard {
 		t.Skip("this user may write in temporary folders only, which every box may")
 	}
 	t.Cleanup(func() {
-		_ = exec.Command("chmod", "-R", "u+rwx", y.top).Run() //nolint:usetesting // after the test
+		_ = exec.Command("chmod", "-R", "u+rwx", y.top).Run()
 		_ = os.RemoveAll(y.top)
 	})
 	y.work = filepath.Join(y.top, "work")
