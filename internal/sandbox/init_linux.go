@@ -42,10 +42,12 @@ func keep(o order) int {
 	_ = unix.Close(statusFD) // the command runs
 	status := reap(pid)
 	<-heard
+	code := status.ExitStatus()
 	if status.Signaled() {
-		return 128 + int(status.Signal())
+		code = 128 + int(status.Signal())
 	}
-	return status.ExitStatus()
+	syscall.Exit(code) // os.Exit waits for a second where the race detector is on
+	return code
 }
 
 // passSignals passes on what asks a program to end, and lets nothing else end
