@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +99,42 @@ func TestAClientTalksToItsOwnSupervisor(t *testing.T) {
 		if (at.flags == 0) != (len(told) > 0) || (at.flags == 0) == errors.Is(err, errForeign) {
 			t.Errorf("%s: it is told %q, and the client says %v", at.name, told, err)
 		}
+	}
+}
+
+// A supervisor that ends while it is reached has gone; it is no stranger, also
+// while nobody has waited for it.
+func TestAPeerThatEndsHasGone(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(shortDir(t), socketName)
+	cmd := exec.Command(os.Args[0], "__sit", socket)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(line, err)
+	}
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	conn := c.(*net.UnixConn)
+	if err := checkPeer(conn); err != nil {
+		t.Errorf("while it lives: %v", err)
+	}
+	_ = cmd.Process.Kill()
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	unwaited := checkPeer(conn)
+	_ = cmd.Wait()
+	if waited := checkPeer(conn); !errors.Is(unwaited, ErrGone) || !errors.Is(waited, ErrGone) {
+		t.Errorf("got %v, then %v; want %v", unwaited, waited, ErrGone)
 	}
 }
 

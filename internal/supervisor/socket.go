@@ -85,11 +85,30 @@ func dial(ctx context.Context, runDir string) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("cannot reach the supervisor: %v", err)
 	}
 	conn, ok := c.(*net.UnixConn)
-	if !ok || !isOurs(conn) {
+	if !ok {
 		_ = c.Close()
 		return nil, errForeign
 	}
+	if err := checkPeer(conn); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
 	return conn, nil
+}
+
+// ending is how long a process may take from the end of what it had open to its own.
+const ending = 100 * time.Millisecond
+
+// checkPeer says what is wrong with the other end: ErrGone when it ended after it
+// was reached, as a supervisor does when another pawl told it to leave.
+func checkPeer(conn *net.UnixConn) error {
+	switch {
+	case isOurs(conn):
+		return nil
+	case !isAlive(conn, ending):
+		return ErrGone
+	}
+	return errForeign
 }
 
 // pair makes two connected sockets: ours, and the file for the child.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,12 +34,13 @@ func isOurs(c *net.UnixConn) bool {
 			return false
 		}
 	}
-	return isAlive(c)
+	return isAlive(c, 0)
 }
 
 // isAlive reports whether the process that made the other end lives, so that its
-// number is no other's; true where the kernel cannot tell.
-func isAlive(c *net.UnixConn) bool {
+// number is no other's, and goes on living for as long; true where the kernel
+// cannot tell.
+func isAlive(c *net.UnixConn, wait time.Duration) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return false
@@ -51,7 +53,9 @@ func isAlive(c *net.UnixConn) bool {
 			return
 		}
 		defer func() { _ = unix.Close(pidfd) }()
-		alive = unix.PidfdSendSignal(pidfd, 0, nil, 0) == nil
+		// It can be read when the process has ended, also before anybody waited for it.
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(wait.Milliseconds())) //nolint:gosec // a descriptor fits
+		alive = err == nil && n == 0
 	})
 	return err == nil && alive
 }
