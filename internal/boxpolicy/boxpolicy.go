@@ -35,8 +35,6 @@ type Options struct {
 	Env []string
 	// LookPath finds a program in Env's PATH.
 	LookPath func(name string) (string, error)
-	// Write are folders that can be written beside those of safety.write.
-	Write []string
 	// Hide are folders that no agent and no gate may see, nor what links in them lead to.
 	Hide []string
 	// Say tells the person what there is to know: whole sentences.
@@ -181,7 +179,7 @@ func exits(endpoints []string) (reach []string, doors []int) {
 
 // writable are the folders of safety.write.
 func (m maker) writable() []string {
-	out := slices.Clone(m.Write)
+	var out []string
 	for _, path := range m.Config.Safety.Write {
 		if _, err := os.Stat(string(path)); err != nil {
 			m.Say("Warning: safety.write: %s is not there, so it cannot be written; make it first", path)

@@ -30,7 +30,6 @@ type App struct {
 	JSON, Quiet bool
 	Verbose     bool
 	Color       string
-	Writes      []string // folders that every box of this app may write besides
 	// TrustConfig: files that changed while an agent had the tree are taken as they are.
 	TrustConfig bool
 

@@ -86,8 +86,6 @@ func demoApp(ctx context.Context, a *command.App, scratch string) (*command.App,
 	}
 	demo := *a
 	demo.Dir, demo.File, demo.Verbose = dir, "", !a.Quiet && !a.JSON
-	// A build cache of its own would make the first gate take half a minute.
-	demo.Writes = []string{goBuildCache(a)}
 	demo.Env = nil
 	for _, kv := range a.Env {
 		if !strings.HasPrefix(kv, "PAWL_") && !strings.HasPrefix(kv, "XDG_STATE_HOME=") &&
@@ -95,21 +93,10 @@ func demoApp(ctx context.Context, a *command.App, scratch string) (*command.App,
 			demo.Env = append(demo.Env, kv)
 		}
 	}
-	demo.Env = append(demo.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"), "XDG_CONFIG_HOME="+
-		filepath.Join(scratch, "config"),
-		"GOCACHE="+demo.Writes[0], "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off")
+	// Built as pawl itself is: much of what the gates need is in the user's cache then.
+	demo.Env = append(demo.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"),
+		"XDG_CONFIG_HOME="+filepath.Join(scratch, "config"), "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off")
 	return &demo, nil
-}
-
-// goBuildCache is where the go command keeps what it built.
-func goBuildCache(a *command.App) string {
-	if dir := a.Getenv("GOCACHE"); dir != "" {
-		return dir
-	}
-	if dir := a.Getenv("XDG_CACHE_HOME"); dir != "" {
-		return filepath.Join(dir, "go-build")
-	}
-	return filepath.Join(a.Getenv("HOME"), ".cache", "go-build")
 }
 
 // writeDemo copies the embedded files. Their names end in .txt, so that they

@@ -82,8 +82,7 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
 		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Env: s.App.Env,
-		LookPath: s.App.LookPath,
-		Write:    s.App.Writes, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
+		LookPath: s.App.LookPath, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
 	return boxes.Run
