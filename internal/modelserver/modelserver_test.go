@@ -16,6 +16,10 @@ func serve(t *testing.T, s Scenario) *Server {
 	return server
 }
 
+// client is of this package alone: a test server of another test that ends closes
+// the idle connections of http.DefaultClient.
+var client = &http.Client{Transport: &http.Transport{}}
+
 // ask makes a request and returns its answer; err is that of the body.
 func ask(t *testing.T, s *Server, method, path, body string) (resp *http.Response, answer string, err error) {
 	t.Helper()
@@ -23,7 +27,7 @@ func ask(t *testing.T, s *Server, method, path, body string) (resp *http.Respons
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err = http.DefaultClient.Do(req)
+	resp, err = client.Do(req)
 	if err != nil {
 		return nil, "", err
 	}
@@ -147,7 +151,7 @@ func TestHang(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			resp, err := http.DefaultClient.Do(req)
+			resp, err := client.Do(req)
 			if err == nil {
 				err = resp.Body.Close()
 			}

@@ -97,7 +97,7 @@ func viewers(b *testing.B, r *rig, n int) (pid int, came chan time.Time) {
 			b.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer "+testToken)
-		res, err := http.DefaultClient.Do(req)
+		res, err := client.Do(req)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func (r *rig) open(path, last string) *stream {
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -368,7 +368,7 @@ func TestLimitsOfRequests(t *testing.T) {
 	}
 	req.Header.Set("Authorization", "Bearer "+testToken)
 	req.Header.Set("X-Long", strings.Repeat("a", 2*maxHeader))
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestSlowRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+testToken)
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("others wait: %v %v", res, err)
 	}

@@ -164,7 +164,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 	req := r.asking(http.MethodGet, "http://"+r.host+base+"/status", "")
 	req.RequestURI = ""
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write docs/openapi.json anew")
 
+// client is of this package alone: a test server of another test that ends closes
+// the idle connections of http.DefaultClient.
+var client = &http.Client{Transport: &http.Transport{}}
+
 // rig is a server with a database of its own.
 type rig struct {
 	t     *testing.T
