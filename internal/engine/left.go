@@ -57,7 +57,7 @@ func (f StateFile) OwnerDead() bool { return f.Owner != nil && !process.Alive(*f
 
 // Import makes a run of a state file of which the database knows nothing: the
 // database was lost, or another tool wrote the file. It has the file's counts
-// and can be resumed. [ErrNoStateFile] when there is none.
+// and its maximum, and can be resumed. [ErrNoStateFile] when there is none.
 func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (sqlite.Run, error) {
 	f, err := ReadStateFile(StateFilePath(root, procedure))
 	if err != nil {
@@ -91,6 +91,12 @@ func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (s
 	return create(ctx, store, root, procedure, state, self)
 }
 
+// named is how a run was started whose maximum was named: it holds when the run
+// is resumed, whatever the configuration says.
+func named(maximum int) json.RawMessage {
+	return encode(map[string]any{"flags": map[string]string{"max_iterations": fmt.Sprint(maximum)}})
+}
+
 func create(ctx context.Context, store *sqlite.Store, root, procedure string, state loop.State,
 	self process.Identity,
 ) (sqlite.Run, error) {
@@ -100,7 +106,7 @@ func create(ctx context.Context, store *sqlite.Store, root, procedure string, st
 		return sqlite.Run{}, err
 	}
 	run := sqlite.Run{
-		ID: NewID(), Kind: "procedure", Name: procedure, Root: root,
+		ID: NewID(), Kind: "procedure", Name: procedure, Root: root, Setup: named(state.Limit),
 		Status: string(state.Status), Why: state.Why, State: data,
 		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self),
 		StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,

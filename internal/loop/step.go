@@ -272,10 +272,15 @@ func (s *State) rearm() {
 }
 
 // renew takes the policy of now; after an end that a person had to look at
-// the run is armed anew first, so that a maximum that was named holds.
+// the run is armed anew first, so that a maximum that was named holds. A maximum
+// that is not used up holds too: only a run that has reached it gets more.
 func (s *State) renew(p *Policy) {
 	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
+		limit := s.Limit
 		s.rearm()
+		if limit > s.Iteration {
+			s.Limit = limit
+		}
 	}
 	s.raise(p)
 	s.onceMore()

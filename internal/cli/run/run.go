@@ -41,7 +41,7 @@ func resumeCommand(a *command.App) *cobra.Command {
 		command.ExactlyOne("a procedure or a run"),
 		func(ctx context.Context, args []string) error { return resume(ctx, a, args[0], f) })
 	cmd.Long = "Go on with a run. Cost, numbering and history stay. After an abort, a block or an answer\n" +
-		"the guards count anew and the run gets a fresh allowance of iterations; at a limit, raise it.\n" +
+		"the guards count anew. The maximum of iterations stays: at a limit, raise it.\n" +
 		"The limits of a run that works are raised while it does, and hold from its next iteration."
 	cmd.Example = "  pawl resume build\n  pawl resume 7k3f --max-iterations 20"
 	limitFlags(cmd, &f)
