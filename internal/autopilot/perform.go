@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -98,11 +99,16 @@ func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 		change := board.Change{Action: board.Start, By: board.Pawl, Why: c.Why, At: time.Now()}
 		one, err = p.o.Store.MoveCase(ctx, c.Case, change)
 	}
-	if err != nil {
-		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: faultOf(err)}
+	fault := faultOf(err)
+	if fault == schedule.OfBoard {
+		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: fault}
 	}
+	one.ID = c.Case // also where the board could not be read
 	l := newSlot(one, c.Adopt)
 	p.slots[c.Case] = l
+	if err != nil { // the slot is settled like any other: the change may have been stored all the same
+		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: fault}
+	}
 	if p.sprint != nil {
 		p.sprint.Begun(one.ID, l.since)
 		p.saveSprint(ctx)
@@ -141,17 +147,19 @@ func (p *pilot) spawn(ctx context.Context, l *slot) {
 	})
 }
 
-// faultOf is whose fault an error is.
+// faultOf is whose fault an error is: the machine's unless it is known to be another's.
 func faultOf(err error) schedule.Fault {
 	var refused *board.RefusalError
+	var asks *fault.Error
 	switch {
+	case err == nil:
+		return ""
 	case errors.As(err, &refused), errors.Is(err, sqlite.ErrNoCase):
 		return schedule.OfBoard
-	case errors.Is(err, pool.ErrDisk), errors.Is(err, sqlite.ErrUnwritable), errors.Is(err, sqlite.ErrBusy),
-		errors.Is(err, sqlite.ErrDamaged):
-		return schedule.OfMachine
+	case errors.Is(err, errSetup), errors.Is(err, pool.ErrTaken), errors.As(err, &asks):
+		return schedule.OfTask
 	}
-	return schedule.OfTask
+	return schedule.OfMachine
 }
 
 func (p *pilot) stop(c schedule.Command) {
@@ -176,7 +184,9 @@ func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
 		p.sprint.Settled(c.Case, v, l.iterations(), time.Now())
 		p.saveSprint(ctx)
 	}
-	l.cancel()
+	if l.cancel != nil { // it worked
+		l.cancel()
+	}
 	delete(p.slots, c.Case)
 	if l.gone {
 		p.clear(ctx, c.Case)

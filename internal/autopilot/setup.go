@@ -3,6 +3,7 @@ package autopilot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,9 @@ import (
 
 // setupWithin bounds each command that sets a workspace up.
 const setupWithin = 30 * time.Minute
+
+// errSetup is that a command of workspace.setup failed.
+var errSetup = errors.New("setting the workspace up")
 
 // setUp runs the commands that a new workspace needs, in the sandbox of gates,
 // under a supervisor of their own.
@@ -71,7 +75,8 @@ func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i 
 	case res.Error != "":
 		return fmt.Errorf("cannot set the workspace up with %q: %s", line, res.Error)
 	case res.Exit.Code != 0 || res.Exit.Ended != loop.NotEnded:
-		return fmt.Errorf("setting the workspace up with %q failed with status %d: %s", line, res.Exit.Code, lastLines(res.Stdout))
+		said := fmt.Sprintf("with %q failed with status %d: %s", line, res.Exit.Code, lastLines(res.Stdout))
+		return fmt.Errorf("%w %s", errSetup, strings.TrimSuffix(said, ": "))
 	}
 	return nil
 }

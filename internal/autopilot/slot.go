@@ -31,7 +31,7 @@ type slot struct {
 	kill   chan struct{}
 	killed sync.Once
 	pauses chan struct{}
-	cancel context.CancelFunc // ends what comes before the run
+	cancel context.CancelFunc // ends what comes before the run; nil when it could not be begun
 
 	// result is what is to land, once the run is complete. The owner reads it
 	// after the slot has ended.
@@ -81,7 +81,9 @@ func (l *slot) stop(cause loop.Cause, kill bool) {
 	case l.stops <- cause:
 	default:
 	}
-	l.cancel()
+	if l.cancel != nil {
+		l.cancel()
+	}
 	if kill {
 		l.killed.Do(func() { close(l.kill) })
 	}
@@ -151,6 +153,9 @@ func (p *pilot) raised(ctx context.Context, l *slot) bool {
 // take gives the workspace of a task.
 func (p *pilot) take(ctx context.Context, id string) (pool.Workspace, error) {
 	base, err := p.o.Base(ctx)
+	if err == nil && base == "" {
+		err = fmt.Errorf("the branch that work lands on, %s, is not there", p.queue.Target())
+	}
 	if err != nil {
 		return pool.Workspace{}, err
 	}

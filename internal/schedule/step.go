@@ -178,6 +178,9 @@ func (s *State) settled(e *Event) {
 	switch {
 	case end.NotStarted && !v.Bench && v.Action == board.Stop && v.Failed:
 		s.again(e.Case, end.Why)
+	case end.NotStarted && end.Machine: // another task goes first: it shows whether it is the machine
+		s.unbench(e.Case)
+		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.Until.Add(boardPause), Why: end.Why})
 	case v.Bench:
 		s.unbench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Why: v.Why})
@@ -188,7 +191,7 @@ func (s *State) settled(e *Event) {
 	if v.Alert != "" {
 		s.Alerts = append(s.Alerts, e.Case+": "+v.Alert)
 	}
-	s.afterError(v)
+	s.afterError(end, v)
 }
 
 // again keeps a task out that could not be started, longer each time.
@@ -229,13 +232,17 @@ func (s *State) count(o Outcome, v Settlement) {
 }
 
 // afterError pauses when too much has failed.
-func (s *State) afterError(v Settlement) {
+func (s *State) afterError(end Outcome, v Settlement) {
 	if !v.Failed || s.Phase != Running {
 		return
 	}
 	switch most := s.Settings.ErrorThreshold; {
 	case most > 0 && s.Errors >= most:
-		s.pause(fmt.Sprintf("%d failed in a row, and error_threshold is %d", s.Errors, most))
+		why := fmt.Sprintf("%d failed in a row, and error_threshold is %d", s.Errors, most)
+		if end.NotStarted {
+			why += ": " + end.Why
+		}
+		s.pause(why)
 	case s.Settings.PauseOnError && v.Action == board.Fail:
 		s.pause("a task failed, and pause_on_error is set")
 	default:
@@ -276,6 +283,9 @@ func (s *State) judge(l *Slot) Settlement {
 	}
 	if m.Starts == 0 {
 		m.Starts = DefaultStarts
+	}
+	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most {
+		m.Starts = m.Tries + 1 // the pause that follows is enough
 	}
 	return Judge(*l.End, m)
 }
