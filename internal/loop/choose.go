@@ -79,10 +79,11 @@ func (s *State) use(class failure.Class) {
 // situation is what a strategy is chosen from.
 func (s *State) situation(r *Record) strategy.Situation {
 	p, f := &s.Policy, r.Failure
+	ofAgent := r.Steps != nil && r.Steps.Agent
 	return strategy.Situation{
 		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient,
-		Gate: f.Step != "" && (r.Steps == nil || !r.Steps.Agent), Steps: r.Steps != nil,
-		Unheard: r.Steps != nil && !r.Steps.Agent,
+		Gate: f.Step != "" && !ofAgent, Steps: r.Steps != nil,
+		Unheard: r.Steps != nil && !ofAgent,
 		Failed:  s.Used, Learned: s.Learned, Own: p.Strategies,
 		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "",
 		CanRewind: s.canRewind(r), HasOptional: p.HasOptional,

@@ -151,7 +151,8 @@ func (r *Record) cut() bool {
 
 // claims is true when the agent said anything by a signal that counts.
 func (r *Record) claims() bool {
-	return r.Valid() && (r.Signal.Kind != signal.None || r.Progress >= 0)
+	says := r.Signal.Kind != signal.None || r.Progress >= 0
+	return says && r.Valid()
 }
 
 // Completes says whether the iteration ends the work: COMPLETE with passing
@@ -266,7 +267,8 @@ func (s *State) signalled(r *Record) *Command {
 		why := "the agent says that it is blocked: " + r.Signal.Text
 		return &Command{Status: Blocked, Why: why, Question: s.ask(why)}
 	}
-	if ok, warning := r.Completes(); ok && (!s.Policy.Review || r.Review != nil) {
+	unreviewed := s.Policy.Review && r.Review == nil
+	if ok, warning := r.Completes(); ok && !unreviewed {
 		c := &Command{Status: Completed, Why: "COMPLETE, " + r.approval("and the gates pass")}
 		if len(r.Gates) == 0 {
 			c.Why = "COMPLETE; " + r.approval("no verification configured")

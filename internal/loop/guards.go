@@ -115,7 +115,8 @@ func (g *Guards) observeScore(score int) {
 	}
 	if g.Scored > 0 {
 		prev := g.Last[0]
-		if score < prev || (score == prev && score < 1000 && g.Top > score) {
+		stays := score == prev && score < 1000 && g.Top > score
+		if score < prev || stays {
 			g.Declines++
 		} else {
 			g.Declines = 0
@@ -183,7 +184,7 @@ func (g *Guards) Breaker(threshold int) (Trip, bool) {
 // iterations all decline.
 func (g *Guards) Regression() (Trip, bool) {
 	falling := g.Last[0] < g.Last[1] && g.Last[1] < g.Last[2]
-	if g.Scored < 3 || (!falling && g.Declines < 3) {
+	if declining := falling || g.Declines >= 3; !declining || g.Scored < 3 {
 		return Trip{}, false
 	}
 	return trip(GuardRegression, "Quality regression detected: Validation scores declined %d consecutive times. "+

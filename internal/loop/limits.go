@@ -167,7 +167,8 @@ func (s *State) limit(e *Event, l *Limited) {
 	p := &s.Policy
 	tooMany := p.MaxWaits >= 0 && s.Waits > p.MaxWaits
 	long := p.MaxWait > 0 && l.Probe == "" && l.Until.Sub(e.At) > p.MaxWait
-	leaves := s.mayLeave(l) && (long || s.movesOn(e, l, tooMany))
+	wants := long || s.movesOn(e, l, tooMany)
+	leaves := wants && s.mayLeave(l)
 	if leaves {
 		if to, free := s.free(e, l.Agent); free {
 			s.moveOn(e, l, to, long)
@@ -217,11 +218,14 @@ func (s *State) movesOn(e *Event, l *Limited, tooMany bool) bool {
 	if p.Strategy != "" || l.Probe != "" {
 		return false
 	}
+	if tooMany {
+		return true
+	}
 	patience := strategy.Patience(p.Mode, l.Class, s.Learned)
 	if l.Named {
-		return tooMany || patience <= 1 && l.Until.Sub(e.At) > worthLeaving
+		return patience <= 1 && l.Until.Sub(e.At) > worthLeaving
 	}
-	return tooMany || l.Times >= patience
+	return l.Times >= patience
 }
 
 // at is the n-th agent: the default one, then the fallback agents.

@@ -55,15 +55,19 @@ func (s *State) mustReview(r *Record) bool {
 	if !s.Policy.Review || r.Review != nil || s.StopAsked != NoCause || !r.Valid() || r.Signal.Kind == signal.Blocked {
 		return false
 	}
+	if s.Policy.Kind == Controlled && r.tests() == control.Passed {
+		return true
+	}
 	ok, _ := r.Completes()
-	return ok || r.allDone() || s.Policy.Kind == Controlled && r.tests() == control.Passed
+	return ok || r.allDone()
 }
 
 // review issues the pending review, or what stands in its way.
 func (s *State) review(e *Event, why string) {
 	h := *s.PendingReview
 	r := &h.Record
-	if !s.Policy.Review || r.Review != nil && r.Review.Verdict != Undecided {
+	decided := r.Review != nil && r.Review.Verdict != Undecided
+	if decided || !s.Policy.Review {
 		s.reviewOver(e, r)
 		return
 	}
@@ -237,11 +241,13 @@ func ReadAnswer(text string) (a Answer, ok bool) {
 func (s *State) verdict(e *Event) (a Answer, ok bool) {
 	if e.Choice == 0 {
 		a, ok = ReadAnswer(e.Text)
-		return a, ok && (a.Do != control.ReviewAgain || s.Policy.Reviewer != Person)
+		asksAgent := a.Do == control.ReviewAgain && s.Policy.Reviewer == Person // there is none
+		return a, ok && !asksAgent
 	}
 	c, ok := s.choice(e.Choice)
 	a = Answer{c.Do, strings.TrimSpace(e.Text)}
-	return a, ok && (a.Do != control.TryAgain || a.Text != "")
+	wordless := a.Do == control.TryAgain && a.Text == ""
+	return a, ok && !wordless
 }
 
 // personReviewed takes a person's verdict. Like every answer it arms the

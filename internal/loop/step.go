@@ -69,7 +69,8 @@ func (s *State) start(e *Event) {
 	s.adopt(s.Policy.first())
 	s.Best = Best{Score: -1}
 	s.Status = Running
-	if s.Limit < 0 || (s.Limit == 0 && s.Policy.Kind != Procedure) {
+	endless := s.Limit == 0 && s.Policy.Kind == Procedure
+	if s.Limit <= 0 && !endless {
 		s.finish(&Command{Status: FailedRun, Why: "the policy allows no iteration"})
 		return
 	}
@@ -365,7 +366,7 @@ func (s *State) within(l CommandLimits) CommandLimits {
 	l.Wall = least(l.Wall, remaining(p.TaskTimeout, s.Spent.Active))
 	l.Wall = least(l.Wall, remaining(p.MaxDuration, s.Spent.Active))
 	left := max(0, p.MaxCost-s.Spent.Cost)
-	if p.MaxCost >= 0 && (l.Cost < 0 || left < l.Cost) {
+	if more := l.Cost < 0 || l.Cost > left; more && p.MaxCost >= 0 {
 		l.Cost = left
 	}
 	return l

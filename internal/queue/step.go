@@ -181,6 +181,7 @@ func (s *State) opened(e *Event) {
 // see takes in where the target is. It is false when the queue stops.
 func (s *State) see(f *Facts, now time.Time) bool {
 	before := s.Tip
+	known := s.Stop != nil && s.Stop.Cause == Rewritten
 	switch {
 	case f.Tip == "":
 		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, then: pawl queue resume", "", now)
@@ -189,7 +190,7 @@ func (s *State) see(f *Facts, now time.Time) bool {
 		s.stop(Diverged, f.Diverged, f.Tip, now)
 		return false
 	case before == "" || f.Tip == before:
-	case !f.Past && (s.Stop == nil || s.Stop.Cause != Rewritten):
+	case !f.Past && !known:
 		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
 		s.stop(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at "+
 			"it, then: pawl queue resume",
@@ -232,7 +233,10 @@ func (s *State) next(now time.Time) {
 	for len(s.Due) > 0 {
 		kind := s.Due[0]
 		s.Due = s.Due[1:]
-		if (s.Stop == nil || kind == DoLook) && s.follow(kind) {
+		if s.Stop != nil && kind != DoLook {
+			continue
+		}
+		if s.follow(kind) {
 			return
 		}
 	}

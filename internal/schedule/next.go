@@ -30,7 +30,8 @@ func (s *State) settle() (Command, bool) {
 	}
 	for i := range s.Slots {
 		l := &s.Slots[i]
-		if l.End == nil || l.Phase == Resting && s.Phase != Stopping {
+		rests := l.Phase == Resting && s.Phase != Stopping
+		if rests || l.End == nil {
 			continue
 		}
 		if l.Phase == Pausing && l.End.Status == loop.Paused && !l.End.Question && s.Phase != Stopping {
@@ -210,7 +211,10 @@ func (s *State) exit() int {
 func (s *State) rest() Command {
 	c := Command{Kind: Rest, Why: s.idle()}
 	earlier := func(t time.Time) {
-		if t.After(s.At) && (c.Until.IsZero() || t.Before(c.Until)) {
+		if !t.After(s.At) {
+			return
+		}
+		if c.Until.IsZero() || t.Before(c.Until) {
 			c.Until = t
 		}
 	}

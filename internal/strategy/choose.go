@@ -135,14 +135,18 @@ func (s *Situation) madeFor(c *Strategy) bool {
 	if s.Optional {
 		return c.SkipOptional
 	}
-	return slices.Contains(c.Classes, s.Class) && (!s.Transient || !c.work)
+	if s.Transient && c.work {
+		return false
+	}
+	return slices.Contains(c.Classes, s.Class)
 }
 
 // serves is true for a strategy against failures of the same kind.
 func (s *Situation) serves(c *Strategy) bool {
 	if s.Transient {
-		// Less at once does not bring a service back.
-		return (c.forPassing() || c.SkipOptional) && (c.Parallelism != 1 || !Outage(s.Class))
+		useless := c.Parallelism == 1 && Outage(s.Class) // less at once does not bring a service back
+		helps := c.forPassing() || c.SkipOptional
+		return helps && !useless
 	}
 	return slices.ContainsFunc(c.Classes, func(k failure.Class) bool { return !passing(k) })
 }
@@ -212,8 +216,8 @@ func (s *Situation) Ineffective(name string) string {
 
 // noLonger says why a strategy gives no more time; "" when it does.
 func (s *Situation) noLonger(c *Strategy) string {
-	switch {
-	case (s.Gate || s.Steps) && c.TimeoutFactor > 1:
+	switch ofGates := s.Gate || s.Steps; {
+	case ofGates && c.TimeoutFactor > 1:
 		return ""
 	case s.IterationTimeout <= 0:
 		return "there is no iteration_timeout to raise"

@@ -92,7 +92,8 @@ func (c *Strategy) Wall(base, ceiling time.Duration) time.Duration {
 // against a transient failure: time and parallelism. What made them needful, a
 // slow service or a small machine, lasts longer than one iteration.
 func (c *Strategy) Lasting() bool {
-	return c.TimeoutFactor > 1 || c.TimeoutFloor > 0 || c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism
+	fewer := c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism
+	return fewer || c.TimeoutFactor > 1 || c.TimeoutFloor > 0
 }
 
 // Lookup returns the strategy of that name: a built-in one, or one of own.
