@@ -171,7 +171,8 @@ func modes(m *matcher, c *call) {
 	if c.name == "chmod" {
 		mode := args[0].text
 		everybody := slices.Contains([]string{"a+rwx", "ugo+rwx", "+rwx", "a=rwx"}, mode) || strings.HasSuffix(mode, "777")
-		if everybody || mode == "o+w" && c.has('R', "--recursive") {
+		others := mode == "o+w" && c.has('R', "--recursive")
+		if everybody || others {
 			m.high(c, "chmod-777", "lets everybody change the files")
 			return
 		}
@@ -181,7 +182,8 @@ func modes(m *matcher, c *call) {
 		if m.contained || t.climbed {
 			continue
 		}
-		if t.place == outside || t.place == gitFolder && c.has('R', "--recursive") {
+		wholeGit := t.place == gitFolder && c.has('R', "--recursive")
+		if wholeGit || t.place == outside {
 			m.high(c, "change-mode-outside", "changes owner or mode of files outside of the workspace")
 		}
 	}
@@ -305,7 +307,7 @@ func kills(m *matcher, c *call) {
 		args = args[1:]
 	}
 	for i, a := range args {
-		signal := i > 0 && (args[i-1].text == "-n" || args[i-1].text == "-s") // it is the number of one
+		signal := i > 0 && slices.Contains([]string{"-n", "-s"}, args[i-1].text) // it is the number of one
 		first, all := a.text == "1" && !signal, a.text == "-1" && i > 0
 		if first || all {
 			m.high(c, "kill-all", "ends every process, or the first one")

@@ -1,6 +1,9 @@
 package safety
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // git judges git's subcommands: commands.txt has those that destroy, here are
 // those that run or delete something.
@@ -27,7 +30,7 @@ func git(m *matcher, c *call) {
 	switch args[0].text {
 	case "rebase":
 		for i, a := range sub.args {
-			if (a.text == "-x" || a.text == "--exec") && i+1 < len(sub.args) {
+			if slices.Contains([]string{"-x", "--exec"}, a.text) && i+1 < len(sub.args) {
 				m.run(sub.args[i+1].text, c.depth+1)
 			}
 		}

@@ -155,9 +155,11 @@ func agentFolder(rest string) bool {
 	if !deep || slices.Contains(list("agent folder"), first) {
 		return deep
 	}
-	return (first == ".local" || first == ".config") && slices.ContainsFunc(list("agent settings"), func(name string) bool {
-		return strings.Contains(rest, "/"+name+"/")
-	})
+	if first != ".local" && first != ".config" {
+		return false
+	}
+	isPart := func(name string) bool { return strings.Contains(rest, "/"+name+"/") }
+	return slices.ContainsFunc(list("agent settings"), isPart)
 }
 
 // device is true for a path that is a disk or memory.
@@ -275,7 +277,8 @@ func (m *matcher) removes(paths []word, tree bool, words []word) {
 // secretFile is true for .env and its kin, which are rarely in git.
 func secretFile(base string) bool {
 	rest, ok := strings.CutPrefix(base, ".env")
-	if !ok || rest != "" && rest[0] != '.' {
+	ends := rest == "" || rest[0] == '.'
+	if !ok || !ends {
 		return false
 	}
 	for _, s := range []string{"example", "sample", "template", "dist", "test"} {

@@ -96,9 +96,8 @@ func secretKind(file, line string) string {
 // generated files are full of hashes and hold no secrets of a person's.
 func generated(file string) bool {
 	base := path.Base(file)
-	return slices.Contains(list("generated"), base) || slices.ContainsFunc(list("generated ending"), func(end string) bool {
-		return strings.HasSuffix(base, end)
-	})
+	isEnding := func(end string) bool { return strings.HasSuffix(base, end) }
+	return slices.Contains(list("generated"), base) || slices.ContainsFunc(list("generated ending"), isEnding)
 }
 
 // testFile is true for tests, fixtures, examples and documentation.
@@ -140,10 +139,11 @@ func (f format) find(line string) string {
 		for end < len(line) && in(f.set, line[end]) {
 			end++
 		}
-		inWord := i > 0 && (wordByte(line[i-1]) || line[i-1] == '-')
+		inWord := i > 0 && wordByte(line[i-1])
+		inName := i > 0 && line[i-1] == '-'
 		size := end - i - len(f.prefix)
 		tooLong := size > f.min && f.kind == "AWS access key"
-		if !inWord && size >= f.min && !tooLong {
+		if !inWord && !inName && size >= f.min && !tooLong {
 			return line[i:end]
 		}
 		at = max(end, i+1)

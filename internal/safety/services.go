@@ -64,9 +64,9 @@ var asksOnly = []string{
 // services judges a command by the patterns of its program.
 func (m *matcher) services(c *call) {
 	of := patterns()[c.name]
-	asksHelp := c.verb() == "help" || c.mentions("-h") && len(c.args) < 3 && c.name != "shutdown"
-	dry := c.mentions("-n") && (c.name == "cargo" || c.name == "npm")
-	if asksHelp || dry || c.mentions(asksOnly...) {
+	help := c.mentions("-h") && len(c.args) < 3 && c.name != "shutdown"
+	dry := c.mentions("-n") && slices.Contains([]string{"cargo", "npm"}, c.name)
+	if help || dry || c.verb() == "help" || c.mentions(asksOnly...) {
 		return
 	}
 	for _, p := range of {
@@ -127,8 +127,7 @@ func fits(alternatives, text string) bool {
 		case option != strings.HasPrefix(text, "-"):
 		case strings.HasPrefix(one, "--"):
 			name, value, _ := strings.Cut(text, "=")
-			short := len(name) >= 5 && strings.HasPrefix(one, name) && !strings.Contains(one, "=")
-			on := value != "false" && (short || name == one)
+			on := value != "false" && abbreviates(name, one) && !strings.Contains(one, "=")
 			if on || glob(one, text) {
 				return true
 			}

@@ -208,7 +208,8 @@ func (s *shell) chain(last *syntax.BinaryCmd) []*command {
 	all := s.stmt(first)
 	for i := len(list) - 1; i >= 0; i-- {
 		next := s.stmt(list[i].Y)
-		if op := list[i].Op; (op == syntax.Pipe || op == syntax.PipeAll) && len(all) > 0 && len(next) > 0 {
+		pipe := list[i].Op == syntax.Pipe || list[i].Op == syntax.PipeAll
+		if pipe && len(all) > 0 && len(next) > 0 {
 			from := all[len(all)-1]
 			from.drained = true
 			next[0].from = from

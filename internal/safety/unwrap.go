@@ -48,8 +48,8 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 // unwrap judges the command behind a wrapper and its options.
 func (m *matcher) unwrap(c *call) {
 	w, ok := wrappers()[c.name]
-	asks := c.name == "command" && (c.has('v', "") || c.has('V', ""))
-	if !ok || asks {
+	asks := c.has('v', "") || c.has('V', "")
+	if isQuestion := asks && c.name == "command"; isQuestion || !ok {
 		return
 	}
 	rest := c.args

@@ -12,7 +12,9 @@ func web(m *matcher, c *call) {
 		if i > 0 {
 			before = c.args[i-1].text
 		}
-		elsewhere = elsewhere || isURL(t) && !loopback(t)
+		if isURL(t) && !loopback(t) {
+			elsewhere = true
+		}
 		switch t {
 		case "DELETE":
 			deletes = deletes || before == "-X" || before == "--request" || c.name == "http" || c.name == "https"
@@ -26,7 +28,8 @@ func web(m *matcher, c *call) {
 				m.writesTo(a, c.words)
 			}
 		}
-		keepsName := c.name == "wget" || c.name == "curl" && c.has('O', "--remote-name")
+		byOption := c.name == "curl" && c.has('O', "--remote-name")
+		keepsName := byOption || c.name == "wget"
 		if keepsName && strings.HasPrefix(t, "http") {
 			m.downloads(t[strings.LastIndexByte(t, '/')+1:])
 		}

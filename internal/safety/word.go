@@ -143,8 +143,9 @@ func unslash(s, escapes string) string {
 		return s
 	}
 	var out []byte
+	escaped := func(b byte) bool { return escapes == unquoted || strings.IndexByte(escapes, b) >= 0 }
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && (escapes == unquoted || strings.IndexByte(escapes, s[i+1]) >= 0) {
+		if s[i] == '\\' && i+1 < len(s) && escaped(s[i+1]) {
 			i++
 		}
 		out = append(out, s[i])
@@ -215,7 +216,7 @@ func has(args []word, short byte, long string) bool {
 			return false
 		case strings.HasPrefix(t, "--"):
 			name, _, _ := strings.Cut(t, "=")
-			if long != "" && (name == long || len(name) >= 5 && strings.HasPrefix(long, name)) {
+			if abbreviates(name, long) {
 				return true
 			}
 		case len(t) > 1 && t[0] == '-' && short != 0:
@@ -225,6 +226,14 @@ func has(args []word, short byte, long string) bool {
 		}
 	}
 	return false
+}
+
+// abbreviates says whether name is the option long, or enough of its beginning.
+func abbreviates(name, long string) bool {
+	if len(name) < len("--abc") {
+		return name == long
+	}
+	return strings.HasPrefix(long, name)
 }
 
 // operands are the arguments that are no options.
@@ -249,7 +258,10 @@ func texts(words []word) []string {
 	return out
 }
 
-func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func letter(c byte) bool {
+	lower := c | 0x20
+	return lower >= 'a' && lower <= 'z'
+}
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 

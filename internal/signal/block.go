@@ -160,7 +160,7 @@ var (
 
 // readFence reads a code fence and what is behind it.
 func readFence(text string) (f fence, info string, ok bool) {
-	if text == "" || (text[0] != '`' && text[0] != '~') {
+	if text == "" || strings.IndexByte("`~", text[0]) < 0 {
 		return fence{}, "", false
 	}
 	found := fenceLine().FindStringSubmatch(text)
@@ -228,7 +228,8 @@ func (b *blocks) startHTML(text string) bool {
 
 // endHTML leaves the HTML block at its end.
 func (b *blocks) endHTML(text string) {
-	if strings.Contains(strings.ToLower(text), b.until) || (b.inline && text == "") {
+	blank := b.inline && text == ""
+	if blank || strings.Contains(strings.ToLower(text), b.until) {
 		b.until = ""
 	}
 	b.span = span{}

@@ -92,7 +92,8 @@ func (e *echo) runs(got []textLine) []bool {
 		// same behind it.
 		single := len(e.want) == 1 && !once && got[i].text == e.want[0].text
 		once = once || single
-		if n >= minEcho || (n > 1 && n >= len(e.want)) || single {
+		whole := n > 1 && n >= len(e.want)
+		if n >= minEcho || whole || single {
 			for k := range n {
 				cut[i+k] = true
 			}

@@ -173,9 +173,8 @@ func reported(before string) bool {
 		return true
 	}
 	tail := strings.ToLower(before[max(0, len(before)-200):])
-	for field := range strings.FieldsFuncSeq(tail, func(r rune) bool {
-		return (r < 'a' || r > 'z') && r != '\'' && r != '’'
-	}) {
+	between := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz'’", r) }
+	for field := range strings.FieldsFuncSeq(tail, between) {
 		if reporting[field] || strings.HasSuffix(field, "n't") || strings.HasSuffix(field, "n’t") {
 			return true
 		}

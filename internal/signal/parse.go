@@ -152,7 +152,7 @@ func cleanPayload(s string) string {
 // ones (zero width, direction marks) are dropped, white space becomes a space.
 func visible(r rune) rune {
 	switch {
-	case r == ' ' || (r > ' ' && r < 0x7f):
+	case r >= ' ' && r < 0x7f:
 		return r
 	case unicode.IsSpace(r):
 		return ' '

@@ -63,10 +63,12 @@ func (r *reader) line(line string) {
 		text = strings.TrimLeft(text, "> \t")
 	}
 	p, ok := parseLine(text)
+	counts := where == open && sure
+	if ok && !p.signal.claim() {
+		counts = where == open || where == spanned
+	}
 	switch {
-	case ok && !p.signal.claim() && (where == open || where == spanned):
-		r.take(p)
-	case ok && where == open && sure:
+	case ok && counts:
 		r.take(p)
 	case ok:
 		r.mentioned(where.String())
