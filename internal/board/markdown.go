@@ -186,8 +186,12 @@ func bullet(l string) (text string, ok bool) {
 
 // checkbox is a list item with a box before its text.
 func checkbox(item string) (done bool, text string, ok bool) {
-	if len(item) < 3 || item[0] != '[' || item[2] != ']' || len(item) > 3 && item[3] != ' ' && item[3] != '\t' {
+	if len(item) < 3 || item[0] != '[' || item[2] != ']' {
 		return false, "", false
 	}
-	return item[1] == 'x' || item[1] == 'X', strings.TrimSpace(item[3:]), strings.ContainsRune(" xX", rune(item[1]))
+	mark, rest := item[1], item[3:]
+	if rest != "" && rest[0] != ' ' && rest[0] != '\t' {
+		return false, "", false
+	}
+	return mark == 'x' || mark == 'X', strings.TrimSpace(rest), strings.IndexByte(" xX", mark) >= 0
 }

@@ -183,7 +183,8 @@ func innerColon(src *source, at position) (column int, text string, ok bool) {
 	}
 	value := line[at.column-1:]
 	for i, r := range value {
-		if r != ':' || i+1 < len(value) && value[i+1] != ' ' {
+		inWord := i+1 < len(value) && value[i+1] != ' '
+		if r != ':' || inWord {
 			continue
 		}
 		if i == 0 || strings.ContainsRune("'\"[{|>&*!", value[0]) {

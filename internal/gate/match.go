@@ -190,7 +190,7 @@ func classEnd(p string) int {
 			return 0
 		case p[i] == '\\':
 			i++
-		case (p[i] == '!' || p[i] == '^') && i == 1:
+		case i == 1 && strings.IndexByte("!^", p[i]) >= 0:
 			continue
 		case p[i] == ']' && !first:
 			return i + 1

@@ -60,7 +60,7 @@ func ComposeReview(in Review) (Prompt, error) {
 			return p, err
 		}
 		tooLong := in.Limit > 0 && len(p.Text) > in.Limit
-		if !p.Over && !tooLong || limit <= minPatch {
+		if fits := !p.Over && !tooLong; fits || limit <= minPatch {
 			return p, nil
 		}
 		limit = max(limit/2, minPatch)

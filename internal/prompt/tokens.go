@@ -41,7 +41,7 @@ func Tokens(text string) int {
 		k := kindOf(r)
 		if hump := last == capital && k == letter; k != last && !hump {
 			run = 0
-			if last == space && (k == letter || k == capital) {
+			if word := k == letter || k == capital; word && last == space {
 				sum -= spaced
 			}
 		}

@@ -73,9 +73,11 @@ func wordPart(c rune) bool  { return wordStart(c) || strings.ContainsRune("-0123
 
 // number copies a number with what sticks to it, so that 1e5 is no name.
 func (r *rewriter) number() {
-	part := func(c rune) bool { return c == '_' || unicode.IsDigit(c) || unicode.IsLetter(c) }
-	point := func() bool { return r.in[r.at] == '.' && unicode.IsDigit(r.peek(1)) }
-	for r.at < len(r.in) && (part(r.in[r.at]) || point()) {
+	sticks := func(c rune) bool {
+		point := c == '.' && unicode.IsDigit(r.peek(1))
+		return point || c == '_' || unicode.IsDigit(c) || unicode.IsLetter(c)
+	}
+	for r.at < len(r.in) && sticks(r.in[r.at]) {
 		r.put(r.in[r.at], r.at)
 		r.at++
 	}

@@ -185,8 +185,9 @@ func (c *conn) take(b []byte, cut bool) error {
 	}
 	var m incoming
 	whole := jsonline.Decode(b, false, &m, func(agent.Event) {})
+	empty := m.Method == "" && m.ID == nil
 	switch asks := m.ID != nil && string(m.ID) != "null"; {
-	case !whole || m.Method == "" && m.ID == nil:
+	case !whole, empty:
 		return c.noise(b)
 	case m.Method == "":
 		return c.answered(&m)

@@ -71,7 +71,8 @@ func (s *sniffer) Close(emit func(agent.Event)) {
 	if s.own || s.good || s.found == "" {
 		return
 	}
-	if plain := formats[s.format].prompt; plain && (s.odd || s.hits < 2) {
+	unsure := s.odd || s.hits < 2
+	if plain := formats[s.format].prompt; plain && unsure {
 		return
 	}
 	emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{

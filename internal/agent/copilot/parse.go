@@ -3,6 +3,7 @@ package copilot
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -155,7 +156,7 @@ func (d *data) refusal() *failure.APIError {
 func (p *Parser) given(d *data) *failure.APIError {
 	err := &failure.APIError{Status: d.StatusCode, Message: d.Message}
 	said := ""
-	if p.call != nil && (err.Status == 0 || err.Status == p.call.Status) {
+	if p.call != nil && slices.Contains([]int{0, p.call.Status}, err.Status) {
 		err.Status, err.ResetAt, err.RetryAfter = p.call.Status, p.call.ResetAt, p.call.RetryAfter
 		said = p.call.Type
 	}

@@ -26,7 +26,7 @@ func Result(b json.RawMessage, limit int) string {
 	g := gatherer{decoder: json.NewDecoder(bytes.NewReader(b)), limit: limit}
 	g.value(true, 0)
 	text := g.text.String()
-	if b = bytes.TrimSpace(b); !g.found && len(b) > len("{}") && (b[0] == '{' || b[0] == '[') {
+	if b = bytes.TrimSpace(b); !g.found && len(b) > len("{}") && bytes.IndexByte([]byte("{["), b[0]) >= 0 {
 		text = string(b)
 	}
 	text = strings.ToValidUTF8(text, "")

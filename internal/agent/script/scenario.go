@@ -84,7 +84,8 @@ func Parse(b []byte) (*Scenario, error) {
 func (s *Scenario) scene(prompt, caseID string) ([]Turn, string) {
 	for i, scene := range s.Scenes {
 		w := scene.When
-		if mine := w.Case == "" || w.Case == caseID; mine && strings.Contains(prompt, w.Prompt) {
+		another := w.Case != "" && w.Case != caseID
+		if !another && strings.Contains(prompt, w.Prompt) {
 			return scene.Turns, fmt.Sprintf("scene%d", i+1)
 		}
 	}
