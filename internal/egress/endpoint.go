@@ -161,7 +161,7 @@ func hostName(s string) (string, error) {
 }
 
 func notInName(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r)
 }
 
 func isIP(host string) bool {

@@ -80,8 +80,8 @@ func (p *Proxy) forward(ctx context.Context, pair *pair, e Endpoint, host string
 		},
 	}
 	resp, err = transport.RoundTrip(req.WithContext(ctx))
-	switch {
-	case err != nil && (server == nil || errors.Is(err, errBytes)):
+	switch tells := server == nil || errors.Is(err, errBytes); {
+	case err != nil && tells:
 	case err != nil:
 		err = errors.New("the endpoint gives no valid answer")
 	case resp.StatusCode == http.StatusSwitchingProtocols:

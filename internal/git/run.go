@@ -110,7 +110,8 @@ func program(dir string) string {
 			continue
 		}
 		rel, err := filepath.Rel(tree, path)
-		if inTree := err == nil && filepath.IsLocal(rel); !inTree || filepath.Dir(tree) == tree {
+		inTree := err == nil && filepath.IsLocal(rel)
+		if isRoot := filepath.Dir(tree) == tree; isRoot || !inTree {
 			return path
 		}
 	}

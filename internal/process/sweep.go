@@ -111,7 +111,8 @@ func (s sweep) find() []Proc {
 		if len(env) == 0 && orphan && ended(p) {
 			continue
 		}
-		if bare := orphan && !named; marked || bare {
+		bare := orphan && !named
+		if marked || bare {
 			roots[p.PID] = true
 			out = append(out, p)
 		}

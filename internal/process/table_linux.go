@@ -87,10 +87,10 @@ func parseStat(pid int, line []byte) (Proc, bool) {
 	// A process whose first thread has ended looks like a zombie while its
 	// other threads run.
 	alone := number(17) <= 1
-	zombie := (state == 'Z' && alone) || state == 'X'
+	zombie := state == 'Z' && alone
 	return Proc{
 		PID: pid, Parent: number(1), Group: number(2), Session: number(3),
-		Start: start, Zombie: zombie, Stopped: state == 'T',
+		Start: start, Zombie: zombie || state == 'X', Stopped: state == 'T',
 		leaving: alone && number(20) == 0,
 		Name:    string(line[bytes.IndexByte(line, '(')+1 : at]),
 	}, true

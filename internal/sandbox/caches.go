@@ -57,7 +57,12 @@ func GateCaches(environ []string, home string, write []string, mounts bool) []Ca
 	}
 	usable := func(dir string) string {
 		dir, err := filepath.EvalSymlinks(dir)
-		touches := func(w string) bool { return w != "" && (within(w, dir) || within(dir, w)) }
+		touches := func(w string) bool {
+			if w == "" {
+				return false
+			}
+			return within(w, dir) || within(dir, w)
+		}
 		if err != nil || !filepath.IsAbs(dir) || slices.ContainsFunc(write, touches) {
 			return ""
 		}

@@ -220,8 +220,11 @@ func makePoint(trees map[string]int, one placement) error {
 			return err
 		}
 		kind := st.Mode & unix.S_IFMT
-		folderThere, fileThere := folder && kind == unix.S_IFDIR, !folder && kind == unix.S_IFREG
-		if one.sort != linked && (folderThere || fileThere) {
+		want := uint32(unix.S_IFREG)
+		if folder {
+			want = unix.S_IFDIR
+		}
+		if kind == want && one.sort != linked {
 			return nil
 		}
 		if err := unix.Unlinkat(at, name, 0); err != nil {

@@ -32,7 +32,8 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid, Sockets: p.Sockets}
 	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Git, p.Write, own))
 	temp := present(append([]string{"/dev/shm"}, p.Temp...))
-	if ownTemp := v.Means.Mounts && (pol.Closed || !p.Share); ownTemp {
+	shared := p.Share && !pol.Closed
+	if ownTemp := v.Means.Mounts && !shared; ownTemp {
 		temp = slices.DeleteFunc(temp, func(dir string) bool {
 			return dir == "/" || dir == p.Home || within(p.Root, dir) || slices.Contains(p.Write, dir)
 		})

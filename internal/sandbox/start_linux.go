@@ -42,10 +42,12 @@ var services = []string{"postgresql", "mysqld", "mariadb", "redis", "memcached",
 
 // isService is whether a socket is one of theirs.
 func isService(path string) bool {
-	if !within("/run", path) && !within("/var", path) || within("/run/user", path) {
+	ofSystem := within("/run", path) || within("/var", path)
+	if !ofSystem || within("/run/user", path) {
 		return false
 	}
-	return slices.ContainsFunc(strings.Split(filepath.Dir(path), "/"), func(name string) bool { return slices.Contains(services, name) })
+	named := func(folder string) bool { return slices.Contains(services, folder) }
+	return slices.ContainsFunc(strings.Split(filepath.Dir(path), "/"), named)
 }
 
 // foreignSockets are the sockets that programs have open now in places where the

@@ -89,5 +89,8 @@ func newerThan(ctx context.Context, root string, t time.Time) (time.Time, bool) 
 
 func skipped(dir string) bool {
 	name := filepath.Base(dir)
-	return name == ".pawl" || (name == "objects" && filepath.Base(filepath.Dir(dir)) == ".git")
+	if name == "objects" {
+		return filepath.Base(filepath.Dir(dir)) == ".git"
+	}
+	return name == ".pawl"
 }

@@ -190,7 +190,8 @@ func (s *server) loop(ctx context.Context) error {
 			stop = nil
 			s.depart(loop.EndedStop)
 		}
-		if s.task == nil && (s.leaving || s.client.Load() == nil) {
+		over := s.leaving || s.client.Load() == nil
+		if over && s.task == nil {
 			return nil
 		}
 	}

@@ -65,7 +65,7 @@ func (c *Checkout) places(ctx context.Context) (map[lead]string, error) {
 				return skipped(name)
 			case !d.Type().IsRegular():
 				found[p] = standsAt(p)
-			case leading().MatchString(name) || strings.HasPrefix(name, "modules/") && d.Name() == "config":
+			case strings.HasPrefix(name, "modules/") && d.Name() == "config", leading().MatchString(name):
 				found[p] = standsAt(p)
 			}
 			return ctx.Err()
@@ -196,7 +196,7 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 		return strings.Compare(a.path(), b.path())
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(all), inOrder) {
-		watched := p.root != c.Repo.Top && (p.name == "config" || p.name == "hooks" || p.name == "HEAD")
+		watched := p.root != c.Repo.Top && slices.Contains([]string{"config", "hooks", "HEAD"}, p.name)
 		rebased := now[p] == "" && strings.HasSuffix(p.name, rebaseList) // the agent finished it
 		if now[p] == was[p] || watched || rebased {
 			continue
