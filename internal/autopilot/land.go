@@ -106,7 +106,8 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 			held = fmt.Sprintf("%s waits in the merge queue: %s", e.ID, e.Why)
 		}
 	}
-	if s.Policy.Push && (s.Command.Kind == queue.DoPush || slices.Contains(s.Due, queue.DoPush)) {
+	pushes := s.Command.Kind == queue.DoPush || slices.Contains(s.Due, queue.DoPush)
+	if s.Policy.Push && pushes {
 		n = max(n, 1)
 	}
 	if n > 0 {

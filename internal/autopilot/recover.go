@@ -66,8 +66,9 @@ func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
 			continue
 		}
 		run, err := p.o.Store.Run(ctx, l.Run)
-		if err != nil || run.Owner.PID != 0 && engine.Alive(run.Owner) {
-			continue // forgotten, or driven by hand
+		byHand := run.Owner.PID != 0 && engine.Alive(run.Owner)
+		if err != nil || byHand {
+			continue // err: it is forgotten
 		}
 		if err := engine.EndUnattended(ctx, p.runDir(l.Run), l.Run); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", l.Case, err)
@@ -110,7 +111,10 @@ func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, sqlite.
 // machine did: what it says of its files may not be true any more, since those were
 // not synced. Its task is begun anew.
 func wentDark(run sqlite.Run, s loop.State) bool {
-	return (s.Status.Active() || s.Status == loop.Completed) && run.UpdatedAt.Before(process.Booted())
+	if !s.Status.Active() && s.Status != loop.Completed {
+		return false
+	}
+	return run.UpdatedAt.Before(process.Booted())
 }
 
 func (p *pilot) runDir(run string) string { return filepath.Join(p.o.StateDir, "runs", run) }

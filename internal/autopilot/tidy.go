@@ -77,7 +77,8 @@ func (p *pilot) freeLanded(ctx context.Context) {
 			continue
 		}
 		c, err := p.o.Store.Case(ctx, e.ID)
-		if errors.Is(err, sqlite.ErrNoCase) || err == nil && c.Status != board.Done {
+		open := err == nil && c.Status != board.Done
+		if open || errors.Is(err, sqlite.ErrNoCase) {
 			continue
 		}
 		if err == nil {

@@ -176,8 +176,11 @@ func (b *cases) insert(ctx context.Context, c *board.Case) error {
 		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why,
 		c.Retries,
 		ms(c.CreatedAt), ms(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
-	if silent := c.Description == "" && len(c.Acceptance) == 0; err != nil || silent {
+	if err != nil {
 		return err
+	}
+	if c.Description == "" && len(c.Acceptance) == 0 {
+		return nil
 	}
 	return b.texts(ctx, c)
 }

@@ -227,7 +227,10 @@ func (b *bounded) admit(c *counted) bool {
 	b.mu.Lock()
 	var quiet *counted
 	for one := range b.open {
-		if one.requests == 0 && (quiet == nil || one.turn < quiet.turn) {
+		if one.requests > 0 {
+			continue
+		}
+		if quiet == nil || one.turn < quiet.turn {
 			quiet = one
 		}
 	}
