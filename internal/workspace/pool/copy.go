@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/files"
@@ -20,69 +21,84 @@ const (
 )
 
 // copyFiles copies the ignored files that the patterns name from the user's
-// checkout. A file that git does not ignore is refused: it would be committed with
-// the task's work. So is a link that leads out of the checkout.
-func (p *Pool) copyFiles(ctx context.Context, c *git.Clone) error {
+// checkout, as far as they are not there. A file that git does not ignore is
+// refused: it would be committed with the task's work. So is a link that leads out
+// of the checkout. Open are files that the workspace does not ignore, since it is at
+// another commit; they are not there.
+func (p *Pool) copyFiles(ctx context.Context, c *git.Clone) (open []string, err error) {
 	if len(p.o.Copy) == 0 {
-		return nil
+		return nil, nil
 	}
 	ignored, other, err := p.repo.Untracked(ctx, p.o.Root, p.o.Copy)
 	if err != nil {
-		return fmt.Errorf("cannot find the files of workspace.copy: %w", err)
+		return nil, fmt.Errorf("cannot find the files of workspace.copy: %w", err)
 	}
 	if len(other) > 0 {
-		return fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it to .gitignore",
+		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it to .gitignore",
 			some(other, "is not ignored by git", "are not ignored by git"))
 	}
 	if len(ignored) > maxCopied {
-		return fmt.Errorf("cannot copy the files of workspace.copy: they are %d, and %d are the most", len(ignored),
+		return nil, fmt.Errorf("cannot copy the files of workspace.copy: they are %d, and %d are the most", len(ignored),
 			maxCopied)
 	}
 	if len(ignored) == 0 {
-		return nil
+		return nil, nil
 	}
-	if err := p.copyAll(ctx, c.Top, ignored); err != nil {
-		return fmt.Errorf("cannot copy the files of workspace.copy: %w", err)
+	to, err := os.OpenRoot(c.Top)
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close()
+	copied, err := p.copyAll(ctx, to, ignored)
+	if err != nil {
+		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %w", err)
 	}
 	scan, err := c.Scan(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(scan.Untracked) > 0 {
-		return fmt.Errorf("cannot copy the files of workspace.copy: %s at the commit that the task begins at; add it to "+
-			".gitignore there", some(scan.Untracked, "is not ignored", "are not ignored"))
+	for _, name := range scan.Untracked {
+		if slices.Contains(copied, name) {
+			open, err = append(open, name), errors.Join(err, to.Remove(filepath.FromSlash(name)))
+		}
 	}
-	return nil
+	return open, err
 }
 
-func (p *Pool) copyAll(ctx context.Context, top string, names []string) error {
+// openText says that files are not ignored in a workspace.
+func openText(open []string) string {
+	return fmt.Sprintf("cannot copy the files of workspace.copy: %s at the commit that the task begins at; add it to "+
+		".gitignore there", some(open, "is not ignored", "are not ignored"))
+}
+
+// copyAll copies what is not there yet, and returns the names of that.
+func (p *Pool) copyAll(ctx context.Context, to *os.Root, names []string) (copied []string, err error) {
 	from, err := os.OpenRoot(p.repo.Top)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer from.Close()
-	to, err := os.OpenRoot(top)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
 	room := int64(copyBytes)
 	for _, name := range names {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return copied, ctx.Err()
+		}
+		if _, err := to.Lstat(filepath.FromSlash(name)); err == nil {
+			continue
 		}
 		if dir := path.Dir(name); dir != "." {
 			if err := to.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
-				return err
+				return copied, err
 			}
 		}
 		n, err := copyOne(from, to, filepath.FromSlash(name), room)
 		if err != nil {
-			return fmt.Errorf("%q: %w", name, err)
+			return copied, fmt.Errorf("%q: %w", name, err)
 		}
+		copied = append(copied, name)
 		room -= n
 	}
-	return nil
+	return copied, nil
 }
 
 // copyOne copies a file or a link, and returns the file's size.

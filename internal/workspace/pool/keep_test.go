@@ -364,6 +364,37 @@ func TestCopyBringsIgnoredFiles(t *testing.T) {
 	}
 }
 
+// A pattern that was added later reaches a workspace that is kept; what is there
+// already stays, and what its commit does not ignore is not copied.
+func TestCopyReachesKeptWorkspaces(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, ".gitignore", ".env*\n", "a", "1\n")
+	r.put(r.top, ".env", "KEY=1\n")
+	r.o.Copy = []string{".env"}
+	p := r.open()
+	w := r.take(p, "task-001")
+	r.put(w.Dir, ".env", "the agent's\n")
+	r.release(p, w, Keep("later"))
+
+	r.put(r.top, ".gitignore", ".env*\nnew\n")
+	r.put(r.top, ".env.local", "KEY=2\n")
+	r.put(r.top, "new", "3\n")
+	r.o.Copy = []string{".env*", "new"}
+	p = r.open()
+	w = r.take(p, "task-001")
+	r.holds(w, map[string]string{".env": "the agent's\n", ".env.local": "KEY=2\n", "new": ""})
+	if len(w.Notes) != 1 || !strings.Contains(w.Notes[0], `"new" is not ignored at the commit`) {
+		t.Errorf("notes %q", w.Notes)
+	}
+
+	// It is copied once: what the agent removes is not brought back.
+	if err := os.Remove(filepath.Join(w.Dir, ".env.local")); err != nil {
+		t.Fatal(err)
+	}
+	r.release(p, w, Keep("later"))
+	r.holds(r.take(p, "task-001"), map[string]string{".env.local": ""})
+}
+
 func TestCopyRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

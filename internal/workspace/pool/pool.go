@@ -193,9 +193,15 @@ func alive(o sqlite.Owner) bool {
 	return process.Alive(process.Identity{Host: o.Host, Boot: boot, Space: space, PID: o.PID, Start: start})
 }
 
-// setupHash stands for the commands and what was copied.
-func (p *Pool) setupHash() string {
-	h := sha256.Sum256([]byte(strings.Join(p.o.Setup, "\x00") + "\x01" + strings.Join(p.o.Copy, "\x00")))
+// copyHash stands for what is copied.
+func (p *Pool) copyHash() string { return hash(p.o.Copy) }
+
+// setupHash stands for what is copied and for the commands, as a row has it: the
+// copies' part, a slash, and the commands' once they were run.
+func (p *Pool) setupHash() string { return p.copyHash() + "/" + hash(p.o.Setup) }
+
+func hash(list []string) string {
+	h := sha256.Sum256([]byte(strings.Join(list, "\x00")))
 	return hex.EncodeToString(h[:8])
 }
 

@@ -153,12 +153,25 @@ func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, mi
 	if err != nil {
 		return Workspace{}, false, err
 	}
-	row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Ports, r.Repo = ports, p.repo.Common })
+	var notes []string
+	if done, _, _ := strings.Cut(row.Setup, "/"); done != p.copyHash() { // workspace.copy has changed
+		open, err := p.copyFiles(ctx, c)
+		if err != nil {
+			return Workspace{}, false, err
+		}
+		if len(open) > 0 {
+			notes = append(notes, openText(open))
+		}
+		row.Setup = p.copyHash() + "/"
+	}
+	row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) {
+		r.Ports, r.Repo, r.Setup = ports, p.repo.Common, row.Setup
+	})
 	if err != nil {
 		return Workspace{}, false, err
 	}
 	w = p.workspace(row)
-	w.Kept = true
+	w.Kept, w.Notes = true, notes
 	switch changed, err := c.RestoreAlternates(); {
 	case err != nil:
 		w.Notes = append(w.Notes, fmt.Sprintf("its repository is broken, only files can be saved: %v", err))
@@ -195,7 +208,11 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 		return Workspace{}, err
 	}
 	p.step("filled")
-	if err := p.copyFiles(ctx, c); err != nil {
+	open, err := p.copyFiles(ctx, c)
+	if err == nil && len(open) > 0 {
+		err = errors.New(openText(open))
+	}
+	if err != nil {
 		return Workspace{}, err
 	}
 	folder, err := folderID(row.Dir)
@@ -204,7 +221,7 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 	}
 	done, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) {
 		*r = row
-		r.State, r.Folder, r.Setup = leased, folder, ""
+		r.State, r.Folder, r.Setup = leased, folder, p.copyHash()+"/"
 	})
 	if err != nil {
 		return Workspace{}, err
