@@ -377,7 +377,19 @@ func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.
 	if n.Kind == engine.Tick {
 		return
 	}
+	if n.Kind == engine.IterationEnded && n.Record != nil {
+		p.send(ctx, schedule.Event{Kind: schedule.Iterated, Case: l.task.ID, Iteration: iteration(n.Record)})
+	}
 	p.notify(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n, Workspace: w})
+}
+
+// iteration is what the kernel wants to know of one.
+func iteration(r *loop.Record) schedule.Iteration {
+	i := schedule.Iteration{Number: r.Number}
+	if f := r.Failure; r.Outcome == loop.Failed && f != nil && r.Exit.Ended == loop.NotEnded {
+		i.Failure = &schedule.Failure{Fingerprint: f.Fingerprint, Class: f.Class, Step: f.Step, Summary: f.Summary}
+	}
+	return i
 }
 
 // does is the activity that is to be stored with a notice; "" nothing. What an

@@ -16,6 +16,7 @@ const (
 	Counted    EventKind = "counted"     // Counts; answers Count
 	Started    EventKind = "started"     // Case; answers Start
 	NotStarted EventKind = "not started" // Case, Why, Fault; answers Start, or comes later for a start that failed
+	Iterated   EventKind = "iterated"    // Case, Iteration
 	Ended      EventKind = "ended"       // Case, Outcome
 	Settled    EventKind = "settled"     // Case; answers Settle. With a Fault it could not be stored, Why
 	Asked      EventKind = "asked"       // Ask, Case, Mode, Cause
@@ -51,20 +52,22 @@ const (
 
 // Event is something that happened.
 type Event struct {
-	Kind     EventKind  `json:"kind"`
-	At       time.Time  `json:"at"`
-	Case     string     `json:"case,omitempty"`
-	Named    string     `json:"named,omitempty"`
-	Cases    []string   `json:"cases,omitempty"`
-	Why      string     `json:"why,omitempty"`
-	Fault    Fault      `json:"fault,omitempty"`
-	Outcome  Outcome    `json:"outcome,omitzero"`
-	Settings Settings   `json:"settings,omitzero"`
-	Counts   Counts     `json:"counts,omitzero"`
-	Ask      Ask        `json:"ask,omitempty"`
-	Mode     Mode       `json:"mode,omitempty"`
-	Cause    loop.Cause `json:"cause,omitempty"`
-	Kill     bool       `json:"kill,omitempty"`
+	Kind    EventKind `json:"kind"`
+	At      time.Time `json:"at"`
+	Case    string    `json:"case,omitempty"`
+	Named   string    `json:"named,omitempty"`
+	Cases   []string  `json:"cases,omitempty"`
+	Why     string    `json:"why,omitempty"`
+	Fault   Fault     `json:"fault,omitempty"`
+	Outcome Outcome   `json:"outcome,omitzero"`
+	// Iteration is one that ended in the slot of the task.
+	Iteration Iteration  `json:"iteration,omitzero"`
+	Settings  Settings   `json:"settings,omitzero"`
+	Counts    Counts     `json:"counts,omitzero"`
+	Ask       Ask        `json:"ask,omitempty"`
+	Mode      Mode       `json:"mode,omitempty"`
+	Cause     loop.Cause `json:"cause,omitempty"`
+	Kill      bool       `json:"kill,omitempty"`
 }
 
 // CommandKind is the sort of a command.

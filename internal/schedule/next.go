@@ -108,7 +108,7 @@ func (s *State) fill() (Command, bool) {
 	if len(s.Assigned) > 0 {
 		return Command{Kind: Pick, Case: s.Assigned[0], Why: "a person assigned it"}, true
 	}
-	if s.Mode != Auto || s.Dry != "" || s.reached() != "" {
+	if s.Mode != Auto || s.Dry != "" || s.reached() != "" || s.doubted() {
 		return Command{}, false
 	}
 	return Command{Kind: Pick, Exclude: s.Excluded(), Why: fmt.Sprintf("%d of %d slots are taken", len(s.Slots), s.Settings.MaxParallel)}, true
@@ -238,6 +238,9 @@ func (s *State) idle() string {
 		return fmt.Sprintf("all %d slots are taken", s.Settings.MaxParallel)
 	case s.reached() != "":
 		return s.reached()
+	case s.doubted():
+		return fmt.Sprintf("the first iterations of %s failed in the same way: it may be the environment",
+			listed(s.Environment.Cases))
 	case s.Mode == SemiAuto:
 		return "semi-auto: a person assigns tasks"
 	case s.Dry != "":

@@ -128,8 +128,11 @@ type State struct {
 	Adopt    []string `json:"adopt,omitempty"`    // run already; their slots are to be taken first
 
 	// Errors counts tasks that failed in a row.
-	Errors int    `json:"errors"`
-	Tally  Tally  `json:"tally"`
+	Errors int   `json:"errors"`
+	Tally  Tally `json:"tally"`
+	// Environment is what may be wrong for all tasks.
+	Environment Environment `json:"environment,omitzero"`
+
 	Counts Counts `json:"counts"`
 	// Stale is true when Counts may not hold any more.
 	Stale bool `json:"stale,omitempty"`

@@ -41,6 +41,8 @@ func (s *State) take(e *Event) {
 		}
 	case Settled:
 		s.settled(e)
+	case Iterated:
+		s.iterated(e)
 	case Asked:
 		s.asked(e)
 	case Landed:
@@ -303,6 +305,7 @@ func (s *State) asked(e *Event) {
 		}
 	case AskResume:
 		s.resume()
+		s.Environment.Again = false
 	case AskStop:
 		s.stop(e.Cause, e.Kill)
 	case AskMode:

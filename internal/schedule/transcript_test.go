@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/transcript"
@@ -21,6 +22,7 @@ import (
 //
 //	begin [slots=N] [threshold=N] [wip=N] [mode=M] [count=N] [for=D] [keep] [review] [batch] [pause-on-error] [running=a,b]
 //	ready a b · gone a · end TASK STATUS [why] [empty] [hold] [secret] · cannot-start TASK [task|machine]
+//	iteration TASK N [CLASS WORDS]: it ended, or failed in that way
 //	pause · resume · stop [CAUSE] · kill · mode M · assign TASK · approve TASK · land TASK · hold-queue WHY
 //	unwritable · writable: whether the database takes what is settled
 //	after D: time passes
@@ -109,6 +111,8 @@ func (w *world) read(words []string) (e schedule.Event, told bool) {
 		return schedule.Event{Kind: schedule.Gone, Case: first, Why: strings.Join(words[2:], " ")}, true
 	case "end":
 		return schedule.Event{Kind: schedule.Ended, Case: first, Outcome: outcome(words[2:])}, true
+	case "iteration":
+		return iteration(words), true
 	case "cannot-start":
 		w.fails[first] = schedule.OfTask
 		if len(words) > 2 {
@@ -195,6 +199,16 @@ func (w *world) settings(words []string) schedule.Settings {
 		}
 	}
 	return s
+}
+
+func iteration(words []string) schedule.Event {
+	n, _ := strconv.Atoi(words[2])
+	e := schedule.Event{Kind: schedule.Iterated, Case: words[1], Iteration: schedule.Iteration{Number: n}}
+	if len(words) > 3 {
+		what := strings.Join(words[4:], " ")
+		e.Iteration.Failure = &schedule.Failure{Class: failure.Class(words[3]), Fingerprint: what, Summary: what, Step: "tests"}
+	}
+	return e
 }
 
 func outcome(words []string) schedule.Outcome {
