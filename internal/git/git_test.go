@@ -360,3 +360,35 @@ func TestMoveIndexKeepsWhatIsStaged(t *testing.T) {
 		t.Errorf("after the refusal: %q", got)
 	}
 }
+
+// TestProgramsOfTrees looks for git, and for what git starts, beside the trees that an
+// agent may write.
+func TestProgramsOfTrees(t *testing.T) {
+	top, r := repository(t, "r")
+	gittest.Git(t, top, "config", "remote.origin.url", "ssh://127.0.0.1:1/none")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(top, "tools"), link); err != nil {
+		t.Fatal(err)
+	}
+	marker := filepath.Join(t.TempDir(), "made")
+	for _, name := range []string{"bin/git", "bin/ssh", "tools/git", "tools/ssh"} {
+		put(t, filepath.Join(top, name), "#!/bin/sh\ntouch "+marker+"\n")
+		if err := os.Chmod(filepath.Join(top, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", strings.Join([]string{filepath.Join(top, "bin"), "bin", "", link, os.Getenv("PATH")}, ":"))
+	t.Chdir(top)
+	_, err := r.Fetch(t.Context(), "origin", "refs/heads/main", "refs/pawl/x")
+	if err == nil {
+		t.Error("something was fetched from nowhere")
+	}
+	elsewhere := *r // a clone's, whose repository is r
+	elsewhere.Top = t.TempDir()
+	if _, err := run(t.Context(), (&Shadow{Repo: &elsewhere, Dir: r.Dir}).call("version")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("a program of the tree was run")
+	}
+}

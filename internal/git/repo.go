@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -141,11 +140,12 @@ func openError(dir string, err error) error {
 var fit sync.Map
 
 func checkVersion(ctx context.Context, dir string) error {
-	path, err := exec.LookPath("git")
-	if _, known := fit.Load(path); known && err == nil {
+	c := call{dir: dir, args: []string{"version"}}
+	_, path := c.programs()
+	if _, known := fit.Load(path); known {
 		return nil
 	}
-	out, err := run(ctx, call{dir: dir, args: []string{"version"}})
+	out, err := run(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -166,10 +166,13 @@ func recent(version string) bool {
 
 // call makes a call on the user's repository.
 func (r *Repo) call(args ...string) call {
-	return call{dir: r.Top, args: args, env: []string{
+	return call{dir: r.Top, args: args, trees: r.Trees(), env: []string{
 		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
 	}}
 }
+
+// Trees are the work trees that are known: its own, and the first of its repository.
+func (r *Repo) Trees() []string { return []string{r.Top, strings.TrimSuffix(r.Common, "/.git")} }
 
 // Head is what is checked out.
 type Head struct {

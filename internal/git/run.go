@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 const (
@@ -45,6 +48,7 @@ type call struct {
 	env      []string // added to the clean environment
 	args     []string // subcommand first
 	settings []string // of git's own, beside those of every call
+	trees    []string // in which agents work, beside the one of dir: no program is taken from there
 	stdin    io.Reader
 	max      int64    // bytes of output; 0 is outputLimit
 	cut      bool     // output over max is dropped instead of being an error
@@ -91,40 +95,57 @@ var quiet = []string{
 	"-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000",
 }
 
-// noProgram is looked for, and not found, where git is in the work tree only.
+// noProgram is looked for, and not found, where git is in trees only.
 const noProgram = "git-outside-of-the-work-tree"
 
-// program is the first git of the PATH that is not in the work tree of dir: there,
-// as in node_modules/.bin, it may be an agent's.
-func program(dir string) string {
-	tree, err := filepath.Abs(dir)
-	for err == nil && filepath.Dir(tree) != tree {
-		if _, err := os.Lstat(filepath.Join(tree, ".git")); err == nil {
-			break
-		}
-		tree = filepath.Dir(tree)
+// programs are the PATH of git and of all that it starts, and the git that is found
+// there. What lies in a work tree, as in node_modules/.bin, may be an agent's.
+func (c call) programs() (path, git string) {
+	trees := slices.Clone(c.trees)
+	if tree := treeOf(c.dir); tree != "" {
+		trees = append(trees, tree)
 	}
-	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
-		path, err := exec.LookPath(filepath.Join(folder, "git"))
-		if err != nil || !filepath.IsAbs(path) {
-			continue
-		}
-		rel, err := filepath.Rel(tree, path)
-		inTree := err == nil && filepath.IsLocal(rel)
-		if isRoot := filepath.Dir(tree) == tree; isRoot || !inTree {
-			return path
+	path = keptPath(os.Getenv("PATH"), trees)
+	for _, folder := range filepath.SplitList(path) {
+		if git, err := exec.LookPath(filepath.Join(folder, "git")); err == nil {
+			return path, git
 		}
 	}
-	return noProgram
+	return path, noProgram
+}
+
+// treeOf is the work tree that a folder is in; "" for none.
+func treeOf(dir string) string {
+	for at, err := filepath.Abs(dir); err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+	}
+	return ""
+}
+
+// keptPaths are what [files.ProgramPath] kept, by trees and PATH: nobody but the
+// person can change the folders that it keeps, or the links to them.
+var keptPaths sync.Map
+
+func keptPath(path string, trees []string) string {
+	key := strings.Join(append(trees, path), "\x00")
+	if known, ok := keptPaths.Load(key); ok {
+		return known.(string) //nolint:forcetypeassert // nothing else is stored
+	}
+	safe, _ := files.ProgramPath(path, trees...)
+	keptPaths.Store(key, safe)
+	return safe
 }
 
 // prepare makes the command without starting it.
 func prepare(ctx context.Context, c call) *running {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	p := &running{cancel: cancel, name: c.args[0]}
-	p.cmd = exec.CommandContext(ctx, program(c.dir), slices.Concat(quiet, c.settings, c.args)...)
+	path, git := c.programs()
+	p.cmd = exec.CommandContext(ctx, git, slices.Concat(quiet, c.settings, c.args)...)
 	p.cmd.Dir = c.dir
-	p.cmd.Env = append(environment(os.Environ()), c.env...)
+	p.cmd.Env = append(append(environment(os.Environ()), "PATH="+path), c.env...)
 	p.cmd.Stdin = c.stdin
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
@@ -221,8 +242,8 @@ func runAll(ctx context.Context, calls ...call) ([][]byte, error) {
 	return outs, failed
 }
 
-// kept are the caller's variables that say where git and its configuration are.
-var kept = []string{
+// inherited are the caller's variables that say where git and its configuration are.
+var inherited = []string{
 	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
 	"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH",
 }
@@ -234,7 +255,7 @@ func environment(from []string) []string {
 	for _, v := range from {
 		name, _, _ := strings.Cut(v, "=")
 		switch {
-		case strings.HasPrefix(name, "GIT_") && !slices.Contains(kept, name):
+		case strings.HasPrefix(name, "GIT_") && !slices.Contains(inherited, name):
 		case strings.HasPrefix(name, "LC_"), name == "LANG", name == "LANGUAGE":
 		default:
 			env = append(env, v)

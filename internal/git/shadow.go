@@ -92,7 +92,7 @@ func (s *Shadow) SetExclude(rules []byte) error {
 
 // call makes a call in the shadow, without an index.
 func (s *Shadow) call(args ...string) call {
-	return call{dir: s.Repo.Top, args: args, env: []string{
+	return call{dir: s.Repo.Top, args: args, trees: s.Repo.Trees(), env: []string{
 		"GIT_DIR=" + s.Dir, "GIT_WORK_TREE=" + s.Repo.Top, "GIT_OBJECT_DIRECTORY=" + s.Repo.Objects,
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 	}}
