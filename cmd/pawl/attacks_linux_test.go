@@ -179,6 +179,12 @@ echo "exec touch $OUT/made" >git-rebase-todo`,
 		before: `mkdir bin; echo bin >.gitignore`,
 		agent: `printf '#!/bin/sh\ntouch '$OUT'/made\nexec %s "$@"\n' "$(command -v git)" >bin/git; chmod +x bin/git
 git status`},
+	{name: "a hook's program in the tree", tries: "puts a program of a hook without sandbox into a folder in the user's path",
+		before: `mkdir bin; echo bin >.gitignore`, more: unboxedHook,
+		agent: `printf '#!/bin/sh\ntouch '$OUT'/made' >bin/logger; chmod +x bin/logger`, gate: `logger; true`},
+	{name: "a hook's shell in the tree", tries: "the same with the shell, behind a link of the user's",
+		before: `mkdir tools; ln -s tools bin; echo tools >.gitignore`, more: unboxedHook,
+		agent: `printf '#!/bin/sh\ntouch '$OUT'/made' >tools/sh; chmod +x tools/sh`, gate: `sh -c true`},
 	{name: "a git alias of the user", tries: "gives the user's git a program, in the home folder",
 		agent: `git config --global core.fsmonitor "touch $OUT/made; false"`, later: `git status`},
 	{name: "start of a shell", tries: "adds to what the user's next shell reads",
@@ -299,6 +305,11 @@ const (
 	protectedTest = "mkdir tests; echo false >tests/check.sh"
 	protects      = "verification: {commands: [{command: sh gate.sh}], protect: ['tests/**']}"
 )
+
+// unboxedHook is a hook that pawl runs with the user's rights, after each iteration
+// whose gate is green.
+const unboxedHook = `verification: [sh gate.sh]
+hooks: {on_event: {command: "logger; sh -c true", sandbox: false}}`
 
 // throughProxy asks the proxy of the box, or without one whoever is meant.
 const throughProxy = `

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -33,8 +34,8 @@ type Options struct {
 	Tree *workspace.Checkout
 	// Env is what pawl was started with, K=V.
 	Env []string
-	// LookPath finds a program in Env's PATH.
-	LookPath func(name string) (string, error)
+	// Outside is the environment of programs that run outside of the boxes.
+	Outside []string
 	// Hide are folders that no agent and no gate may see, nor what links in them lead to.
 	Hide []string
 	// Say tells the person what there is to know: whole sentences.
@@ -97,6 +98,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
 		place := place
 		place.Path = slices.Concat(place.Path, args)
+		place.Keep = slices.Concat(place.Keep, below(own, filepath.SplitList(m.getenv("PATH"))))
 		policy := place.Policy(level, v, limits, own, nil)
 		policy.Binds = sums
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
@@ -157,6 +159,17 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 		}
 	}
 	return program, slices.DeleteFunc(start.Args, func(arg string) bool { return !filepath.IsAbs(arg) }), own
+}
+
+// below are those of the paths that lie in one of the folders: programs that the
+// person runs, too.
+func below(folders, paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		return !slices.ContainsFunc(folders, func(folder string) bool {
+			_, inside := files.Below(folder, path)
+			return inside
+		})
+	})
 }
 
 // exits divides endpoints into those that the proxy of a closed box lets

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent/claude"
 	"github.com/pawl-dev/pawl/internal/agent/program"
+	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gittest"
@@ -35,9 +36,8 @@ func newRig(t *testing.T, env ...string) *rig {
 	}
 	r.o = Options{
 		Config: &config.Config{}, StateDir: r.path("state"), Env: append([]string{"HOME=" + r.path("home")}, env...),
-		Plan:     engine.Plan{Root: r.path("project"), Safety: sandbox.Normal},
-		LookPath: func(string) (string, error) { return "", os.ErrNotExist },
-		Say:      func(format string, args ...any) { r.said = append(r.said, fmt.Sprintf(format, args...)) },
+		Plan: engine.Plan{Root: r.path("project"), Safety: sandbox.Normal},
+		Say:  func(format string, args ...any) { r.said = append(r.said, fmt.Sprintf(format, args...)) },
 	}
 	return r
 }
@@ -185,5 +185,19 @@ func TestUnsigned(t *testing.T) {
 	r.o.Config.Safety.Write = []config.Path{config.Path(r.folder("home/.gnupg"))}
 	if caches := r.make(true).Run.Caches; slices.Contains(caches, want[1]) {
 		t.Errorf("with the keys: %q", caches)
+	}
+}
+
+// What an agent's own folder has in the user's PATH stays as it is, since the user
+// runs it too.
+func TestProgramsInOwnFolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bin := r.folder("home/.claude/bin")
+	r.o.Env = append(r.o.Env, "PATH="+r.path("tools")+":"+bin)
+	ad, _ := agents.Lookup("claude")
+	policy := r.make(true).Agent("claude", engine.Agent{Adapter: ad})
+	if !slices.Contains(policy.Keep, bin) || slices.Contains(policy.Keep, r.path("tools")) {
+		t.Errorf("kept are %q", policy.Keep)
 	}
 }

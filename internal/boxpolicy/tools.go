@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
@@ -54,14 +55,15 @@ const goSettingsWithin = 5 * time.Second
 // withGoProxy is the environment with the place that modules come from, which
 // may be set in files of Go's own; as it is where go is not installed.
 func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
-	path, err := m.LookPath("go")
+	goEnv := process.Command{Args: []string{"go", "env", "GOPROXY"}, Env: m.Outside}
+	path, err := goEnv.Resolve()
 	if err != nil || m.getenv("GOPROXY") != "" {
 		return environ
 	}
 	ctx, cancel := context.WithTimeout(ctx, goSettingsWithin)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "env", "GOPROXY")
-	cmd.Dir, cmd.Env, cmd.WaitDelay = m.Plan.Root, m.Env, time.Second
+	cmd := exec.CommandContext(ctx, path, goEnv.Args[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = m.Plan.Root, m.Outside, time.Second
 	out, err := cmd.Output()
 	if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" {
 		return append(slices.Clone(environ), "GOPROXY="+proxy)

@@ -22,6 +22,7 @@ type program struct {
 	timeout time.Duration
 	env     []string
 	box     *sandbox.Policy
+	left    []string // folders that the PATH lacks
 }
 
 const (
@@ -83,7 +84,37 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 		output = res.Stdout.Head
 	}
 	output = printable(lastBytes(output, shownOutput), shownOutput)
-	return output, outcome(res, p.timeout, output)
+	err = outcome(res, p.timeout, output)
+	if only := r.leftOut(p, output); res.Exit.Code == notFound && only != "" {
+		err = fmt.Errorf("%v; %s", err, only)
+	}
+	return output, err
+}
+
+// notFound is the exit status of a shell that did not find a program.
+const notFound = 127
+
+// leftOut says which program that a shell did not find is in a folder that is left
+// out of the PATH; "" for none.
+func (r *Runner) leftOut(p program, output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	for _, word := range strings.Fields(lines[len(lines)-1]) {
+		name := strings.Trim(word, ":'\"`")
+		if name == "" || strings.Contains(name, "/") {
+			continue
+		}
+		for _, folder := range p.left {
+			path := filepath.Join(folder, name)
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(r.o.Root, path)
+			}
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its whole path, or let "+
+					"the sandbox hold the command (sandbox: true)", name, printable(folder, 200))
+			}
+		}
+	}
+	return ""
 }
 
 // environ is inherited with the event's variables instead of those that pawl

@@ -46,7 +46,9 @@ type Options struct {
 	Args []string
 	// Environ is what boxed commands inherit, and Whole what the others do.
 	Environ, Whole []string
-	Box            *sandbox.Policy // nil is no sandbox
+	// LeftOut are folders that Whole's PATH lacks: agents may put programs there.
+	LeftOut []string
+	Box     *sandbox.Policy // nil is no sandbox
 
 	// Backoff are the pauses between the tries of a webhook; nil is 1 s and 5 s.
 	Backoff []time.Duration
@@ -253,9 +255,9 @@ func (r *Runner) receivers(e Event, all bool) []job {
 
 func (r *Runner) command(to string, c Command, e Event) job {
 	return job{to: to, kind: "command", deliver: func(ctx context.Context) (string, error) {
-		p := program{args: []string{"sh", "-c", c.Line}, timeout: c.Timeout, env: r.o.Whole}
+		p := program{args: []string{"sh", "-c", c.Line}, timeout: c.Timeout, env: r.o.Whole, left: r.o.LeftOut}
 		if c.Boxed {
-			p.env, p.box = r.o.Environ, r.o.Box
+			p.env, p.box, p.left = r.o.Environ, r.o.Box, nil
 		}
 		return r.run(ctx, p, e)
 	}}

@@ -107,6 +107,31 @@ func TestEnvironmentOfALevel(t *testing.T) {
 	}
 }
 
+// A person who relied on a folder of the tree in the PATH is told why it does not count.
+func TestProgramLeftOut(t *testing.T) {
+	t.Parallel()
+	boxed := sh("exec tool")
+	boxed.Boxed = true
+	r, _ := runner(t, Options{
+		Hooks:   map[Name]Command{Start: sh("tool"), Error: sh("none"), Complete: sh("exit 127"), Pause: boxed},
+		LeftOut: []string{"none/yet", "node_modules/.bin"},
+	})
+	at := filepath.Join(r.o.Root, "node_modules", ".bin")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(at, "tool"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, said := range map[Name]bool{Start: true, Error: false, Complete: false, Pause: false} {
+		d := r.Try(t.Context(), Event{Name: name}, true)
+		told := "tool is found only in node_modules/.bin, where an agent may put programs"
+		if len(d) != 1 || !strings.Contains(d[0].Problem, "exit status 127") || strings.Contains(d[0].Problem, told) != said {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
 // A command that does not end is ended at its time limit.
 func TestHangingHook(t *testing.T) {
 	t.Parallel()

@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // ReadText is a flag's text; "-" reads it from stdin.
@@ -49,6 +52,13 @@ func (a *App) LookPath(name string) (string, error) {
 		}
 	}
 	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
+// Outside is the environment of programs that run outside of a box, and the folders
+// that its PATH lacks: those in trees, where agents may put programs.
+func (a *App) Outside(trees ...string) (env, left []string) {
+	path, left := files.ProgramPath(a.Getenv("PATH"), append(trees, config.StateBase(a.Env))...)
+	return append(slices.Clone(a.Env), "PATH="+path), left
 }
 
 // OpenInput opens FILE, or stdin for "-" and "". name is what messages call it.

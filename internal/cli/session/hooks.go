@@ -34,7 +34,8 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 		s.App.Say("Warning: %s.", l)
 	}
 	o.Dir, o.Exe, o.Args = filepath.Join(s.StateDir, "hooks"), s.Plan.Exe, s.Plan.Args
-	o.Environ, o.Whole = s.Plan.Environ, s.App.Env
+	o.Environ = s.Plan.Environ
+	o.Whole, o.LeftOut = s.outside(box)
 	if box != nil {
 		policy := box.Setup
 		if keep { // the agent works elsewhere, and nothing else may change the user's files
@@ -45,6 +46,22 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 	}
 	o.Log, o.Say = command.OpenLog(s.Plan.Root), say
 	s.Hooks = hook.New(o)
+}
+
+// outside is the environment of programs that run outside of a box, and the folders
+// that its PATH lacks: what agents may write, who may have run before.
+func (s *Session) outside(box *engine.Box) (env, left []string) {
+	trees := []string{s.Config.Root}
+	if s.Tree != nil {
+		trees = append(trees, s.Tree.Repo.Trees()...)
+	}
+	if box != nil {
+		trees = append(trees, box.Setup.Write...)
+		for _, policy := range box.Agents {
+			trees = append(trees, policy.Write...)
+		}
+	}
+	return s.App.Outside(trees...)
 }
 
 // warn prints a warning of a hook or the database, without breaking the live line.

@@ -80,9 +80,10 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 // pawl keeps, of whatever repository: who reads the token of 'pawl serve' can
 // answer for the person, and who reaches a supervisor can have it run commands.
 func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
+	outside, _ := s.outside(nil)
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
 		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Env: s.App.Env,
-		LookPath: s.App.LookPath, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
+		Outside: outside, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
 	return boxes.Run
