@@ -5,12 +5,14 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
@@ -33,7 +35,7 @@ type agentState struct {
 // program on a busy machine does in seconds.
 const versionBound = 30 * time.Second
 
-func agentsFound(ctx context.Context, a *command.App) []agentState {
+func agentsFound(ctx context.Context, a *command.App, root string) []agentState {
 	var all []agentState
 	for _, row := range agents.Table() {
 		s := agentState{
@@ -47,19 +49,38 @@ func agentsFound(ctx context.Context, a *command.App) []agentState {
 			s.Installed = err == nil
 		}
 		if s.Installed {
-			s.Version = versionOf(ctx, a, s.Path)
+			s.Version = versionOf(ctx, a, root, s.Path)
 		}
 		all = append(all, s)
 	}
 	return all
 }
 
+// writable is the first of the words of a command that is a file below root, where an
+// agent may have written it: doctor has no box to run it in.
+func writable(root string, argv ...string) string {
+	for _, word := range argv {
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(root, word)
+		}
+		_, err := os.Lstat(word)
+		if _, below := files.ProgramPath(word, root); err == nil && len(below) > 0 {
+			return word
+		}
+	}
+	return ""
+}
+
 // versionOf is what a program says to --version; "" when it says nothing.
-func versionOf(ctx context.Context, a *command.App, path string) string {
+func versionOf(ctx context.Context, a *command.App, root, path string) string {
+	if writable(root, path) != "" {
+		return "not asked, as it is in the work tree"
+	}
 	ctx, cancel := context.WithTimeout(ctx, versionBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.Env, cmd.WaitDelay = a.Env, time.Second
+	cmd.Env, _ = a.Outside(root)
+	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if err != nil {
 		return ""

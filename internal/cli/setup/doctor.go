@@ -44,7 +44,11 @@ func doctor(ctx context.Context, a *command.App) error {
 	if err != nil {
 		return err
 	}
-	programs := agentsFound(ctx, a)
+	root, err := config.FindRoot(a.Dir)
+	if err != nil {
+		return fault.Of(fault.Refused, err)
+	}
+	programs := agentsFound(ctx, a, root)
 	if a.JSON {
 		return a.Document(struct {
 			Machine []finding    `json:"machine"`
@@ -184,11 +188,14 @@ func acpState(ctx context.Context, a *command.App, root string, own config.Agent
 		return "not installed: " + argv[0] + " is not an executable program here"
 	}
 	argv[0] = path
-	env := slices.Clone(a.Env)
+	if file := writable(root, argv...); file != "" {
+		return "not asked: " + file + " is in the work tree, where an agent may have changed it"
+	}
+	env, _ := a.Outside(root)
 	for k, v := range own.Env {
 		env = append(env, k+"="+v)
 	}
-	info, err := acp.Probe(ctx, root, argv, env)
+	info, err := acp.Probe(ctx, filepath.Dir(path), argv, env)
 	if err != nil {
 		return "does not speak ACP: " + report.Line(err.Error(), 300)
 	}
