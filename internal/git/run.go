@@ -130,8 +130,9 @@ var keptPaths sync.Map
 
 func keptPath(path string, trees []string) string {
 	key := strings.Join(append(trees, path), "\x00")
-	if known, ok := keptPaths.Load(key); ok {
-		return known.(string) //nolint:forcetypeassert // nothing else is stored
+	known, _ := keptPaths.Load(key)
+	if safe, ok := known.(string); ok {
+		return safe
 	}
 	safe, _ := files.ProgramPath(path, trees...)
 	keptPaths.Store(key, safe)
