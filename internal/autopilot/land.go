@@ -100,7 +100,9 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 	busy := works || s.Stumbles > 0
 	for i := range s.Entries {
 		switch e := &s.Entries[i]; {
-		case busy && e.Status == queue.Waiting, e.Status == queue.Resolving, e.Status == queue.Waiting && e.Waits == 0 && e.Until.After(now):
+		case e.Status == queue.Resolving,
+			e.Status == queue.Waiting && busy,
+			e.Status == queue.Waiting && e.Waits == 0 && e.Until.After(now):
 			n++
 		case e.Status != queue.Parked && held == "": // who is parked is blocked on the board
 			held = fmt.Sprintf("%s waits in the merge queue: %s", e.ID, e.Why)

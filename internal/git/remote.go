@@ -22,6 +22,12 @@ func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
 	return c, nil
 }
 
+// pushWith is a push that takes nothing with it but what args name.
+func (r *Repo) pushWith(ctx context.Context, args ...string) (call, error) {
+	return r.overNetwork(ctx, append([]string{"push", "--receive-pack=git-receive-pack", "--quiet",
+		"--no-follow-tags", "--no-recurse-submodules"}, args...)...)
+}
+
 // UpstreamOf is the remote that a branch follows and the name of the branch
 // there; of a branch that follows none it is origin and the branch itself, if
 // there is an origin. No remote is empty.
@@ -93,8 +99,7 @@ func remoteSaid(stderr string) string {
 // when the remote has commits that are not here; [ErrRefused] says that it takes
 // none.
 func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
-	c, err := r.overNetwork(ctx, "push", "--receive-pack=git-receive-pack", "--quiet", "--no-follow-tags", "--no-recurse-submodules", "--porcelain",
-		"--end-of-options", remote, commit+":"+ref)
+	c, err := r.pushWith(ctx, "--porcelain", "--end-of-options", remote, commit+":"+ref)
 	if err != nil {
 		return false, err
 	}
@@ -121,8 +126,7 @@ func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
 	if err != nil || last == commit {
 		return err
 	}
-	c, err := r.overNetwork(ctx, "push", "--receive-pack=git-receive-pack", "--quiet", "--no-follow-tags", "--no-recurse-submodules",
-		"--force-with-lease="+ref+":"+last, "--end-of-options", remote, commit+":"+ref)
+	c, err := r.pushWith(ctx, "--force-with-lease="+ref+":"+last, "--end-of-options", remote, commit+":"+ref)
 	if err != nil {
 		return err
 	}

@@ -313,7 +313,8 @@ func (s *State) limits(r *Record) *Command {
 			p.MaxDuration.Milliseconds())
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
-		return timedOut("Total cost %s reached limit %s: nothing is left for another iteration", s.Spent.Cost, p.MaxCost.short())
+		return timedOut("Total cost %s reached limit %s: nothing is left for another iteration",
+			s.Spent.Cost, p.MaxCost.short())
 	}
 	if used {
 		return s.failedOnce(r)

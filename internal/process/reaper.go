@@ -44,7 +44,10 @@ func NewReaper() (*Reaper, error) {
 	if err := BecomeSubreaper(); err != nil {
 		return nil, err
 	}
-	r := &Reaper{children: map[int]*Child{}, inits: map[int]bool{}, idle: make(chan struct{}), finished: make(chan struct{})}
+	r := &Reaper{
+		children: map[int]*Child{}, inits: map[int]bool{},
+		idle: make(chan struct{}), finished: make(chan struct{}),
+	}
 	r.wake = sync.NewCond(&r.mu)
 	close(r.idle)
 	go r.loop()

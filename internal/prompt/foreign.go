@@ -43,7 +43,10 @@ func quote(text, prefix string, limit int) string {
 }
 
 // headings start the lines that structure a prompt.
-var headings = [...]string{"CONTEXT", "OBSERVE", "ORIENT", "DECIDE", "ACT", "FEEDBACK", "COMPLETION", "REVIEW", "TASK", "CHECKS", "CHANGE", "VERDICT"}
+var headings = [...]string{
+	"CONTEXT", "OBSERVE", "ORIENT", "DECIDE", "ACT", "FEEDBACK", "COMPLETION",
+	"REVIEW", "TASK", "CHECKS", "CHANGE", "VERDICT",
+}
 
 // prose keeps the lines of a text, but quotes one that is a heading of the
 // prompt, and closes a code fence that would swallow what follows.

@@ -202,7 +202,8 @@ func (f *File) settle(h *Hunk) ([]string, bool) {
 // indented is true for files in which blanks carry meaning.
 func (f *File) indented() bool {
 	switch strings.ToLower(path.Ext(f.Path)) {
-	case ".py", ".pyi", ".yaml", ".yml", ".mk", ".mak", ".haml", ".pug", ".slim", ".sass", ".coffee", ".nim", ".fs", ".hs", ".md", ".rst", ".patch", ".diff", ".tsv":
+	case ".py", ".pyi", ".yaml", ".yml", ".mk", ".mak", ".haml", ".pug", ".slim", ".sass",
+		".coffee", ".nim", ".fs", ".hs", ".md", ".rst", ".patch", ".diff", ".tsv":
 		return true
 	}
 	name := strings.ToLower(path.Base(f.Path))

@@ -106,7 +106,8 @@ func (p *program) openProxy(ctx context.Context, l net.Listener, reach []string,
 		return open(ctx, l, reach, refused)
 	case <-timer.C:
 		_ = l.Close()
-		return nil, errors.New("cannot open the way out of the box: the proxy did not come up; try again when the machine is less busy")
+		return nil, errors.New("cannot open the way out of the box: the proxy did not come up; " +
+			"try again when the machine is less busy")
 	}
 }
 

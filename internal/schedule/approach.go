@@ -43,10 +43,11 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if p.Answered && !p.Run.Status.Active() && p.Run.Status != loop.Completed {
 		return Answer, "a person answered"
 	}
-	if p.Run.Status == loop.Completed && p.RestedAt.After(Since(p.History, board.Blocked)) && reopened(p.History) == board.Unblock {
+	again := reopened(p.History)
+	done := p.Run.Status == loop.Completed && p.RestedAt.After(Since(p.History, board.Blocked))
+	if done && again == board.Unblock {
 		return Accept, "a person accepted its work"
 	}
-	again := reopened(p.History)
 	raised := !p.RestedAt.IsZero() && p.RaisedAt.After(p.RestedAt)
 	if slices.Contains([]board.Action{board.Retry, board.Redo, board.Rollback}, again) && !raised {
 		return Fresh, fmt.Sprintf("it begins anew after %q", again)
@@ -115,7 +116,8 @@ func Recover(found []Found, slots int) []Recovery {
 		case f.Run.Status.Active() && f.Alive && slots > 0:
 			r, slots = Recovery{Case: f.Case, Adopt: true, Why: "its agent is still running"}, slots-1
 		case f.Run.Status.Active():
-		case f.Run.Status == loop.Interrupted, f.Run.Status == loop.Stopped, f.Run.Status == loop.Paused && f.Run.Question == nil:
+		case f.Run.Status == loop.Interrupted, f.Run.Status == loop.Stopped,
+			f.Run.Status == loop.Paused && f.Run.Question == nil:
 			r = Recovery{Case: f.Case, Action: board.Stop, Why: "its run was " + string(f.Run.Status)}
 		case slots > 0:
 			r, slots = Recovery{Case: f.Case, Adopt: true, Why: "its run had ended: " + string(f.Run.Status)}, slots-1

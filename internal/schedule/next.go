@@ -111,7 +111,8 @@ func (s *State) fill() (Command, bool) {
 	if s.Mode != Auto || s.Dry != "" || s.reached() != "" || s.doubted() {
 		return Command{}, false
 	}
-	return Command{Kind: Pick, Exclude: s.Excluded(), Why: fmt.Sprintf("%d of %d slots are taken", len(s.Slots), s.Settings.MaxParallel)}, true
+	why := fmt.Sprintf("%d of %d slots are taken", len(s.Slots), s.Settings.MaxParallel)
+	return Command{Kind: Pick, Exclude: s.Excluded(), Why: why}, true
 }
 
 // dropChosen forgets tasks that were chosen and not yet started.

@@ -64,7 +64,8 @@ func (r *reader) nearly(text string, t tag, w word) {
 		if r.inspectAlone(text, t, body, w, closed) {
 			return
 		}
-		r.warn("%s did not count: it had something around it: a list mark, bold, quotes or invisible characters. Print the bare line.", w.name)
+		r.warn("%s did not count: it had something around it: a list mark, bold, quotes or invisible characters. "+
+			"Print the bare line.", w.name)
 		return
 	}
 	if _, more := findTag(behind, 0); more && alone(text[:t.start], "") {

@@ -224,7 +224,8 @@ const (
 func caseFields(c *board.Case) []any {
 	return []any{
 		&c.ID, &c.Type, &c.Title, split(&c.Tags, "\n"), &c.Priority, &c.Parent, &c.Ref, &c.Status, &c.Why, &c.Retries,
-		when(&c.CreatedAt), when(&c.UpdatedAt), &c.Unmet, &c.Unblocks, &c.Held, &c.Children, &c.ChildrenDone, &c.Siblings, &c.SiblingsDone,
+		when(&c.CreatedAt), when(&c.UpdatedAt), &c.Unmet, &c.Unblocks, &c.Held,
+		&c.Children, &c.ChildrenDone, &c.Siblings, &c.SiblingsDone,
 	}
 }
 

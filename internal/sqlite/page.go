@@ -185,10 +185,12 @@ func (s *Store) LastSeqs(ctx context.Context) (event, change int64, err error) {
 func (s *Store) Marks(ctx context.Context) (queue, autopilot string, err error) {
 	_, err = s.reads.one(ctx, `SELECT
 		(SELECT coalesce(sum(n), 0) || '.' || count(*) || '.' || coalesce(sum(owner_pid), 0) FROM queues) || '.' ||
-			(SELECT count(*) || '.' || coalesce(max(id), 0) FROM queue_asks WHERE taken_at = 0) || '.' || (SELECT coalesce(max(seq), 0) FROM landings),
+			(SELECT count(*) || '.' || coalesce(max(id), 0) FROM queue_asks WHERE taken_at = 0) || '.' ||
+			(SELECT coalesce(max(seq), 0) FROM landings),
 		(SELECT coalesce(max(updated_at || phase || mode || owner_pid), '') FROM autopilot) || '.' ||
 			(SELECT count(*) || '.' || coalesce(max(activity_at), 0) || '.' || coalesce(sum(since), 0) FROM slots) || '.' ||
-			(SELECT coalesce(max(started_at + ended_at), 0) FROM sprints) || '.' || (SELECT count(*) || '.' || coalesce(sum(decided_at), 0) FROM case_reviews)`,
+			(SELECT coalesce(max(started_at + ended_at), 0) FROM sprints) || '.' ||
+			(SELECT count(*) || '.' || coalesce(sum(decided_at), 0) FROM case_reviews)`,
 		nil, &queue, &autopilot)
 	return queue, autopilot, s.explain(ctx, "look for changes of the queue", err)
 }

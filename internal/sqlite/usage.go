@@ -58,7 +58,8 @@ type Throughput struct {
 func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Throughput, error) {
 	return read(ctx, s, "count what ended", func(t *Throughput) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, took(&t.Worked), took(&t.Waited)}
-	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations), sum(worked), max(0, sum(wall) - sum(worked)) FROM (
+	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations),
+			sum(worked), max(0, sum(wall) - sum(worked)) FROM (
 			SELECT ended_at AS at, status = 'completed' AS completed, status IN ('failed', 'aborted') AS failed,
 				status NOT IN ('completed', 'failed', 'aborted') AS other, 0 AS landed, iteration AS iterations,
 				coalesce((SELECT sum(i.elapsed) FROM iterations i WHERE i.run = runs.id), 0) AS worked, elapsed AS wall

@@ -44,7 +44,8 @@ var builtin = []Strategy{
 		Name: "rewind", Description: "Put the files back to the best snapshot and try another way",
 		Priority: 4, Classes: workClasses, work: true,
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, Rewind: true, UseCache: true,
-		Instruction: "The files were put back to the best state so far, because what came after it made things worse. Do not repeat what was tried; take another way.",
+		Instruction: "The files were put back to the best state so far, because what came after it made things worse. " +
+			"Do not repeat what was tried; take another way.",
 	},
 	{
 		Name: "stronger-agent", Description: "Use agents.stronger", Priority: 3, Classes: workClasses, work: true,

@@ -29,7 +29,10 @@ type watchdog struct {
 }
 
 func newWatchdog(job Job, end func(loop.Ended, string)) *watchdog {
-	return &watchdog{guard: agent.NewGuard(job.Guards), due: make(chan time.Time, 1), doubt: make(chan agent.Trip, 1), end: end, root: job.Watch}
+	return &watchdog{
+		guard: agent.NewGuard(job.Guards), end: end, root: job.Watch,
+		due: make(chan time.Time, 1), doubt: make(chan agent.Trip, 1),
+	}
 }
 
 // see takes the next event.
@@ -149,7 +152,8 @@ func (m *meter) printed() {
 	case m.bytes+m.noise.Load() > most:
 		why = tooMuch(most)
 	case m.silent > most/4:
-		why = fmt.Sprintf("one message of the agent is longer than %s and has no end; raise loop.max_output if that is as it should be", megabytes(most/4))
+		why = fmt.Sprintf("one message of the agent is longer than %s and has no end; "+
+			"raise loop.max_output if that is as it should be", megabytes(most/4))
 	}
 	if why != "" {
 		m.passed = true

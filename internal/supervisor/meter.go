@@ -48,7 +48,10 @@ type meter struct {
 }
 
 func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass func(loop.Ended, string)) *meter {
-	m := &meter{rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass, totals: agent.NewCollector(), dog: newWatchdog(job, pass)}
+	m := &meter{
+		rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass,
+		totals: agent.NewCollector(), dog: newWatchdog(job, pass),
+	}
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
 	m.file = spool.NewWriter(job.Files+".events.jsonl", agentLimit)

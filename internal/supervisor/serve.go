@@ -294,7 +294,8 @@ func (s *server) run(req request) {
 		}
 		return
 	case job.Box == nil && !s.unboxed:
-		c.send(reply{Op: opRefused, ID: job.ID, Error: fmt.Sprintf("cannot run %s: it has no sandbox, and the run has one", job.ID)})
+		why := fmt.Sprintf("cannot run %s: it has no sandbox, and the run has one", job.ID)
+		c.send(reply{Op: opRefused, ID: job.ID, Error: why})
 		return
 	case s.task != nil:
 		c.send(reply{Op: opRefused, ID: job.ID, Error: fmt.Sprintf("cannot run %s: %s runs", job.ID, s.task.job.ID)})

@@ -95,7 +95,8 @@ func demoApp(ctx context.Context, a *command.App, scratch string) (*command.App,
 	}
 	// Built as pawl itself is: much of what the gates need is in the user's cache then.
 	demo.Env = append(demo.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"),
-		"XDG_CONFIG_HOME="+filepath.Join(scratch, "config"), "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off")
+		"XDG_CONFIG_HOME="+filepath.Join(scratch, "config"), "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath",
+		"GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off")
 	return &demo, nil
 }
 
