@@ -2,11 +2,15 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
@@ -131,9 +135,29 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
 		Elapsed: res.Elapsed, Output: streamText(res.Stdout),
 	}
+	e.Green = w.green(s.Command, e)
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
 	return e, nil
+}
+
+// maxGreen is how much is kept of what a green gate printed.
+const maxGreen = 64 << 10
+
+// green is what a gate's command printed when it last passed, in this run or in
+// an earlier one; what it printed now is kept when it passed. Nothing is lost
+// without it but a hint what is noise.
+func (w *worker) green(command string, e gate.Exec) string {
+	sum := sha256.Sum256([]byte(command))
+	path := filepath.Join(w.o.StateDir, "green", hex.EncodeToString(sum[:8]))
+	if gateStatus(e) != loop.GatePassed {
+		return ending(path, maxGreen)
+	}
+	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		out := e.Output[max(0, len(e.Output)-maxGreen):]
+		_ = files.Replace(path, []byte(out), 0o600, false) // see above
+	}
+	return ""
 }
 
 func gateStatus(e gate.Exec) loop.GateStatus {

@@ -89,6 +89,9 @@ type Evidence struct {
 	// Output is the end (and, if cut, the head) of what it printed; stdout and
 	// stderr together. ANSI codes may be in it.
 	Output string
+	// Green is what the same command printed when it last succeeded; empty when
+	// that is not known. What is in it, too, is not what went wrong.
+	Green string
 	// Errors are the provider's, as the stream reported them, oldest first.
 	Errors []APIError
 	// Now is the time of the failure; clock times in a message ("resets 9pm")

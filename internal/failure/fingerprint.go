@@ -8,8 +8,7 @@ import (
 )
 
 // fingerprint is 16 hexadecimal digits that are the same for the same failure:
-// class, step, failing tests in any order, and the key lines, in which
-// everything that changes from run to run is left out (see [steady]).
+// class, step, failing tests in any order, and the key as it is.
 func fingerprint(a Analysis, key []string) string {
 	all := make([]byte, 0, 512)
 	part := func(s string) { all = append(append(all, s...), 0) }
@@ -27,7 +26,7 @@ func fingerprint(a Analysis, key []string) string {
 	}
 	part("")
 	for _, s := range key {
-		part(steady(s))
+		part(s)
 	}
 	sum := sha256.Sum256(all)
 	return hex.EncodeToString(sum[:8])
@@ -43,6 +42,9 @@ var (
 	parts = onUse(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
 		`|[0-9][` + letters + `]*(?:\.[0-9][` + letters + `]*)*|[` + letters + `]+`)
 	hexID = onUse(`^[0-9a-fA-F]{7,}$`)
+	dates = onUse(`\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +)?(?:\d{1,2} +)?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d+`)
+	// The name of a temporary folder or file: "tmp.Xk3jQ9aa", "tmpa8x_2k1".
+	temporary = onUse(`^tmp[._-]?\w{6,}$`)
 )
 
 // steady leaves out of a line what differs between two runs of the same
@@ -50,9 +52,13 @@ var (
 // ids, and folders of paths, so that only a file's name is left. Letters that
 // lead into digits stay ("TS2322", "E0425").
 func steady(s string) string {
+	s = dates().ReplaceAllString(s, "#")
 	s = paths().ReplaceAllStringFunc(s, func(path string) string {
 		if i := strings.LastIndexAny(path, `/\`); i < len(path)-1 {
 			path = path[i+1:]
+		}
+		if temporary().MatchString(path) {
+			return "#"
 		}
 		return parts().ReplaceAllStringFunc(path, steadyPart)
 	})
@@ -78,6 +84,26 @@ func steadyPart(s string) string {
 	}
 	return s
 }
+
+// stable is [steady] with what tells how far a failure got: "3 dead links" and
+// "problems: 3" stay as they are, where "line 3" and "3 ms" do not.
+func stable(s string) string {
+	out := steady(s)
+	for _, m := range numbersOf().FindAllStringSubmatch(s, 8) {
+		if !changingNumber[m[1]] && !changingNumber[m[3]] {
+			out += "|" + m[2] + m[4]
+		}
+	}
+	return out
+}
+
+// numbersOf finds small numbers with the words around them.
+var numbersOf = onUse(`(?:([A-Za-z]+) )?\b(\d{1,4}) ([a-z]+)|: (\d{1,4})[.)]?$`)
+
+// changingNumber holds words in front of and behind numbers that differ from
+// run to run.
+var changingNumber = wordSet(`line lines column port pid process job step attempt try retry after in took for goroutine thread worker id
+	length range ms s sec secs second seconds m min mins minute minutes h hour hours bytes ended exited of`)
 
 // Fingerprint is the fingerprint of an analysis that another package makes:
 // of its class, step, tests, and of keys, which are compared as they are.

@@ -12,7 +12,7 @@ const (
 	maxMessage = 500
 	maxSummary = 200
 	maxNotes   = 8
-	maxKey     = 6 // lines that go into the fingerprint
+	maxKey     = 60 // lines that go into the fingerprint
 )
 
 // report makes the analysis of a verdict.
@@ -34,10 +34,12 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
 	a.Severity = severityOf(v.class, a.Kind)
 	a.Actions = actionsFor(v.class, a.Kind, e.Source, subject(t, v))
+	o := outlineOf(h, e.Green)
+	v.line = o.spokesman(h, v)
 	var tests Tests
-	a.Items, tests = itemsOf(h, v)
+	a.Items, tests = itemsOf(h, o, v)
 	a.Summary = summaryOf(e, t, v, a, tests)
-	a.Fingerprint = fingerprint(a, keyLines(a))
+	a.Fingerprint = fingerprint(a, keyLines(a, o))
 	return a
 }
 
@@ -51,7 +53,7 @@ func subject(t text, v verdict) string {
 
 // itemsOf finds what an agent can act on: failing tests, a compiler's or a
 // linter's problems, else the lines that tell most.
-func itemsOf(h *hits, v verdict) ([]Item, Tests) {
+func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	t := h.t
 	var items []Item
 	var tests Tests
@@ -78,10 +80,10 @@ func itemsOf(h *hits, v verdict) ([]Item, Tests) {
 			}
 		}
 		if !informative(items) {
-			items = append(items, notes(h, v)...)
+			items = append(items, notes(h, o, v)...)
 		}
 	default:
-		items = append(notes(h, v), items...)
+		items = append(notes(h, o, v), items...)
 	}
 	return fit(items), tests
 }
@@ -123,7 +125,7 @@ func fit(items []Item) []Item {
 
 // notes are the lines that made the verdict, the place in the project that a
 // stack trace leads to, and the end of the output.
-func notes(h *hits, v verdict) []Item {
+func notes(h *hits, o *outline, v verdict) []Item {
 	t := h.t
 	var lines []int
 	add := func(i int) {
@@ -153,7 +155,7 @@ func notes(h *hits, v verdict) []Item {
 		}
 	default:
 	}
-	telling := tellingLines(h, 6)
+	telling := o.telling(6)
 	items := make([]Item, 0, len(lines)+1+len(telling))
 	for _, i := range lines {
 		items = append(items, note(t, i))
@@ -161,8 +163,8 @@ func notes(h *hits, v verdict) []Item {
 	if p, ok := frame(t, 0, t.len()); ok && !foreign(p.file) {
 		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: frameText(t, p)})
 	}
-	for _, l := range telling {
-		items = append(items, Item{Message: strings.TrimSpace(l)})
+	for _, i := range telling {
+		items = append(items, Item{Message: strings.TrimSpace(t.line(i))})
 	}
 	return distinct(items)
 }
@@ -238,7 +240,11 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 		said = ending(e)
 	}
 	if v.class == Unknown {
-		return ellipsis(said, maxSummary)
+		status := ""
+		if e.ExitCode > 1 && !strings.HasPrefix(said, "exit status") {
+			status = " (exit status " + strconv.Itoa(e.ExitCode) + ")"
+		}
+		return ellipsis(said, maxSummary-len(status)) + status
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
 	return ellipsis(what+": "+said, maxSummary)
@@ -281,29 +287,33 @@ func ending(e Evidence) string {
 	return "no cause in the output"
 }
 
-// keyLines are what the fingerprint is made of, next to class, step and tests.
-// With failing tests known, the tests are the key.
-func keyLines(a Analysis) []string {
-	var key []string
+// keyLines are what the fingerprint is made of, next to class, step and tests:
+// all lines that tell of the failure, in any order. With failing tests known,
+// the tests are the key; what may pass by itself is known by the line that
+// made the verdict.
+func keyLines(a Analysis, o *outline) []string {
 	for _, i := range a.Items {
 		if i.Test != "" && a.Class == TestFailure {
 			return nil
 		}
 	}
+	var key []string
+	add := func(s string) { key = append(key, stable(s)) }
 	for _, i := range a.Items {
 		first, _, _ := strings.Cut(i.Message, "\n")
-		if first != "" && (a.Class == CompileError || a.Class == Lint) {
-			first = i.File + " " + first // the same in another file is another failure
+		if a.Transient {
+			return []string{steady(first)}
 		}
-		if len(key) < maxKey && first != "" {
-			key = append(key, first)
+		if a.Class == CompileError || a.Class == Lint {
+			add(i.File + " " + first) // the same in another file is another failure
 		}
 	}
-	if a.Class != CompileError && a.Class != Lint && len(key) > 1 {
-		key = key[:1] // the line that made the verdict
+	for _, i := range o.telling(maxKey) {
+		add(strings.TrimSpace(o.t.line(i)))
 	}
 	if len(key) == 0 {
-		key = append(key, a.Summary)
+		add(a.Summary)
 	}
+	slices.Sort(key)
 	return key
 }

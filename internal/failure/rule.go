@@ -96,11 +96,22 @@ func rules() (all []*rule, err error) {
 	return all, err
 }
 
-const alarmWords = "error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|" +
-	"not found|invalid|missing|unable|undefined|unexpected|expected|traceback|assertion|abort|aborted|killed|no such"
-
-// alarm owns the words that make a line worth showing.
-var alarm = &rule{Words: strings.Split(alarmWords, "|")}
+// alarm owns the words that make a line worth showing, doubt those that only
+// hint at it.
+var (
+	alarm = &rule{Words: strings.Split("error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|"+
+		"not found|invalid|missing|unable|undefined|unexpected|expected|traceback|assertion|abort|aborted|killed|no such|"+
+		"could not|couldn't|does not exist|not exist|fehler|fehlgeschlagen|erreur|échec|introuvable|fallo|falló|errore|erro|"+
+		"falha|ошибка|Ошибка|не удалось|错误|失败|无法|エラー|失敗", "|")}
+	doubt = &rule{Words: strings.Split("does not|doesn't|do not|don't|did not|didn't|is not|isn't|are not|was not|has no|have no|"+
+		"not|no|no longer|never|must|should|wrong|bad|broken|corrupt|differ|differs|mismatch|too many|too long|too large|"+
+		"too big|too small|too few|too short|exceeds|exceeded|above|below|over|unused|unreachable|timed out|timeout|lost|"+
+		"illegal|duplicate|duplicated|conflict|conflicts|forbidden|unrecognized|unsupported|unresolved|unknown|unhandled|"+
+		"uncaught|violates|violation|violations|rejected|rejects|dead|stale|outdated|out of date|drift|empty|but|"+
+		"instead of|only|problem|problems|issue|issues|leak|dangling|orphan|incomplete|insufficient|incorrect|inconsistent|"+
+		"ambiguous|circular|refers to|want|wanted|nicht|kein|keine|fehlt|ungültig|unbekannt|impossible|invalide|manquant|"+
+		"n'existe|no existe|falta|inválido|não|impossibile|mancante|не найден|нет|不存在|缺少|見つかり|ません", "|")}
+)
 
 // phrases holds the words of all rules and of [alarm]. It is built at the first
 // analysis, so that other programs do not pay for it at their start.
@@ -110,7 +121,7 @@ var phrases = sync.OnceValue(func() phraseSet {
 		panic("rules.json: " + err.Error()) // a test reads it
 	}
 	set := phraseSet{}
-	for _, r := range append(all, alarm) {
+	for _, r := range append(all, alarm, doubt) {
 		set.add(r)
 	}
 	return set
@@ -177,6 +188,7 @@ type hits struct {
 	all    []*hit // in the order of the text
 	heavy  []*hit // the heaviest rule first, of equals the later place
 	alarms []int  // the lines that speak of an error, in order
+	doubts []int  // those that hint at one
 	tries  map[*rule]int
 	differ bool // the text holds a difference of files
 }
@@ -194,8 +206,12 @@ func findHits(t text) *hits {
 			return
 		}
 		last[r] = line + 1
-		if r == alarm {
+		switch r {
+		case alarm:
 			h.alarms = append(h.alarms, line)
+			return
+		case doubt:
+			h.doubts = append(h.doubts, line)
 			return
 		}
 		h.all = append(h.all, &hit{rule: r, line: line, from: from, to: to})

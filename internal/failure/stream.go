@@ -33,6 +33,11 @@ type event struct {
 
 	// go test -json
 	Action, Package, Test, Output string
+
+	// a line of a log
+	Level json.RawMessage `json:"level"`
+	Msg   json.RawMessage `json:"msg"`
+	Err   json.RawMessage `json:"err"`
 }
 
 const eventMax = 256 << 10 // a longer line is not decoded
@@ -87,14 +92,15 @@ func decode(l string) (event, bool) {
 	if len(l) < 12 || len(l) > eventMax || l[0] != '{' || l[1] != '"' {
 		return event{}, false
 	}
-	if !strings.Contains(l, `"type":`) && !strings.Contains(l, `"Action":`) {
+	if !has(l, `"type":`, `"Action":`, `"level":`) {
 		return event{}, false
 	}
 	var e event
 	if json.Unmarshal([]byte(l), &e) != nil {
 		return salvage(l)
 	}
-	return e, e.Type != "" && e.known() || e.Action != ""
+	known := e.Type != "" && e.known()
+	return e, known || e.Action != "" || e.logged() != ""
 }
 
 // salvage reads the result of an event whose line was cut.
@@ -133,6 +139,8 @@ func (e *event) says() (text string, final bool) {
 	switch {
 	case e.Action != "":
 		return e.Output, false
+	case !e.known():
+		return e.logged(), false
 	case e.Type == "result":
 		return e.resultSays()
 	case e.Type == "error", e.Type == "turn.failed", e.Type == "session.error":
@@ -142,6 +150,23 @@ func (e *event) says() (text string, final bool) {
 		return "ERROR: " + words(e.Message), false
 	}
 	return "", false
+}
+
+// logged is the line of a log that the event is, with its level in front; ""
+// when it is none.
+func (e *event) logged() string {
+	text := strings.TrimSpace(words(e.Msg) + words(e.Message) + " " + words(e.Err) + words(e.Error))
+	if len(e.Level) == 0 || text == "" {
+		return ""
+	}
+	level := words(e.Level)
+	switch string(e.Level) { // pino's
+	case "50":
+		level = "error"
+	case "60":
+		level = "fatal"
+	}
+	return strings.ToUpper(level) + ": " + text
 }
 
 func (e *event) resultSays() (string, bool) {

@@ -35,7 +35,7 @@ func Telling(output string, limit int) string {
 	for i := end; i > end-5 && left > limit/2; i-- {
 		take(i)
 	}
-	for _, i := range findHits(t).errorLines() {
+	for _, i := range slices.Backward(outlineOf(findHits(t), "").telling(40)) {
 		if !take(i) {
 			break
 		}
@@ -66,40 +66,4 @@ func join(t text, keep []bool, limit int) string {
 		b.WriteByte('\n')
 	}
 	return ellipsis(strings.TrimSpace(b.String()), limit)
-}
-
-// errorLines returns the numbers of the lines that speak of an error, the last
-// first, at most 40.
-func (h *hits) errorLines() []int {
-	var out []int
-	for _, n := range slices.Backward(h.alarms) {
-		if len(out) < 40 && !warns(h.t.line(n)) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// tellingLines are the last limit lines that speak of an error, else the last
-// lines at all, in their order.
-func tellingLines(h *hits, limit int) []string {
-	nums := h.errorLines()
-	if len(nums) > limit {
-		nums = nums[:limit]
-	}
-	var out []string
-	for i := len(nums) - 1; i >= 0; i-- {
-		out = append(out, h.t.line(nums[i]))
-	}
-	if len(out) >= 3 {
-		return out
-	}
-	var end []string
-	for i := lastLine(h.t); i >= 0 && len(end) < 4; i-- {
-		if l := h.t.line(i); strings.TrimSpace(l) != "" {
-			end = append(end, l)
-		}
-	}
-	slices.Reverse(end)
-	return append(out, end...)
 }

@@ -59,6 +59,9 @@ type Exec struct {
 	NotStarted string // why it could not be started; empty when it was
 	Elapsed    time.Duration
 	Output     string // stdout and stderr together, head and tail
+	// Green is what the command printed when it last passed; empty when that is
+	// not known.
+	Green string
 }
 
 // Run executes command number n (from 0) and waits for its end. An error means
@@ -200,7 +203,7 @@ func analyse(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "gate", Name: s.label(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut,
-		Output: output, Now: now,
+		Output: output, Green: e.Green, Now: now,
 	})
 	if g.Note != "" && g.Status == loop.GateFailed { // exit 0, but no tests
 		a.Class, a.Kind, a.Transient, a.Severity = failure.TestFailure, failure.Work, false, failure.Medium

@@ -79,6 +79,9 @@ func (g Guards) Observe(s Sight) Guards {
 func (g *Guards) observe(s *Sight) {
 	changed := !s.TreeKnown || s.TreeBefore != s.TreeAfter
 	better := g.Scored > 0 && s.Score > g.Top
+	if better {
+		g.Prints = nil // what fails in the same words fails less
+	}
 	g.observeOutcome(s, changed)
 	g.observeScore(s.Score)
 	g.observeProgress(s, changed, better)

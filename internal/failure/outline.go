@@ -1,0 +1,267 @@
+package failure
+
+import (
+	"slices"
+	"strings"
+)
+
+// This file reads the structure that outputs of all programs share: what a
+// runner echoes, progress, stacks, dumps of objects and source are not what
+// went wrong, and neither is what the same gate prints when it is green.
+
+// outlineLines bounds the lines at the end that are looked at.
+const outlineLines = 400
+
+// part is what a line is in an output, the most telling last.
+type part int8
+
+const (
+	aside   part = iota // echo, progress, frame, field, source, advice, decoration
+	doing               // says what is being done
+	plain               // nothing says what it is
+	result              // says that something failed, and nothing of what
+	hinting             // speaks of something that is not as it should be
+	erring              // has a word for an error
+	raising             // begins with the word for an error
+)
+
+// outline is the part of each line of a text.
+type outline struct {
+	t     text
+	parts []part
+}
+
+// outlineOf looks at the last lines, and at the last ones before that with a
+// word for an error. green is an output of the same command when it succeeded,
+// "" when there is none.
+func outlineOf(h *hits, green string) *outline {
+	t := h.t
+	o := &outline{t: t, parts: make([]part, t.len())}
+	usual := usualLines(green)
+	end := max(0, t.len()-outlineLines)
+	before, _ := slices.BinarySearch(h.alarms, end)
+	for _, i := range h.alarms[max(0, before-outlineLines):before] {
+		o.look(h, i, usual)
+	}
+	var b block
+	for i := end; i < t.len(); i++ {
+		l := t.line(i)
+		said := strings.TrimSpace(l)
+		switch {
+		case said == "", b.holds(l, said):
+		case underlines(l):
+			if i > 0 { // the line above is what it points at
+				o.parts[i-1] = aside
+			}
+		default:
+			o.look(h, i, usual)
+		}
+	}
+	return o
+}
+
+// shownMax is what is looked at of a long line.
+const shownMax = 240
+
+func (o *outline) look(h *hits, i int, usual map[string]bool) {
+	said := cut(strings.TrimSpace(h.t.line(i)), shownMax)
+	if p := h.tells(i, said); p != aside && (len(usual) == 0 || !usual[stable(said)]) {
+		o.parts[i] = p
+	}
+}
+
+// usualLines are the lines of a green output, without what changes from run to run.
+func usualLines(green string) map[string]bool {
+	usual := map[string]bool{}
+	if green != "" {
+		t := split(readable(bound(green)).text)
+		for i := range t.len() {
+			usual[stable(cut(strings.TrimSpace(t.line(i)), shownMax))] = true
+		}
+	}
+	return usual
+}
+
+// block follows what goes on over lines: the fields of an object that an error
+// prints behind itself, and the source that Python shows below a frame.
+type block struct {
+	object bool
+	frame  bool
+}
+
+// holds tells whether l belongs to such a block, or to none of its own.
+func (b *block) holds(l, said string) bool {
+	indented := l != said && said != ""
+	switch {
+	case b.frame && strings.HasPrefix(l, "    "):
+		b.frame = false
+		return true
+	case b.object && (indented || strings.Trim(said, "}]),") == ""):
+		b.object = indented || said == ""
+		return true
+	}
+	b.frame = strings.HasPrefix(said, `File "`) && indented
+	b.object = strings.HasSuffix(said, " {") && (strings.HasPrefix(said, "at ") || exception().MatchString(l) ||
+		strings.HasPrefix(said, "["))
+	return b.frame || b.object && strings.HasPrefix(said, "at ")
+}
+
+// forms begin lines that say nothing of what went wrong, whatever they hold.
+var forms = onUse(`^(?:` + strings.Join([]string{
+	`[^` + letters + `]*$|[\x{2800}-\x{28ff}]`, // decoration, spinners
+	`> |\$ |\+\+? `, // what a runner is about to run
+	`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
+	`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
+	`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
+	`at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)`, // frames of stacks
+	`File ".*", line \d+|Traceback |goroutine \d|created by |\S+\.go:\d+ \+0x|\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
+	`from .*:\d+:in |#\d+ +0x|\.\.\. \d+ more|\d+: +(?:0x|std::|core::|\w+::)|stack backtrace`,
+	`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`, // nothing but a place
+	`>? *\d+ *\||\|`, // source
+	`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
+	`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
+	`(?i:usage: |options:|hint|see |for more |try |run |did you mean|learn more|documentation|if you |you can |https?://)`,
+	`(?i:done|finished|completed)[.!]?$`,
+}, "|") + `)`)
+
+// wentWell are the ends of lines about what succeeded.
+var wentWell = strings.Split("...|…|... ok|... OK|... done| yes| ok| OK| PASS| passed|.ok|.OK|:ok", "|")
+
+// underlines tells whether l points at a part of the line above.
+func underlines(l string) bool {
+	return strings.ContainsAny(l, "^~") && strings.Trim(l, "^~ \t|") == ""
+}
+
+// steps begin a line that says what is being done.
+var steps = onUse(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing|ed)\b)`)
+
+// nothing counts what did not happen.
+var nothing = onUse(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed|problems?|warnings?|issues?)\b|(?:errors?|failures?|failed): 0\b`)
+
+// raises begins a line that is an error: behind a time, a level, a bullet or
+// the name of a program.
+var raises = onUse(`^(?:[^` + letters + `]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^` + letters + `]*` +
+	`(?i:error|err!|fatal|panic|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
+	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
+
+// tells weighs a line by its form and by the words in it.
+func (h *hits) tells(i int, said string) part {
+	_, alarms := slices.BinarySearch(h.alarms, i)
+	_, doubts := slices.BinarySearch(h.doubts, i)
+	well := slices.ContainsFunc(wentWell, func(end string) bool { return strings.HasSuffix(said, end) })
+	switch {
+	case well, forms().MatchString(said), warns(said):
+		return aside
+	case (alarms || doubts) && nothing().MatchString(said):
+		return aside
+	case onlyFailed(said):
+		return result
+	case raises().MatchString(said):
+		return raising
+	case alarms:
+		return erring
+	case doubts:
+		return hinting
+	case steps().MatchString(said):
+		return doing
+	}
+	return plain
+}
+
+// emptyWords say that something failed, or where, but not what.
+var emptyWords = wordSet(`a all and are aborted aborting above an as at below build builds check checks checked checking code command
+	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
+	finished for found gate has have in is it job jobs lint log more not of one or output passed phase pipeline please problem
+	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
+	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
+	without x`)
+
+func wordSet(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
+}
+
+// onlyFailed tells whether a line says that something failed, with how many
+// and which exit status, but not what.
+func onlyFailed(said string) bool {
+	if _, ok := exitIn(said); ok {
+		return true
+	}
+	other := func(r rune) bool { return r < 'a' || r > 'z' && r < 0x80 }
+	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
+		if len(w) > 1 && !emptyWords[w] {
+			return false
+		}
+	}
+	return true
+}
+
+// headline is the number of the line that a person would pick: of the last
+// ones that speak of an error the first; -1 when the text is empty. Of lines
+// that tell the same the later counts, and a clear one more than a vague one
+// that is not much nearer to the end.
+func (o *outline) headline() int {
+	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: 5, hinting: 10, erring: 20, raising: 30}
+	best, most, behind := -1, 0, 0
+	for i, p := range slices.Backward(o.parts) {
+		if p == aside {
+			continue
+		}
+		if w := weights[p] - behind; best < 0 || w > most {
+			best, most = i, w
+		}
+		behind++
+	}
+	if best < 0 {
+		return lastLine(o.t)
+	}
+	for best > 0 && o.parts[best] >= erring && o.parts[best-1] == o.parts[best] {
+		best--
+	}
+	return best
+}
+
+// spokesman is the line that says best what the verdict is about: the one that
+// decided, unless that is a field, a frame or an echo, or nothing decided.
+func (o *outline) spokesman(h *hits, v verdict) int {
+	if v.line < 0 && v.class != Unknown {
+		return v.line
+	}
+	if v.line >= 0 && o.parts[v.line] != aside && o.parts[v.line] != result {
+		return v.line
+	}
+	for _, one := range h.heavy {
+		if one.rule.Class == v.class && o.parts[one.line] >= hinting && h.holds(one) {
+			return one.line
+		}
+	}
+	if at := o.headline(); at >= 0 && (v.class == Unknown || o.parts[at] >= plain) {
+		return at
+	}
+	return v.line
+}
+
+// telling are the lines that speak of an error, in their order, at most the
+// last limit. Where none does more than hint, the last few lines tell, too.
+func (o *outline) telling(limit int) []int {
+	var lines []int
+	clear, end := false, 0
+	for i, p := range slices.Backward(o.parts) {
+		last := p >= plain && end < 3
+		if p != aside {
+			end++
+		}
+		if (p >= hinting || last) && len(lines) < limit {
+			lines = append(lines, i)
+			clear = clear || p >= erring
+		}
+	}
+	if clear {
+		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting })
+	}
+	slices.Reverse(lines)
+	return lines
+}
