@@ -30,8 +30,10 @@ type Options struct {
 	Config   *config.Config
 	Plan     engine.Plan // its root, level, environment and agents
 	StateDir string
-	// Tree is what git knows of the root; nil is outside of git.
+	// Tree is what git knows of the root; nil is outside of git. Own says that it is
+	// the user's own repository, and no clone of a task or a landing.
 	Tree *workspace.Checkout
+	Own  bool
 	// Env is what pawl was started with, K=V.
 	Env []string
 	// Outside is the environment of programs that run outside of the boxes.
@@ -73,6 +75,8 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	box.Gates = place.Policy(level, v, limits, nil, nil)
+	lent := m.lent(ctx, v)
+	box.Gates.Binds = lent
 	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, place.Write)
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
@@ -92,7 +96,8 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		}
 	}
 	box.Setup = place.Policy(level, v, limits, nil, nil)
-	box.Setup.Binds = sums
+	binds := slices.Concat(sums, lent)
+	box.Setup.Binds = binds
 	one := func(name string, ag engine.Agent) sandbox.Policy {
 		program, args, own := m.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
@@ -100,7 +105,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Path = slices.Concat(place.Path, args)
 		place.Keep = slices.Concat(place.Keep, below(own, filepath.SplitList(m.getenv("PATH"))))
 		policy := place.Policy(level, v, limits, own, nil)
-		policy.Binds = sums
+		policy.Binds = binds
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
 		return policy
 	}
@@ -108,6 +113,23 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		box.Agents[name] = one(name, ag)
 	}
 	return Boxes{box, one}
+}
+
+// lent are the folders that are shown in the place of the user's object stores. At
+// paranoid the whole repository is a copy.
+func (m maker) lent(ctx context.Context, v sandbox.Verdict) []sandbox.Bind {
+	if m.Tree == nil || !m.Own || !v.Means.Mounts || m.Plan.Safety == sandbox.Paranoid {
+		return nil
+	}
+	views, err := m.Tree.Lend(ctx)
+	if err != nil {
+		m.Say("Warning: git's objects are not kept from agents: %v", err)
+	}
+	binds := make([]sandbox.Bind, len(views))
+	for i, view := range views {
+		binds[i] = sandbox.Bind{From: view.From, To: view.To, ReadOnly: view.ReadOnly, Objects: !view.ReadOnly}
+	}
+	return binds
 }
 
 // hidden are the folders to hide. They are made: only what is there can be hidden.

@@ -74,16 +74,35 @@ func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.
 	return res, err
 }
 
-// undoGit notes what it put back as tampering.
+// resume is that of the session, and puts back as do does.
+func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, Fate, error) {
+	res, fate, err := w.session.resume(ctx, job, onEvent)
+	w.undoGit(ctx)
+	return res, fate, err
+}
+
+// undoGit takes in what was added to git's objects, before anybody looks at what
+// refers to them. It notes what was no object and what it put back as tampering.
 func (w *worker) undoGit(ctx context.Context) {
 	t := &w.trees
 	t.undoing.Lock()
 	defer t.undoing.Unlock()
-	if w.o.Tree == nil || t.guarded == nil {
+	if w.o.Tree == nil {
 		return
 	}
 	ctx, cancel := aftermath(context.WithoutCancel(ctx))
 	defer cancel()
+	bad, err := w.o.Tree.Accept(ctx)
+	if len(bad) > 0 {
+		t.undone = append(t.undone, gate.Violation{Path: ".git/objects", Why: workspace.BadObjects(bad)})
+	}
+	if err != nil {
+		t.undone = append(t.undone, gate.Violation{Path: ".git/objects", Why: err.Error()})
+	}
+	if t.guarded == nil {
+		return
+	}
 	names, err := w.o.Tree.PutBack(ctx, *t.guarded)
 	for _, name := range names {
 		t.undone = append(t.undone, gate.Violation{Path: name, Why: "it would lead git elsewhere, and was put back as it was"})
@@ -219,7 +238,6 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	if w.o.Tree == nil {
 		return
 	}
-	w.undoGit(ctx) // what an agent left while pawl was gone
 	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
 	if r.Judge() == loop.Waited && !w.verifies(r) {
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come

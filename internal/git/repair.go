@@ -2,12 +2,9 @@ package git
 
 import (
 	"bytes"
-	"compress/zlib"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -119,15 +116,7 @@ func (r *Repo) whole(id string) bool {
 		return true
 	}
 	defer f.Close()
-	z, err := zlib.NewReader(f)
-	if err != nil {
-		return false
-	}
-	h := r.newHash()
-	if _, err := io.Copy(h, z); err != nil { //nolint:gosec // it is only counted
-		return false
-	}
-	return hex.EncodeToString(h.Sum(nil)) == id
+	return isObject(f, id)
 }
 
 // putAside moves a file out of the way; of an empty one nothing is kept.

@@ -200,7 +200,7 @@ func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	if tree, err := workspace.Open(ctx, s.Config.Root, workspace.Options{StateDir: s.StateDir}); err == nil {
 		shadow.Tree = tree
 	}
-	return shadow.policies(ctx, v)
+	return shadow.policies(ctx, v, true)
 }
 
 // SayNote prints a note of a queue.

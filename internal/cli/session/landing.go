@@ -150,7 +150,7 @@ func (l *Landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) 
 		return nil, err
 	}
 	s.Tree = tree
-	return s.policies(ctx, l.verdict), nil
+	return s.policies(ctx, l.verdict, false), nil
 }
 
 // environment is what beside tree and gates a verdict depends on, as far as
@@ -229,7 +229,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	plan.Sandbox = plan.Safety + ": " + t.Verdict.Enforced
 	if t.Verdict.Boxed {
 		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Tree: tree}
-		plan.Box = s.policies(ctx, t.Verdict)
+		plan.Box = s.policies(ctx, t.Verdict, false)
 	}
 	return plan, tree, nil
 }

@@ -43,7 +43,7 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	}
 	s.Plan.Sandbox = s.Plan.Safety + ": " + v.Enforced
 	if v.Boxed {
-		s.Plan.Box = s.policies(ctx, v)
+		s.Plan.Box = s.policies(ctx, v, true)
 		s.Plan.Copy = s.Plan.Safety == sandbox.Paranoid
 	}
 	if s.Plan.Copy && s.Tree == nil {
@@ -78,11 +78,12 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 
 // policies are the boxes of the run's agents and gates. They see nothing that
 // pawl keeps, of whatever repository: who reads the token of 'pawl serve' can
-// answer for the person, and who reaches a supervisor can have it run commands.
-func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
+// answer for the person, and who reaches a supervisor can have it run commands. own
+// says that the work tree is the user's own.
+func (s *Session) policies(ctx context.Context, v sandbox.Verdict, own bool) *engine.Box {
 	outside, _ := s.outside(nil)
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
-		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Env: s.App.Env,
+		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Own: own, Env: s.App.Env,
 		Outside: outside, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
@@ -199,6 +200,13 @@ func (s *Session) openTree(ctx context.Context) {
 		s.App.Say("Warning: %s.", note)
 	}
 	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
+		s.App.Say("Warning: %v", err)
+	}
+	bad, err := tree.Accept(ctx) // what an earlier pawl that was killed left
+	if len(bad) > 0 {
+		s.App.Say("Warning: %s", workspace.BadObjects(bad))
+	}
+	if err != nil {
 		s.App.Say("Warning: %v", err)
 	}
 }
