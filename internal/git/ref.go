@@ -51,6 +51,21 @@ func (r *Repo) RefNames(ctx context.Context, prefix string) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
+// RefIDs lists the refs below a prefix, a line "name id" each, without looking at what
+// they lead to.
+func (r *Repo) RefIDs(ctx context.Context, prefix string) (string, error) {
+	out, err := run(ctx, r.call("for-each-ref", "--format=%(refname) %(objectname)", prefix))
+	return string(out), err
+}
+
+// PutRef makes a ref what it was, wherever it leads now: an empty id is none.
+func (r *Repo) PutRef(ctx context.Context, name, id string) error {
+	if id == "" {
+		return r.runRefs(ctx, r.call("update-ref", "--no-deref", "-m", "pawl", "-d", name))
+	}
+	return r.runRefs(ctx, r.call("update-ref", "--no-deref", "-m", "pawl", name, id))
+}
+
 // Refs lists the refs whose names are below the given prefixes, by name. A
 // prefix is a whole name or ends at a slash.
 func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {

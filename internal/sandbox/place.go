@@ -62,6 +62,7 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 // there yet is watched, since only what is there can be mounted over.
 var ofGit = []string{
 	"hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes", "info/grafts", "objects/info/alternates",
+	"shallow",
 }
 
 // found are the programs and the home folder, where they lie among what is not

@@ -29,9 +29,12 @@ type Fingerprint struct {
 	Config     string `json:"config"`     // configuration of the repository and the work tree
 	Attributes string `json:"attributes"` // info/attributes
 	// Places are the names that lead git elsewhere; "" is not known. Head is the text
-	// of HEAD. They do not make two differ: see [Checkout.PutBack].
+	// of HEAD. These do not make two differ: see [Checkout.PutBack].
 	Places string `json:"places,omitempty"`
 	Head   string `json:"head,omitempty"`
+	// Replace are the refs by which git reads one object in the place of another; ""
+	// is not known.
+	Replace string `json:"replace,omitempty"`
 }
 
 // Differs names the parts in which two differ, for a person.
@@ -75,7 +78,8 @@ func (c *Checkout) ConfigFingerprint(ctx context.Context) (Fingerprint, error) {
 		return f, err
 	}
 	f.Places, f.Head = packPlaces(found), c.head()
-	return f, nil
+	f.Replace, err = c.replacing(ctx)
+	return f, err
 }
 
 // hooksFolder is core.hooksPath, or the usual place. The value that pawl's own

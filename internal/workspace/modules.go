@@ -42,6 +42,22 @@ func (c *Checkout) Modules() []string {
 	return found
 }
 
+// OfOthers are what git keeps of the repository's other work trees: what is checked out
+// there, and their indexes.
+func (c *Checkout) OfOthers() []string {
+	var all []string
+	if c.Repo.Common != c.Repo.Dir {
+		all = []string{filepath.Join(c.Repo.Common, "HEAD"), filepath.Join(c.Repo.Common, "index")}
+	}
+	entries, _ := os.ReadDir(filepath.Join(c.Repo.Common, "worktrees")) // mostly there are none
+	for _, e := range entries {
+		if dir := filepath.Join(c.Repo.Common, "worktrees", e.Name()); e.IsDir() && dir != c.Repo.Dir {
+			all = append(all, dir)
+		}
+	}
+	return all
+}
+
 // Leads are the files of the work tree that say where a git folder is, or that git
 // takes commands from because its configuration says so (core.hooksPath, included
 // files), and the git folders of nested repositories that the index names.

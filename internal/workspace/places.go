@@ -41,7 +41,8 @@ func (p lead) path() string { return filepath.Join(p.root, p.name) }
 // which it runs, as the list of a rebase that goes on.
 var leading = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|` + rebaseList + `)$`)
+		`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|` + rebaseList + `)$` +
+			`|^(modules/.*/)?shallow$`)
 })
 
 const rebaseList = "rebase-merge/git-rebase-todo"
@@ -179,6 +180,11 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 			return undone, err
 		}
 	}
+	replaced, err := c.undoReplacing(ctx, before.Replace)
+	undone = append(undone, replaced...)
+	if err != nil {
+		return undone, err
+	}
 	now, err := c.places(ctx)
 	if err != nil {
 		return undone, err
@@ -198,7 +204,9 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 	for _, p := range slices.SortedFunc(maps.Keys(all), inOrder) {
 		watched := p.root != c.Repo.Top && slices.Contains([]string{"config", "hooks", "HEAD"}, p.name)
 		rebased := now[p] == "" && strings.HasSuffix(p.name, rebaseList) // the agent finished it
-		if now[p] == was[p] || watched || rebased {
+		// Without such a file the history is not whole, and this one is too large to be put back.
+		cut := p.name == "shallow" && strings.HasPrefix(was[p], otherWord)
+		if now[p] == was[p] || watched || rebased || cut {
 			continue
 		}
 		if err := c.putBack(p, was[p], now[p]); err != nil {

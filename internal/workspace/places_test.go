@@ -153,3 +153,59 @@ func TestExcludeThroughNoLink(t *testing.T) {
 		t.Errorf("outside is %q, %v", data, err)
 	}
 }
+
+// What makes the user's git read other objects than its refs lead to is undone, and
+// what the user has of it stays.
+func TestPutBackOtherObjects(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(p *place){
+		"an object in the place of another": func(p *place) { p.git("replace", "HEAD:a", p.evil()) },
+		"in the file with many refs": func(p *place) {
+			p.git("replace", "HEAD:a", p.evil())
+			p.git("pack-refs", "--all")
+		},
+		"the user's own, moved":  func(p *place) { p.git("replace", "-f", "HEAD:b", p.evil()) },
+		"the user's own, gone":   func(p *place) { p.git("replace", "-d", p.id("HEAD:b")) },
+		"a ref that is another":  func(p *place) { p.git("symbolic-ref", "refs/replace/"+p.id("HEAD:a"), "refs/tags/evil") },
+		"the end of the history": func(p *place) { p.write(".git/shallow", p.id("HEAD")+"\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "a", "one", "b", "two", "c", "three")
+			p.git("commit", "-q", "--allow-empty", "-m", "second")
+			p.git("replace", "HEAD:b", p.id("HEAD:c"))
+			p.git("tag", "evil", p.evil())
+			before, err := p.c.ConfigFingerprint(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func() string {
+				return p.git("cat-file", "-p", "HEAD:a") + p.git("cat-file", "-p", "HEAD:b") + p.git("log", "--format=%s")
+			}
+			was := read()
+			plant(p)
+			if read() == was {
+				t.Error("the attempt does not work without pawl")
+			}
+			undone, err := p.c.PutBack(t.Context(), before)
+			if err != nil || len(undone) != 1 || read() != was {
+				t.Errorf("undone %q, %v; git reads %q", undone, err, read())
+			}
+			if p.id("refs/tags/evil") != p.evil() {
+				t.Error("the tag is another")
+			}
+			if undone, err = p.c.PutBack(t.Context(), before); err != nil || len(undone) > 0 {
+				t.Errorf("undone once more: %q, %v", undone, err)
+			}
+		})
+	}
+}
+
+// evil is the id of a blob that an agent made.
+func (p *place) evil() string {
+	p.write("evil", "evil")
+	return strings.TrimSpace(p.git("hash-object", "-w", "evil"))
+}
+
+// id is the id of what a name stands for.
+func (p *place) id(name string) string { return strings.TrimSpace(p.git("rev-parse", name)) }
