@@ -67,7 +67,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	if o.Tree != nil {
 		leads, nested := o.Tree.Leads(ctx)
-		place.Keep = append(leads, o.Tree.OfOthers()...)
+		place.Keep = slices.Concat(leads, o.Tree.OfOthers())
 		place.Git = slices.Concat([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules(), nested)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))

@@ -224,7 +224,7 @@ func (r *Repo) acceptPacks(ctx context.Context, in Intake) (bad []string, err er
 func (r *Repo) acceptPack(ctx context.Context, in Intake, base string) (is bool, err error) {
 	f, err := files.OpenBelow(in.New, base+".pack")
 	if err != nil {
-		return errors.Is(err, fs.ErrNotExist), nil //nolint:nilerr // taken by another process, or no file
+		return errors.Is(err, fs.ErrNotExist), nil // taken by another process, or no file
 	}
 	defer f.Close()
 	c := r.call("index-pack", "--stdin")

@@ -121,7 +121,7 @@ func TestAccept(t *testing.T) {
 			put(t, index, strings.Replace(string(data), string(unhex(t, id)), string(unhex(t, made)), 1))
 			return id
 		}, false, true},
-		"more alternates": {func(t *testing.T, _ *Repo, in Intake, agent func(string, ...string) string) string {
+		"more alternates": {func(t *testing.T, _ *Repo, in Intake, _ func(string, ...string) string) string {
 			put(t, filepath.Join(in.New, "info", "alternates"), "/\n")
 			return made
 		}, false, false},
