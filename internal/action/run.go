@@ -27,6 +27,16 @@ func (p *Operator) Pause(ctx context.Context, r sqlite.Run) error {
 	return nil
 }
 
+// OfRemoved is true for the run of a task that was taken off the board: it waits
+// for nobody.
+func OfRemoved(ctx context.Context, store *sqlite.Store, r sqlite.Run) bool {
+	if r.Kind != "task" || loop.Status(r.Status).Active() {
+		return false
+	}
+	_, err := store.Case(ctx, r.Name)
+	return errors.Is(err, sqlite.ErrNoCase)
+}
+
 func (p *Operator) ask(ctx context.Context, r sqlite.Run, kind, text string) error {
 	if _, err := p.Store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
 		return err

@@ -46,9 +46,9 @@ func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event 
 // it did.
 func (p *pilot) counts(ctx context.Context) schedule.Counts {
 	n := p.state.Counts
-	reviews, waiting, err := p.o.Store.Attention(ctx)
+	reviews, waiting, failed, err := p.o.Store.Attention(ctx)
 	if err == nil {
-		n.Review, n.Waiting = reviews, waiting
+		n.Review, n.Waiting, n.Failed = reviews, waiting, failed
 	}
 	queued, held, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
 	if qerr == nil {

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -76,6 +78,11 @@ type Need struct {
 	What  board.Status `json:"what"` // blocked, review, failed or timeout
 	Why   string       `json:"why,omitempty"`
 	Run   string       `json:"run,omitempty"`
+	// Asks: its run takes an answer. Parked: its change waits in the merge queue.
+	Asks   bool `json:"asks,omitempty"`
+	Parked bool `json:"parked,omitempty"`
+	// Extend are flags of case extend that give twice of the limit that it reached.
+	Extend string `json:"extend,omitempty"`
 }
 
 // Event is something that the autopilot did.
@@ -194,14 +201,62 @@ func (v *View) readNeeds(ctx context.Context, store *sqlite.Store, root string) 
 	if err != nil {
 		return err
 	}
+	parked, err := parkedTasks(ctx, store)
+	if err != nil {
+		return err
+	}
 	for _, c := range list[:min(len(list), mostNeeds-len(v.NeedsYou))] {
-		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why}
+		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why, Parked: parked[c.ID] && c.Status == board.Blocked}
 		if r, err := store.Latest(ctx, root, c.ID); err == nil {
-			n.Run = r.ID
+			n.ofRun(r)
 		}
 		v.NeedsYou = append(v.NeedsYou, n)
 	}
 	return nil
+}
+
+// ofRun adds what the last run of the task came to.
+func (n *Need) ofRun(r sqlite.Run) {
+	n.Run = r.ID
+	s, err := stateOf(r)
+	if err != nil {
+		return // the rest is shown without it
+	}
+	switch s.Status {
+	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun:
+		n.Asks = true
+	case loop.Paused:
+		n.Asks = s.Question != nil
+	case loop.TimedOut:
+		n.Extend = extend(&s)
+	}
+}
+
+// extend are the flags that give a task twice of the limit that it reached.
+func extend(s *loop.State) string {
+	if s.Limit > 0 && s.Iteration >= s.Limit {
+		return fmt.Sprintf("--max-iterations %d", 2*s.Limit)
+	}
+	if t := cmp.Or(s.Policy.TaskTimeout, s.Policy.Timeout); t > 0 {
+		return "--timeout " + loop.Duration(2*t)
+	}
+	return ""
+}
+
+// parkedTasks are those whose changes wait in the queue for a person.
+func parkedTasks(ctx context.Context, store *sqlite.Store) (map[string]bool, error) {
+	parked := map[string]bool{}
+	targets, err := store.QueueTargets(ctx)
+	for _, target := range targets {
+		row, _, qerr := store.Queue(ctx, target)
+		if err = errors.Join(err, qerr); qerr != nil {
+			continue
+		}
+		for _, e := range row.State.Entries {
+			parked[e.ID] = parked[e.ID] || e.Status == queue.Parked
+		}
+	}
+	return parked, err
 }
 
 func (v *View) readEvents(ctx context.Context, store *sqlite.Store) error {

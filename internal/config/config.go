@@ -228,7 +228,7 @@ type Hook struct {
 
 // Notification is one receiver: exactly one of Command, Webhook and Desktop is set.
 type Notification struct {
-	Events  []string          `yaml:"events" default:"[escalation, pause, sprint_end, budget]" enum:"start|complete|pre_merge|post_merge|conflict|pause|error|escalation|budget|sprint_end" names:"true"`
+	Events  []string          `yaml:"events" default:"[escalation, error, pause, sprint_end, budget]" enum:"start|complete|pre_merge|post_merge|conflict|pause|error|escalation|budget|sprint_end" names:"true"`
 	Command string            `yaml:"command"`
 	Sandbox bool              `yaml:"sandbox" default:"true"`
 	Webhook string            `yaml:"webhook"`

@@ -107,7 +107,9 @@ func (w *worker) gates(c loop.Command) []gate.Spec {
 		if s.Timeout <= 0 {
 			s.Timeout = gateTimeout
 		}
-		s.Timeout *= time.Duration(max(c.GateFactor, 1))
+		if !s.Fixed {
+			s.Timeout *= time.Duration(max(c.GateFactor, 1))
+		}
 		specs = append(specs, s)
 	}
 	return specs

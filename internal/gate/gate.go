@@ -21,7 +21,6 @@ import (
 const (
 	CodeTimeout = "VERIFICATION_TIMEOUT" // a required command ran into its time limit
 	CodeFailed  = "VERIFICATION_FAILED"  // a required command failed, or is a test gate that ran no tests
-	CodeSkipped = "VERIFICATION_SKIPPED" // an optional command failed or timed out; in warnings only
 	CodeEmpty   = "VERIFICATION_EMPTY"   // there are no commands
 )
 
@@ -35,6 +34,8 @@ type Spec struct {
 	// Timeout limits the command; the caller's Run enforces it. 0 means that
 	// Run applies a limit of its own.
 	Timeout time.Duration
+	// Fixed: the time was set for this command, so no strategy gives it more.
+	Fixed bool
 	// Required: false means that a failure is only a warning.
 	Required bool
 	// AllowEmpty: true means that a test gate may execute no tests.
@@ -153,7 +154,7 @@ func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
 	a := analyse(g, s, e, now)
 	line := summaryLine(g, a, tests, known)
 	if !s.Required {
-		r.Warnings = append(r.Warnings, CodeSkipped+": optional gate "+line)
+		r.Warnings = append(r.Warnings, "optional gate "+line)
 		return true
 	}
 	r.Failure, r.Summary, r.Code = &a, line, CodeFailed

@@ -59,6 +59,8 @@ type Event struct {
 	Question *Question `json:"question,omitempty"`
 	Conflict *Clash    `json:"conflict,omitempty"`
 	Error    *Trouble  `json:"error,omitempty"`
+
+	asks bool // an escalation of the same end follows
 }
 
 // Question is what a person is asked.

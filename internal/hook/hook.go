@@ -234,7 +234,7 @@ func Key(n Name) string {
 func (r *Runner) receivers(e Event, all bool) []job {
 	var jobs []job
 	for _, to := range r.o.Receivers {
-		if !all && !slices.Contains(to.Events, e.Name) {
+		if !all && !to.wants(e) {
 			continue
 		}
 		switch {
@@ -251,6 +251,15 @@ func (r *Runner) receivers(e Event, all bool) []job {
 		}
 	}
 	return jobs
+}
+
+// wants is true for what it is told of. Of an end that asks a person something it
+// is told once.
+func (to *Receiver) wants(e Event) bool {
+	if e.asks && slices.Contains(to.Events, Escalation) {
+		return false
+	}
+	return slices.Contains(to.Events, e.Name)
 }
 
 func (r *Runner) command(to string, c Command, e Event) job {

@@ -16,7 +16,7 @@ func OfNote(n queue.Note, target string) (e Event, ok bool) {
 		e.Name, e.Conflict = Conflict, &Clash{Level: string(n.Class), Files: n.Paths}
 	case queue.NoteEscalated:
 		e.Name, e.Status = Escalation, "blocked"
-		e.Question = &Question{Text: n.Text, Answer: "pawl queue retry|drop " + n.ID}
+		e.Question = &Question{Text: n.Text, Answer: "pawl queue retry " + n.ID + ", or pawl queue drop " + n.ID}
 	case queue.NoteStopped:
 		e.Name, e.Status = Escalation, "paused"
 		e.Question = &Question{Text: n.Text, Answer: "pawl queue resume"}

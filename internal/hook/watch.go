@@ -86,7 +86,7 @@ func (w *watcher) ended(n engine.Notice) []Event {
 		out = append(out, w.event(Pause, n))
 	case loop.Aborted, loop.FailedRun, loop.TimedOut:
 		e := w.event(Error, n)
-		e.Error = w.trouble(n)
+		e.Error, e.asks = w.trouble(n), n.State.Question != nil
 		out = append(out, e)
 	}
 	if q := n.State.Question; q != nil {

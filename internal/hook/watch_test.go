@@ -101,3 +101,33 @@ func TestWatch(t *testing.T) {
 		}
 	}
 }
+
+// A guard's end is told once to who wants escalations, and as an error to who
+// wants only these.
+func TestAnEndThatAsksIsToldOnce(t *testing.T) {
+	t.Parallel()
+	n := engine.Notice{Kind: engine.RunEnded, State: loop.State{Status: loop.Aborted, Question: &loop.Question{Text: "how?"}}}
+	var w watcher
+	for _, c := range []struct {
+		wants []Name
+		want  string
+	}{
+		{[]Name{Error, Escalation}, "escalation"},
+		{[]Name{Error}, "error"},
+		{[]Name{Escalation}, "escalation"},
+	} {
+		to, got := Receiver{Events: c.wants}, []string{}
+		for _, e := range w.events(n) {
+			if to.wants(e) {
+				got = append(got, string(e.Name))
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("who wants %v is told of %v, want %s", c.wants, got, c.want)
+		}
+	}
+	n.State.Question = nil
+	if e := w.events(n); !(&Receiver{Events: []Name{Error, Escalation}}).wants(e[len(e)-1]) {
+		t.Error("an end that asks nothing is not told")
+	}
+}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/control"
@@ -370,6 +371,9 @@ func (s *State) guard(r *Record) *Command {
 
 func (s *State) tripped(t Trip) *Command {
 	c := &Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
+	if last := s.lastSummary(); last != "" {
+		c.Why += "; last failure: " + last
+	}
 	switch s.Policy.Kind {
 	case Task, Controlled:
 		c.Status = Blocked
@@ -378,6 +382,16 @@ func (s *State) tripped(t Trip) *Command {
 	}
 	c.Question = s.ask(t.Message)
 	return c
+}
+
+// lastSummary is what failed last; "" nothing.
+func (s *State) lastSummary() string {
+	for _, p := range slices.Backward(s.Recent) {
+		if p.Outcome == Failed {
+			return p.Summary
+		}
+	}
+	return ""
 }
 
 // stuck pauses when the policy says so, or when nothing else would ever end

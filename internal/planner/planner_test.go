@@ -226,7 +226,11 @@ func tell(p engine.Plan) string {
 		if !g.Required {
 			must = "optional"
 		}
-		fmt.Fprintf(&b, "gate %s (%s, %s): %s\n", g.Name, must, g.Timeout, g.Command)
+		fixed := ""
+		if g.Fixed {
+			fixed = ", fixed"
+		}
+		fmt.Fprintf(&b, "gate %s (%s, %s%s): %s\n", g.Name, must, g.Timeout, fixed, g.Command)
 	}
 	if names := fragments(p.Prompt); names != "" {
 		fmt.Fprintf(&b, "prompt %s\n", names)

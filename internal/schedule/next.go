@@ -200,7 +200,7 @@ func (s *State) exit() int {
 		return exitInterrupted
 	case s.Counts.Waiting > 0 || s.Counts.QueueHeld != "":
 		return exitPerson
-	case s.Tally.Failed+s.Tally.TimedOut > 0:
+	case s.Tally.Failed+s.Tally.TimedOut+s.Counts.Failed > 0:
 		return exitFailed
 	case s.Alone:
 		return exitPerson

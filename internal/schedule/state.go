@@ -89,6 +89,7 @@ type Counts struct {
 	Ready   int `json:"ready"`   // tasks, those of the filters only
 	Review  int `json:"review"`  // wait for a person's review
 	Waiting int `json:"waiting"` // wait for a person at all: blocked, to be reviewed
+	Failed  int `json:"failed"`  // failed or timed out, also before this session
 	Queued  int `json:"queued"`  // verified, and on their way to the target
 	// QueueHeld says why the queue does not go on without a person; "" it does.
 	QueueHeld string `json:"queue_held,omitempty"`

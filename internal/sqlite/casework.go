@@ -131,10 +131,11 @@ func reviews(ctx context.Context, from *statements, where string, args ...any) (
 	}, `SELECT seq, id, run, work, why, asked_at, decision, feedback, decided_at FROM case_reviews`+where, args...)
 }
 
-// Attention counts what waits for people: reviews that are open, and tasks
-// that a person has to act on, reviews included.
-func (s *Store) Attention(ctx context.Context) (reviews, waiting int, err error) {
+// Attention counts what waits for people: reviews that are open, tasks that a
+// person has to act on, reviews included, and tasks that failed or timed out.
+func (s *Store) Attention(ctx context.Context) (reviews, waiting, failed int, err error) {
 	_, err = s.reads.one(ctx, `SELECT (SELECT count(*) FROM case_reviews WHERE decision = ''),
-		(SELECT count(*) FROM cases WHERE status = 'blocked' AND type = 'task')`, nil, &reviews, &waiting)
-	return reviews, reviews + waiting, s.explain(ctx, "count what waits for people", err)
+		(SELECT count(*) FROM cases WHERE status = 'blocked' AND type = 'task'),
+		(SELECT count(*) FROM cases WHERE status IN ('failed', 'timeout') AND type = 'task')`, nil, &reviews, &waiting, &failed)
+	return reviews, reviews + waiting, failed, s.explain(ctx, "count what waits for people", err)
 }

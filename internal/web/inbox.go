@@ -92,7 +92,7 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 		switch {
 		case err != nil:
 			return out, err
-		case last.ID != r.ID:
+		case last.ID != r.ID, action.OfRemoved(ctx, s.o.Store, last):
 		case last.Why == loop.GivenUp:
 			out.given[r.Name] = true
 		default:

@@ -95,18 +95,26 @@ func printNeeds(v autopilot.View, line func(format string, args ...any)) {
 	}
 }
 
-// nextStep is what a person can do about an entry.
+// nextStep is what a person can do about an entry. Each command works as printed.
 func nextStep(n autopilot.Need) string {
 	look, then := "pawl show "+n.Case, "pawl case retry "+n.Case
 	switch {
 	case n.What == board.Review:
-		look, then = look+" --diff", "pawl case approve|redo|reject "+n.Case
-	case n.Run == "":
-		look = "pawl case show " + n.Case
-	case n.What == board.Timeout:
-		then = "pawl case extend " + n.Case + " --max-iterations N or --timeout D, or " + then
-	case n.What == board.Blocked:
+		look, then = look+" --diff", fmt.Sprintf("pawl case approve %[1]s, pawl case redo %[1]s --feedback TEXT, or "+
+			"pawl case reject %[1]s", n.Case)
+	case n.Parked:
+		look, then = look+" --diff", "pawl queue retry "+n.Case+" to land it again, or "+then+" for another attempt"
+	case n.What == board.Timeout && n.Extend != "":
+		then = "pawl case extend " + n.Case + " " + n.Extend + ", or " + then
+	case n.What == board.Blocked && n.Asks:
 		then = "pawl answer " + n.Case + " TEXT, or " + then
+	case n.What == board.Blocked && n.Run == "":
+		then = "pawl case unblock " + n.Case
+	case n.What == board.Blocked:
+		then = "pawl case unblock " + n.Case + " to go on with its work as it is, or " + then + " for another attempt"
+	}
+	if n.Run == "" {
+		look = "pawl case show " + n.Case
 	}
 	return look + ", then " + then
 }

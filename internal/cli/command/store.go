@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -70,10 +71,13 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 	})
 }
 
-// FindRun finds a run by its id, a prefix of it, or the name of its procedure,
-// whose last run it then is.
+// FindRun finds a run by its id, a prefix of it, or the name of its procedure or
+// task, whose last run it then is; 42 is task-042.
 func FindRun(ctx context.Context, store *sqlite.Store, root, name string) (sqlite.Run, error) {
 	run, err := store.Latest(ctx, root, name)
+	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, sqlite.ErrNotFound) {
+		run, err = store.Latest(ctx, root, board.Normal(name))
+	}
 	if err == nil || !errors.Is(err, sqlite.ErrNotFound) {
 		return run, err
 	}
@@ -86,7 +90,11 @@ func (a *App) LookupError(err error, name string) error {
 	switch {
 	case errors.As(err, &known):
 	case errors.Is(err, sqlite.ErrNotFound):
-		return Usage("there is no run or procedure %q with a run here", name).Hint("List the runs: pawl ps -a")
+		e := Usage("there is no run or procedure %q with a run here", name).Hint("List the runs: pawl ps -a")
+		if _, _, isCase := board.ParseID(name); isCase {
+			e = e.Hint("A task has a run once it was started: pawl case show %s", board.Normal(name))
+		}
+		return e
 	case errors.Is(err, sqlite.ErrAmbiguous):
 		return fault.Of(fault.Refused, err).Hint("Give more characters of the id")
 	}

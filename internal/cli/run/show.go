@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	if err != nil {
 		return err
 	}
+	if !all {
+		runs = slices.DeleteFunc(runs, func(r sqlite.Run) bool { return action.OfRemoved(ctx, p.Store, r) })
+	}
 	none := "No runs going on; 'pawl ps -a' lists the ended ones. Start one with: pawl run NAME"
 	if all {
 		none = "No runs yet. Start one with: pawl run NAME"
@@ -55,7 +59,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) command.Row {
 		l := listRun(ctx, p, r)
 		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(l.Name, 40), l.Status,
-			console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 60)}}
+			console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 100)}}
 	})
 }
 

@@ -143,8 +143,7 @@ func (t *AutopilotHooks) settled(ctx context.Context, n autopilot.Notice) {
 	switch {
 	case v.Review:
 		e.Name, e.Status = hook.Escalation, string(board.Review)
-		e.Question = &hook.Question{Text: "it waits for your review: " + v.Why, Answer: "pawl case approve|redo|reject " +
-			n.Case}
+		e.Question = &hook.Question{Text: "it waits for your review: " + v.Why, Answer: "pawl case approve " + n.Case}
 	case v.Action == board.Block && v.Worked:
 		e.Name, e.Status = hook.Escalation, string(board.Blocked)
 		e.Question = &hook.Question{Text: v.Why, Answer: "pawl case unblock " + n.Case}
