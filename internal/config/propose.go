@@ -31,34 +31,21 @@ type ProposedGate struct {
 	From string
 }
 
-// agentPrograms are the agents by preference, with the program to look for.
-var agentPrograms = []struct{ agent, program string }{
-	{"claude", "claude"}, {"codex", "codex"}, {"opencode", "opencode"}, {"gemini", "gemini"}, {"qwen", "qwen"},
-	{"copilot", "copilot"}, {"droid", "droid"}, {"cline", "cline"}, {"cursor", "cursor-agent"}, {"goose", "goose"},
-	{"amp", "amp"}, {"aider", "aider"}, {"crush", "crush"}, {"kiro", "kiro-cli"},
-}
-
 // gateOrder is the order in which proposed gates run: what fails soonest and
 // explains most comes first.
 var gateOrder = []string{"build", "typecheck", "test", "lint"}
 
 // Propose looks at the repository at root. What AGENTS.md says wins over a
-// Makefile, which wins over the language's own tools. lookPath finds programs,
-// as exec.LookPath does. Nothing is run or written.
-func Propose(root string, lookPath func(string) (string, error)) (Proposal, error) {
+// Makefile, which wins over the language's own tools. agents are those of this
+// machine, in the order of preference. lookPath finds programs, as exec.LookPath
+// does. Nothing is run or written.
+func Propose(root string, agents []string, lookPath func(string) (string, error)) (Proposal, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		return Proposal{}, fmt.Errorf("cannot look at %s: it is no folder that can be read", root)
 	}
 	p := Proposal{Root: root}
-	for _, a := range agentPrograms {
-		if _, err := lookPath(a.program); err != nil {
-			continue
-		}
-		if p.Agent == "" {
-			p.Agent = a.agent
-		} else {
-			p.Others = append(p.Others, a.agent)
-		}
+	if len(agents) > 0 {
+		p.Agent, p.Others = agents[0], agents[1:]
 	}
 	r := repository(root)
 	said, none := r.agentsFile()

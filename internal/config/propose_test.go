@@ -72,7 +72,7 @@ func TestPropose(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := write(t, tempDir(t), tt.files)
-			p, err := Propose(dir, onPath(append(tt.path, "codex", "cursor-agent")...))
+			p, err := Propose(dir, []string{"codex", "cursor"}, onPath(tt.path...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,18 +137,18 @@ func TestProposalText(t *testing.T) {
 	t.Parallel()
 	dir := write(t, tempDir(t), map[string]string{"package.json": `{"scripts": {"test": "vitest", "lint": "eslint"}}`, "package-lock.json": "",
 		".github/workflows/ci.yml": "", "Cargo.toml": ""})
-	p, err := Propose(dir, onPath("claude", "gemini"))
+	p, err := Propose(dir, []string{"claude", "gemini"}, onPath())
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/proposal.txt", string(p.YAML()))
-	p, err = Propose(tempDir(t), onPath())
+	p, err = Propose(tempDir(t), nil, onPath())
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/proposal_empty.txt", string(p.YAML()))
 	roundTrip(t, tempDir(t), p)
-	if _, err := Propose(filepath.Join(dir, "missing"), onPath()); err == nil {
+	if _, err := Propose(filepath.Join(dir, "missing"), nil, onPath()); err == nil {
 		t.Error("a missing folder was looked at")
 	}
 }

@@ -2,18 +2,18 @@
 // pawl knows. It is data: what an agent is like is in its own package, and
 // nothing is started or looked up on the machine here.
 //
-// A program has a row in builtin, reached, folders and ownVariables, and a stream
-// of its own one in formats and marks. No test fails without folders and
-// ownVariables, but then the program's login is not hidden from other agents, and
-// it does not get its own variables.
+// A program is a folder beside this one, whose Program says all that pawl knows of
+// it, and a word in programs.
 package agents
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
-	"sort"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/acp"
@@ -43,78 +43,70 @@ type ParserOptions struct {
 	Prompt []byte
 }
 
-// builtin makes the adapters of the agents that pawl knows by name.
-var builtin = map[string]func() agent.Adapter{
-	"aider":    known(aider.Program),
-	"amp":      known(amp.Program),
-	"claude":   known(func() program.Program { return claude.Program(os.Geteuid() == 0) }),
-	"cline":    known(cline.Program),
-	"codex":    known(codex.Program),
-	"copilot":  known(copilot.Program),
-	"crush":    known(plain.Crush),
-	"cursor":   known(cursor.Program),
-	"droid":    known(droid.Program),
-	"gemini":   known(gemini.Program),
-	"goose":    known(goose.Program),
-	"kilo":     known(opencode.Kilo),
-	"kiro":     known(plain.Kiro),
-	"opencode": known(opencode.Program),
-	"qwen":     known(qwen.Program),
-	"script":   func() agent.Adapter { return script.Adapter{Executable: os.Executable} },
+// programs are the agent programs that pawl knows by name, in the order in which
+// it prefers them.
+var programs = []func() program.Program{
+	func() program.Program { return claude.Program(os.Geteuid() == 0) },
+	codex.Program, opencode.Program, gemini.Program, qwen.Program, copilot.Program, droid.Program, cline.Program,
+	cursor.Program, goose.Program, amp.Program, aider.Program, plain.Crush, plain.Kiro, opencode.Kilo,
 }
 
-// known is the adapter of a program that is data.
-func known(data func() program.Program) func() agent.Adapter {
-	return func() agent.Adapter {
-		p := data()
-		return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...)}
+// played is the agent of tests and demonstrations, and the format that it prints.
+const played = "script"
+
+// Programs are all agent programs that pawl knows, the preferred ones first.
+func Programs() []program.Program {
+	all := make([]program.Program, len(programs))
+	for i, data := range programs {
+		all[i] = data()
 	}
+	return all
 }
 
-// format is one stream format.
+// known are the programs by name. They are only read.
+var known = sync.OnceValue(func() map[string]program.Program {
+	all := map[string]program.Program{}
+	for _, p := range Programs() {
+		all[p.Name] = p
+	}
+	return all
+})
+
+// format is a stream format, of a program or none.
 type format struct {
-	parser func(ParserOptions) agent.Parser
+	program.Format
+
 	traits command.Traits
-	prompt bool // the parser cuts the prompt's echo off
 }
 
-var (
-	whole = command.Traits{Structured: true}                  // a stream with an end of its own
-	live  = command.Traits{Structured: true, LiveUsage: true} // and with tokens before it
-)
-
-var formats = map[string]format{
-	"acp":      jsonLines(acp.NewParser, whole),
-	"amp":      jsonLines(amp.NewParser, live),
-	"claude":   jsonLines(claude.NewParser, whole),
-	"cline":    jsonLines(cline.NewParser, live),
-	"codex":    jsonLines(codex.NewParser, whole),
-	"copilot":  jsonLines(copilot.NewParser, whole),
-	"cursor":   jsonLines(cursor.NewParser, whole),
-	"droid":    jsonLines(droid.NewParser, whole),
-	"gemini":   jsonLines(gemini.NewParser, whole),
-	"goose":    jsonLines(goose.NewParser, whole),
-	"opencode": jsonLines(opencode.NewParser, live),
-	"qwen":     jsonLines(qwen.NewParser, live),
-	"script":   jsonLines(script.NewParser, live),
-
-	"text": {parser: func(o ParserOptions) agent.Parser { return text.New(o.Prompt) }, prompt: true},
-	"aider": {parser: func(o ParserOptions) agent.Parser { return aider.NewParser(o.Prompt) }, prompt: true,
-		traits: command.Traits{LiveUsage: true}},
-}
-
-// jsonLines is a format whose parser needs nothing but the stream.
-func jsonLines[P agent.Parser](parser func() P, traits command.Traits) format {
-	return format{parser: func(ParserOptions) agent.Parser { return parser() }, traits: traits}
-}
+// formats are the formats by name: those of programs, and those that any program
+// may have.
+var formats = sync.OnceValue(func() map[string]format {
+	all := map[string]format{
+		"acp": {*program.Lines(acp.NewParser), command.Traits{Structured: true}},
+		"text": {program.Format{
+			New: func(prompt []byte) agent.Parser { return text.New(prompt) }, EchoCut: true,
+		}, command.Traits{}},
+		played: {*program.Lines(script.NewParser), command.Traits{Structured: true, LiveUsage: true}},
+	}
+	for _, p := range known() {
+		if p.Own != nil {
+			all[p.Parser] = format{*p.Own, command.Traits{Structured: p.Structured, LiveUsage: p.Live}}
+		}
+	}
+	return all
+})
 
 // Lookup returns the built-in agent of that name.
 func Lookup(name string) (agent.Adapter, bool) {
-	build, ok := builtin[name]
+	if name == played {
+		return script.Adapter{Executable: os.Executable}, true
+	}
+	p, ok := known()[name]
 	if !ok {
 		return nil, false
 	}
-	return build(), true
+	return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...)}, true
 }
 
 // Custom returns the agent of a user's own command line, whose output is
@@ -123,7 +115,7 @@ func Custom(name string, argv []string, output string) (agent.Adapter, error) {
 	if output == "" {
 		output = "text"
 	}
-	f, ok := formats[output]
+	f, ok := formats()[output]
 	if !ok {
 		return nil, unknownFormat(output)
 	}
@@ -135,31 +127,29 @@ func Custom(name string, argv []string, output string) (agent.Adapter, error) {
 
 // Parser returns a fresh parser of the named stream format, for one run.
 func Parser(name string, opts ParserOptions) (agent.Parser, error) {
-	f, ok := formats[name]
+	f, ok := formats()[name]
 	if !ok {
 		return nil, unknownFormat(name)
 	}
-	return &sniffer{Parser: f.parser(opts), format: name}, nil
+	return &sniffer{Parser: f.New(opts.Prompt), format: name}, nil
 }
 
 // ReadsPrompt is true for a format whose parser needs ParserOptions.Prompt.
-func ReadsPrompt(name string) bool { return formats[name].prompt }
+func ReadsPrompt(name string) bool { return formats()[name].EchoCut }
 
 // Names are the built-in agents, sorted.
-func Names() []string { return keys(builtin) }
+func Names() []string {
+	names := []string{played}
+	for name := range known() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
 
 // Formats are the stream formats, sorted.
-func Formats() []string { return keys(formats) }
+func Formats() []string { return slices.Sorted(maps.Keys(formats())) }
 
 func unknownFormat(name string) error {
 	return fmt.Errorf("cannot read agent output as %q: use one of %s", name, strings.Join(Formats(), ", "))
-}
-
-func keys[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
 }

@@ -2,11 +2,13 @@ package agents
 
 import (
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/safety"
 )
 
 func TestTable(t *testing.T) {
@@ -85,18 +87,32 @@ func TestTextAgents(t *testing.T) {
 	}
 }
 
-// A program without folders has its login shown to all other agents, and one
-// without variables gets the keys of all providers.
-func TestEveryProgramHasFoldersAndVariables(t *testing.T) {
-	for _, name := range Names() {
-		if name == "script" {
-			continue // a test's own
+// A program without folders has its login shown to all other agents, one without
+// variables or services does not reach its provider at the stricter levels, and
+// what it writes in a folder that safety does not know can end its iteration.
+func TestEveryProgramIsWhole(t *testing.T) {
+	t.Parallel()
+	rules := safety.Rules{Level: safety.Paranoid, Root: "/repo", Home: "/home/ann"}
+	for _, p := range Programs() {
+		if len(p.Folders) == 0 || len(p.Variables) == 0 || len(p.Services) == 0 {
+			t.Errorf("%s has %d folders, %d variables, %d services", p.Name, len(p.Folders), len(p.Variables), len(p.Services))
 		}
-		if len(folders[name]) == 0 {
-			t.Errorf("%s has no row in folders", name)
+		for _, f := range p.Folders {
+			if path.Ext(strings.TrimPrefix(path.Base(f), ".")) != "" {
+				continue // a file
+			}
+			if found, bad := rules.Command("rm -rf ~/" + f + "/old/x"); bad {
+				t.Errorf("%s: what it removes in %s is %+v: name its folder in safety/lists.txt", p.Name, f, found)
+			}
 		}
-		if _, ok := ownVariables[name]; !ok {
-			t.Errorf("%s has no row in ownVariables", name)
+		if p.Own == nil {
+			continue
+		}
+		if p.Parser != p.Name {
+			t.Errorf("%s has a format of its own that is called %s", p.Name, p.Parser)
+		}
+		if len(p.Own.Marks) == 0 && p.Own.Like == "" && p.Structured {
+			t.Errorf("nothing tells the format of %s", p.Name)
 		}
 	}
 }

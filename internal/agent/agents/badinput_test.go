@@ -14,7 +14,7 @@ import (
 // structured are the formats with lines of JSON and an end of their own.
 func structured() []string {
 	var names []string
-	for _, name := range keys(samples) {
+	for _, name := range sampled() {
 		if name != "text" && name != "aider" {
 			names = append(names, name)
 		}
@@ -122,7 +122,7 @@ func digits(stream, value string) string {
 // A stream arrives in pieces of any size and means the same.
 func TestPieces(t *testing.T) {
 	t.Parallel()
-	for i, name := range keys(samples) {
+	for i, name := range sampled() {
 		stream := []byte(strings.Join(samples[name], "\n"))
 		want := fmt.Sprintf("%+v", collect(t, name, stream))
 		random := rand.New(rand.NewPCG(1, uint64(i))) //nolint:gosec // the same pieces at each run
@@ -150,16 +150,16 @@ func TestPieces(t *testing.T) {
 // A stream in another program's format is named as such.
 func TestAnotherProgramsFormat(t *testing.T) {
 	t.Parallel()
-	for _, read := range keys(samples) {
+	for _, read := range sampled() {
 		for _, printed := range structured() {
 			if read == printed || related(read, printed) || printed == "script" {
 				continue
 			}
-			if formats[read].prompt && len(samples[printed]) < 4 {
+			if formats()[read].EchoCut && len(samples[printed]) < 4 {
 				continue // a line or two may be text about JSON
 			}
 			want := printed
-			if claudeLike(printed) && printed != "cursor" {
+			if family(printed) == "claude" && printed != "cursor" {
 				want = "claude" // what they share
 			}
 			got := collect(t, read, []byte(strings.Join(samples[printed], "\n")))

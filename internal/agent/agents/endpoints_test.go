@@ -44,24 +44,16 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// Every endpoint of the table is one, and every program has its row.
+// Every endpoint of the programs is one.
 func TestEndpointsAreOnes(t *testing.T) {
 	t.Parallel()
 	for _, r := range Table() {
-		if len(reached[r.Name]) == 0 {
-			t.Errorf("where %s calls its models is not known", r.Name)
-		}
 		for _, see := range []func(string) string{nil, func(string) string { return "x" }} {
 			for _, text := range Endpoints(r.Name, see) {
 				if _, err := egress.ParseEndpoint(text); err != nil {
 					t.Errorf("%s: %v", r.Name, err)
 				}
 			}
-		}
-	}
-	for name := range reached {
-		if _, ok := Lookup(name); !ok {
-			t.Errorf("%s is no agent", name)
 		}
 	}
 }

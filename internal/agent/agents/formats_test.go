@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,10 +16,22 @@ import (
 // samples are a few lines of each format.
 var samples = reading.Samples
 
+func sampled() []string { return slices.Sorted(maps.Keys(samples)) }
+
+// A format without samples misses all that follows.
+func TestEveryFormatHasSamples(t *testing.T) {
+	t.Parallel()
+	for _, name := range Formats() {
+		if name != "acp" && len(samples[name]) == 0 { // its own tests have some
+			t.Errorf("reading.Samples has none of %s", name)
+		}
+	}
+}
+
 // FuzzFormats: whatever arrives, totals never fall below nothing, texts are
 // bounded, and a stream has exactly one last word.
 func FuzzFormats(f *testing.F) {
-	names := keys(samples)
+	names := sampled()
 	for i, name := range names {
 		f.Add(uint8(i), []byte(strings.Join(samples[name], "\n"))) //nolint:gosec // a handful of names
 	}
@@ -53,8 +66,8 @@ func FuzzFormats(f *testing.F) {
 // A stream in another program's format is never taken for a success.
 func TestFormatsMixedUp(t *testing.T) {
 	t.Parallel()
-	for _, name := range keys(samples) {
-		for _, other := range keys(samples) {
+	for _, name := range sampled() {
+		for _, other := range sampled() {
 			// Of these the second reads the first's lines on purpose.
 			family := []string{"amp", "claude", "cursor", "qwen"}
 			if name == other || name == "text" || name == "aider" || (slices.Contains(family, name) && slices.Contains(family, other)) {
@@ -70,7 +83,7 @@ func TestFormatsMixedUp(t *testing.T) {
 
 func TestUnknownEventsAreKept(t *testing.T) {
 	t.Parallel()
-	for _, name := range keys(samples) {
+	for _, name := range sampled() {
 		if name == "text" || name == "aider" {
 			continue
 		}
@@ -92,7 +105,7 @@ func processorTime() time.Duration {
 
 // BenchmarkFormats is the streams as they are in practice.
 func BenchmarkFormats(b *testing.B) {
-	for _, name := range keys(samples) {
+	for _, name := range sampled() {
 		b.Run(name, func(b *testing.B) { parse(b, name, reading.Stream(name)) })
 	}
 }

@@ -134,8 +134,8 @@ where it has one: over ACP nobody tells when a rate limit ends, tokens and cost 
 as an answer: one that begins with ` + "`Error: `" + ` and names a status or a known kind is read as a failure. Longest prompt: 8 MiB.
 ` + "`pawl doctor`" + ` asks each such program whether it speaks the protocol. Gemini CLI 0.61.0 and OpenCode 1.18.33 were driven this way.
 
-A new program is a folder below internal/agent with its command line and, if it has a stream of its own, a parser; and
-rows in several tables, which CONTRIBUTING.md lists.
+A new program is a folder below internal/agent that says all that pawl knows of it, with a parser if its stream is of its
+own; CONTRIBUTING.md says what else.
 
 ## Raising a version
 

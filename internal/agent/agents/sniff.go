@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -54,7 +55,7 @@ func (s *sniffer) look(line []byte) {
 		return
 	case name == "":
 		s.odd = s.odd || line[0] != '{'
-	case name == s.format || related(name, s.format):
+	case related(name, s.format):
 		s.own = true
 	case s.found == "" || s.found == name:
 		s.found = name
@@ -72,7 +73,7 @@ func (s *sniffer) Close(emit func(agent.Event)) {
 		return
 	}
 	unsure := s.odd || s.hits < 2
-	if plain := formats[s.format].prompt; plain && unsure {
+	if plain := formats()[s.format].EchoCut; plain && unsure {
 		return
 	}
 	emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{
@@ -83,11 +84,9 @@ func (s *sniffer) Close(emit func(agent.Event)) {
 }
 
 // related formats share their lines.
-func related(a, b string) bool { return claudeLike(a) && claudeLike(b) }
+func related(a, b string) bool { return family(a) == family(b) }
 
-func claudeLike(name string) bool {
-	return name == "claude" || name == "qwen" || name == "amp" || name == "cursor"
-}
+func family(name string) string { return cmp.Or(formats()[name].Like, name) }
 
 // recognise names the format that a line can only be of; "" when many have
 // such lines, or none.
@@ -97,44 +96,28 @@ func recognise(line []byte) string {
 		return ""
 	}
 	without := func(name string) bool { return fields[name] == nil }
-	for _, m := range marks {
-		if m.kind().Match(fields["type"]) && !slices.ContainsFunc(m.keys, without) {
+	for _, m := range marks() {
+		if m.kind.Match(fields["type"]) && !slices.ContainsFunc(m.keys, without) {
 			return m.format
 		}
 	}
 	return ""
 }
 
-// marks are lines that one format has and no other: their type, as JSON, and
-// keys that they have too.
-var marks = []struct {
+// mark is a line that one format has and no other: its type, as JSON, and keys
+// that it has too.
+type mark struct {
 	format string
-	kind   func() *regexp.Regexp
+	kind   *regexp.Regexp
 	keys   []string
-}{
-	{"codex", kind(`(thread|turn|item)\.`), nil},
-	{"opencode", kind(`(step_|text"|tool_use")`), []string{"sessionID", "part"}},
-	{"opencode", kind(`error"`), []string{"sessionID", "error"}},
-	{"copilot", kind(`(session|assistant|user|model|tool)\.`), []string{"data"}},
-	{"cline", kind(`hook_event"`), []string{"hookEventName"}},
-	{"cline", kind(`agent_event"`), []string{"event"}},
-	{"cline", kind(`run_result"`), []string{"finishReason"}},
-	{"gemini", kind(`init"`), []string{"session_id"}},
-	{"gemini", kind(`message"`), []string{"role", "content"}},
-	{"gemini", kind(`tool_use"`), []string{"tool_name"}},
-	{"gemini", kind(`tool_result"`), []string{"tool_id", "status"}},
-	{"gemini", kind(`result"`), []string{"status", "stats"}},
-	{"droid", kind(`message"`), []string{"role", "text"}},
-	{"droid", kind(`tool_call"`), []string{"toolName"}},
-	{"droid", kind(`tool_result"`), []string{"isError", "value"}},
-	{"droid", kind(`completion"`), []string{"finalText"}},
-	{"goose", kind(`message"`), []string{"message"}},
-	{"goose", kind(`complete"`), nil},
-	{"cursor", kind(`tool_call"`), []string{"tool_call"}},
-	{"claude", kind(`(assistant|user)"`), []string{"message"}},
-	{"claude", kind(`system"`), []string{"claude_code_version"}},
 }
 
-func kind(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^"` + pattern) })
-}
+var marks = sync.OnceValue(func() []mark {
+	var all []mark
+	for _, p := range Programs() {
+		for _, m := range formats()[p.Name].Marks {
+			all = append(all, mark{p.Name, regexp.MustCompile(`^"` + m.Type), m.Keys})
+		}
+	}
+	return all
+})

@@ -36,7 +36,11 @@ func Program() program.Program {
 		}},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "aider", Live: true,
-		Install: "python -m pip install aider-install && aider-install",
+		Own:       &program.Format{New: NewParser, EchoCut: true},
+		Folders:   []string{".aider", ".aider.conf.yml"},
+		Variables: []string{"AIDER_*"},
+		Services:  program.Keyed(),
+		Install:   "python -m pip install aider-install && aider-install",
 		Facts: agent.Facts{
 			Package: "PyPI aider-chat", Versions: "not run; source of 0.86",
 			Tokens: "after each answer, rounded to two figures", Cost: "reported where the program has a price",

@@ -19,6 +19,7 @@ import (
 
 // Program is Amp.
 func Program() program.Program {
+	_, moves := program.XDG("amp")
 	return program.Program{
 		Name: "amp", Binary: "amp",
 		Args:  []string{"-x", "--stream-json"},
@@ -26,7 +27,11 @@ func Program() program.Program {
 		Env:   []string{"AMP_SKIP_UPDATE_CHECK=1"},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "amp", Structured: true, Live: true,
-		Install: "npm install -g @sourcegraph/amp, then set AMP_API_KEY or run amp login",
+		Own:     program.Dialect("claude", NewParser),
+		Folders: []string{".config/amp", ".local/share/amp", ".cache/amp"}, Moves: moves,
+		Variables: []string{"AMP_*"}, Single: true,
+		Services: []program.Service{{Hosts: []string{"ampcode.com"}, Base: []string{"AMP_URL"}}},
+		Install:  "npm install -g @sourcegraph/amp, then set AMP_API_KEY or run amp login",
 		Facts: agent.Facts{
 			Package: "npm @sourcegraph/amp", Versions: "not run; documentation of 2026",
 			Tokens: "after each model call", Cost: "none; estimated from tokens where the model is known",

@@ -59,7 +59,23 @@ func Program(root bool) program.Program {
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
 		Grace:  5 * time.Second,
 		Parser: "claude", Structured: true,
-		Install: "npm install -g @anthropic-ai/claude-code",
+		Own: program.Lines(NewParser,
+			program.Mark{Type: `(assistant|user)"`, Keys: []string{"message"}},
+			program.Mark{Type: `system"`, Keys: []string{"claude_code_version"}}),
+		Folders: []string{
+			".claude", ".claude.json", ".claude.json.backup", ".cache/claude-cli-nodejs", ".cache/claude",
+			".local/state/claude",
+		},
+		Moves: []program.Move{
+			{Variable: "CLAUDE_CONFIG_DIR", Instead: []string{".claude", ".claude.json", ".claude.json.backup"}},
+		},
+		Variables: []string{"ANTHROPIC_*", "CLAUDE_*", "AWS_BEARER_TOKEN_BEDROCK"}, Single: true,
+		Clouds: []program.Cloud{
+			{When: "CLAUDE_CODE_USE_BEDROCK", Needs: []string{"AWS_*"}},
+			{When: "CLAUDE_CODE_USE_VERTEX", Needs: []string{"GOOGLE_*", "GCLOUD_*", "CLOUD_ML_*"}},
+		},
+		Services: services(),
+		Install:  "npm install -g @anthropic-ai/claude-code",
 		Facts: agent.Facts{
 			Package: "npm @anthropic-ai/claude-code", Versions: "2.1.328, 2.1.197",
 			Tokens: "input with each message, output estimated until the end", Cost: "reported at the end, from list prices",
@@ -71,5 +87,17 @@ func Program(root bool) program.Program {
 				"With Node 20, npm installs 2.1.197 without a word.",
 			},
 		},
+	}
+}
+
+func services() []program.Service {
+	clouds := []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"}
+	return []program.Service{
+		{Hosts: program.Anthropic.Hosts, Base: program.Anthropic.Base, Unless: clouds},
+		{ // a login is renewed
+			Hosts:  []string{"platform.claude.com", "console.anthropic.com"},
+			Unless: append(clouds, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+		},
+		program.Bedrock.Only("CLAUDE_CODE_USE_BEDROCK"), program.Vertex.Only("CLAUDE_CODE_USE_VERTEX"),
 	}
 }

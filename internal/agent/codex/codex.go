@@ -46,6 +46,15 @@ func Program() program.Program {
 		State:  program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},
 		Grace:  5 * time.Second,
 		Parser: "codex", Structured: true,
+		Own:       program.Lines(NewParser, program.Mark{Type: `(thread|turn|item)\.`}),
+		Folders:   []string{".codex"},
+		Moves:     []program.Move{{Variable: "CODEX_HOME", Instead: []string{".codex"}}},
+		Variables: []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"}, Single: true,
+		Services: []program.Service{
+			{Hosts: program.OpenAI.Hosts, Base: []string{"OPENAI_BASE_URL"}},
+			{Hosts: []string{"chatgpt.com", "auth.openai.com"},
+				Unless: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
+		},
 		Install: "npm install -g @openai/codex",
 		Facts: agent.Facts{
 			Package: "npm @openai/codex", Versions: "0.169.0",

@@ -34,6 +34,14 @@ func Program() program.Program {
 			Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
 		Grace:  5 * time.Second,
 		Parser: "copilot", Structured: true,
+		Own: program.Lines(NewParser,
+			program.Mark{Type: `(session|assistant|user|model|tool)\.`, Keys: []string{"data"}}),
+		Folders:   []string{".copilot", ".config/github-copilot"},
+		Variables: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"}, Single: true,
+		Services: []program.Service{{
+			Hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"},
+			Base:  []string{"COPILOT_PROVIDER_BASE_URL"},
+		}},
 		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
 		Facts: agent.Facts{
 			Package: "npm @github/copilot", Versions: "1.0.102",

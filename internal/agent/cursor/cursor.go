@@ -30,7 +30,11 @@ func Program() program.Program {
 		Prompt:   program.Argument,
 		Grace:    8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "cursor", Structured: true,
-		Install: "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run cursor-agent login",
+		Own:       program.Dialect("claude", NewParser, program.Mark{Type: `tool_call"`, Keys: []string{"tool_call"}}),
+		Folders:   []string{".cursor", ".config/cursor"},
+		Variables: []string{"CURSOR_*"}, Single: true,
+		Services: []program.Service{{Hosts: []string{"*.cursor.sh"}}},
+		Install:  "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run cursor-agent login",
 		Facts: agent.Facts{
 			Package: "cursor.com/cli", Versions: "not run; documentation of 2026",
 			Tokens: "at the end, newer versions only", Cost: "none; estimated from tokens",

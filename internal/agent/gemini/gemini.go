@@ -59,8 +59,22 @@ func Program() program.Program {
 		},
 		Grace:  8 * time.Second,
 		Parser: "gemini", Structured: true,
-		Install: "npm install -g @google/gemini-cli",
-		Exits:   exits(),
+		Own: program.Lines(NewParser,
+			program.Mark{Type: `init"`, Keys: []string{"session_id"}},
+			program.Mark{Type: `message"`, Keys: []string{"role", "content"}},
+			program.Mark{Type: `tool_use"`, Keys: []string{"tool_name"}},
+			program.Mark{Type: `tool_result"`, Keys: []string{"tool_id", "status"}},
+			program.Mark{Type: `result"`, Keys: []string{"status", "stats"}}),
+		Folders:   []string{".gemini"},
+		Moves:     []program.Move{{Variable: "GEMINI_CLI_HOME", Below: ".gemini", Instead: []string{".gemini"}}},
+		Variables: []string{"GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*"}, Single: true,
+		Clouds: []program.Cloud{
+			{When: "GOOGLE_GENAI_USE_VERTEXAI", Needs: []string{"GOOGLE_*", "GCLOUD_*"}},
+			{When: "GOOGLE_GENAI_USE_GCA", Needs: []string{"GOOGLE_*"}},
+		},
+		Services: services(),
+		Install:  "npm install -g @google/gemini-cli",
+		Exits:    exits(),
 		Facts: agent.Facts{
 			Package: "npm @google/gemini-cli", Versions: "0.61.0",
 			Tokens: "reported at the end, none when it is ended before",
@@ -75,6 +89,18 @@ func Program() program.Program {
 				"It is a Node program that needs 400 MB, and twice that with big tool outputs.",
 			},
 		},
+	}
+}
+
+func services() []program.Service {
+	const vertex = "GOOGLE_GENAI_USE_VERTEXAI"
+	return []program.Service{
+		{Hosts: program.Google.Hosts, Base: program.Google.Base, Unless: []string{vertex}},
+		{
+			Hosts: []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com"}, Base: []string{"CODE_ASSIST_ENDPOINT"},
+			Unless: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", vertex},
+		},
+		program.Vertex.Only(vertex),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 // Program is goose.
 func Program() program.Program {
+	folders, moves := program.XDG("goose")
 	return program.Program{
 		Name: "goose", Binary: "goose",
 		Args:   []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
@@ -27,7 +28,12 @@ func Program() program.Program {
 		State:  program.State{Env: []string{"GOOSE_PATH_ROOT={state}"}},
 		Grace:  8 * time.Second,
 		Parser: "goose", Structured: true,
-		Install: "install goose from github.com/aaif-goose/goose, then run goose configure",
+		Own: program.Lines(NewParser,
+			program.Mark{Type: `message"`, Keys: []string{"message"}}, program.Mark{Type: `complete"`}),
+		Folders: folders, Moves: moves,
+		Variables: []string{"GOOSE_*"},
+		Services:  program.Keyed(),
+		Install:   "install goose from github.com/aaif-goose/goose, then run goose configure",
 		Facts: agent.Facts{
 			Package: "github.com/aaif-goose/goose", Versions: "not run; source of 2026-08",
 			Tokens: "at the end", Cost: "reported",

@@ -28,13 +28,24 @@ import (
 )
 
 // Program is OpenCode.
-func Program() program.Program { return variant("opencode", "opencode-ai", "1.18.33", "OPENCODE_") }
+func Program() program.Program {
+	p := variant("opencode", "opencode-ai", "1.18.33", "OPENCODE_")
+	p.Own = program.Lines(NewParser,
+		program.Mark{Type: `(step_|text"|tool_use")`, Keys: []string{"sessionID", "part"}},
+		program.Mark{Type: `error"`, Keys: []string{"sessionID", "error"}})
+	p.Variables = []string{"OPENCODE_*"}
+	p.Services = program.Keyed(program.Service{Hosts: []string{"opencode.ai"}, When: []string{"OPENCODE_API_KEY"}})
+	return p
+}
 
 // Kilo is Kilo Code, its fork.
 func Kilo() program.Program {
-	return variant("kilo", "@kilocode/cli", "7.7.7", "KILO_",
+	p := variant("kilo", "@kilocode/cli", "7.7.7", "KILO_",
 		"The npm package's command is a Node wrapper around the native binary.",
 		"7.8.1 did not start: the package of the platform was missing.")
+	p.Variables = []string{"KILO_*", "OPENCODE_*"}
+	p.Services = program.Keyed(program.Service{Hosts: []string{"api.kilo.ai"}})
+	return p
 }
 
 // variant is one of the programs; prefix is of its variables. Its state stays in
@@ -42,6 +53,7 @@ func Kilo() program.Program {
 // provider a key is for is in the user's configuration. Isolation sets the
 // XDG folders for the agent's tools too.
 func variant(name, npm, versions, prefix string, problems ...string) program.Program {
+	folders, moves := program.XDG(name)
 	return program.Program{
 		Name: name, Binary: name,
 		Args:     []string{"run", "--format", "json", "--auto"},
@@ -56,6 +68,7 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 		}},
 		Grace: 5 * time.Second, Quiet: 30 * time.Minute,
 		Parser: "opencode", Structured: true, Live: true,
+		Folders: folders, Moves: moves,
 		Install: "npm install -g " + npm,
 		Facts: agent.Facts{
 			Package: "npm " + npm, Versions: versions,

@@ -13,6 +13,7 @@ import (
 // Crush is Charm's crush, whose run mode asks for no permissions. Its data
 // folder would be .crush in the repository.
 func Crush() program.Program {
+	_, moves := program.XDG("crush")
 	return program.Program{
 		Name: "crush", Binary: "crush",
 		Args:  []string{"run", "-q"},
@@ -24,7 +25,10 @@ func Crush() program.Program {
 		},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser:  "text",
-		Install: "npm install -g @charmland/crush",
+		Folders: []string{".config/crush", ".local/share/crush", ".cache/crush"}, Moves: moves,
+		Variables: []string{"CRUSH_*"},
+		Services:  program.Keyed(),
+		Install:   "npm install -g @charmland/crush",
 		Facts: agent.Facts{
 			Package: "npm @charmland/crush", Versions: "not run; source of 2026-08",
 			Tokens: "not known", Cost: "none",
@@ -44,7 +48,12 @@ func Kiro() program.Program {
 		Allow: []string{"--trust-all-tools"},
 		Model: "--model",
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
-		Parser:  "text",
+		Parser:    "text",
+		Folders:   []string{".kiro", ".local/share/kiro-cli"},
+		Variables: []string{"KIRO_*"}, Single: true,
+		Services: []program.Service{{Hosts: []string{
+			"q.us-east-1.amazonaws.com", "oidc.us-east-1.amazonaws.com", "prod.us-east-1.auth.desktop.kiro.dev",
+		}}},
 		Install: "install the Kiro CLI from kiro.dev, then run kiro-cli login or set KIRO_API_KEY",
 		Facts: agent.Facts{
 			Package: "kiro.dev", Versions: "not run; documentation of 2026",

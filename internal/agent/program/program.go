@@ -67,10 +67,27 @@ type Program struct {
 
 	Grace  time.Duration // after TERM, before KILL
 	Quiet  time.Duration // how long it is silent at work; 0 is nothing special
-	Parser string
+	Parser string        // the stream format that it prints
+	// Own is that format, nil where it is another program's or plain text.
+	Own *Format
 	// Structured: the stream has a terminal event. Live: it has tokens before its end.
 	Structured, Live bool
-	Install          string
+
+	// Folders are where it keeps logins, settings and sessions of the user, below
+	// the home folder. They are hidden from all other programs.
+	Folders []string
+	Moves   []Move
+	// Variables are patterns of the names of variables that it reads credentials
+	// and addresses from; * stands for any characters. Those of all model providers
+	// come to them unless Single: it talks to no provider but its own.
+	Variables []string
+	Single    bool
+	Clouds    []Cloud
+	// Services are where it calls its models: measured for programs that were run,
+	// from their documentation for the others.
+	Services []Service
+
+	Install string
 	// Exits are what exit statuses of the program's own stand for.
 	Exits map[int]failure.APIError
 	Facts agent.Facts

@@ -44,6 +44,13 @@ func Program() program.Program {
 			53: {Type: "max_turns", Message: "reached the maximum number of turns of the program's settings"},
 			55: {Type: "wall_timeout", Message: "reached the maximum time of the program's settings"},
 		},
+		Own:       program.Dialect("claude", NewParser),
+		Folders:   []string{".qwen"},
+		Variables: []string{"QWEN_*", "OPENAI_*", "DASHSCOPE_*"}, Single: true,
+		Services: []program.Service{
+			{Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"}, Base: []string{"OPENAI_BASE_URL"}},
+			{Hosts: []string{"portal.qwen.ai", "chat.qwen.ai"}, Unless: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL"}},
+		},
 		Install: "npm install -g @qwen-code/qwen-code (Node.js 22 or newer)",
 		Facts: agent.Facts{
 			Package: "npm @qwen-code/qwen-code", Versions: "0.24.4",

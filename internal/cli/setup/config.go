@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 )
@@ -78,7 +79,13 @@ func writeConfig(a *command.App) error {
 	if err != nil {
 		return err
 	}
-	p, err := config.Propose(root, a.LookPath)
+	var found []string
+	for _, p := range agents.Programs() {
+		if _, err := a.LookPath(p.Binary); err == nil {
+			found = append(found, p.Name)
+		}
+	}
+	p, err := config.Propose(root, found, a.LookPath)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,97 @@
+package agents
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// Program is the known program that an agent runs: the one of its name, else
+// the one that its command is named after, else the one whose format it
+// prints; "" when none is known.
+func Program(name, format string, argv []string) string {
+	candidates := []string{name, "", format}
+	if len(argv) > 0 {
+		candidates[1] = filepath.Base(argv[0])
+	}
+	for _, c := range candidates {
+		if _, ok := known()[c]; ok {
+			return c
+		}
+	}
+	return ""
+}
+
+// Folders are where a program keeps what is the user's: logins, settings,
+// sessions. getenv looks up the environment that the program will have.
+func Folders(program, home string, getenv func(string) string) []string {
+	return known()[program].Homes(home, getenv)
+}
+
+// OthersFolders are those of all other programs, wherever they may be.
+func OthersFolders(program, home string, getenv func(string) string) []string {
+	var out []string
+	none := func(string) string { return "" }
+	for _, name := range Names() {
+		if name == program {
+			continue
+		}
+		for _, f := range slices.Concat(Folders(name, home, none), Folders(name, home, getenv)) {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// Endpoints is where the agent program of that name calls its models, in the
+// words of egress.ParseEndpoint, sorted. see looks up a variable as the program
+// will see it: base URLs, regions, and the keys of providers decide. nil finds
+// nothing. What is configured in files of the program itself is not known.
+func Endpoints(name string, see func(string) string) []string {
+	if see == nil {
+		see = func(string) string { return "" }
+	}
+	var all []string
+	for _, s := range known()[name].Services {
+		all = append(all, s.Endpoints(see)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// providers are the variables from which programs read the keys and addresses
+// of model providers. * stands for any characters.
+var providers = []string{
+	"ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_*",
+	"MISTRAL_*", "CODESTRAL_*", "DEEPSEEK_*", "GROQ_*",
+	"XAI_*", "OPENROUTER_*", "TOGETHER_*", "TOGETHERAI_*", "FIREWORKS_*", "CEREBRAS_*", "COHERE_*", "PERPLEXITY_*",
+	"DASHSCOPE_*", "MOONSHOT_*", "ZAI_*", "ZHIPU_*", "MINIMAX_*", "NVIDIA_API_KEY",
+	"AZURE_OPENAI_*", "AZURE_API_*", "AZURE_RESOURCE_NAME", "AWS_BEARER_TOKEN_BEDROCK", "HF_TOKEN", "OLLAMA_*",
+	"LITELLM_*", "LM_STUDIO_*", "VERTEXAI_*", "AI_GATEWAY_*",
+}
+
+// Variables are patterns of the names of variables that an agent reads its
+// credentials and addresses from: those that a level that withholds secrets
+// must leave. A user's own agent that prints the format of a known one has
+// that one's; of any other it is not known which provider it talks to, so all
+// are left. getenv is the environment that the agent inherits.
+func Variables(name, output string, getenv func(string) string) []string {
+	if output != "" || !slices.Contains(Names(), name) {
+		name = output
+	}
+	if name == played {
+		return []string{} // it calls no model
+	}
+	p := known()[name]
+	out := slices.Clone(p.Variables)
+	if !p.Single {
+		out = append(out, providers...)
+	}
+	for _, c := range p.Clouds {
+		if !slices.Contains([]string{"", "0", "false"}, getenv(c.When)) {
+			out = append(out, c.Needs...)
+		}
+	}
+	return out
+}
