@@ -274,6 +274,11 @@ git add -A; git commit -qm start; git branch -M main`,
 	{name: "a verdict in the home folder", tries: "leaves a file that makes the gate green", green: true,
 		agent: `mkdir -p $HOME/.cache/jest; touch $HOME/.cache/jest/passed`, gate: `. ./facts; test -e $HOME/.cache/jest/passed`},
 
+	{name: "a verdict in temporary folders", tries: "leaves files there that make the gate green", green: true, mounts: true,
+		agent: `for d in /tmp /var/tmp /dev/shm; do touch $d/$(basename ${WORK%/work}); done`,
+		gate:  `. ./facts; rm /tmp/$(basename ${WORK%/work}) || rm /var/tmp/$(basename ${WORK%/work}) || rm /dev/shm/$(basename ${WORK%/work})`,
+		later: `rm -f /tmp/$(basename ${WORK%/work}) /var/tmp/$(basename ${WORK%/work}) /dev/shm/$(basename ${WORK%/work})`},
+
 	// The network of paranoid.
 	{name: "a server of this machine", tries: "connects to a server on loopback", only: "paranoid", python: true,
 		agent: `socket.create_connection(("127.0.0.1", PORT), 5)`},

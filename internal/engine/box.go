@@ -57,11 +57,12 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 	return &p, slices.Concat(env, box.GateEnv)
 }
 
-// dropCaches removes what gates wrote to their caches: code under test could write
-// them, too, and it counts in no other verdict.
+// dropCaches removes what gates wrote to their caches and to their folders for
+// temporary files: code under test could write them, too, and it counts in no other
+// verdict.
 func (w *worker) dropCaches(scratch string) {
 	if err := files.RemoveAll(scratch); err != nil {
-		w.warn(fmt.Sprintf("what gates wrote to their caches cannot be removed: %v", err))
+		w.warn(fmt.Sprintf("what gates wrote to their caches and temporary files cannot be removed: %v", err))
 	}
 }
 
