@@ -228,9 +228,14 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 	case e.TimedOut && v.class == Timeout:
 		said = "ended at its time limit"
 	case len(a.Items) > 0:
-		said = a.Items[0].Message
-		if a.Items[0].Test != "" {
-			said = a.Items[0].Test + ": " + said
+		first := a.Items[0]
+		said = first.Message
+		problem := v.class == CompileError || v.class == Lint
+		switch {
+		case first.Test != "":
+			said = first.Test + ": " + said
+		case problem && first.Line > 0 && !strings.Contains(said, first.File):
+			said = first.File + ":" + strconv.Itoa(first.Line) + ": " + said
 		}
 	case v.line >= 0:
 		said = t.line(v.line)

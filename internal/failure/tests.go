@@ -161,8 +161,9 @@ func (f *failing) add(l string) {
 // body collects the lines of one failing test: the first place in the project,
 // what was expected, and the first lines as the message.
 type body struct {
-	item Item
-	n    int
+	item   Item
+	n      int
+	differ bool // the lines of a difference follow
 }
 
 const bodyLines = 12
@@ -183,10 +184,15 @@ func (b *body) add(l string) {
 	if said == "" || strings.Trim(said, "-=_─⎯^~ ") == "" {
 		return
 	}
+	if sourceLine().MatchString(said) {
+		return
+	}
 	if p, ok := placeIn(said); ok && (b.item.File == "" || foreign(b.item.File) && !foreign(p.file)) {
 		b.stand(p)
 	}
-	b.expectation(said)
+	if !b.difference(said) {
+		b.expectation(said)
+	}
 	if strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
 		return
 	}
@@ -199,6 +205,28 @@ func (b *body) add(l string) {
 	b.item.Message += said
 }
 
+// sourceLine shows a line of a file with its number in front: it names no place,
+// and nobody said it.
+var sourceLine = onUse(`^>? *\d+ \||^\|`)
+
+// difference reads "- what was expected" and "+ what was received" below a
+// line that says so, and tells whether l belongs there.
+func (b *body) difference(l string) bool {
+	switch {
+	case has(l, "- Expected", "+ Received", "+ actual - expected", "--- Expected", "+++ Actual", "+++ Received"):
+		b.differ = b.item.Expected == "" && b.item.Received == ""
+		return true
+	case !b.differ || len(l) < 2 || l[0] != '-' && l[0] != '+':
+		return false
+	}
+	value := &b.item.Expected
+	if l[0] == '+' {
+		value = &b.item.Received
+	}
+	*value = ellipsis(strings.TrimSpace(*value+" "+strings.TrimSuffix(strings.TrimSpace(l[1:]), ",")), 300)
+	return true
+}
+
 func (b *body) expectation(l string) {
 	want, got := expectation(l)
 	if b.item.Expected == "" {
@@ -209,32 +237,28 @@ func (b *body) expectation(l string) {
 	}
 }
 
+// valueLine names one value: "Expected length: 3", "actual  : 503", "left: 1".
+var valueLine = onUse(`^(?:([Ee]xpected(?: [a-z]+){0,3}|right)|([Rr]eceived(?: [a-z]+){0,3}|[Aa]ctual|got|left)) *: *(\S.*)$`)
+
 // expectation reads what an assertion wanted and what it got from one line;
 // either may be on a line of its own.
 func expectation(l string) (want, got string) {
-	for _, p := range []struct {
-		prefix string
-		isWant bool
-	}{
-		{"Expected string: ", true}, {"Received string: ", false}, {"Expected: ", true}, {"expected: ", true}, {"Expected:",
-			true}, {"expected: ", true}, {"right: ", true},
-		{"Received: ", false}, {"got: ", false}, {"Actual: ", false}, {"actual: ", false}, {"actual  : ", false}, {"Actual:",
-			false}, {"left: ", false},
-	} {
-		if rest, ok := strings.CutPrefix(l, p.prefix); ok {
-			if i := strings.Index(rest, " but was: "); i >= 0 {
-				return bare(rest[:i]), bare(rest[i+len(" but was: "):])
-			}
-			if p.isWant {
-				return strings.TrimSpace(rest), ""
-			}
-			return "", strings.TrimSpace(rest)
+	if m := valueLine().FindStringSubmatch(l); m != nil {
+		if a, b, ok := strings.Cut(m[3], " but was: "); ok {
+			return bare(a), bare(b)
 		}
+		if m[1] != "" {
+			return strings.TrimSpace(m[3]), ""
+		}
+		return "", strings.TrimSpace(m[3])
 	}
-	if !has(l, "want", "expected") { // the other forms have one of them
+	if did, ok := strings.CutPrefix(l, "Received function "); ok {
+		return "", did
+	}
+	if !has(l, "want", "expected", " but ") { // the other forms have one of them
 		return inequality(l)
 	}
-	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "},
+	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
 		{"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"expected ", ", got "}, {"expected ",
 			" but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}} {
 		i := strings.Index(l, p[0])
@@ -268,8 +292,14 @@ func expectation(l string) (want, got string) {
 	return inequality(l)
 }
 
-// inequality reads Python's "AssertionError: 1 != 2".
+// inequality reads Python's "AssertionError: 1 != 2", and pytest's "assert 1 == 2".
 func inequality(l string) (want, got string) {
+	said := strings.TrimPrefix(l, "AssertionError: ")
+	if rest, ok := strings.CutPrefix(said, "assert "); ok && !strings.HasPrefix(rest, "(") {
+		if a, b, ok := strings.Cut(rest, " == "); ok {
+			return strings.TrimSpace(b), strings.TrimSpace(a)
+		}
+	}
 	if rest, ok := strings.CutPrefix(l, "AssertionError: "); ok {
 		if a, b, ok := strings.Cut(rest, " != "); ok {
 			return strings.TrimSpace(b), strings.TrimSpace(a)

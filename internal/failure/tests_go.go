@@ -46,6 +46,10 @@ func (g *goReader) line(l string) {
 		g.panics = true
 		g.timedOut = strings.HasPrefix(l, "panic: test timed out")
 		g.add(l)
+		if said, ok := strings.CutPrefix(l, "panic: "); ok && !g.timedOut {
+			said, _, _ = strings.Cut(said, " [recovered")
+			g.body().item.Expected, g.body().item.Received = "no panic", said
+		}
 	case g.timedOut && strings.HasPrefix(l, "\t\t") && strings.HasSuffix(l, ")"): // running tests
 		name, _, _ := strings.Cut(said, " (")
 		g.current = name
@@ -114,6 +118,7 @@ func (g *goReader) add(l string) {
 			b := g.body()
 			b.item.File, b.item.Line = p.file, p.line
 		}
+		return
 	}
 	b := g.body()
 	p, ok := placeIn(l)

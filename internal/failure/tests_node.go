@@ -39,9 +39,9 @@ func bulleted(t text) []Item {
 			seen[rest] = true
 			continue
 		}
-		if rest, ok := strings.CutPrefix(l, "FAIL "); ok {
+		if rest, ok := strings.CutPrefix(strings.TrimPrefix(l, " "), "FAIL "); ok {
 			f.end()
-			file = strings.Fields(rest + " ?")[0]
+			file = strings.TrimPrefix(strings.Fields(rest + " ?")[0], "./")
 			continue
 		}
 		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") ||
@@ -81,10 +81,6 @@ func vitest(t text) (Tests, bool) {
 			if f.b.item.Line == 0 {
 				f.b.standOwn(said)
 			}
-		case strings.HasPrefix(said, "- ") && said != "- Expected" && f.b.item.Expected == "":
-			f.b.item.Expected = said[2:]
-		case strings.HasPrefix(said, "+ ") && said != "+ Received" && f.b.item.Received == "":
-			f.b.item.Received = said[2:]
 		default:
 			f.add(l)
 		}
@@ -228,11 +224,12 @@ func crossed(t text) []Item {
 
 // nodeValues reads the fields of an assertion error: "expected: 2,".
 func nodeValues(b *body, said string) {
-	if v, ok := strings.CutPrefix(said, "expected: "); ok && b.item.Expected == "" {
-		b.item.Expected = strings.TrimSuffix(v, ",")
-	}
-	if v, ok := strings.CutPrefix(said, "actual: "); ok && b.item.Received == "" {
-		b.item.Received = strings.TrimSuffix(v, ",")
+	for name, value := range map[string]*string{"expected: ": &b.item.Expected, "actual: ": &b.item.Received} { // order does not show
+		v, ok := strings.CutPrefix(said, name)
+		whole := ok && v != "{" && v != "["
+		if whole && (*value == "" || b.differ) { // a difference is a part of it
+			*value = strings.TrimSuffix(v, ",")
+		}
 	}
 }
 
@@ -305,7 +302,7 @@ func tapItems(t text) []Item {
 }
 
 // tapField is what a YAML block says about a test that is of no use.
-var tapField = onUse(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:)`)
+var tapField = onUse(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|error: [|>]-?$)`)
 
 func tapName(said string) string {
 	s := strings.TrimPrefix(said, "not ok ")
