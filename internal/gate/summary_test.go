@@ -22,7 +22,7 @@ func TestSummaries(t *testing.T) {
 		{"all pass", []gate.Exec{{}, {}}, nil, "2 of 2 gates passed"},
 		{"stopped", []gate.Exec{{}, {Stopped: true}}, nil, "1 of 2 gates passed, then stopped"},
 		{"not to be run", []gate.Exec{{}}, errors.New("no such folder"), "second: no such folder"},
-		{"red", []gate.Exec{{}, red}, nil, "second: compile error: undefined: b"},
+		{"red", []gate.Exec{{}, red}, nil, "second: compile error: a.go:3: undefined: b"},
 	} {
 		specs := []gate.Spec{{Name: "first", Command: "true", Required: true}, {Name: "second", Command: "true", Required: true}}
 		r, err := gate.Verify(t.Context(), specs, func(_ context.Context, n int, _ gate.Spec) (gate.Exec, error) {

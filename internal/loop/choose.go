@@ -47,6 +47,10 @@ func (s *State) choose(r *Record) (why string, rewind int) {
 		name, why = c.Name, c.Why
 	}
 	s.adopt(name)
+	if at := s.situation(r); !elsewhere && at.Ineffective(name) != "" { // a fixed one: it shows nothing
+		s.Trial = Trial{}
+		return why, rewind
+	}
 	s.Trial = Trial{Use: strategy.Use{Class: f.Class, Strategy: name}, Transient: f.Kind == failure.Transient || elsewhere}
 	if s.canRewind(r) && strategy.At(name, s.Policy.Strategies).Rewind {
 		rewind = s.Best.Number
@@ -132,8 +136,8 @@ func (s *State) credit(r *Record, at time.Time) []strategy.Credit {
 //
 // Against a failure of the work: the iteration succeeded, or its gates got
 // further than any before. Against a transient failure: nothing transient came
-// again, whatever became of the work. What a person or a crash cut off, what
-// only a person can cure, and an iteration that did nothing tell nothing.
+// again, whatever became of the work. What a person, a crash or a limit cut off,
+// what only a person can cure, and an iteration that did nothing tell nothing.
 func (s *State) helped(t *Trial, r *Record) (success, known bool) {
 	f := r.Failure
 	switch r.Outcome {
@@ -143,7 +147,7 @@ func (s *State) helped(t *Trial, r *Record) (success, known bool) {
 		return false, t.Strategy == strategy.FallbackProviders && f != nil
 	case Failed:
 		switch {
-		case f == nil, f.Kind == failure.Permanent && !f.Provider:
+		case f == nil, f.Kind == failure.Permanent && !f.Provider, f.Class == failure.LimitExceeded:
 			return false, false
 		case t.Transient:
 			return f.Kind == failure.Work && f.Class != t.Class, true

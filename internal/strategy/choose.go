@@ -65,7 +65,10 @@ func Next(s *Situation) Choice {
 		if len(made) > 0 {
 			return s.choice(c, "all made for ", " were tried; next in line", not)
 		}
-		return s.choice(c, "nothing is made for ", "; next in line", not)
+		if len(not) > 0 {
+			return s.choice(c, "what is made for ", " has no effect here; next in line", not)
+		}
+		return s.choice(c, "nothing is made for ", "; next in line", nil)
 	}
 	if len(made) == 0 {
 		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + notFirst(not, lowest)}
@@ -169,6 +172,8 @@ func (s *Situation) ineffective(c *Strategy) string {
 		{c.SkipOptional, unless(s.HasOptional, "nothing here is optional", "")},
 		{c.TimeoutFactor > 1 || c.TimeoutFloor > 0, s.noLonger(c)},
 		{s.Steps && c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism, ""},
+		{s.Steps && c.Timeout > builtin[0].Timeout, ""},
+		{s.Steps && !c.UseCache && !c.Fallback, ""},
 	} {
 		if setting.asks && setting.why == "" {
 			return ""

@@ -99,9 +99,19 @@ func (s *Session) warnFixedStrategy(pol *loop.Policy) {
 	at := strategy.Situation{
 		Own: pol.Strategies, CanFallback: len(pol.Fallback) > 0, CanStronger: pol.Stronger != "", CanRewind: s.Tree != nil,
 		HasOptional: pol.HasOptional, IterationTimeout: pol.IterationTimeout, Ceiling: pol.IterationCeiling,
+		Gate: len(s.Plan.Gates) > 0, Steps: pol.Kind == loop.Workflow,
 	}
 	if why := at.Ineffective(pol.Strategy); why != "" {
 		s.App.Say("Warning: strategy %s has no effect: %s.", pol.Strategy, why)
+	}
+}
+
+// warnIgnored names the flags that mean nothing to a workflow that is gone over once.
+func (s *Session) warnIgnored() {
+	for _, f := range [][2]string{{"loop.max_iterations", "--max-iterations"}, {"loop.strategy", "--strategy"}} {
+		if s.Config.IsFlag(f[0]) {
+			s.App.Say("Warning: %s has no effect on a workflow that runs once; add --iterate.", f[1])
+		}
 	}
 }
 
@@ -237,7 +247,9 @@ func (s *Session) Preamble() {
 			s.App.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", name)
 		}
 	}
-	if !plan.Policy.Once {
+	if plan.Policy.Once {
+		s.warnIgnored()
+	} else {
 		s.warnFixedStrategy(&plan.Policy)
 	}
 	if plan.Policy.Agent != "" {
