@@ -87,14 +87,16 @@ func steadyPart(s string) string {
 
 // stable is [steady] with what tells how far a failure got: "3 dead links" and
 // "problems: 3" stay as they are, where "line 3" and "3 ms" do not.
-func stable(s string) string {
-	out := steady(s)
+func stable(s string) string { return strings.Join(append([]string{steady(s)}, amounts(s)...), "|") }
+
+// amounts are the numbers in s that count something.
+func amounts(s string) (found []string) {
 	for _, m := range numbersOf().FindAllStringSubmatch(s, 8) {
 		if !changingNumber[m[1]] && !changingNumber[m[3]] {
-			out += "|" + m[2] + m[4]
+			found = append(found, m[2]+m[4])
 		}
 	}
-	return out
+	return found
 }
 
 // numbersOf finds small numbers with the words around them.

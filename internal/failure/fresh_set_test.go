@@ -49,7 +49,7 @@ type freshRun struct {
 }
 
 func (o freshOutput) evidence() Evidence {
-	e := Evidence{Source: "gate", Name: "check", ExitCode: o.Exit, Signal: o.Signal, TimedOut: o.TimedOut, Output: o.Output, Now: labelledAt}
+	e := Evidence{Source: "gate", Name: "check", ExitCode: o.Exit, Signal: o.Signal, TimedOut: o.TimedOut, Output: o.Output, Green: o.Green, Now: labelledAt}
 	if o.By != "" {
 		e.Source, e.Name = o.By, "claude"
 	}

@@ -49,7 +49,7 @@ func TestParseTestsOfRealRuns(t *testing.T) {
 		"node-tap":     "node 1 1 1\n/repo/n/a.test.mjs:2 [adds] Expected values to be strictly equal: | 3 | 2",
 		"jest":         "jest 1 1 0\nsum.test.js:1 [cart › adds] expect(received).toBe(expected) // Object.is equality | 3 | 2",
 		"vitest":       "vitest 1 1 0\nsum.test.mjs:2 [cart > adds] AssertionError: expected 2 to be 3 // Object.is equality | 3 | 2",
-		"mocha":        "mocha 1 1 0\nm.cjs:2 [cart › adds] AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:",
+		"mocha":        "mocha 1 1 0\nm.cjs:2 [cart › adds] AssertionError [ERR_ASSERTION]: Expected values to be strictly equal: | 3 | 2",
 		"unittest":     "unittest 1 1 0\n/repo/n/t.py:4 [test_timeout] AssertionError: 30 != 60 | 60 | 30",
 		"cargo":        "cargo 1 1 0\nsrc/lib.rs:2 [adds] thread 'adds' (22233) panicked at src/lib.rs:2:13: | 3 | 2",
 	} {

@@ -19,7 +19,7 @@ const (
 	aside   part = iota // echo, progress, frame, field, source, advice, decoration
 	doing               // says what is being done
 	plain               // nothing says what it is
-	result              // says that something failed, and nothing of what
+	result              // says that something failed or how much, and nothing of what
 	hinting             // speaks of something that is not as it should be
 	erring              // has a word for an error
 	raising             // begins with the word for an error
@@ -108,8 +108,8 @@ func (b *block) holds(l, said string) bool {
 
 // forms begin lines that say nothing of what went wrong, whatever they hold.
 var forms = onUse(`^(?:` + strings.Join([]string{
-	`[^` + letters + `]*$|[\x{2800}-\x{28ff}]`, // decoration, spinners
-	`> |\$ |\+\+? `, // what a runner is about to run
+	`[^\pL\d]*$|[\x{2800}-\x{28ff}]`,            // decoration, spinners
+	`> |\$ |\+\+? `,                             // what a runner is about to run
 	`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
 	`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
 	`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
@@ -140,7 +140,7 @@ var nothing = onUse(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed
 
 // raises begins a line that is an error: behind a time, a level, a bullet or
 // the name of a program.
-var raises = onUse(`^(?:[^` + letters + `]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^` + letters + `]*` +
+var raises = onUse(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
 	`(?i:error|err!|fatal|panic|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
 	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
 
@@ -154,13 +154,13 @@ func (h *hits) tells(i int, said string) part {
 		return aside
 	case (alarms || doubts) && nothing().MatchString(said):
 		return aside
-	case onlyFailed(said):
+	case onlyFailed(said), sums().MatchString(said):
 		return result
 	case raises().MatchString(said):
 		return raising
 	case alarms:
 		return erring
-	case doubts:
+	case doubts, remarksOn(said):
 		return hinting
 	case steps().MatchString(said):
 		return doing
@@ -168,13 +168,24 @@ func (h *hits) tells(i int, said string) part {
 	return plain
 }
 
+// remarksOn tells whether a line is a place and a message.
+func remarksOn(said string) bool {
+	at, ok := placeIn(said)
+	return ok && at.from == 0 && strings.HasPrefix(at.rest, ": ")
+}
+
+// sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
+// "Passed: 3  Failed: 1".
+var sums = onUse(`^[^\pL\d]*(?:[\w .-]{1,30}: )?\d+(?: of \d+)? [\pL()]+(?: \pL+)?(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
+	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$`)
+
 // emptyWords say that something failed, or where, but not what.
 var emptyWords = wordSet(`a all and are aborted aborting above an as at below build builds check checks checked checking code command
 	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
 	finished for found gate has have in is it job jobs lint log more not of one or output passed phase pipeline please problem
 	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
-	without x`)
+	without x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 func wordSet(list string) map[string]bool {
 	set := map[string]bool{}
@@ -204,7 +215,7 @@ func onlyFailed(said string) bool {
 // that tell the same the later counts, and a clear one more than a vague one
 // that is not much nearer to the end.
 func (o *outline) headline() int {
-	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: 5, hinting: 10, erring: 20, raising: 30}
+	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: -2, hinting: 10, erring: 20, raising: 30}
 	best, most, behind := -1, 0, 0
 	for i, p := range slices.Backward(o.parts) {
 		if p == aside {
@@ -231,6 +242,9 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 		return v.line
 	}
 	if v.line >= 0 && o.parts[v.line] != aside && o.parts[v.line] != result {
+		if o.t.line(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it goes on with the line above
+			return v.line - 1
+		}
 		return v.line
 	}
 	for _, one := range h.heavy {
@@ -254,14 +268,20 @@ func (o *outline) telling(limit int) []int {
 		if p != aside {
 			end++
 		}
-		if (p >= hinting || last) && len(lines) < limit {
+		if (p >= hinting || last || o.detail(i)) && len(lines) < limit {
 			lines = append(lines, i)
 			clear = clear || p >= erring
 		}
 	}
 	if clear {
-		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting })
+		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting && !o.detail(i) })
 	}
 	slices.Reverse(lines)
 	return lines
+}
+
+// detail tells whether a line goes on with the error above it.
+func (o *outline) detail(i int) bool {
+	l := o.t.line(i)
+	return o.parts[i] == plain && i > 0 && o.parts[i-1] >= hinting && (strings.HasPrefix(l, "  ") || l[0] == '\t')
 }

@@ -120,7 +120,7 @@ func (p *problems) located(l, said string) bool {
 		if msg == "" {
 			msg = p.following()
 		}
-		if msg == "" || has(said, ": note:", " note: ") {
+		if msg == "" || has(said, ": note:", " note: ", "required from") {
 			return true
 		}
 	}
@@ -134,6 +134,9 @@ func (p *problems) located(l, said string) bool {
 func (p *problems) following() string {
 	for j := p.i + 1; j < p.t.len() && j < p.i+6; j++ {
 		s := strings.TrimSpace(p.t.line(j))
+		if rest, ok := strings.CutPrefix(s, "^-- "); ok { // shellcheck
+			return rest
+		}
 		if s != "" && (strings.HasPrefix(s, "Error") || isUpper(s[0]) && !strings.Contains(s, "|")) {
 			return s
 		}
@@ -144,7 +147,7 @@ func (p *problems) following() string {
 func prefixOfProblem(s string) bool {
 	s = strings.TrimSpace(strings.ToLower(s))
 	switch s {
-	case "", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:", "->", "-->", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
+	case "", "in", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:", "->", "-->", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
 		return true
 	}
 	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") ||

@@ -164,7 +164,9 @@ func notes(h *hits, o *outline, v verdict) []Item {
 		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: frameText(t, p)})
 	}
 	for _, i := range telling {
-		items = append(items, Item{Message: strings.TrimSpace(t.line(i))})
+		it := note(t, i)
+		it.Message = strings.TrimSpace(t.line(i))
+		items = append(items, it)
 	}
 	return distinct(items)
 }
@@ -184,6 +186,9 @@ func note(t text, i int) Item {
 	it := Item{Message: l}
 	if p, ok := placeIn(l); ok && !foreign(p.file) {
 		it.File, it.Line, it.Column = p.file, p.line, p.col
+	}
+	if want, got := expectation(l); want != "" && got != "" {
+		it.Expected, it.Received = want, got
 	}
 	for j := i + 1; j < t.len() && j < i+4 && len(it.Message) < 300; j++ {
 		next := t.line(j)
@@ -225,6 +230,9 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 		}
 	case tests.Failed > 0:
 		said = failedTests(tests) + names(tests.Items)
+		if first, _, _ := strings.Cut(a.Items[0].Message, "\n"); tests.Failed == 1 && first != "" {
+			said += ": " + first
+		}
 	case e.TimedOut && v.class == Timeout:
 		said = "ended at its time limit"
 	case len(a.Items) > 0:
@@ -315,6 +323,11 @@ func keyLines(a Analysis, o *outline) []string {
 	}
 	for _, i := range o.telling(maxKey) {
 		add(strings.TrimSpace(o.t.line(i)))
+	}
+	for i, p := range o.parts {
+		if p == result {
+			key = append(key, strings.Join(amounts(o.t.line(i)), " "))
+		}
 	}
 	if len(key) == 0 {
 		add(a.Summary)

@@ -101,10 +101,10 @@ func rules() (all []*rule, err error) {
 var (
 	alarm = &rule{Words: strings.Split("error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|"+
 		"not found|invalid|missing|unable|undefined|unexpected|expected|traceback|assertion|abort|aborted|killed|no such|"+
-		"could not|couldn't|does not exist|not exist|fehler|fehlgeschlagen|erreur|échec|introuvable|fallo|falló|errore|erro|"+
+		"could not|couldn't|does not exist|not exist|fehler|fehlgeschlagen|erreur|échec|Échec|ÉCHEC|Erreur|introuvable|fallo|falló|errore|erro|"+
 		"falha|ошибка|Ошибка|не удалось|错误|失败|无法|エラー|失敗", "|")}
 	doubt = &rule{Words: strings.Split("does not|doesn't|do not|don't|did not|didn't|is not|isn't|are not|was not|has no|have no|"+
-		"not|no|no longer|never|must|should|wrong|bad|broken|corrupt|differ|differs|mismatch|too many|too long|too large|"+
+		"not|no|different|differs|no longer|never|must|should|wrong|bad|broken|corrupt|differ|mismatch|too many|too long|too large|"+
 		"too big|too small|too few|too short|exceeds|exceeded|above|below|over|unused|unreachable|timed out|timeout|lost|"+
 		"illegal|duplicate|duplicated|conflict|conflicts|forbidden|unrecognized|unsupported|unresolved|unknown|unhandled|"+
 		"uncaught|violates|violation|violations|rejected|rejects|dead|stale|outdated|out of date|drift|empty|but|"+

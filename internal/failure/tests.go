@@ -164,6 +164,7 @@ type body struct {
 	item   Item
 	n      int
 	differ bool // the lines of a difference follow
+	turned bool // in which "+" is what was expected
 }
 
 const bodyLines = 12
@@ -213,14 +214,16 @@ var sourceLine = onUse(`^>? *\d+ \||^\|`)
 // line that says so, and tells whether l belongs there.
 func (b *body) difference(l string) bool {
 	switch {
-	case has(l, "- Expected", "+ Received", "+ actual - expected", "--- Expected", "+++ Actual", "+++ Received"):
+	case has(l, "- Expected", "+ Received", "+ actual - expected", "--- Expected", "+++ Actual", "+++ Received",
+		"+ expected - actual"):
+		b.turned = strings.Contains(l, "+ expected")
 		b.differ = b.item.Expected == "" && b.item.Received == ""
 		return true
 	case !b.differ || len(l) < 2 || l[0] != '-' && l[0] != '+':
 		return false
 	}
 	value := &b.item.Expected
-	if l[0] == '+' {
+	if (l[0] == '+') != b.turned {
 		value = &b.item.Received
 	}
 	*value = ellipsis(strings.TrimSpace(*value+" "+strings.TrimSuffix(strings.TrimSpace(l[1:]), ",")), 300)
@@ -259,7 +262,8 @@ func expectation(l string) (want, got string) {
 		return inequality(l)
 	}
 	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
-		{"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"expected ", ", got "}, {"expected ",
+		{"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"want ", " got "}, {"expected ", ", found "},
+		{"expected ", ", got "}, {"expected ",
 			" but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}} {
 		i := strings.Index(l, p[0])
 		if i < 0 {

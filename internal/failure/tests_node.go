@@ -224,12 +224,15 @@ func crossed(t text) []Item {
 
 // nodeValues reads the fields of an assertion error: "expected: 2,".
 func nodeValues(b *body, said string) {
-	for name, value := range map[string]*string{"expected: ": &b.item.Expected, "actual: ": &b.item.Received} { // order does not show
-		v, ok := strings.CutPrefix(said, name)
-		whole := ok && v != "{" && v != "["
-		if whole && (*value == "" || b.differ) { // a difference is a part of it
-			*value = strings.TrimSuffix(v, ",")
-		}
+	b.field(&b.item.Expected, said, "expected: ")
+	b.field(&b.item.Received, said, "actual: ")
+}
+
+// field takes a value from its field; a difference had only a part of it.
+func (b *body) field(value *string, said, name string) {
+	v, ok := strings.CutPrefix(said, name)
+	if ok && v != "{" && v != "[" && (*value == "" || b.differ) {
+		*value = strings.TrimSuffix(v, ",")
 	}
 }
 

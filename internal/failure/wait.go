@@ -125,10 +125,10 @@ func span(m []string, now time.Time) time.Time {
 	return now.Add(d)
 }
 
-var amounts = onUse(`(\d+(?:\.\d+)?)\s*([A-Za-z]*)`)
+var spans = onUse(`(\d+(?:\.\d+)?)\s*([A-Za-z]*)`)
 
 func duration(s string) (sum time.Duration, found bool) {
-	for _, m := range amounts().FindAllStringSubmatch(s, -1) {
+	for _, m := range spans().FindAllStringSubmatch(s, -1) {
 		value, err := strconv.ParseFloat(m[1], 64)
 		unit := unitOf(strings.ToLower(m[2]))
 		if err != nil || value > 1e7 || unit == 0 {

@@ -74,7 +74,7 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 		{"no stronger agent either", everything(failure.TestFailure, "default", "diagnose"),
 			func(s *strategy.Situation) { s.CanRewind, s.CanStronger = false, false }, "diagnose", "in turn"},
 		{"no fallback agent", everything(failure.RateLimit, "default"),
-			func(s *strategy.Situation) { s.CanFallback = false }, "aggressive-timeout", "nothing is made for rate_limit; next in line"},
+			func(s *strategy.Situation) { s.CanFallback = false }, "aggressive-timeout", "what is made for rate_limit has no effect here; next in line"},
 		{"a gate's service is down", everything(failure.ServiceUnavailable, "default", "aggressive-timeout"),
 			func(s *strategy.Situation) { s.Gate = true }, "skip-optional", "not fallback-providers: another agent does not change a gate"},
 		{"the safety level allows no more time", everything(failure.Timeout, "default"),
