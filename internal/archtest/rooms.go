@@ -90,7 +90,7 @@ var rooms = withAdapters(map[string]room{
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
-	"supervisor":     {Doing, []string{"agent", "agent/agents", "git", "process", "sandbox", "spool"}, "owns what a run starts while pawl may come and go"},
+	"supervisor":     {Doing, []string{"agent", "agent/agents", "files", "git", "process", "sandbox", "spool"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},

@@ -128,8 +128,22 @@ func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) error {
 	return nil
 }
 
-// runInto runs a command with its output in a file.
+// runInto runs a command with its output in a file, once more if it was killed.
 func runInto(ctx context.Context, c call, f *os.File) error {
+	err := onceInto(ctx, c, f)
+	if !killed(err) || !c.again() {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return onceInto(ctx, c, f)
+}
+
+func onceInto(ctx context.Context, c call, f *os.File) error {
 	p := prepare(ctx, c)
 	defer p.cancel()
 	p.cmd.Stdout = f

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,7 +34,10 @@ func (r *Repo) runRefs(ctx context.Context, c call) error {
 	if !ok || seen[lockIn(err)] == nil {
 		return err
 	}
-	if err = again(ctx, c); err == nil {
+	if !c.again() {
+		return err
+	}
+	if _, err = run(ctx, c); err == nil {
 		return nil
 	}
 	now := r.refLocks()
@@ -47,17 +49,10 @@ func (r *Repo) runRefs(ctx context.Context, c call) error {
 			_ = os.Remove(path) // or git says that it is there
 		}
 	}
-	return again(ctx, c)
-}
-
-// again runs a command with the same input.
-func again(ctx context.Context, c call) error {
-	if s, ok := c.stdin.(io.Seeker); ok {
-		if _, err := s.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
+	if !c.again() {
+		return err
 	}
-	_, err := run(ctx, c)
+	_, err = run(ctx, c)
 	return err
 }
 

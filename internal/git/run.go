@@ -31,15 +31,36 @@ var ErrNoGit = errors.New("git is not installed")
 type Error struct {
 	Command string // the subcommand, such as "update-ref"
 	Code    int    // exit status; -1 when the command was killed
+	Signal  int    // that killed it; 0 when it ended by itself
 	Stderr  string // its messages, at most 16 KB
 }
 
 func (e *Error) Error() string {
 	said := strings.TrimSpace(e.Stderr)
+	if e.Signal != 0 {
+		said = strings.TrimPrefix(fmt.Sprintf("%s; killed by signal %d", said, e.Signal), "; ")
+	}
 	if said == "" {
 		said = fmt.Sprintf("exit status %d", e.Code)
 	}
 	return "git " + e.Command + ": " + said
+}
+
+// machineSays is what git and the system say when the machine has not enough of something.
+var machineSays = []string{
+	"No space left on device", "Disk quota exceeded", "Out of diskspace", "File too large", "Input/output error",
+	"Read-only file system", "Cannot allocate memory", "Out of memory", "out of memory", "Too many open files",
+	"Resource temporarily unavailable",
+}
+
+// OfMachine reports whether an error of this package is the machine's and nobody's
+// fault: git was killed, or met a full disk or the like. The same may work later.
+func OfMachine(err error) bool {
+	if err == nil || killed(err) {
+		return err != nil
+	}
+	text := err.Error()
+	return slices.ContainsFunc(machineSays, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // call is one git command to run.
@@ -55,8 +76,28 @@ type call struct {
 	lock     *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
 }
 
+// again readies the call for a second try, after its command was killed: nobody
+// else uses the index that is its own. It is false when the input was used up.
+func (c *call) again() bool {
+	for _, v := range c.env {
+		if index, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
+			_ = os.Remove(index + ".lock") // or git says that it is there
+		}
+	}
+	if c.stdin == nil {
+		return true
+	}
+	s, ok := c.stdin.(io.Seeker)
+	if !ok {
+		return false
+	}
+	_, err := s.Seek(0, io.SeekStart)
+	return err == nil
+}
+
 // running is a call under way.
 type running struct {
+	ctx    context.Context // with the limit of the call
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
 	out    capped
@@ -142,7 +183,7 @@ func keptPath(path string, trees []string) string {
 // prepare makes the command without starting it.
 func prepare(ctx context.Context, c call) *running {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	p := &running{cancel: cancel, name: c.args[0]}
+	p := &running{ctx: ctx, cancel: cancel, name: c.args[0]}
 	path, git := c.programs()
 	p.cmd = exec.CommandContext(ctx, git, slices.Concat(quiet, c.settings, c.args)...)
 	p.cmd.Dir = c.dir
@@ -202,21 +243,43 @@ func (p *running) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("git %s was stopped: %w", p.name, ctx.Err())
 	}
+	if p.ctx.Err() != nil {
+		return fmt.Errorf("git %s was stopped: it took longer than %s", p.name, callLimit)
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return &Error{Command: p.name, Code: exit.ExitCode(), Stderr: p.errs.buf.String()}
+		e := &Error{Command: p.name, Code: exit.ExitCode(), Stderr: p.errs.buf.String()}
+		if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+			e.Signal = int(st.Signal())
+		}
+		return e
 	}
 	return fmt.Errorf("cannot run git %s: %w", p.name, err)
 }
 
-// run runs one command to its end.
+// run runs one command to its end. One that was killed, as when memory runs out,
+// is run once more.
 func run(ctx context.Context, c call) ([]byte, error) {
+	out, err := once(ctx, c)
+	if killed(err) && c.again() {
+		out, err = once(ctx, c)
+	}
+	return out, err
+}
+
+func once(ctx context.Context, c call) ([]byte, error) {
 	p, err := start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	out, _, err := p.wait(ctx, c.cut)
 	return out, err
+}
+
+// killed reports whether a command was ended by a signal that is not pawl's.
+func killed(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Signal != 0
 }
 
 // runAll runs commands side by side and returns their outputs in order. Every
@@ -235,6 +298,9 @@ func runAll(ctx context.Context, calls ...call) ([][]byte, error) {
 	outs := make([][]byte, len(calls))
 	for i, p := range started {
 		out, _, err := p.wait(ctx, calls[i].cut)
+		if killed(err) && calls[i].again() {
+			out, err = once(ctx, calls[i])
+		}
 		outs[i] = out
 		if err != nil && failed == nil {
 			failed = err

@@ -1,9 +1,11 @@
 package workspace
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -29,6 +31,33 @@ func TestAFullDisk(t *testing.T) {
 			t.Parallel()
 			onAFullDisk(t, bytes)
 		})
+	}
+}
+
+// A git that is killed whenever it takes a file in: that file is not left out, as if it
+// were too large, but the snapshot is not taken.
+func TestAFileThatTheMachineDoesNotLetIn(t *testing.T) {
+	p := newPlace(t, "kept", "1\n")
+	before := p.snap(0)
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	text := "#!/bin/sh\ncase \" $* \" in *' update-index '*) kill -9 $$ ;; esac\nexec " + real + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(text), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", bin+":"+path)
+	p.write("small", "one small file\n")
+	snap, err := p.c.Snapshot(t.Context(), "r1", 1, SnapshotOptions{})
+	if !errors.Is(err, ErrMachine) || !strings.Contains(err.Error(), "killed by signal 9") {
+		t.Errorf("left out %q: %v", snap.Skipped, err)
+	}
+	t.Setenv("PATH", path)
+	if snap := p.snap(1); snap.Tree == before.Tree || len(snap.Skipped) > 0 {
+		t.Errorf("taken later: %+v", snap)
 	}
 }
 
@@ -59,6 +88,9 @@ func onAFullDisk(t *testing.T, left int) {
 	}
 	if left == 0 && err == nil {
 		t.Error("a snapshot was taken without room")
+	}
+	if err != nil && !errors.Is(err, ErrMachine) {
+		t.Errorf("blamed on the work: %v", err)
 	}
 	room()
 	if got := p.git("status", "--porcelain"); got != status {

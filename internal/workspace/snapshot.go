@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -50,11 +51,25 @@ type state struct {
 // names point to the same commit.
 func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
 	snap, err := c.snapshot(ctx, run, n, o)
-	if err != nil && files.Full(c.Repo.Common) { // git does not always say so
-		err = fmt.Errorf("%w; the disk of %s is full, make room", err, c.Repo.Common)
+	for _, dir := range []string{c.Repo.Common, c.stateDir} {
+		if err != nil && files.Full(dir) { // git does not always say so
+			return snap, fmt.Errorf("%w; the disk of %s is full, make room", machine{err}, dir)
+		}
+	}
+	if git.OfMachine(err) {
+		err = machine{err}
 	}
 	return snap, err
 }
+
+// ErrMachine is that the machine did not let a snapshot be taken: a disk is full, or
+// git was killed. It is nobody's fault, and the same may work later.
+var ErrMachine = errors.New("the machine did not let it")
+
+type machine struct{ error }
+
+func (machine) Is(target error) bool { return target == ErrMachine }
+func (m machine) Unwrap() error      { return m.error }
 
 func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
 	named := o.Attempt == "" || validName(o.Attempt)
@@ -323,7 +338,8 @@ func (r *session) apply(ctx context.Context, d *delta) error {
 		return fmt.Errorf("cannot update the private index: %w", err)
 	}
 	failed, err := r.addAll(ctx, d.add)
-	if err != nil && len(failed) == len(d.add) && len(failed) > 1 {
+	all := len(failed) == len(d.add) && len(failed) > 1
+	if err != nil && (all || r.c.ofMachine(err)) {
 		return fmt.Errorf("cannot read the work tree: %w", err)
 	}
 	if ctx.Err() != nil {
@@ -331,6 +347,12 @@ func (r *session) apply(ctx context.Context, d *delta) error {
 	}
 	d.skipped = append(d.skipped, failed...)
 	return nil
+}
+
+// ofMachine reports whether an error is nobody's fault: git was killed, or a disk that
+// snapshots are written to is full, which git does not always say.
+func (c *Checkout) ofMachine(err error) bool {
+	return err != nil && (git.OfMachine(err) || files.Full(c.Repo.Common) || files.Full(c.stateDir))
 }
 
 // addAll enters paths. Files may change or go while they are read: a part
@@ -352,7 +374,7 @@ func (r *session) addAll(ctx context.Context, paths []string) (failed []string, 
 	if r.c.look(paths[0]) == absent {
 		return nil, r.index.Remove(ctx, paths)
 	}
-	if r.index.Add(ctx, paths) == nil {
+	if err = r.index.Add(ctx, paths); err == nil {
 		return nil, nil
 	}
 	return paths, err

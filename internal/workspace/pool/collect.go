@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -64,7 +65,7 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 	p.step("committed")
 	if commit != row.Base {
 		if err := c.Deliver(ctx, row.Base, commit); err != nil {
-			return "", broken(ctx, err)
+			return "", p.broken(ctx, err)
 		}
 	}
 	p.step("delivered")
@@ -87,18 +88,19 @@ func refuse(format string, args ...any) error {
 }
 
 // broken makes a refusal of an error by git about the clone's objects.
-func broken(ctx context.Context, err error) error {
+func (p *Pool) broken(ctx context.Context, err error) error {
 	var said *git.Error
 	ofGit := errors.As(err, &said) || errors.Is(err, git.ErrBroken)
-	if ofGit && ctx.Err() == nil && !full(err) {
+	if ofGit && ctx.Err() == nil && !git.OfMachine(err) && !p.full() {
 		return refuse("%v", err)
 	}
 	return err
 }
 
-// full reports whether git failed because there is no room.
-func full(err error) bool {
-	return strings.Contains(err.Error(), "No space left on device") || strings.Contains(err.Error(), "Disk quota exceeded")
+// full reports whether a disk that work is collected on has no room: git does not
+// always say so.
+func (p *Pool) full() bool {
+	return files.Full(p.o.Dir) || files.Full(p.o.StateDir) || files.Full(p.repo.Common)
 }
 
 // based refuses work whose history is another than that of the base.
@@ -111,7 +113,7 @@ func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base stri
 	}
 	ok, err := c.BasedOn(ctx, head.Commit, base)
 	if err != nil {
-		return broken(ctx, err)
+		return p.broken(ctx, err)
 	}
 	if !ok {
 		return refuse("its history does not begin at %s, where the work began; rebase it onto that commit", base)
@@ -124,23 +126,23 @@ func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base stri
 func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, message string) (string, error) {
 	// Sizes first: a scan reads the content of what was committed.
 	if large, err := p.committedLarge(ctx, c, base, head.Commit); err != nil {
-		return "", broken(ctx, err)
+		return "", p.broken(ctx, err)
 	} else if len(large) > 0 {
 		return "", p.refuseLarge(large)
 	}
 	if err := c.ResetIndex(ctx, head.Commit); err != nil {
-		return "", broken(ctx, err)
+		return "", p.broken(ctx, err)
 	}
 	if moved := c.StagedModules(ctx); len(moved) > 0 {
 		return "", refuseModules(moved, head.Commit)
 	}
 	scan, err := c.Scan(ctx)
 	if err != nil {
-		return "", broken(ctx, err)
+		return "", p.broken(ctx, err)
 	}
 	paths, filtered, _, err := sift(ctx, c, scan)
 	if err != nil {
-		return "", broken(ctx, err)
+		return "", p.broken(ctx, err)
 	}
 	if len(filtered) > 0 {
 		return "", refuseFiltered(filtered)
@@ -149,18 +151,18 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 		return "", p.refuseLarge(large)
 	}
 	if err := c.StagePaths(ctx, paths, scan.Gone); err != nil {
-		return "", broken(ctx, err)
+		return "", p.broken(ctx, err)
 	}
 	tree, err := c.Tree(ctx)
 	if err != nil {
-		return "", broken(ctx, err)
+		return "", p.broken(ctx, err)
 	}
 	if err := p.acceptable(ctx, c, base, tree); err != nil {
 		return "", err
 	}
 	was, err := c.TreeOf(ctx, head.Commit)
 	if err != nil {
-		return "", broken(ctx, err)
+		return "", p.broken(ctx, err)
 	}
 	if was == tree {
 		return head.Commit, nil
@@ -241,7 +243,7 @@ func refuseModules(paths []string, base string) error {
 func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) error {
 	changes, err := c.Changes(ctx, base, tree)
 	if err != nil {
-		return broken(ctx, err)
+		return p.broken(ctx, err)
 	}
 	var modules, written, blobs []string
 	for _, ch := range changes {
@@ -257,14 +259,14 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 	}
 	filtered, err := c.Filtered(ctx, written)
 	if err != nil {
-		return broken(ctx, err)
+		return p.broken(ctx, err)
 	}
 	if len(filtered) > 0 {
 		return refuseFiltered(filtered)
 	}
 	sizes, err := c.Sizes(ctx, blobs)
 	if err != nil {
-		return broken(ctx, err)
+		return p.broken(ctx, err)
 	}
 	var large []string
 	for i, size := range sizes {

@@ -1,10 +1,6 @@
 package pool
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "fmt"
 
 // Room is what the free room of a disk allows.
 type Room int
@@ -21,8 +17,8 @@ const mb = 1_000_000
 
 // Judge says what the free bytes of a disk allow, and for everything but
 // [RoomEnough] why, in words.
-func Judge(free uint64) (Room, string) {
-	said := fmt.Sprintf("%d MB are free on the disk of the workspaces", free/mb)
+func Judge(free uint64, dir string) (Room, string) {
+	said := fmt.Sprintf("%d MB are free on the disk of %s", free/mb, dir)
 	switch {
 	case free < 100*mb:
 		return RoomStop, said + "; below 100 MB everything stops"
@@ -34,21 +30,18 @@ func Judge(free uint64) (Room, string) {
 	return RoomEnough, ""
 }
 
-// Room looks how much room there is. A disk that cannot be asked has enough:
-// a full one shows in what fails.
-func (p *Pool) Room() (Room, string) {
-	free, err := p.o.Free(p.o.Dir)
-	if err != nil {
-		return RoomEnough, ""
+// Room looks how much room there is, on the disk that has the least: of the
+// workspaces, of pawl's own files or of the repository. A disk that cannot be asked
+// has enough: a full one shows in what fails.
+func (p *Pool) Room() (least Room, why string) {
+	for _, dir := range []string{p.o.Dir, p.o.StateDir, p.repo.Common} {
+		free, err := p.o.Free(dir)
+		if err != nil {
+			continue
+		}
+		if room, said := Judge(free, dir); room > least {
+			least, why = room, said
+		}
 	}
-	return Judge(free)
-}
-
-// freeBytes is what the disk has left for this user.
-func freeBytes(dir string) (uint64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, err
-	}
-	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block size is positive
+	return least, why
 }

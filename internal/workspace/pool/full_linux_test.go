@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // A disk without room for a workspace: nothing of it is left, and with room
@@ -32,7 +34,7 @@ func TestAFullDisk(t *testing.T) {
 	if there, err := os.ReadDir(p.o.Dir); err != nil || len(there) != 0 {
 		t.Errorf("left %v, %v", there, err)
 	}
-	p.o.Free = freeBytes
+	p.o.Free = files.Free
 	p.o.Dir = filepath.Join(r.dir, "room")
 	if err := os.Mkdir(p.o.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -48,6 +50,7 @@ func TestAFullRepository(t *testing.T) {
 	top := filepath.Join(r.small("disk", "2m"), "repo")
 	r.git(r.dir, "clone", "-q", "--no-hardlinks", r.top, top)
 	r.top, r.o.Root = top, top
+	r.o.Free = func(string) (uint64, error) { return 1 << 40, nil } // it fills later
 	p := r.open()
 	w := r.take(p, "task-001")
 	noise := make([]byte, 1<<20)

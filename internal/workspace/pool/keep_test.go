@@ -67,7 +67,7 @@ func TestJudgeTheDisk(t *testing.T) {
 		{0, RoomStop}, {100*mb - 1, RoomStop}, {100 * mb, RoomClean}, {500*mb - 1, RoomClean}, {500 * mb, RoomWarn},
 		{1000*mb - 1, RoomWarn}, {1000 * mb, RoomEnough}, {1 << 62, RoomEnough},
 	} {
-		if got, why := Judge(c.free); got != c.want || (why == "") != (got == RoomEnough) {
+		if got, why := Judge(c.free, "/work"); got != c.want || (why == "") != (got == RoomEnough) {
 			t.Errorf("%d bytes: %d, %q; want %d", c.free, got, why, c.want)
 		}
 	}
@@ -81,6 +81,9 @@ func TestLowDisk(t *testing.T) {
 	var p *Pool
 	freeFor := 3 // of the workspaces, this many must be gone
 	r.o.Free = func(dir string) (uint64, error) {
+		if dir != p.o.Dir {
+			return 1 << 40, nil
+		}
 		there, err := os.ReadDir(dir)
 		if err != nil || len(there) > 4-freeFor {
 			return 400 * mb, err
@@ -114,6 +117,18 @@ func TestLowDisk(t *testing.T) {
 			t.Errorf("recoveries of %s: %v, %v", id, kept, err)
 		}
 	}
+	for _, dir := range []string{p.o.StateDir, p.repo.Common} { // every disk that is written to counts
+		p.o.Free = func(of string) (uint64, error) {
+			if of == dir {
+				return 99 * mb, nil
+			}
+			return 1 << 40, nil
+		}
+		if room, why := p.Room(); room != RoomStop || !strings.Contains(why, dir) {
+			t.Errorf("with little room for %s: %v, %q", dir, room, why)
+		}
+	}
+	p.o.Free = low
 	freeFor = 5
 	if _, err := p.Take(t.Context(), "task-006", "HEAD"); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "400 MB are free") {
 		t.Errorf("without room: %v", err)

@@ -121,7 +121,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	o.MaxFile = cmp.Or(o.MaxFile, defaultMaxFile)
 	o.Warm = max(cmp.Or(o.Warm, defaultWarm), 0)
 	if o.Free == nil {
-		o.Free = freeBytes
+		o.Free = files.Free
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the workspaces: %v", err)

@@ -222,7 +222,7 @@ func (p *Pool) save(ctx context.Context, row sqlite.Workspace, always bool) (sav
 	}
 	defer release()
 	s, err := p.saveAll(ctx, c, row, always)
-	if err != nil && ctx.Err() == nil && !full(err) {
+	if err != nil && ctx.Err() == nil && !git.OfMachine(err) && !p.full() {
 		s, err = p.saveFiles(ctx, c, row)
 	}
 	return s, err
