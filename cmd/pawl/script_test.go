@@ -194,9 +194,24 @@ func condition(name string) (bool, error) {
 		return os.Getuid() == 0, nil
 	case "sandbox":
 		return boxed(), nil
+	case "loop":
+		return loopDisk(), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }
+
+// loopDisk reports whether a file can be mounted as a disk here.
+var loopDisk = sync.OnceValue(func() bool {
+	dir, err := os.MkdirTemp("", "loop")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir)
+	const try = "truncate -s 8m disk && mkfs.ext4 -q disk && mkdir on && mount -o loop disk on"
+	c := exec.Command("unshare", "-m", "sh", "-c", try)
+	c.Dir = dir
+	return c.Run() == nil
+})
 
 func repo(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 1 {

@@ -140,7 +140,7 @@ func (p *pilot) spawn(ctx context.Context, l *slot) {
 			if o.Machine {
 				fault = schedule.OfMachine
 			}
-			p.send(ctx, schedule.Event{Kind: schedule.NotStarted, Case: l.task.ID, Why: o.Why, Fault: fault})
+			p.send(ctx, schedule.Event{Kind: schedule.NotStarted, Case: l.task.ID, Why: o.Why, Fault: fault, Outcome: o})
 			return
 		}
 		p.send(ctx, schedule.Event{Kind: schedule.Ended, Case: l.task.ID, Outcome: o})

@@ -133,6 +133,8 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 	case loop.Completed:
 		p.collect(ctx, l, w, state, &o)
 		how = pool.Keep("its work waits to land")
+	case loop.FailedRun, loop.Blocked:
+		p.blameDisk(ctx, l, &o)
 	case loop.Interrupted, loop.Stopped:
 		how = pool.Stopped(fmt.Sprintf("its run is %s", state.Status))
 	}
@@ -211,14 +213,26 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 	if err == nil {
 		o.Secrets, err = p.secrets(ctx, run)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, pool.ErrRefused):
 		*o = schedule.Outcome{Status: loop.Blocked, Why: "it is complete, but " + err.Error()}
+		return
+	case err != nil: // its run is complete, and stays so: the next start collects again
+		*o = schedule.Outcome{Status: loop.Completed, NotStarted: true, Machine: true, Why: "it is complete, but " + err.Error()}
 		return
 	}
 	o.Empty, o.Hold = commit == w.Base, l.hold
 	l.result = queue.Entry{
 		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
 		Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
+	}
+}
+
+// blameDisk makes of a run that ended since a disk was full what can go on later.
+func (p *pilot) blameDisk(ctx context.Context, l *slot, o *schedule.Outcome) {
+	list, err := p.o.Store.LastIterations(ctx, l.runID(), 1)
+	if err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk {
+		o.NotStarted, o.Machine = true, true
 	}
 }
 

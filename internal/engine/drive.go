@@ -205,6 +205,11 @@ func (d home) Command() (drive.Command[input], bool) {
 	s := d.state
 	switch {
 	case d.lost != nil:
+	case s.Status.Active() && d.unsavedFirst():
+		return drive.Command[input]{Seq: -1, Do: func(ctx context.Context) input {
+			pause(ctx, roomEvery)
+			return input{flush: true}
+		}}, true
 	case s.Status.Active():
 		return drive.Command[input]{
 			Seq: s.Seq, Stop: s.StopAsked != loop.NoCause,
@@ -237,6 +242,7 @@ type input struct {
 	control  int64   // the row that it came in
 	raise    *raise
 	ask      bool
+	flush    bool // nothing happened, and what waits is to be stored
 }
 
 // withMessages adds the messages that were in the prompt of an attempt.
@@ -251,6 +257,9 @@ func (d home) Take(ctx context.Context, in input) error {
 	case in.lost != nil:
 		d.lost = in.lost
 		return in.lost
+	case in.flush:
+		d.flush(context.WithoutCancel(ctx))
+		return d.lost
 	case in.ask:
 		d.hear(&in)
 		in.event.At = time.Now()
@@ -360,6 +369,7 @@ func (d *Driver) finish(ctx context.Context) error {
 		}
 	}
 	d.store(ctx, d.endEvent(kind, now), nil, &end)
+	d.flushAll(ctx)
 	if d.lost != nil {
 		return d.lost
 	}

@@ -37,6 +37,9 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if w.homeless() {
 		return w.over(c, w.cannotStart(c, errors.New(w.goneFailure().Summary)))
 	}
+	if !w.awaitRoom(ctx) {
+		return w.over(c, w.notBegun(c))
+	}
 	if !w.acquire(ctx, c) {
 		return w.throttled(c)
 	}
@@ -239,6 +242,14 @@ func (w *worker) environ(inherited []string, iteration int, caches, add, unset [
 // CannotStart is the fingerprint of a failure to begin: pawl's own, no agent's.
 const CannotStart = "cannot-start"
 
+// notBegun is the record of an iteration that was stopped before its agent began.
+func (w *worker) notBegun(c loop.Command) *loop.Record {
+	return &loop.Record{
+		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
+		Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}, Progress: -1, Score: -1, CostSource: "none",
+	}
+}
+
 // cannotStart is the record of an iteration that pawl itself could not begin.
 // A person must act, so nothing is tried again.
 func (w *worker) cannotStart(c loop.Command, err error) *loop.Record {
@@ -260,6 +271,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 		return r
 	}
 	w.readAgent(r, b.Job, res)
+	w.awaitRoom(ctx)
 	after, cancel := w.o.after(w.hard)
 	w.snapshot(after, s, r, b)
 	w.findSecrets(after, r)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ type trees struct {
 	head        workspace.Snapshot // the newest
 	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
 	blind       bool               // warned that git cannot see the tree
+	unseen      error              // why the machine did not let the newest snapshot be taken
 	saidSkipped bool
 }
 
@@ -233,6 +235,10 @@ func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
 	b.TreeBefore, b.HeadBefore = tree, head
 }
 
+// longestTry is the longest wait before a snapshot is tried again that the machine did
+// not let be taken.
+const longestTry = 4 * time.Second
+
 // snapshot keeps the tree that an agent left and what it changed.
 func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
 	if w.o.Tree == nil {
@@ -243,7 +249,14 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
 	}
 	snap, err := w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
+	for wait := time.Second; errors.Is(err, workspace.ErrMachine) && wait <= longestTry && pause(ctx, wait); wait *= 2 {
+		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
+	}
+	w.trees.unseen = nil
 	if err != nil {
+		if errors.Is(err, workspace.ErrMachine) {
+			w.trees.unseen = err
+		}
 		w.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
 		return
 	}

@@ -43,6 +43,10 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	if w.lostFolder(r) {
 		return
 	}
+	if err := w.trees.unseen; err != nil { // nobody can tell what changed, and nobody is to blame
+		r.Verified, r.Failure = false, notJudged(err)
+		return
+	}
 	after, cancel := w.o.after(w.hard)
 	defer cancel()
 	v := w.differs(after, w.trees.base, w.trees.guarded, r.TreeAfter, w.trees.lifted)
@@ -73,10 +77,7 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	switch {
 	case err != nil:
 		w.warn(err.Error())
-		r.Failure = &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High,
-			Summary: err.Error(), Fingerprint: "gate-not-run",
-		}
+		r.Failure = notJudged(err)
 		return false
 	case rep.Stopped && ctx.Err() != nil:
 		r.Exit.Ended = loop.EndedStop
@@ -94,6 +95,14 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 		r.Flagged = loop.FlaggedFiles(out)
 	}
 	return true
+}
+
+// notJudged is the failure of an iteration that pawl could not judge.
+func notJudged(err error) *failure.Analysis {
+	return &failure.Analysis{
+		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High,
+		Summary: err.Error(), Fingerprint: "gate-not-run",
+	}
 }
 
 // gates are those that the iteration's strategy runs, with the time that it

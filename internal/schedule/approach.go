@@ -17,7 +17,7 @@ const (
 	Fresh  StartMode = "fresh"  // a new run, with its own allowance
 	GoOn   StartMode = "go on"  // the run that is there is resumed
 	Answer StartMode = "answer" // the run that is there goes on with what a person answered
-	Accept StartMode = "accept" // nothing runs: a person took the work of its run as it is
+	Accept StartMode = "accept" // nothing runs: the work of its run is taken as it is
 )
 
 // Past is what is known of a task that is to be taken up.
@@ -47,6 +47,9 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	done := p.Run.Status == loop.Completed && p.RestedAt.After(Since(p.History, board.Blocked))
 	if done && again == board.Unblock {
 		return Accept, "a person accepted its work"
+	}
+	if done && slices.Contains([]board.Action{board.Stop, board.Crash}, again) {
+		return Accept, "its work is complete, and was not collected"
 	}
 	raised := !p.RestedAt.IsZero() && p.RaisedAt.After(p.RestedAt)
 	if slices.Contains([]board.Action{board.Retry, board.Redo, board.Rollback}, again) && !raised {

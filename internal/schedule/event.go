@@ -15,7 +15,7 @@ const (
 	Picked     EventKind = "picked"      // Case: the task to start, "" is none, Why; Named: the one that Pick named; Counts; answers Pick
 	Counted    EventKind = "counted"     // Counts; answers Count
 	Started    EventKind = "started"     // Case; answers Start
-	NotStarted EventKind = "not started" // Case, Why, Fault; answers Start, or comes later for a start that failed
+	NotStarted EventKind = "not started" // Case, Why, Fault, Outcome; answers Start, or comes later for a start that failed
 	Iterated   EventKind = "iterated"    // Case, Iteration
 	Ended      EventKind = "ended"       // Case, Outcome
 	Settled    EventKind = "settled"     // Case; answers Settle. With a Fault it could not be stored, Why
@@ -34,7 +34,7 @@ type Fault string
 const (
 	OfTask    Fault = "task"    // another try may fail alike: it counts
 	OfBoard   Fault = "board"   // the task is not ready any more
-	OfMachine Fault = "machine" // the database or the disk: nothing is started for a while
+	OfMachine Fault = "machine" // the database, the disk, or what nobody knows: nothing is started for a while
 )
 
 // Ask is what a person wants.

@@ -17,7 +17,8 @@ type Outcome struct {
 	Secrets string `json:"secrets,omitempty"`
 	// Hold asks for a person's review whatever the settings say, and why.
 	Hold string `json:"hold,omitempty"`
-	// NotStarted is true when the run could not be begun or taken up.
+	// NotStarted is true when the run could not be begun or taken up, or with a status,
+	// when what it came to could not be stored: the next start tries that again.
 	NotStarted bool `json:"not_started,omitempty"`
 	// Machine: any task would have met that now, so it is not the task's.
 	Machine bool `json:"machine,omitempty"`
@@ -126,7 +127,10 @@ func stopped(o Outcome, m Manner) Settlement {
 }
 
 func notStarted(o Outcome, m Manner) Settlement {
-	why := "it could not be started: " + o.Why
+	why := o.Why
+	if o.Status == "" {
+		why = "it could not be started: " + why
+	}
 	if m.Ending {
 		return Settlement{Action: board.Stop, Why: "the autopilot was stopped"}
 	}

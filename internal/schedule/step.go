@@ -116,7 +116,7 @@ func (s *State) notStarted(e *Event) {
 		s.free(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.At.Add(boardPause), Why: e.Why})
 	case OfMachine:
-		l.End = &Outcome{NotStarted: true, Machine: true, Why: e.Why}
+		l.End = &Outcome{Status: e.Outcome.Status, NotStarted: true, Machine: true, Why: e.Why}
 		s.hold(e.Why)
 	default:
 		l.End = &Outcome{NotStarted: true, Why: e.Why}
@@ -136,7 +136,9 @@ func backoff(tries int) time.Duration {
 
 // hold starts nothing for a while: the machine has to recover.
 func (s *State) hold(why string) {
-	s.Holds++
+	if s.Hold == "" || !s.Until.After(s.At) { // else another slot met the same just now
+		s.Holds++
+	}
 	if s.Hold == "" && s.Holds == 1 {
 		s.Alerts = append(s.Alerts, "nothing is started for now: "+why)
 	}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// A task that is worked on while nobody looks begins no iteration whose result
+// could not be stored: it waits until it can. A procedure has somebody who looks
+// on, and goes on in memory.
+
+// roomEvery is how soon it is seen that something can be stored again.
+const roomEvery = time.Second
+
+// patient is true for a run that waits while nothing can be stored.
+func (s *session) patient() bool { return s.plan.Policy.Kind == loop.Task }
+
+// awaitRoom waits until each disk that the run is stored on has room. It is false
+// when ctx ended first.
+func (w *worker) awaitRoom(ctx context.Context) bool {
+	for said := false; w.patient(); said = true {
+		why := w.short()
+		if why == "" {
+			return true
+		}
+		if !said {
+			w.warn(why + "; the run waits until there is room")
+		}
+		if !pause(ctx, roomEvery) {
+			return false
+		}
+	}
+	return true
+}
+
+// short names a disk that has too little room; "" is none.
+func (s *session) short() string {
+	for _, dir := range []string{s.o.StateDir, s.plan.Root, s.plan.project()} {
+		if free, err := files.Free(dir); err == nil && free < leastRoom {
+			return fmt.Sprintf("only %.1f MB are free on the disk of %s", float64(free)/1e6, dir)
+		}
+	}
+	return ""
+}
+
+// pause is false when ctx ended before d was over.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unsavedFirst is the command of a task whose last event is not stored yet: to try
+// that again. A person who asks it to stop is not kept waiting.
+func (d *Driver) unsavedFirst() bool {
+	return len(d.unsaved) > 0 && d.patient() && d.state.StopAsked == loop.NoCause
+}
+
+// flushAll stores what a task came to, however long that takes, unless somebody
+// asks it to stop.
+func (d *Driver) flushAll(ctx context.Context) {
+	for d.unsavedFirst() && !d.asked && d.lost == nil && pause(ctx, roomEvery) {
+		select {
+		case <-d.stops:
+			return
+		case <-d.kill:
+			return
+		default:
+			d.flush(context.WithoutCancel(ctx))
+		}
+	}
+}
