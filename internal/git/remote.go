@@ -11,6 +11,9 @@ import (
 // the user's credentials and without asking on a terminal.
 func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
 	c := r.call(args...)
+	if err := r.trusts(ctx, ofNetwork); err != nil {
+		return c, err
+	}
 	c.env = append(c.env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
 	own, err := r.ConfigPath(ctx, "core.sshCommand")
 	if err != nil {
