@@ -73,7 +73,7 @@ func (c *Checkout) ConfigFingerprint(ctx context.Context) (Fingerprint, error) {
 	if f.Hooks, err = hashFolder(ctx, hooks); err != nil {
 		return f, err
 	}
-	found, err := c.places(ctx)
+	found, err := c.places(ctx, settings)
 	if err != nil {
 		return f, err
 	}
@@ -90,13 +90,7 @@ func (c *Checkout) hooksFolder(settings []git.Setting) string {
 		if s.Key != "core.hookspath" || s.Scope == "command" || s.Value == "" {
 			continue
 		}
-		dir = s.Value
-		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
-			dir = filepath.Join(os.Getenv("HOME"), rest)
-		}
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(c.Repo.Top, dir)
-		}
+		dir = named(s.Value, c.Repo.Top)
 	}
 	return dir
 }

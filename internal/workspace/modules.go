@@ -6,7 +6,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
 )
 
 // maxModules bounds how many folders are looked at.
@@ -73,33 +77,46 @@ func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
 			leads = append(leads, path)
 		}
 	}
-	return append(leads, c.commands(ctx)...), folders
+	settings, _ := c.Repo.Config(ctx) // without, git runs nothing by it either
+	return append(leads, c.commands(settings)...), folders
 }
 
 // includes are settings that name one more file of configuration.
 var includes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^include(if\..*)?\.path$`) })
 
-// commands are the folder of hooks and the included configuration, where they are
-// in the work tree.
-func (c *Checkout) commands(ctx context.Context) []string {
-	settings, err := c.Repo.Config(ctx)
-	if err != nil {
-		return nil // git runs nothing by it either
-	}
+// commands are the folder of hooks, and the files of configuration that git reads or
+// would read, where they are in the work tree. Git's own places are left out: see
+// [Checkout.ConfigFingerprint].
+func (c *Checkout) commands(settings []git.Setting) []string {
 	all := []string{c.hooksFolder(settings)}
 	for _, s := range settings {
-		if !includes().MatchString(s.Key) {
-			continue
+		all = append(all, s.File)
+		if includes().MatchString(s.Key) {
+			all = append(all, named(s.Value, filepath.Dir(s.File)))
 		}
-		path := s.Value
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(s.File), path)
-		}
-		all = append(all, path)
+	}
+	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
+		all = append(all, os.Getenv(name))
+	}
+	all = append(all, named("~/.gitconfig", ""), named("~/.config/git/config", ""),
+		filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "git", "config"))
+	usual := []string{
+		filepath.Join(c.Repo.Common, "hooks"), filepath.Join(c.Repo.Common, "config"), filepath.Join(c.Repo.Dir, "config.worktree"),
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(path string) bool {
-		rel, err := filepath.Rel(c.Repo.Top, path)
-		return err != nil || !filepath.IsLocal(rel) || rel == "."
+		_, inTree := files.Below(c.Repo.Top, path)
+		return !inTree || slices.Contains(usual, path)
 	})
+}
+
+// named is a path as git's configuration names it: from the home folder, or from dir.
+func named(path, dir string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(os.Getenv("HOME"), rest)
+	}
+	if !filepath.IsAbs(path) {
+		return filepath.Join(dir, path)
+	}
+	return path
 }

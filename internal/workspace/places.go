@@ -48,7 +48,7 @@ var leading = sync.OnceValue(func() *regexp.Regexp {
 const rebaseList = "rebase-merge/git-rebase-todo"
 
 // places are the names that lead git elsewhere, with what stands there.
-func (c *Checkout) places(ctx context.Context) (map[lead]string, error) {
+func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead]string, error) {
 	found := map[lead]string{}
 	looked := 0
 	for _, root := range slices.Compact([]string{c.Repo.Common, c.Repo.Dir}) {
@@ -82,6 +82,12 @@ func (c *Checkout) places(ctx context.Context) (map[lead]string, error) {
 	for _, name := range c.gitlinks(ctx) {
 		p := lead{c.Repo.Top, filepath.Join(filepath.FromSlash(name), ".git")}
 		found[p] = standsAt(p)
+	}
+	for _, path := range c.commands(settings) {
+		if name, ok := files.Below(c.Repo.Top, path); ok {
+			p := lead{c.Repo.Top, name}
+			found[p] = standsAt(p)
+		}
 	}
 	return found, nil
 }
@@ -185,12 +191,18 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 	if err != nil {
 		return undone, err
 	}
-	now, err := c.places(ctx)
+	settings, _ := c.Repo.Config(ctx) // what was found before counts all the same
+	now, err := c.places(ctx, settings)
 	if err != nil {
 		return undone, err
 	}
 	all := maps.Clone(now)
-	maps.Copy(all, was)
+	for p := range was {
+		if _, known := now[p]; !known {
+			now[p] = standsAt(p)
+		}
+		all[p] = ""
+	}
 	inOrder := func(a, b lead) int { // the folder for what is set aside comes first
 		switch {
 		case a.name == b.name:
