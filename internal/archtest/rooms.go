@@ -88,6 +88,7 @@ var rooms = withAdapters(map[string]room{
 	"agent/program":  {Doing, []string{"agent"}, "an agent program as data"},
 	"reexec":         {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
+	"retention":      {Doing, []string{"engine", "files", "git", "sqlite", "workspace"}, "removes runs, output, events and refs that are over"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
 	"supervisor":     {Doing, []string{"agent", "agent/agents", "files", "git", "process", "sandbox", "spool"}, "owns what a run starts while pawl may come and go"},

@@ -79,6 +79,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	p.working.Go(func() { p.land(landing) })
+	if o.Sweep != nil {
+		p.working.Go(func() { p.sweep(landing) })
+	}
 	p.notify(Notice{Kind: Began, Text: p.state.Why})
 	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
 	stopLanding()

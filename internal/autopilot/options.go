@@ -41,6 +41,8 @@ type Options struct {
 	// Queue opens the merge queue, which tells what it does.
 	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
 	Accounts *ratelimit.Store
+	// Sweep removes what is over; it is called now and then, beside the work.
+	Sweep func(context.Context) error
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -33,6 +35,19 @@ func (p *pilot) tidy(ctx context.Context) {
 	}
 	p.warnDisk()
 }
+
+// sweep removes what is over, also while the autopilot keeps running.
+func (p *pilot) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := p.o.Sweep(ctx); err != nil && ctx.Err() == nil {
+			p.o.Log.Warn(err.Error())
+		}
+		drive.Sleep(ctx, time.Now().Add(sweepEvery))
+	}
+}
+
+// sweepEvery is how often it is looked for what is over.
+const sweepEvery = time.Hour
 
 // dropRecoveries deletes what was kept of the workspaces of tasks that are done,
 // after the retention. Of a task that is not done it may be the only copy: that

@@ -26,6 +26,7 @@ type Config struct {
 	Strategies       []Strategy           `yaml:"strategies"`
 	Workspace        Workspace            `yaml:"workspace"`
 	Snapshot         Snapshot             `yaml:"snapshot"`
+	Retention        Retention            `yaml:"retention"`
 	Merge            Merge                `yaml:"merge"`
 	Autopilot        Autopilot            `yaml:"autopilot"`
 	Sprint           Sprint               `yaml:"sprint"`
@@ -183,6 +184,14 @@ type Merge struct {
 	EscalationAction  string   `yaml:"escalation_action" default:"defer" enum:"defer|skip|retry|notify"`
 
 	Regenerate []Regeneration `yaml:"regenerate"`
+}
+
+// Retention is how long what is over is kept; 0 is for ever.
+type Retention struct {
+	Runs    Duration `yaml:"runs" default:"720h"`
+	MaxRuns int      `yaml:"max_runs" default:"200" min:"0"`
+	Output  Duration `yaml:"output" default:"168h"`
+	Events  Duration `yaml:"events" default:"720h"`
 }
 
 // Regeneration is how some files are made anew.

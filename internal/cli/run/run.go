@@ -1,5 +1,5 @@
 // Package run has the commands about runs: run, resume, stop, pause, answer, message,
-// rollback, apply, ps, show, logs, stats and demo. What they change is changed by
+// rollback, apply, ps, show, logs, stats, gc and demo. What they change is changed by
 // action.
 package run
 
@@ -31,7 +31,7 @@ func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
 		statsCommand(a), workflowCommand(a), stopCommand(a), pauseCommand(a), answerCommand(a),
-		messageCommand(a), rollbackCommand(a), applyCommand(a),
+		messageCommand(a), rollbackCommand(a), applyCommand(a), gcCommand(a),
 	}
 }
 

@@ -287,6 +287,7 @@ func (s *Session) Drive(ctx context.Context,
 	if err != nil {
 		return s.driveError(err)
 	}
+	s.sweepAfter(ctx)
 	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
 	return s.ended(ctx, d, sig.First())
 }

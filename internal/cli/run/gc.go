@@ -1,0 +1,61 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/retention"
+)
+
+func gcCommand(a *command.App) *cobra.Command {
+	var dry bool
+	cmd := command.Leaf("gc", "Remove what is over: old runs, their output, old events", command.AtMost(0),
+		func(ctx context.Context, _ []string) error { return gc(ctx, a, dry) })
+	cmd.Long = "Remove what is older than the keys of retention say, and pack loose objects of the repository.\n" +
+		"Pawl does so by itself, about once an hour while it works. What a run that may go on needs stays, and\n" +
+		"statistics stay. Workspaces are another matter: pawl case clean."
+	cmd.Example = "  pawl gc --dry-run\n  pawl gc"
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	return cmd
+}
+
+func gc(ctx context.Context, a *command.App, dry bool) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		repo, err := git.Open(ctx, c.Root)
+		if errors.Is(err, git.ErrNotRepository) {
+			repo, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		o := command.Retention(c, config.StateDir(c.Root, a.Env), p.Store, repo)
+		o.Now, o.Dry = process.Cautious(), dry
+		r, err := retention.Sweep(ctx, o)
+		if a.JSON {
+			return errors.Join(a.JSONLine(r), err)
+		}
+		verb := "Removed"
+		if dry {
+			verb = "Would remove"
+		}
+		a.Result("%s %s and the output of %s (%.1f MB), %s and %s.\n", verb, report.Numbered(r.Runs, "run"),
+			report.Numbered(r.Outputs, "iteration"), float64(r.Bytes)/1e6, report.Numbered(r.Events, "event"),
+			report.Numbered(r.Refs, "ref"))
+		if r.Packed > 0 {
+			a.Result("%s loose objects: %d\n", map[bool]string{false: "Packed", true: "Would pack"}[dry], r.Packed)
+		}
+		return err
+	})
+}

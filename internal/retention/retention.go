@@ -1,0 +1,262 @@
+// Package retention removes what is over: runs that ended long ago, their output,
+// old events, and refs of clones that are gone; and it packs loose objects. What a
+// run that may go on needs stays, and so does what waits for a person. It never
+// touches a work tree, a branch or anything outside of pawl's own folders and refs,
+// and decides only by what [Options] say.
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/workspace"
+)
+
+// Options say how long things are kept; 0 is for ever.
+type Options struct {
+	StateDir string
+	Store    *sqlite.Store
+	Repo     *git.Repo // nil outside of git
+
+	Runs   time.Duration // runs, after their end
+	Most   int           // runs that have ended
+	Output time.Duration // what agents and gates of a run printed, after its end
+	Events time.Duration
+	Keep   time.Duration // snapshots of runs
+
+	Now time.Time
+	Dry bool // only say what would go
+}
+
+// Report says what went, or would go.
+type Report struct {
+	Runs    int   `json:"runs"`
+	Outputs int   `json:"outputs"` // of iterations
+	Bytes   int64 `json:"bytes"`   // of these and of runs
+	Events  int   `json:"events"`
+	Refs    int   `json:"refs"`
+	Packed  int   `json:"packed"` // loose objects
+}
+
+// looseMost is how many loose objects are left alone.
+const looseMost = 1000
+
+// Sweep removes what is over. It goes on after an error, and returns all of them.
+func Sweep(ctx context.Context, o Options) (Report, error) {
+	var r Report
+	err := errors.Join(o.events(ctx, &r), o.runs(ctx, &r))
+	if o.Repo != nil {
+		err = errors.Join(err, o.refs(ctx, &r), o.pack(ctx, &r))
+	}
+	return r, err
+}
+
+// Interval is how often who keeps running sweeps.
+const Interval = time.Hour
+
+// Due is true when nobody has swept for a while, and notes that somebody does now.
+func Due(stateDir string, now time.Time) bool {
+	path := filepath.Join(stateDir, "swept")
+	info, err := os.Stat(path)
+	if err == nil && now.Sub(info.ModTime()) < Interval && !info.ModTime().After(now) {
+		return false
+	}
+	return files.Replace(path, nil, 0o600, false) == nil
+}
+
+// runs removes runs and outputs.
+func (o *Options) runs(ctx context.Context, r *Report) error {
+	ended, err := o.Store.EndedRuns(ctx)
+	if err != nil {
+		return err
+	}
+	snapshots, err := o.snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	for i, run := range ended {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		dir := filepath.Join(o.StateDir, "runs", run.ID)
+		old := o.Runs > 0 && o.Now.Sub(run.EndedAt) > o.Runs
+		done := loop.Status(run.Status) == loop.Completed || !run.Last
+		tooMany := o.Most > 0 && i >= o.Most && done
+		switch {
+		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)), run.Open && run.Last:
+			continue
+		case (old || tooMany) && o.outdated(snapshots[run.ID], run.EndedAt):
+			err = errors.Join(err, o.dropRun(ctx, run.ID, dir, snapshots[run.ID], r))
+		case o.Output > 0 && o.Now.Sub(run.EndedAt) > o.Output:
+			err = errors.Join(err, o.dropOutput(dir, r))
+		}
+	}
+	return err
+}
+
+// snapshots are those of runs in the user's repository.
+func (o *Options) snapshots(ctx context.Context) (map[string][]git.Ref, error) {
+	kept := map[string][]git.Ref{}
+	if o.Repo == nil {
+		return kept, nil
+	}
+	const prefix = "refs/pawl/runs/"
+	refs, err := o.Repo.Refs(ctx, prefix)
+	for _, ref := range refs {
+		run, _, _ := strings.Cut(strings.TrimPrefix(ref.Name, prefix), "/")
+		kept[run] = append(kept[run], ref)
+	}
+	return kept, err
+}
+
+// outdated is true when the snapshots of a run are kept no longer, or there are none.
+func (o *Options) outdated(snapshots []git.Ref, ended time.Time) bool {
+	return len(snapshots) == 0 || o.Keep > 0 && o.Now.Sub(ended) > o.Keep
+}
+
+// dropRun removes a run: its snapshots, its row, then its files, so that each part
+// that is left is found again.
+func (o *Options) dropRun(ctx context.Context, id, dir string, snapshots []git.Ref, r *Report) error {
+	r.Runs++
+	r.Bytes += size(dir)
+	if o.Dry {
+		return nil
+	}
+	if len(snapshots) > 0 {
+		if err := o.Repo.DeleteRefs(ctx, snapshots); err != nil {
+			return err
+		}
+	}
+	if err := o.Store.DropRun(ctx, id); err != nil {
+		return err
+	}
+	return remove(dir)
+}
+
+// dropOutput removes the folders of a run's iterations.
+func (o *Options) dropOutput(dir string, r *Report) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if _, nerr := strconv.Atoi(e.Name()); nerr != nil || !e.IsDir() {
+			continue
+		}
+		r.Outputs++
+		r.Bytes += size(filepath.Join(dir, e.Name()))
+		if !o.Dry {
+			err = errors.Join(err, remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+func remove(dir string) error {
+	if err := files.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot remove what a run left: %w", err)
+	}
+	return nil
+}
+
+// size is what the files of a folder hold, as far as they can be seen.
+func size(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // it is only told to a person
+		}
+		if info, ierr := e.Info(); ierr == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}
+
+// events removes old events.
+func (o *Options) events(ctx context.Context, r *Report) error {
+	if o.Events <= 0 {
+		return nil
+	}
+	before := o.Now.Add(-o.Events)
+	n, err := o.Store.CountEvents(ctx, before)
+	if err != nil || n == 0 {
+		return err
+	}
+	r.Events = n
+	if o.Dry {
+		return nil
+	}
+	return o.Store.DropEvents(ctx, before)
+}
+
+// refs removes what was collected of clones in which work was brought together with
+// the target, once the task is done or off the board: the queue has had it.
+func (o *Options) refs(ctx context.Context, r *Report) error {
+	const prefix, suffix = "refs/pawl/tasks/", "-merge"
+	refs, err := o.Repo.Refs(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	var over []git.Ref
+	for _, ref := range refs {
+		task, merged := strings.CutSuffix(strings.TrimPrefix(ref.Name, prefix), suffix)
+		if !merged {
+			continue
+		}
+		open, err := o.open(ctx, task)
+		if err != nil {
+			return err
+		}
+		if !open {
+			over = append(over, ref)
+		}
+	}
+	r.Refs = len(over)
+	if o.Dry {
+		return nil
+	}
+	return o.Repo.DeleteRefs(ctx, over)
+}
+
+// open is true for a task that is not done, and while its clone for merging is there.
+func (o *Options) open(ctx context.Context, task string) (bool, error) {
+	_, there, err := o.Store.Workspace(ctx, task+"-merge")
+	if err != nil || there {
+		return true, err
+	}
+	c, err := o.Store.Case(ctx, task)
+	if errors.Is(err, sqlite.ErrNoCase) {
+		return false, nil
+	}
+	return c.Status != board.Done, err
+}
+
+// pack puts loose objects into packs when they are many.
+func (o *Options) pack(ctx context.Context, r *Report) error {
+	n, err := o.Repo.Loose(ctx)
+	if err != nil || n <= looseMost {
+		return err
+	}
+	if r.Packed = n; o.Dry {
+		return nil
+	}
+	err = o.Repo.PackLoose(ctx)
+	if err == nil { // the first call makes the pack, the second removes the files
+		err = o.Repo.PackLoose(ctx)
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package retention_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/gittest"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/retention"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
+
+var now = time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)
+
+// rig is a state folder with a database, and a repository.
+type rig struct {
+	t *testing.T
+	o retention.Options
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	top, state := t.TempDir(), t.TempDir()
+	gittest.Git(t, top, "init", "-q", "-b", "main")
+	gittest.Git(t, top, "commit", "-q", "--allow-empty", "-m", "one")
+	repo, err := git.Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlite.Open(t.Context(), filepath.Join(state, "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const day = 24 * time.Hour
+	return &rig{t, retention.Options{
+		StateDir: state, Store: store, Repo: repo, Runs: 30 * day, Most: 200, Output: 7 * day, Events: 30 * day, Now: now,
+	}}
+}
+
+// run stores a run that ended some days ago, with an iteration's output. Zero days: it
+// rests, and has not ended.
+func (r *rig) run(id, kind, name, status string, days int) {
+	r.t.Helper()
+	ctx, at := r.t.Context(), now.AddDate(0, 0, -max(days, 1))
+	one := sqlite.Run{ID: id, Kind: kind, Name: name, Root: "/r", Status: status, State: []byte(`{}`), StartedAt: at, UpdatedAt: at,
+		Owner: sqlite.Owner{PID: 1, Start: "1", Boot: "1", Host: "h"}}
+	e, err := journal.New(id, 1, at, journal.RunCreated, journal.Created{Kind: kind, Name: name})
+	if err == nil {
+		err = r.o.Store.Create(ctx, one, e, func(sqlite.Owner) bool { return false })
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if days > 0 {
+		one.EndedAt = at
+	}
+	e, err = journal.New(id, 2, at, journal.Finished, journal.End{Status: status})
+	if err == nil {
+		err = r.o.Store.Commit(ctx, sqlite.Step{Run: one, Event: e, Release: true})
+	}
+	dir := filepath.Join(r.o.StateDir, "runs", id, "1")
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "agent.out"), make([]byte, 1000), 0o600)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) sweep() retention.Report {
+	r.t.Helper()
+	report, err := retention.Sweep(r.t.Context(), r.o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return report
+}
+
+// left says which runs are known, and of which there is output ("+").
+func (r *rig) left() string {
+	r.t.Helper()
+	runs, err := r.o.Store.Runs(r.t.Context(), sqlite.RunQuery{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var out []string
+	for _, run := range runs {
+		plus := ""
+		if _, err := os.Stat(filepath.Join(r.o.StateDir, "runs", run.ID, "1", "agent.out")); err == nil {
+			plus = "+"
+		}
+		out = append(out, run.ID+plus)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// Runs and their output go when they are old enough; what may go on, what waits, and
+// what has snapshots stays.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := t.Context()
+	cases, err := r.o.Store.AddCases(ctx, []board.Draft{{Case: board.Case{Type: board.Task, Title: "open", Status: board.Pending}}}, board.Person, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.run("fresh", "procedure", "a", "completed", 2)
+	r.run("week", "procedure", "b", "completed", 8)
+	r.run("month", "procedure", "c", "failed", 31)
+	r.run("rests", "procedure", "d", "blocked", 0)
+	r.run("snap", "procedure", "e", "completed", 31)
+	gittest.Git(t, r.o.Repo.Top, "update-ref", "refs/pawl/runs/snap/1", "HEAD")
+	r.run("earlier", "task", cases[0].ID, "timeout", 33)
+	r.run("waits", "task", cases[0].ID, "timeout", 32)
+	r.run("gone", "task", "task-099", "timeout", 32)
+	before := r.left()
+
+	r.o.Dry = true
+	would := r.sweep()
+	if got := r.left(); got != before {
+		t.Errorf("a dry run left %s of %s", got, before)
+	}
+	r.o.Dry = false
+	did := r.sweep()
+	if got, want := r.left(), "fresh+ rests+ snap waits+ week"; got != want {
+		t.Errorf("left %s, want %s", got, want)
+	}
+	if would != did || did.Runs != 3 || did.Outputs != 2 || did.Bytes != 5000 {
+		t.Errorf("would %+v, did %+v", would, did)
+	}
+	if again := r.sweep(); again != (retention.Report{}) {
+		t.Errorf("and again %+v", again)
+	}
+
+	r.o.Keep = 24 * time.Hour
+	if r.sweep(); r.left() != "fresh+ rests+ waits+ week" {
+		t.Errorf("with old snapshots %s stay", r.left())
+	}
+
+	// The newest stay when there are too many; what was not completed stays.
+	r.run("last", "procedure", "f", "exhausted", 3)
+	r.o.Most = 1
+	r.sweep()
+	if got, want := r.left(), "fresh+ last+ rests+ waits+"; got != want {
+		t.Errorf("of too many %s stay, want %s", got, want)
+	}
+}
+
+// What was collected for merging goes with its task, and many loose objects are packed.
+func TestSweepOfTheRepository(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	top := r.o.Repo.Top
+	cases, err := r.o.Store.AddCases(t.Context(),
+		[]board.Draft{{Case: board.Case{Type: board.Task, Title: "open", Status: board.Pending}}}, board.Person, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"task-099-merge", "task-099", cases[0].ID + "-merge"} {
+		gittest.Git(t, top, "update-ref", "refs/pawl/tasks/"+id, "HEAD")
+	}
+	dir := t.TempDir()
+	args := []string{"hash-object", "-w", "--"}
+	for i := range 1001 {
+		name := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.WriteFile(name, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, name)
+	}
+	objects := strings.Fields(gittest.Git(t, top, args...))
+	if got := r.sweep(); got.Refs != 1 || got.Packed < 1001 {
+		t.Errorf("did %+v", got)
+	}
+	refs := gittest.Git(t, top, "for-each-ref", "--format=%(refname)", "refs/pawl")
+	if want := "refs/pawl/tasks/" + cases[0].ID + "-merge\nrefs/pawl/tasks/task-099"; strings.TrimSpace(refs) != want {
+		t.Errorf("refs\n%s\nwant\n%s", refs, want)
+	}
+	if n, err := r.o.Repo.Loose(t.Context()); err != nil || n > 100 {
+		t.Errorf("%d objects are loose, %v", n, err)
+	}
+	gittest.Git(t, top, "cat-file", "-e", objects[0]) // which nothing leads to
+}
