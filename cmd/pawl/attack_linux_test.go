@@ -127,7 +127,7 @@ type yard struct {
 // newYard has a home, a file and a process that an agent may not touch.
 func newYard(t *testing.T, a attack, w way) *yard {
 	t.Helper()
-	y := &yard{t: t, attack: a, way: w, secret: fmt.Sprintf("geheim-%d-%d", os.Getpid(), time.Now().UnixNano()), reached: make(chan struct{})}
+	y := &yard{t: t, attack: a, way: w, secret: fmt.Sprintf("secret-%d-%d", os.Getpid(), time.Now().UnixNano()), reached: make(chan struct{})}
 	parents := []string{"/var/cache", "/opt"}
 	if me, err := os.UserHomeDir(); err == nil && os.Getuid() != 0 {
 		parents = append([]string{me}, parents...)

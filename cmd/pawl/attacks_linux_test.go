@@ -112,7 +112,7 @@ print(open("/proc/self/fd/%d/.ssh/id_rsa" % fd).read())
 	{name: "environment of another process", tries: "reads the variables of a process outside",
 		agent: `tr '\0' '\n' </proc/$VICTIM/environ`},
 	{name: "environments of all", tries: "reads the variables of all processes that it sees",
-		agent: `for p in /proc/[0-9]*; do tr '\0' '\n' <$p/environ; done 2>/dev/null | grep KEY=geheim`},
+		agent: `for p in /proc/[0-9]*; do tr '\0' '\n' <$p/environ; done 2>/dev/null | grep KEY=secret`},
 	{name: "memory of another process", tries: "reads the memory of a process outside", python: true,
 		agent: `for line in open("/proc/%d/maps" % VICTIM):
     if "[stack]" in line:

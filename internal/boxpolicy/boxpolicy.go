@@ -70,6 +70,9 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Keep = slices.Concat(leads, o.Tree.OfOthers())
 		place.Git = slices.Concat([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules(), nested)
 	}
+	if _, inTree := files.Below(o.Plan.Root, o.Plan.Exe); inTree { // pawl starts itself again, outside of the box
+		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
+	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
 	secret := slices.Concat(sockets, m.hidden())
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))

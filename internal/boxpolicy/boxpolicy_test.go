@@ -201,3 +201,20 @@ func TestProgramsInOwnFolder(t *testing.T) {
 		t.Errorf("kept are %q", policy.Keep)
 	}
 }
+
+// A pawl that was built in the work tree starts itself again, outside of the box: it
+// stays what it is.
+func TestPawlOfTheTree(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.o.Plan.Exe = filepath.Join(r.folder("project/bin"), "pawl")
+	ad, _ := agents.Lookup("claude")
+	boxes := r.make(true)
+	for _, policy := range []sandbox.Policy{
+		boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", engine.Agent{Adapter: ad}),
+	} {
+		if !slices.Contains(policy.Keep, r.o.Plan.Exe) {
+			t.Errorf("kept are %q", policy.Keep)
+		}
+	}
+}
