@@ -22,9 +22,9 @@ var rubbish = map[string]string{
 	"null": `null`, "true": `true`, "empty": `""`, "option": `"--config=/etc/passwd"`, "path": `"../../../etc/passwd"`, "format": `"%s%n%!d(x)"`,
 }
 
-// fields are the fields of a body that the document describes, with a value for
+// fields are the fields of a body that the document describes, and a value for
 // each that must be there.
-func fields(doc map[string]any, schema map[string]any) (names []string, needed map[string]string) {
+func fields(doc map[string]any, schema map[string]any) (all map[string]any, needed map[string]string) {
 	if ref, ok := schema["$ref"].(string); ok {
 		all := doc["components"].(map[string]any)["schemas"].(map[string]any)
 		return fields(doc, all[ref[strings.LastIndex(ref, "/")+1:]].(map[string]any))
@@ -43,7 +43,20 @@ func fields(doc map[string]any, schema map[string]any) (names []string, needed m
 		}
 		needed[name.(string)] = value
 	}
-	return slices.Sorted(maps.Keys(properties)), needed
+	return properties, needed
+}
+
+// tooLong is a text with a character more than the field may have; one that knows
+// no bound gets nearly as much as a body may have.
+func tooLong(field any) string {
+	f, _ := field.(map[string]any)
+	size := 900_000
+	if most, ok := f["maxLength"].(float64); ok {
+		size = int(most) + 1
+	} else if slices.Contains([]any{"integer", "number", "boolean"}, f["type"]) {
+		size = 1000
+	}
+	return `"` + strings.Repeat("x", size) + `"`
 }
 
 func object(values map[string]string) string {
@@ -100,8 +113,11 @@ func TestRubbish(t *testing.T) {
 				}
 				try(what+" as the body", method, known, value)
 				content := body["content"].(map[string]any)["application/json"].(map[string]any)
-				names, needed := fields(doc, content["schema"].(map[string]any))
-				for _, name := range names {
+				all, needed := fields(doc, content["schema"].(map[string]any))
+				for name, field := range all {
+					if what == "huge" {
+						value = tooLong(field)
+					}
 					for _, v := range []string{value, "[" + value + "]"} {
 						values := maps.Clone(needed)
 						values[name] = v
