@@ -105,6 +105,16 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	return all, err
 }
 
+// Author is who wrote a commit, and the first line of its message.
+func (r *Repo) Author(ctx context.Context, commit string) (name, subject string, err error) {
+	out, err := run(ctx, r.call("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
+	if err != nil {
+		return "", "", fmt.Errorf("cannot find who wrote %s: %w", commit, err)
+	}
+	name, subject, _ = strings.Cut(strings.Trim(string(out), "\x00\n"), "\n")
+	return name, subject, nil
+}
+
 // Landing is a merge on the first-parent line of a branch.
 type Landing struct{ Commit, Message string }
 

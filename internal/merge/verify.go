@@ -27,8 +27,31 @@ const (
 	keepRuns    = 20              // folders with outputs of gates that are kept
 )
 
-// verify is the gate record of a tree: the stored one, or a new one.
+// verify is the gate record of a tree: the stored one, or a new one. A red one
+// says whose commit it is.
 func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error) {
+	e, err := q.record(ctx, c)
+	if err != nil || e.Verdict.Green {
+		return e, err
+	}
+	author, subject, err := q.o.Repo.Author(ctx, c.Commit)
+	if err == nil {
+		e.Verdict.By = fmt.Sprintf("by %s (%s)", author, subject)
+	}
+	return e, err
+}
+
+// WasRed is true for a commit whose tree has a red record under these gates.
+func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
+	tree, err := q.o.Repo.TreeOf(ctx, commit)
+	if err != nil {
+		return false, err
+	}
+	r, ok, err := q.o.Store.GateRecord(ctx, q.recordKey(tree))
+	return ok && !r.Verdict.Green, err
+}
+
+func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error) {
 	key := q.recordKey(c.Tree)
 	if !c.Again {
 		r, ok, err := q.o.Store.GateRecord(ctx, key)

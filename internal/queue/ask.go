@@ -90,6 +90,8 @@ func (s *State) asked(ev *Event) {
 		return
 	}
 	switch a.Wish {
+	case WishVerify:
+		s.Wanted = true
 	case WishPause:
 		s.paused(a, ev.At)
 	case WishResume:
@@ -160,7 +162,7 @@ func (s *State) again(e *Entry, why string) {
 // reset forgets what was tried with an entry.
 func (e *Entry) reset() {
 	e.Status, e.Why, e.Until, e.Waits, e.Request = Waiting, "", time.Time{}, 0, ""
-	e.Attempts, e.Outrun, e.Solved, e.Plain, e.Problem = 0, 0, "", false, nil
+	e.Attempts, e.Outrun, e.Solved, e.Plain, e.Problem, e.RedOn = 0, 0, "", false, nil, ""
 }
 
 // dropEntry says that an entry leaves; its work stays where it is.

@@ -44,6 +44,9 @@ func (e *Entry) ready(now time.Time) bool {
 
 // choose is the entries of the next batch, and why these.
 func (s *State) choose(now time.Time) ([]string, string) {
+	if s.Stop != nil {
+		return s.repairing(now)
+	}
 	var list []Entry
 	awaited := s.awaited()
 	for i := range s.Entries {
@@ -205,6 +208,11 @@ func (s *State) red(summary string, now time.Time) {
 		s.next(now)
 		return
 	}
+	if s.redTarget() {
+		s.repairsNothing(b)
+		s.next(now)
+		return
+	}
 	s.Window = max(1, s.Window/2)
 	if s.Green == b.Tree {
 		s.blame(b, now)
@@ -212,21 +220,6 @@ func (s *State) red(summary string, now time.Time) {
 	}
 	b.Target, b.Retried = true, false
 	s.verify(b.Tree, b.Tip, "is the target red by itself", false)
-}
-
-// judged is the verdict on the target itself.
-func (s *State) judged(v *Verdict, now time.Time) {
-	b := s.Batch
-	s.Fresh = false
-	if v.Green {
-		s.Green = b.Tree
-		s.blame(b, now)
-		return
-	}
-	s.drop()
-	s.stop(RedTarget, fmt.Sprintf("%s is red itself: %s; repair it, and the queue goes on", short(s.Target), v.Summary),
-		b.Tip, now)
-	s.next(now)
 }
 
 // blame is for one entry that is red on a green target.
@@ -271,7 +264,10 @@ func (s *State) landed(e *Event) {
 		}
 	}
 	if s.Tip = b.Head; b.Head != b.Tip {
-		s.Green = b.Result
+		s.Green, s.Wanted = b.Result, false
+		if s.redTarget() {
+			s.goOn("the target is green again")
+		}
 		s.Window = min(s.Window+1, s.Policy.Batch)
 		s.Due = []CommandKind{DoForesee, DoPush}
 	}

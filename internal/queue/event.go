@@ -77,6 +77,7 @@ const (
 	WishDrop    Wish = "drop"
 	WishPause   Wish = "pause"
 	WishResume  Wish = "resume"
+	WishVerify  Wish = "verify" // the target itself
 )
 
 // Ask is one wish.
@@ -131,6 +132,8 @@ type Verdict struct {
 	// Retried: red at first, and this is the second try.
 	Retried  bool     `json:"retried,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// By says of a red commit whose it is, such as "by Ann Lee (Break it)".
+	By string `json:"by,omitempty"`
 }
 
 // Refusal is why a batch could not be landed.

@@ -330,7 +330,7 @@ func (w *world) disturb() {
 		}
 		return ids[w.rnd.IntN(len(ids))]
 	}
-	switch w.rnd.IntN(9) {
+	switch w.rnd.IntN(10) {
 	case 0:
 		w.open()
 	case 1:
@@ -352,6 +352,8 @@ func (w *world) disturb() {
 		w.breakOrRepair()
 	case 8:
 		w.resolveOne()
+	case 9:
+		w.send(queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishVerify}})
 	}
 }
 

@@ -89,6 +89,8 @@ type Entry struct {
 	Ahead []string `json:"ahead,omitempty"`
 	// Request is its open pull request.
 	Request string `json:"request,omitempty"`
+	// RedOn is the red target's commit that it did not repair.
+	RedOn string `json:"red_on,omitempty"`
 }
 
 // Problem is why an entry cannot land as it is.
@@ -111,13 +113,16 @@ const (
 	Diverged  Cause = "diverged"   // the target here and at the remote each have commits of their own
 )
 
-// Stop is a queue that stands still until somebody resumes it. A red target
-// that moves is tried again by itself.
+// Stop is a queue that stands still until somebody resumes it. While the target
+// is red, entries are tried one by one: what makes it green lands.
 type Stop struct {
 	Cause Cause     `json:"cause"`
 	Why   string    `json:"why"`
 	Tip   string    `json:"tip,omitempty"`
 	Since time.Time `json:"since"`
+	// Again is when a red target is verified once more as it is: what it needs
+	// of the machine may be back.
+	Again time.Time `json:"again,omitzero"`
 }
 
 // awaits is true when the queue goes on by itself once the target has changed.
@@ -148,8 +153,10 @@ type State struct {
 	Target  string    `json:"target"`
 	Policy  Policy    `json:"policy"`
 	Tip     string    `json:"tip,omitempty"`   // the target's commit when it was seen last
-	Green   string    `json:"green,omitempty"` // the last tree of the target that is known to be green
-	Window  int       `json:"window"`          // entries of the next batch; 1 <= Window <= Policy.Batch
+	Green   string    `json:"green,omitempty"` // the tree of Tip, when that is known to be green
+	// Wanted: somebody waits for the verdict on the target itself.
+	Wanted bool `json:"wanted,omitempty"`
+	Window int  `json:"window"` // entries of the next batch; 1 <= Window <= Policy.Batch
 	// Unverified: there were no gates for the last batch.
 	Unverified bool  `json:"unverified,omitempty"`
 	Batches    int64 `json:"batches"` // numbered so far

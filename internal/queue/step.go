@@ -23,6 +23,10 @@ func Step(s State, e Event) (State, Command) {
 		b := *s.Batch
 		s.Batch = &b
 	}
+	if s.Stop != nil {
+		stop := *s.Stop
+		s.Stop = &stop
+	}
 	for _, w := range e.Warnings {
 		s.note(NoteWarning, "", w)
 	}
@@ -58,6 +62,9 @@ func (s *State) shift(by time.Duration) {
 	move(&s.Rest)
 	if s.Batch != nil {
 		move(&s.Batch.Since)
+	}
+	if s.Stop != nil {
+		move(&s.Stop.Again)
 	}
 	for i := range s.Entries {
 		move(&s.Entries[i].Until)
@@ -156,7 +163,7 @@ func (s *State) opened(e *Event) {
 		s.Window = s.Policy.Batch
 	}
 	s.Window = min(s.Window, s.Policy.Batch)
-	s.Unverified = false
+	s.Unverified, s.Green, s.Wanted = false, "", false // the gates may be others now
 	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
 	for i := range s.Entries {
 		// What was in the user's checkout then may be gone by now.
@@ -174,6 +181,10 @@ func (s *State) opened(e *Event) {
 	}
 	if len(s.proposed()) > 0 {
 		s.Due = []CommandKind{DoReview} // the host may have merged since
+	}
+	if s.redTarget() {
+		s.Stop.Again = e.At
+		s.Due = append(s.Due, DoLook)
 	}
 	s.next(e.At)
 }
@@ -241,8 +252,8 @@ func (s *State) next(now time.Time) {
 		}
 	}
 	s.Due = nil
-	if s.Stop != nil {
-		s.wait(now)
+	if s.Wanted && s.Stop == nil {
+		s.follow(DoLook)
 		return
 	}
 	if list, why := s.choose(now); len(list) > 0 {
@@ -340,7 +351,9 @@ func (s *State) drop() { s.Batch, s.Due = nil, nil }
 
 // stop makes the queue stand still, with one alarm.
 func (s *State) stop(cause Cause, why, tip string, now time.Time) {
-	if s.Stop == nil || s.Stop.Cause != cause || s.Stop.Tip != tip {
+	if s.Stop != nil && s.Stop.Cause == cause && s.Stop.Tip == tip {
+		now = s.Stop.Since
+	} else {
 		s.note(NoteStopped, "", why)
 	}
 	s.Stop = &Stop{Cause: cause, Why: why, Tip: tip, Since: now}
@@ -355,9 +368,12 @@ func (s *State) note(kind NoteKind, id, text string) {
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: kind, ID: id, Text: text})
 }
 
-// looked is the answer to a look at a target that stopped the queue.
+// looked is the answer to a look at a target that stopped the queue, or that
+// somebody wants to be verified.
 func (s *State) looked(e *Event) {
-	s.see(e.Facts, e.At)
+	if s.see(e.Facts, e.At) && s.verifyTarget(e) {
+		return
+	}
 	s.next(e.At)
 }
 

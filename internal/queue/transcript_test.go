@@ -20,12 +20,12 @@ import (
 //	open [batch=N] [retries=N] [timeout=D] [action=A] [resolve] [push] [propose] [ask] [tip=T] [lost=a,b]
 //	add ID [priority=N] [needs=a,b] [commit=C] [done]
 //	merged [tip=T] [rewritten] [missing] [ID=conflict:N|complex|later|empty|gone|settled|kept ...]: the others merge
-//	green [empty] [cached] · red WHY [cached]
+//	green [empty] [cached] · red WHY [by WHO] [cached]
 //	landed · moved · in-the-way WHY [ID ...]
 //	ahead ID=path,… · pushed [diverged|failed] · looked [tip=T]
 //	resolved ID [commit=C] [why=W]
 //	proposal ID=url|merged|closed
-//	hold|release|retry|drop ID · pause · resume
+//	hold|release|retry|drop ID · pause · resume · verify
 //	time-over · stumbled WHY · later D · again (the last event once more) · queue (shows it)
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
@@ -169,6 +169,10 @@ func (p *player) event(words []string, rest string) queue.Event {
 		v := queue.Verdict{Tree: c.Tree, Green: words[0] == "green", Empty: has("empty"), Cached: has("cached"), Retried: c.Again}
 		if !v.Green {
 			v.Summary = strings.TrimSuffix(rest, " cached")
+			v.Summary, v.By, _ = strings.Cut(v.Summary, " by ")
+			if v.By != "" {
+				v.By = "by " + v.By
+			}
 		}
 		return queue.Event{Kind: queue.Verified, For: open, Verdict: &v}
 	case "landed":
@@ -217,7 +221,7 @@ func (p *player) event(words []string, rest string) queue.Event {
 		return queue.Event{Kind: queue.Proposals, For: open, Requests: list}
 	case "hold", "release", "retry", "drop":
 		return queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.Wish(words[0]), ID: words[1]}}
-	case "pause", "resume":
+	case "pause", "resume", "verify":
 		return queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.Wish(words[0])}}
 	case "time-over":
 		if p.s.Command.Until.After(p.at) {
