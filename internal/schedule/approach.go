@@ -74,6 +74,10 @@ func reopened(history []board.Entry) board.Action {
 	return ""
 }
 
+// Retried is true for a task that a person has begin anew, whatever its
+// workspace holds.
+func Retried(history []board.Entry) bool { return reopened(history) == board.Retry }
+
 // Since is when a task got a status last; zero for never.
 func Since(history []board.Entry, s board.Status) time.Time {
 	for _, e := range slices.Backward(history) {

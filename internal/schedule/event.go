@@ -12,7 +12,7 @@ type EventKind string
 // The events, with the fields that each has beside its time.
 const (
 	Began      EventKind = "began"       // Settings, Cases: those that run already and are adopted
-	Picked     EventKind = "picked"      // Case: the task to start, "" is none, Why; Named: the one that Pick named; Counts; answers Pick
+	Picked     EventKind = "picked"      // Case: the task to start, "" is none, Why; Named: the one that Pick named; Repairs as Pick had it; Counts; answers Pick
 	Counted    EventKind = "counted"     // Counts; answers Count
 	Started    EventKind = "started"     // Case; answers Start
 	NotStarted EventKind = "not started" // Case, Why, Fault, Outcome; answers Start, or comes later for a start that failed
@@ -56,6 +56,7 @@ type Event struct {
 	At      time.Time `json:"at"`
 	Case    string    `json:"case,omitempty"`
 	Named   string    `json:"named,omitempty"`
+	Repairs bool      `json:"repairs,omitempty"`
 	Cases   []string  `json:"cases,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	Fault   Fault     `json:"fault,omitempty"`
@@ -75,7 +76,8 @@ type CommandKind string
 
 // The commands, with the fields that each has beside its reason.
 const (
-	Pick   CommandKind = "pick"   // Case: only that one; else Exclude
+	Pick   CommandKind = "pick"   // Case: only that one; else Exclude; Repairs: only what repairs the target
+	Verify CommandKind = "verify" // the target, by the queue
 	Count  CommandKind = "count"  // what the board and the queue hold
 	Start  CommandKind = "start"  // Case; Adopt: its run goes on already
 	Settle CommandKind = "settle" // Case, Settlement
@@ -93,6 +95,7 @@ type Command struct {
 	Why        string      `json:"why"`
 	Case       string      `json:"case,omitempty"`
 	Exclude    []string    `json:"exclude,omitempty"`
+	Repairs    bool        `json:"repairs,omitempty"`
 	Adopt      bool        `json:"adopt,omitempty"`
 	Settlement Settlement  `json:"settlement,omitzero"`
 	Cause      loop.Cause  `json:"cause,omitempty"`

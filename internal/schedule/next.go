@@ -14,7 +14,7 @@ func (s *State) next() Command {
 	if s.Phase == "" || s.Phase == Finished {
 		return Command{Kind: Rest, Why: "nothing has begun, or all is over"}
 	}
-	for _, step := range []func() (Command, bool){s.settle, s.alert, s.instruct, s.fill, s.over} {
+	for _, step := range []func() (Command, bool){s.settle, s.alert, s.instruct, s.fill, s.verify, s.over} {
 		if c, ok := step(); ok {
 			return c
 		}
@@ -112,7 +112,7 @@ func (s *State) fill() (Command, bool) {
 		return Command{}, false
 	}
 	why := fmt.Sprintf("%d of %d slots are taken", len(s.Slots), s.Settings.MaxParallel)
-	return Command{Kind: Pick, Exclude: s.Excluded(), Why: why}, true
+	return Command{Kind: Pick, Exclude: s.Excluded(), Repairs: s.wary(), Why: why}, true
 }
 
 // dropChosen forgets tasks that were chosen and not yet started.
@@ -150,7 +150,7 @@ func (s *State) over() (Command, bool) {
 		s.Stale = false
 		return Command{Kind: Count, Why: "what is left is to be known"}, true
 	}
-	if s.onItsWay() {
+	if s.onItsWay() || s.awaitsTarget() {
 		return Command{}, false
 	}
 	if why := s.reached(); why != "" {
@@ -160,7 +160,7 @@ func (s *State) over() (Command, bool) {
 		return Command{}, false
 	}
 	why := s.Dry
-	if s.Counts.QueueHeld != "" {
+	if s.Counts.QueueHeld != "" && s.awaited() == "" {
 		why += "; " + s.Counts.QueueHeld
 	}
 	return s.finish(why), true
@@ -198,7 +198,7 @@ func (s *State) exit() int {
 		return exitTerminated
 	case s.Cause != loop.NoCause:
 		return exitInterrupted
-	case s.Counts.Waiting > 0 || s.Counts.QueueHeld != "":
+	case s.Counts.Waiting > 0, s.Counts.QueueHeld != "", s.awaited() != "":
 		return exitPerson
 	case s.Tally.Failed+s.Tally.TimedOut+s.Counts.Failed > 0:
 		return exitFailed
@@ -222,6 +222,7 @@ func (s *State) rest() Command {
 	earlier(s.Until)
 	earlier(s.Settings.Until)
 	earlier(s.Ends)
+	earlier(s.targetTime())
 	for _, b := range s.Bench {
 		earlier(b.Until)
 	}
@@ -237,6 +238,8 @@ func (s *State) idle() string {
 		return s.Hold
 	case len(s.Slots) >= s.Settings.MaxParallel:
 		return fmt.Sprintf("all %d slots are taken", s.Settings.MaxParallel)
+	case s.targetWait() != "":
+		return s.targetWait()
 	case s.reached() != "":
 		return s.reached()
 	case s.doubted():

@@ -11,6 +11,8 @@ type Outcome struct {
 	Why    string      `json:"why,omitempty"`
 	// Question is true when the run rests with one.
 	Question bool `json:"question,omitempty"`
+	// Guard is true when a guard of the loop blocked it.
+	Guard bool `json:"guard,omitempty"`
 	// Empty is true when the work changes nothing on the target.
 	Empty bool `json:"empty,omitempty"`
 	// Secrets is where the change looks as if it held a secret; "" nowhere.
@@ -69,7 +71,9 @@ func Judge(o Outcome, m Manner) Settlement {
 	case loop.Completed:
 		return completed(o, m)
 	case loop.Blocked:
-		return blocked(o.Why, m)
+		s := blocked(o.Why, m)
+		s.Failed = o.Guard
+		return s
 	case loop.Pending:
 		return blocked(o.Why, m)
 	case loop.Paused:

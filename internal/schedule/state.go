@@ -43,6 +43,12 @@ type Settings struct {
 	Review     bool          `json:"review,omitempty"`     // green work waits for a person's review
 	MaxStarts  int           `json:"max_starts,omitempty"` // tries to start a task before it has failed; 0 is [DefaultStarts]
 	Until      Time          `json:"until,omitzero"`       // sprint: from then on nothing starts; zero is no such target
+	// Verify: there are gates, so the target is verified by itself. WaitGreen:
+	// nothing but repairs starts while it is not known to be green.
+	Verify    bool `json:"verify,omitempty"`
+	WaitGreen bool `json:"wait_green,omitempty"`
+	// TargetLimit is how long a red target is waited for, once nothing else is left.
+	TargetLimit time.Duration `json:"target_limit,omitempty"`
 }
 
 // Time is a moment that may be none.
@@ -86,13 +92,14 @@ type Bench struct {
 
 // Counts is what the board and the queue hold, as far as it matters here.
 type Counts struct {
-	Ready   int `json:"ready"`   // tasks, those of the filters only
+	Ready   int `json:"ready"`   // tasks, those of the filters only; as far as it was looked for
 	Review  int `json:"review"`  // wait for a person's review
 	Waiting int `json:"waiting"` // wait for a person at all: blocked, to be reviewed
 	Failed  int `json:"failed"`  // failed or timed out, also before this session
 	Queued  int `json:"queued"`  // verified, and on their way to the target
 	// QueueHeld says why the queue does not go on without a person; "" it does.
 	QueueHeld string `json:"queue_held,omitempty"`
+	Target    Target `json:"target,omitzero"`
 }
 
 // Tally counts what the tasks of this session came to.
@@ -144,6 +151,10 @@ type State struct {
 	Hold  string    `json:"hold,omitempty"`
 	Until time.Time `json:"until,omitzero"`
 	Holds int       `json:"holds,omitempty"` // in a row
+	// RedSince is since when the target has been seen red; VerifyAt when the
+	// verdict on it was asked for that is still to come.
+	RedSince time.Time `json:"red_since,omitzero"`
+	VerifyAt time.Time `json:"verify_at,omitzero"`
 	// Unstored: what became of tasks could not be stored, so that waits too.
 	Unstored bool `json:"unstored,omitempty"`
 

@@ -56,7 +56,7 @@ func (s *State) take(e *Event) {
 	case Changed:
 		s.look()
 	case Counted:
-		s.Counts, s.Stale = e.Counts, false
+		s.counted(e)
 	case Started, Woken, Did:
 	}
 	s.release()
@@ -76,7 +76,7 @@ func (s *State) begin(e *Event) {
 // picked takes a slot for the task that was found, unless something came
 // between.
 func (s *State) picked(e *Event) {
-	s.Counts, s.Stale = e.Counts, false
+	s.counted(e)
 	assigned := e.Named != ""
 	if assigned {
 		s.Assigned = without(s.Assigned, e.Named)
@@ -84,8 +84,9 @@ func (s *State) picked(e *Event) {
 	switch {
 	case e.Case == "" && assigned:
 		s.Alerts = append(s.Alerts, e.Named+" cannot be started: "+e.Why)
-	case e.Case == "":
-		s.Dry = cmp.Or(e.Why, "no task is ready")
+	case e.Repairs != s.wary() && !assigned: // the target is another than was thought: once more
+	case e.Case == "", !assigned && s.wary() && s.Counts.Target.Health == Unknown:
+		s.Dry = cmp.Or(s.awaited(), e.Why, "no task is ready")
 	case s.Phase != Running || len(s.Slots) >= s.Settings.MaxParallel || s.slot(e.Case) != nil:
 	case s.overWIP() && !assigned:
 		s.Dry = fmt.Sprintf("%d wait for review, and wip_limit is %d", s.Counts.Review, s.Settings.WIPLimit)

@@ -21,10 +21,11 @@ import (
 // autopilot rests. The notation:
 //
 //	begin [slots=N] [threshold=N] [wip=N] [mode=M] [count=N] [for=D] [keep] [review] [batch] [pause-on-error] [running=a,b]
-//	ready a b · gone a · end TASK STATUS [why] [empty] [hold] [secret] · cannot-start TASK [task|machine]
+//	ready a b · gone a · end TASK STATUS [why] [guard] [empty] [hold] [secret] · cannot-start TASK [task|machine]
 //	iteration TASK N [CLASS WORDS]: it ended, or failed in that way
 //	pause · resume · stop [CAUSE] · kill · mode M · assign TASK · approve TASK · land TASK · hold-queue WHY
 //	unwritable · writable: whether the database takes what is settled
+//	target green|red WHY|unknown · repairs TASK: it is ready, and the repair of the target
 //	after D: time passes
 //
 // Tasks are ready in the order in which they were named.
@@ -41,7 +42,8 @@ type world struct {
 	t                       *testing.T
 	s                       schedule.State
 	at                      time.Time
-	ready                   []string
+	ready, repairs          []string
+	target                  schedule.Target
 	waiting, review, queued int
 	held                    string
 	fails                   map[string]schedule.Fault // tasks whose start fails
@@ -103,6 +105,15 @@ func (w *world) read(words []string) (e schedule.Event, told bool) {
 		return e, true
 	case "ready":
 		w.ready = append(w.ready, words[1:]...)
+		return changed, w.s.Phase != ""
+	case "repairs":
+		w.ready, w.repairs = append(w.ready, first), append(w.repairs, first)
+		return changed, w.s.Phase != ""
+	case "target":
+		w.target = schedule.Target{Health: schedule.Health(first), Why: strings.Join(words[2:], " ")}
+		if first == "unknown" {
+			w.target.Health = schedule.Unknown
+		}
 		return changed, w.s.Phase != ""
 	case "gone":
 		w.ready = slices.DeleteFunc(w.ready, func(id string) bool { return id == first })
@@ -185,6 +196,10 @@ func (w *world) settings(words []string) schedule.Settings {
 			s.Until = w.at.Add(d)
 		case "pause-limit":
 			s.PauseLimit, _ = time.ParseDuration(value)
+		case "wait-green":
+			s.Verify, s.WaitGreen = true, true
+		case "target-limit":
+			s.TargetLimit, _ = time.ParseDuration(value)
 		case "keep":
 			s.Keep = true
 		case "review":
@@ -220,6 +235,8 @@ func outcome(words []string) schedule.Outcome {
 			o.Empty = true
 		case "question":
 			o.Question = true
+		case "guard":
+			o.Guard = true
 		case "hold":
 			o.Hold = "the level is paranoid"
 		case "secret":
@@ -236,7 +253,7 @@ func outcome(words []string) schedule.Outcome {
 }
 
 func (w *world) counts() schedule.Counts {
-	return schedule.Counts{Ready: len(w.ready), Review: w.review, Waiting: w.waiting, Queued: w.queued, QueueHeld: w.held}
+	return schedule.Counts{Ready: len(w.ready), Review: w.review, Waiting: w.waiting, Queued: w.queued, QueueHeld: w.held, Target: w.target}
 }
 
 // perform shows a command and gives the event that answers it; over is true
@@ -264,6 +281,8 @@ func (w *world) perform(c schedule.Command) (e schedule.Event, over bool) {
 		show("%s %s: %s", c.Kind, c.Case, c.Why)
 	case schedule.Stop:
 		show("stop %s%s: %s", c.Case, map[bool]string{true: " at once"}[c.Kill], c.Why)
+	case schedule.Verify:
+		show("verify the target: %s", c.Why)
 	case schedule.Alert:
 		show("alert: %s", c.Why)
 	case schedule.Rest:
@@ -282,7 +301,11 @@ func (w *world) perform(c schedule.Command) (e schedule.Event, over bool) {
 
 func (w *world) pick(c schedule.Command) schedule.Event {
 	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Counts: w.counts()}
+	e.Repairs = c.Repairs
 	for _, id := range w.ready {
+		if c.Repairs && !slices.Contains(w.repairs, id) {
+			continue
+		}
 		if c.Case == id || c.Case == "" && !slices.Contains(c.Exclude, id) {
 			e.Case = id
 			return e

@@ -1,0 +1,108 @@
+package schedule
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Health is what is known of the target by itself.
+type Health string
+
+// The healths. Nobody verifies the target while the queue stands still for
+// another reason: then it counts as green.
+const (
+	Unknown Health = ""
+	Green   Health = "green"
+	Red     Health = "red"
+)
+
+// Target is the branch that tasks start from and land on.
+type Target struct {
+	Health Health `json:"health,omitempty"`
+	Why    string `json:"why,omitempty"` // of a red one: the commit, whose it is, and the gate
+}
+
+// RepairTag marks a task that may start on a red target, since it is its repair.
+const RepairTag = "repairs_target"
+
+// verifyAgain is after how long a verdict that did not come is asked for again.
+const verifyAgain = time.Minute
+
+// counted takes in what the board and the queue hold.
+func (s *State) counted(e *Event) {
+	s.Counts, s.Stale = e.Counts, false
+	switch t := s.Counts.Target; {
+	case t.Health != Red:
+		s.RedSince = time.Time{}
+	case s.RedSince.IsZero():
+		s.RedSince = s.At
+	}
+	if s.Counts.Target.Health != Unknown {
+		s.VerifyAt = time.Time{}
+	}
+}
+
+// wary is true while only repairs may start.
+func (s *State) wary() bool { return s.Settings.WaitGreen && s.Counts.Target.Health != Green }
+
+// awaited says why ready tasks do not start; "" when it is not for the target.
+func (s *State) awaited() string {
+	switch {
+	case !s.wary(), s.Counts.Ready == 0, s.reached() != "":
+		return ""
+	case s.Counts.Target.Health == Unknown:
+		return "the target is verified before tasks start on it"
+	}
+	return s.Counts.Target.Why + "; until then only tasks with the tag " + RepairTag + " start"
+}
+
+// verify asks for the verdict on the target that ready tasks wait for, or that
+// those in the slots began from.
+func (s *State) verify() (Command, bool) {
+	due := s.VerifyAt.IsZero() || !s.VerifyAt.Add(verifyAgain).After(s.At)
+	wanted := s.Settings.Verify && s.Phase == Running && (s.awaited() != "" && s.Mode == Auto || len(s.Slots) > 0)
+	if !due || !wanted || s.Counts.Target.Health != Unknown {
+		return Command{}, false
+	}
+	s.VerifyAt = s.At
+	return Command{Kind: Verify, Why: "is the target green, before tasks start on it"}, true
+}
+
+// awaitsTarget is true while ready tasks or verified work go on by themselves
+// once the target is green, and that is not waited for too long yet.
+func (s *State) awaitsTarget() bool {
+	starts := s.awaited() != "" && s.Mode == Auto
+	if s.Counts.Target.Health != Red {
+		return starts
+	}
+	lasts := s.At.Before(s.RedSince.Add(s.Settings.TargetLimit))
+	return lasts && (starts || s.Counts.QueueHeld != "")
+}
+
+// targetTime is when something is to be done about the target; zero for never.
+func (s *State) targetTime() time.Time {
+	switch {
+	case !s.VerifyAt.IsZero():
+		return s.VerifyAt.Add(verifyAgain)
+	case !s.RedSince.IsZero():
+		return s.RedSince.Add(s.Settings.TargetLimit)
+	}
+	return time.Time{}
+}
+
+// targetWait says that a red target is waited for, and how long; "" it is not.
+func (s *State) targetWait() string {
+	if s.Counts.Target.Health != Red || !s.awaitsTarget() {
+		return ""
+	}
+	why := s.Counts.Target.Why
+	if s.awaited() != "" {
+		why = s.awaited()
+	}
+	if s.Settings.Keep {
+		return why
+	}
+	return fmt.Sprintf("%s (it is waited for %s at most)", why, loop.Duration(s.Settings.TargetLimit))
+}
