@@ -45,6 +45,7 @@ type pilot struct {
 	// leaving are closed when the workspaces of tasks that landed are given back.
 	leaving map[string]chan struct{}
 	queue   *merge.Queue
+	green   string // the target's commit that is known to be green; "" none
 	// inbox has what slots and queue tell.
 	inbox chan schedule.Event
 	// pending are events of the owner's own.
@@ -238,7 +239,11 @@ func (p *pilot) rest(c schedule.Command) {
 		return
 	}
 	p.rested = c.Why
-	p.notify(Notice{Kind: Rested, Text: c.Why})
+	kind := Rested
+	if p.state.Counts.Target.Health == schedule.Red {
+		kind = TargetRed
+	}
+	p.notify(Notice{Kind: kind, Text: c.Why})
 }
 
 // Look returns what was asked by signals and by other processes, and that the

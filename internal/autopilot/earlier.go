@@ -26,6 +26,13 @@ func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
 			items = append(items, prompt.Item{Source: fmt.Sprintf("Previous Review Feedback (%d)", i+1), Text: r.Feedback})
 		}
 	}
+	row, _, err := p.o.Store.Queue(ctx, p.queue.Target())
+	if err != nil {
+		return nil, err
+	}
+	if red := healthOf(&row.State); red.Health == schedule.Red {
+		items = append(items, prompt.Item{Source: "The Target Is Red", Text: "You start from a commit whose checks fail: " + red.Why})
+	}
 	if past.Run == nil {
 		return items, nil
 	}

@@ -70,27 +70,41 @@ func (p *pilot) landed(ctx context.Context, id string, idle bool) {
 // mostAsks is how many tasks that wait for the queue to see them are counted.
 const mostAsks = 1000
 
-// queueLeft is how many verified tasks the queue lands without a person, and
-// why it lands the others only with one. What landed and is to be pushed counts
-// as one.
-func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time.Time) (n int, held string, err error) {
+// left is what a queue holds. Of the verified tasks queued land without a person,
+// and held says why the others do not. What landed and is to be pushed counts as
+// one. Green is the target's commit that is known to be green.
+type leftQueue struct {
+	queued int
+	held   string
+	target schedule.Target
+	green  string
+}
+
+// queueLeft reads it.
+func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time.Time) (left leftQueue, err error) {
 	// What waits to be seen is read first: the queue may take it in just now, and
 	// then it is among the entries.
 	asks, err := store.QueueAsks(ctx, target, mostAsks)
 	if err != nil {
-		return 0, "", err
+		return left, err
 	}
 	row, _, err := store.Queue(ctx, target)
 	if err != nil {
-		return 0, "", err
+		return left, err
 	}
 	s := row.State
-	if s.Stop != nil {
-		if len(s.Entries)+len(asks) > 0 {
-			held = "the merge queue stands still: " + s.Stop.Why
-		}
-		return 0, held, nil
+	left.target = healthOf(&s)
+	if s.Green != "" {
+		left.green = s.Tip
 	}
+	added := slices.ContainsFunc(asks, func(a sqlite.QueueAsk) bool { return a.Event.Kind == queue.Added })
+	if s.Stop != nil && !s.Repairing() {
+		if added || slices.ContainsFunc(s.Entries, func(e queue.Entry) bool { return e.Status != queue.Parked }) {
+			left.held = "the merge queue stands still: " + s.Stop.Why
+		}
+		return left, nil
+	}
+	n, held := 0, ""
 	for _, a := range asks {
 		if a.Event.Kind == queue.Added {
 			n++
@@ -115,5 +129,17 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 	if n > 0 {
 		held = ""
 	}
-	return n, held, nil
+	left.queued, left.held = n, held
+	return left, nil
+}
+
+// healthOf is what a queue knows of its target.
+func healthOf(s *queue.State) schedule.Target {
+	switch {
+	case s.Stop == nil:
+		return schedule.Target{}
+	case s.Stop.Cause == queue.RedTarget:
+		return schedule.Target{Health: schedule.Red, Why: s.Stop.Why}
+	}
+	return schedule.Target{Health: schedule.Green}
 }

@@ -79,6 +79,7 @@ const (
 	GoesOn     NoticeKind = "goes on"
 	Checkpoint NoticeKind = "checkpoint" // Text: the ref that keeps the target
 	Rested     NoticeKind = "rested"     // Text: why nothing is done now; when it changed
+	TargetRed  NoticeKind = "target red" // Text: what is waited for
 	Warning    NoticeKind = "warning"    // Text
 	Recovered  NoticeKind = "recovered"  // Case, Text
 	Over       NoticeKind = "over"       // Text

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -22,6 +23,10 @@ func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event 
 	switch c.Kind {
 	case schedule.Pick:
 		return p.pick(ctx, c)
+	case schedule.Verify:
+		if err := p.queue.Ask(ctx, queue.Ask{Wish: queue.WishVerify}); err != nil {
+			p.o.Log.Warn(err.Error()) // it is asked again
+		}
 	case schedule.Count:
 		return schedule.Event{Kind: schedule.Counted, Counts: p.counts(ctx)}
 	case schedule.Start:
@@ -50,9 +55,9 @@ func (p *pilot) counts(ctx context.Context) schedule.Counts {
 	if err == nil {
 		n.Review, n.Waiting, n.Failed = reviews, waiting, failed
 	}
-	queued, held, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
+	left, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
 	if qerr == nil {
-		n.Queued, n.QueueHeld = queued, held
+		n.Queued, n.QueueHeld, n.Target, p.green = left.queued, left.held, left.target, left.green
 	}
 	if err = errors.Join(err, qerr); err != nil {
 		p.o.Log.Warn(err.Error())
@@ -62,7 +67,7 @@ func (p *pilot) counts(ctx context.Context) schedule.Counts {
 
 // pick looks for the task to start next.
 func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
-	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Counts: p.counts(ctx)}
+	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Repairs: c.Repairs, Counts: p.counts(ctx)}
 	if c.Case != "" {
 		one, err := p.o.Store.Case(ctx, c.Case)
 		switch {
@@ -76,6 +81,15 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 		return e
 	}
 	next, ok, err := p.o.Store.NextCaseOf(ctx, p.o.Filter, c.Exclude)
+	if e.Counts.Ready = 0; ok {
+		e.Counts.Ready = 1
+		p.compareBase(ctx, &e.Counts.Target)
+	}
+	if ok && c.Repairs {
+		f := p.o.Filter
+		f.Tag = schedule.RepairTag
+		next, ok, err = p.o.Store.NextCaseOf(ctx, f, c.Exclude)
+	}
 	switch {
 	case err != nil:
 		e.Why = err.Error()
@@ -83,6 +97,21 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 		e.Case, e.Why = next.Case.ID, next.Why
 	}
 	return e
+}
+
+// compareBase finds out whether the commit that a task would start from is the one
+// that is known to be green.
+func (p *pilot) compareBase(ctx context.Context, t *schedule.Target) {
+	if !p.o.Settings.Verify || t.Health != schedule.Unknown || p.green == "" {
+		return
+	}
+	base, err := p.o.Base(ctx)
+	switch {
+	case err != nil:
+		p.o.Log.Warn(err.Error())
+	case base == p.green:
+		t.Health = schedule.Green
+	}
 }
 
 func notReady(c board.Case) string {

@@ -110,7 +110,7 @@ func (l *slot) setRun(s loop.State, run string) {
 // work drives the task's run until it rests, and keeps what it came to. A done
 // ready ends what comes before the run.
 func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
-	w, err := p.take(ready, l.task.ID)
+	w, err := p.takeToWork(ready, l)
 	if err != nil {
 		return notBegun(err)
 	}
@@ -127,7 +127,9 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 		return notBegun(err)
 	}
 	l.adopt = false
-	o := schedule.Outcome{Status: state.Status, Why: state.Why, Question: state.Question != nil}
+	o := schedule.Outcome{
+		Status: state.Status, Why: state.Why, Question: state.Question != nil, Guard: state.Command.Guard != "",
+	}
 	how := pool.Keep(fmt.Sprintf("its run is %s", state.Status))
 	switch state.Status {
 	case loop.Completed:
@@ -150,6 +152,37 @@ func notBegun(err error) schedule.Outcome {
 func (p *pilot) raised(ctx context.Context, l *slot) bool {
 	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
 	return err == nil && limits.At.After(l.planned)
+}
+
+// takeToWork gives the workspace of a task. A retry begins anew at the target when
+// the workspace began at a commit that was red: what it held goes to a recovery ref.
+func (p *pilot) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
+	w, err := p.take(ctx, l.task.ID)
+	if err != nil || !w.Kept || l.adopt {
+		return w, err
+	}
+	red, err := p.beganRed(ctx, w)
+	if err == nil && red {
+		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it began at a commit that is red"))
+		if err == nil {
+			p.notify(Notice{Kind: Warning, Case: w.ID, Text: "its workspace began at a commit that is red; it begins anew"})
+			w, err = p.take(ctx, l.task.ID)
+		}
+	}
+	return w, err
+}
+
+// beganRed is true for a task that is to begin anew, whose workspace began at a
+// commit that was red and is not the target any more.
+func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
+	history, err := p.o.Store.CaseHistory(ctx, w.ID)
+	if err != nil || !schedule.Retried(history) {
+		return false, err
+	}
+	if base, err := p.o.Base(ctx); err != nil || base == w.Base {
+		return false, err
+	}
+	return p.queue.WasRed(ctx, w.Base)
 }
 
 // take gives the workspace of a task.

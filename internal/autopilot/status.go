@@ -121,11 +121,11 @@ func Status(ctx context.Context, store *sqlite.Store, root string) (View, error)
 		return v, err
 	}
 	for _, target := range targets {
-		n, held, err := queueLeft(ctx, store, target, time.Now())
+		left, err := queueLeft(ctx, store, target, time.Now())
 		if err != nil {
 			return v, err
 		}
-		v.Queued, v.QueueHeld = v.Queued+n, cmp.Or(v.QueueHeld, held)
+		v.Queued, v.QueueHeld = v.Queued+left.queued, cmp.Or(v.QueueHeld, left.held)
 	}
 	if v.Board, v.Ready, err = store.CaseCounts(ctx); err != nil {
 		return v, err

@@ -210,6 +210,8 @@ type Autopilot struct {
 	ErrorThreshold int      `yaml:"error_threshold" default:"3" min:"0"`
 	PauseLimit     Duration `yaml:"pause_limit" default:"30m"`
 	Mode           string   `yaml:"mode" default:"auto" enum:"auto|semi-auto"`
+	OnRedTarget    string   `yaml:"on_red_target" default:"wait" enum:"wait|work"`
+	WaitForTarget  Duration `yaml:"wait_for_target" default:"12h"`
 	Procedure      string   `yaml:"procedure"`
 }
 

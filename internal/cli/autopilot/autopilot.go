@@ -169,6 +169,7 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode),
 			Keep:   f.keep,
 			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
+			Verify: len(s.Plan.Gates) > 0, WaitGreen: len(s.Plan.Gates) > 0 && p.OnRedTarget == "wait", TargetLimit: p.WaitForTarget.Std(),
 		},
 		Plan: t.Plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
 	}

@@ -83,6 +83,8 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 		if s.a.Verbose {
 			s.line(n.At, "Waits: %s", report.Line(n.Text, 300))
 		}
+	case autopilot.TargetRed:
+		s.line(n.At, "Waits: %s", report.Line(n.Text, 500))
 	case autopilot.Over:
 		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 300))
 	}
@@ -194,7 +196,7 @@ type screenEvent struct {
 func (s *autopilotScreen) printJSON(n autopilot.Notice) {
 	e := screenEvent{Event: string(n.Kind), At: n.At.UTC(), Case: n.Case, Title: n.Title, Run: n.Run, Why: n.Text}
 	switch n.Kind {
-	case autopilot.Over, autopilot.Rested:
+	case autopilot.Over, autopilot.Rested, autopilot.TargetRed:
 		return
 	case autopilot.RunNotice:
 		if n.Engine.Kind != engine.IterationStarted && n.Engine.Kind != engine.IterationEnded {
