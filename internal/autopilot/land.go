@@ -101,6 +101,8 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 	if s.Stop != nil && !s.Repairing() {
 		if added || slices.ContainsFunc(s.Entries, func(e queue.Entry) bool { return e.Status != queue.Parked }) {
 			left.held = "the merge queue stands still: " + s.Stop.Why
+		} else if s.Unpushed != nil {
+			left.held = "what landed is here, and is not pushed: the merge queue stands still: " + s.Stop.Why
 		}
 		return left, nil
 	}
@@ -122,12 +124,14 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 			held = fmt.Sprintf("%s waits in the merge queue: %s", e.ID, e.Why)
 		}
 	}
-	pushes := s.Command.Kind == queue.DoPush || slices.Contains(s.Due, queue.DoPush)
-	if s.Policy.Push && pushes {
+	if s.Unpushed != nil && !s.Unpushed.Stuck() {
 		n = max(n, 1)
 	}
 	if n > 0 {
 		held = ""
+	}
+	if held == "" && s.Unpushed.Stuck() {
+		held = "what landed is here, and is not pushed: " + s.Unpushed.Why
 	}
 	left.queued, left.held = n, held
 	return left, nil

@@ -28,7 +28,7 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 	if c.From == c.To {
 		return queue.Event{Kind: queue.Landed}, nil
 	}
-	if q.o.Before != nil {
+	if q.o.Before != nil && len(c.IDs) > 0 {
 		var entries []queue.Entry
 		for _, id := range c.IDs {
 			if e, ok := s.Find(id); ok {

@@ -15,13 +15,17 @@ import (
 // prepare merges the entries of a batch, one onto the other, from where the
 // target is now.
 func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
-	facts, warnings, err := q.facts(ctx, s.Tip)
+	facts, warnings, err := q.facts(ctx, s.Tip, true)
 	if err != nil {
 		return queue.Event{}, err
 	}
+	if c.Commit != "" && facts.Theirs != "" {
+		return q.prepareTheirs(ctx, facts, warnings, c.Batch)
+	}
 	out := &queue.Prepare{Facts: facts, Head: facts.Tip, Result: facts.Tree}
 	e := queue.Event{Kind: queue.Prepared, Prepared: out, Warnings: warnings}
-	if facts.Tip == "" || !facts.Past || facts.Diverged != "" {
+	diverged := facts.Diverged != "" && facts.Theirs != s.Ignored
+	if facts.Tip == "" || !facts.Past || diverged {
 		if !facts.Past {
 			out.Lost, err = q.repair(ctx, facts.Tip)
 		}
@@ -51,6 +55,27 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 	if err == nil && out.Head != facts.Tip {
 		// The command to land it will be on the disk before it is carried out.
 		err = q.o.Repo.SyncObjects(ctx, facts.Tip, out.Head)
+	}
+	return e, err
+}
+
+// prepareTheirs merges what the remote has with the target.
+func (q *Queue) prepareTheirs(ctx context.Context, f queue.Facts, warnings []string, batch int64) (queue.Event, error) {
+	out := &queue.Prepare{Facts: f, Head: f.Tip, Result: f.Tree}
+	e := queue.Event{Kind: queue.Prepared, Prepared: out, Warnings: warnings}
+	merged, err := q.mergeTrees(ctx, f.Tip, &queue.Entry{ID: q.remote.name, Commit: f.Theirs})
+	switch {
+	case err != nil:
+		return e, err
+	case merged.conflict != nil:
+		out.Apart = true
+		out.Diverged += "; they conflict in " + strings.Join(merged.conflict.Paths(), ", ")
+		return e, nil
+	}
+	out.Diverged = ""
+	subject := fmt.Sprintf("Merge what %s has on %s\n\nPawl-Batch: %d\n", q.remote.name, short(q.remote.ref), batch)
+	if out.Head, err = q.shadow.CommitTree(ctx, q.who, merged.tree, subject, f.Tip, f.Theirs); err == nil {
+		out.Result, err = merged.tree, q.o.Repo.SyncObjects(ctx, f.Tip, out.Head)
 	}
 	return e, err
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -82,22 +83,67 @@ func TestADivergedRemotePausesAndAsks(t *testing.T) {
 	}
 }
 
-func TestAPushThatIsRejectedStopsTheQueue(t *testing.T) {
+// What somebody pushed between the fetch and the push is merged with the landing,
+// verified, and pushed: nobody is asked, and nothing is left here only.
+func TestAPushThatSomebodyWasQuickerWith(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	_, colleague := r.upstream()
+	bare, colleague := r.upstream()
 	r.o.Policy.Push = true
+	r.o.Gates = gates("! test -f bad.txt")
+	once := sync.OnceFunc(func() { r.colleagueCommits(colleague, "theirs.txt") })
 	r.o.point = func(name string) {
 		if name == "after ref" {
-			r.colleagueCommits(colleague, "theirs.txt")
+			once()
 		}
 	}
 	id := r.land("a.txt", "landed\n")
 	if s := r.status(id); s != board.Done {
 		t.Errorf("it is %s", s)
 	}
-	if n := r.said(queue.NoteStopped); len(n) != 1 || !strings.Contains(n[0], "nothing was forced") {
+	if n := r.said(queue.NoteStopped); len(n) > 0 {
 		t.Errorf("told %q", n)
+	}
+	if here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main"); here != there {
+		t.Errorf("the target is at %s, the remote at %s", here, there)
+	}
+	if a, theirs := r.read("a.txt"), r.read("theirs.txt"); a != "landed\n" || theirs != "theirs.txt\n" {
+		t.Errorf("the files are %q and %q", a, theirs)
+	}
+}
+
+// What cannot be brought together, or is red then, is for a person; the landing
+// stays here, and is known not to be pushed.
+func TestAPushThatCannotBeBroughtTogether(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{"they conflict in a.txt": "a.txt", "together they are red": "bad.txt"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			bare, colleague := r.upstream()
+			r.o.Policy.Push = true
+			r.o.Gates = gates("! test -f bad.txt")
+			r.o.point = func(name string) {
+				if name == "after ref" {
+					r.colleagueCommits(colleague, file)
+				}
+			}
+			there := r.git("rev-parse", "main")
+			id := r.land("a.txt", "landed\n")
+			if s := r.status(id); s != board.Done {
+				t.Errorf("it is %s", s)
+			}
+			if n := r.said(queue.NoteStopped); len(n) != 1 || !strings.Contains(n[0], name) {
+				t.Errorf("told %q", n)
+			}
+			row, _, err := r.store.Queue(t.Context(), "refs/heads/main")
+			if err != nil || row.State.Unpushed == nil {
+				t.Errorf("it is not known that it is not pushed: %v", err)
+			}
+			if now := gittest.Git(t, bare, "rev-parse", "main~1"); now != there {
+				t.Errorf("something else was pushed")
+			}
+		})
 	}
 }
 

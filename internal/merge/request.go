@@ -115,7 +115,7 @@ func (q *Queue) arrived(ctx context.Context, commit string) (bool, error) {
 	}
 	q.remote.at = time.Time{}
 	var f queue.Facts
-	if _, err := q.fetch(ctx, &f); err != nil {
+	if _, err := q.fetch(ctx, &f, false); err != nil {
 		return false, err
 	}
 	tip, err := q.o.Repo.Find(ctx, q.tracking())

@@ -16,9 +16,10 @@ import (
 )
 
 // facts is where the target is, and how that is to where it was last.
-func (q *Queue) facts(ctx context.Context, last string) (queue.Facts, []string, error) {
+// Before a batch the remote is asked in any case.
+func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts, []string, error) {
 	var f queue.Facts
-	warnings, err := q.fetch(ctx, &f)
+	warnings, err := q.fetch(ctx, &f, batch)
 	if err != nil {
 		return f, nil, err
 	}
@@ -39,11 +40,12 @@ func (q *Queue) facts(ctx context.Context, last string) (queue.Facts, []string, 
 type remote struct {
 	name, ref string
 	at        time.Time // of the last try to fetch
+	away      bool      // it failed
 }
 
 const (
 	fetchLimit = 20 * time.Second
-	fetchAgain = 15 * time.Second // not more often
+	fetchAgain = 15 * time.Second // not more often, but for a batch
 	pushLimit  = 2 * time.Minute
 )
 
@@ -53,8 +55,9 @@ func (q *Queue) tracking() string { return "refs/pawl/remote/" + short(q.target)
 // fetch asks the remote for the target, and brings the target to it when the
 // remote is only ahead. A remote that does not answer is a warning: work goes
 // on with what is here.
-func (q *Queue) fetch(ctx context.Context, f *queue.Facts) ([]string, error) {
-	if q.remote.name == "" || time.Since(q.remote.at) < fetchAgain {
+func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string, error) {
+	soon := time.Since(q.remote.at) < fetchAgain && (q.remote.away || !batch)
+	if q.remote.name == "" || soon {
 		return nil, nil
 	}
 	q.remote.at = time.Now()
@@ -64,7 +67,7 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil {
+	if q.remote.away = err != nil; err != nil {
 		return []string{fmt.Sprintf("%v; the queue goes on with what is here", err)}, nil
 	}
 	if !found {
@@ -87,6 +90,7 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts) ([]string, error) {
 	}
 	ahead, err := q.o.Repo.IsAncestor(ctx, there, here)
 	if err == nil && !ahead {
+		f.Theirs = there
 		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them together, "+
 			"or go on with what is here: pawl queue resume", short(q.target), here, q.remote.name, there)
 	}
@@ -129,13 +133,15 @@ func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) 
 		case ctx.Err() != nil:
 			return queue.Event{}, ctx.Err()
 		case rejected:
-			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced: look at both, then: pawl "+
-				"queue resume", q.remote.name, short(q.remote.ref))
+			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name, short(q.remote.ref))
 			q.remote.at = time.Time{}
 		case errors.Is(err, git.ErrRefused):
+			p.Refused = true
 			p.Failed = err.Error() + "; push it yourself, or land by pull requests (merge.mode: pull-request)"
 		case err != nil:
 			p.Failed = err.Error()
+		default:
+			_ = q.o.Repo.UpdateRef(ctx, q.tracking(), c.To, "", "pawl: pushed") // else the next fetch sets it
 		}
 	}
 	return queue.Event{Kind: queue.Pushed, Push: &p}, nil

@@ -57,7 +57,7 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	}
 	w := &worker{q: q, state: row.State, n: row.N, set: process.ClockSet()}
 	defer w.leave(ctx)
-	facts, warnings, err := q.facts(ctx, w.state.Tip)
+	facts, warnings, err := q.facts(ctx, w.state.Tip, false)
 	if err != nil {
 		return false, err
 	}
@@ -137,7 +137,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 func (w *worker) open(ctx context.Context) error {
 	q := w.q
 	for {
-		facts, warnings, err := q.facts(ctx, w.state.Tip)
+		facts, warnings, err := q.facts(ctx, w.state.Tip, false)
 		if err == nil {
 			facts.Lost, err = q.repair(ctx, facts.Tip)
 		}
@@ -377,7 +377,7 @@ func (q *Queue) perform(ctx context.Context, s *queue.State, c queue.Command) (q
 	case queue.DoWait:
 		return q.wait(ctx, c)
 	case queue.DoLook:
-		facts, warnings, err := q.facts(ctx, s.Tip)
+		facts, warnings, err := q.facts(ctx, s.Tip, false)
 		if err == nil && !facts.Past {
 			facts.Lost, err = q.repair(ctx, facts.Tip)
 		}

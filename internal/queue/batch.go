@@ -97,7 +97,8 @@ func (s *State) prepared(e *Event) {
 	}
 	b.Tip, b.Tree, b.Head, b.Result = p.Tip, p.Tree, p.Head, p.Result
 	b.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(m Merged) bool { return !m.lands() || s.index(m.ID) < 0 })
-	if len(b.Steps) == 0 {
+	nothing := len(b.Steps) == 0 && (b.Theirs == "" || b.Head == b.Tip)
+	if nothing {
 		s.next(e.At)
 		return
 	}
@@ -208,6 +209,10 @@ func (s *State) red(summary string, now time.Time) {
 		s.next(now)
 		return
 	}
+	if b.Theirs != "" {
+		s.redTogether(b, now)
+		return
+	}
 	if s.redTarget() {
 		s.repairsNothing(b)
 		s.next(now)
@@ -269,7 +274,13 @@ func (s *State) landed(e *Event) {
 			s.goOn("the target is green again")
 		}
 		s.Window = min(s.Window+1, s.Policy.Batch)
-		s.Due = []CommandKind{DoForesee, DoPush}
+		s.Due = []CommandKind{DoForesee}
+		if b.Theirs != "" {
+			s.note(NoteMoved, "", "what the remote has is brought together with "+short(s.Target)+", and verified")
+		}
+		if s.Policy.Push {
+			s.toPush(ids(b.Steps))
+		}
 	}
 	s.next(e.At)
 }
@@ -345,12 +356,6 @@ func (s *State) follow(kind CommandKind) bool {
 	switch kind {
 	case DoForesee:
 		return s.foresee()
-	case DoPush:
-		if !s.Policy.Push {
-			return false
-		}
-		s.do(Command{Kind: DoPush, Why: "the target has moved", To: s.Tip})
-		return true
 	case DoLook:
 		s.do(Command{Kind: DoLook, Why: "has the target changed"})
 		return true
@@ -391,16 +396,6 @@ func (s *State) foreseen(ev *Event) {
 		}
 		e.Ahead = a.Paths
 	}
-}
-
-func (s *State) pushed(e *Event) {
-	switch p := e.Push; {
-	case p.Diverged != "":
-		s.stop(Diverged, p.Diverged, s.Tip, e.At)
-	case p.Failed != "":
-		s.note(NoteWarning, "", "the landing is here, and was not pushed: "+p.Failed)
-	}
-	s.next(e.At)
 }
 
 // short is a branch as people name it.

@@ -103,7 +103,7 @@ func Classify(c Conflict) (Class, string) {
 		lines = hard
 	}
 	files := counted(len(c.Files)+c.More, "file")
-	why := fmt.Sprintf("%s, %s (%s)", files, counted(lines, "line"), listed(c.paths()))
+	why := fmt.Sprintf("%s, %s (%s)", files, counted(lines, "line"), listed(c.Paths()))
 	switch {
 	case class == Simple && c.More == 0:
 		return Simple, why
@@ -113,7 +113,8 @@ func Classify(c Conflict) (Class, string) {
 	return Medium, why
 }
 
-func (c *Conflict) paths() []string {
+// Paths are those of its files.
+func (c *Conflict) Paths() []string {
 	list := make([]string, len(c.Files))
 	for i := range c.Files {
 		list[i] = c.Files[i].Path

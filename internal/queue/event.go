@@ -62,6 +62,9 @@ type Facts struct {
 	// Diverged says that the target here and at the remote each have commits of
 	// their own.
 	Diverged string `json:"diverged,omitempty"`
+	// Theirs is the remote's commit then. Apart: the two cannot be merged.
+	Theirs string `json:"theirs,omitempty"`
+	Apart  bool   `json:"apart,omitempty"`
 	// Lost are done tasks whose landing is no ancestor of Tip, at most 100.
 	Lost []string `json:"lost,omitempty"`
 }
@@ -153,6 +156,7 @@ type Ahead struct {
 type Push struct {
 	Diverged string `json:"diverged,omitempty"` // the remote has commits that are not here
 	Failed   string `json:"failed,omitempty"`   // it could not be reached, or refused
+	Refused  bool   `json:"refused,omitempty"`
 }
 
 // Resolution is how an agent's run at an entry ended.
@@ -178,7 +182,7 @@ type CommandKind string
 const (
 	DoWait    CommandKind = "wait"    // until Until, or until something is asked
 	DoLook    CommandKind = "look"    // where the target is
-	DoPrepare CommandKind = "prepare" // merge IDs onto the target, in order
+	DoPrepare CommandKind = "prepare" // merge IDs onto the target, in order; or Commit, the remote's, with it
 	DoVerify  CommandKind = "verify"  // run the gates on Tree, the tree of Commit
 	DoLand    CommandKind = "land"    // move the target From, To; safe to repeat
 	DoForesee CommandKind = "foresee" // look at IDs for conflicts with the target

@@ -19,7 +19,7 @@ func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
 		e.Outrun++
 		why += "; others landed while it was brought together"
 	}
-	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteConflict, ID: e.ID, Text: why, Paths: c.paths(), Class: class})
+	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteConflict, ID: e.ID, Text: why, Paths: c.Paths(), Class: class})
 	told := len(s.Out.Notes) - 1
 	s.resolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
 	s.Out.Notes[told].Parked = e.Status == Parked

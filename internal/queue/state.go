@@ -123,6 +123,8 @@ type Stop struct {
 	// Again is when a red target is verified once more as it is: what it needs
 	// of the machine may be back.
 	Again time.Time `json:"again,omitzero"`
+	// Theirs is the remote's commit that the target has diverged from.
+	Theirs string `json:"theirs,omitempty"`
 }
 
 // awaits is true when the queue goes on by itself once the target has changed.
@@ -142,6 +144,7 @@ type Batch struct {
 	Retried bool      `json:"retried,omitempty"`   // the red gate has had its second try
 	Target  bool      `json:"target,omitempty"`    // Tip itself is being verified
 	Red     string    `json:"red,omitempty"`       // why Result is red
+	Theirs  string    `json:"theirs,omitempty"`    // the remote's commit, when it brings that together with Tip
 	Landing bool      `json:"landing,omitempty"`   // it is green, and the target is being moved
 }
 
@@ -169,7 +172,11 @@ type State struct {
 	Fresh bool   `json:"fresh,omitempty"`
 	Batch *Batch `json:"batch,omitempty"`
 	Stop  *Stop  `json:"stop,omitempty"`
-	// Ignored is the divergence that a person resumed the queue over.
+	// Theirs is the remote's commit that the target is to be brought together with.
+	Theirs string `json:"theirs,omitempty"`
+	// Unpushed: what landed is not at the remote yet. Nil when it is, or need not be.
+	Unpushed *Unpushed `json:"unpushed,omitempty"`
+	// Ignored is the remote's commit that a person resumed the queue over.
 	Ignored  string `json:"ignored,omitempty"`
 	Stumbles int    `json:"stumbles,omitempty"` // in a row: pawl could not do its part
 	// Stumbled is the command at which that was.
@@ -181,6 +188,22 @@ type State struct {
 
 	since time.Time // within a step: of the batch that is chosen again
 }
+
+// Unpushed is a target that is to be pushed.
+type Unpushed struct {
+	IDs     []string  `json:"ids,omitempty"`   // of the tasks that landed since the last push
+	Tries   int       `json:"tries,omitempty"` // that failed
+	Why     string    `json:"why,omitempty"`   // the last one did
+	Refused bool      `json:"refused,omitempty"`
+	Until   time.Time `json:"until,omitzero"` // not before
+}
+
+// pushTries is how often a push is tried before a person is needed for it. It is
+// tried on after that too.
+const pushTries = 5
+
+// Stuck is true when a person is needed.
+func (u *Unpushed) Stuck() bool { return u != nil && (u.Refused || u.Tries >= pushTries) }
 
 // Out is what follows from the last step beside its command. It is stored in the
 // transaction of the step.

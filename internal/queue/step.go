@@ -27,6 +27,10 @@ func Step(s State, e Event) (State, Command) {
 		stop := *s.Stop
 		s.Stop = &stop
 	}
+	if s.Unpushed != nil {
+		u := *s.Unpushed
+		s.Unpushed = &u
+	}
 	for _, w := range e.Warnings {
 		s.note(NoteWarning, "", w)
 	}
@@ -60,6 +64,9 @@ func (s *State) shift(by time.Duration) {
 		}
 	}
 	move(&s.Rest)
+	if s.Unpushed != nil {
+		move(&s.Unpushed.Until)
+	}
 	if s.Batch != nil {
 		move(&s.Batch.Since)
 	}
@@ -165,6 +172,12 @@ func (s *State) opened(e *Event) {
 	s.Window = min(s.Window, s.Policy.Batch)
 	s.Unverified, s.Green, s.Wanted = false, "", false // the gates may be others now
 	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
+	switch {
+	case !s.Policy.Push:
+		s.Unpushed = nil
+	case s.Unpushed != nil:
+		s.Unpushed = &Unpushed{IDs: s.Unpushed.IDs} // this process tries anew
+	}
 	for i := range s.Entries {
 		// What was in the user's checkout then may be gone by now.
 		if e := &s.Entries[i]; e.Status == Waiting && e.Waits > 0 {
@@ -189,16 +202,23 @@ func (s *State) opened(e *Event) {
 	s.next(e.At)
 }
 
-// see takes in where the target is. It is false when the queue stops.
+// see takes in where the target is. It is false when the queue stops, or when what
+// the remote has comes first.
 func (s *State) see(f *Facts, now time.Time) bool {
 	before := s.Tip
 	known := s.Stop != nil && s.Stop.Cause == Rewritten
+	s.Theirs = ""
+	diverged := f.Diverged != "" && f.Theirs != s.Ignored
+	if diverged && s.Policy.Push && !f.Apart {
+		s.Theirs = f.Theirs
+	}
 	switch {
 	case f.Tip == "":
 		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, then: pawl queue resume", "", now)
 		return false
-	case f.Diverged != "" && f.Diverged != s.Ignored:
+	case diverged && s.Theirs == "":
 		s.stop(Diverged, f.Diverged, f.Tip, now)
+		s.Stop.Theirs = f.Theirs
 		return false
 	case before == "" || f.Tip == before:
 	case !f.Past && !known:
@@ -221,7 +241,7 @@ func (s *State) see(f *Facts, now time.Time) bool {
 			s.goOn("the target has changed")
 		}
 	}
-	return true
+	return s.Theirs == ""
 }
 
 func (s *State) lost(list []string) {
@@ -252,6 +272,9 @@ func (s *State) next(now time.Time) {
 		}
 	}
 	s.Due = nil
+	if s.pushes(now) || s.joins(now) {
+		return
+	}
 	if s.Wanted && s.Stop == nil {
 		s.follow(DoLook)
 		return
@@ -295,6 +318,9 @@ func (s *State) wait(now time.Time) {
 		case e.Status == Proposed:
 			soon(now.Add(reviewEvery))
 		}
+	}
+	if u := s.Unpushed; u != nil && s.mayPush() {
+		soon(u.Until)
 	}
 	if s.Stop != nil {
 		why = s.Stop.Why

@@ -22,7 +22,8 @@ import (
 //	merged [tip=T] [rewritten] [missing] [ID=conflict:N|complex|later|empty|gone|settled|kept ...]: the others merge
 //	green [empty] [cached] · red WHY [by WHO] [cached]
 //	landed · moved · in-the-way WHY [ID ...]
-//	ahead ID=path,… · pushed [diverged|failed] · looked [tip=T]
+//	ahead ID=path,… · pushed [diverged|failed|refused] · looked [tip=T] [theirs=T [apart]]
+//	together [theirs=T apart]: what the remote has is merged with the target, or cannot be
 //	resolved ID [commit=C] [why=W]
 //	proposal ID=url|merged|closed
 //	hold|release|retry|drop ID · pause · resume · verify
@@ -92,6 +93,9 @@ func (p *player) tell(before int64, c queue.Command) string {
 	if len(c.IDs) > 0 {
 		b.WriteString(" " + strings.Join(c.IDs, " "))
 	}
+	if c.Kind == queue.DoPrepare && c.Commit != "" {
+		b.WriteString(" " + c.Commit)
+	}
 	if c.Kind == queue.DoVerify {
 		b.WriteString(" " + c.Tree)
 	}
@@ -139,6 +143,9 @@ func (p *player) event(words []string, rest string) queue.Event {
 		facts.Tip = ""
 	}
 	has := func(key string) bool { _, ok := args[key]; return ok }
+	if theirs := args["theirs"]; theirs != "" {
+		facts.Diverged, facts.Theirs, facts.Apart = "main and its remote each have commits of their own", theirs, has("apart")
+	}
 	switch words[0] {
 	case "open":
 		d, _ := time.ParseDuration(args["timeout"])
@@ -162,6 +169,9 @@ func (p *player) event(words []string, rest string) queue.Event {
 			e.Commit = args["commit"]
 		}
 		return queue.Event{Kind: queue.Added, Entry: &e, Done: has("done")}
+	case "together": // what the remote has, with the target
+		head := p.tip + "*" + p.s.Command.Commit
+		return queue.Event{Kind: queue.Prepared, For: open, Prepared: &queue.Prepare{Facts: facts, Head: head, Result: "tree-" + head}}
 	case "merged":
 		return queue.Event{Kind: queue.Prepared, For: open, Prepared: p.merge(facts, args)}
 	case "green", "red":
@@ -194,8 +204,8 @@ func (p *player) event(words []string, rest string) queue.Event {
 		if has("diverged") {
 			push.Diverged = "origin has commits that are not here"
 		}
-		if has("failed") {
-			push.Failed = "no network"
+		if has("failed") || has("refused") {
+			push.Failed, push.Refused = "no network", has("refused")
 		}
 		return queue.Event{Kind: queue.Pushed, For: open, Push: &push}
 	case "looked":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type shownCase struct {
 	command.CaseDocument
 	Dependents []string      `json:"dependents"`
 	Workspace  *shownSpace   `json:"workspace,omitempty"`
+	Landed     string        `json:"landed,omitempty"` // where its work is
 	History    []board.Entry `json:"history"`
 }
 
@@ -54,8 +56,12 @@ func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id strin
 	if err != nil {
 		return err
 	}
+	landed, err := whereLanded(ctx, store, id)
+	if err != nil {
+		return err
+	}
 	if a.JSON {
-		return a.Document(shownCase{command.CaseJSON(&c), append([]string{}, dependents...), space, history})
+		return a.Document(shownCase{command.CaseJSON(&c), append([]string{}, dependents...), space, landed, history})
 	}
 	needs := make([]string, len(c.Needs))
 	for i, need := range c.Needs {
@@ -66,10 +72,46 @@ func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id strin
 		needs[i] = fmt.Sprintf("%s (%s)", need, n.Status)
 	}
 	printCase(a, &c, needs, dependents)
+	if landed != "" {
+		a.Result("  landed      %s\n", report.Line(landed, 300))
+	}
 	printSpace(a, space)
 	printTexts(a, &c)
 	printHistory(a, history)
 	return nil
+}
+
+// whereLanded says where the work of a task is: here only, or pushed; "" when it has
+// not landed.
+func whereLanded(ctx context.Context, store *sqlite.Store, id string) (string, error) {
+	targets, err := store.QueueTargets(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, target := range targets {
+		list, err := store.Landings(ctx, target, id, 1)
+		if err != nil {
+			return "", err
+		}
+		if len(list) == 0 {
+			continue
+		}
+		row, _, err := store.Queue(ctx, target)
+		if err != nil {
+			return "", err
+		}
+		where := fmt.Sprintf("%.10s on %s", list[0].Commit, command.BranchName(target))
+		switch u := row.State.Unpushed; {
+		case row.State.Policy.Propose:
+			return where, nil
+		case !row.State.Policy.Push:
+			return where + ", here", nil
+		case u != nil && slices.Contains(u.IDs, id):
+			return strings.TrimSuffix(where+", not pushed: "+u.Why, ": "), nil
+		}
+		return where + ", pushed", nil
+	}
+	return "", nil
 }
 
 func printCase(a *command.App, c *board.Case, needs, dependents []string) {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -332,6 +333,10 @@ func drain(ctx context.Context, a *command.App, q *OpenQueue) error {
 	}
 	if err := listQueue(ctx, a, q); err != nil {
 		return err
+	}
+	if u := row.State.Unpushed; u != nil {
+		why := cmp.Or(u.Why, "the queue stands still")
+		return fault.Of(fault.Waiting, fmt.Errorf("what landed is here, and is not pushed: %s", why))
 	}
 	if row.State.Stop != nil || len(row.State.Entries) > 0 {
 		return fault.Of(fault.Waiting, errors.New("not everything has landed; the list says what waits for what"))
