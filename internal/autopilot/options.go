@@ -79,6 +79,7 @@ const (
 	GoesOn     NoticeKind = "goes on"
 	Checkpoint NoticeKind = "checkpoint" // Text: the ref that keeps the target
 	Rested     NoticeKind = "rested"     // Text: why nothing is done now; when it changed
+	Told       NoticeKind = "told"       // Text: what happened that nobody has to act on
 	TargetRed  NoticeKind = "target red" // Text: what is waited for
 	Warning    NoticeKind = "warning"    // Text
 	Recovered  NoticeKind = "recovered"  // Case, Text

@@ -41,6 +41,8 @@ func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event 
 		p.spawn(ctx, l)
 	case schedule.Stop:
 		p.stop(c)
+	case schedule.Tell:
+		p.notify(Notice{Kind: Told, Text: c.Why})
 	case schedule.Alert:
 		p.alert(ctx, c.Why)
 	}

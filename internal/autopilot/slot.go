@@ -130,6 +130,9 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 	o := schedule.Outcome{
 		Status: state.Status, Why: state.Why, Question: state.Question != nil, Guard: state.Command.Guard != "",
 	}
+	if state.Status == loop.Paused && state.Command.Limited {
+		o.Until = state.Command.Until
+	}
 	how := pool.Keep(fmt.Sprintf("its run is %s", state.Status))
 	switch state.Status {
 	case loop.Completed:
@@ -427,6 +430,7 @@ func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.
 	if n.Kind == engine.IterationEnded && n.Record != nil {
 		p.send(ctx, schedule.Event{Kind: schedule.Iterated, Case: l.task.ID, Iteration: iteration(n.Record)})
 	}
+	p.tellLimit(ctx, n)
 	p.notify(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n, Workspace: w})
 }
 
@@ -437,6 +441,19 @@ func iteration(r *loop.Record) schedule.Iteration {
 		i.Failure = &schedule.Failure{Fingerprint: f.Fingerprint, Class: f.Class, Step: f.Step, Summary: f.Summary}
 	}
 	return i
+}
+
+// tellLimit tells the owner that a provider limits the run, or answered it.
+func (p *pilot) tellLimit(ctx context.Context, n engine.Notice) {
+	e := schedule.Event{Kind: schedule.Limited, Named: n.Command.Agent, Why: n.Command.Why}
+	switch {
+	case n.Kind == engine.WaitStarted && n.Command.Limited:
+	case n.Kind == engine.IterationEnded && n.Record.Outcome != loop.Waited:
+		e.Named, e.Why = n.Record.Agent, ""
+	default:
+		return
+	}
+	p.send(context.WithoutCancel(ctx), e)
 }
 
 // does is the activity that is to be stored with a notice; "" nothing. What an

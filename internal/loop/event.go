@@ -95,7 +95,11 @@ type Command struct {
 	// Fresh begins a failed step anew: with its own work, not with the next alternative.
 	Fresh bool `json:"fresh,omitempty"`
 
+	// Until is when a wait is over; of a run that rests since a provider limits it,
+	// when that may be over.
 	Until time.Time `json:"until,omitzero"`
+	// Limited: it waits for the provider of Agent.
+	Limited bool `json:"limited,omitempty"`
 	// Insist starts the agent although a limit of its provider is known.
 	Insist bool `json:"insist,omitempty"`
 

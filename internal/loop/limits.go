@@ -108,9 +108,6 @@ func (s *State) share(e *Event) {
 		s.Command.Insist = true
 		return
 	}
-	if l.Probe == "" {
-		s.Waits++
-	}
 	l.Times = max(l.Times, s.Waits)
 	if c.Kind == RunReview {
 		s.takeTryBack()
@@ -175,27 +172,48 @@ func (s *State) limit(e *Event, l *Limited) {
 			return
 		}
 	}
-	why := ""
 	if tooMany {
-		why = fmt.Sprintf("%s, and %d waits in a row did not help", l.Reason(), p.MaxWaits)
-	} else if leaves {
+		s.restFor(l)
+		return
+	}
+	if leaves {
 		l = s.earliest(e, l)
 	}
-	if !tooMany && p.MaxWait > 0 && l.Until.Sub(e.At) > p.MaxWait {
-		why = s.tooLong(l)
-	}
-	if why != "" {
-		q := s.question(why+". How should it go on?", control.Choices(false))
-		s.finish(&Command{Status: Pending, Why: why, Question: q})
+	if p.MaxWait > 0 && l.Until.Sub(e.At) > p.MaxWait {
+		s.longWait(l)
 		return
 	}
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason(), Iteration: c.Iteration, Attempt: c.Attempt,
+		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason(), Limited: true, Iteration: c.Iteration, Attempt: c.Attempt,
 		Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
 		GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 	})
+}
+
+// restFor ends the session after too many tries of a provider: the run goes on when
+// that answers, and nobody is asked.
+func (s *State) restFor(l *Limited) {
+	why := fmt.Sprintf("%s, and %d waits in a row did not help", l.Reason(), s.Policy.MaxWaits)
+	s.rest(l, why)
+}
+
+func (s *State) rest(l *Limited, why string) {
+	s.Waits = 0
+	s.finish(&Command{Status: Paused, Why: why, Agent: l.Agent, Until: l.Until, Limited: true})
+}
+
+// longWait is for a limit that lasts longer than may be waited: a task rests until
+// then, and of another run a person is asked.
+func (s *State) longWait(l *Limited) {
+	why := s.tooLong(l)
+	if s.Policy.Kind == Task {
+		s.rest(l, why)
+		return
+	}
+	q := s.question(why+". How should it go on?", control.Choices(false))
+	s.finish(&Command{Status: Pending, Why: why, Question: q})
 }
 
 func (s *State) tooLong(l *Limited) string {

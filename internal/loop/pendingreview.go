@@ -2,7 +2,6 @@ package loop
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/control"
@@ -178,10 +177,14 @@ func (s *State) waitForReview(e *Event, v *Review) {
 // delayReview lets a review wait for the end of a limit.
 func (s *State) delayReview(e *Event, l *Limited) {
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
-		s.askReview(fmt.Sprintf("there is no review: %s, and %d waits in a row did not help", l.Reason(), s.Policy.MaxWaits))
+		s.restFor(l)
 		return
 	}
 	if s.Policy.MaxWait > 0 && l.Until.Sub(e.At) > s.Policy.MaxWait {
+		if s.Policy.Kind == Task {
+			s.rest(l, s.tooLong(l))
+			return
+		}
 		s.askReview("there is no review: " + s.tooLong(l))
 		return
 	}
@@ -190,7 +193,7 @@ func (s *State) delayReview(e *Event, l *Limited) {
 	s.issue(&Command{
 		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason() + ", which reviews",
 		Iteration: c.Iteration, Attempt: c.Attempt,
-		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
+		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy, Limited: true,
 	})
 }
 

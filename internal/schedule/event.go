@@ -22,6 +22,7 @@ const (
 	Asked      EventKind = "asked"       // Ask, Case, Mode, Cause
 	Changed    EventKind = "changed"     // the board or the queue is not what it was
 	Landed     EventKind = "landed"      // Case
+	Limited    EventKind = "limited"     // Named: the agent that a provider limits, Why; without a Why it answers again
 	Gone       EventKind = "gone"        // Case, Why: it has a slot, and somebody else settled it
 	Woken      EventKind = "woken"       // the time of a rest is over
 	Did        EventKind = "did"         // answers every other command
@@ -85,6 +86,7 @@ const (
 	Resume CommandKind = "resume" // Case: its run is to go on
 	Stop   CommandKind = "stop"   // Case, Cause, Kill
 	Alert  CommandKind = "alert"  // Why is what a person is told
+	Tell   CommandKind = "tell"   // Why is what happened; nobody has to act
 	Rest   CommandKind = "rest"   // until an event, or Until
 	Finish CommandKind = "finish" // Exit
 )

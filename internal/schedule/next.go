@@ -14,7 +14,7 @@ func (s *State) next() Command {
 	if s.Phase == "" || s.Phase == Finished {
 		return Command{Kind: Rest, Why: "nothing has begun, or all is over"}
 	}
-	for _, step := range []func() (Command, bool){s.settle, s.alert, s.instruct, s.fill, s.verify, s.over} {
+	for _, step := range []func() (Command, bool){s.settle, s.alert, s.tell, s.instruct, s.fill, s.verify, s.over} {
 		if c, ok := step(); ok {
 			return c
 		}
@@ -55,6 +55,15 @@ func (s *State) alert() (Command, bool) {
 	text := s.Alerts[0]
 	s.Alerts = s.Alerts[1:]
 	return Command{Kind: Alert, Why: text}, true
+}
+
+func (s *State) tell() (Command, bool) {
+	if len(s.Tells) == 0 {
+		return Command{}, false
+	}
+	text := s.Tells[0]
+	s.Tells = s.Tells[1:]
+	return Command{Kind: Tell, Why: text}, true
 }
 
 // instruct passes on to the runs what the autopilot as a whole does.

@@ -24,6 +24,9 @@ type Outcome struct {
 	NotStarted bool `json:"not_started,omitempty"`
 	// Machine: any task would have met that now, so it is not the task's.
 	Machine bool `json:"machine,omitempty"`
+	// Until is set when it rests since its agent's provider is limited: that may be
+	// over then.
+	Until Time `json:"until,omitzero"`
 	// Taken is true when another process drives the run now.
 	Taken bool `json:"taken,omitempty"`
 }
@@ -52,6 +55,8 @@ type Settlement struct {
 	// Failed counts for the errors in a row, Worked ends them.
 	Failed bool `json:"failed,omitempty"`
 	Worked bool `json:"worked,omitempty"`
+	// Later is when a task that waits for a provider is to be taken up again.
+	Later Time `json:"later,omitzero"`
 	// Bench keeps the task out of the slots until a person says otherwise.
 	Bench bool `json:"bench,omitempty"`
 }
@@ -79,6 +84,9 @@ func Judge(o Outcome, m Manner) Settlement {
 	case loop.Paused:
 		if m.Ending {
 			return stopped(o, m)
+		}
+		if !o.Until.IsZero() {
+			return Settlement{Action: board.Stop, Why: o.Why, Later: o.Until}
 		}
 		return blocked(o.Why, m)
 	case loop.TimedOut:

@@ -161,13 +161,18 @@ type State struct {
 	Cause  loop.Cause `json:"cause,omitempty"` // of the stop
 	Killed bool       `json:"killed,omitempty"`
 	Alerts []string   `json:"alerts,omitempty"` // to be told
-	At     time.Time  `json:"at"`
+	// Outages are limits of providers that runs wait for, Tells what is to be said
+	// of them.
+	Outages []Outage  `json:"outages,omitempty"`
+	Tells   []string  `json:"tells,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // clone is a copy whose lists may be changed.
 func (s State) clone() State {
 	s.Slots, s.Bench = slices.Clone(s.Slots), slices.Clone(s.Bench)
 	s.Assigned, s.Adopt, s.Alerts = slices.Clone(s.Assigned), slices.Clone(s.Adopt), slices.Clone(s.Alerts)
+	s.Outages, s.Tells = slices.Clone(s.Outages), slices.Clone(s.Tells)
 	return s
 }
 

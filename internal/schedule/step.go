@@ -45,6 +45,8 @@ func (s *State) take(e *Event) {
 		s.iterated(e)
 	case Asked:
 		s.asked(e)
+	case Limited:
+		s.limited(e)
 	case Landed:
 		s.Tally.Landed++
 		s.look()
@@ -186,6 +188,9 @@ func (s *State) settled(e *Event) {
 	case end.NotStarted && end.Machine: // another task goes first: it shows whether it is the machine
 		s.unbench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.Until.Add(boardPause), Why: end.Why})
+	case !v.Later.IsZero():
+		s.unbench(e.Case)
+		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: v.Later, Why: v.Why})
 	case v.Bench:
 		s.unbench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Why: v.Why})
@@ -213,7 +218,7 @@ func (s *State) again(id, why string) {
 func (s *State) count(o Outcome, v Settlement) {
 	t := &s.Tally
 	switch {
-	case o.NotStarted && v.Action != board.Fail, o.Taken:
+	case o.NotStarted && v.Action != board.Fail, o.Taken, !v.Later.IsZero():
 	case v.Worked && v.Action != board.Block:
 		t.Completed++
 		if v.Action == board.Land {

@@ -25,6 +25,7 @@ import (
 //	iteration TASK N [CLASS WORDS]: it ended, or failed in that way
 //	pause · resume · stop [CAUSE] · kill · mode M · assign TASK · approve TASK · land TASK · hold-queue WHY
 //	unwritable · writable: whether the database takes what is settled
+//	limited AGENT WHY · answers AGENT: a provider does · end TASK paused until=D
 //	target green|red WHY|unknown · repairs TASK: it is ready, and the repair of the target
 //	after D: time passes
 //
@@ -121,9 +122,11 @@ func (w *world) read(words []string) (e schedule.Event, told bool) {
 	case "taken":
 		return schedule.Event{Kind: schedule.Gone, Case: first, Why: strings.Join(words[2:], " ")}, true
 	case "end":
-		return schedule.Event{Kind: schedule.Ended, Case: first, Outcome: outcome(words[2:])}, true
+		return schedule.Event{Kind: schedule.Ended, Case: first, Outcome: w.outcome(words[2:])}, true
 	case "iteration":
 		return iteration(words), true
+	case "limited", "answers":
+		return schedule.Event{Kind: schedule.Limited, Named: first, Why: strings.Join(words[min(2, len(words)):], " ")}, true
 	case "cannot-start":
 		w.fails[first] = schedule.OfTask
 		if len(words) > 2 {
@@ -226,10 +229,15 @@ func iteration(words []string) schedule.Event {
 	return e
 }
 
-func outcome(words []string) schedule.Outcome {
+func (w *world) outcome(words []string) schedule.Outcome {
 	o := schedule.Outcome{Status: loop.Status(words[0])}
 	var why []string
 	for _, word := range words[1:] {
+		if text, ok := strings.CutPrefix(word, "until="); ok {
+			d, _ := time.ParseDuration(text)
+			o.Until = w.at.Add(d)
+			continue
+		}
 		switch word {
 		case "empty":
 			o.Empty = true
@@ -283,6 +291,8 @@ func (w *world) perform(c schedule.Command) (e schedule.Event, over bool) {
 		show("stop %s%s: %s", c.Case, map[bool]string{true: " at once"}[c.Kill], c.Why)
 	case schedule.Verify:
 		show("verify the target: %s", c.Why)
+	case schedule.Tell:
+		show("tell: %s", c.Why)
 	case schedule.Alert:
 		show("alert: %s", c.Why)
 	case schedule.Rest:

@@ -83,6 +83,8 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 		if s.a.Verbose {
 			s.line(n.At, "Waits: %s", report.Line(n.Text, 300))
 		}
+	case autopilot.Told:
+		s.line(n.At, "%s", report.Line(n.Text, 300))
 	case autopilot.TargetRed:
 		s.line(n.At, "Waits: %s", report.Line(n.Text, 500))
 	case autopilot.Over:
@@ -114,6 +116,9 @@ func prefixed(id, text string) string {
 // run shows what a person should see of a task's run.
 func (s *autopilotScreen) run(n autopilot.Notice) {
 	e := n.Engine
+	if !s.a.Verbose && tries(e) {
+		return // it is told once for all tasks
+	}
 	switch e.Kind {
 	case engine.RunResumed:
 		s.line(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
@@ -133,6 +138,19 @@ func (s *autopilotScreen) run(n autopilot.Notice) {
 	case engine.Warning:
 		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
 	}
+}
+
+// tries is true for what a run does while its provider is limited.
+func tries(e engine.Notice) bool {
+	switch e.Kind {
+	case engine.IterationStarted:
+		return e.Command.Attempt > 1
+	case engine.IterationEnded:
+		return e.Record.Outcome == loop.Waited
+	case engine.WaitStarted:
+		return e.Command.Limited
+	}
+	return false
 }
 
 // settledWords are what becomes of a task by an action of pawl's.
