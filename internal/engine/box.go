@@ -99,10 +99,22 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 	}
 	connections = connections[:min(len(connections), maxNamed)]
 	lines := append(sandbox.Refused(*p, output), connections...)
+	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !local(f.Summary) {
+		lines = []string{f.Summary}
+	}
 	if len(lines) == 0 {
 		return
 	}
-	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, allowance(lines, connections))
+	offline := f.Class == failure.Network && (p.Closed || len(connections) > 0)
+	headline := f.Class == failure.Unknown && len(sandbox.Refused(*p, f.Summary)) > 0
+	if headline {
+		f.Summary, _, _ = strings.Cut(f.Summary, " (exit status ")
+	}
+	if offline || headline || f.Class == failure.Permission {
+		// The same again is refused again, and neither owners of files nor more time help.
+		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false, failure.Medium, nil
+	}
+	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, allowance(lines, connections, offline))
 	f.Items = append(slices.Clone(f.Items), failure.Item{
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
@@ -112,10 +124,17 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 			"--unsandboxed takes the sandbox away.")
 }
 
+// local tells whether a message is about the box's own loopback, which is open.
+func local(s string) bool {
+	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
+}
+
 // allowance is what a person can set so that it is not refused any more. No
 // setting but the sandbox as a whole frees what is busy: git's configuration.
-func allowance(lines, connections []string) string {
+func allowance(lines, connections []string, offline bool) string {
 	switch {
+	case offline && len(connections) == 0:
+		return "only a lower --safety opens the network"
 	case len(connections) == len(lines):
 		return "agents.NAME.endpoints allows it"
 	case slices.ContainsFunc(lines, func(l string) bool {

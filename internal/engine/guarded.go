@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -44,6 +45,28 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 		a.Class, a.Kind, a.Transient = failure.ServiceUnavailable, failure.Transient, true
 	}
 	return &a
+}
+
+// TimeUp is the failure of an iteration that ended at a limit of time which no
+// strategy can raise: the safety level's, or what was left of the run's own.
+// Nil when the limit was the iteration's own.
+func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
+	pol := &p.Policy
+	why, advice := "", ""
+	switch {
+	case pol.IterationCeiling > 0 && wall == pol.IterationCeiling:
+		why = fmt.Sprintf("the safety level %s allows an iteration %s", p.Safety, wall)
+		advice = "Raise safety.limits." + p.Safety + ".max_duration_per_iteration, or do less in one iteration."
+	case pol.IterationTimeout > 0 && wall < pol.IterationTimeout:
+		why = "it had only what was left of the run's time, " + wall.Round(time.Millisecond).String()
+		advice = "Give the run more time."
+	default:
+		return nil
+	}
+	return &failure.Analysis{
+		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-time",
+		Summary: "ended by pawl: " + why, Actions: []string{advice},
+	}
 }
 
 // misread is the failure of an agent whose output is another program's; nil

@@ -271,6 +271,9 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 		return r
 	}
 	w.readAgent(r, b.Job, res)
+	if up := w.plan.TimeUp(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
+		r.Failure = up
+	}
 	w.awaitRoom(ctx)
 	after, cancel := w.o.after(w.hard)
 	w.snapshot(after, s, r, b)

@@ -68,7 +68,9 @@ var advices = map[Class]advice{
 
 // resourceActions are what to do about a resource that is used up.
 var resourceActions = map[string][]string{
-	"disk":   {"Free disk space: caches, images, old builds.", "Use a machine with a larger disk."},
+	"disk": {
+		"Look what fills the disk (df -h, then du -xhd2 / | sort -h), and delete it: build outputs, caches, images.",
+	},
 	"memory": {"Give it more memory, or raise its own heap limit.", "Run less at the same time."},
 	"descriptors": {
 		"Run less at the same time.",
@@ -76,18 +78,56 @@ var resourceActions = map[string][]string{
 	},
 }
 
+// particular are the actions for lines whose class says too little.
+var particular = []struct {
+	words   []string
+	actions []string
+}{
+	{[]string{"externally-managed-environment", "externally managed"}, []string{
+		"Make a virtual environment in the workspace (python3 -m venv .venv) and install there.",
+	}},
+	{[]string{"docker daemon", "docker.sock"}, []string{
+		"Start Docker: its daemon does not run here, or this user may not reach it.",
+	}},
+	{[]string{"x509:", "certificate"}, []string{
+		"Let this machine trust the server's certificate (ca-certificates, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS), " +
+			"or correct the address.",
+		"Look whether a proxy puts its own certificate in between, and whether the clock is right.",
+	}},
+}
+
 var unnamed = onUse(`\{(.*?)\}`)
 
 // actionsFor lists what to do, most useful first. subject is what the failure
 // is about, "" when it is not known.
-func actionsFor(c Class, k Kind, source, subject string) []string {
+func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
+	c := v.class
 	a := advices[c]
 	byAgent := source == "agent"
+	said := ""
+	if v.line >= 0 {
+		said = smallLetters(t.line(v.line))
+	}
+	for _, p := range particular {
+		if holdsAny(said, p.words) {
+			return p.actions
+		}
+	}
+	path := strings.HasPrefix(subject, ".") || strings.Contains(subject, "/")
 	switch {
+	case c == MissingCommand && k == Work && path:
+		a.actions, a.own = []string{"Write {it}, or correct the path: it belongs to the repository."}, ""
+	case c == MissingCommand && k == Work:
+		a.actions = []string{"Install the project's own packages (npm ci, bundle install); declare {it} if they lack it."}
+		a.own = ""
+	case c == Dependency && (strings.HasPrefix(subject, ".") || strings.HasPrefix(subject, "/")):
+		a.actions = []string{"Write {it}, or correct the path of the import."}
 	case c == QuotaExhausted && k == Transient:
 		a.actions = []string{"Wait until the limit resets."}
 	case c == ResourceExhausted && subject != "":
-		a.actions = resourceActions[subject]
+		if a.actions = resourceActions[subject]; subject == "disk" {
+			a.own = "Let `pawl gc` remove what pawl keeps of finished runs."
+		}
 	case c == Permission && byAgent:
 		a.actions = []string{"Allow the tool or the folder in the agent's configuration."}
 		a.own = "Choose another safety level, if the agent may do this."

@@ -81,7 +81,15 @@ func TestKinds(t *testing.T) {
 		{Evidence{Source: "gate", ExitCode: -1, TimedOut: true, Output: "--- FAIL: TestA (0.0s)"}, Timeout, Transient, true},
 		{Evidence{Source: "gate", ExitCode: -1, Signal: "killed"}, Crash, Transient, true},
 		{Evidence{Source: "gate", ExitCode: -1, Signal: "segmentation fault"}, Crash, Work, false},
-		{Evidence{Source: "gate", ExitCode: 1, Output: "write a: no space left on device"}, ResourceExhausted, Work, false},
+		{Evidence{Source: "gate", ExitCode: 1, Output: "write a: no space left on device"}, ResourceExhausted, Permanent, false},
+		{Evidence{Source: "gate", ExitCode: 127, Output: "sh: 1: ./run_tests.sh: not found"}, MissingCommand, Work, false},
+		{Evidence{Source: "gate", ExitCode: 127, Output: "bash: ./run_tests.sh: No such file or directory"}, MissingCommand, Work, false},
+		{Evidence{Source: "gate", ExitCode: 127, Output: "> blog@1.0.0 lint\n> eslint .\n\nsh: 1: eslint: not found"}, MissingCommand, Work, false},
+		{Evidence{Source: "gate", ExitCode: 2, Output: "make: *** No targets specified and no makefile found.  Stop."}, Validation, Work, false},
+		{Evidence{Source: "gate", ExitCode: 2, Output: "sh: 0: cannot open run_tests.sh: No such file"}, Validation, Work, false},
+		{Evidence{Source: "gate", ExitCode: 127, Output: "sh: 1: shellcheck: not found"}, MissingCommand, Permanent, false},
+		{Evidence{Source: "gate", ExitCode: 127, Output: "sh: 1: /usr/bin/shellcheck: not found"}, MissingCommand, Permanent, false},
+		{Evidence{Source: "agent", ExitCode: 127, Output: "sh: 1: ./bin/agent: not found"}, MissingCommand, Permanent, false},
 		{Evidence{Source: "gate", ExitCode: 1, Output: "open a: too many open files"}, ResourceExhausted, Transient, true},
 		{Evidence{Source: "gate", ExitCode: 128, Output: "fatal: Unable to create '/repo/.git/index.lock': File exists."}, GitState, Transient, true},
 		{Evidence{Source: "agent", ExitCode: 2, Output: "error: unexpected argument '--x' found"}, Validation, Permanent, false},
@@ -297,5 +305,24 @@ func BenchmarkAnalyse(b *testing.B) {
 				Analyse(Evidence{Source: "gate", ExitCode: 1, Output: text})
 			}
 		})
+	}
+}
+
+// The advice is about what the message says, where the class says too little.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ output, want string }{
+		{"Get \"https://r.example.com/v2/\": tls: failed to verify certificate: x509: certificate signed by unknown authority", "SSL_CERT_FILE"},
+		{"error: externally-managed-environment\n\n× This environment is externally managed", "python3 -m venv"},
+		{"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "Start Docker"},
+		{"cp: error writing 'out/a': No space left on device", "df -h"},
+		{"Error: Cannot find module './util'\nRequire stack:\n- /x/index.js", "Write ./util, or correct the path of the import."},
+		{"sh: 1: ./run_tests.sh: not found", "Write ./run_tests.sh, or correct the path"},
+		{"> blog@1.0.0 lint\n> eslint .\n\nsh: 1: eslint: not found", "npm ci"},
+	} {
+		a := Analyse(Evidence{Source: "gate", ExitCode: 1, Output: c.output})
+		if len(a.Actions) == 0 || !strings.Contains(a.Actions[0], c.want) {
+			t.Errorf("%q: %q, want %q", c.output, a.Actions, c.want)
+		}
 	}
 }

@@ -20,8 +20,14 @@ func kindsOf(c Class) []Kind {
 			flags = append(flags, r.Flags)
 		}
 	}
-	if c == Crash {
+	switch c {
+	case Crash:
 		flags = append(flags, retries) // killed from outside
+	case MissingCommand:
+		flags = append(flags, ours)
+	case ResourceExhausted:
+		flags = append(flags, machine)
+	default:
 	}
 	found := map[Kind]bool{}
 	for _, source := range []string{"agent", "gate"} {
@@ -94,7 +100,7 @@ func TestActions(t *testing.T) {
 	for _, c := range Classes() {
 		for _, k := range []Kind{Transient, Work, Permanent} {
 			for _, source := range []string{"agent", "gate", "step", "log"} {
-				acts := actionsFor(c, k, source, "")
+				acts := actionsFor(verdict{class: c, line: -1}, k, source, "", text{})
 				if len(acts) == 0 {
 					t.Errorf("%s %s %s: no action", c, k, source)
 				}
@@ -122,8 +128,8 @@ func TestSubjects(t *testing.T) {
 		{"Error: listen EADDRINUSE: address already in use :::3000", "port 3000"},
 		{"Bind for 0.0.0.0:5432 failed: port is already allocated", "port 5432"},
 		{"ModuleNotFoundError: No module named 'torch'", "install torch,"},
-		{"Error: Cannot find module './nope/helper'", "install ./nope/helper,"},
-		{"E: write /var/x: no space left on device", "Free disk space"},
+		{"Error: Cannot find module './nope/helper'", "Write ./nope/helper,"},
+		{"E: write /var/x: no space left on device", "Look what fills the disk"},
 		{"java.lang.OutOfMemoryError: Java heap space", "more memory"},
 		{"accept4: Too many open files", "ulimit -n"},
 		{"fatal: Unable to create '/repo/.git/index.lock': File exists.", "remove /repo/.git/index.lock."},

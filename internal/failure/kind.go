@@ -1,5 +1,7 @@
 package failure
 
+import "strings"
+
 // kindOf says who has to act. Transient is narrower than [Transient]: a quota
 // that resets at a known time is waited for, but a retry within minutes does
 // not pass.
@@ -15,7 +17,12 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 			return Transient, false
 		}
 		return Permanent, false
-	case Auth, MissingCommand, LimitExceeded:
+	case MissingCommand:
+		if f&ours != 0 {
+			return Work, false
+		}
+		return Permanent, false
+	case Auth, LimitExceeded:
 		return Permanent, false
 	case Permission:
 		if e.Source == "agent" {
@@ -29,11 +36,36 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 		return Work, false
 	default:
 	}
-	if f&retries != 0 {
+	switch {
+	case f&machine != 0:
+		return Permanent, false
+	case f&retries != 0:
 		return Transient, true
 	}
 	return Work, false
 }
+
+// lacks says whose what is missing is: a path is the repository's, and so is a
+// program that a package's script starts; a full disk is the machine's.
+func lacks(e Evidence, t text, c Class, subject string) flag {
+	switch {
+	case c == ResourceExhausted && subject == "disk":
+		return machine
+	case c != MissingCommand || e.Source == "agent":
+		return 0
+	case strings.Contains(subject, "/") && !onMachine().MatchString(subject), packageScript().MatchString(t.s):
+		return ours
+	}
+	return 0
+}
+
+var (
+	// onMachine begins the paths of programs that are installed.
+	onMachine = onUse(`^/(?:usr|bin|sbin|opt|nix|snap|lib)/`)
+	// packageScript is what npm, yarn and bundler say when they run a script or a
+	// program of the project's own packages.
+	packageScript = onUse(`(?m)^> \S+@\S+ \S+$|^yarn run v|^bundler: command not found`)
+)
 
 // severityOf grades a failure for the run: critical stops it until a person
 // acts, high throws away what the iteration did, medium is work to repair, low

@@ -31,9 +31,11 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 		}
 	default:
 	}
+	about := subject(t, v)
+	v.flags |= lacks(e, t, v.class, about)
 	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
 	a.Severity = severityOf(v.class, a.Kind)
-	a.Actions = actionsFor(v.class, a.Kind, e.Source, subject(t, v))
+	a.Actions = actionsFor(v, a.Kind, e.Source, about, t)
 	o := outlineOf(h, e.Green)
 	v.line = o.spokesman(h, v)
 	var tests Tests

@@ -59,10 +59,12 @@ const (
 	closing                   // counts only in the last lines
 	loading                   // a test file could not be loaded: what stopped it is the cause
 	inside                    // the phrase may go on as a longer word
+	ours                      // what is missing is the repository's: the agent's to add
+	machine                   // only a person can give the machine what it lacks
 	stated                    // not where a test or a line of source code speaks of it, see [quotes]
 )
 
-var flagNames = []string{"retries", "final", "provider", "setup", "loud", "closing", "loading", "inside", "stated"}
+var flagNames = []string{"retries", "final", "provider", "setup", "loud", "closing", "loading", "inside", "ours", "machine", "stated"}
 
 // UnmarshalJSON reads the names of flags.
 func (f *flag) UnmarshalJSON(data []byte) error {

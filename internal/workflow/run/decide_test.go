@@ -228,6 +228,13 @@ func TestJudged(t *testing.T) {
 			t.Errorf("%q: %s, the pass %q", c.ended, e.Status, p.ended)
 		}
 	}
+	p, e := &pass{timeUp: &failure.Analysis{Summary: "ended by pawl"}}, &execution{}
+	if p.judged(e, loop.Exit{Ended: loop.EndedTimeout}, wrong, true); e.record.Failure != p.timeUp {
+		t.Errorf("a limit that is pawl's own is told as %q", e.record.Failure.Summary)
+	}
+	if p.judged(e, loop.Exit{Ended: loop.EndedTimeout}, wrong, false); e.record.Failure != wrong {
+		t.Errorf("a step's own limit is told as %q", e.record.Failure.Summary)
+	}
 }
 
 // A refusal takes back the work of the last agents, and what builds on it.

@@ -21,7 +21,8 @@ type pass struct {
 	once bool
 	// deadline is when the iteration's time is up; zero is never.
 	deadline time.Time
-	slot     chan struct{} // holds a token for each step that runs
+	timeUp   *failure.Analysis // of a step that the deadline ended, where it is no limit of the iteration's own
+	slot     chan struct{}     // holds a token for each step that runs
 	limits   *budget
 
 	mu      sync.Mutex
@@ -76,6 +77,7 @@ func newPass(h *engine.StepContext, c loop.Command, o Options, history map[strin
 	p := &pass{h: h, c: c, o: o, once: pol.Once, slot: make(chan struct{}, slots(o.Flow.Plan, &pol, c)), history: history}
 	if c.Limits.Wall > 0 {
 		p.deadline = time.Now().Add(c.Limits.Wall)
+		p.timeUp = h.Plan().TimeUp(c.Limits.Wall)
 	}
 	for _, list := range history { // order does not show: a sum
 		for _, e := range list {

@@ -278,6 +278,9 @@ func (e *execution) store(h *engine.StepContext, kind string) error {
 
 // judged turns the end of a job into the status of an execution.
 func (p *pass) judged(e *execution, exit loop.Exit, f *failure.Analysis, iteration bool) {
+	if iteration && exit.Ended == loop.EndedTimeout && p.timeUp != nil {
+		f = p.timeUp
+	}
 	e.record.Exit, e.record.Failure = exit, f
 	switch {
 	case exit.Ended == loop.EndedStop:
