@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,15 +72,33 @@ func (w *worker) knowBase(b begun) {
 // do carries out a job, and puts back what it made of .git before anybody runs git
 // there.
 func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+	since := time.Now()
 	res, err := w.jobs.do(ctx, job, onEvent)
+	w.dropLocks(since)
 	w.undoGit(ctx)
 	return res, err
+}
+
+// dropLocks takes locks of git away that a job left: it has ended, so nobody holds
+// them, and they are in everybody's way.
+func (w *worker) dropLocks(since time.Time) {
+	if w.o.Tree == nil || since.IsZero() {
+		return
+	}
+	names, err := w.o.Tree.DropLocks(since)
+	if len(names) > 0 {
+		w.warn(fmt.Sprintf("git was cut off and left %s; it was moved to .git/pawl-aside", strings.Join(names, ", ")))
+	}
+	if err != nil {
+		w.warn(err.Error())
+	}
 }
 
 // resume is that of the session, and puts back as do does.
 func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, Fate, error) {
 	res, fate, err := w.session.resume(ctx, job, onEvent)
+	w.dropLocks(res.StartedAt)
 	w.undoGit(ctx)
 	return res, fate, err
 }

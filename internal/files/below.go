@@ -264,6 +264,16 @@ func SetAside(root, name, toRoot, folder string) error {
 	return failed("set aside", name, err)
 }
 
+// Changed is when what is at a path came to be, got its name or was changed last: the
+// kernel's own record, which nobody can set. A link is not followed.
+func Changed(path string) (time.Time, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return time.Time{}, failed("look at", path, err)
+	}
+	return time.Unix(st.Ctim.Unix()), nil
+}
+
 // SetTime gives a file, or a link itself, the time of its last change.
 func SetTime(path string, to time.Time) error {
 	at := unix.NsecToTimespec(to.UnixNano())

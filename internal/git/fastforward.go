@@ -117,9 +117,7 @@ func (a *FastForward) End() {
 
 // ours is whether the lock is a pawl's.
 func (a *FastForward) ours() bool {
-	dir, name := filepath.Split(a.repo.Index + ".lock")
-	data, err := files.ReadBelow(dir, name, int64(len(lockMark)))
-	return err == nil && string(data) == lockMark
+	return ownLock(a.repo.Index + ".lock")
 }
 
 func (a *FastForward) copyIndex() error {

@@ -118,6 +118,33 @@ func (r *Repo) Author(ctx context.Context, commit string) (name, subject string,
 // Landing is a merge on the first-parent line of a branch.
 type Landing struct{ Commit, Message string }
 
+// Links are the nested repositories that commits name and base does not. What cannot be
+// read names none.
+func (r *Repo) Links(ctx context.Context, base string, commits []string) ([]string, error) {
+	var in strings.Builder
+	for _, id := range commits {
+		fmt.Fprintln(&in, strings.TrimSpace(id+" "+base)) // compared as if it were its parent
+	}
+	c := r.call("diff-tree", "--stdin", "--root", "-r", "-z", "--raw", "--no-renames")
+	c.stdin = strings.NewReader(in.String())
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for nested repositories: %w", err)
+	}
+	var links []string
+	all := records(out)
+	for i := 0; i+1 < len(all); i++ {
+		if !strings.HasPrefix(all[i], ":") {
+			continue // the commit
+		}
+		if f := strings.Fields(all[i]); len(f) > 1 && f[1] == ModeNested {
+			links = append(links, all[i+1])
+		}
+		i++
+	}
+	return links, nil
+}
+
 // Landings lists the merges on the first-parent line of to that cannot be
 // reached from from and change one of the paths, the last first, at most limit.
 func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -93,6 +95,51 @@ func (r *Repo) refLocks() map[string]os.FileInfo {
 		})
 	}
 	return locks
+}
+
+// LeftLocks are the locks of refs, index and configuration that came to be after a time
+// and that nobody can hold: no git works in the repository. Names are paths; a folder
+// is in git's way as a file is. Pawl's own locks do not count.
+func (r *Repo) LeftLocks(since time.Time) []string {
+	var left []string
+	add := func(path string) {
+		at, err := files.Changed(path)
+		if err == nil && !at.Before(since.Add(-clockStep)) && !ownLock(path) {
+			left = append(left, path)
+		}
+	}
+	for _, dir := range slices.Compact([]string{r.Dir, r.Common}) {
+		for _, name := range []string{"index", "HEAD", "packed-refs", "config", "config.worktree", "shallow"} {
+			add(filepath.Join(dir, name+".lock"))
+		}
+		_ = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".lock") {
+				return nil //nolint:nilerr // what cannot be read is left
+			}
+			add(path)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		})
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	if holders, ok := process.Users("git", r.Top, r.Common, r.Dir); !ok || len(holders) > 0 {
+		return nil
+	}
+	return left
+}
+
+// clockStep is more than the clock of a file system is behind.
+const clockStep = time.Second
+
+// ownLock is whether a lock is a pawl's.
+func ownLock(path string) bool {
+	dir, name := filepath.Split(path)
+	data, err := files.ReadBelow(dir, name, int64(len(lockMark)))
+	return err == nil && string(data) == lockMark
 }
 
 // same reports whether a lock was not given back and taken again.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Within names a process other than this one whose working folder is in one of
@@ -58,14 +59,14 @@ func Users(program string, dirs ...string) (list []Identity, ok bool) {
 func mayUse(pid int, dirs []string) bool {
 	proc := "/proc/" + strconv.Itoa(pid)
 	cwd, err := os.Readlink(proc + "/cwd")
-	if errors.Is(err, fs.ErrNotExist) {
-		return false // it has ended
-	}
 	told := cwd + "/"
 	for _, name := range []string{"/cmdline", "/environ"} {
 		data, rerr := os.ReadFile(proc + name)
 		err = errors.Join(err, rerr)
 		told += "\n" + string(data)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return false // it has ended
 	}
 	return err != nil || slices.ContainsFunc(dirs, func(dir string) bool { return strings.Contains(told, dir) })
 }

@@ -39,8 +39,13 @@ type Checkout struct {
 
 	mu       sync.Mutex
 	runs     map[string]memory
-	links    []string // nested repositories in the user's index
-	linksKey string   // state of the index file then
+	links    []string        // nested repositories in the user's index, now or before
+	folded   []string        // folders of its files, now or before
+	linksKey string          // state of the index file then
+	base     string          // commit that was checked out when refs were first looked at
+	seen     map[string]bool // what refs were at
+	moved    []string        // nested repositories in what refs were moved to
+	refsKey  string          // state of the files of refs then
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside

@@ -66,7 +66,8 @@ func (c *Checkout) OfOthers() []string {
 // takes commands from because its configuration says so (core.hooksPath, included
 // files), and the git folders of nested repositories that the index names.
 func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
-	for _, name := range append(c.gitlinks(ctx), "") {
+	links, _ := c.indexed(ctx)
+	for _, name := range slices.Concat(links, []string{""}) {
 		path := filepath.Join(c.Repo.Top, filepath.FromSlash(name), ".git")
 		info, err := os.Lstat(path)
 		switch {

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -50,13 +52,16 @@ const rebaseList = "rebase-merge/git-rebase-todo"
 // places are the names that lead git elsewhere, with what stands there.
 func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead]string, error) {
 	found := map[lead]string{}
-	looked := 0
+	looked, refs := 0, ""
 	for _, root := range slices.Compact([]string{c.Repo.Common, c.Repo.Dir}) {
 		err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 			if looked++; looked > placesLimit {
 				return fmt.Errorf("%s has over %d files", root, placesLimit)
 			}
 			p := lead{root, name}
+			if isRef(name) {
+				refs += name + " " + fileKey(p.path()) + "\n"
+			}
 			switch {
 			case err != nil && name == ".":
 				return err
@@ -79,9 +84,22 @@ func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead
 	if info, err := os.Lstat(top.path()); err != nil || !info.IsDir() {
 		found[top] = standsAt(top)
 	}
-	for _, name := range c.gitlinks(ctx) {
+	links, folders := c.indexed(ctx)
+	committed, err := c.committed(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Concat(links, committed) {
 		p := lead{c.Repo.Top, filepath.Join(filepath.FromSlash(name), ".git")}
 		found[p] = standsAt(p)
+	}
+	// Whoever runs git in a folder with files of the repository means that one, and
+	// not what the folder itself says.
+	for _, name := range folders {
+		p := lead{c.Repo.Top, filepath.Join(filepath.FromSlash(name), ".git")}
+		if what := standsAt(p); what != "" {
+			found[p] = what
+		}
 	}
 	for _, path := range c.commands(settings) {
 		if name, ok := files.Below(c.Repo.Top, path); ok {
@@ -90,6 +108,50 @@ func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead
 		}
 	}
 	return found, nil
+}
+
+// isRef is whether a file of a git folder says where a ref of the user's is.
+func isRef(name string) bool {
+	return name == "HEAD" || name == "packed-refs" || strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl")
+}
+
+// committed are the nested repositories that commits name to which refs were moved since
+// the first call: a checkout of one makes git look into it. Refs is how the files of
+// refs are now.
+func (c *Checkout) committed(ctx context.Context, refs string) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if refs == c.refsKey {
+		return c.moved, nil
+	}
+	list, err := c.Repo.RefIDs(ctx, "refs")
+	if err != nil {
+		return c.moved, ctx.Err() // a configuration that cannot be read: it is seen to be another
+	}
+	head, err := c.Repo.Head(ctx)
+	if err != nil {
+		head = git.Head{} // it is put back
+	}
+	first := c.seen == nil
+	if first {
+		c.seen, c.base = map[string]bool{"": true}, head.Commit
+	}
+	var fresh []string
+	for line := range strings.Lines(list + " " + head.Commit + "\n") {
+		name, id, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if !c.seen[id] && !strings.HasPrefix(name, "refs/pawl/") {
+			c.seen[id], fresh = true, append(fresh, id)
+		}
+	}
+	if !first && len(fresh) > 0 {
+		more, err := c.Repo.Links(ctx, c.base, fresh)
+		if err != nil {
+			return nil, err
+		}
+		c.moved = slices.Concat(c.moved, more)
+	}
+	c.refsKey = refs
+	return c.moved, nil
 }
 
 // skipped keeps out of folders with nothing but objects.
@@ -122,30 +184,36 @@ func standsAt(p lead) string {
 	return otherWord + " " + hashFiles(p.path())
 }
 
-// gitlinks are the nested repositories that the user's index names: git looks into
-// each when it is asked about the whole. An index that cannot be read names none.
-func (c *Checkout) gitlinks(ctx context.Context) []string {
+// indexed are the nested repositories that the user's index names, into which git
+// looks when it is asked about the whole, and the folders that it has files in. What
+// an agent takes off the index stays in them. An index that cannot be read adds none.
+func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 	info, err := os.Lstat(c.Repo.Index)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
 	key := fileKey(c.Repo.Index)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if key == c.linksKey {
-		return c.links
+	if err != nil || !info.Mode().IsRegular() || key == c.linksKey {
+		return c.links, c.folded
 	}
 	all, err := c.Repo.IndexEntries(ctx)
 	if err != nil {
-		return nil
+		return c.links, c.folded
 	}
-	c.links, c.linksKey = nil, key
+	c.linksKey = key
+	known := map[string]bool{}
+	for _, dir := range slices.Concat(c.links, c.folded) {
+		known[dir] = true
+	}
 	for _, e := range all {
-		if e.Mode == git.ModeNested {
+		if e.Mode == git.ModeNested && !known[e.Path] {
 			c.links = append(c.links, e.Path)
 		}
+		for dir := path.Dir(e.Path); dir != "." && !known[dir]; dir = path.Dir(dir) {
+			known[dir] = true
+			c.folded = append(c.folded, dir)
+		}
 	}
-	return c.links
+	return c.links, c.folded
 }
 
 // packPlaces is places as one comparable text, which packed reads.
@@ -180,11 +248,20 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 	if was == nil {
 		return nil, nil // nobody looked
 	}
-	if mended, err := c.mendHead(before.Head); mended != "" || err != nil {
-		undone = append(undone, mended)
-		if err != nil {
-			return undone, err
+	top := lead{c.Repo.Top, ".git"}
+	if info, err := os.Lstat(top.path()); err == nil && !info.IsDir() && was[top] == "" {
+		// The git folder was moved away, and nothing can be kept in it.
+		if err := files.RemoveBelow(top.root, top.name); err != nil {
+			return nil, err
 		}
+		undone = append(undone, top.name)
+	}
+	mended, err := c.mendHead(before.Head)
+	if err != nil {
+		return undone, err
+	}
+	if mended != "" {
+		undone = append(undone, mended)
 	}
 	replaced, err := c.undoReplacing(ctx, before.Replace)
 	undone = append(undone, replaced...)
@@ -245,6 +322,23 @@ func (c *Checkout) putBack(p lead, was, now string) error {
 		return os.Mkdir(p.path(), 0o755) //nolint:gosec // git's own mode
 	}
 	return nil
+}
+
+// DropLocks takes locks away that an agent left since a time, and names them. They are
+// kept in the git folder: there may be work in that of an index.
+func (c *Checkout) DropLocks(since time.Time) (dropped []string, err error) {
+	for _, path := range c.Repo.LeftLocks(since) {
+		root := c.Repo.Common
+		if strings.HasPrefix(path, c.Repo.Dir+"/") {
+			root = c.Repo.Dir
+		}
+		p := lead{root, strings.TrimPrefix(path, root+"/")}
+		if err := files.SetAside(p.root, p.name, c.Repo.Common, asideFolder); err != nil {
+			return dropped, fmt.Errorf("cannot take a lock away that was left: %w", err)
+		}
+		dropped = append(dropped, c.shown(p))
+	}
+	return dropped, nil
 }
 
 // shown is a place as seen from the top level.

@@ -2,9 +2,11 @@ package workspace
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -209,3 +211,140 @@ func (p *place) evil() string {
 
 // id is the id of what a name stands for.
 func (p *place) id(name string) string { return strings.TrimSpace(p.git("rev-parse", name)) }
+
+// Locks that were made while an agent had the tree go, whatever they are; one that was
+// there before it, and a pawl's, stays.
+func TestDropLocks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		plant  func(p *place, at string)
+		before bool // it was there before
+		stays  bool
+	}{
+		"a file":       {func(p *place, at string) { p.write(at, "") }, false, false},
+		"of long ago":  {func(p *place, at string) { p.write(at, ""); p.age(at) }, false, false},
+		"a folder":     {func(p *place, at string) { p.write(at+"/x", "") }, false, false},
+		"there before": {func(p *place, at string) { p.write(at, "") }, true, true},
+		"of a pawl":    {func(p *place, at string) { p.write(at, "pawl moves this work tree\n") }, false, true},
+	} {
+		for lock, needs := range map[string][]string{
+			"index.lock": {"add", "a"}, "HEAD.lock": {"switch", "-q", "--detach"}, "packed-refs.lock": {"pack-refs", "--all"},
+			"refs/heads/main.lock": {"commit", "-q", "--allow-empty", "-m", "x"}, "config.lock": {"config", "a.b", "c"},
+		} {
+			t.Run(name+"/"+strings.ReplaceAll(lock, "/", "-"), func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t, "a", "1")
+				p.write("a", "2")
+				since := time.Now()
+				if c.before {
+					since = since.Add(time.Minute)
+				}
+				c.plant(p, ".git/"+lock)
+				if _, err := p.tryGit(needs...); err == nil {
+					t.Error("the lock is in nobody's way")
+				}
+				dropped, err := p.c.DropLocks(since)
+				if err != nil || (len(dropped) == 0) != c.stays {
+					t.Errorf("dropped %q, %v", dropped, err)
+				}
+				if out, err := p.tryGit(needs...); (err != nil) != c.stays {
+					t.Errorf("git says %v: %s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// age gives a file a time long ago.
+func (p *place) age(name string) {
+	p.t.Helper()
+	if err := os.Chtimes(filepath.Join(p.top, name), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// tryGit runs git, which waits for no lock.
+func (p *place) tryGit(args ...string) (string, error) {
+	args = append([]string{"-c", "core.filesRefLockTimeout=0", "-c", "core.packedRefsTimeout=0"}, args...)
+	cmd := exec.CommandContext(p.t.Context(), "git", args...)
+	cmd.Dir = p.top
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Nested repositories by which the user's git would run an agent's program go, wherever
+// git learns of them.
+func TestPutBackNested(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		plant func(p *place)
+		later string // what the user does
+		lost  bool   // the agent took the repository itself away
+	}{
+		"committed and taken off the index": {func(p *place) {
+			p.git("add", "evil")
+			p.git("commit", "-q", "-m", "evil")
+			p.git("rm", "-q", "--cached", "evil")
+		}, "git reset -q --hard; git status", false},
+		"on another branch": {func(p *place) {
+			p.git("switch", "-q", "-c", "other")
+			p.git("add", "evil")
+			p.git("commit", "-q", "-m", "evil")
+			p.git("rm", "-q", "--cached", "evil")
+			p.git("switch", "-q", "main")
+		}, "git switch -q other; git status", false},
+		"in the stash": {func(p *place) {
+			p.git("add", "evil")
+			p.git("update-ref", "refs/stash", strings.TrimSpace(p.git("commit-tree", "-m", "x", strings.TrimSpace(p.git("write-tree")))))
+			p.git("rm", "-q", "-f", "--cached", "evil")
+		}, "git read-tree stash; git status", false},
+		"a file in a folder of the repository": {func(p *place) { p.write("sub/.git", "gitdir: ../evil/.git\n") }, "cd sub; git status", false},
+		"a folder there":                       {func(p *place) { p.copyAll("evil/.git", "sub/.git") }, "cd sub; git status", false},
+		"above it":                             {func(p *place) { p.copyAll("evil/.git", "deep/.git") }, "cd deep/er; git status", false},
+		"in one that is taken off the index": {func(p *place) {
+			p.git("rm", "-q", "-r", "--cached", "sub")
+			p.write("sub/.git", "gitdir: ../evil/.git\n")
+		}, "cd sub; git status", false},
+		"a file in the place of .git": {func(p *place) {
+			if err := os.Rename(filepath.Join(p.top, ".git"), filepath.Join(p.top, "away")); err != nil {
+				p.t.Fatal(err)
+			}
+			p.write(".git", "gitdir: evil/.git\n")
+		}, "git status", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, undo := range []bool{false, true} {
+				p := newPlace(t, "a", "1", "sub/b", "2", "deep/er/c", "3")
+				p.snap(0)
+				before, err := p.c.ConfigFingerprint(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.git("clone", "-q", ".", "evil")
+				p.git("-C", "evil", "config", "core.fsmonitor", "touch '"+p.top+"/ran'; false")
+				c.plant(p)
+				if undo {
+					undone, err := p.c.PutBack(t.Context(), before)
+					if len(undone) != 1 || (err != nil) != c.lost {
+						t.Errorf("undone %q, %v", undone, err)
+					}
+				}
+				cmd := exec.CommandContext(t.Context(), "sh", "-c", c.later)
+				cmd.Dir = p.top
+				out, err := cmd.CombinedOutput()
+				if _, rerr := os.Lstat(filepath.Join(p.top, "ran")); (rerr != nil) != undo {
+					t.Errorf("undone: %v, and the agent's program ran: %v; git says %v: %s", undo, rerr == nil, err, out)
+				}
+			}
+		})
+	}
+}
+
+// copyAll copies a folder.
+func (p *place) copyAll(from, to string) {
+	p.t.Helper()
+	if err := os.CopyFS(filepath.Join(p.top, to), os.DirFS(filepath.Join(p.top, from))); err != nil {
+		p.t.Fatal(err)
+	}
+}
