@@ -2,8 +2,8 @@ package config
 
 import "testing"
 
-// The figures of document 5, by key, and where the specification decides
-// otherwise.
+// The defaults that the autopilot was specified with, each with its name there.
+// Where it says "decided", a later decision wins.
 func TestDefaultsOfTheAutopilot(t *testing.T) {
 	t.Parallel()
 	c, err := Load(testOptions(tempDir(t)))
@@ -14,7 +14,7 @@ func TestDefaultsOfTheAutopilot(t *testing.T) {
 	for _, e := range c.Entries() {
 		got[e.Path] = e.Value
 	}
-	for _, row := range []struct{ document, path, want string }{
+	for _, row := range []struct{ name, path, want string }{
 		// Iteration control, and the settings of a sprint.
 		{"completion.maxIterations", "autopilot.max_iterations", "50"},
 		{"completion.stuckThreshold", "loop.stuck_threshold", "5"},
@@ -40,14 +40,14 @@ func TestDefaultsOfTheAutopilot(t *testing.T) {
 		{"mode, decided", "autopilot.mode", "auto"},
 	} {
 		if got[row.path] != row.want {
-			t.Errorf("%s: %s is %q, want %q", row.document, row.path, got[row.path], row.want)
+			t.Errorf("%s: %s is %q, want %q", row.name, row.path, got[row.path], row.want)
 		}
 	}
 }
 
 // A command of the verification has the default timeout and is required unless
-// it says otherwise: the document's example.
-func TestVerificationOfTheDocument(t *testing.T) {
+// it says otherwise.
+func TestVerificationWithDefaults(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
 	write(t, dir, map[string]string{"pawl.yaml": `verification:

@@ -235,7 +235,7 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Took()))
 }
 
-// why says in document 3's words what made an iteration fail.
+// why says what made an iteration fail.
 func why(r *loop.Record) string {
 	summary := ""
 	if r.Failure != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // StateFile is .pawl/state/<procedure>.json: an image of the run for people
-// and scripts, and what a run goes on from when the database is lost. The
-// first nine keys are document 3's, in its order.
+// and scripts, and what a run goes on from when the database is lost. Scripts
+// read the first nine keys, which keep their order.
 type StateFile struct {
 	Iteration           int       `json:"iteration"`
 	MaxIterations       int       `json:"max_iterations"`

@@ -253,8 +253,8 @@ func (r *Runner) receivers(e Event, all bool) []job {
 	return jobs
 }
 
-// wants is true for what it is told of. Of an end that asks a person something it
-// is told once.
+// wants is true for an event that goes to this receiver. The end of a run that asks
+// a person something is sent once, as an escalation.
 func (to *Receiver) wants(e Event) bool {
 	if e.asks && slices.Contains(to.Events, Escalation) {
 		return false

@@ -2,8 +2,8 @@ package hook
 
 import "github.com/pawl-dev/pawl/internal/queue"
 
-// OfNote is the event of what the merge queue of a branch tells; ok is false
-// for what is none.
+// OfNote makes an event of a note of the merge queue; ok is false for a note that
+// is no event.
 func OfNote(n queue.Note, target string) (e Event, ok bool) {
 	e = Event{Case: n.ID, Target: target, Why: n.Text}
 	if n.ID == "" {

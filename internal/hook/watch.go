@@ -8,8 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// About is what is known of a run beside its notices; what does not apply is
-// empty.
+// About is what its notices do not say of a run. A field that does not apply is empty.
 type About struct {
 	Name        string // of the procedure or workflow
 	Case, Title string

@@ -78,8 +78,8 @@ func (s *State) follow(e *Event, r *Record) {
 	s.again(e, r, warnings)
 }
 
-// conclude finishes with an iteration whose end leads no further. A question
-// keeps what there is to repair, for the prompt after its answer.
+// conclude ends the run with an iteration that no other one follows. A question
+// keeps what must be repaired, for the prompt after its answer.
 func (s *State) conclude(c *Command, r *Record) {
 	if q := c.Question; q != nil {
 		f := s.feedback(r)

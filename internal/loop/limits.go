@@ -88,8 +88,8 @@ func (l *Limited) source() string {
 	return text
 }
 
-// share makes of an iteration or a review whose agent is under a limit a wait,
-// or an iteration of another agent.
+// share replaces an iteration or a review whose agent is under a limit by a wait,
+// or gives it to another agent.
 func (s *State) share(e *Event) {
 	c := s.Command
 	if c.Kind != Run && c.Kind != RunReview {
@@ -316,13 +316,13 @@ func (s *State) turnTo(e *Event, l *Limited, n int) {
 	s.Fallback = n
 }
 
-// The time before an agent is tried again of which nobody said when it is back.
+// How long an agent under a limit is left alone, where the limit has no known end.
 const (
 	minAway = 5 * time.Minute
 	maxAway = time.Hour
 )
 
-// leave notes when the agent whose turn it was can be gone back to.
+// leave records when the run can return to the agent that it leaves.
 func (s *State) leave(e *Event, l *Limited) {
 	now := Left{Agent: s.Fallback, Class: l.Class, Until: l.Until, Times: 1}
 	left := slices.Clone(s.Left)

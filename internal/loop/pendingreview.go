@@ -34,7 +34,7 @@ const maxReverted = 100
 // maxSilent is how many reviews without a verdict make a person's.
 const maxSilent = 2
 
-// approval ends the reason of an end with who approved it, if anybody did.
+// approval adds to why a run ended who approved its work, if anybody did.
 func (r *Record) approval(why string) string {
 	if r.Review == nil || r.Review.Verdict != Approved {
 		return why
@@ -197,7 +197,7 @@ func (s *State) delayReview(e *Event, l *Limited) {
 	})
 }
 
-// reviewOver decides by the iteration whose review was pending.
+// reviewOver takes up the decision that waited for the review of an iteration.
 func (s *State) reviewOver(e *Event, r *Record) {
 	s.PendingReview, s.Waits = nil, 0
 	s.Status = Running

@@ -24,8 +24,8 @@ func (s *State) wait(e *Event, r *Record) {
 	s.limit(e, &l)
 }
 
-// met is the limit that an attempt met. How long one is waited for of which
-// nobody said when it is over depends on how often all runs met it in a row.
+// met is the limit that an attempt met. If the limit has no known end, the wait
+// depends on how often all runs met it in a row.
 func (s *State) met(e *Event, r *Record) Limited {
 	l := Limited{Agent: r.Agent, Class: r.Failure.Class, Until: r.Failure.WaitUntil, Times: s.Waits}
 	if known, ok := e.known(r.Agent); ok {

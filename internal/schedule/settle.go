@@ -61,8 +61,8 @@ type Settlement struct {
 	Bench bool `json:"bench,omitempty"`
 }
 
-// Judge is the table of what becomes of a task: document 5's tables of
-// completion, exits and signals, as far as they are about tasks.
+// Judge says what becomes of a task when its run has ended: whether it is done,
+// failed, blocked or starts again, and what counts as an error in a row.
 func Judge(o Outcome, m Manner) Settlement {
 	switch {
 	case m.Gone != "": // the board says already what became of it

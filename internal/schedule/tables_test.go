@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/signal"
 )
 
-// The tables of document 5, row by row: an iteration goes through the kernel
-// with the policy of tasks, and what the run comes to through Judge and the
-// board. A run that goes on is "active".
+// What each sort of iteration means for its task, row by row. It goes through the
+// kernel with the policy of tasks, and the result through Judge and the board. A
+// run that goes on is "active".
 
 // row is one line of a table: an iteration, and what it comes to.
 type row struct {

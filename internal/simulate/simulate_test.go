@@ -7,16 +7,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
-// Ours must be better than the first document's selector in success and cost,
-// in worlds that were used to tune it and in others.
+// Ours must be better than the selector by keywords in success and cost, in worlds
+// that were used to tune it and in others.
 func TestOursWin(t *testing.T) {
 	t.Parallel()
 	for _, held := range []bool{false, true} {
 		rows := Table(6000, 7, held)
-		doc := &rows[0]
+		plain := &rows[0]
 		for i := range rows[1:] {
 			r := &rows[1+i]
-			if r.Success() < doc.Success()+30 || r.CostOfSuccess() > doc.CostOfSuccess()*95/100 || r.RightShare() < 2*doc.RightShare() || r.Wasted >= doc.Wasted {
+			if r.Success() < plain.Success()+30 || r.CostOfSuccess() > plain.CostOfSuccess()*95/100 || r.RightShare() < 2*plain.RightShare() || r.Wasted >= plain.Wasted {
 				t.Errorf("held out %v: %s is not clearly better:\n%s", held, r.Player, Format(rows))
 			}
 		}
@@ -61,8 +61,8 @@ func TestMessagesAreClassifiedSo(t *testing.T) {
 	}
 }
 
-// The document's own examples for its classifier and selector.
-func TestTheDocumentsSelector(t *testing.T) {
+// What the selector by keywords makes of usual messages.
+func TestSelectorByKeyword(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
 		"Network timeout connecting to vulnerability database": "timeout", "HTTP 429": "rate_limit", "invalid key 401": "auth",
@@ -72,7 +72,7 @@ func TestTheDocumentsSelector(t *testing.T) {
 			t.Errorf("%q is %s, want %s", message, got, want)
 		}
 	}
-	var d document
+	var d byKeyword
 	d.forget()
 	for _, c := range []struct {
 		from int

@@ -46,7 +46,7 @@ func Table(loops int, seed uint64, held bool) []Row {
 		name string
 		player
 	}{
-		{"document 1", &document{}},
+		{"by keyword", &byKeyword{}},
 		{"conservative", &ours{mode: strategy.Conservative}},
 		{"aggressive", &ours{mode: strategy.Aggressive}},
 		{"auto", &ours{mode: strategy.Auto}},

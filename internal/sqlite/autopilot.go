@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Autopilot is the one of a repository: what it is, and while a process drives
-// it, whose.
+// Autopilot is the autopilot of a repository, and the process that drives it, if
+// one does.
 type Autopilot struct {
 	Session     string // its id, and that of its events in the journal
 	Phase       string

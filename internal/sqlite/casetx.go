@@ -118,8 +118,8 @@ func (b *cases) find(ctx context.Context, name string) (c board.Case, ok bool, e
 	return c, ok, err
 }
 
-// waits is what a case waits for: needs, children, needs of what it is in. A
-// done task waits for nothing.
+// waits are the cases that a case waits for: its needs, its children, and the needs
+// of the cases above it. A done task waits for nothing.
 func (b *cases) waits(ctx context.Context, id string) ([]string, error) {
 	return texts(ctx, b.w, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 AND NOT (type = 'task' AND status = 'done')
@@ -128,7 +128,8 @@ func (b *cases) waits(ctx context.Context, id string) ([]string, error) {
 		UNION ALL SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> ''`, id)
 }
 
-// awaited is true when what is no done task needs a case, or one that it is in.
+// awaited is true when a case, or one above it, is needed by another that is not a
+// done task.
 func (b *cases) awaited(ctx context.Context, id string) (yes bool, err error) {
 	_, err = b.w.one(ctx, `WITH RECURSIVE above (id) AS (
 			SELECT $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')

@@ -132,9 +132,9 @@ func explainRefusal(ctx context.Context, w *statements, step Step) error {
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrNotFound, step.Run.ID)
 	}
-	// The step that freed the run finds it free when it is repeated. Any other
-	// owner means that somebody else goes on, also if our event is stored:
-	// who heard nil now would act on it a second time.
+	// The step that freed the run finds it free when it is repeated. With any other
+	// owner, another process drives the run. That is an error even if our event is
+	// stored: our caller would act on it a second time.
 	ours := step.Run.Owner.PID != 0 && row.owner == step.Run.Owner
 	freed := row.owner == Owner{} && row.n == step.Event.N && step.frees()
 	if !ours && !freed {

@@ -52,8 +52,8 @@ type Owner struct {
 	Host  string
 }
 
-// openRuns are the runs that have not ended. Of a task that is the last one,
-// until the task is done: those before it cannot be taken up any more.
+// openRuns are the runs that have not ended. Of a task's runs only the last one can
+// be open, and only until the task is done: earlier ones cannot be resumed.
 const openRuns = `ended_at = 0 AND (kind <> 'task' OR NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name
 		AND l.root = runs.root AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))
 	AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = runs.name AND c.status = 'done')))`

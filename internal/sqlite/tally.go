@@ -9,11 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/stats"
 )
 
-// Tallies are what happened since a time, told apart by what is asked for:
-// days oldest first, agents by name, sprints and tasks the latest first. Of
-// sprints and tasks there are at most limit; tasks are those that a run was
-// started for last, each with all its runs. A zero since is ever since. Only
-// what was summed up when it happened is read, never the history.
+// Tallies sum up what happened since a time, by day (oldest first), agent (by name),
+// sprint or task (latest first). There are at most limit sprints or tasks. A task is
+// as late as its last run, and its tally has all its runs. A zero since is ever
+// since. It reads sums that were kept as things happened, never the history.
 func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
 	limit int) ([]stats.Tally, error) {
 	query, args := tallyColumns+` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) GROUP BY key`, []any{quarter(since)}

@@ -96,7 +96,7 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 	return w.finish(ctx, do)
 }
 
-// change is [Store.transact] with what is said of an error.
+// change is [Store.transact]; what is the action that an error names.
 func (s *Store) change(ctx context.Context, d durability, what string,
 	do func(ctx context.Context, w *statements) error) error {
 	return s.explain(ctx, what, s.transact(ctx, d, do))
@@ -216,7 +216,7 @@ func first[T any](ctx context.Context, from *statements, fields func(*T) []any, 
 	return all[0], true, nil
 }
 
-// read is [list] for whoever asks the store; what is said of an error.
+// read is [list] on the store; what is the action that an error names.
 func read[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T,
 	error) {
 	all, err := list(ctx, &s.reads, fields, query, args...)

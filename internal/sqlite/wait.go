@@ -18,8 +18,8 @@ func (s *Store) waits() {
 	}
 }
 
-// Where SQLite keeps its locks: in the database the bytes of readers, which one
-// who wants it alone locks, and in the index of its log the byte of the writer.
+// Where SQLite keeps its locks. Readers lock bytes of the database, and an exclusive
+// user locks all of these. The writer locks a byte in the index of the log.
 const (
 	aloneAt   = 0x40000002
 	aloneLen  = 510

@@ -63,7 +63,7 @@ func workspaces(ctx context.Context, w *statements) ([]Workspace, error) {
 	}, `SELECT `+workspaceColumns+` FROM workspaces ORDER BY rowid LIMIT $1`, maxWorkspaces)
 }
 
-// WorkspaceChange is what an edit comes to: rows to drop, then rows to put. A row
+// WorkspaceChange is the result of an edit: rows to drop, then rows to put. A row
 // that is put replaces the one with its id.
 type WorkspaceChange struct {
 	Drop []string

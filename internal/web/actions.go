@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
-// Done is what came of a wish.
+// Done is the result of an action.
 type Done struct {
 	Message string   `json:"message" doc:"What was done, in a sentence or two."`
 	Lines   []string `json:"lines" nullable:"false" doc:"The same, line by line, as the command line says it."`
@@ -28,22 +28,22 @@ type Done struct {
 }
 
 func (s *Server) actionRoutes(api huma.API) {
-	post(api, "/runs", "start-run", "deeds", "Start a procedure", s.startRun)
-	post(api, "/runs/{run}/pause", "pause-run", "deeds", "Pause a run at the end of its iteration", s.pauseRun)
-	post(api, "/runs/{run}/stop", "stop-run", "deeds", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
-	post(api, "/runs/{run}/redirect", "redirect-run", "deeds",
+	post(api, "/runs", "start-run", "actions", "Start a procedure", s.startRun)
+	post(api, "/runs/{run}/pause", "pause-run", "actions", "Pause a run at the end of its iteration", s.pauseRun)
+	post(api, "/runs/{run}/stop", "stop-run", "actions", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
+	post(api, "/runs/{run}/redirect", "redirect-run", "actions",
 		"Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept",
 		s.redirectRun)
-	post(api, "/runs/{run}/resume", "resume-run", "deeds",
+	post(api, "/runs/{run}/resume", "resume-run", "actions",
 		"Go on with a run, with higher limits if wanted; limits alone change for one that works", s.resumeRun)
-	post(api, "/runs/{run}/answer", "answer-run", "deeds", "Answer a run's question, and go on", s.answerRun)
-	post(api, "/runs/{run}/review", "review-run", "deeds", "Decide about work that waits for a person's review",
+	post(api, "/runs/{run}/answer", "answer-run", "actions", "Answer a run's question, and go on", s.answerRun)
+	post(api, "/runs/{run}/review", "review-run", "actions", "Decide about work that waits for a person's review",
 		s.reviewRun)
-	post(api, "/runs/{run}/message", "message-run", "deeds", "Tell the agent something; it goes into the next prompt",
+	post(api, "/runs/{run}/message", "message-run", "actions", "Tell the agent something; it goes into the next prompt",
 		s.messageRun)
-	post(api, "/runs/{run}/rollback", "rollback-run", "deeds",
+	post(api, "/runs/{run}/rollback", "rollback-run", "actions",
 		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
-	post(api, "/runs/{run}/apply", "apply-run", "deeds", "Bring the result of a run that worked on a copy into the files",
+	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the result of a run that worked on a copy into the files",
 		s.applyRun)
 }
 

@@ -108,7 +108,7 @@ func (o *watchedRun) measure() Grown {
 	return now
 }
 
-// send hands out what is new about a run, to those who watch it.
+// send sends what is new about a run to its subscribers.
 func (g *watcher) send(run, kind string, data any) {
 	f := newFrame("", kind, data)
 	f.run = run
@@ -253,7 +253,7 @@ func (o *watchedRun) read() {
 	}
 }
 
-// gates says how far the checks are, by what they have left so far.
+// gates says how far the checks are, by the files that they have written.
 func (o *watchedRun) gates(specs []GateSpec) []Gate {
 	out := []Gate{}
 	stopped := false

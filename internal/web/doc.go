@@ -11,7 +11,7 @@
 // changes nothing. Texts of agents and cases go out as JSON or as plain text,
 // never as HTML.
 //
-// Who reads slowly costs a bounded queue and is then told and let go. Nothing
-// is missed by that: events have ids, and a reader that comes back says which
-// one it saw last.
+// Each reader of events has a bounded queue. One that is too slow gets a last event
+// and is disconnected. It misses nothing: events have ids, and a reader that comes
+// back names the last one that it saw.
 package web

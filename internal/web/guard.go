@@ -79,7 +79,7 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/")
 // changes is true for methods that may have an effect.
 func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// ownPages is what somebody does whose browser was sent here by another site.
+// ownPages is the advice for a person whose browser another site sent here.
 const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
 
 // refuse says why a request is not looked at any further; nil when it is.
@@ -162,7 +162,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 // localPath keeps a path from being read as another host's address.
 func localPath(path string) string { return "/" + strings.TrimLeft(path, "/\\") }
 
-// unauthorized answers who has no token.
+// unauthorized answers a request without a token.
 func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if isAPI(r) || changes(r) {

@@ -25,8 +25,8 @@ const (
 	queueLength = 512
 	// maxReaders is how many streams are open at once, of all kinds.
 	maxReaders = 100
-	// maxReplay is how many events a reader that comes back is sent; who missed
-	// more loads its page anew.
+	// maxReplay is how many missed events a reader that comes back is sent. One
+	// that missed more loads its page anew.
 	maxReplay = 5000
 	eventPage = 200
 )

@@ -126,8 +126,8 @@ func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]
 	return n, true, nil
 }
 
-// approved is true for work that a person has let land, and of which nothing was
-// said since.
+// approved is true for work in review whose last review approved it, if nothing has
+// changed its reason on the board since.
 func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 	if c.Status != board.Review {
 		return false, nil

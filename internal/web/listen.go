@@ -132,7 +132,7 @@ func listen(ctx context.Context, host string, port int, named bool) (net.Listene
 	}
 }
 
-// reason is what the system said, without the address, which is said already.
+// reason is the system's error without the address, which the message has already.
 func reason(err error) error {
 	var op *net.OpError
 	var sys *os.SyscallError
@@ -192,9 +192,9 @@ func (d *Listener) sameOrigin(origin, hostHeader string) bool {
 	return d.answers(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
 }
 
-// bounded is a listener with a limit on open connections. Where it is reached
-// the one goes that asked nothing for the longest time: who holds connections
-// open without asking keeps nobody out. While all have a request the next is closed.
+// bounded is a listener with a limit on open connections. At the limit, a new one
+// takes the place of the one that has been without a request for the longest time,
+// so that idle connections keep nobody out. While all have a request, it is closed.
 type bounded struct {
 	net.Listener
 	most int

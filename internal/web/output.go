@@ -23,8 +23,8 @@ type outputQuery struct {
 	From int64  `query:"from" minimum:"0" maximum:"1099511627776" doc:"The same, for who cannot send the header: the offset to begin at."`
 }
 
-// followOutput sends what an agent does. The file that it is written to is the
-// queue: who reads slowly is behind, and costs nothing.
+// followOutput sends an agent's output as it is written. It reads from the file, so
+// a slow reader only falls behind and needs no queue.
 func (s *Server) followOutput(ctx context.Context, in *outputQuery) (*huma.StreamResponse, error) {
 	root, _, err := s.folder(ctx, &in.IterationPath)
 	if err != nil {

@@ -54,7 +54,7 @@ type Options struct {
 // Begun finds the id of what a process works on.
 type Begun func(pid int) (id string, ok bool, err error)
 
-// ErrEnded is a pawl in the background that ended at once and said nothing.
+// ErrEnded is a pawl in the background that ended at once without a message.
 var ErrEnded = errors.New("pawl ended at once")
 
 // Server answers browsers and scripts.
@@ -90,8 +90,8 @@ func (s *Server) config() (*config.Config, error) {
 	return p.Config, nil
 }
 
-// Serve answers until ctx is done, and then ends in a bounded time: streams
-// are told and closed, requests under way may take a few seconds more.
+// Serve answers until ctx is done, and then ends in a bounded time: streams get a
+// last event and are closed, and open requests have a few seconds more.
 func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{
 		Handler: answering(s.handler), ConnContext: withConn, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,

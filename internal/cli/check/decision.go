@@ -193,7 +193,7 @@ func quoted(text any) string {
 	return strings.ReplaceAll(line, "\x7f", `\u007f`)
 }
 
-// guardResult is document 4's combined result.
+// guardResult is what check --history prints.
 type guardResult struct {
 	CanContinue bool   `json:"canContinue"`
 	BlockedBy   string `json:"blockedBy,omitempty"`

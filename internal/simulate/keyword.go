@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// This file is the first document's loop, as it is written there: its
-// classifier, its selector, its engine. Where it leaves a setting without
-// effect it gets the one that it means (the doubled time, the wait, the other
-// provider), and what succeeded is kept from loop to loop.
+// This file is the loop that pawl's is compared with. It looks for keywords in the
+// last message, and takes the strategy for what it found that succeeded most often,
+// else that of the next lower priority. What succeeded is kept from loop to loop.
 
-// docStrategy is one of its strategies.
-type docStrategy struct {
+// keywordStrategy is one of its strategies.
+type keywordStrategy struct {
 	name      string
 	errors    []string
 	factor    int // of the time
@@ -23,15 +22,15 @@ type docStrategy struct {
 	successes int
 }
 
-// document plays loops its way. The strategies are in the order of priority.
-type document struct {
+// byKeyword plays loops this way. The strategies are in the order of priority.
+type byKeyword struct {
 	classifier
-	strategies []docStrategy
+	strategies []keywordStrategy
 }
 
-func (d *document) forget() {
+func (d *byKeyword) forget() {
 	d.classifier = newClassifier()
-	d.strategies = []docStrategy{
+	d.strategies = []keywordStrategy{
 		{name: "default", factor: 1, parallel: true},
 		{name: "aggressive-timeout", errors: []string{"timeout", "ETIMEDOUT", "ECONNRESET"}, factor: 2, parallel: true},
 		{name: "fallback-providers", errors: []string{"rate_limit", "api_error", "429", "503"}, factor: 1, parallel: true, fallback: true},
@@ -40,7 +39,7 @@ func (d *document) forget() {
 	}
 }
 
-var docPatterns = []struct {
+var keywords = []struct {
 	pattern   *regexp.Regexp
 	kind      string
 	transient bool
@@ -64,8 +63,8 @@ func (c classifier) classify(message string) (kind string, transient bool) {
 	at, known := c.known[message]
 	if !known {
 		at = -1
-		for i := range docPatterns {
-			if docPatterns[i].pattern.MatchString(message) {
+		for i := range keywords {
+			if keywords[i].pattern.MatchString(message) {
 				at = i
 				break
 			}
@@ -75,11 +74,11 @@ func (c classifier) classify(message string) (kind string, transient bool) {
 	if at < 0 {
 		return "unknown", false
 	}
-	return docPatterns[at].kind, docPatterns[at].transient
+	return keywords[at].kind, keywords[at].transient
 }
 
-// next is its selectNext.
-func (d *document) next(previous int, kind string) int {
+// next is the strategy after a failure of a kind.
+func (d *byKeyword) next(previous int, kind string) int {
 	best := -1
 	for i := range d.strategies {
 		s := &d.strategies[i]
@@ -94,7 +93,7 @@ func (d *document) next(previous int, kind string) int {
 	return min(previous+1, len(d.strategies)-1) // the next lower priority, at the end the same
 }
 
-func (d *document) play(p *project, w *world, _ time.Time) tally {
+func (d *byKeyword) play(p *project, w *world, _ time.Time) tally {
 	var sum tally
 	j := judge{tally: &sum}
 	current, failed := 0, 0
@@ -127,7 +126,7 @@ func (d *document) play(p *project, w *world, _ time.Time) tally {
 	return sum
 }
 
-func (s *docStrategy) wait(n int) time.Duration {
+func (s *keywordStrategy) wait(n int) time.Duration {
 	if s.linear {
 		return time.Duration(n) * time.Second
 	}
