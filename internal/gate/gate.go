@@ -3,8 +3,8 @@
 // changes to protected files.
 //
 // The package executes nothing itself: the caller gives it a [Run]. It never
-// repairs, never repeats a command, and never decides what follows from a red
-// gate.
+// repairs, and never decides what follows from a red gate. It repeats a command
+// only where that could not judge; see retry.go.
 package gate
 
 import (
@@ -122,7 +122,7 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 			r.Stopped = true
 			break
 		}
-		e, err := run(ctx, i, s)
+		e, tries, err := runAgain(ctx, i, s, run, now)
 		if err != nil {
 			r.Gates[i].Status, r.Gates[i].Note = loop.GateError, err.Error()
 			failed = fmt.Errorf("cannot run gate %s: %w", s.label(), err)
@@ -130,6 +130,9 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		}
 		if !r.take(i, s, e, now()) {
 			break
+		}
+		if tries > 1 && r.Gates[i].Status == loop.GatePassed {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree", s.label(), tries))
 		}
 	}
 	r.Score = score(r.Gates)

@@ -1,0 +1,50 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// A required gate that could not judge runs again before anybody is blamed or
+// paid: one that a signal ended, or that is red with a class that passes by
+// itself, such as a connection that was refused.
+const (
+	retries   = 2
+	firstWait = time.Second // doubles twice with each
+)
+
+// runAgain runs a command until it could judge, and says how often it ran.
+func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time) (e Exec, tries int, err error) {
+	for wait := firstWait; ; wait *= 4 {
+		e, err = run(ctx, i, s)
+		tries++
+		if err != nil || tries > retries || !shaky(s, e, now()) || !rest(ctx, wait) {
+			return e, tries, err
+		}
+	}
+}
+
+// shaky is true for a required gate that could not judge.
+func shaky(s Spec, e Exec, now time.Time) bool {
+	ended := e.Stopped || e.TimedOut || e.NotStarted != ""
+	if !s.Required || ended {
+		return false
+	}
+	var g loop.Gate
+	judge(&g, s, e)
+	return g.Status != loop.GatePassed && (e.Signal != "" || analyse(&g, s, e, now).Transient)
+}
+
+// rest is false when ctx ended first.
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
