@@ -114,13 +114,14 @@ func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
 		}
 	}
 	path := strings.HasPrefix(subject, ".") || strings.Contains(subject, "/")
+	ownModule := strings.HasPrefix(subject, ".") || strings.HasPrefix(subject, "/")
 	switch {
 	case c == MissingCommand && k == Work && path:
 		a.actions, a.own = []string{"Write {it}, or correct the path: it belongs to the repository."}, ""
 	case c == MissingCommand && k == Work:
 		a.actions = []string{"Install the project's own packages (npm ci, bundle install); declare {it} if they lack it."}
 		a.own = ""
-	case c == Dependency && (strings.HasPrefix(subject, ".") || strings.HasPrefix(subject, "/")):
+	case c == Dependency && ownModule:
 		a.actions = []string{"Write {it}, or correct the path of the import."}
 	case c == QuotaExhausted && k == Transient:
 		a.actions = []string{"Wait until the limit resets."}
@@ -196,11 +197,16 @@ func missingCommand(l string) string {
 // "listen tcp 127.0.0.1:8080: bind: …", "port 3000 is in use".
 func portIn(l string) string {
 	for at := range len(l) {
-		digits := l[at] == ':' || l[at] == ' ' && at >= 4 && strings.EqualFold(l[at-4:at], "port")
-		if !digits {
+		named := l[at] == ' ' && at >= 4 && strings.EqualFold(l[at-4:at], "port")
+		if l[at] != ':' && !named {
 			continue
 		}
-		if n, end := number(l, at+1); n >= 80 && n < 65536 && (end == len(l) || !wordByte(l[end]) && l[end] != '.') {
+		n, end := number(l, at+1)
+		if end < len(l) && strings.ContainsAny(l[end:end+1], ".") {
+			continue
+		}
+		goesOn := end < len(l) && wordByte(l[end])
+		if n >= 80 && n < 65536 && !goesOn {
 			return "port " + l[at+1:end]
 		}
 	}

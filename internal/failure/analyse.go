@@ -29,14 +29,21 @@ type verdict struct {
 
 // better keeps the heavier of two verdicts; of equals the later one.
 func (v verdict) better(o verdict) verdict {
-	if o.weight > v.weight || o.weight == v.weight && o.line >= v.line {
+	if o.weight == v.weight {
+		if o.line >= v.line {
+			return o
+		}
+		return v
+	}
+	if o.weight > v.weight {
 		return o
 	}
 	return v
 }
 
 func judge(e Evidence, h *hits, out reading) verdict {
-	if out.prose || e.Source == "agent" && e.succeeded() && h.endsPolitely() {
+	polite := e.Source == "agent" && e.succeeded() && h.endsPolitely()
+	if out.prose || polite {
 		return judgeProse(h)
 	}
 	v := byWords(h, func(Class) bool { return true })
@@ -132,7 +139,8 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		if w+max(loadBonus, placeBonus) < v.weight {
 			break // lighter ones cannot win any more
 		}
-		if !asked(r.Class) || r.Flags&loading != 0 || r.Flags&closing != 0 && one.line < closingFrom {
+		early := r.Flags&closing != 0 && one.line < closingFrom
+		if !asked(r.Class) || r.Flags&loading != 0 || early {
 			continue
 		}
 		line := h.t.line(one.line)
@@ -142,13 +150,16 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		if goesOn(line) {
 			w -= retryPenalty
 		}
-		if loads && (r.Class == Dependency || r.Class == CompileError) {
+		cause := r.Class == Dependency || r.Class == CompileError
+		if loads && cause {
 			w += loadBonus
 		}
 		if w < 70 {
 			w += placeBonus * one.line / h.t.len()
 		}
-		if w > 0 && (w > v.weight || w == v.weight && one.line > v.line) && h.holds(one) {
+		later := w == v.weight && one.line > v.line
+		heavier := w > v.weight || later
+		if w > 0 && heavier && h.holds(one) {
 			v = verdict{class: r.Class, weight: w, flags: r.Flags, line: one.line}
 		}
 	}
@@ -227,7 +238,8 @@ func beatsTests(h *hits, at int, v verdict) bool {
 		return v.flags&provider != 0 && v.line >= closingLines(h.t)
 	default:
 	}
-	return v.weight >= 84 && v.line > at && (v.class == Lint || v.class == GitState || v.class == MergeConflict)
+	after := v.class == Lint || v.class == GitState || v.class == MergeConflict
+	return after && v.weight >= 84 && v.line > at
 }
 
 // fetches tells whether line is about getting a package from elsewhere, which

@@ -134,7 +134,7 @@ func remarks(l string) bool {
 // changes tells whether a line of an output that holds a difference of files
 // is one of the changed lines.
 func changes(l string) bool {
-	return len(l) > 1 && (l[0] == '+' || l[0] == '-') && l[1] != l[0]
+	return len(l) > 1 && strings.ContainsAny(l[:1], "+-") && l[1] != l[0]
 }
 
 // named tells whether the phrase is a part of a name and says nothing of what
@@ -144,8 +144,10 @@ func (p *spot) named() bool {
 	if end > len(p.l) {
 		return false
 	}
-	if strings.IndexByte(p.l[p.at:end], ' ') < 0 && (p.inName() || p.namesFile()) {
-		return true
+	if strings.IndexByte(p.l[p.at:end], ' ') < 0 {
+		if p.inName() || p.namesFile() {
+			return true
+		}
 	}
 	if p.at > 0 && strings.HasPrefix(p.l, "- ") &&
 		strings.IndexByte("\"`", p.l[p.at-1]) >= 0 { // an entry of a list that cites it
@@ -159,7 +161,10 @@ func (p *spot) named() bool {
 	case len(rest) < 2:
 		return false
 	case rest[0] == '=': // rate_limit = 429, RATE_LIMIT=429
-		return rest[1] == ' ' || rest[1] != '=' && p.l[end] == '='
+		if rest[1] == ' ' {
+			return true
+		}
+		return rest[1] != '=' && p.l[end] == '='
 	case rest[0] == ':': // memory limit: 512MB
 		said := strings.TrimLeft(rest[1:], " ")
 		n, i := number(said, 0)
@@ -231,7 +236,10 @@ func countsFailures(p spot) bool {
 		return false
 	}
 	s := strings.Trim(p.l, " =\t│")
-	return len(s) <= 300 && (failureCounts().MatchString(s) || someFailed().MatchString(s) && ofTests().MatchString(s))
+	if len(s) > 300 || failureCounts().MatchString(s) {
+		return len(s) <= 300
+	}
+	return someFailed().MatchString(s) && ofTests().MatchString(s)
 }
 
 // counted tells whether a count can belong to the phrase: "3 failed",
@@ -246,7 +254,7 @@ func counted(p spot) bool {
 		n++
 	}
 	s = strings.TrimLeft(s[n:], " ")
-	return s != "" && (strings.IndexByte(":=(!", s[0]) >= 0 || isDigit(s[0]))
+	return s != "" && strings.IndexByte(":=(!0123456789", s[0]) >= 0
 }
 
 // frameLine tells whether l is a frame of a stack as JavaScript prints it.
@@ -306,7 +314,8 @@ func extension(file string) string { return strings.ToLower(file[strings.LastInd
 // "vet: a.go:3:5: message", whose message holds one of the words.
 func goProblem(p spot, words []string) bool {
 	at, ok := placeIn(p.l)
-	if !ok || extension(at.file) != "go" || at.from > 0 && p.l[:at.from] != "vet: " {
+	behind := at.from > 0 && p.l[:at.from] != "vet: "
+	if !ok || extension(at.file) != "go" || behind {
 		return false
 	}
 	return !lintName().MatchString(at.rest) && holdsAny(smallLetters(at.rest), words)
@@ -347,7 +356,10 @@ var lineAndColumn = onUse(`^[ \t]*[1-9]\d*:\d`)
 // numberedProblem holds on a line that begins with "12:3", as linters print
 // below the name of a file.
 func numberedProblem(p spot) bool {
-	return lineAndColumn().MatchString(p.l) || located(p) && strings.Contains(p.l, ": line ")
+	if lineAndColumn().MatchString(p.l) {
+		return true
+	}
+	return located(p) && strings.Contains(p.l, ": line ")
 }
 
 // located holds on a line that begins with a place.

@@ -77,9 +77,11 @@ func form(l string) (Class, int, flag) {
 func refused(l string, at place) bool {
 	before := strings.TrimSpace(l[:at.from])
 	if at.rest == "" {
-		return at.col > 0 && (before == "In" || strings.HasSuffix(before, "┌─"))
+		head := before == "In" || strings.HasSuffix(before, "┌─")
+		return at.col > 0 && head
 	}
-	if at.rest[0] != ':' || len(at.rest) < 5 || at.col == 0 && !strings.HasPrefix(at.rest, ": error:") {
+	vague := at.col == 0 && !strings.HasPrefix(at.rest, ": error:")
+	if at.rest[0] != ':' || len(at.rest) < 5 || vague {
 		return false
 	}
 	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") ||

@@ -65,9 +65,11 @@ const shownMax = 240
 
 func (o *outline) look(h *hits, i int, usual map[string]bool) {
 	said := cut(strings.TrimSpace(h.t.line(i)), shownMax)
-	if p := h.tells(i, said); p != aside && (len(usual) == 0 || !usual[stable(said)]) {
-		o.parts[i] = p
+	p := h.tells(i, said)
+	if p != aside && len(usual) > 0 && usual[stable(said)] {
+		p = aside
 	}
+	o.parts[i] = p
 }
 
 // usualLines are the lines of a green output, without what changes from run to run.
@@ -96,14 +98,18 @@ func (b *block) holds(l, said string) bool {
 	case b.frame && strings.HasPrefix(l, "    "):
 		b.frame = false
 		return true
-	case b.object && (indented || strings.Trim(said, "}]),") == ""):
+	case b.object && indented, b.object && strings.Trim(said, "}]),") == "":
 		b.object = indented || said == ""
 		return true
 	}
 	b.frame = strings.HasPrefix(said, `File "`) && indented
-	b.object = strings.HasSuffix(said, " {") && (strings.HasPrefix(said, "at ") || exception().MatchString(l) ||
-		strings.HasPrefix(said, "["))
-	return b.frame || b.object && strings.HasPrefix(said, "at ")
+	stack := strings.HasPrefix(said, "at ")
+	opens := stack || exception().MatchString(l) || strings.HasPrefix(said, "[")
+	b.object = opens && strings.HasSuffix(said, " {")
+	if b.frame {
+		return true
+	}
+	return b.object && stack
 }
 
 // forms begin lines that say nothing of what went wrong, whatever they hold.
@@ -152,7 +158,7 @@ func (h *hits) tells(i int, said string) part {
 	switch {
 	case well, forms().MatchString(said), warns(said):
 		return aside
-	case (alarms || doubts) && nothing().MatchString(said):
+	case alarms && nothing().MatchString(said), doubts && nothing().MatchString(said):
 		return aside
 	case onlyFailed(said), sums().MatchString(said):
 		return result
@@ -201,7 +207,7 @@ func onlyFailed(said string) bool {
 	if _, ok := exitIn(said); ok {
 		return true
 	}
-	other := func(r rune) bool { return r < 'a' || r > 'z' && r < 0x80 }
+	other := func(r rune) bool { return r < 0x80 && !('a' <= r && r <= 'z') }
 	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
 		if len(w) > 1 && !emptyWords[w] {
 			return false
@@ -252,7 +258,11 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 			return one.line
 		}
 	}
-	if at := o.headline(); at >= 0 && (v.class == Unknown || o.parts[at] >= plain) {
+	at := o.headline()
+	if at < 0 {
+		return v.line
+	}
+	if v.class == Unknown || o.parts[at] >= plain {
 		return at
 	}
 	return v.line
@@ -268,7 +278,8 @@ func (o *outline) telling(limit int) []int {
 		if p != aside {
 			end++
 		}
-		if (p >= hinting || last || o.detail(i)) && len(lines) < limit {
+		tells := p >= hinting || last || o.detail(i)
+		if tells && len(lines) < limit {
 			lines = append(lines, i)
 			clear = clear || p >= erring
 		}
@@ -283,5 +294,6 @@ func (o *outline) telling(limit int) []int {
 // detail tells whether a line goes on with the error above it.
 func (o *outline) detail(i int) bool {
 	l := o.t.line(i)
-	return o.parts[i] == plain && i > 0 && o.parts[i-1] >= hinting && (strings.HasPrefix(l, "  ") || l[0] == '\t')
+	deeper := strings.HasPrefix(l, "  ") || strings.HasPrefix(l, "\t")
+	return deeper && o.parts[i] == plain && i > 0 && o.parts[i-1] >= hinting
 }

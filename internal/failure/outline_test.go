@@ -84,6 +84,8 @@ func TestSameFailures(t *testing.T) {
 		{"another time and folder", "[10:11:12] Copying 17 files to /tmp/tmp.Xk3jQ9aa\nerror: layout 'wide' is missing in /tmp/tmp.Xk3jQ9aa/x (12 ms)\n",
 			"[23:59:59] Copying 18 files to /tmp/tmp.9sKd02bb\nerror: layout 'wide' is missing in /tmp/tmp.9sKd02bb/x (3 ms)\n", true},
 		{"another order", "error: a.md: bad link\nerror: b.md: no title\n", "error: b.md: no title\nerror: a.md: bad link\n", true},
+		{"another error of the same test", "--- FAIL: TestA (0.00s)\n    a_test.go:3: no total\nFAIL\n",
+			"--- FAIL: TestA (0.00s)\n    a_test.go:3: no tax\nFAIL\n", false},
 		{"another temporary folder", "error: no title in /tmp/tmp.Xk3jQ9aa\n", "error: no title in /tmp/tmp.aB8dQ0zz\n", true},
 		{"another date", "Mon Nov 23 05:41:44 2026 error: no title\n", "Tue Dec 01 15:01:02 2026 error: no title\n", true},
 	} {

@@ -177,8 +177,10 @@ func frame(t text, from, to int) (place, bool) {
 		if l == "" {
 			continue
 		}
-		tells := after && strings.Contains(l, "from ") || url && strings.Contains(l, "file:///")
-		if wordByte(l[0]) && !tells && (!ruby || !strings.Contains(l, ":in ")) {
+		below, linked := after && strings.Contains(l, "from "), url && strings.Contains(l, "file:///")
+		inRuby := ruby && strings.Contains(l, ":in ")
+		tells := below || linked
+		if wordByte(l[0]) && !tells && !inRuby {
 			continue
 		}
 		python := strings.Contains(l, `File "`)

@@ -304,15 +304,20 @@ func ending(e Evidence) string {
 
 // keyLines are what the fingerprint is made of, next to class, step and tests:
 // all lines that tell of the failure, in any order. With failing tests known,
-// the tests are the key; what may pass by itself is known by the line that
+// they and what they say first are the key; what may pass by itself is known by the line that
 // made the verdict.
 func keyLines(a Analysis, o *outline) []string {
+	var key []string
 	for _, i := range a.Items {
 		if i.Test != "" && a.Class == TestFailure {
-			return nil
+			first, _, _ := strings.Cut(i.Message, "\n")
+			key = append(key, steady(i.Test+": "+first))
 		}
 	}
-	var key []string
+	if len(key) > 0 {
+		slices.Sort(key)
+		return key
+	}
 	add := func(s string) { key = append(key, stable(s)) }
 	for _, i := range a.Items {
 		first, _, _ := strings.Cut(i.Message, "\n")

@@ -154,8 +154,10 @@ func (p spot) previous() string {
 }
 
 func (r *rule) matches(p spot) bool {
-	if r.Flags&stated != 0 && (p.quotes() || p.named()) {
-		return false
+	if r.Flags&stated != 0 {
+		if p.quotes() || p.named() {
+			return false
+		}
 	}
 	for name, args := range r.When { // order does not show: all must hold
 		if !conditions[name](p, args) {

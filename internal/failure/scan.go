@@ -30,7 +30,8 @@ func (set phraseSet) each(text, small string, f func(owner *rule, from, to int))
 		}
 		for _, p := range set[small[i:i+2]] {
 			to := i + len(p.word)
-			if strings.HasPrefix(small[i:], p.word) && (p.owner.Flags&inside != 0 || closed(text, to)) {
+			whole := p.owner.Flags&inside != 0 || closed(text, to)
+			if whole && strings.HasPrefix(small[i:], p.word) {
 				f(p.owner, i, to)
 			}
 		}

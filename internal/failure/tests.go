@@ -188,8 +188,11 @@ func (b *body) add(l string) {
 	if sourceLine().MatchString(said) {
 		return
 	}
-	if p, ok := placeIn(said); ok && (b.item.File == "" || foreign(b.item.File) && !foreign(p.file)) {
-		b.stand(p)
+	if p, ok := placeIn(said); ok {
+		nearer := foreign(b.item.File) && !foreign(p.file)
+		if b.item.File == "" || nearer {
+			b.stand(p)
+		}
 	}
 	if !b.difference(said) {
 		b.expectation(said)
@@ -219,7 +222,7 @@ func (b *body) difference(l string) bool {
 		b.turned = strings.Contains(l, "+ expected")
 		b.differ = b.item.Expected == "" && b.item.Received == ""
 		return true
-	case !b.differ || len(l) < 2 || l[0] != '-' && l[0] != '+':
+	case !b.differ || len(l) < 2 || !strings.ContainsAny(l[:1], "+-"):
 		return false
 	}
 	value := &b.item.Expected

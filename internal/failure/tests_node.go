@@ -231,7 +231,9 @@ func nodeValues(b *body, said string) {
 // field takes a value from its field; a difference had only a part of it.
 func (b *body) field(value *string, said, name string) {
 	v, ok := strings.CutPrefix(said, name)
-	if ok && v != "{" && v != "[" && (*value == "" || b.differ) {
+	whole := ok && v != "{" && v != "["
+	open := *value == "" || b.differ
+	if whole && open {
 		*value = strings.TrimSuffix(v, ",")
 	}
 }
