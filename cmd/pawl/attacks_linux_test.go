@@ -223,6 +223,12 @@ rustc-wrapper = "evil"' >$HOME/.cargo/config.toml`, later: `if [ -e $HOME/.cargo
 		agent: `rm -rf .pawl; ln -s $OUT .pawl; if [ -z "$PAWL_ITERATION" ]; then echo made >.pawl/log.jsonl; fi`},
 	{name: "pawl's folder, linked deeper", tries: "the same with a folder in it",
 		agent: `mkdir -p .pawl; rm -rf .pawl/state; ln -s $OUT .pawl/state; if [ -z "$PAWL_ITERATION" ]; then echo made >.pawl/state/build.json; fi`},
+	{name: "an unreadable state, linked", tries: "has a state file that cannot be read renamed where a link leads",
+		before: `rm -f $OUT/../made; mkdir $OUT/../there; echo '{' >$OUT/../there/build.json`,
+		agent: `mkdir -p .pawl; rm -rf .pawl/state; ln -s $OUT/../there .pawl/state
+if [ -z "$PAWL_ITERATION" ]; then mv .pawl/state/build.json .pawl/state/gone; fi`,
+		later: `if [ -z "$PAWL_ITERATION" ]; then pawl run build -n 1 --safety permissive >/dev/null 2>&1; fi
+if [ ! -e $OUT/../there/build.json ]; then touch $OUT/made; fi`},
 	{name: "rollback through a link", tries: "has a rollback write through a link in the place of a folder",
 		before: `mkdir src; echo old >src/file`,
 		agent:  `rm -r src; ln -s $OUT src; if [ -z "$PAWL_ITERATION" ]; then echo old >src/file; fi`, later: `pawl rollback build --to 0`},

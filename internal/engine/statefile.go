@@ -76,11 +76,19 @@ func ReadStateFile(path string) (StateFile, error) {
 	return f, nil
 }
 
-// KeepAside renames a state file that cannot be read, so that nothing is lost.
+// KeepAside renames a state file that cannot be used, so that nothing is lost. It
+// renames nothing outside of the work tree, whatever link is on the way.
 func KeepAside(path string) (string, error) {
 	to := path + ".corrupt-" + time.Now().Format("20060102-150405.000")
-	if err := os.Rename(path, to); err != nil {
-		return "", fmt.Errorf("cannot rename the unreadable state file: %v", err)
+	top := filepath.Dir(filepath.Dir(filepath.Dir(path)))
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return "", fmt.Errorf("cannot rename the state file: %v", err)
+	}
+	defer func() { _ = root.Close() }()
+	within := filepath.Join(".pawl", "state")
+	if err := root.Rename(filepath.Join(within, filepath.Base(path)), filepath.Join(within, filepath.Base(to))); err != nil {
+		return "", fmt.Errorf("cannot rename the state file: %v", err)
 	}
 	return to, nil
 }

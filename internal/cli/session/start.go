@@ -57,21 +57,45 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 	if ferr != nil {
 		file = engine.StateFile{} // says nothing
 	}
+	worked := false
 	if s.Store != nil {
 		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
 		if err == nil {
 			err = s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
-			if err != nil || !foreign(file, last) {
-				return err
-			}
-		} else if !errors.Is(err, sqlite.ErrNotFound) {
+		} else if errors.Is(err, sqlite.ErrNotFound) {
+			worked, err = s.worked(ctx)
+		}
+		if err != nil || last.ID != "" && !foreign(file, last) {
 			return err
 		}
+		worked = worked || last.ID != ""
 	}
 	if fresh {
 		return nil
 	}
+	if worked && ferr == nil {
+		return s.setAside(path)
+	}
 	return s.mayFollowFile(file, path)
+}
+
+// worked is whether any run of the root is known: then an agent may have written what
+// lies there.
+func (s *Session) worked(ctx context.Context) (bool, error) {
+	known, _, _, err := s.Store.RunPage(ctx, sqlite.RunQuery{Root: s.Plan.Root}, sqlite.RunMark{}, 1)
+	return len(known) > 0, err
+}
+
+// setAside keeps a state file that the database knows nothing of. It decides nothing
+// where agents have worked.
+func (s *Session) setAside(path string) error {
+	to, err := engine.KeepAside(path)
+	if err != nil {
+		return err
+	}
+	s.App.Say("Note: %s is of no run that is known here, and an agent may have written it; it was renamed to %s",
+		filepath.Base(path), filepath.Base(to))
+	return nil
 }
 
 // mayFollow decides by the last run of this procedure.
