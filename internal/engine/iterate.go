@@ -189,7 +189,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if err != nil {
 		return job, nil, err
 	}
-	if err := writeSettings(start.Files); err != nil {
+	if err := writeSettings(w.o.StateDir, start.Files); err != nil {
 		return job, nil, err
 	}
 	box := w.agentBox(c.Agent, state, call)

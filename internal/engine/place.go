@@ -134,18 +134,23 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// writeSettings writes the files that a program needs before its start, where
-// they are not there as they should be.
-func writeSettings(settings []agent.File) error {
+// maxSettings is the size in bytes over which a program's settings are not read.
+const maxSettings = 1 << 20
+
+// writeSettings writes the files that a program needs before its start, where they
+// are not there as they should be. They lie below stateDir in a folder of the agent's,
+// which may have put links there.
+func writeSettings(stateDir string, settings []agent.File) error {
 	for _, f := range settings {
-		if old, err := os.ReadFile(f.Path); err == nil && string(old) == f.Content {
-			continue
+		name, err := filepath.Rel(stateDir, f.Path)
+		if err == nil {
+			if old, rerr := files.ReadBelow(stateDir, name, maxSettings); rerr == nil && string(old) == f.Content {
+				continue
+			}
+			err = files.ReplaceBelow(stateDir, name, []byte(f.Content), 0o600, false)
 		}
-		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+		if err != nil {
 			return fmt.Errorf("cannot write the agent's settings: %w", err)
-		}
-		if err := writeFile(f.Path, []byte(f.Content)); err != nil {
-			return err
 		}
 	}
 	return nil

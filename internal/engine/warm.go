@@ -21,8 +21,8 @@ const warmWithin = 2 * time.Minute
 // at a time on this machine. It is worth a warning when it fails, and no more:
 // the agent itself says better what is wrong with it.
 func (w *worker) warm(ctx context.Context, c loop.Command, job supervisor.Job, args []string) {
-	done := filepath.Join(w.o.StateDir, "agents", c.Agent, "warm")
-	if _, err := os.Stat(done); err == nil || len(args) == 0 {
+	done := filepath.Join("agents", c.Agent, "warm") // in the agent's own folder, which may have links
+	if _, err := os.Lstat(filepath.Join(w.o.StateDir, done)); err == nil || len(args) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmWithin)
@@ -32,7 +32,7 @@ func (w *worker) warm(ctx context.Context, c loop.Command, job supervisor.Job, a
 		err = errors.Join(w.warmAlone(ctx, job, args), lock.Close())
 	}
 	if err == nil {
-		err = os.WriteFile(done, nil, 0o600)
+		err = files.ReplaceBelow(w.o.StateDir, done, nil, 0o600, false)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.warn(fmt.Sprintf("%s could not be warmed up: %v", c.Agent, err))
