@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Borrow makes a repository with the work tree top, an empty folder, that
@@ -76,13 +77,17 @@ func (r *Repo) borrowed(ctx context.Context) (made, error) {
 // is checked as for a fetch with transfer.fsckObjects, names of paths too; with a
 // broken one nothing is stored. An empty have is nothing.
 func (r *Repo) Take(ctx context.Context, other *Repo, dir, have string, want ...string) error {
-	return r.take(ctx, other.call(), dir, have, want)
+	done, err := r.take(ctx, other.call(), dir, have, want)
+	done()
+	return err
 }
 
-func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []string) error {
+// take is Take whose objects no gc removes until done is called. That is never nil.
+func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []string) (done func(), err error) {
+	done = func() {}
 	f, err := os.CreateTemp(dir, "pack-*")
 	if err != nil {
-		return fmt.Errorf("cannot bring the work into the repository: %w", err)
+		return done, fmt.Errorf("cannot bring the work into the repository: %w", err)
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -93,39 +98,67 @@ func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []str
 	pack.args = []string{"pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset"}
 	pack.stdin = strings.NewReader(revs)
 	if err := runInto(ctx, pack, f); err != nil {
-		return fmt.Errorf("cannot read the work in the clone: %w", err)
+		return done, fmt.Errorf("cannot read the work: %w", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
+		return done, err
 	}
 	return r.store(ctx, f)
 }
 
-// unpackLimit is the number of objects from which on they stay a pack.
-const unpackLimit = 100
+// Hold stores the commits want once more, with all that have does not have, so that
+// no gc removes them until done is called: a ref is to lead to them then. It fails
+// when something of them is gone already. The pack is made in dir.
+func (r *Repo) Hold(ctx context.Context, dir, have string, want ...string) (done func(), err error) {
+	return r.take(ctx, r.call(), dir, have, want)
+}
 
-// store keeps the objects of a pack: few ones each in a file, many as the pack.
-func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) error {
+const (
+	keepNote = "pawl"    // what is in a file that keeps a pack
+	keepFor  = time.Hour // after that nobody waits for the ref any more
+)
+
+// store keeps the objects of a pack as a pack. A gc of the user's, which may run at any
+// time and remove at once what no ref leads to, leaves it alone while there is a file
+// that keeps it: until done is called.
+func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) (done func(), err error) {
+	done = func() {}
 	head := make([]byte, 12)
 	if _, err := io.ReadFull(pack, head); err != nil || string(head[:4]) != "PACK" {
-		return fmt.Errorf("cannot read the work in the clone: it is no pack: %v", err)
+		return done, fmt.Errorf("cannot read the work: it is no pack: %v", err)
 	}
-	n := binary.BigEndian.Uint32(head[8:])
-	if n == 0 {
-		return nil
+	if binary.BigEndian.Uint32(head[8:]) == 0 {
+		return done, nil
 	}
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
-		return err
+		return done, err
 	}
-	keep := r.call("index-pack", "--stdin", "--strict", "--fix-thin")
-	if n < unpackLimit {
-		keep = r.call("unpack-objects", "-q", "--strict")
-	}
+	r.dropKeeps()
+	keep := r.call("index-pack", "--stdin", "--strict", "--fix-thin", "--keep="+keepNote)
 	keep.stdin = pack
-	if _, err := run(ctx, keep); err != nil {
-		return fmt.Errorf("cannot store the work in the repository: %w", err)
+	out, err := run(ctx, keep)
+	if err != nil {
+		return done, fmt.Errorf("cannot store the work in the repository: %w", err)
 	}
-	return nil
+	_, name, kept := strings.Cut(strings.TrimSpace(string(out)), "keep\t")
+	if !kept || !r.isID(name) {
+		return done, nil // the same pack is kept by another
+	}
+	return func() { _ = os.Remove(filepath.Join(r.Objects, "pack", "pack-"+name+".keep")) }, nil // else dropKeeps
+}
+
+// dropKeeps removes what keeps packs since a pawl was killed before a ref led to them.
+func (r *Repo) dropKeeps() {
+	all, _ := filepath.Glob(filepath.Join(r.Objects, "pack", "pack-*.keep")) // the pattern is right
+	for _, name := range all {
+		data, err := os.ReadFile(name)
+		if err != nil || strings.TrimSpace(string(data)) != keepNote {
+			continue
+		}
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > keepFor {
+			_ = os.Remove(name) // the next one tries again
+		}
+	}
 }
 
 // runInto runs a command with its output in a file, once more if it was killed.

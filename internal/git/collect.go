@@ -102,12 +102,12 @@ func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) 
 // Deliver brings the commits want, with all that have does not have, into the
 // lender, where they survive a power loss. Each object is checked as for a fetch with
 // transfer.fsckObjects, names of paths too; with a broken one nothing is stored. No
-// ref is made.
-func (c *Clone) Deliver(ctx context.Context, have string, want ...string) error {
-	if err := c.Of.take(ctx, c.call(), c.Own, have, want); err != nil {
-		return err
+// ref is made: no gc removes the objects until done, which is never nil, is called.
+func (c *Clone) Deliver(ctx context.Context, have string, want ...string) (done func(), err error) {
+	if done, err = c.Of.take(ctx, c.call(), c.Own, have, want); err != nil {
+		return done, err
 	}
-	return c.Of.SyncObjects(ctx, have, want...)
+	return done, c.Of.SyncObjects(ctx, have, want...)
 }
 
 // MoveHead moves what is checked out in the clone to a commit that the lender

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Find is the commit that a ref or another name stands for; empty when
@@ -47,6 +50,32 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 		return false, nil
 	}
 	return false, fmt.Errorf("cannot compare %s with %s: %w", commit, of, err)
+}
+
+// Collected changes when a gc may have removed objects; it is another one each time
+// that it is asked while one runs.
+func (r *Repo) Collected() string {
+	if _, err := os.Lstat(filepath.Join(r.Common, "gc.pid")); err == nil {
+		return time.Now().String()
+	}
+	info, err := os.Stat(filepath.Join(r.Objects, "pack"))
+	if err != nil {
+		return ""
+	}
+	return info.ModTime().String()
+}
+
+// Whole reports whether the commits want are there, with all that have does not have.
+// An empty have is nothing.
+func (r *Repo) Whole(ctx context.Context, have string, want ...string) bool {
+	c := r.call("rev-list", "--objects", "--quiet", "--stdin")
+	in := strings.Join(want, "\n") + "\n"
+	if have != "" {
+		in += "^" + have + "\n"
+	}
+	c.stdin = strings.NewReader(in)
+	_, err := run(ctx, c)
+	return err == nil
 }
 
 // Unreachable returns those commits of a list that cannot be reached from to;

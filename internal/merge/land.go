@@ -60,6 +60,9 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 		}
 		return refused(queue.Refusal{Moved: true}), nil
 	}
+	if !q.o.Repo.Whole(ctx, c.From, c.To) && ctx.Err() == nil { // it is made again
+		return refused(queue.Refusal{Moved: true}), nil
+	}
 	return q.move(ctx, s, c, trees, hold)
 }
 

@@ -53,8 +53,7 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 		out.Head, err = q.shadow.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), facts.Tip, at.head)
 	}
 	if err == nil && out.Head != facts.Tip {
-		// The command to land it will be on the disk before it is carried out.
-		err = q.o.Repo.SyncObjects(ctx, facts.Tip, out.Head)
+		err = q.pin(ctx, facts.Tip, out.Head)
 	}
 	return e, err
 }
@@ -75,10 +74,27 @@ func (q *Queue) prepareTheirs(ctx context.Context, f queue.Facts, warnings []str
 	out.Diverged = ""
 	subject := fmt.Sprintf("Merge what %s has on %s\n\nPawl-Batch: %d\n", q.remote.name, short(q.remote.ref), batch)
 	if out.Head, err = q.shadow.CommitTree(ctx, q.who, merged.tree, subject, f.Tip, f.Theirs); err == nil {
-		out.Result, err = merged.tree, q.o.Repo.SyncObjects(ctx, f.Tip, out.Head)
+		out.Result, err = merged.tree, q.pin(ctx, f.Tip, out.Head)
 	}
 	return e, err
 }
+
+// pin keeps what is to land until it has, whatever gc the user runs. The command to land it
+// will be on the disk before it is carried out.
+func (q *Queue) pin(ctx context.Context, tip, head string) error {
+	done, err := q.o.Repo.Hold(ctx, q.o.Dir, tip, head)
+	defer done()
+	if err == nil {
+		err = q.o.Repo.SyncObjects(ctx, tip, head)
+	}
+	if err == nil {
+		err = q.o.Repo.SetRefs(ctx, q.pinned(), head)
+	}
+	return err
+}
+
+// pinned is the ref of what is to land next.
+func (q *Queue) pinned() string { return "refs/pawl/landing/" + short(q.target) }
 
 // place is how far a batch has come.
 type place struct{ tip, head, tree string }

@@ -320,6 +320,9 @@ func (q *Queue) unpin(ctx context.Context, landed []queue.Landing) {
 	for _, l := range landed {
 		names = append(names, taskRef(l.Task))
 	}
+	if len(landed) > 0 {
+		names = append(names, q.pinned())
+	}
 	_ = q.o.Repo.DropRefs(ctx, names...)
 }
 

@@ -64,7 +64,9 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 	}
 	p.step("committed")
 	if commit != row.Base {
-		if err := c.Deliver(ctx, row.Base, commit); err != nil {
+		done, err := c.Deliver(ctx, row.Base, commit)
+		defer done()
+		if err != nil {
 			return "", p.broken(ctx, err)
 		}
 	}

@@ -311,7 +311,9 @@ func (p *Pool) recover(ctx context.Context, c *git.Clone, row sqlite.Workspace, 
 	if err != nil {
 		return "", err
 	}
-	if err := c.Deliver(ctx, row.Base, commit); err != nil {
+	done, err := c.Deliver(ctx, row.Base, commit)
+	defer done()
+	if err != nil {
 		return "", err
 	}
 	p.step("saved")

@@ -299,12 +299,20 @@ func (p *Pool) pinAll(ctx context.Context, row sqlite.Workspace) error {
 	if err != nil {
 		return err
 	}
-	bound, err := p.repo.CommitWithParents(ctx, append(tips, row.Base))
-	if err != nil {
-		return err
+	for range gcTries {
+		var bound string
+		if bound, err = p.repo.CommitWithParents(ctx, append(tips, row.Base)); err == nil {
+			err = p.repo.SetRefs(ctx, basePrefix+row.ID+"/base", row.Base, basePrefix+row.ID+"/tips", bound)
+		}
+		if err == nil || ctx.Err() != nil {
+			break
+		}
 	}
-	return p.repo.SetRefs(ctx, basePrefix+row.ID+"/base", row.Base, basePrefix+row.ID+"/tips", bound)
+	return err
 }
+
+// gcTries is how often what a gc of the user's took between two steps is made.
+const gcTries = 3
 
 // room refuses when the disk is too full to start anything, after it has
 // removed what is idle.
