@@ -7,8 +7,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -31,13 +34,48 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 		return code
 	}
 	stdout, stderr = console.Safe(stdout), console.Safe(stderr)
+	out := &results{to: stdout}
+	if !console.OnTerminal(stdout) {
+		stdout = out
+	}
 	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env}
 	root := commands(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return a.Exit(root.ExecuteContext(context.Background()))
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		err = out.failed()
+	}
+	return a.Exit(err)
+}
+
+// results is where a command's results go, and remembers that they did not get there.
+type results struct {
+	to  io.Writer
+	mu  sync.Mutex
+	err error // the first
+}
+
+func (r *results) Write(p []byte) (int, error) {
+	n, err := r.to.Write(p)
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.err = cmp.Or(r.err, err)
+	}
+	return n, err
+}
+
+// failed is why results are lost; nil where nobody wanted more of them.
+func (r *results) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil || errors.Is(r.err, syscall.EPIPE) {
+		return nil
+	}
+	return fmt.Errorf("cannot write the results: %v", r.err)
 }
 
 func commands(a *command.App) *cobra.Command {
