@@ -98,6 +98,9 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	if errors.Is(kind, ErrBusy) {
 		return fmt.Errorf("cannot %s: %w: %s has %s locked; %s", what, kind, s.holder(), s.path, advice)
 	}
+	if errors.Is(kind, ErrDamaged) {
+		advice = s.restoring()
+	}
 	return fmt.Errorf("cannot %s: %w: %s: %v; %s", what, kind, s.path, err, advice)
 }
 
@@ -116,7 +119,7 @@ func isOurs(err error) bool {
 func diagnose(err error) (advice string, kind error) {
 	switch {
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.CORRUPT):
-		return "pawl left it as it is; move it aside to start with an empty one, or bring back a copy", ErrDamaged
+		return "", ErrDamaged
 	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "make room on its disk", ErrUnwritable
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM), errors.Is(err, sqlite3.AUTH),

@@ -46,7 +46,8 @@ type Store struct {
 
 // Open opens the database at path, and makes it when there is none: folders
 // for the user alone (0700), the file too (0600). It brings an older database
-// up to date. Opening is cheap; connections for reading are made when needed.
+// up to date, and makes a copy of it once a day. Opening is cheap; connections for
+// reading are made when needed.
 //
 // Errors are [ErrUnwritable], [ErrDamaged], [ErrNewer], [ErrBusy] or ctx's.
 func Open(ctx context.Context, path string) (*Store, error) {
@@ -56,6 +57,11 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, s.explain(ctx, "open the database", err)
 	}
 	s.path = abs
+	if err := s.lost(); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(abs)
+	used := err == nil && info.Size() > 0
 	if err := create(abs); err != nil {
 		return nil, s.explain(ctx, "open the database", err)
 	}
@@ -66,6 +72,9 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err := s.migrate(ctx); err != nil {
 		_ = s.Close()
 		return nil, err
+	}
+	if used {
+		s.backUp(ctx)
 	}
 	return s, nil
 }

@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/driver"
+)
+
+// The database is the truth, so there is a second one: a copy beside it, made when it
+// is opened and the last copy is older than a day. A database that is gone, empty or
+// damaged while there is a copy is refused, with how the copy is put back: what it
+// lacks was done since, and only a person can say that it may be done again.
+
+// backupEvery is how old a copy gets before there is a new one.
+const backupEvery = 24 * time.Hour
+
+func (s *Store) backup() string { return s.path + ".backup" }
+
+// lost refuses a database that is not there any more.
+func (s *Store) lost() error {
+	info, err := os.Stat(s.path)
+	gone := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+	if _, err := os.Stat(s.backup()); !gone || err != nil {
+		return nil //nolint:nilerr // without a copy it is a new one
+	}
+	return fmt.Errorf("cannot open the database: %w: %s is gone or empty; %s", ErrDamaged, s.path, s.restoring())
+}
+
+// restoring says how a damaged database is replaced.
+func (s *Store) restoring() string {
+	info, err := os.Stat(s.backup())
+	if err != nil {
+		return "pawl left it as it is; move it aside to start with an empty one, or bring back a copy"
+	}
+	return fmt.Sprintf("stop every pawl of the repository, and put back the copy of %s: cp %q %q && rm -f %q %q; "+
+		"or move both away to start with an empty one", info.ModTime().Format("2006-01-02 15:04"),
+		s.backup(), s.path, s.path+"-wal", s.path+"-shm")
+}
+
+// backUp makes a copy if it is time for one. Without room for it there is none.
+func (s *Store) backUp(ctx context.Context) {
+	if info, err := os.Stat(s.backup()); err == nil && time.Since(info.ModTime()) < backupEvery {
+		return
+	}
+	temp := s.backup() + "." + strconv.Itoa(os.Getpid())
+	defer os.Remove(temp) // of a copy that failed
+	db, err := driver.Open(s.dsn(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
+	if err != nil {
+		return
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, temp); err != nil {
+		return
+	}
+	if os.Chmod(temp, 0o600) == nil {
+		_ = os.Rename(temp, s.backup()) // the next one tries again
+	}
+}
