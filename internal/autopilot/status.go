@@ -249,9 +249,7 @@ func parkedTasks(ctx context.Context, store *sqlite.Store) (map[string]bool, err
 	targets, err := store.QueueTargets(ctx)
 	for _, target := range targets {
 		row, _, qerr := store.Queue(ctx, target)
-		if err = errors.Join(err, qerr); qerr != nil {
-			continue
-		}
+		err = errors.Join(err, qerr) // without a row there are no entries
 		for _, e := range row.State.Entries {
 			parked[e.ID] = parked[e.ID] || e.Status == queue.Parked
 		}

@@ -270,7 +270,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	if w.lostFolder(r) {
 		return r
 	}
-	w.readAgent(r, b.Job, res)
+	w.readAgent(r, b.Job, c.Limits, res)
 	if up := w.plan.TimeUp(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
 		r.Failure = up
 	}
@@ -286,13 +286,27 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 }
 
 // readAgent adds to a record what the agent said, and how it failed.
-func (w *worker) readAgent(r *loop.Record, job supervisor.Job, res supervisor.Result) {
+func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.CommandLimits, res supervisor.Result) {
 	if r.Valid() {
 		read := signal.Read(res.Agent.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
 	r.Failure = w.agentFailure(r, res)
+	nameLimit(r, limits)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
+}
+
+// nameLimit says which limit on time ended the agent.
+func nameLimit(r *loop.Record, limits loop.CommandLimits) {
+	if r.Failure == nil || r.Failure.Class != failure.Timeout {
+		return
+	}
+	switch ended := r.Exit.Ended; {
+	case ended == loop.EndedTimeout && limits.WallOf != "":
+		r.Failure.Summary = "timeout: it reached its " + limits.WallOf
+	case ended == loop.EndedIdle && limits.Idle > 0:
+		r.Failure.Summary = "timeout: it printed nothing for idle_timeout " + loop.Duration(limits.Idle)
+	}
 }
 
 // totals is the record of how a job's agent ended and what it used.

@@ -244,7 +244,7 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 	if !h.w.structured(name) {
 		message = agentOutput(res)
 	}
-	h.w.readAgent(r, job, res)
+	h.w.readAgent(r, job, loop.CommandLimits{}, res)
 	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() { // else the kernel says how long it is waited for
 		h.w.recordLimit(ctx, name, ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f)
 	}

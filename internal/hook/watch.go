@@ -35,6 +35,7 @@ func (r *Runner) Watch(ctx context.Context, a About) func(engine.Notice) {
 type watcher struct {
 	about  About
 	warned bool         // of the cost
+	late   bool         // of the time
 	last   *loop.Record // the iteration that ended last
 }
 
@@ -42,7 +43,7 @@ func (w *watcher) events(n engine.Notice) []Event {
 	var out []Event
 	switch n.Kind {
 	case engine.RunStarted, engine.RunResumed:
-		w.warned = n.State.Warned
+		w.warned, w.late = n.State.Warned, n.State.Late
 		e := w.event(Start, n)
 		e.Why = ""
 		if n.Kind == engine.RunResumed {
@@ -57,9 +58,16 @@ func (w *watcher) events(n engine.Notice) []Event {
 	return w.budget(n)
 }
 
-// budget tells once that 80 % of the cost is spent, and that all of it is.
+// budget tells once that 80 % of the cost or of the time is spent, and that all of
+// the cost is. A limit on time that ended the run is an error, which names it.
 func (w *watcher) budget(n engine.Notice) []Event {
 	limit := n.State.Policy.MaxCost
+	if n.State.Late && !w.late && n.Kind != engine.RunEnded {
+		w.late = true
+		e := w.event(Budget, n)
+		e.Why = n.State.NearTime()
+		return []Event{e}
+	}
 	spent := n.Kind == engine.RunEnded && n.State.Status == loop.TimedOut && limit >= 0 && n.State.Spent.Cost >= limit
 	near := n.State.Warned && !w.warned
 	if !spent && !near {

@@ -131,3 +131,17 @@ func TestAnEndThatAsksIsToldOnce(t *testing.T) {
 		t.Error("an end that asks nothing is not told")
 	}
 }
+
+// A run is told once that most of its time is used.
+func TestLateIsToldOnce(t *testing.T) {
+	t.Parallel()
+	n := engine.Notice{Kind: engine.IterationStarted, State: loop.State{Status: loop.Running, Late: true}}
+	n.State.Policy.Timeout, n.State.Policy.MaxCost, n.State.Spent.Wall = 10*time.Hour, -1, 9*time.Hour
+	var w watcher
+	if got := w.events(n); len(got) != 1 || got[0].Name != Budget || got[0].Why != "time 9h0m0s is over 80 % of the limit 10h0m0s" {
+		t.Errorf("told %+v", got)
+	}
+	if got := w.events(n); len(got) != 0 {
+		t.Errorf("told again: %+v", got)
+	}
+}

@@ -119,8 +119,10 @@ type Command struct {
 
 // CommandLimits bound one iteration; [NoLimit] or a zero duration is none.
 type CommandLimits struct {
-	Wall  time.Duration `json:"wall,omitempty"`
-	Idle  time.Duration `json:"idle,omitempty"`
-	Cost  MicroUSD      `json:"cost_micro_usd"`
-	Calls int           `json:"calls"`
+	Wall time.Duration `json:"wall,omitempty"`
+	// WallOf names the limit that Wall comes from, e.g. "iteration_timeout 10m".
+	WallOf string        `json:"wall_of,omitempty"`
+	Idle   time.Duration `json:"idle,omitempty"`
+	Cost   MicroUSD      `json:"cost_micro_usd"`
+	Calls  int           `json:"calls"`
 }

@@ -362,9 +362,21 @@ func (s *State) bounds() CommandLimits {
 // within holds limits to what is left of the run's.
 func (s *State) within(l CommandLimits) CommandLimits {
 	p := &s.Policy
-	l.Wall = least(l.Wall, remaining(p.Timeout, s.Spent.Wall))
-	l.Wall = least(l.Wall, remaining(p.TaskTimeout, s.Spent.Active))
-	l.Wall = least(l.Wall, remaining(p.MaxDuration, s.Spent.Active))
+	if l.Wall > 0 {
+		l.WallOf = "iteration_timeout " + Duration(l.Wall)
+	}
+	for _, one := range []struct {
+		name         string
+		limit, spent time.Duration
+	}{
+		{"timeout of the run", p.Timeout, s.Spent.Wall}, {"task_timeout", p.TaskTimeout, s.Spent.Active},
+		{"time that the safety level allows,", p.MaxDuration, s.Spent.Active},
+	} {
+		left := remaining(one.limit, one.spent)
+		if least(l.Wall, left) != l.Wall {
+			l.Wall, l.WallOf = left, one.name+" "+Duration(one.limit)
+		}
+	}
 	left := max(0, p.MaxCost-s.Spent.Cost)
 	if more := l.Cost < 0 || l.Cost > left; more && p.MaxCost >= 0 {
 		l.Cost = left

@@ -32,6 +32,9 @@ func (s *State) nearTime() string {
 	return ""
 }
 
+// NearTime says which limit on the time of the run is near; "" when none is.
+func (s *State) NearTime() string { return s.nearTime() }
+
 // nearIteration is said of an iteration that came near one of its own limits
 // and did not pass it: the next one may.
 func (s *State) nearIteration(r *Record) []string {

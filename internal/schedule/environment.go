@@ -49,23 +49,23 @@ const (
 // iterated looks at an iteration that ended.
 func (s *State) iterated(e *Event) {
 	env, f := &s.Environment, e.Iteration.Failure
-	print := ""
+	mark := ""
 	if f != nil {
-		print = f.Fingerprint
+		mark = f.Fingerprint
 	}
 	known := slices.Contains(env.Cases, e.Case)
 	switch {
-	case e.Iteration.Number > 1 && known && print == env.Fingerprint:
+	case e.Iteration.Number > 1 && known && mark == env.Fingerprint:
 		env.Again = true
 	case e.Iteration.Number > 1 && known:
 		env.cured()
 		s.look()
 	case e.Iteration.Number > 1:
 		return
-	case print == "":
+	case mark == "":
 		env.Cases = nil
 	default:
-		env.failedFirst(e.Case, print)
+		env.failedFirst(e.Case, mark)
 	}
 	if env.Again && len(env.Cases) >= sameFirst && s.Phase == Running {
 		s.blame(f)
@@ -73,12 +73,12 @@ func (s *State) iterated(e *Event) {
 }
 
 // failedFirst counts a first iteration that failed.
-func (env *Environment) failedFirst(id, print string) {
-	if slices.Contains(env.Curable, print) {
+func (env *Environment) failedFirst(id, mark string) {
+	if slices.Contains(env.Curable, mark) {
 		return
 	}
-	if env.Fingerprint != print {
-		env.Cases, env.Fingerprint, env.Again = nil, print, false
+	if env.Fingerprint != mark {
+		env.Cases, env.Fingerprint, env.Again = nil, mark, false
 	}
 	if !slices.Contains(env.Cases, id) {
 		env.Cases = append(slices.Clip(env.Cases), id)

@@ -90,7 +90,7 @@ func Judge(o Outcome, m Manner) Settlement {
 		}
 		return blocked(o.Why, m)
 	case loop.TimedOut:
-		return Settlement{Action: board.Expire, Why: o.Why, Alert: "it ran out of time or iterations: " + o.Why}
+		return Settlement{Action: board.Expire, Why: o.Why, Alert: "it reached a limit: " + o.Why}
 	case loop.Interrupted, loop.Stopped:
 		return stopped(o, m)
 	case loop.Running, loop.Waiting: // its pawl died
