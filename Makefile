@@ -9,9 +9,10 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 10s
 BENCHTIME ?=
+SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack check lint e2e e2e-all bench sim sim-board chaos powercut fuzz mutate size schema web web-check web-browse clean
+.PHONY: help build test attack check lint e2e e2e-all bench sim sim-board chaos soak powercut fuzz mutate size schema web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -50,6 +51,9 @@ chaos: ## kill pawl a hundred times while agents work a board, and hold it to it
 	@$(GO) test ./cmd/pawl -run TestChaos -count=1 -v -timeout 30m -chaos-kills 100
 	@$(GO) test ./internal/merge ./internal/workspace -run 'FullDisk|DiskIsFull' -count=1 -full-disk-all
 	@$(GO) test ./internal/merge -run TestGitIsKilled -count=1 -timeout 30m -kill-step 1
+
+soak: ## work a board that is filled again and again while things go wrong, for an hour; SOAK=10m is shorter
+	@$(GO) test ./cmd/pawl -run 'TestSoak$$' -count=1 -v -timeout 3h -soak $(SOAK)
 
 powercut: ## cut the power a hundred times under a board, on a disk that forgets what was not synced; needs root and FUSE
 	@$(GO) test ./cmd/pawl -run 'TestPowerCut$$' -count=1 -v -timeout 60m -power-cuts 100
