@@ -111,7 +111,10 @@ type Invocation struct {
 	// one that works headless: for a review. It is a wish, nothing is enforced.
 	ReadOnly bool
 	MaxCost  loop.MicroUSD
-	Now      time.Time
+	// Routes are the ways to the program's models through pawl's gateway; nil:
+	// it calls them by itself.
+	Routes []Route
+	Now    time.Time
 }
 
 // Start is how to run it: what the supervisor needs.
@@ -158,6 +161,14 @@ type Adapter interface {
 	Structured() bool
 }
 
+// Pointed is optionally implemented by an [Adapter] whose program can be pointed
+// at pawl's gateway.
+type Pointed interface {
+	// Routes are the ways to the providers that the program has a key for. see
+	// looks up a variable as the program will see it.
+	Routes(see func(string) string) []Route
+}
+
 // Outcome is the result of one run of an agent, read from its stream. It goes
 // through JSON to the run's folder, where a later pawl adopts it.
 type Outcome struct {
@@ -167,7 +178,10 @@ type Outcome struct {
 	Terminal loop.Terminal `json:"terminal"`
 	Usage    Usage         `json:"usage"`
 	Cost     loop.MicroUSD `json:"cost_micro_usd"`
-	// CostSource: "reported" by the program, "estimated" from tokens, "none".
+	// Models is the usage by model, where the gateway saw the calls; nil elsewhere.
+	Models map[string]Usage `json:"models,omitempty"`
+	// CostSource: "metered" by the gateway, "reported" by the program,
+	// "estimated" from tokens, "none".
 	CostSource string             `json:"cost_source"`
 	Calls      int                `json:"calls"`
 	Turns      int                `json:"turns"`

@@ -29,7 +29,7 @@ func (e Event) Bounded() Event {
 	for i, path := range e.Files {
 		e.Files[i] = Clip(path, maxPath)
 	}
-	e.Usage = e.Usage.sane()
+	e.Usage = e.Usage.Sane()
 	if e.Error != nil {
 		err := bounded(*e.Error)
 		e.Error = &err
@@ -46,8 +46,8 @@ func bounded(e failure.APIError) failure.APIError {
 	return e
 }
 
-// sane takes out negative and absurd counts.
-func (u Usage) sane() Usage {
+// Sane takes out negative and absurd counts.
+func (u Usage) Sane() Usage {
 	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
 		if *n < 0 || *n > absurdTokens {
 			*n = 0

@@ -140,7 +140,7 @@ func (c *Collector) text(e Event) {
 }
 
 func (c *Collector) usage(e Event) {
-	u := e.Usage.sane()
+	u := e.Usage.Sane()
 	if u == (Usage{}) {
 		return
 	}
@@ -149,9 +149,9 @@ func (c *Collector) usage(e Event) {
 		c.reported = c.reported.atLeast(u)
 		c.guessed = Usage{}
 	case e.Estimate:
-		c.guessed = c.guessed.plus(u)
+		c.guessed = c.guessed.Plus(u)
 	default:
-		c.reported = c.reported.plus(u)
+		c.reported = c.reported.Plus(u)
 		c.retry = nil
 	}
 	if e.Cost > 0 {
@@ -159,7 +159,7 @@ func (c *Collector) usage(e Event) {
 	}
 }
 
-func (c *Collector) total() Usage { return c.reported.plus(c.guessed) }
+func (c *Collector) total() Usage { return c.reported.Plus(c.guessed) }
 
 // spend takes the run's total so far.
 func (c *Collector) spend(total loop.MicroUSD) {
@@ -172,6 +172,7 @@ func (c *Collector) spend(total loop.MicroUSD) {
 
 // The sources of a cost.
 const (
+	CostMetered   = "metered"
 	CostReported  = "reported"
 	CostEstimated = "estimated"
 	CostNone      = "none"
@@ -211,8 +212,8 @@ func keepLast(errs []failure.APIError, e failure.APIError) []failure.APIError {
 	return append(errs, e)
 }
 
-// plus sums up, without overflow.
-func (u Usage) plus(v Usage) Usage {
+// Plus sums up, without overflow.
+func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		Input:      min(u.Input+v.Input, absurdTokens),
 		Output:     min(u.Output+v.Output, absurdTokens),

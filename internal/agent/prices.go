@@ -16,20 +16,28 @@ type Price struct {
 // longest that fits counts, so "claude-sonnet-4" prices its dated versions.
 type Prices map[string]Price
 
-// Cost is what u costs with model; false when there is no price for it.
-func (p Prices) Cost(model string, u Usage) (loop.MicroUSD, bool) {
+// Of is the price of a model; false when there is none.
+func (p Prices) Of(model string) (Price, bool) {
 	best, found := Price{}, -1
 	for name, price := range p {
 		if strings.HasPrefix(model, name) && len(name) > found {
 			best, found = price, len(name)
 		}
 	}
-	if found < 0 {
-		return 0, false
-	}
-	micro := float64(u.Input)*float64(best.Input) + float64(u.Output)*float64(best.Output) +
-		float64(u.CacheRead)*float64(best.CacheRead) + float64(u.CacheWrite)*float64(best.CacheWrite)
-	return loop.MicroUSD(min(math.Ceil(micro/1e6), 1<<60)), true
+	return best, found >= 0
+}
+
+// Cost is what u costs with model; false when there is no price for it.
+func (p Prices) Cost(model string, u Usage) (loop.MicroUSD, bool) {
+	price, known := p.Of(model)
+	return price.Cost(u), known
+}
+
+// Cost is what u costs, rounded up.
+func (p Price) Cost(u Usage) loop.MicroUSD {
+	micro := float64(u.Input)*float64(p.Input) + float64(u.Output)*float64(p.Output) +
+		float64(u.CacheRead)*float64(p.CacheRead) + float64(u.CacheWrite)*float64(p.CacheWrite)
+	return loop.MicroUSD(min(math.Ceil(micro/1e6), 1<<60))
 }
 
 // Dollars is an amount in USD; -1, which no [Collector] takes, for what cannot

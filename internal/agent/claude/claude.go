@@ -51,8 +51,10 @@ func Program(root bool) program.Program {
 		Allow:    []string{noQuestions},
 		ReadOnly: []string{noQuestions, "--disallowedTools", writers},
 		Model:    "--model", MaxCost: "--max-budget-usd",
-		Limit: 10 << 20,
-		Env:   env,
+		Limit:  10 << 20,
+		Env:    env,
+		Doors:  []program.Door{program.ToAnthropic.By("ANTHROPIC_BASE_URL={url}")},
+		Closed: []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 		// Inside of a session the program takes itself for a part of that session.
 		Unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
 		State: program.State{Env: []string{"CLAUDE_CONFIG_DIR={state}"},

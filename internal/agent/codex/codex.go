@@ -44,6 +44,7 @@ func Program() program.Program {
 		PromptAt: "-",
 		Limit:    1 << 20, Characters: true,
 		State:  program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},
+		Doors:  []program.Door{door()},
 		Grace:  5 * time.Second,
 		Parser: "codex", Structured: true,
 		Own:       program.Lines(NewParser, program.Mark{Type: `(thread|turn|item)\.`}),
@@ -92,4 +93,18 @@ func binaries() []string {
 		"../vendor/" + target + "/bin/codex",
 		"../vendor/" + target + "/codex/codex",
 	}
+}
+
+// door makes the gateway a provider of the program's configuration. It tries
+// nothing again there: the gateway does.
+func door() program.Door {
+	d := program.ToOpenAI.With("CODEX_API_KEY")
+	for _, setting := range []string{
+		`model_provider="pawl"`, `model_providers.pawl.name="pawl"`, `model_providers.pawl.base_url="{url}"`,
+		`model_providers.pawl.env_key="CODEX_API_KEY"`, `model_providers.pawl.wire_api="responses"`,
+		`model_providers.pawl.request_max_retries=0`, `model_providers.pawl.stream_max_retries=1`,
+	} {
+		d.Args = append(d.Args, "-c", setting)
+	}
+	return d
 }

@@ -32,6 +32,8 @@ func Program() program.Program {
 		Model:   "--model",
 		State: program.State{Env: []string{"COPILOT_HOME={state}"},
 			Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
+		Doors:  []program.Door{door()},
+		Closed: []string{"COPILOT_PROVIDER_TYPE"}, // Azure, or Anthropic
 		Grace:  5 * time.Second,
 		Parser: "copilot", Structured: true,
 		Own: program.Lines(NewParser,
@@ -63,4 +65,11 @@ func binaries() []string {
 	}
 	name := fmt.Sprintf("copilot-%s-%s", runtime.GOOS, arch)
 	return []string{"node_modules/@github/" + name + "/copilot", "../" + name + "/copilot"}
+}
+
+// door is a provider of the user's own; GitHub's serves its logins only.
+func door() program.Door {
+	d := program.ToOpenAI.With("COPILOT_PROVIDER_API_KEY").By("COPILOT_PROVIDER_BASE_URL={url}")
+	d.Name, d.Base, d.Extra = "copilot", []string{"COPILOT_PROVIDER_BASE_URL"}, nil
+	return d
 }

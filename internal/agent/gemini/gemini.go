@@ -33,11 +33,18 @@ import (
 
 // defaults are settings below the user's own: pawl waits itself, so that a
 // failed call is tried three times, and nobody is told how the program is used.
-const defaults = `{
+const defaults = `{` + quiet + `}
+`
+
+// routed are the defaults with the gateway. A server that is not Google's has to
+// be told how to log in.
+const routed = `{"security": {"auth": {"selectedType": "gemini-api-key"}},` + quiet + `}
+`
+
+const quiet = `
   "general": {"maxAttempts": 3, "enableAutoUpdate": false, "enableAutoUpdateNotification": false},
   "privacy": {"usageStatisticsEnabled": false},
   "telemetry": {"enabled": false}
-}
 `
 
 // Program is Gemini CLI. With a key nothing of the user's own folder is needed,
@@ -55,8 +62,10 @@ func Program() program.Program {
 		State: program.State{
 			Env: []string{"GEMINI_CLI_HOME={state}"}, Keys: []string{"GEMINI_API_KEY"},
 			Unless:      []string{"GOOGLE_GEMINI_BASE_URL"},
-			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", Settings: agent.File{Path: "pawl-defaults.json", Content: defaults},
+			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", Settings: agent.File{Path: "pawl-defaults.json", Content: defaults}, Routed: routed,
 		},
+		Doors:  []program.Door{program.ToGoogle.By("GOOGLE_GEMINI_BASE_URL={url}")},
+		Closed: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},
 		Grace:  8 * time.Second,
 		Parser: "gemini", Structured: true,
 		Own: program.Lines(NewParser,

@@ -66,7 +66,10 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 			"XDG_CONFIG_HOME={state}/config", "XDG_DATA_HOME={state}/data", "XDG_STATE_HOME={state}/state",
 			"XDG_CACHE_HOME={state}/cache",
 		}},
-		Grace: 5 * time.Second, Quiet: 30 * time.Minute,
+		Doors:   doors(),
+		Pointer: prefix + `CONFIG_CONTENT={"provider":{{parts}}}`,
+		Closed:  []string{prefix + "CONFIG_CONTENT", prefix + "CONFIG"},
+		Grace:   5 * time.Second, Quiet: 30 * time.Minute,
 		Parser: "opencode", Structured: true, Live: true,
 		Folders: folders, Moves: moves,
 		Install: "npm install -g " + npm,
@@ -85,5 +88,19 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 					prefix + "DISABLE_MODELS_FETCH= in the agent's env.",
 			}, problems...),
 		},
+	}
+}
+
+// doors are the providers of the program's catalogue that it takes a key for
+// from a variable. The address of each is a setting.
+func doors() []program.Door {
+	part := func(d program.Door, provider, path string) program.Door {
+		d.Part = `"` + provider + `":{"options":{"baseURL":"{url}` + path + `"}}`
+		return d
+	}
+	google := program.ToGoogle.With("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY")
+	return []program.Door{
+		part(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"), part(program.ToOpenAI, "openai", ""),
+		part(google, "google", "/v1beta"),
 	}
 }

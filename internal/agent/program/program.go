@@ -14,6 +14,7 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,6 +61,14 @@ type Program struct {
 	// none known. With Characters it is in characters.
 	Limit      int64
 	Characters bool
+
+	// Doors are the providers that the program can be pointed at pawl's gateway
+	// for; nil is none. Pointer is a variable that points it for all of them, K=V,
+	// with the doors' parts for "{parts}". Closed are variables with which it is
+	// not to be pointed.
+	Doors   []Door
+	Pointer string
+	Closed  []string
 
 	Env   []string // updates and telemetry off, K=V
 	Unset []string
@@ -111,6 +120,8 @@ type State struct {
 	// the user has set that.
 	SettingsVar string
 	Settings    agent.File
+	// Routed is the settings' content where the gateway is used; "" is the same.
+	Routed string
 }
 
 // Adapter starts a [Program].
@@ -183,6 +194,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	a.state(&start, in)
 	start.Env = append(start.Env, in.Env...)
+	a.point(&start, in)
 	if in.Model != "" {
 		start.Args = append(start.Args, a.Model, in.Model)
 	}
@@ -233,6 +245,9 @@ func (a Adapter) permissions(in agent.Invocation) []string {
 // state adds the arguments and variables for the program's state.
 func (a Adapter) state(start *agent.Start, in agent.Invocation) {
 	keyed := in.Sees(a.Getenv, a.State.Keys...) && !in.Sees(a.Getenv, a.State.Unless...)
+	if len(in.Routes) > 0 {
+		keyed = a.State.Keys != nil
+	}
 	if keyed {
 		start.Args = append(start.Args, a.State.WithKey...)
 	}
@@ -248,7 +263,11 @@ func (a Adapter) state(start *agent.Start, in agent.Invocation) {
 	start.Args = append(start.Args, inState(a.State.Always)...)
 	if name := a.State.SettingsVar; name != "" && !in.Sees(a.Getenv, name) {
 		path := filepath.Join(in.StateDir, a.State.Settings.Path)
-		start.Files = []agent.File{{Path: path, Content: a.State.Settings.Content}}
+		content := a.State.Settings.Content
+		if len(in.Routes) > 0 {
+			content = cmp.Or(a.State.Routed, content)
+		}
+		start.Files = []agent.File{{Path: path, Content: content}}
 		start.Env = append(start.Env, name+"="+path)
 	}
 	if !keyed && !in.Isolate {

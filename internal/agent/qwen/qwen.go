@@ -38,6 +38,7 @@ func Program() program.Program {
 		State: program.State{
 			Env: []string{"QWEN_HOME={state}"}, Keys: []string{"OPENAI_API_KEY"}, WithKey: []string{"--auth-type", "openai"},
 		},
+		Doors: []program.Door{program.ToOpenAI.By("OPENAI_BASE_URL={url}")},
 		Grace: 5 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "qwen", Structured: true, Live: true,
 		Exits: map[int]failure.APIError{

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// Gateway is what stands between an attempt's agent and its models, when the
+// agent has a key and can be pointed at it. nil is nothing: the program calls
+// its models by itself.
+type Gateway struct {
+	Routes []Route `json:"routes"`
+	// CA is a file of certificates that are trusted beside the system's; "" is none.
+	CA string `json:"ca,omitempty"`
+}
+
+// Route is the way to one provider.
+type Route struct {
+	Name     string   `json:"name"` // the first element of the path, e.g. "anthropic"
+	Protocol Protocol `json:"protocol"`
+	Base     string   `json:"base"` // URL that the rest of the path is added to, e.g. https://api.anthropic.com
+	// Header is the name of the header for Key; "Authorization" is a bearer's.
+	Header string `json:"header"`
+	// Key is the provider's. It is never written to a file.
+	Key string `json:"-"`
+	// Extra are further headers of the account, e.g. OpenAI-Organization.
+	Extra map[string]string `json:"extra,omitempty"`
+	// KeyIn is the variable that the program finds its key in; Own are all that it
+	// would look into for a key or an address.
+	KeyIn string   `json:"key_in"`
+	Own   []string `json:"own,omitempty"`
+}
+
+// Protocol is the API that a provider speaks.
+type Protocol string
+
+// The protocols. OpenAI is Responses and Chat Completions, told apart by the path.
+const (
+	Anthropic Protocol = "anthropic"
+	OpenAI    Protocol = "openai"
+	Gemini    Protocol = "gemini"
+)
+
+// What stands for the gateway's address and for the attempt's token in a command
+// line and in variables. The supervisor puts both in when it starts the agent:
+// nobody knows them before.
+const (
+	GatewayAddress = "{pawl-gateway}"
+	GatewayToken   = "{pawl-token}"
+)
+
+// Address is where the program reaches the route, until the supervisor knows better.
+func (r Route) Address() string { return GatewayAddress + "/" + r.Name }
+
+// Keys are the keys of the routes, in their order.
+func (g *Gateway) Keys() []string {
+	if g == nil {
+		return nil
+	}
+	var keys []string
+	for _, r := range g.Routes {
+		keys = append(keys, r.Key)
+	}
+	return keys
+}
+
+// WithKeys is the gateway with keys that came another way.
+func (g *Gateway) WithKeys(keys []string) *Gateway {
+	if g == nil {
+		return nil
+	}
+	out := Gateway{CA: g.CA}
+	for i, r := range g.Routes {
+		if i < len(keys) {
+			r.Key = keys[i]
+		}
+		out.Routes = append(out.Routes, r)
+	}
+	return &out
+}
+
+// withoutOwn is env without the variables of the routes.
+func withoutOwn(env []string, routes []Route) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.ContainsFunc(routes, func(r Route) bool { return slices.Contains(r.Own, name) })
+	})
+}
+
+// Point makes a program that is started so reach its models by the routes: the
+// token takes the place of each key, and what the program takes addresses from
+// is add and args.
+func (s *Start) Point(routes []Route, args, add []string) {
+	s.Env = withoutOwn(s.Env, routes)
+	for _, r := range routes {
+		s.Unset = append(s.Unset, r.Own...)
+		s.Env = append(s.Env, r.KeyIn+"="+GatewayToken)
+	}
+	s.Env = append(s.Env, add...)
+	s.Args = append(s.Args, args...)
+}
