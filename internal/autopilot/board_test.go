@@ -23,13 +23,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // The test binary is the supervisor and the scripted agent too.
 func TestMain(m *testing.M) {
-	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
 		os.Exit(code)
 	}
 	os.Exit(gittest.Run(m))

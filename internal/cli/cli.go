@@ -25,12 +25,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/setup"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/egress"
+	"github.com/pawl-dev/pawl/internal/gateway"
 	"github.com/pawl-dev/pawl/internal/reexec"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // Main runs one command line and returns pawl's exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv), Models: gateway.Open}); ok {
 		return code
 	}
 	stdout, stderr = console.Safe(stdout), console.Safe(stderr)

@@ -23,6 +23,7 @@ type Config struct {
 	Review           Review               `yaml:"review"`
 	IterationControl IterationControl     `yaml:"iteration_control"`
 	Safety           Safety               `yaml:"safety"`
+	Gateway          Gateway              `yaml:"gateway"`
 	Strategies       []Strategy           `yaml:"strategies"`
 	Workspace        Workspace            `yaml:"workspace"`
 	Snapshot         Snapshot             `yaml:"snapshot"`
@@ -65,6 +66,13 @@ type Agent struct {
 	// Endpoints are in the words of egress.ParseEndpoint.
 	Endpoints []string `yaml:"endpoints"`
 	Isolate   bool     `yaml:"isolate"`
+}
+
+// Gateway is what stands between agents and their models.
+type Gateway struct {
+	Enabled string `yaml:"enabled" default:"auto" enum:"auto|true|false"`
+	// CA is a file of certificates to trust beside the system's.
+	CA Path `yaml:"ca"`
 }
 
 // Prompt is how the prompt is assembled.

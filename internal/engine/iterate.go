@@ -184,7 +184,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
-		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Now: time.Now(),
+		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Routes: a.Routes, Now: time.Now(),
 	})
 	if err != nil {
 		return job, nil, err
@@ -197,7 +197,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
 		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
-		Prices: w.plan.Prices, Model: a.Model,
+		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(w.plan.GatewayCA),
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask,
 			Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom,
 			Tools: a.toolsCount()},

@@ -33,7 +33,7 @@ const driveCommand = "__drive"
 
 // The test binary is pawl, its supervisor and its agent.
 func TestMain(m *testing.M) {
-	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
 		os.Exit(code)
 	}
 	if len(os.Args) > 1 && os.Args[1] == driveCommand {

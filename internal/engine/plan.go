@@ -58,6 +58,8 @@ type Plan struct {
 	// Exe and Args re-execute pawl as the supervisor; the run's folder is appended.
 	Exe  string
 	Args []string
+	// GatewayCA is a file of certificates that the gateway trusts; "" is none.
+	GatewayCA string
 	// Flags is how the run was asked for; resume starts from it.
 	Flags []byte
 	// CheckpointInterval is how many iterations by steps share one snapshot; the
@@ -86,6 +88,8 @@ type Agent struct {
 	// Endpoints is what the program may reach at the level paranoid, in the
 	// words of egress.ParseEndpoint.
 	Endpoints []string
+	// Routes are the ways to its models through the gateway; nil is around it.
+	Routes []agent.Route
 	// Environ is what the program inherits, K=V; nil is the plan's. Withheld are
 	// the names that are not in it.
 	Environ, Withheld []string
@@ -101,6 +105,14 @@ func (a Agent) guards(g agent.Guards) agent.Guards {
 		g.Repeats = 0
 	}
 	return g
+}
+
+// gateway is what the agent's model calls go through; nil is nothing.
+func (a Agent) gateway(ca string) *agent.Gateway {
+	if len(a.Routes) == 0 {
+		return nil
+	}
+	return &agent.Gateway{Routes: a.Routes, CA: ca}
 }
 
 // toolsCount is whether a tool that runs counts as life: where the program is

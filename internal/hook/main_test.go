@@ -11,11 +11,12 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/reexec"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // The test binary is the supervisor of the commands.
 func TestMain(m *testing.M) {
-	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
 		os.Exit(code)
 	}
 	// Of a program that is built with -race each end takes a second, else.

@@ -138,7 +138,7 @@ type Record struct {
 	TokensIn   int64    `json:"tokens_in"`
 	TokensOut  int64    `json:"tokens_out"`
 	Cost       MicroUSD `json:"cost_micro_usd"`
-	CostSource string   `json:"cost_source"` // "reported", "estimated" or "none"
+	CostSource string   `json:"cost_source"` // "metered" by the gateway, "reported", "estimated" or "none"
 	Calls      int      `json:"calls"`
 	Output     int64    `json:"output_bytes"`
 

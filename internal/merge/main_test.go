@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // landCommand makes the test binary a pawl that lands and can be killed.
@@ -28,7 +29,7 @@ const landCommand = "__land"
 
 // The test binary is also the supervisor of gates.
 func TestMain(m *testing.M) {
-	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
 		os.Exit(code)
 	}
 	if len(os.Args) > 1 && os.Args[1] == landCommand {

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,7 +116,8 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 	}
 	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
 		ag.Adapter = builtin
-		return ag, nil
+		err := d.point(name, &ag)
+		return ag, err
 	}
 	if !named || len(own.Command) == 0 {
 		return ag, fault.Refuse("agent %q is not known", name).
@@ -126,6 +128,35 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 		return ag, fault.Refuse("agent %q: %v", name, err)
 	}
 	return ag, nil
+}
+
+// point sends the model calls of an agent through the gateway, where it has a key
+// and can be pointed. At the level paranoid it reaches those providers by the
+// gateway only.
+func (d draft) point(name string, ag *engine.Agent) error {
+	mode := d.Config.Gateway.Enabled
+	if mode == "false" {
+		return nil
+	}
+	in := agent.Invocation{Env: slices.Concat(d.Env, ag.Env)}
+	if pointed, can := ag.Adapter.(agent.Pointed); can {
+		ag.Routes = pointed.Routes(func(variable string) string { return in.Value(nil, variable) })
+	}
+	if len(ag.Routes) == 0 && mode == "true" {
+		return fault.Refuse("agent %q cannot use the gateway: it has no key here, or takes no other address for its models", name).
+			Hint("docs/agents.md says which agents can; set gateway.enabled: auto to go on without")
+	}
+	if len(d.Config.Agents.Named[name].Endpoints) > 0 {
+		return nil
+	}
+	ag.Endpoints = slices.DeleteFunc(slices.Clone(ag.Endpoints), func(text string) bool {
+		e, err := egress.ParseEndpoint(text)
+		return err == nil && slices.ContainsFunc(ag.Routes, func(r agent.Route) bool {
+			base, err := url.Parse(r.Base)
+			return err == nil && base.Hostname() == e.Host
+		})
+	})
+	return nil
 }
 
 // endpoints is what the agent may reach at the level paranoid: what the user

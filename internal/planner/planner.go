@@ -133,7 +133,7 @@ func (d draft) base(kind string) (engine.Plan, error) {
 		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safety(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
 		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: d.prices(),
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
-		SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
+		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
 		Protect: d.protect(), Gates: d.gates(), Sources: c.Files,
 	}, d.checkPatterns()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
@@ -216,7 +217,7 @@ func tell(p engine.Plan) string {
 		case name == pol.Reviewer:
 			role = " (reviews)"
 		}
-		fmt.Fprintf(&b, "agent %s%s: %s\n", name, role, some("command", strings.Join(a.Command, " "), "model", a.Model, "env", strings.Join(a.Env, " "), "silence", a.Idle, "reach", strings.Join(a.Endpoints, " "), "withheld", strings.Join(a.Withheld, " ")))
+		fmt.Fprintf(&b, "agent %s%s: %s\n", name, role, some("command", strings.Join(a.Command, " "), "model", a.Model, "env", strings.Join(a.Env, " "), "silence", a.Idle, "through the gateway", routes(a.Routes), "reach", strings.Join(a.Endpoints, " "), "withheld", strings.Join(a.Withheld, " ")))
 	}
 	if pol.Review {
 		fmt.Fprintf(&b, "review by %s: %s\n", reviewer(pol), p.Review.Fragment.Name)
@@ -311,4 +312,13 @@ func told(c *config.Config, env []string) string {
 		fmt.Fprintf(&b, "left out: %s\n", l)
 	}
 	return b.String()
+}
+
+// routes are the providers that an agent reaches by the gateway, without their keys.
+func routes(all []agent.Route) string {
+	var out []string
+	for _, r := range all {
+		out = append(out, r.Name+" at "+r.Base)
+	}
+	return strings.Join(out, ", ")
 }

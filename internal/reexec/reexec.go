@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync"
 	"time"
@@ -31,8 +30,8 @@ var now *program
 type program struct {
 	status chan int // its exit status
 	ask    sync.Once
-	asked  chan struct{}         // closed when it needs the rest
-	proxy  chan supervisor.Proxy // what the rest hands over; one, and it stays
+	asked  chan struct{}        // closed when it needs the rest
+	rest   chan supervisor.Rest // what main hands over; one, and it stays
 }
 
 func init() { //nolint:gochecknoinits // the point of this package is to run before the others are initialised
@@ -44,7 +43,7 @@ func init() { //nolint:gochecknoinits // the point of this package is to run bef
 	if len(args) < 2 {
 		return
 	}
-	p := &program{status: make(chan int, 1), asked: make(chan struct{}), proxy: make(chan supervisor.Proxy, 1)}
+	p := &program{status: make(chan int, 1), asked: make(chan struct{}), rest: make(chan supervisor.Rest, 1)}
 	main := p.named(args)
 	if main == nil {
 		return
@@ -79,34 +78,33 @@ func (p *program) named(args []string) func() int {
 // Finish is for main, before anything else: when this process is a little
 // program, it hands over what that asked for, waits for its end and returns
 // its exit status; else it returns false at once.
-func Finish(proxy supervisor.Proxy) (int, bool) {
+func Finish(rest supervisor.Rest) (int, bool) {
 	if now == nil {
 		return 0, false
 	}
-	now.proxy <- proxy
+	now.rest <- rest
 	return <-now.status, true
 }
 
 func (p *program) supervise(runDir string) int {
-	if err := supervisor.Serve(context.Background(), runDir, parserFor, p.openProxy); err != nil {
+	if err := supervisor.Serve(context.Background(), runDir, parserFor, p.awaitRest); err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "pawl: %v\n", err)
 		return 1
 	}
 	return 0
 }
 
-// openProxy is the proxy of the rest of pawl, which it lets come up.
-func (p *program) openProxy(ctx context.Context, l net.Listener, reach []string, refused func(host, why string)) (func() error, error) {
+// awaitRest is the rest of pawl, which it lets come up.
+func (p *program) awaitRest() (supervisor.Rest, error) {
 	p.ask.Do(func() { close(p.asked) })
 	timer := time.NewTimer(restBound)
 	defer timer.Stop()
 	select {
-	case open := <-p.proxy:
-		p.proxy <- open
-		return open(ctx, l, reach, refused)
+	case rest := <-p.rest:
+		p.rest <- rest
+		return rest, nil
 	case <-timer.C:
-		_ = l.Close()
-		return nil, errors.New("cannot open the way out of the box: the proxy did not come up; " +
+		return supervisor.Rest{}, errors.New("cannot open the way to the agent's models: the rest of pawl did not come up; " +
 			"try again when the machine is less busy")
 	}
 }

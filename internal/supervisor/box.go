@@ -30,6 +30,9 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 	policy := *t.job.Box.TempIn(filepath.Join(t.runDir, "tmp"))
 	t.limit(policy.Limits)
 	policy.Spare = append(slices.Clone(policy.Spare), os.Getpid(), os.Getppid())
+	if t.models != nil && policy.Closed {
+		policy.Doors = append(slices.Clone(policy.Doors), t.models.port)
+	}
 	c, entry, err := sandbox.Prepare(c, policy)
 	if err != nil {
 		return nil, err
@@ -51,7 +54,7 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 		entry.Outcome(func(status syscall.WaitStatus) { t.reaper.Report(child, status) })
 	})
 	if len(entry.Listeners) > 0 {
-		t.box.exits, err = openExits(entry.Listeners, policy, t.proxy, t.logf)
+		t.box.exits, err = t.openExits(entry.Listeners, policy)
 		if err != nil {
 			t.terminate(child, verdict{reason: loop.EndedStop})
 			return nil, &process.StartError{Code: -1, Message: "cannot start " + t.job.Args[0] + ": " + err.Error()}

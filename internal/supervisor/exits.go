@@ -24,6 +24,12 @@ const (
 // handed one, as most need none and a proxy costs memory.
 type Proxy func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (serve func() error, err error)
 
+// Rest is the part of pawl that is large, and that most supervisors never need.
+type Rest struct {
+	Proxy  Proxy
+	Models Models
+}
+
 // exits are the ways out of a closed box: the proxy, and the doors to ports of
 // this machine. They are in the supervisor, so that an agent whose pawl is gone
 // reaches its model as long as it may live. nil has none.
@@ -39,17 +45,23 @@ type exits struct {
 
 // openExits serves listeners: the first is the proxy's, the others are those
 // of p.Doors. It closes them, also when it fails.
-func openExits(listeners []net.Listener, p sandbox.Policy, open Proxy, logf func(string, ...any)) (*exits, error) {
+func (t *task) openExits(listeners []net.Listener, p sandbox.Policy) (*exits, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &exits{stop: stop, room: make(chan struct{}, maxForwards), doors: listeners[1:]}
-	serve, err := open(ctx, listeners[0], p.Reach, x.refuse)
+	rest, err := t.rest()
+	if err != nil {
+		_ = listeners[0].Close()
+		x.close()
+		return nil, err
+	}
+	serve, err := rest.Proxy(ctx, listeners[0], p.Reach, x.refuse)
 	if err != nil {
 		x.close()
 		return nil, err
 	}
 	x.work.Go(func() {
 		if err := serve(); err != nil {
-			logf("the egress proxy ended: %v", err)
+			t.logf("the egress proxy ended: %v", err)
 		}
 	})
 	for i, l := range x.doors {

@@ -25,7 +25,7 @@ import (
 // The test binary is the supervisor, and a client that can be killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "__supervise" {
-		if err := Serve(context.Background(), os.Args[2], testParsers, egress.Out(os.Getenv)); err != nil {
+		if err := Serve(context.Background(), os.Args[2], testParsers, func() (Rest, error) { return Rest{Proxy: egress.Out(os.Getenv), Models: playModels}, nil }); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -25,6 +26,8 @@ const (
 // meter reads an agent's stream while it comes: events go to the file and to
 // the client, and a limit that is passed is told at once.
 type meter struct {
+	mu      sync.Mutex // the stream and the gateway tell it
+	metered bool       // the gateway counts: what the program says of its use is not needed
 	limits  Limits
 	parser  agent.Parser
 	lines   *agent.Lines
@@ -56,12 +59,15 @@ func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass f
 	m.totals.SetModel(job.Model)
 	m.file = spool.NewWriter(job.Files+".events.jsonl", agentLimit)
 	m.out = bufio.NewWriterSize(m.file, flushAt)
-	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.event) })
+	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.said) })
+	m.metered = job.Gateway != nil
 	return m
 }
 
 // take feeds the next bytes of the stream.
 func (m *meter) take(p []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.bytes += int64(len(p))
 	m.silent += int64(len(p))
 	m.guard(func() { _, _ = m.lines.Write(p) })
@@ -80,9 +86,11 @@ func (m *meter) flush() {
 
 // finish takes the end of the stream and returns what it came to.
 func (m *meter) finish() agent.Outcome {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.guard(func() {
 		m.lines.Flush()
-		m.parser.Close(m.event)
+		m.parser.Close(m.said)
 	})
 	m.flush()
 	_ = m.file.Close()
@@ -101,6 +109,31 @@ func (m *meter) guard(feed func()) {
 		}
 	}()
 	feed()
+}
+
+// said takes an event of the program's stream. Where the gateway sees the calls
+// themselves, the program's word for them would count them twice.
+func (m *meter) said(e agent.Event) {
+	if m.metered {
+		switch e.Kind {
+		case agent.UsageSeen, agent.CostSeen, agent.Retry:
+			e = agent.Event{Kind: e.Kind, Model: e.Model, Turns: e.Turns, Sub: e.Sub}
+			if e.Turns == 0 {
+				return
+			}
+			e.Kind = agent.UsageSeen
+		}
+		e.Calls = 0
+	}
+	m.event(e)
+}
+
+// modelCall takes an event of the gateway.
+func (m *meter) modelCall(e agent.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.event(e)
+	m.flush()
 }
 
 func (m *meter) event(e agent.Event) {

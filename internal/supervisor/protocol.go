@@ -43,6 +43,8 @@ type request struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	Mark  string        `json:"mark,omitempty"`
 	Job   *Job          `json:"job,omitempty"`
+	// Keys are those of the job's gateway: a job as such can be shown and stored.
+	Keys []string `json:"keys,omitempty"`
 	// Secret is what the supervisor left in the run's folder, for its own pawl.
 	Secret string `json:"secret,omitempty"`
 	// Unboxed: jobs may come without a box.

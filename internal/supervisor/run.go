@@ -92,7 +92,7 @@ func (t *transfer) perform(ctx context.Context) (Result, error) {
 	t.at = time.Now()
 	stopped := ctx.Err() != nil
 	t.s.busy.Store(true)
-	if err := t.s.send(request{Op: opRun, Job: &t.job, Stop: stopped}); err != nil {
+	if err := t.s.send(request{Op: opRun, Job: &t.job, Keys: t.job.Gateway.Keys(), Stop: stopped}); err != nil {
 		_ = t.s.conn.Close()
 		<-t.s.gone
 		return t.last()

@@ -32,7 +32,7 @@ const (
 // until it is not needed any more. The process must have been started by
 // [Start] and do nothing else. A done ctx, like SIGTERM, ends the running job
 // (TERM, grace, KILL) and then the supervisor; the terminal's signals do not.
-func Serve(ctx context.Context, runDir string, parsers Parsers, proxy Proxy) error {
+func Serve(ctx context.Context, runDir string, parsers Parsers, rest func() (Rest, error)) error {
 	terms := make(chan os.Signal, 1)
 	signal.Notify(terms, syscall.SIGTERM)
 	// Caught and not read: these must neither end us nor be handed down ignored.
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, runDir string, parsers Parsers, proxy Proxy) err
 		return fmt.Errorf("cannot supervise: this command is started by pawl itself: %v", err)
 	}
 	s := &server{
-		parsers: parsers, proxy: proxy, terms: terms,
+		parsers: parsers, rest: rest, terms: terms,
 		inbox: make(chan inbound, maxLinks), done: make(chan Result, 1), quit: make(chan struct{}),
 		links: map[*link]bool{},
 	}
@@ -63,7 +63,7 @@ func Serve(ctx context.Context, runDir string, parsers Parsers, proxy Proxy) err
 // send to inbox, the running task to done.
 type server struct {
 	parsers Parsers
-	proxy   Proxy
+	rest    func() (Rest, error)
 	mark    string
 	runDir  string
 	secret  string // who comes back knows it
@@ -287,6 +287,7 @@ func (s *server) run(req request) {
 		return
 	}
 	job := *req.Job
+	job.Gateway = job.Gateway.WithKeys(req.Keys)
 	switch {
 	case s.task != nil && s.task.job.ID == job.ID:
 		if req.Stop {

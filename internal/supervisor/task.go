@@ -39,7 +39,7 @@ type task struct {
 	runDir  string
 	reaper  *process.Reaper
 	parsers Parsers
-	proxy   Proxy
+	rest    func() (Rest, error)
 	buffers *buffers
 	emit    func([]json.RawMessage)
 	started time.Time
@@ -49,13 +49,14 @@ type task struct {
 	rush   context.CancelFunc
 	seen   atomic.Int64
 	box    box
+	models *models
 	limit  func(sandbox.Limits) // puts the supervisor under limits, once
 	logf   func(format string, args ...any)
 }
 
 func newTask(job Job, s *server) *task {
 	t := &task{
-		job: job, mark: s.mark, runDir: s.runDir, reaper: s.reaper, parsers: s.parsers, proxy: s.proxy, buffers: &s.buffers,
+		job: job, mark: s.mark, runDir: s.runDir, reaper: s.reaper, parsers: s.parsers, rest: s.rest, buffers: &s.buffers,
 		emit: s.emit, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
 	}
 	t.hurry, t.rush = context.WithCancel(context.Background())
@@ -115,6 +116,10 @@ func (t *task) perform(r *Result) error {
 	if err != nil {
 		return err
 	}
+	if t.models, err = t.openModels(o.meter); err != nil {
+		return err
+	}
+	defer t.models.close()
 	least := leastFree(t.job) // of what is free before the job
 	child, err := t.launch(o)
 	defer t.leaveBox()
@@ -159,7 +164,7 @@ func (t *task) outputs() (*output, error) {
 
 // launch starts the process and the readers of its output.
 func (t *task) launch(o *output) (*process.Child, error) {
-	c := process.Command{Args: t.job.Args, Dir: t.job.Dir, Env: t.job.Env}
+	c := process.Command{Args: t.models.fill(t.job.Args), Dir: t.job.Dir, Env: t.models.fill(t.job.Env)}
 	if t.mark != "" {
 		c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.mark)
 	}
@@ -355,7 +360,9 @@ func (t *task) drain(o *output, r *Result) {
 	if o.meter == nil {
 		return
 	}
+	t.models.close()
 	r.Agent = o.meter.finish()
+	t.models.complete(&r.Agent)
 	r.Refused = o.meter.refused
 	r.Exit.Terminal = r.Agent.Terminal
 	if o.meter.problem != "" {

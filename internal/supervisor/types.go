@@ -54,6 +54,8 @@ type Job struct {
 	// Model that the program was told to use, for programs that do not name it.
 	Model  string `json:"model,omitempty"`
 	Limits Limits `json:"limits"`
+	// Gateway is what its model calls go through; nil is nothing.
+	Gateway *agent.Gateway `json:"gateway,omitempty"`
 	// Guards end an agent that runs in circles.
 	Guards agent.Guards `json:"guards,omitzero"`
 	// Box is what the operating system holds the job to; nil is nothing.

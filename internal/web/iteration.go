@@ -59,7 +59,7 @@ type Iteration struct {
 	TokensIn int64          `json:"tokens_in"`
 	TokenOut int64          `json:"tokens_out"`
 	CostUSD  *float64       `json:"cost_usd" nullable:"true"`
-	Cost     string         `json:"cost_source" enum:"reported,estimated,none" doc:"Where the cost comes from."`
+	Cost     string         `json:"cost_source" enum:"metered,reported,estimated,none" doc:"Where the cost comes from."`
 	Calls    int            `json:"api_calls"`
 	Output   int64          `json:"output_bytes"`
 	Story    []StoryElement `json:"story" nullable:"false" doc:"What happened, in order, in words."`

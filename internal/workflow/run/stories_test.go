@@ -17,12 +17,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workflow/run"
 )
 
 // The test binary is the supervisor and the scripted agent too.
 func TestMain(m *testing.M) {
-	if code, ok := reexec.Finish(egress.Out(os.Getenv)); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())

@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// Limits are what an attempt may use. Zero is no limit.
+type Limits struct {
+	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
+	Tokens int64         `json:"tokens,omitempty"` // input, output and cache writes
+	Calls  int           `json:"calls,omitempty"`
+}
+
+// Error is the words.
+func (o *over) Error() string { return o.why }
+
+// account is what an attempt has used, and what its calls in flight use.
+type account struct {
+	limits Limits
+	prices agent.Prices
+
+	mu     sync.Mutex
+	calls  int // that went out, answered or not yet
+	tokens int64
+	cost   loop.MicroUSD
+	// unpriced: a call went to a model whose price nobody knows.
+	unpriced bool
+	models   map[string]agent.Usage
+	flying   map[*flight]bool
+	// dear is what the input of a model's last call cost for each byte of its
+	// request: with a warm cache much less than the price says.
+	dear map[string]float64
+}
+
+// flight is a call that was let through and has not ended.
+type flight struct {
+	model string
+	asked int64 // bytes of the request
+	cost  loop.MicroUSD
+	used  int64 // tokens
+}
+
+// over is a limit that is reached, and the words for it.
+type over struct {
+	ended loop.Ended
+	why   string
+}
+
+// admit lets a call in, or says which limit stands against it. A call that can
+// be cut needs room for its input only, any other for the longest answer that
+// it asks for.
+func (a *account) admit(q question, asked int64) (*flight, *over) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := &flight{model: q.Model, asked: asked}
+	cost, tokens := a.totals()
+	if l := a.limits.Tokens; l > 0 && tokens >= l {
+		return nil, &over{loop.EndedTokens, fmt.Sprintf("the limit of %d tokens is reached: %d are used", l, tokens)}
+	}
+	if l := a.limits.Cost; l > 0 {
+		if next := a.least(q, asked); cost >= l || cost+next > l {
+			const why = "the limit of %s does not allow this call: %s is spent, and the call may cost %s"
+			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollars(l), dollars(cost), dollars(next))}
+		}
+	}
+	a.flying[f] = true
+	return f, nil
+}
+
+// try counts one more call that goes out, or says that there may be none.
+func (a *account) try() *over {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.limits.Calls; l > 0 && a.calls >= l {
+		return &over{loop.EndedCalls, fmt.Sprintf("the limit of %d model calls is reached", l)}
+	}
+	a.calls++
+	return nil
+}
+
+// untried takes back a call that did not reach the provider.
+func (a *account) untried() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls--
+}
+
+// least is what a call costs before it can be cut; 0 when nobody knows the
+// model's price.
+func (a *account) least(q question, asked int64) loop.MicroUSD {
+	price, known := a.prices.Of(q.Model)
+	if !known {
+		return 0
+	}
+	rate, warm := a.dear[q.Model]
+	if !warm {
+		rate = float64(price.Input) / bytesPerToken / 1e6
+	}
+	cost := loop.MicroUSD(rate * float64(asked))
+	if !q.Stream {
+		cost += price.Cost(agent.Usage{Output: q.most()})
+	}
+	return cost
+}
+
+// totals are what is used, with what the calls in flight used so far.
+func (a *account) totals() (cost loop.MicroUSD, tokens int64) {
+	cost, tokens = a.cost, a.tokens
+	for f := range a.flying {
+		cost += f.cost
+		tokens += f.used
+	}
+	return cost, tokens
+}
+
+const passedWhile = "the limit of %s was passed in the middle of an answer, which was cut"
+
+// goesOn takes how far a call has come. It returns the limit that is passed, if
+// one is: then the call has to be cut.
+func (a *account) goesOn(f *flight, r *reading) *over {
+	u := r.estimated(f.asked)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f.cost, _ = a.price(f.modelOf(r), u)
+	f.used = u.Input + u.Output + u.CacheWrite
+	cost, tokens := a.totals()
+	if l := a.limits.Cost; l > 0 && cost > l {
+		return &over{loop.EndedCost, fmt.Sprintf(passedWhile, dollars(l))}
+	}
+	if l := a.limits.Tokens; l > 0 && tokens > l {
+		return &over{loop.EndedTokens, fmt.Sprintf(passedWhile, fmt.Sprint(l, " tokens"))}
+	}
+	return nil
+}
+
+// used is what one call came to.
+type used struct {
+	model string
+	usage usage
+	// total is what the attempt has cost so far; priced is false when nobody
+	// knows all of it.
+	total  loop.MicroUSD
+	priced bool
+}
+
+// land takes the end of a call that was answered.
+func (a *account) land(f *flight, r *reading) used {
+	u := used{model: f.modelOf(r), usage: r.estimated(f.asked)}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.flying, f)
+	cost, priced := a.price(u.model, u.usage)
+	a.cost += cost
+	a.unpriced = a.unpriced || !priced
+	a.tokens += u.usage.Input + u.usage.Output + u.usage.CacheWrite
+	a.models[u.model] = a.models[u.model].Plus(u.usage.Usage)
+	if input := u.usage; priced && f.asked > 0 {
+		input.Output = 0
+		c, _ := a.price(u.model, input)
+		a.dear[f.model] = float64(c) / float64(f.asked)
+	}
+	u.total, u.priced = a.cost, !a.unpriced
+	return u
+}
+
+// drop takes a call back that the provider did not answer: it costs nothing.
+func (a *account) drop(f *flight) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.flying, f)
+}
+
+// modelOf is the model that answered, or else the one that was asked.
+func (f *flight) modelOf(r *reading) string {
+	if r.model != "" {
+		return r.model
+	}
+	return f.model
+}
+
+// price is what u costs. What is kept for an hour in Anthropic's cache costs
+// twice the input.
+func (a *account) price(model string, u usage) (loop.MicroUSD, bool) {
+	p, known := a.prices.Of(model)
+	if !known {
+		return 0, false
+	}
+	u.CacheWrite -= u.writtenHour
+	cost := p.Cost(u.Usage)
+	return cost + p.Cost(agent.Usage{Input: 2 * u.writtenHour}), true
+}
+
+func dollars(m loop.MicroUSD) string { return fmt.Sprintf("$%.2f", float64(m)/1e6) }

@@ -1,0 +1,632 @@
+package gateway
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/modelserver"
+)
+
+// each runs a test for every kind of call, streamed and not.
+func each(t *testing.T, test func(t *testing.T, path, header, body string, stream bool)) {
+	t.Helper()
+	for _, k := range kinds {
+		for _, stream := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/stream=%v", k.name, stream), func(t *testing.T) {
+				t.Parallel()
+				path, body := k.path, k.stream
+				if !stream && k.whole != "" {
+					body = k.whole
+				}
+				if k.name == "generate" {
+					path += map[bool]string{true: "streamGenerateContent?alt=sse", false: "generateContent"}[stream]
+				}
+				test(t, path, k.header, body, stream)
+			})
+		}
+	}
+}
+
+// What a provider says reaches the agent as it is; the key reaches the provider,
+// and the token does not. Every token is counted.
+func TestPassesAndCounts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, path, header, body string, _ bool) {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{
+			Text: "good morning", Usage: modelserver.Usage{Input: 1000, Output: 200, CacheRead: 3000},
+		}}}, nil)
+		status, answer, _ := r.post(path, header, body)
+		if status != http.StatusOK || !strings.Contains(answer, "good") {
+			t.Fatalf("status %d, answer %s", status, answer)
+		}
+		seen := r.provider.Requests()
+		if len(seen) != 1 || string(seen[0].Body) != body {
+			t.Fatalf("the provider saw %+v", seen)
+		}
+		if got := seen[0].Header.Get(header); !strings.HasSuffix(got, testKey) {
+			t.Errorf("the key is %q", got)
+		}
+		for name, values := range seen[0].Header {
+			if strings.Contains(strings.Join(values, " "), testToken) {
+				t.Errorf("the token leaves in %s", name)
+			}
+		}
+		want := agent.Usage{Input: 1000, Output: 200, CacheRead: 3000}
+		out := r.outcome()
+		if out.Usage != want || out.Calls != 1 || out.Cost != 6900 {
+			t.Errorf("usage %+v, %d calls, cost %d", out.Usage, out.Calls, out.Cost)
+		}
+		if models, cost, known := r.gateway.Totals(); models["m"] != want || cost != 6900 || !known {
+			t.Errorf("totals are %v, %d, %v", models, cost, known)
+		}
+		if r.gateway.Flaw() != nil || len(r.ended) != 0 {
+			t.Errorf("flaw %v, ended %v", r.gateway.Flaw(), r.ended)
+		}
+	})
+}
+
+// Only the run's own agent is served, and only at what a model is asked by.
+func TestServesNothingElse(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, nil)
+	for _, test := range []struct {
+		method, path, header, token string
+		want                        int
+	}{
+		{"POST", "/anthropic/v1/messages", "X-Api-Key", "another-token-0000", 401},
+		{"POST", "/anthropic/v1/messages", "X-Api-Key", "", 401},
+		{"POST", "/anthropic/v1/messages", "X-Api-Key", testKey, 401},
+		{"POST", "/anthropic/v1/messages", "Authorization", testToken + "x", 401},
+		{"POST", "/other/v1/messages", "X-Api-Key", testToken, 404},
+		{"POST", "/", "X-Api-Key", testToken, 404},
+		{"GET", "/anthropic/v1/messages", "X-Api-Key", testToken, 403},
+		{"DELETE", "/anthropic/v1/messages", "X-Api-Key", testToken, 403},
+		{"GET", "/anthropic/v1/organizations/me", "X-Api-Key", testToken, 403},
+		{"POST", "/anthropic/v1/organizations/api_keys", "X-Api-Key", testToken, 403},
+		{"POST", "/anthropic/v1/files", "X-Api-Key", testToken, 403},
+		{"POST", "/anthropic/v1/messages/batches", "X-Api-Key", testToken, 403},
+		{"POST", "/anthropic/v1/../v1/messages", "X-Api-Key", testToken, 403},
+		{"POST", "/anthropic/v1/messages/", "X-Api-Key", testToken, 403},
+		{"POST", "/anthropic//v1/messages", "X-Api-Key", testToken, 403},
+		{"POST", "/anthropic/v1%2fmessages", "X-Api-Key", testToken, 403},
+		{"GET", "/anthropic/v1/models/..%2f..%2fadmin", "X-Api-Key", testToken, 403},
+		{"GET", "/anthropic/v1/models/../organizations", "X-Api-Key", testToken, 403},
+		{"GET", "/openai/models/a/b/c", "Authorization", testToken, 403},
+		{"GET", "/openai/organization/admin_api_keys", "Authorization", testToken, 403},
+		{"GET", "/openai/dashboard/billing/usage", "Authorization", testToken, 403},
+		{"POST", "/openai/files", "Authorization", testToken, 403},
+		{"POST", "/openai/responses/resp_1/cancel", "Authorization", testToken, 403},
+		{"POST", "/gemini/v1beta/models/m:batchGenerateContent", "X-Goog-Api-Key", testToken, 403},
+		{"POST", "/gemini/v1beta/cachedContents", "X-Goog-Api-Key", testToken, 403},
+		{"POST", "/gemini/v1beta/tunedModels/m:generateContent", "X-Goog-Api-Key", testToken, 403},
+	} {
+		status, answer, _ := r.ask(test.method, test.path, test.header, test.token, `{"model":"m"}`)
+		if status != test.want || !strings.Contains(answer, "pawl's gateway") {
+			t.Errorf("%s %s: status %d, want %d: %s", test.method, test.path, status, test.want, answer)
+		}
+	}
+	if n := len(r.provider.Requests()); n != 0 {
+		t.Errorf("the provider saw %d requests", n)
+	}
+	// The control: the same client with the token is served.
+	if status, answer, _ := r.post("/anthropic/v1/messages", "X-Api-Key", `{"model":"m"}`); status != 200 {
+		t.Errorf("status %d: %s", status, answer)
+	}
+}
+
+// Headers and parameters pass by a short list.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi", Header: map[string]string{
+		"request-id": "req_1", "set-cookie": "a=b", "anthropic-ratelimit-requests-remaining": "7", "x-internal": "1"}}}}, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/anthropic/v1/messages?beta=true&admin=1&key=x", strings.NewReader(`{"model":"m"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"X-Api-Key": testToken, "Authorization": "Bearer other", "Anthropic-Beta": "b1", "Cookie": "c=d", "X-Forwarded-For": "1.2.3.4",
+		"OpenAI-Organization": "org-of-another", "X-Stainless-Lang": "js", "Proxy-Authorization": "Basic x",
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.Header.Get("Request-Id") != "req_1" || resp.Header.Get("Anthropic-Ratelimit-Requests-Remaining") != "7" {
+		t.Errorf("the answer's headers are %v", resp.Header)
+	}
+	for _, name := range []string{"Set-Cookie", "X-Internal"} {
+		if resp.Header.Get(name) != "" {
+			t.Errorf("%s reaches the agent", name)
+		}
+	}
+	seen := r.provider.Requests()[0]
+	if seen.Header.Get("Anthropic-Beta") != "b1" || seen.Header.Get("X-Stainless-Lang") != "js" {
+		t.Errorf("the provider saw %s with %v", seen.Path, seen.Header)
+	}
+	for _, name := range []string{"Authorization", "Cookie", "X-Forwarded-For", "Openai-Organization", "Proxy-Authorization"} {
+		if v := seen.Header.Get(name); v != "" {
+			t.Errorf("%s reaches the provider: %q", name, v)
+		}
+	}
+}
+
+// A limit of calls is none that is noticed one call later.
+func TestCallsAreLimited(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) { c.Limits.Calls = 2 })
+	for i := range 4 {
+		status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+		if want := map[bool]int{true: 200, false: 400}[i < 2]; status != want {
+			t.Errorf("call %d: status %d: %s", i+1, status, answer)
+		}
+	}
+	if n := len(r.provider.Requests()); n != 2 {
+		t.Errorf("the provider saw %d calls", n)
+	}
+	if !slices.Equal(r.ended, []loop.Ended{loop.EndedCalls, loop.EndedCalls}) || !strings.Contains(r.why, "limit of 2 model calls") {
+		t.Errorf("ended %v: %s", r.ended, r.why)
+	}
+}
+
+// Money that is not there is not spent: not by the next call, and not by an
+// answer that nobody can cut.
+func TestCostIsLimited(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, path, header, body string, _ bool) {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi", Usage: modelserver.Usage{Input: 100_000, Output: 1000}}}},
+			func(c *Config) { c.Limits.Cost = 500_000 })
+		for range 5 {
+			_, _, _ = r.post(path, header, body)
+		}
+		// A call costs $0.315: the second passes the limit, or has no room.
+		if n := len(r.provider.Requests()); n > 2 || n < 1 {
+			t.Errorf("the provider saw %d calls", n)
+		}
+		if len(r.ended) == 0 || r.ended[0] != loop.EndedCost {
+			t.Errorf("ended %v: %s", r.ended, r.why)
+		}
+	})
+}
+
+func TestLongestAnswerIsAfforded(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) { c.Limits.Cost = 100_000 })
+	long := `{"model":"m","max_tokens":8000,"messages":[]}` // up to $0.12
+	status, answer, _ := r.post(kinds[0].path, kinds[0].header, long)
+	if status != 400 || !strings.Contains(answer, "does not allow this call") || len(r.provider.Requests()) != 0 {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	short := `{"model":"m","max_tokens":800,"messages":[]}`
+	if status, answer, _ := r.post(kinds[0].path, kinds[0].header, short); status != 200 {
+		t.Errorf("status %d: %s", status, answer)
+	}
+}
+
+// An answer that passes the limit while it comes is cut.
+func TestStreamIsCut(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			path := k.path
+			if k.name == "generate" {
+				path += "streamGenerateContent?alt=sse"
+			}
+			// Its text alone is 50,000 tokens, $0.75; it says so at its end only.
+			r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: strings.Repeat("word", 50_000)}}},
+				func(c *Config) { c.Limits.Cost = 100_000 })
+			_, answer, _ := r.post(path, k.header, k.stream)
+			if !strings.Contains(answer, "pawl: the limit of $0.10 was passed") {
+				t.Errorf("the answer ends with %s", answer[max(0, len(answer)-300):])
+			}
+			if len(r.ended) == 0 || r.ended[0] != loop.EndedCost {
+				t.Errorf("ended %v", r.ended)
+			}
+		})
+	}
+}
+
+func TestTokensAreLimited(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi", Usage: modelserver.Usage{Input: 900, Output: 100}}}},
+		func(c *Config) { c.Limits.Tokens = 1000 })
+	for range 3 {
+		_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	}
+	if n := len(r.provider.Requests()); n != 1 {
+		t.Errorf("the provider saw %d calls", n)
+	}
+	if len(r.ended) == 0 || r.ended[0] != loop.EndedTokens {
+		t.Errorf("ended %v", r.ended)
+	}
+}
+
+// A model without a price costs nobody knows what, and that is said.
+func TestUnknownPrice(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) { c.Prices = agent.Prices{"other": {Input: 1}} })
+	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+	if _, _, known := r.gateway.Totals(); known {
+		t.Error("the cost is known")
+	}
+	if out := r.outcome(); out.CostSource != agent.CostNone || out.Usage.Input == 0 {
+		t.Errorf("outcome is %+v", out)
+	}
+}
+
+func TestHourOfCacheCostsMore(t *testing.T) {
+	t.Parallel()
+	answer := `{"type":"message","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":0,` +
+		`"cache_creation_input_tokens":1000,"cache_creation":{"ephemeral_5m_input_tokens":400,"ephemeral_1h_input_tokens":600},"output_tokens":0}}`
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Body: answer, BodyType: "application/json"}}}, nil)
+	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	if _, cost, _ := r.gateway.Totals(); cost != 400*375/100+600*6 {
+		t.Errorf("cost is %d", cost)
+	}
+}
+
+// What an answer says of its own end is known, whatever the program makes of it.
+func TestFlaws(t *testing.T) {
+	t.Parallel()
+	words := map[string]map[string]string{
+		"messages":  {RefusedByModel: "refusal", OutputLimit: "max_tokens"},
+		"chat":      {RefusedByModel: "content_filter", OutputLimit: "length"},
+		"responses": {OutputLimit: "max_output_tokens"},
+		"generate":  {RefusedByModel: "SAFETY", OutputLimit: "MAX_TOKENS", Malformed: "MALFORMED_FUNCTION_CALL"},
+	}
+	each(t, func(t *testing.T, path, header, body string, _ bool) {
+		kind := strings.Split(t.Name(), "/")[1]
+		for want, stop := range words[kind] {
+			r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "well", StopReason: stop}, {Text: "fine"}}}, nil)
+			_, _, _ = r.post(path, header, body)
+			if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != want {
+				t.Errorf("%s: flaw is %+v", stop, flaw)
+			}
+			_, _, _ = r.post(path, header, body)
+			if flaw := r.gateway.Flaw(); flaw != nil {
+				t.Errorf("after a good answer the flaw is %+v", flaw)
+			}
+		}
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{}}}, nil)
+		_, _, _ = r.post(path, header, body)
+		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != EmptyAnswer {
+			t.Errorf("an empty answer: flaw is %+v", flaw)
+		}
+		r = with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Body: "<html>sign in</html>", BodyType: "text/html"}}}, nil)
+		if _, answer, _ := r.post(path, header, body); answer != "<html>sign in</html>" {
+			t.Errorf("the answer is %s", answer)
+		}
+		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != Malformed {
+			t.Errorf("a page for people: flaw is %+v", flaw)
+		}
+	})
+}
+
+// A tool call without a word is an answer.
+func TestToolCallIsNoEmptyAnswer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, path, header, body string, _ bool) {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Tools: []modelserver.Tool{{Name: "ls", Input: map[string]any{"a": 1}}}}}}, nil)
+		_, _, _ = r.post(path, header, body)
+		if flaw := r.gateway.Flaw(); flaw != nil {
+			t.Errorf("flaw is %+v", flaw)
+		}
+	})
+}
+
+// An answer that breaks off is broken for the agent too, and counted.
+func TestBrokenStream(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds[:3] {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: strings.Repeat("many words ", 100), Cut: 3}}}, nil)
+		_, answer, _ := r.post(k.path, k.header, k.stream)
+		if !strings.Contains(answer, "EOF") {
+			t.Errorf("%s: the agent sees a whole answer: %s", k.name, answer)
+		}
+		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != BrokenStream {
+			t.Errorf("%s: flaw is %+v", k.name, flaw)
+		}
+		if out := r.outcome(); out.Calls != 1 || out.Usage.Input == 0 {
+			t.Errorf("%s: outcome is %+v", k.name, out)
+		}
+	}
+}
+
+var later = time.Now().Add(3 * time.Hour).UTC().Format(http.TimeFormat)
+
+// Trouble that passes is not the agent's: it never hears of it.
+func TestShortTroubleIsHeld(t *testing.T) {
+	t.Parallel()
+	fail := func(status int, header map[string]string) modelserver.Reply {
+		return modelserver.Reply{Status: status, Type: "rate_limit_error", Message: "slow down", Header: header}
+	}
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{
+		fail(429, map[string]string{"retry-after": "2"}), fail(529, nil), fail(503, map[string]string{"retry-after-ms": "1500"}), {Text: "hi"},
+	}}, nil)
+	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+	if status != 200 || !strings.Contains(answer, "message_stop") {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	if want := []time.Duration{2 * time.Second, 2 * time.Second, 1500 * time.Millisecond}; !slices.Equal(r.slept, want) {
+		t.Errorf("it waits %v", r.slept)
+	}
+	if out := r.outcome(); out.Calls != 4 || out.Retries != 3 || len(r.ended) != 0 {
+		t.Errorf("outcome is %+v, ended %v", out, r.ended)
+	}
+}
+
+// Trouble that lasts ends the attempt at once, with the provider's own words.
+func TestLongTroubleEnds(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reply   modelserver.Reply
+		retries int
+		says    string
+	}{
+		"a key that is wrong":  {modelserver.Reply{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}, 0, "401 invalid x-api-key"},
+		"out of credit":        {modelserver.Reply{Status: 429, Type: "insufficient_quota", Message: "exceeded your quota"}, 0, "429 exceeded"},
+		"a limit for hours":    {modelserver.Reply{Status: 429, Type: "rate_limit_error", Message: "plan", Header: map[string]string{"retry-after": later}}, 0, "429 plan"},
+		"overloaded for hours": {modelserver.Reply{Status: 529, Type: "overloaded_error", Message: "busy"}, 6, "529 busy"},
+	} {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{test.reply}}, nil)
+		status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+		if status != test.reply.Status || !strings.Contains(answer, test.reply.Message) {
+			t.Errorf("%s: status %d: %s", name, status, answer)
+		}
+		if len(r.ended) != 1 || r.ended[0] != loop.EndedRetries || !strings.Contains(r.why, test.says) {
+			t.Errorf("%s: ended %v: %s", name, r.ended, r.why)
+		}
+		out := r.outcome()
+		if len(r.slept) != test.retries || out.Calls != test.retries+1 || len(out.Errors) != 1 || out.Errors[0].Status != test.reply.Status {
+			t.Errorf("%s: %d waits, outcome %+v", name, len(r.slept), out)
+		}
+		if name == "a limit for hours" && time.Until(out.Errors[0].ResetAt) < 2*time.Hour {
+			t.Errorf("the time of the reset is %v", out.Errors[0].ResetAt)
+		}
+	}
+}
+
+// A question that is wrong is the agent's to correct: it may ask another one.
+func TestWrongQuestionIsTheAgents(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Status: 400, Type: "invalid_request_error", Message: "prompt is too long"}}}, nil)
+	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+	if status != 400 || !strings.Contains(answer, "too long") || len(r.ended) != 0 || len(r.slept) != 0 {
+		t.Errorf("status %d: %s, ended %v", status, answer, r.ended)
+	}
+	if out := r.outcome(); len(out.Errors) != 1 || out.Errors[0].Status != 400 {
+		t.Errorf("errors are %+v", out.Errors)
+	}
+}
+
+// A query passes by a list; the token in it does not.
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	var query string
+	provider := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { query = r.URL.RawQuery }))
+	t.Cleanup(provider.Close)
+	r := before(t, provider.URL, nil)
+	_, _, _ = r.ask("GET", "/gemini/v1beta/models?pageSize=5&admin=1&key="+testToken, "X-None", "", "")
+	if query != "pageSize=5" {
+		t.Errorf("the query is %q", query)
+	}
+}
+
+// provider is a server whose every answer is made by hand.
+func provider(t *testing.T, answer http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(answer)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A redirect would carry the key to somebody else.
+func TestNoRedirect(t *testing.T) {
+	t.Parallel()
+	other := provider(t, func(http.ResponseWriter, *http.Request) { t.Error("the other server is asked") })
+	s := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	})
+	r := before(t, s.URL, nil)
+	status, _, header := r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	if status != http.StatusBadGateway || header.Get("Location") != "" || len(r.ended) != 1 {
+		t.Errorf("status %d, %v, ended %v", status, header, r.ended)
+	}
+}
+
+// A provider that cannot be reached was not called: no call is counted.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	r := before(t, gone.URL, nil)
+	status, answer, _ := r.post(kinds[1].path, kinds[1].header, kinds[1].stream)
+	if status != http.StatusBadGateway || !strings.Contains(answer, "cannot reach the provider") {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	if out := r.outcome(); out.Calls != 0 || len(r.slept) != 6 || len(r.ended) != 1 || r.ended[0] != loop.EndedRetries {
+		t.Errorf("outcome %+v, %d waits, ended %v", out, len(r.slept), r.ended)
+	}
+}
+
+// A compression that nobody asked for is undone; one that is not known is an error.
+func TestCompressedAnswer(t *testing.T) {
+	t.Parallel()
+	s := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		if v := r.Header.Get("Accept-Encoding"); v != "identity" {
+			t.Errorf("it accepts %q", v)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, _ = io.WriteString(z, "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":7}}}\n\n")
+		_ = z.Close()
+	})
+	r := before(t, s.URL, nil)
+	if _, answer, header := r.post(kinds[0].path, kinds[0].header, kinds[0].stream); !strings.HasPrefix(answer, "data: ") || header.Get("Content-Encoding") != "" {
+		t.Errorf("answer %q, %v", answer, header)
+	}
+	if out := r.outcome(); out.Usage.Input != 7 {
+		t.Errorf("usage is %+v", out.Usage)
+	}
+	strange := provider(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "br") })
+	r = before(t, strange.URL, nil)
+	if status, _, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream); status != http.StatusBadGateway {
+		t.Errorf("status %d", status)
+	}
+}
+
+// A request that is too large, or compressed, is refused and not sent.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{}, nil)
+	if status, answer, _ := r.post(kinds[0].path, kinds[0].header, strings.Repeat("x", maxRequest+1)); status != http.StatusRequestEntityTooLarge && status != 0 {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+kinds[0].path, strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", testToken)
+	req.Header.Set("Content-Encoding", "zstd")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge || len(r.provider.Requests()) != 0 {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+	// What is no JSON goes to the provider, who says what is wrong.
+	if status, _, _ := r.post(kinds[0].path, kinds[0].header, "rubbish"); status != http.StatusBadRequest {
+		t.Errorf("status %d", status)
+	}
+}
+
+// An agent that goes away takes its call with it.
+func TestAgentGoesAway(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	s := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the server looks for the client's end after that only
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":7}}}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	})
+	r := before(t, s.URL, nil)
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+kinds[0].path, strings.NewReader(kinds[0].stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", testToken)
+	resp, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	leave()
+	<-gone
+}
+
+// Answers over HTTP/2 pass as well.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	var proto string
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proto = r.Proto
+		_, _ = io.WriteString(w, "{}")
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	r := before(t, s.URL, func(c *Config) { c.Transport = s.Client().Transport })
+	if status, _, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole); status != http.StatusOK || proto != "HTTP/2.0" {
+		t.Errorf("status %d over %s", status, proto)
+	}
+}
+
+// Serve ends with its context, also while an answer is on its way.
+func TestServeEnds(t *testing.T) {
+	t.Parallel()
+	s := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return // it has gone already
+		}
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	r := before(t, s.URL, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.gateway.Serve(ctx, l) }()
+	r.url = "http://" + l.Addr().String()
+	go func() {
+		for len(r.flights()) == 0 {
+			runtime.Gosched()
+		}
+		stop()
+	}()
+	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func (r *rig) flights() map[*flight]bool {
+	r.gateway.account.mu.Lock()
+	defer r.gateway.account.mu.Unlock()
+	return maps.Clone(r.gateway.account.flying)
+}
+
+// Rubbish from a provider neither breaks a reader nor makes it count backwards.
+func FuzzReaders(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"message_start","message":{"usage":{"input_tokens":-5}}}`, `{"choices":[{"delta":{"tool_calls":[{}]}}],"usage":{"prompt_tokens":1}}`,
+		`{"type":"response.completed","response":{"usage":{"input_tokens":1,"input_tokens_details":{"cached_tokens":9}}}}`,
+		`[{"candidates":[{"content":{"parts":[{"functionCall":{}}]},"finishReason":"STOP"}]}]`, `{"error":"x"}`, `null`, `[]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, of := range []func() reader{newMessages, newChat, newResponses, newGenerate} {
+			var a, b reading
+			of().whole(body, &a)
+			var l lines
+			l.feed(append([]byte("data: "), append(body, '\n')...), func(line []byte) {
+				if d := data(line); len(d) > 0 {
+					of().event(d, &b)
+				}
+			})
+			for _, r := range []*reading{&a, &b} {
+				u := r.estimated(10)
+				if r.said < 0 || r.calls < 0 || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.writtenHour, u.CacheWrite-u.writtenHour) < 0 {
+					t.Errorf("%+v counts as %+v", r, u)
+				}
+				_ = r.flaw(true)
+			}
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package supervisor
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// playModels is a gateway that was asked once when it opens, and says by what
+// model it was asked with which key.
+func playModels(p ModelPlan, emit func(agent.Event), end func(loop.Ended, string)) (ModelServer, error) {
+	return playedModels{p, emit, end}, nil
+}
+
+type playedModels struct {
+	plan ModelPlan
+	emit func(agent.Event)
+	end  func(loop.Ended, string)
+}
+
+func (m playedModels) Serve(ctx context.Context, l net.Listener) error {
+	defer func() { _ = l.Close() }()
+	m.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Usage: agent.Usage{Input: 7}, Cost: 5})
+	m.emit(agent.Event{Kind: agent.Text, Text: "key " + m.plan.Routes[0].Key})
+	if m.plan.Calls == 1 {
+		m.end(loop.EndedCalls, "one is enough")
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (m playedModels) Flaw() *failure.APIError { return &failure.APIError{Type: "refused_by_model"} }
+
+func (m playedModels) Totals() (map[string]agent.Usage, loop.MicroUSD, bool) {
+	return map[string]agent.Usage{"m": {Input: 7}}, 5, true
+}
+
+func withModels(job Job) Job {
+	job.Parser = "json"
+	job.Gateway = &agent.Gateway{Routes: []agent.Route{{Name: "anthropic", Base: "http://127.0.0.1:9", Key: "the-key"}}}
+	job.Env = append(job.Env, "URL="+agent.GatewayAddress+"/anthropic", "KEY="+agent.GatewayToken)
+	return job
+}
+
+// The agent gets an address and a token; the key gets to the gateway, and to no
+// file. What the program says of its use does not count twice, and an answer
+// that is none makes the attempt a failure.
+func TestModelsOfAJob(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	job := withModels(r.job("1", `echo "$URL $KEY"
+		echo '{"kind":"usage","calls":9,"usage":{"input":100}}'
+		echo '{"kind":"end","terminal":"ok","calls":3}'`))
+	var said []string
+	got := must(t)(c.Run(context.Background(), job, func(e agent.Event) { said = append(said, e.Text) }))
+	all := strings.Join(said, "\n")
+	if !strings.Contains(got.Stdout.Head, "http://127.0.0.1:") || !strings.Contains(got.Stdout.Head, "/anthropic sk-pawl-") {
+		t.Errorf("the agent sees %q", got.Stdout.Head)
+	}
+	if !strings.Contains(all, "key the-key") {
+		t.Errorf("the gateway has no key: %q", said)
+	}
+	out := got.Agent
+	if out.Usage.Input != 7 || out.Calls != 1 || out.Cost != 5 || out.CostSource != agent.CostMetered || out.Models["m"].Input != 7 {
+		t.Errorf("outcome is %+v", out)
+	}
+	if out.Terminal != loop.TerminalFailed || len(out.Errors) != 1 || out.Errors[0].Type != "refused_by_model" || got.Exit.Terminal != loop.TerminalFailed {
+		t.Errorf("outcome is %+v, exit %+v", out, got.Exit)
+	}
+}
+
+// The gateway ends the attempt.
+func TestModelsEndAJob(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	job := withModels(r.job("1", "sleep 600"))
+	job.Limits.Calls = 1
+	got := must(t)(c.Run(context.Background(), job, nil))
+	if got.Exit.Ended != loop.EndedCalls || got.Exit.Why != "one is enough" {
+		t.Errorf("exit is %+v", got.Exit)
+	}
+}
