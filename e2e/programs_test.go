@@ -21,6 +21,10 @@ type program struct {
 	// setUp writes the person's configuration below home, for a model at url,
 	// and returns what goes into the agent's env.
 	setUp func(t *testing.T, home, url string) map[string]string
+	// keyed is the environment of a person with a key, for a model at url; the
+	// model has another name then where asks says so.
+	keyed func(t *testing.T, home, url string) map[string]string
+	asks  string
 	write func(path, content string) modelserver.Tool
 	shell func(command string) modelserver.Tool
 
@@ -51,6 +55,9 @@ var claudeProgram = program{
 	name: "claude", model: "claude-sonnet-4-5",
 	cost: 7500 + 900 + 90, iteration: 0.0009, // at 3, 15 and, cached, 0.30 dollars a million
 	setUp: func(_ *testing.T, _, url string) map[string]string {
+		return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key}
+	},
+	keyed: func(_ *testing.T, _, url string) map[string]string {
 		return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key}
 	},
 	write: func(path, content string) modelserver.Tool {
@@ -84,6 +91,10 @@ stream_max_retries = 1
 `)
 		return map[string]string{"CODEX_HOME": dir, "SCRIPTED_API_KEY": key}
 	},
+	keyed: func(_ *testing.T, _, url string) map[string]string {
+		return map[string]string{"OPENAI_BASE_URL": url + "/v1", "CODEX_API_KEY": key}
+	},
+	asks: "gpt-5",
 	write: func(path, content string) modelserver.Tool {
 		return modelserver.Tool{Name: "exec_command", Input: map[string]any{"cmd": "printf %s " + quoted(content) + " > " + quoted(path)}}
 	},
@@ -119,6 +130,10 @@ var opencodeProgram = program{
 		keep(t, file, string(b))
 		return map[string]string{"OPENCODE_CONFIG": file, "SCRIPTED_API_KEY": key}
 	},
+	keyed: func(_ *testing.T, _, url string) map[string]string {
+		return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key}
+	},
+	asks: "anthropic/claude-sonnet-4-5",
 	write: func(path, content string) modelserver.Tool {
 		return modelserver.Tool{Name: "write", Input: map[string]any{"filePath": path, "content": content}}
 	},
@@ -142,6 +157,9 @@ var geminiProgram = program{
 		// Without it the program refuses to start with a server of one's own.
 		keep(t, filepath.Join(home, ".gemini", "settings.json"), `{"security": {"auth": {"selectedType": "gemini-api-key"}}}`)
 		return map[string]string{"GEMINI_CLI_HOME": home, "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": key}
+	},
+	keyed: func(_ *testing.T, _, url string) map[string]string {
+		return map[string]string{"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": key}
 	},
 	write: func(path, content string) modelserver.Tool {
 		return modelserver.Tool{Name: "write_file", Input: map[string]any{"file_path": path, "content": content}}

@@ -70,7 +70,15 @@ func newUser(t *testing.T, p program, model *modelserver.Server, more string) *u
 		t.Fatalf("pawl does not build: %v", err)
 	}
 	u := &user{t: t, pawl: pawl, repo: t.TempDir(), env: world(t, model), model: model, agent: p}
-	env, err := json.Marshal(p.setUp(t, t.TempDir(), model.URL())) // JSON is YAML
+	own := map[string]string{}
+	if p.setUp != nil {
+		own = p.setUp(t, t.TempDir(), model.URL())
+	} else {
+		for name, value := range p.keyed(t, t.TempDir(), model.URL()) {
+			u.env = append(u.env, name+"="+value)
+		}
+	}
+	env, err := json.Marshal(own) // JSON is YAML
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +147,7 @@ type shown struct {
 	TokensIn   int64    `json:"tokens_in"`
 	TokensOut  int64    `json:"tokens_out"`
 	CostUSD    *float64 `json:"cost_usd"`
+	CostSource string   `json:"cost_source"`
 	Iterations []struct {
 		Number    int
 		Attempt   int
@@ -243,4 +252,14 @@ func scene(t *testing.T, p program, more string) (*user, *script) {
 	t.Helper()
 	s := &script{asked: make(chan struct{}, 1000)}
 	return newUser(t, p, serve(t, modelserver.Scenario{Decide: s.decide, Asides: true}), more), s
+}
+
+// read is a file of the repository.
+func (u *user) read(name string) string {
+	u.t.Helper()
+	b, err := os.ReadFile(filepath.Join(u.repo, name))
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return string(b)
 }
