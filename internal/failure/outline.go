@@ -207,7 +207,7 @@ func onlyFailed(said string) bool {
 	if _, ok := exitIn(said); ok {
 		return true
 	}
-	other := func(r rune) bool { return r < 0x80 && !('a' <= r && r <= 'z') }
+	other := func(r rune) bool { return r < 'a' || 'z' < r && r < 0x80 }
 	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
 		if len(w) > 1 && !emptyWords[w] {
 			return false
@@ -272,7 +272,7 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 // last limit. Where none does more than hint, the last few lines tell, too.
 func (o *outline) telling(limit int) []int {
 	var lines []int
-	clear, end := false, 0
+	sure, end := false, 0
 	for i, p := range slices.Backward(o.parts) {
 		last := p >= plain && end < 3
 		if p != aside {
@@ -281,10 +281,10 @@ func (o *outline) telling(limit int) []int {
 		tells := p >= hinting || last || o.detail(i)
 		if tells && len(lines) < limit {
 			lines = append(lines, i)
-			clear = clear || p >= erring
+			sure = sure || p >= erring
 		}
 	}
-	if clear {
+	if sure {
 		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting && !o.detail(i) })
 	}
 	slices.Reverse(lines)

@@ -112,7 +112,7 @@ var (
 		"uncaught|violates|violation|violations|rejected|rejects|dead|stale|outdated|out of date|drift|empty|but|"+
 		"instead of|only|problem|problems|issue|issues|leak|dangling|orphan|incomplete|insufficient|incorrect|inconsistent|"+
 		"ambiguous|circular|refers to|want|wanted|nicht|kein|keine|fehlt|ungültig|unbekannt|impossible|invalide|manquant|"+
-		"n'existe|no existe|falta|inválido|não|impossibile|mancante|не найден|нет|不存在|缺少|見つかり|ません", "|")}
+		"n'existe|no existe|falta|inválido|não|mancante|не найден|нет|不存在|缺少|見つかり|ません", "|")}
 )
 
 // phrases holds the words of all rules and of [alarm]. It is built at the first
