@@ -52,7 +52,7 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 // Nil when the limit was the iteration's own.
 func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
 	pol := &p.Policy
-	why, advice := "", ""
+	var why, advice string
 	switch {
 	case pol.IterationCeiling > 0 && wall == pol.IterationCeiling:
 		why = fmt.Sprintf("the safety level %s allows an iteration %s", p.Safety, wall)

@@ -39,12 +39,12 @@ func TestAFullDisk(t *testing.T) {
 func TestAFileThatTheMachineDoesNotLetIn(t *testing.T) {
 	p := newPlace(t, "kept", "1\n")
 	before := p.snap(0)
-	real, err := exec.LookPath("git")
+	own, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	text := "#!/bin/sh\ncase \" $* \" in *' update-index '*) kill -9 $$ ;; esac\nexec " + real + " \"$@\"\n"
+	text := "#!/bin/sh\ncase \" $* \" in *' update-index '*) kill -9 $$ ;; esac\nexec " + own + " \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(text), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
