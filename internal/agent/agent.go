@@ -164,9 +164,10 @@ type Adapter interface {
 // Pointed is optionally implemented by an [Adapter] whose program can be pointed
 // at pawl's gateway.
 type Pointed interface {
-	// Routes are the ways to the providers that the program has a key for. see
-	// looks up a variable as the program will see it.
-	Routes(see func(string) string) []Route
+	// Routes are the ways to the providers that the program has a key for; can is
+	// false for a program that cannot be pointed at all. see looks up a variable
+	// as the program will see it.
+	Routes(see func(string) string) (routes []Route, can bool)
 }
 
 // Outcome is the result of one run of an agent, read from its stream. It goes

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -139,10 +140,12 @@ type Record struct {
 	TokensIn  int64         `json:"tokens_in"`
 	TokensOut int64         `json:"tokens_out"`
 	CostUSD   *float64      `json:"cost_usd"` // null when not known
-	Calls     int           `json:"api_calls"`
-	Files     []string      `json:"files"`
-	Commits   int           `json:"commits"`
-	Snapshot  string        `json:"snapshot,omitempty"`
+	// CostSource is "metered", "reported", "estimated" or "none".
+	CostSource string   `json:"cost_source"`
+	Calls      int      `json:"api_calls"`
+	Files      []string `json:"files"`
+	Commits    int      `json:"commits"`
+	Snapshot   string   `json:"snapshot,omitempty"`
 
 	Refused  *safety.Finding `json:"refused,omitempty"`
 	Secrets  []safety.Secret `json:"secrets,omitempty"`
@@ -185,7 +188,7 @@ func Shown(r loop.Record) Record {
 		ExitCode: r.Exit.Code, Ended: string(r.Exit.Ended), Outcome: string(r.Outcome), Signals: []string{},
 		Gates:    []shownGate{},
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...),
-		Commits: r.Commits, Snapshot: r.Snapshot,
+		Commits: r.Commits, Snapshot: r.Snapshot, CostSource: cmp.Or(r.CostSource, "none"),
 		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld,
 	}
 	out.Review = showReview(r.Review)

@@ -88,8 +88,10 @@ type Agent struct {
 	// Endpoints is what the program may reach at the level paranoid, in the
 	// words of egress.ParseEndpoint.
 	Endpoints []string
-	// Routes are the ways to its models through the gateway; nil is around it.
+	// Routes are the ways to its models through the gateway; nil is none. Around:
+	// it could go through the gateway, and has no key for it.
 	Routes []agent.Route
+	Around bool
 	// Environ is what the program inherits, K=V; nil is the plan's. Withheld are
 	// the names that are not in it.
 	Environ, Withheld []string

@@ -379,7 +379,9 @@ func reportsError(p spot) bool {
 // longQuota holds where a quota is used up for longer than minutes: by the day
 // or the month, or for good.
 func longQuota(p spot) bool {
-	if holdsAny(p.small, []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota"}) {
+	if holdsAny(p.small, []string{
+		"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota",
+	}) {
 		return true
 	}
 	if shortQuota(p) {
@@ -398,14 +400,18 @@ func shortQuota(p spot) bool {
 	if holdsAny(p.small, []string{"perday", "per day", "per_day", "daily", "permonth", "monthly", "insufficient_quota"}) {
 		return false
 	}
-	if holdsAny(p.small, []string{"perminute", "per minute", "per_minute", "permin", "per min", "persecond", "per second"}) {
+	if holdsAny(p.small, []string{
+		"perminute", "per minute", "per_minute", "permin", "per min", "persecond", "per second",
+	}) {
 		return true
 	}
 	d, known := waitIn(nearby(p))
 	if known {
 		return d <= longestRate
 	}
-	return !holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset"})
+	return !holdsAny(p.small, []string{
+		"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset",
+	})
 }
 
 // nearby is the line and the few below it: a body of JSON may be printed over

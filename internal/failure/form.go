@@ -58,7 +58,9 @@ func form(l string) (Class, int, flag) {
 	if !ok || !plainName(name) {
 		return Unknown, 0, 0
 	}
-	for _, end := range []string{"No such file or directory", "No such file", "Not a directory", "Is a directory", "File exists"} {
+	for _, end := range []string{
+		"No such file or directory", "No such file", "Not a directory", "Is a directory", "File exists",
+	} {
 		if strings.HasSuffix(rest, end) { // a program names an input that is not as it needs it
 			return Validation, 20, 0
 		}

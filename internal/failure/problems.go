@@ -147,7 +147,8 @@ func (p *problems) following() string {
 func prefixOfProblem(s string) bool {
 	s = strings.TrimSpace(strings.ToLower(s))
 	switch s {
-	case "", "in", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:", "->", "-->", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
+	case "", "in", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:",
+		"->", "-->", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
 		return true
 	}
 	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") ||

@@ -64,7 +64,9 @@ const (
 	stated                    // not where a test or a line of source code speaks of it, see [quotes]
 )
 
-var flagNames = []string{"retries", "final", "provider", "setup", "loud", "closing", "loading", "inside", "ours", "machine", "stated"}
+var flagNames = []string{
+	"retries", "final", "provider", "setup", "loud", "closing", "loading", "inside", "ours", "machine", "stated",
+}
 
 // UnmarshalJSON reads the names of flags.
 func (f *flag) UnmarshalJSON(data []byte) error {

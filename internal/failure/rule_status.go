@@ -23,9 +23,12 @@ func answered(p spot) bool {
 
 // reasons are the names of the statuses, in small letters.
 var reasons = []string{
-	"unauthorized", "forbidden", "proxy authentication", "payment required", "too many requests", "client error", "server error",
-	"internal server error", "bad gateway", "service unavailable", "service temporarily unavailable", "gateway time", "bad request", "unprocessable",
-	"not found", "request timeout", "conflict", "payload too large", "request entity too large", "content too large", "origin", "site is overloaded",
+	"unauthorized", "forbidden", "proxy authentication", "payment required",
+	"too many requests", "client error", "server error",
+	"internal server error", "bad gateway", "service unavailable", "service temporarily unavailable",
+	"gateway time", "bad request", "unprocessable",
+	"not found", "request timeout", "conflict", "payload too large", "request entity too large",
+	"content too large", "origin", "site is overloaded",
 }
 
 // namesStatus tells whether s, which follows a number, is the status's name.
@@ -49,7 +52,8 @@ func statusWord(before, rest string) bool {
 	}
 	if endsWith(b, "status code", "status_code", "statuscode", "http status", "last status", "unexpected status",
 		"got status", "status", "http/1.1", "http/1.0",
-		"http/2", "http/3", "http", "http error", "returned error", "response code", "tunnel failed, response", "api error", "responded with", "error code", "npm err!", "npm error", "http_code") {
+		"http/2", "http/3", "http", "http error", "returned error", "response code", "tunnel failed, response",
+		"api error", "responded with", "error code", "npm err!", "npm error", "http_code") {
 		return true
 	}
 	if !endsWith(b, "error", "code", "response", "received", "returned", "got", "failed with", "answered") {

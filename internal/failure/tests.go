@@ -265,7 +265,8 @@ func expectation(l string) (want, got string) {
 		return inequality(l)
 	}
 	for _, p := range [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
-		{"expected [", "] but found ["}, {"want ", ", got "}, {"want: ", ", got: "}, {"want ", " got "}, {"expected ", ", found "},
+		{"expected [", "] but found ["},
+		{"want ", ", got "}, {"want: ", ", got: "}, {"want ", " got "}, {"expected ", ", found "},
 		{"expected ", ", got "}, {"expected ",
 			" but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}} {
 		i := strings.Index(l, p[0])

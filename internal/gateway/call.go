@@ -58,6 +58,10 @@ func (c *call) serve(w http.ResponseWriter) {
 		c.copy(w, resp)
 		return
 	}
+	if errors.Is(err, errSent) { // the provider may count it all the same
+		c.land()
+		return
+	}
 	c.g.account.drop(flight)
 	var t *trouble
 	switch {
@@ -88,6 +92,9 @@ func (c *call) tell(t *trouble) {
 	}
 }
 
+// errSent is the end of an agent that has asked and did not wait for the answer.
+var errSent = errors.New("the agent has gone")
+
 // answer asks the provider until it answers, or its trouble lasts: then the error
 // is a [trouble], with the provider's answer if there was one. It is an [over]
 // when there may be no further call.
@@ -100,7 +107,7 @@ func (c *call) answer() (*http.Response, error) {
 		}
 		resp, err := c.send(ctx)
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, errSent
 		}
 		t := c.troubled(resp, err)
 		if t == nil {
@@ -289,6 +296,9 @@ func (c *call) land() {
 	}
 	c.g.emit(seen)
 	flaw := r.flaw(c.question.works())
+	if c.request.Context().Err() != nil {
+		flaw = nil // the agent did not wait for the end
+	}
 	if c.question.works() {
 		c.g.mu.Lock()
 		c.g.flaw = flaw

@@ -28,6 +28,7 @@ const (
 	maxConnections = 512
 	maxError       = 64 << 10 // of an error's text that is read
 	headerTime     = 15 * time.Second
+	endTime        = 5 * time.Second  // for calls in flight to be counted
 	silence        = 20 * time.Minute // a model that thinks says nothing
 )
 
@@ -109,18 +110,27 @@ func (g *Gateway) Totals() (models map[string]agent.Usage, cost loop.MicroUSD, k
 	return maps.Clone(a.models), a.cost, !a.unpriced
 }
 
-// Serve answers what comes to l until ctx is done, ends what is open then, and
-// closes l. Its error is that of a listener that broke.
+// Serve answers what comes to l until ctx is done, ends what is open then, counts
+// it, and closes l. Its error is that of a listener that broke.
 func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	s := &http.Server{
 		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: silence, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	ended := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		defer close(ended)
+		// Their contexts have ended, so calls end at once: each is counted.
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer stop()
+		_ = s.Shutdown(bounded)
+		_ = s.Close()
+	})()
 	err := s.Serve(&bound{Listener: l, room: make(chan struct{}, maxConnections)})
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("the gateway cannot accept connections any more: %v", err)
 	}
+	<-ended
 	return nil
 }
 

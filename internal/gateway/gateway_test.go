@@ -593,6 +593,10 @@ func TestServeEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	// The call was in flight: the provider may count it, and so does pawl.
+	if out := r.outcome(); out.Calls != 1 || out.Usage.Input == 0 {
+		t.Errorf("outcome is %+v", out)
+	}
 }
 
 func (r *rig) flights() map[*flight]bool {

@@ -140,7 +140,8 @@ func (d draft) point(name string, ag *engine.Agent) error {
 	}
 	in := agent.Invocation{Env: slices.Concat(d.Env, ag.Env)}
 	if pointed, can := ag.Adapter.(agent.Pointed); can {
-		ag.Routes = pointed.Routes(func(variable string) string { return in.Value(nil, variable) })
+		ag.Routes, can = pointed.Routes(func(variable string) string { return in.Value(nil, variable) })
+		ag.Around = can && len(ag.Routes) == 0
 	}
 	if len(ag.Routes) == 0 && mode == "true" {
 		return fault.Refuse("agent %q cannot use the gateway: it has no key here, or takes no other address for its models", name).

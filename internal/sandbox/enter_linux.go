@@ -75,7 +75,8 @@ func enter(o order) error {
 	}
 	p, links := resolve(p)
 	if p.Means.PID {
-		if err := unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		const shown = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+		if err := unix.Mount("proc", "/proc", "proc", shown, ""); err != nil {
 			return fmt.Errorf("cannot show it its own processes: %w", err)
 		}
 	}

@@ -54,7 +54,8 @@ func keep(o order) int {
 // this one.
 func passSignals(pidfd int) {
 	asked := make(chan os.Signal, 16)
-	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(asked,
+		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	go func() {
 		for s := range asked {
 			if number, ok := s.(syscall.Signal); ok {

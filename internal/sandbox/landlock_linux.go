@@ -124,7 +124,8 @@ func allow(ruleset int, path string, access uint64) error {
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)} //nolint:gosec // a descriptor fits
 	_, _, errno := unix.Syscall6(
-		unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0,
+		unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0,
 	)
 	if errno != 0 && errno != unix.EBADFD {
 		return fmt.Errorf("cannot allow %s: %w", path, errno)

@@ -61,7 +61,8 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 // ofGit is what git takes commands or places from, in a git folder. What is not
 // there yet is watched, since only what is there can be mounted over.
 var ofGit = []string{
-	"hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes", "info/grafts", "objects/info/alternates",
+	"hooks", "config", "config.worktree", "commondir", "gitdir",
+	"info/attributes", "info/grafts", "objects/info/alternates",
 	"shallow",
 }
 
@@ -122,7 +123,8 @@ func (p Place) credentials() []string {
 func (p Place) sockets() []string {
 	uid := strconv.Itoa(p.UID)
 	return []string{
-		"/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/buildkit", "/run/libvirt", "/run/snapd.socket",
+		"/run/docker.sock", "/run/containerd", "/run/podman",
+		"/run/crio", "/run/buildkit", "/run/libvirt", "/run/snapd.socket",
 		"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/run/incus",
 		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/user",
 		"/tmp/tmux-" + uid, "/run/screen", "/run/tmux", "/tmp/.X11-unix",

@@ -119,7 +119,8 @@ func filterFor(p Policy) filter {
 func (f *filter) spareInit() {
 	const init = 1
 	for _, n := range []uint32{
-		unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETAFFINITY,
+		unix.SYS_PRLIMIT64,
+		unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETAFFINITY,
 	} {
 		f.refuseWith(n, 0, init)
 	}
@@ -153,7 +154,8 @@ func (f *filter) spare(pids []int) {
 		values = append(values, uint32(pid), uint32(-pid)) //nolint:gosec // see above
 	}
 	for _, n := range []uint32{
-		unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN,
+		unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL,
+		unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN,
 	} {
 		f.refuseWith(n, 0, values...)
 	}

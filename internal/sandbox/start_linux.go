@@ -38,7 +38,9 @@ func orderFile(o order) (*os.File, error) {
 // services are what an open box may ask by a socket, named by its folder: tests
 // use databases, and programs look names up. Anything else may run commands for
 // whoever asks, as managers of processes do.
-var services = []string{"postgresql", "mysqld", "mariadb", "redis", "memcached", "nscd", "resolve", "sss", "avahi-daemon"}
+var services = []string{
+	"postgresql", "mysqld", "mariadb", "redis", "memcached", "nscd", "resolve", "sss", "avahi-daemon",
+}
 
 // isService is whether a socket is one of theirs.
 func isService(path string) bool {

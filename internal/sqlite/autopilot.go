@@ -76,7 +76,8 @@ func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error)
 	return a, ok, s.explain(ctx, "read what the autopilot does", err)
 }
 
-const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint, owner_pid, owner_start, owner_boot, owner_host,
+const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint,
+	owner_pid, owner_start, owner_boot, owner_host,
 	started_at, updated_at, ended_at, state`
 
 func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {

@@ -209,14 +209,16 @@ func (s *Store) CaseCounts(ctx context.Context) (counts map[board.Status]int, re
 
 // The columns of a case without its texts; p is its parent.
 const (
-	caseColumns = `c.id, c.type, c.title, c.tags, c.priority, c.parent, c.ref, c.status, c.why, c.retries, c.created_at, c.updated_at,
+	caseColumns = `c.id, c.type, c.title, c.tags, c.priority, c.parent, c.ref, c.status, c.why, c.retries,
+		c.created_at, c.updated_at,
 		c.unmet, c.unblocks, c.held, c.children, c.children_done, coalesce(p.children, 0), coalesce(p.children_done, 0)`
 	caseTables      = ` FROM cases c LEFT JOIN cases p ON p.id = c.parent`
 	oneCase         = `SELECT ` + caseColumns + caseTables + ` WHERE c.id = $1`
 	caseOfRef       = `SELECT ` + caseColumns + caseTables + ` WHERE c.ref = $1 AND c.ref <> ''`
 	casesOfParent   = `SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> '' ORDER BY c.seq`
 	needsQuery      = `SELECT n.need FROM case_needs n JOIN cases c ON c.id = n.need WHERE n.dependent = $1 ORDER BY c.seq`
-	dependentsQuery = `SELECT n.dependent FROM case_needs n JOIN cases c ON c.id = n.dependent WHERE n.need = $1 ORDER BY c.seq`
+	dependentsQuery = `SELECT n.dependent FROM case_needs n JOIN cases c ON c.id = n.dependent
+		WHERE n.need = $1 ORDER BY c.seq`
 	// The needs of a case come with a listed one as a text.
 	listedColumns = caseColumns + `, coalesce((SELECT group_concat(need) FROM case_needs WHERE dependent = c.id), '')`
 )

@@ -222,7 +222,8 @@ func (b *cases) save(ctx context.Context, c *board.Case) error {
 	ready, score := rank(c)
 	_, err := b.w.exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
 		retries = $7, updated_at = $8,
-			ready = $9, score = $10, unmet = $11, unblocks = $12, held = $13, children = $14, children_done = $15 WHERE id = $16`,
+			ready = $9, score = $10, unmet = $11, unblocks = $12,
+			held = $13, children = $14, children_done = $15 WHERE id = $16`,
 		c.Title, joinTags(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries, ms(c.UpdatedAt),
 		ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
 	return err

@@ -107,7 +107,8 @@ func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err e
 	if step.frees() {
 		after = Owner{}
 	}
-	rows, err := w.exec(ctx, `UPDATE runs SET status = $1, why = $2, n = $3, iteration = $4, max_iterations = $5, agent = coalesce(nullif($6, ''), agent),
+	rows, err := w.exec(ctx, `UPDATE runs SET status = $1, why = $2, n = $3, iteration = $4, max_iterations = $5,
+		agent = coalesce(nullif($6, ''), agent),
 			cost = $7, cost_known = $8, tokens_in = $9, tokens_out = $10,
 			owner_pid = $11, owner_start = $12, owner_boot = $13, owner_host = $14,
 			updated_at = $15, ended_at = $16, elapsed = $17, state = $18

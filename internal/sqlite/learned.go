@@ -85,7 +85,8 @@ func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.T
 	if c.Success {
 		success, failed = 1, 0
 	}
-	_, err = w.exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2, used_at = max(used_at, $3)
+	_, err = w.exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
+		used_at = max(used_at, $3)
 		WHERE class = $4 AND strategy = $5`, success, failed, ms(when), string(c.Class), c.Strategy)
 	return err
 }

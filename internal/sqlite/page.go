@@ -176,7 +176,8 @@ func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]Case
 // LastSeqs is the number of the last event, and of the last change of a case;
 // 0 where there is none.
 func (s *Store) LastSeqs(ctx context.Context) (event, change int64, err error) {
-	_, err = s.reads.one(ctx, `SELECT coalesce((SELECT max(seq) FROM events), 0), coalesce((SELECT max(seq) FROM case_history), 0)`, nil, &event, &change)
+	_, err = s.reads.one(ctx, `SELECT coalesce((SELECT max(seq) FROM events), 0),
+		coalesce((SELECT max(seq) FROM case_history), 0)`, nil, &event, &change)
 	return event, change, s.explain(ctx, "find the last event", err)
 }
 

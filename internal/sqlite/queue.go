@@ -53,7 +53,8 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 			return &QueueOwnedError{Target: target, Owner: q.Owner}
 		}
 		q.Target, q.Owner, q.State.Target = target, owner, target
-		_, err := w.exec(ctx, `INSERT INTO queues (target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state)
+		_, err := w.exec(ctx, `
+			INSERT INTO queues (target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state)
 			VALUES ($1, 0, $2, $3, $4, $5, $6, '{}')
 			ON CONFLICT (target) DO UPDATE SET owner_pid = $2, owner_start = $3, owner_boot = $4, owner_host = $5`,
 			target, owner.PID, owner.Start, owner.Boot, owner.Host, ms(now))
@@ -218,7 +219,8 @@ func readQueue(ctx context.Context, from *statements, target string) (q Queue, o
 		return []any{
 			&q.Target, &q.N, &q.Owner.PID, &q.Owner.Start, &q.Owner.Boot, &q.Owner.Host, when(&q.UpdatedAt), document(&q.State),
 		}
-	}, `SELECT target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state FROM queues WHERE target = $1`, target)
+	}, `SELECT target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state
+		FROM queues WHERE target = $1`, target)
 	q.State.Target = q.Target
 	if err != nil || !ok {
 		return q, ok, err

@@ -159,7 +159,8 @@ func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Own
 		}
 		r.Owner = owner
 		taken = r
-		_, err = w.exec(ctx, `UPDATE runs SET owner_pid = $1, owner_start = $2, owner_boot = $3, owner_host = $4 WHERE id = $5`,
+		_, err = w.exec(ctx, `
+			UPDATE runs SET owner_pid = $1, owner_start = $2, owner_boot = $3, owner_host = $4 WHERE id = $5`,
 			owner.PID, owner.Start, owner.Boot, owner.Host, id)
 		return err
 	})

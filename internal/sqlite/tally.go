@@ -30,9 +30,11 @@ func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, 
 			zone)) + ` AS key FROM tallies WHERE quarter >= $1)
 			GROUP BY key ORDER BY key`
 	case stats.Agent:
-		query = tallyColumns + ` FROM (SELECT *, agent AS key FROM tallies WHERE quarter >= $1 AND agent <> '') GROUP BY key ORDER BY key`
+		query = tallyColumns + ` FROM (SELECT *, agent AS key FROM tallies WHERE quarter >= $1 AND agent <> '')
+			GROUP BY key ORDER BY key`
 	case stats.Sprint:
-		query = tallyColumns + ` FROM (SELECT *, sprint AS key FROM tallies WHERE quarter >= $1 AND sprint <> '') GROUP BY key ORDER BY key DESC LIMIT $2`
+		query = tallyColumns + ` FROM (SELECT *, sprint AS key FROM tallies WHERE quarter >= $1 AND sprint <> '')
+			GROUP BY key ORDER BY key DESC LIMIT $2`
 		args = append(args, limit)
 	case stats.Task:
 		query, args = taskTallies, []any{ms(since), limit}
@@ -67,23 +69,29 @@ func dayOf(column string, spans []stats.Span) string {
 const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), sum(retries), sum(cured), sum(elapsed),
 	coalesce(min(fastest), 0), coalesce(max(slowest), 0), sum(cost), sum(cost_known), sum(tokens_in), sum(tokens_out),
 	sum(waited), sum(asked), sum(guards), sum(conflicts), sum(started), sum(landed), sum(gave_up), sum(timed_out), sum(blocked),
-	sum(CASE WHEN agent = '' AND task_iterations = 0 THEN 0 ELSE landed END), sum(task_iterations), coalesce(min(fewest), 0), coalesce(max(most), 0)`
+	sum(CASE WHEN agent = '' AND task_iterations = 0 THEN 0 ELSE landed END), sum(task_iterations),
+	coalesce(min(fewest), 0), coalesce(max(most), 0)`
 
 // taskTallies reads the history of few tasks only: the index finds them.
 const taskTallies = tallyColumns + ` FROM (
 	WITH some AS (SELECT name, max(started_at) AS at FROM (
 		SELECT name, started_at FROM runs WHERE kind = 'task' AND started_at >= $1 ORDER BY started_at DESC LIMIT 10 * $2)
 		GROUP BY name ORDER BY at DESC LIMIT $2)
-	SELECT some.at, some.name AS key, 'its' AS agent, f.iterations, f.succeeded, f.failed, f.retries, f.cured, f.elapsed, f.took AS fastest, f.took AS slowest,
+	SELECT some.at, some.name AS key, 'its' AS agent, f.iterations, f.succeeded, f.failed, f.retries, f.cured,
+		f.elapsed, f.took AS fastest, f.took AS slowest,
 		f.cost, f.cost_known, f.tokens_in, f.tokens_out, 0 AS waited, 0 AS asked, 0 AS guards, 0 AS conflicts,
-		0 AS started, 0 AS landed, 0 AS gave_up, 0 AS timed_out, 0 AS blocked, 0 AS task_iterations, NULL AS fewest, NULL AS most
+		0 AS started, 0 AS landed, 0 AS gave_up, 0 AS timed_out, 0 AS blocked,
+		0 AS task_iterations, NULL AS fewest, NULL AS most
 	FROM some JOIN runs r ON r.name = some.name AND r.kind = 'task' JOIN iteration_facts f ON f.run = r.id
 	UNION ALL
-	SELECT some.at, some.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, e.waited, e.asked, e.guards, 0, 0, 0, 0, 0, 0, 0, NULL, NULL
-	FROM some JOIN runs r ON r.name = some.name AND r.kind = 'task' JOIN events v ON v.run = r.id JOIN event_facts e ON e.seq = v.seq
+	SELECT some.at, some.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0,
+		e.waited, e.asked, e.guards, 0, 0, 0, 0, 0, 0, 0, NULL, NULL
+	FROM some JOIN runs r ON r.name = some.name AND r.kind = 'task'
+	JOIN events v ON v.run = r.id JOIN event_facts e ON e.seq = v.seq
 	UNION ALL
 	SELECT some.at, some.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0,
-		c.started, c.landed, c.gave_up, c.timed_out, c.blocked, coalesce(c.task_iterations, 0), c.task_iterations, c.task_iterations
+		c.started, c.landed, c.gave_up, c.timed_out, c.blocked,
+		coalesce(c.task_iterations, 0), c.task_iterations, c.task_iterations
 	FROM some JOIN case_history h ON h.id = some.name JOIN case_facts c ON c.seq = h.seq)
 	GROUP BY key ORDER BY max(at) DESC, key`
 

@@ -30,7 +30,8 @@ func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time
 			&u.Day, &u.Agent, &u.Runs, &u.Iterations, &u.Succeeded, &u.Failed, took(&u.Elapsed), &u.Cost, &u.CostKnown,
 			&u.TokensIn, &u.TokensOut,
 		}
-	}, `SELECT day, agent, count(DISTINCT run), sum(outcome <> 'waited'), sum(outcome = 'success'), sum(outcome = 'failed'),
+	}, `SELECT day, agent, count(DISTINCT run),
+		sum(outcome <> 'waited'), sum(outcome = 'success'), sum(outcome = 'failed'),
 			sum(elapsed), sum(known * cost), sum(known), sum(tokens_in), sum(tokens_out) FROM (
 			SELECT run, outcome, elapsed, `+dayOf("started_at", stats.Spans(since, now, zone))+` AS day,
 				coalesce(json_extract(record, '$.agent'), '') AS agent,
@@ -58,7 +59,8 @@ type Throughput struct {
 func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]Throughput, error) {
 	return read(ctx, s, "count what ended", func(t *Throughput) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, took(&t.Worked), took(&t.Waited)}
-	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, sum(completed), sum(failed), sum(other), sum(landed), sum(iterations),
+	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, 
+		sum(completed), sum(failed), sum(other), sum(landed), sum(iterations),
 			sum(worked), max(0, sum(wall) - sum(worked)) FROM (
 			SELECT ended_at AS at, status = 'completed' AS completed, status IN ('failed', 'aborted') AS failed,
 				status NOT IN ('completed', 'failed', 'aborted') AS other, 0 AS landed, iteration AS iterations,

@@ -68,21 +68,21 @@ func (d Door) By(env ...string) Door {
 }
 
 // Routes are the ways to the providers whose keys the program would find. see
-// looks up a variable as the program will see it. nil: the program is not to be
-// pointed, or has no key.
-func (a Adapter) Routes(see func(string) string) []agent.Route {
+// looks up a variable as the program will see it. can is false for a program that
+// no door is known of.
+func (a Adapter) Routes(see func(string) string) (routes []agent.Route, can bool) {
+	can = len(a.Doors) > 0
 	for _, name := range a.Closed {
 		if see(name) != "" {
-			return nil
+			return nil, can
 		}
 	}
-	var routes []agent.Route
 	for _, d := range a.Doors {
 		if r, ok := d.route(see); ok {
 			routes = append(routes, r)
 		}
 	}
-	return routes
+	return routes, can
 }
 
 func (d Door) route(see func(string) string) (agent.Route, bool) {

@@ -22,13 +22,16 @@ func looker(env ...string) func(string) string {
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	a := Adapter{Program: Program{Doors: []Door{ToAnthropic, ToOpenAI}, Closed: []string{"USE_CLOUD"}}}
-	if got := a.Routes(looker("HOME=/h")); got != nil {
+	if got, can := a.Routes(looker("HOME=/h")); got != nil || !can {
 		t.Errorf("without a key: %+v", got)
 	}
-	if got := a.Routes(looker("ANTHROPIC_API_KEY=k", "USE_CLOUD=1")); got != nil {
+	if _, can := (Adapter{}).Routes(looker("ANTHROPIC_API_KEY=k")); can {
+		t.Error("a program without a door can be pointed")
+	}
+	if got, _ := a.Routes(looker("ANTHROPIC_API_KEY=k", "USE_CLOUD=1")); got != nil {
 		t.Errorf("in a cloud: %+v", got)
 	}
-	got := a.Routes(looker("ANTHROPIC_AUTH_TOKEN=k", "ANTHROPIC_BASE_URL=http://proxy/x", "OPENAI_API_KEY=o", "OPENAI_PROJECT_ID=p"))
+	got, _ := a.Routes(looker("ANTHROPIC_AUTH_TOKEN=k", "ANTHROPIC_BASE_URL=http://proxy/x", "OPENAI_API_KEY=o", "OPENAI_PROJECT_ID=p"))
 	if len(got) != 2 {
 		t.Fatalf("routes are %+v", got)
 	}
@@ -47,7 +50,8 @@ func TestPointed(t *testing.T) {
 	a := Adapter{Program: Program{Binary: "x", Doors: []Door{ToAnthropic.By("ANTHROPIC_BASE_URL={url}"), {Name: "openai", Args: []string{"-c", "url={url}"}, Part: "p={url}"}},
 		Pointer: "CONFIG=[{parts}]"}}
 	env := []string{"ANTHROPIC_API_KEY=secret", "OPENAI_API_KEY=secret", "FOO=bar", "ANTHROPIC_BASE_URL=http://proxy"}
-	in := agent.Invocation{Env: env, Routes: append(a.Routes(looker(env...)), agent.Route{Name: "openai", KeyIn: "OPENAI_API_KEY", Own: []string{"OPENAI_API_KEY"}})}
+	routes, _ := a.Routes(looker(env...))
+	in := agent.Invocation{Env: env, Routes: append(routes, agent.Route{Name: "openai", KeyIn: "OPENAI_API_KEY", Own: []string{"OPENAI_API_KEY"}})}
 	start, err := a.Start(in)
 	if err != nil {
 		t.Fatal(err)

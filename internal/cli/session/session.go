@@ -254,6 +254,7 @@ func (s *Session) Preamble() {
 	}
 	if plan.Policy.Agent != "" {
 		s.sayWithheld(s.Plan)
+		s.sayGateway(s.Plan)
 	}
 }
 
@@ -473,6 +474,26 @@ func (s *Session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
 func (s *Session) sayWithheld(plan engine.Plan) {
 	if held := plan.Agents[plan.Policy.Agent].Withheld; len(held) > 0 {
 		s.App.Say("Note: %s.", WithheldWords(held, "agent "+plan.Policy.Agent))
+	}
+}
+
+// sayGateway tells which model calls go through the gateway, and of an agent that
+// could be pointed there that it is not.
+func (s *Session) sayGateway(plan engine.Plan) {
+	name := plan.Policy.Agent
+	ag := plan.Agents[name]
+	var to []string
+	for _, r := range ag.Routes {
+		to = append(to, r.Name)
+	}
+	if len(to) > 0 {
+		const through = "Note: %s reaches its models (%s) through pawl's gateway: limits hold before each call, and the key stays here."
+		s.App.Say(through, name, strings.Join(to, ", "))
+		return
+	}
+	if ag.Around {
+		const around = "Note: %s calls its models with a login of its own: limits on cost hold as far as it says what it spends."
+		s.App.Say(around, name)
 	}
 }
 
