@@ -92,7 +92,7 @@ func stable(s string) string { return strings.Join(append([]string{steady(s)}, a
 // amounts are the numbers in s that count something.
 func amounts(s string) (found []string) {
 	for _, m := range numbersOf().FindAllStringSubmatch(s, 8) {
-		if !changingNumber[m[1]] && !changingNumber[m[3]] {
+		if !changingNumber()[m[1]] && !changingNumber()[m[3]] {
 			found = append(found, m[2]+m[4])
 		}
 	}

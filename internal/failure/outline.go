@@ -3,6 +3,7 @@ package failure
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // This file reads the structure that outputs of all programs share: what a
@@ -193,12 +194,14 @@ var emptyWords = wordSet(`a all and are aborted aborting above an as at below bu
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
 	without x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
-func wordSet(list string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(list) {
-		set[w] = true
-	}
-	return set
+func wordSet(list string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		set := map[string]bool{}
+		for _, w := range strings.Fields(list) {
+			set[w] = true
+		}
+		return set
+	})
 }
 
 // onlyFailed tells whether a line says that something failed, with how many
@@ -209,7 +212,7 @@ func onlyFailed(said string) bool {
 	}
 	other := func(r rune) bool { return r < 'a' || 'z' < r && r < 0x80 }
 	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
-		if len(w) > 1 && !emptyWords[w] {
+		if len(w) > 1 && !emptyWords()[w] {
 			return false
 		}
 	}

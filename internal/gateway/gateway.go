@@ -83,7 +83,7 @@ func New(c Config) (*Gateway, error) {
 		if err != nil || base.Host == "" {
 			return nil, fmt.Errorf("cannot start the gateway: the address of %s is no URL", r.Name)
 		}
-		d, known := dialects[r.Protocol]
+		d, known := dialects()[r.Protocol]
 		if !known {
 			return nil, fmt.Errorf("cannot start the gateway: %s speaks %q, which is no protocol of it", r.Name, r.Protocol)
 		}
@@ -140,7 +140,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest = "/" + rest
 	via := g.routes[first]
 	if via == nil {
-		refuse(w, dialects[agent.OpenAI], http.StatusNotFound, "pawl's gateway has no provider of this name")
+		refuse(w, dialects()[agent.OpenAI], http.StatusNotFound, "pawl's gateway has no provider of this name")
 		return
 	}
 	if subtle.ConstantTimeCompare([]byte(token(r)), []byte(g.config.Token)) != 1 {
@@ -166,6 +166,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.reader, c.question = e.reader(), ask(rest, body)
+	if c.question.Background {
+		refuse(w, via.dialect, http.StatusBadRequest, "pawl's gateway passes no call that goes on in the background: no limit would hold")
+		return
+	}
 	c.serve(w)
 }
 

@@ -513,6 +513,10 @@ func TestOddRequests(t *testing.T) {
 	if resp.StatusCode != http.StatusRequestEntityTooLarge || len(r.provider.Requests()) != 0 {
 		t.Errorf("status %d", resp.StatusCode)
 	}
+	// What goes on after the call would be counted by nobody.
+	if status, answer, _ := r.post("/openai/responses", "Authorization", `{"model":"m","background":true}`); status != http.StatusBadRequest || len(r.provider.Requests()) != 0 {
+		t.Errorf("status %d: %s", status, answer)
+	}
 	// What is no JSON goes to the provider, who says what is wrong.
 	if status, _, _ := r.post(kinds[0].path, kinds[0].header, "rubbish"); status != http.StatusBadRequest {
 		t.Errorf("status %d", status)

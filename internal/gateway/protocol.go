@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 )
@@ -39,34 +40,37 @@ func get(path string) endpoint {
 // name is one element of a path: a model's name, with its vendor at most.
 const name = `[A-Za-z0-9][\w.:@-]*(/[A-Za-z0-9][\w.:@-]*)?`
 
-var dialects = map[agent.Protocol]dialect{
-	agent.Anthropic: {
-		calls:   []endpoint{post(`/v1/messages`, newMessages)},
-		others:  []endpoint{post(`/v1/messages/count_tokens`, nil), get(`/v1/models`), get(`/v1/models/` + name)},
-		headers: []string{"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
-		refusal: `{"type":"error","error":{"type":"invalid_request_error","message":%[2]s}}`,
-	},
-	agent.OpenAI: {
-		calls: []endpoint{
-			post(`(/v1)?/responses`, newResponses), post(`(/v1)?/responses/compact`, newResponses),
-			post(`(/v1)?/chat/completions`, newChat),
+// dialects are built at the first use: most commands need none.
+var dialects = sync.OnceValue(func() map[agent.Protocol]dialect {
+	return map[agent.Protocol]dialect{
+		agent.Anthropic: {
+			calls:   []endpoint{post(`/v1/messages`, newMessages)},
+			others:  []endpoint{post(`/v1/messages/count_tokens`, nil), get(`/v1/models`), get(`/v1/models/` + name)},
+			headers: []string{"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
+			refusal: `{"type":"error","error":{"type":"invalid_request_error","message":%[2]s}}`,
 		},
-		others: []endpoint{get(`(/v1)?/models`), get(`(/v1)?/models/` + name)},
-		headers: []string{
-			"Openai-Beta", "Session_id", "Session-Id", "Conversation_id", "Thread-Id", "Originator", "Http-Referer", "X-Title",
+		agent.OpenAI: {
+			calls: []endpoint{
+				post(`(/v1)?/responses`, newResponses), post(`(/v1)?/responses/compact`, newResponses),
+				post(`(/v1)?/chat/completions`, newChat),
+			},
+			others: []endpoint{get(`(/v1)?/models`), get(`(/v1)?/models/` + name)},
+			headers: []string{
+				"Openai-Beta", "Session_id", "Session-Id", "Conversation_id", "Thread-Id", "Originator", "Http-Referer", "X-Title",
+			},
+			refusal: `{"error":{"type":"invalid_request_error","code":"%[1]d","param":null,"message":%[2]s}}`,
 		},
-		refusal: `{"error":{"type":"invalid_request_error","code":"%[1]d","param":null,"message":%[2]s}}`,
-	},
-	agent.Gemini: {
-		calls: []endpoint{post(`/v1(alpha|beta)?/models/`+name+`:(generateContent|streamGenerateContent)`, newGenerate)},
-		others: []endpoint{
-			post(`/v1(alpha|beta)?/models/`+name+`:countTokens`, nil),
-			get(`/v1(alpha|beta)?/models`), get(`/v1(alpha|beta)?/models/` + name),
+		agent.Gemini: {
+			calls: []endpoint{post(`/v1(alpha|beta)?/models/`+name+`:(generateContent|streamGenerateContent)`, newGenerate)},
+			others: []endpoint{
+				post(`/v1(alpha|beta)?/models/`+name+`:countTokens`, nil),
+				get(`/v1(alpha|beta)?/models`), get(`/v1(alpha|beta)?/models/` + name),
+			},
+			headers: []string{"X-Goog-Api-Client"},
+			refusal: `{"error":{"code":%[1]d,"status":"INVALID_ARGUMENT","message":%[2]s}}`,
 		},
-		headers: []string{"X-Goog-Api-Client"},
-		refusal: `{"error":{"code":%[1]d,"status":"INVALID_ARGUMENT","message":%[2]s}}`,
-	},
-}
+	}
+})
 
 // refuse is an error of pawl's own in the protocol's form.
 func (d dialect) refuse(status int, message string) string {
@@ -150,6 +154,8 @@ type question struct {
 		MaxOutputTokens int64 `json:"maxOutputTokens"`
 	} `json:"generationConfig"`
 	Tools json.RawMessage `json:"tools"`
+	// Background: the answer is made after the call, where nobody counts it.
+	Background bool `json:"background"`
 }
 
 // ask reads a request. A body that is no JSON of this kind asks for nothing that
