@@ -167,7 +167,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.reader, c.question = e.reader(), ask(rest, body)
 	if c.question.Background {
-		refuse(w, via.dialect, http.StatusBadRequest, "pawl's gateway passes no call that goes on in the background: no limit would hold")
+		const why = "pawl's gateway passes no call that goes on in the background: no limit would hold"
+		refuse(w, via.dialect, http.StatusBadRequest, why)
 		return
 	}
 	c.serve(w)
