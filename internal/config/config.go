@@ -70,7 +70,7 @@ type Agent struct {
 
 // Gateway is what stands between agents and their models.
 type Gateway struct {
-	Enabled string `yaml:"enabled" default:"auto" enum:"auto|true|false"`
+	Enabled string `yaml:"enabled" default:"auto" enum:"auto|always|never"`
 	// CA is a file of certificates to trust beside the system's.
 	CA Path `yaml:"ca"`
 }

@@ -317,10 +317,24 @@ func (s *State) limits(r *Record) *Command {
 		return timedOut("Total cost %s reached limit %s: nothing is left for another iteration",
 			s.Spent.Cost, p.MaxCost.short())
 	}
+	if s.spentForNext(r) {
+		return timedOut("Total cost %s: the limit %s has no room for another model call", s.Spent.Cost, p.MaxCost.short())
+	}
 	if used {
 		return s.failedOnce(r)
 	}
 	return nil
+}
+
+// spentForNext is true after an iteration that ended since what was left of the
+// run's money had no room for its next call: another iteration had less.
+func (s *State) spentForNext(r *Record) bool {
+	p := &s.Policy
+	if r == nil || r.Exit.Ended != EndedCost || p.MaxCost < 0 {
+		return false
+	}
+	had := p.MaxCost - (s.Spent.Cost - r.Cost)
+	return p.MaxIterationCost < 0 || had <= p.MaxIterationCost
 }
 
 func timedOut(format string, args ...any) *Command {

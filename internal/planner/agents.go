@@ -135,7 +135,7 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 // gateway only.
 func (d draft) point(name string, ag *engine.Agent) error {
 	mode := d.Config.Gateway.Enabled
-	if mode == "false" {
+	if mode == "never" {
 		return nil
 	}
 	in := agent.Invocation{Env: slices.Concat(d.Env, ag.Env)}
@@ -143,9 +143,9 @@ func (d draft) point(name string, ag *engine.Agent) error {
 		ag.Routes, can = pointed.Routes(func(variable string) string { return in.Value(nil, variable) })
 		ag.Around = can && len(ag.Routes) == 0
 	}
-	if len(ag.Routes) == 0 && mode == "true" {
+	if len(ag.Routes) == 0 && mode == "always" {
 		return fault.Refuse("agent %q cannot use the gateway: it has no key here, or takes no other address for its models", name).
-			Hint("docs/agents.md says which agents can; set gateway.enabled: auto to go on without")
+			Hint("docs/gateway.md says which agents can; set gateway.enabled: auto to go on without")
 	}
 	if len(d.Config.Agents.Named[name].Endpoints) > 0 {
 		return nil
