@@ -13,6 +13,7 @@ agents:
   talker: {command: [node, talk.mjs, "20000"], output: script}
   chatter: {command: [node, talk.mjs, "20"], output: script}
 loop: {max_iterations: 8, safety: permissive}
+autopilot: {on_red_target: work} # its checks are red until the first work has landed
 verification:
   commands:
     - {name: Unit Tests, command: "sh checks/unit.sh", timeout: 600s}
