@@ -55,7 +55,8 @@ func (s *State) awaited() string {
 	case s.Counts.Target.Health == Unknown:
 		return "the target is verified before tasks start on it"
 	}
-	return s.Counts.Target.Why + "; until then only tasks with the tag " + RepairTag + " start"
+	return s.Counts.Target.Why + "; until then only tasks with the tag " + RepairTag +
+		" start, or all with autopilot.on_red_target: work"
 }
 
 // verify asks for the verdict on the target that ready tasks wait for, or that
