@@ -320,10 +320,35 @@ func (y *yard) escaped(out string, green bool) string {
 	return y.hurt()
 }
 
+// stirs is whether a process that sleeps has a signal that it did not take yet.
+func stirs(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	taken := true
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch value = strings.TrimSpace(value); name {
+		case "State":
+			if value[0] != 'R' && value[0] != 'S' {
+				return false // it is stopped, or has ended
+			}
+			taken = taken && value[0] == 'S'
+		case "SigPnd", "ShdPnd":
+			taken = taken && strings.Trim(value, "0") == ""
+		}
+	}
+	return !taken
+}
+
 // hurt says what became of the victim.
 func (y *yard) hurt() string {
 	var status syscall.WaitStatus
 	pid := y.victim.Process.Pid
+	for stirs(pid) { // it has not yet done what it was told to
+		runtime.Gosched()
+	}
 	if got, err := syscall.Wait4(pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil); err != nil || got == pid {
 		return "the process outside has ended or was stopped"
 	}
