@@ -63,7 +63,26 @@ var advices = map[Class]advice{
 	NoProgress:    {actions: []string{"Answer the question, or make the task more exact."}},
 	Tampering:     {actions: []string{"Put the protected files back as they were."}},
 	LimitExceeded: {actions: []string{"Raise the limit, or split the task."}},
-	Unknown:       {actions: []string{"Run the failing command by itself, with more output: this one names no cause."}},
+	RefusedByModel: {
+		actions: []string{
+			"Go about the task another way: the model refused to answer. Say what the work is for, and leave out what it may object to.",
+		},
+		own: "Use another model or agent, if it refuses again: agents.fallback.",
+	},
+	OutputLimit: {actions: []string{
+		"Write in smaller pieces: the answer was cut off at the longest that the model may write. " +
+			"Change one function or a few lines at a time instead of writing whole files.",
+	}},
+	EmptyAnswer: {actions: []string{
+		"Take the next small step and say what you did: the model's last answer was empty.",
+	}},
+	MalformedAnswer: {
+		actions: []string{
+			"Call one tool at a time, with short arguments in plain JSON: the model's last answer could not be read.",
+		},
+		own: "If each answer is so, look at what stands between pawl and the provider: a proxy, a base URL.",
+	},
+	Unknown: {actions: []string{"Run the failing command by itself, with more output: this one names no cause."}},
 }
 
 // resourceActions are what to do about a resource that is used up.

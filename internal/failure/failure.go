@@ -36,6 +36,10 @@ const (
 	NoProgress         Class = "no_progress"
 	LimitExceeded      Class = "limit_exceeded"
 	Tampering          Class = "tampering"
+	RefusedByModel     Class = "refused_by_model"
+	OutputLimit        Class = "output_limit"
+	EmptyAnswer        Class = "empty_answer"
+	MalformedAnswer    Class = "malformed_answer"
 	Unknown            Class = "unknown"
 )
 
@@ -148,6 +152,11 @@ func Classes() []Class {
 	return []Class{
 		Timeout, RateLimit, QuotaExhausted, Network, Auth, Permission, Validation, ContextLength, ResourceExhausted,
 		ServiceUnavailable, Crash, TestFailure, CompileError, Lint, Dependency, MergeConflict, GitState,
-		MissingCommand, PortConflict, NoProgress, LimitExceeded, Tampering, Unknown,
+		MissingCommand, PortConflict, NoProgress, LimitExceeded, Tampering,
+		RefusedByModel, OutputLimit, EmptyAnswer, MalformedAnswer, Unknown,
 	}
 }
+
+// Unanswered are the classes of a model that gave no answer to work with. The
+// first action says what the agent can do otherwise.
+func Unanswered() []Class { return []Class{RefusedByModel, OutputLimit, EmptyAnswer, MalformedAnswer} }

@@ -36,10 +36,13 @@ func setupError(a APIError) bool {
 // classOf reads one typed error: first what it is about, then the provider's
 // word for it, then the status.
 func classOf(a APIError) Class {
+	typ := strings.ToLower(a.Type)
+	if c := byStop(typ); c != Unknown {
+		return c
+	}
 	if c := byMessage(a); c != Unknown {
 		return c
 	}
-	typ := strings.ToLower(a.Type)
 	switch {
 	case has(typ, "usagelimit", "usage_limit", "quota", "billing", "credit", "payment"):
 		return QuotaExhausted
@@ -59,6 +62,22 @@ func classOf(a APIError) Class {
 		return Validation
 	}
 	return byStatus(a.Status)
+}
+
+// byStop reads the word for an answer that ended without being one: pawl's own,
+// or a provider's reason to stop.
+func byStop(typ string) Class {
+	switch typ {
+	case string(RefusedByModel), "refusal", "content_filter", "content_policy_violation", "prohibited_content":
+		return RefusedByModel
+	case string(OutputLimit), "max_output_tokens":
+		return OutputLimit
+	case string(EmptyAnswer):
+		return EmptyAnswer
+	case string(MalformedAnswer), "malformed_function_call", "malformed_response":
+		return MalformedAnswer
+	}
+	return Unknown
 }
 
 // byMessage tells apart what providers put under one status: a plan that is

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/modelserver"
 )
@@ -284,18 +285,18 @@ func TestHourOfCacheCostsMore(t *testing.T) {
 // What an answer says of its own end is known, whatever the program makes of it.
 func TestFlaws(t *testing.T) {
 	t.Parallel()
-	words := map[string]map[string]string{
-		"messages":  {RefusedByModel: "refusal", OutputLimit: "max_tokens"},
-		"chat":      {RefusedByModel: "content_filter", OutputLimit: "length"},
-		"responses": {OutputLimit: "max_output_tokens"},
-		"generate":  {RefusedByModel: "SAFETY", OutputLimit: "MAX_TOKENS", Malformed: "MALFORMED_FUNCTION_CALL"},
+	words := map[string]map[failure.Class]string{
+		"messages":  {failure.RefusedByModel: "refusal", failure.OutputLimit: "max_tokens"},
+		"chat":      {failure.RefusedByModel: "content_filter", failure.OutputLimit: "length"},
+		"responses": {failure.OutputLimit: "max_output_tokens"},
+		"generate":  {failure.RefusedByModel: "SAFETY", failure.OutputLimit: "MAX_TOKENS", failure.MalformedAnswer: "MALFORMED_FUNCTION_CALL"},
 	}
 	each(t, func(t *testing.T, path, header, body string, _ bool) {
 		kind := strings.Split(t.Name(), "/")[1]
 		for want, stop := range words[kind] {
 			r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "well", StopReason: stop}, {Text: "fine"}}}, nil)
 			_, _, _ = r.post(path, header, body)
-			if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != want {
+			if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != string(want) {
 				t.Errorf("%s: flaw is %+v", stop, flaw)
 			}
 			_, _, _ = r.post(path, header, body)
@@ -305,14 +306,14 @@ func TestFlaws(t *testing.T) {
 		}
 		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{}}}, nil)
 		_, _, _ = r.post(path, header, body)
-		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != EmptyAnswer {
+		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != string(failure.EmptyAnswer) {
 			t.Errorf("an empty answer: flaw is %+v", flaw)
 		}
 		r = with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Body: "<html>sign in</html>", BodyType: "text/html"}}}, nil)
 		if _, answer, _ := r.post(path, header, body); answer != "<html>sign in</html>" {
 			t.Errorf("the answer is %s", answer)
 		}
-		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != Malformed {
+		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != string(failure.MalformedAnswer) {
 			t.Errorf("a page for people: flaw is %+v", flaw)
 		}
 	})

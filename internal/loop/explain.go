@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/control"
@@ -16,6 +17,9 @@ func (s *State) feedback(r *Record) *Feedback {
 	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.tried(r.Number)}
 	if a := r.Failure; a != nil && r.Outcome == Failed {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
+		if len(a.Actions) > 0 && slices.Contains(failure.Unanswered(), a.Class) {
+			f.Notes = append(f.Notes, a.Actions[0])
+		}
 	}
 	s.bounded(f, r)
 	if r.cut() {

@@ -422,6 +422,8 @@ func failWith(r *loop.Record, args map[string]string, now time.Time) {
 		f.Kind, f.Transient = failure.Transient, true
 	case failure.Auth, failure.MissingCommand:
 		f.Kind = failure.Permanent
+	case failure.OutputLimit:
+		f.Actions = []string{"write in smaller pieces", "and for a person"}
 	}
 	if v := args["resets"]; v != "" {
 		d, _ := time.ParseDuration(v)

@@ -151,6 +151,9 @@ func (s *Situation) serves(c *Strategy) bool {
 		helps := c.forPassing() || c.SkipOptional
 		return helps && !useless
 	}
+	if slices.Contains(failure.Unanswered(), s.Class) {
+		return false // the next attempt is told what to do otherwise; only another model helps more
+	}
 	return slices.ContainsFunc(c.Classes, func(k failure.Class) bool { return !passing(k) })
 }
 

@@ -49,6 +49,8 @@ func TestNext(t *testing.T) {
 		{"an exhausted pool", everything(failure.ResourceExhausted, "default"), "reduced-parallelism"},
 		{"an optional step", optional, "skip-optional"},
 		{"nothing is made for it: the next lower priority of its kind", everything(failure.Permission, "default"), "diagnose"},
+		{"a model that refuses is no work to diagnose", everything(failure.RefusedByModel, "default"), "stronger-agent"},
+		{"nor once it refused the stronger agent too", everything(failure.RefusedByModel, "default", "stronger-agent"), "stronger-agent"},
 		{"a flaky test asks for no diagnosis", flaky, "aggressive-timeout"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

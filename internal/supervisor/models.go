@@ -113,10 +113,8 @@ func (x *models) complete(out *agent.Outcome) {
 	if !known {
 		out.Cost, out.CostSource = 0, agent.CostNone
 	}
-	flaw := x.server.Flaw()
-	if flaw == nil || out.Terminal != loop.TerminalOK {
-		return
+	if flaw := x.server.Flaw(); flaw != nil { // whatever the program made of it
+		out.Terminal = loop.TerminalFailed
+		out.Errors = append(out.Errors, *flaw)
 	}
-	out.Terminal = loop.TerminalFailed
-	out.Errors = append(out.Errors, *flaw)
 }

@@ -75,6 +75,24 @@ func TestModelsOfAJob(t *testing.T) {
 	}
 }
 
+// What the provider said of its last answer counts, whatever a program says of
+// itself: nothing, or a story of its own.
+func TestFlawIsTheCause(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{
+		"nothing":       "true",
+		"its own story": `echo '{"kind":"end","terminal":"failed","error":{"type":"other","message":"exit 1"}}'; exit 1`,
+	} {
+		r := newRun(t)
+		c := r.start()
+		got := must(t)(c.Run(context.Background(), withModels(r.job("1", end)), nil))
+		errs := got.Agent.Errors
+		if got.Exit.Terminal != loop.TerminalFailed || len(errs) == 0 || errs[len(errs)-1].Type != "refused_by_model" {
+			t.Errorf("%s: exit %+v, errors %+v", name, got.Exit, errs)
+		}
+	}
+}
+
 // The gateway ends the attempt.
 func TestModelsEndAJob(t *testing.T) {
 	t.Parallel()
