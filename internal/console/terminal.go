@@ -20,6 +20,13 @@ func OnTerminal(stream any) bool {
 	return err == nil
 }
 
+// Waits is true where something can be read from a pipe now.
+func Waits(f *os.File) bool {
+	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // descriptors are small numbers
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1 && fds[0].Revents&unix.POLLIN != 0
+}
+
 // Width is the columns of a terminal, 80 when it does not say.
 func Width(w io.Writer) int {
 	width, _ := Size(w)

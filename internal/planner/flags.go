@@ -12,6 +12,8 @@ type Flags struct {
 	Agent      string   `json:"agent,omitempty"`
 	AgentCmd   string   `json:"agent_cmd,omitempty"`
 	Context    []string `json:"context,omitempty"`
+	// Work is what a procedure is to do, in words. It is a run's own: newer flags do not change it.
+	Work string `json:"work,omitempty"`
 	// File is a workflow's, absolute; Iterate goes over it until it is done.
 	File    string `json:"file,omitempty"`
 	Iterate bool   `json:"iterate,omitempty"`

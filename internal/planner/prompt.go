@@ -1,9 +1,11 @@
 package planner
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -15,7 +17,7 @@ import (
 // prompt has all that stays the same from iteration to iteration.
 func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
 	in := prompt.Input{
-		Procedure: d.name, Budget: d.Config.Prompt.TokenBudget, NoGates: len(gates) == 0,
+		Procedure: d.name, Work: d.Flags.Work, Budget: d.Config.Prompt.TokenBudget, NoGates: len(gates) == 0,
 		Observe: fragments(d.p.Observe), Orient: fragments(d.p.Orient), Decide: fragments(d.p.Decide),
 		Act: fragments(d.p.Act),
 	}
@@ -54,6 +56,9 @@ func (d draft) context(item string) (prompt.Item, error) {
 	}
 	if err != nil {
 		return prompt.Item{}, fault.Refuse("--context %s: %v", item, err)
+	}
+	if !utf8.Valid(data) || bytes.ContainsRune(data, 0) {
+		return prompt.Item{}, fault.Refuse("--context %s: it is no text", item)
 	}
 	return prompt.Item{Source: item, Text: string(data)}, nil
 }

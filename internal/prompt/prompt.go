@@ -43,7 +43,9 @@ type Input struct {
 	Procedure     string
 	Iteration     int // from 1
 	MaxIterations int // 0 for no limit
-	Context       []Item
+	// Work is what the user asked for in words, [MaxWork] bytes at most; it stays whole.
+	Work    string
+	Context []Item
 
 	Observe, Orient, Decide, Act []Fragment
 
@@ -66,6 +68,9 @@ type Input struct {
 	// Budget is in tokens; 0 for none.
 	Budget int
 }
+
+// MaxWork is the most bytes that [Input.Work] should have.
+const MaxWork = maxCase
 
 // Prompt is what the agent gets.
 type Prompt struct {
@@ -109,6 +114,7 @@ func compose(in Input, items int) (Prompt, error) {
 	d := newData(in, told)
 	b := builder{}
 	b.text.WriteString(title + "\n")
+	b.section("TASK", strings.TrimSpace(in.Work))
 	b.section("CONTEXT", context(in.Context))
 	for _, phase := range [...]struct {
 		name      string

@@ -113,6 +113,7 @@ func (in *Review) task() (string, error) {
 	if d.Case.Title != "" {
 		parts = append(parts, strings.TrimSpace("Case "+d.Case.ID+": "+d.Case.Title+"\n"+d.Case.Description))
 	}
+	add("What was asked for:", fenced("", strings.TrimSpace(in.Work.Work)))
 	add("The work is done when:", strings.TrimPrefix(list("", d.Case.Acceptance, maxGates), "\n"))
 	add("What the user gave as context:", fenced("", bounded(context(in.Work.Context), maxCase)))
 	var told []string

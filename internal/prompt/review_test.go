@@ -77,6 +77,16 @@ func TestComposeReview(t *testing.T) {
 }
 
 // Nothing in the patch closes its fence.
+// A reviewer judges by what the user asked for.
+func TestReviewerSeesTheWork(t *testing.T) {
+	t.Parallel()
+	in := review()
+	in.Work.Work = "Make the parser accept tabs."
+	if text := composed(t, in); !strings.Contains(text, "What was asked for:\n```\nMake the parser accept tabs.\n```") {
+		t.Error(text)
+	}
+}
+
 func TestPatchIsFenced(t *testing.T) {
 	t.Parallel()
 	in := review()

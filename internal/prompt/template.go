@@ -23,10 +23,12 @@ type data struct {
 	Procedure     string
 	Iteration     int
 	MaxIterations int
-	Case          Case
-	Run           string
-	Agent         string
-	Strategy      string
+	// Work is the text of the section TASK; empty when the user said none.
+	Work     string
+	Case     Case
+	Run      string
+	Agent    string
+	Strategy string
 	// Feedback is the text of the section FEEDBACK; empty in a first iteration.
 	Feedback string
 	Gates    []string
@@ -37,6 +39,7 @@ func newData(in Input, told string) *data {
 		Procedure:     oneLine(in.Procedure),
 		Iteration:     in.Iteration,
 		MaxIterations: in.MaxIterations,
+		Work:          strings.TrimSpace(in.Work),
 		Case: Case{
 			ID:          oneLine(in.Case.ID),
 			Title:       oneLine(in.Case.Title),
@@ -108,6 +111,7 @@ func samples() []*data {
 		{Procedure: "build", Iteration: 1, Run: "01J0", Agent: "claude"},
 		{
 			Procedure: "build", Iteration: 2, MaxIterations: 10, Run: "01J0", Agent: "claude", Strategy: "focused",
+			Work: "Do this.",
 			Case: Case{
 				ID: "task-001", Title: "A title", Description: "A description.",
 				Acceptance: []string{"It works."}, Tags: []string{"a-tag"},

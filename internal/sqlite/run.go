@@ -17,6 +17,8 @@ type Run struct {
 	Kind string // "procedure", "task", "workflow" or "demo"
 	Name string
 	Root string // absolute path
+	// Work is the beginning of what a person wants of it, in words; it is read from Setup.
+	Work string
 	// Status and Why are the kernel's words.
 	Status string
 	Why    string
@@ -222,13 +224,18 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 // runColumns are those of runFields, in its order.
 const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterations, agent,
 	cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
-	started_at, updated_at, ended_at, elapsed`
+	started_at, updated_at, ended_at, elapsed, ` + workColumn + ` AS work`
+
+// workColumn is the beginning of what the run is to do, in words; "" for none.
+const workColumn = `coalesce((SELECT substr(json_extract(s.setup, '$.flags.work'), 1, 500) FROM setups s
+	WHERE s.run = runs.id AND json_valid(s.setup)), '')`
 
 func runFields(r *Run) []any {
 	return []any{
 		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
 		&r.Cost, &r.CostKnown, &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host,
 		when(&r.StartedAt), when(&r.UpdatedAt), when(&r.EndedAt), took(&r.Elapsed),
+		&r.Work,
 	}
 }
 

@@ -21,6 +21,7 @@ type Run struct {
 	ID     string `json:"run"`
 	Kind   string `json:"kind" doc:"procedure, task, workflow or demo"`
 	Name   string `json:"name"`
+	Work   string `json:"work,omitempty" doc:"What it is to do, where a person said so in words; its beginning."`
 	Status string `json:"status" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,interrupted,stopped"`
 	Why    string `json:"why" doc:"Of the status, in words."`
 	// Live: a process drives the run.
@@ -161,7 +162,7 @@ func runMark(cursor string) sqlite.RunMark {
 func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
 	r = s.o.AsIs(ctx, r)
 	v := Run{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
 		Iteration: r.Iteration, MaxIterations: r.MaxIterations,
 		Agent: r.Agent, CostUSD: dollars(r.Cost, r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: when(r.EndedAt), Elapsed: seconds(r.Elapsed),

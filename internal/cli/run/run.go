@@ -126,12 +126,14 @@ func resumeEvent(ctx context.Context, s *session.Session, run sqlite.Run) (loop.
 func runCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	var dry, fresh, iterate bool
-	cmd := command.Leaf("run NAME|FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs,
+	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
-			isWorkflow := len(args) == 1 && command.IsFile(args[0])
+			isWorkflow := len(args) > 0 && command.IsFile(args[0])
 			name, err := "", error(nil)
-			if !isWorkflow {
-				name, err = oneProcedure(a, args)
+			if isWorkflow {
+				err = noWork(args)
+			} else if name, err = oneProcedure(a, args); err == nil {
+				f.Work, err = workOf(a, args[1:])
 			}
 			if err == nil && !dry {
 				err = session.NotInside(a)
@@ -147,8 +149,11 @@ func runCommand(a *command.App) *cobra.Command {
 		})
 	cmd.Long = "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
 		"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
+		"TEXT is what it is to do; - reads that from stdin, and a file on stdin is read without it.\n" +
+		"Without a text the procedure's own prompt says where the agent finds its work.\n" +
 		"A workflow file is run once; with --iterate until all its steps are done or a limit is reached."
-	cmd.Example = "  pawl run build\n  pawl run build -n 5 --max-cost 2\n  pawl run build --dry-run\n" +
+	cmd.Example = "  pawl run build \"make the parser accept tabs\"\n  pawl run build -c notes.md -n 5 --max-cost 2\n" +
+		"  pawl run build <issue.md\n  pawl run build --dry-run\n" +
 		"  pawl run audit.yaml --dry-run\n" +
 		"  pawl run audit.yaml --iterate --max-iterations 20"
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -187,15 +192,20 @@ func oneProcedure(a *command.App, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	if len(args) > 1 {
-		return "", command.Usage("one procedure at a time: got %s", strings.Join(args, " ")).
-			Hint("Each 'pawl run' drives one; start another in a second terminal")
-	}
 	c, err := a.Load(nil)
 	if err != nil {
 		return "", err
 	}
 	names := slices.Sorted(maps.Keys(c.Procedures))
+	if len(args) > 0 {
+		isName := func(arg string) bool { return slices.Contains(names, arg) }
+		if slices.ContainsFunc(args[1:], func(arg string) bool { return !isName(arg) }) {
+			return args[0], nil
+		}
+		return "", command.Usage("one procedure at a time: got %s", strings.Join(args, " ")).
+			Hint("Each 'pawl run' drives one; start another in a second terminal").
+			Hint("If these words are what it is to do, quote them as a sentence")
+	}
 	if len(names) == 0 {
 		return "", command.Usage("name a procedure: %s defines none", c.Name()).Hint("Write one with: pawl init")
 	}
@@ -231,6 +241,13 @@ func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool)
 	err := s.MayStart(ctx, fresh)
 	switch {
 	case errors.Is(err, session.ErrResumeInstead):
+		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
+		if err == nil {
+			err = keepsItsWork(f, last)
+		}
+		if err != nil {
+			return err
+		}
 		return resume(ctx, s.App, s.Plan.Name, f)
 	case err != nil:
 		return err

@@ -26,6 +26,7 @@ type listed struct {
 	Run           string    `json:"run"`
 	Kind          string    `json:"kind"`
 	Name          string    `json:"name"`
+	Work          string    `json:"work,omitempty"`
 	Status        string    `json:"status"`
 	Why           string    `json:"why"`
 	Iteration     int       `json:"iteration"`
@@ -58,7 +59,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	}
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) command.Row {
 		l := listRun(ctx, p, r)
-		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(l.Name, 40), l.Status,
+		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(titled(l.Name, l.Work), 60), l.Status,
 			console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 100)}}
 	})
 }
@@ -67,9 +68,17 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 func listRun(ctx context.Context, p *action.Operator, r sqlite.Run) listed {
 	r = p.AsIs(ctx, r)
 	return listed{
-		Run: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
+		Run: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
 		MaxIterations: r.MaxIterations, StartedAt: r.StartedAt, PID: r.Owner.PID,
 	}
+}
+
+// titled is a run's name with what it is to do.
+func titled(name, work string) string {
+	if work == "" {
+		return name
+	}
+	return name + ": " + work
 }
 
 // document is `show --json`: the run, and every iteration.
@@ -129,6 +138,9 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run)
 	a.Result("Run %s of %s: %s", r.ID, r.Name, l.Status)
 	if l.Why != "" {
 		a.Result(" (%s)", report.Line(l.Why, 500))
+	}
+	if work := action.SetupOf(r).Flags.Work; work != "" {
+		a.Result("\nTask: %s", report.Line(work, 500))
 	}
 	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"),
 		console.Iterations(state.Iteration), report.Short(r.TokensIn+r.TokensOut))

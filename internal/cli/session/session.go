@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/strategy"
@@ -233,6 +234,9 @@ func (s *Session) Close() {
 // Preamble says what a person should know before money is spent.
 func (s *Session) Preamble() {
 	plan := &s.Plan
+	if work := plan.Prompt.Work; work != "" {
+		s.App.Say("Task: %s", report.Line(work, 300))
+	}
 	isProcedure := plan.Policy.Kind == loop.Procedure
 	if isProcedure {
 		WarnNoGates(s.App, s.Plan, plan.Name+" completes")
