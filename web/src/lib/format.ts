@@ -111,3 +111,6 @@ export function exact(at: number): string {
 
 /** said is a text as it may be spoken or put into a title: one line, bounded. */
 export const said = (text: string) => short(text, 160);
+
+/** titled is a run's name with what it is to do, where somebody said so. */
+export const titled = (run: { name: string; work?: string | undefined }) => (run.work ? `${run.name}: ${run.work}` : run.name);
