@@ -126,6 +126,59 @@ func TestPricesTakeTheLongestName(t *testing.T) {
 	}
 }
 
+// A listed price is that of a model and its dated versions, wherever it is
+// bought; another model of the family has none.
+func TestListPrices(t *testing.T) {
+	t.Parallel()
+	all := ListPrices()
+	all["own-"] = Price{Input: 1}
+	all["openai/gpt-5"] = Price{Input: 2}
+	for model, want := range map[string]loop.MicroUSD{
+		"claude-sonnet-4-5": 3_000_000, "claude-sonnet-4-5-20250929": 3_000_000, "anthropic/claude-sonnet-4-5": 3_000_000,
+		"claude-sonnet-4-5@20250929": 3_000_000, "claude-haiku-5-5[1m]": 100_000, "claude-opus-4-20250514": 15_000_000,
+		"gpt-5.1-2025-11-13": 1_250_000, "gpt-5-mini": 250_000, "gemini-3.1-pro-preview": 2_000_000,
+		"models/gemini-2.5-flash-preview-09-2025": 300_000, "gemini-2.5-pro-preview-05-06": 1_250_000,
+		"own-model-7": 1, "openai/gpt-5": 2,
+	} {
+		if got, ok := all.Of(model); got.Input != want || !ok {
+			t.Errorf("%s costs %d, %v, want %d", model, got.Input, ok, want)
+		}
+	}
+	for _, model := range []string{"", "claude-opus-4-9", "claude-opus-6", "gpt-5.9", "gpt-5-ultra", "gemini-2.5-flash-image", "claude", "gpt-4o:free"} {
+		if got, ok := all.Of(model); ok {
+			t.Errorf("%q has the price %+v", model, got)
+		}
+	}
+	for name, p := range all {
+		if p.Listed && (p.Input <= 0 || p.Output <= p.Input || p.CacheRead <= 0 || p.CacheRead > p.Input || p.CacheWrite < p.Input) {
+			t.Errorf("%s: the price is %+v", name, p)
+		}
+	}
+}
+
+// A long prompt makes all of the call dearer, and a faster tier too.
+func TestPriceOfACall(t *testing.T) {
+	t.Parallel()
+	p := Price{Input: 100, Output: 1000, CacheRead: 10, CacheWrite: 120, LongFrom: 200, LongInput: 200, LongOutput: 150, Fast: 250}
+	if got := p.For(200); got != p {
+		t.Errorf("a prompt of 200 tokens costs %+v", got)
+	}
+	if got := p.For(201); got.Input != 200 || got.Output != 1500 || got.CacheRead != 20 || got.CacheWrite != 240 {
+		t.Errorf("a prompt of 201 tokens costs %+v", got)
+	}
+	for tier, want := range map[string]loop.MicroUSD{"": 100, "default": 100, "flex": 50, "priority": 250, "fast": 250} {
+		if got, ok := p.At(tier); got.Input != want || !ok {
+			t.Errorf("tier %q costs %d, %v", tier, got.Input, ok)
+		}
+	}
+	p.Fast = 0
+	for _, tier := range []string{"priority", "committed", "turbo"} {
+		if _, ok := p.At(tier); ok {
+			t.Errorf("the price of tier %q is known", tier)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	overloaded := &failure.APIError{Status: 529, Type: "overloaded"}

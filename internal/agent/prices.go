@@ -2,7 +2,9 @@ package agent
 
 import (
 	"math"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -10,21 +12,84 @@ import (
 // Price is what a million tokens cost.
 type Price struct {
 	Input, Output, CacheRead, CacheWrite loop.MicroUSD
+	// LongFrom is the prompt, in tokens, from which all of a call costs LongInput
+	// and LongOutput percent; 0 is none.
+	LongFrom              int64 `json:",omitempty"`
+	LongInput, LongOutput int64 `json:",omitempty"`
+	// Fast is what a faster tier of the provider costs, in percent; 0 is not known.
+	Fast int64 `json:",omitempty"`
+	// Listed prices are for their model and its dated versions only. The others
+	// are for every model whose name starts so.
+	Listed bool `json:",omitempty"`
 }
 
-// Prices are by model. A name stands for every model that starts with it; the
-// longest that fits counts, so "claude-sonnet-4" prices its dated versions.
+// Prices are by model. The longest name that fits counts.
 type Prices map[string]Price
 
-// Of is the price of a model; false when there is none.
+// Of is the price of a model; false when there is none. A vendor before the name
+// ("openai/gpt-5") is not looked at.
 func (p Prices) Of(model string) (Price, bool) {
-	best, found := Price{}, -1
+	_, price, known := p.Entry(model)
+	return price, known
+}
+
+// Entry is the price of a model with the name that it stands under.
+func (p Prices) Entry(model string) (entry string, best Price, known bool) {
+	found := -1
+	short := strings.TrimSuffix(model[strings.LastIndexByte(model, '/')+1:], "[1m]")
 	for name, price := range p {
-		if strings.HasPrefix(model, name) && len(name) > found {
-			best, found = price, len(name)
+		rest, fits := strings.CutPrefix(short, name)
+		if price.Listed {
+			fits = fits && versions().MatchString(rest)
+		} else {
+			fits = fits || strings.HasPrefix(model, name)
+		}
+		if fits && len(name) > found {
+			entry, best, found = name, price, len(name)
 		}
 	}
-	return best, found >= 0
+	return entry, best, found >= 0
+}
+
+// versions end the names of one model: a date, a number, a preview. Another model of the family ends otherwise.
+var versions = sync.OnceValue(func() *regexp.Regexp {
+	const date = `\d{8}|\d{4}-\d\d-\d\d|\d\d-\d\d|\d\d-\d{4}`
+	return regexp.MustCompile(`^(-preview|-latest|-exp)?([-@](latest|default|\d{3}|` + date + `))?$`)
+})
+
+// For is the price of a call whose prompt has so many tokens, those read from the
+// cache included.
+func (p Price) For(prompt int64) Price {
+	if p.LongFrom == 0 || prompt <= p.LongFrom {
+		return p
+	}
+	long := p.times(p.LongInput)
+	long.Output = percent(p.Output, p.LongOutput)
+	return long
+}
+
+// times is the price at so many percent.
+func (p Price) times(by int64) Price {
+	p.Input, p.Output = percent(p.Input, by), percent(p.Output, by)
+	p.CacheRead, p.CacheWrite = percent(p.CacheRead, by), percent(p.CacheWrite, by)
+	return p
+}
+
+func percent(m loop.MicroUSD, by int64) loop.MicroUSD { return m * loop.MicroUSD(by) / 100 }
+
+// At is the price in a tier of the provider; false when it is not known there.
+func (p Price) At(tier string) (Price, bool) {
+	switch tier {
+	case "", "default", "standard", "auto":
+		return p, true
+	case "flex", "batch":
+		return p.times(50), true
+	case "fast", "priority":
+		if p.Fast > 0 {
+			return p.times(p.Fast), true
+		}
+	}
+	return p, false
 }
 
 // Cost is what u costs with model; false when there is no price for it.
@@ -47,22 +112,4 @@ func Dollars(usd float64) loop.MicroUSD {
 		return -1
 	}
 	return loop.MicroUSD(math.Round(usd * 1e6))
-}
-
-const dollar = loop.MicroUSD(1_000_000)
-
-// ListPrices are the public list prices of common models, for estimates while
-// a program reports no cost of its own. A user's `prices` replace entries.
-func ListPrices() Prices {
-	return Prices{
-		"claude-opus-4-5":   {5 * dollar, 25 * dollar, dollar / 2, 25 * dollar / 4},
-		"claude-opus-4":     {15 * dollar, 75 * dollar, 3 * dollar / 2, 75 * dollar / 4},
-		"claude-sonnet-4":   {3 * dollar, 15 * dollar, 3 * dollar / 10, 15 * dollar / 4},
-		"claude-3-7-sonnet": {3 * dollar, 15 * dollar, 3 * dollar / 10, 15 * dollar / 4},
-		"claude-haiku-4":    {dollar, 5 * dollar, dollar / 10, 5 * dollar / 4},
-		"gpt-5":             {5 * dollar / 4, 10 * dollar, dollar / 8, 5 * dollar / 4},
-		"gpt-5-mini":        {dollar / 4, 2 * dollar, dollar / 40, dollar / 4},
-		"gemini-2.5-pro":    {5 * dollar / 4, 10 * dollar, 31 * dollar / 100, 5 * dollar / 4},
-		"gemini-2.5-flash":  {3 * dollar / 10, 5 * dollar / 2, 3 * dollar / 40, 3 * dollar / 10},
-	}
 }

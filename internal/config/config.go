@@ -257,12 +257,13 @@ type Notification struct {
 	Timeout Duration          `yaml:"timeout" default:"10s" min:"1ms"`
 }
 
-// Price is in millionths of a dollar per million tokens.
+// Price is in millionths of a dollar per million tokens. What goes through a
+// cache costs as input does where it is nil.
 type Price struct {
-	Input      loop.MicroUSD `yaml:"input" default:"0"`
-	Output     loop.MicroUSD `yaml:"output" default:"0"`
-	CacheRead  loop.MicroUSD `yaml:"cache_read" default:"0"`
-	CacheWrite loop.MicroUSD `yaml:"cache_write" default:"0"`
+	Input      loop.MicroUSD  `yaml:"input" default:"0"`
+	Output     loop.MicroUSD  `yaml:"output" default:"0"`
+	CacheRead  *loop.MicroUSD `yaml:"cache_read"`
+	CacheWrite *loop.MicroUSD `yaml:"cache_write"`
 }
 
 // Server is the web UI and API.

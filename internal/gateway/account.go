@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -39,7 +40,8 @@ type account struct {
 // flight is a call that was let through and has not ended.
 type flight struct {
 	model string
-	asked int64 // bytes of the request
+	tier  string // that was asked for
+	asked int64  // bytes of the request
 	cost  loop.MicroUSD
 	used  int64 // tokens
 }
@@ -56,7 +58,7 @@ type over struct {
 func (a *account) admit(q question, asked int64) (*flight, *over) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := &flight{model: q.Model, asked: asked}
+	f := &flight{model: q.Model, tier: q.tier(), asked: asked}
 	cost, tokens := a.totals()
 	if l := a.limits.Tokens; l > 0 && tokens >= l {
 		return nil, &over{loop.EndedTokens, fmt.Sprintf("the limit of %d tokens is reached: %d are used", l, tokens)}
@@ -96,6 +98,7 @@ func (a *account) least(q question, asked int64) loop.MicroUSD {
 	if !known {
 		return 0
 	}
+	price, _ = price.For(asked / bytesPerToken).At(q.tier())
 	rate, warm := a.dear[q.Model]
 	if !warm {
 		rate = float64(price.Input) / bytesPerToken / 1e6
@@ -125,7 +128,7 @@ func (a *account) goesOn(f *flight, r *reading) *over {
 	u := r.estimated(f.asked)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f.cost, _ = a.price(f.modelOf(r), u)
+	f.cost, _ = a.price(f, r, u)
 	f.used = u.Input + u.Output + u.CacheWrite
 	cost, tokens := a.totals()
 	if l := a.limits.Cost; l > 0 && cost > l {
@@ -153,15 +156,15 @@ func (a *account) land(f *flight, r *reading) used {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.flying, f)
-	cost, priced := a.price(u.model, u.usage)
+	cost, priced := a.price(f, r, u.usage)
 	a.cost += cost
 	a.unpriced = a.unpriced || !priced
 	a.tokens += u.usage.Input + u.usage.Output + u.usage.CacheWrite
 	a.models[u.model] = a.models[u.model].Plus(u.usage.Usage)
 	if input := u.usage; priced && f.asked > 0 {
 		input.Output = 0
-		c, _ := a.price(u.model, input)
-		a.dear[f.model] = float64(c) / float64(f.asked)
+		c, _ := a.price(f, r, input)
+		a.dear[f.model] = float64(c-r.tools) / float64(f.asked)
 	}
 	u.total, u.priced = a.cost, !a.unpriced
 	return u
@@ -182,16 +185,20 @@ func (f *flight) modelOf(r *reading) string {
 	return f.model
 }
 
-// price is what u costs. What is kept for an hour in Anthropic's cache costs
-// twice the input.
-func (a *account) price(model string, u usage) (loop.MicroUSD, bool) {
-	p, known := a.prices.Of(model)
-	if !known {
-		return 0, false
+// price is what a call costs that used u; false when that is not all, or nobody
+// knows. What is kept for an hour in Anthropic's cache costs twice the input.
+func (a *account) price(f *flight, r *reading, u usage) (loop.MicroUSD, bool) {
+	p, known := a.prices.Of(f.modelOf(r))
+	if !known { // a server may have a name of its own for what it was asked for
+		p, known = a.prices.Of(f.model)
 	}
+	if !known {
+		return r.tools, false
+	}
+	p, known = p.For(u.Input + u.CacheRead + u.CacheWrite).At(cmp.Or(r.tier, f.tier))
 	u.CacheWrite -= u.writtenHour
-	cost := p.Cost(u.Usage)
-	return cost + p.Cost(agent.Usage{Input: 2 * u.writtenHour}), true
+	cost := p.Cost(u.Usage) + p.Cost(agent.Usage{Input: 2 * u.writtenHour})
+	return cost + r.tools, known && !r.unpriced
 }
 
 func dollars(m loop.MicroUSD) string { return fmt.Sprintf("$%.2f", float64(m)/1e6) }

@@ -282,6 +282,83 @@ func TestHourOfCacheCostsMore(t *testing.T) {
 	}
 }
 
+// A long prompt, a faster tier and the provider's own tools have prices of their
+// own. What has none makes the cost unknown, and is counted as far as it is known.
+func TestWhatCostsMore(t *testing.T) {
+	t.Parallel()
+	message := func(usage string) string {
+		return `{"type":"message","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{` + usage + `}}`
+	}
+	response := func(item, more string) string {
+		return `{"model":"m","status":"completed","output":[{"type":"` + item + `"}],"usage":{"input_tokens":1000,"output_tokens":0}` + more + `}`
+	}
+	for name, test := range map[string]struct {
+		kind   int
+		answer string
+		cost   loop.MicroUSD
+		known  bool
+	}{
+		"a short prompt":    {0, message(`"input_tokens":1000,"output_tokens":100`), 4500, true},
+		"a long prompt":     {0, message(`"input_tokens":1001,"output_tokens":100`), 2*3003 + 1500*150/100, true},
+		"a cached one":      {0, message(`"input_tokens":1,"cache_read_input_tokens":1000,"output_tokens":0`), 2*3 + 2*300, true},
+		"fast":              {0, message(`"input_tokens":1000,"output_tokens":100,"service_tier":"standard","speed":"fast"`), 3 * 4500, true},
+		"bought before":     {0, message(`"input_tokens":1000,"output_tokens":100,"service_tier":"priority"`), 4500, false},
+		"two searches":      {0, message(`"input_tokens":1000,"output_tokens":100,"server_tool_use":{"web_search_requests":2}`), 24500, true},
+		"priority":          {2, response("message", `,"service_tier":"priority"`), 3 * 3000, true},
+		"flex":              {2, response("message", `,"service_tier":"flex"`), 1500, true},
+		"default":           {2, response("message", `,"service_tier":"default"`), 3000, true},
+		"another tier":      {2, response("message", `,"service_tier":"turbo"`), 3000, false},
+		"a search":          {2, response("web_search_call", ""), 13000, true},
+		"a container":       {2, response("code_interpreter_call", ""), 3000, false},
+		"a name of its own": {2, `{"model":"/srv/x.gguf","output":[],"usage":{"input_tokens":1000,"output_tokens":0}}`, 3000, true},
+	} {
+		price := agent.Price{Input: 3_000_000, Output: 15_000_000, CacheRead: 300_000,
+			LongFrom: 1000, LongInput: 200, LongOutput: 150, Fast: 300}
+		reply := modelserver.Reply{Body: test.answer, BodyType: "application/json"}
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{reply}}, func(c *Config) { c.Prices = agent.Prices{"m": price} })
+		_, _, _ = r.post(kinds[test.kind].path, kinds[test.kind].header, kinds[test.kind].whole)
+		if _, cost, known := r.gateway.Totals(); cost != test.cost || known != test.known {
+			t.Errorf("%s: cost %d, known %v, want %d", name, cost, known, test.cost)
+		}
+	}
+	found := `{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["go"]}}],"modelVersion":"m"}`
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Body: found, BodyType: "application/json"}}}, nil)
+	_, _, _ = r.post(kinds[3].path+"generateContent", kinds[3].header, kinds[3].stream)
+	if _, _, known := r.gateway.Totals(); known {
+		t.Error("the cost of Google's search is known")
+	}
+}
+
+// A price of zero is a price: nothing is spent, and no limit of money ends it.
+func TestPriceOfZero(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) {
+		c.Prices, c.Limits.Cost = agent.Prices{"m": {}}, 1
+	})
+	if status, _, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	if _, cost, known := r.gateway.Totals(); cost != 0 || !known {
+		t.Errorf("cost %d, %v", cost, known)
+	}
+}
+
+// A tier that costs more needs room for that.
+func TestFastTierNeedsRoom(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) {
+		c.Prices = agent.Prices{"m": {Input: 1_000_000, Output: 10_000_000, Fast: 600}}
+		c.Limits.Cost = 15_000
+	})
+	body := `{"model":"m","max_tokens":1000,"messages":[]`
+	if status, answer, _ := r.post(kinds[0].path, kinds[0].header, body+`,"speed":"fast"}`); status != 400 {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	if status, answer, _ := r.post(kinds[0].path, kinds[0].header, body+`}`); status != 200 {
+		t.Errorf("status %d: %s", status, answer)
+	}
+}
+
 // What an answer says of its own end is known, whatever the program makes of it.
 func TestFlaws(t *testing.T) {
 	t.Parallel()

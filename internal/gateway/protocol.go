@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -154,6 +155,8 @@ type question struct {
 		MaxOutputTokens int64 `json:"maxOutputTokens"`
 	} `json:"generationConfig"`
 	Tools json.RawMessage `json:"tools"`
+	Tier  string          `json:"service_tier"` // OpenAI
+	Speed string          `json:"speed"`        // Anthropic
 	// Background: the answer is made after the call, where nobody counts it.
 	Background bool `json:"background"`
 }
@@ -174,6 +177,15 @@ func ask(path string, body []byte) question {
 // works is whether the call is a step of the agent's work: it offers tools. The
 // others name the session, or ask whether all is done.
 func (q question) works() bool { return len(q.Tools) > len("[]") }
+
+// tier is how fast the answer shall be; "" is not said. Anthropic's service_tier
+// asks for nothing that costs more.
+func (q question) tier() string {
+	if q.Tier == "standard_only" || q.Tier == "auto" {
+		return q.Speed
+	}
+	return cmp.Or(q.Speed, q.Tier)
+}
 
 // most is the limit of the answer, in tokens; 0 when the request has none.
 func (q question) most() int64 {

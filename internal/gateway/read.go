@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // reader reads the answers of one kind of endpoint: whole ones, and streams.
@@ -26,9 +27,15 @@ type reading struct {
 	said, calls int
 	// stop is the provider's word for why the answer ended; "" is not said.
 	stop string
-	err  *failure.APIError // in the middle of a stream
-	done bool              // the stream had its last event
-	odd  bool              // it is nothing of this protocol
+	// tier is the provider's word for how fast the call was served; "" is not said.
+	tier string
+	// tools is what the provider's own tools cost; unpriced, that one ran whose
+	// price nobody knows.
+	tools    loop.MicroUSD
+	unpriced bool
+	err      *failure.APIError // in the middle of a stream
+	done     bool              // the stream had its last event
+	odd      bool              // it is nothing of this protocol
 }
 
 // usage is tokens, with those written to a cache that lasts for an hour, which
@@ -37,6 +44,13 @@ type usage struct {
 	agent.Usage
 	writtenHour int64
 }
+
+// search is what one search of the web by the provider costs, at Anthropic and
+// at OpenAI.
+const search = loop.MicroUSD(10_000)
+
+// maxTools is more than one call can use.
+const maxTools = 10_000
 
 // bytesPerToken is for what is not counted by the provider. English text has
 // about four.
@@ -129,10 +143,27 @@ type messagesUsage struct {
 	Written    struct {
 		Hour int64 `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
+	Tier  string `json:"service_tier"`
+	Speed string `json:"speed"`
+	Tools struct {
+		Searches int64 `json:"web_search_requests"`
+	} `json:"server_tool_use"`
 }
 
-// add takes what is said: later numbers replace earlier ones.
-func (u messagesUsage) add(to *usage) {
+// take adds what is said: later numbers replace earlier ones.
+func (u messagesUsage) take(r *reading) {
+	to := &r.usage
+	switch {
+	case u.Speed == "fast":
+		r.tier = u.Speed
+	case u.Tier == "priority": // bought in advance, at a price of one's own
+		r.tier = "committed"
+	case u.Tier != "" && r.tier == "":
+		r.tier = u.Tier
+	}
+	if n := u.Tools.Searches; n > 0 && n < maxTools {
+		r.tools = loop.MicroUSD(n) * search
+	}
 	for _, n := range []struct {
 		said *int64
 		to   *int64
@@ -173,7 +204,7 @@ func (messages) event(b []byte, to *reading) {
 	switch a.Type {
 	case "message_start":
 		to.model = a.Message.Model
-		a.Message.Usage.add(&to.usage)
+		a.Message.Usage.take(to)
 	case "content_block_start":
 		if isTool(a.Block.Type) {
 			to.calls++
@@ -182,7 +213,7 @@ func (messages) event(b []byte, to *reading) {
 		to.said += len(a.Delta.Text) + len(a.Delta.Thinking) + len(a.Delta.Partial)
 	case "message_delta":
 		to.stop, to.final = a.Delta.Stop, true
-		a.Usage.add(&to.usage)
+		a.Usage.take(to)
 	case "message_stop":
 		to.done = true
 	case "error":
@@ -197,7 +228,7 @@ func (messages) whole(b []byte, to *reading) {
 	}
 	to.odd = a.Type != "message"
 	to.model, to.stop, to.final, to.done = a.Model, a.Stop, true, true
-	a.Usage.add(&to.usage)
+	a.Usage.take(to)
 	for _, c := range a.Content {
 		to.said += len(c.Text)
 		if isTool(c.Type) {
@@ -239,6 +270,7 @@ type chatAnswer struct {
 		} `json:"prompt_tokens_details"`
 		Hit int64 `json:"prompt_cache_hit_tokens"` // DeepSeek's name
 	}
+	Tier  string `json:"service_tier"`
 	Error *problem
 }
 
@@ -265,6 +297,9 @@ func (chat) whole(b []byte, to *reading) {
 func (a *chatAnswer) take(to *reading) {
 	if a.Model != "" {
 		to.model = a.Model
+	}
+	if a.Tier != "" {
+		to.tier = a.Tier
 	}
 	for _, c := range a.Choices {
 		c.Delta.take(to)
@@ -306,6 +341,7 @@ type responsesAnswer struct {
 	Status     string
 	Incomplete struct{ Reason string } `json:"incomplete_details"`
 	Model      string
+	Tier       string `json:"service_tier"`
 	Output     []responsesItem
 	Usage      *struct {
 		Input   int64 `json:"input_tokens"`
@@ -375,7 +411,13 @@ func (responses) whole(b []byte, to *reading) {
 func (i responsesItem) take(to *reading) {
 	switch i.Type {
 	case "message", "reasoning", "":
-	default: // function_call, custom_tool_call, local_shell_call, web_search_call, …
+	case "web_search_call":
+		to.calls++
+		to.tools = min(to.tools+search, maxTools*search)
+	case "code_interpreter_call", "image_generation_call", "file_search_call":
+		to.calls++
+		to.unpriced = true
+	default: // function_call, custom_tool_call, local_shell_call, …
 		to.calls++
 	}
 	for _, c := range i.Content {
@@ -389,6 +431,9 @@ func (a *responsesAnswer) ended(to *reading) {
 	if a.Model != "" {
 		to.model = a.Model
 	}
+	if a.Tier != "" {
+		to.tier = a.Tier
+	}
 	if a.Incomplete.Reason != "" {
 		to.stop = a.Incomplete.Reason
 	}
@@ -400,80 +445,4 @@ func (a *responsesAnswer) ended(to *reading) {
 		to.final = true
 	}
 	to.fail(a.Error)
-}
-
-// generate reads Gemini's generateContent, and streams of it.
-type generate struct{}
-
-func newGenerate() reader { return generate{} }
-
-type generateAnswer struct {
-	Candidates []struct {
-		Content struct {
-			Parts []struct {
-				Text string
-				Call json.RawMessage `json:"functionCall"`
-			}
-		}
-		Finish string `json:"finishReason"`
-	}
-	Prompt struct {
-		Block string `json:"blockReason"`
-	} `json:"promptFeedback"`
-	Usage *struct {
-		Prompt     int64 `json:"promptTokenCount"`
-		Cached     int64 `json:"cachedContentTokenCount"`
-		Candidates int64 `json:"candidatesTokenCount"`
-		Thoughts   int64 `json:"thoughtsTokenCount"`
-		Tools      int64 `json:"toolUsePromptTokenCount"`
-	} `json:"usageMetadata"`
-	Model string `json:"modelVersion"`
-	Error *problem
-}
-
-func (generate) event(b []byte, to *reading) {
-	var a generateAnswer
-	if !to.read(b, &a) {
-		return
-	}
-	if a.Model != "" {
-		to.model = a.Model
-	}
-	if a.Prompt.Block != "" {
-		to.stop, to.done = refusal, true
-	}
-	for _, c := range a.Candidates {
-		for _, p := range c.Content.Parts {
-			to.said += len(p.Text) + len(p.Call)
-			if p.Call != nil {
-				to.calls++
-			}
-		}
-		if c.Finish != "" {
-			to.stop, to.done, to.final = c.Finish, true, true
-		}
-	}
-	if u := a.Usage; u != nil {
-		to.usage.Usage = agent.Usage{
-			Input: max(0, u.Prompt-u.Cached) + u.Tools, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached,
-		}
-	}
-	to.fail(a.Error)
-}
-
-// whole also reads a stream that was asked for without alt=sse: one JSON list.
-func (g generate) whole(b []byte, to *reading) {
-	if !bytes.HasPrefix(bytes.TrimSpace(b), []byte("[")) {
-		g.event(b, to)
-		if to.stop == "" && !to.final && to.err == nil {
-			to.odd = true
-		}
-		return
-	}
-	var list []json.RawMessage
-	if to.read(b, &list) {
-		for _, e := range list {
-			g.event(e, to)
-		}
-	}
 }

@@ -138,11 +138,18 @@ func shorter(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// prices are the list prices with the user's over them.
-func (d draft) prices() agent.Prices {
+// Prices are the list prices with the user's over them.
+func Prices(c *config.Config) agent.Prices {
 	all := agent.ListPrices()
-	for model, p := range d.Config.Prices {
-		all[model] = agent.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+	for model, p := range c.Prices {
+		own := agent.Price{Input: p.Input, Output: p.Output, CacheRead: p.Input, CacheWrite: p.Input}
+		if p.CacheRead != nil {
+			own.CacheRead = *p.CacheRead
+		}
+		if p.CacheWrite != nil {
+			own.CacheWrite = *p.CacheWrite
+		}
+		all[model] = own
 	}
 	return all
 }

@@ -111,7 +111,7 @@ func (x *models) complete(out *agent.Outcome) {
 	out.Models, out.Cost, known = x.server.Totals()
 	out.CostSource = agent.CostMetered
 	if !known {
-		out.Cost, out.CostSource = 0, agent.CostNone
+		out.CostSource = agent.CostNone // of a part: it counts for the limits
 	}
 	if flaw := x.server.Flaw(); flaw != nil { // whatever the program made of it
 		out.Terminal = loop.TerminalFailed

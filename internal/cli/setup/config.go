@@ -1,5 +1,5 @@
-// Package setup has the commands about the installation: init, config, schema,
-// doctor, notify and version.
+// Package setup has the commands about the installation: init, config, prices,
+// schema, doctor, notify and version.
 package setup
 
 import (
@@ -20,7 +20,7 @@ import (
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		initCommand(a), notifyCommand(a), configCommand(a), schemaCommand(a), doctorCommand(a),
-		versionCommand(a),
+		pricesCommand(a), versionCommand(a),
 	}
 }
 
