@@ -227,7 +227,7 @@ func (n *Need) ofRun(r sqlite.Run) {
 		n.Asks = true
 	case loop.Paused:
 		n.Asks = s.Question != nil
-	case loop.TimedOut:
+	case loop.TimedOut, loop.Exhausted:
 		n.Extend = extend(&s)
 	}
 }

@@ -312,6 +312,8 @@ func (s *Screen) runEnded(n engine.Notice) {
 			return
 		}
 		s.line(n.At, "Completed: %s %s", c.Why, all)
+	case loop.Exhausted:
+		s.line(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), report.Line(st.Wrong, 300))
 	case loop.Aborted:
 		if c.Guard == loop.GuardBreaker {
 			s.line(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)

@@ -91,7 +91,7 @@ func (w *watcher) ended(n engine.Notice) []Event {
 		out = append(out, w.event(Complete, n))
 	case loop.Paused:
 		out = append(out, w.event(Pause, n))
-	case loop.Aborted, loop.FailedRun, loop.TimedOut:
+	case loop.Aborted, loop.FailedRun, loop.TimedOut, loop.Exhausted:
 		e := w.event(Error, n)
 		e.Error, e.asks = w.trouble(n), n.State.Question != nil
 		out = append(out, e)

@@ -249,8 +249,8 @@ func (s *State) remember(r *Record) {
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
 	s.Recent = append(append(make([]*Past, 0, maxRecent), s.Recent[from:]...), past)
-	if len(r.Gates) > 0 {
-		s.Red = r.RedGate()
+	if w := r.wrong(); w != "" || r.Verified {
+		s.Wrong = w
 	}
 	if r.Snapshot != "" && r.Score > s.Best.Score {
 		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot}
@@ -339,28 +339,6 @@ func (s *State) spentForNext(r *Record) bool {
 
 func timedOut(format string, args ...any) *Command {
 	return &Command{Status: TimedOut, Why: fmt.Sprintf(format, args...)}
-}
-
-func (s *State) atMaximum(r *Record) *Command {
-	why := fmt.Sprintf("Reached max iterations: %d", s.Limit)
-	switch s.Policy.Kind {
-	case Procedure:
-		c := &Command{Status: Completed, Why: why}
-		if r != nil && r.rejected() {
-			c.Warnings = []string{"the review rejected the last iteration; the work may not be done"}
-		} else if s.Red {
-			c.Warnings = []string{"the last iteration's gates were red; the work may not be done"}
-		} else if n := len(s.Recent); n > 0 && s.Recent[n-1].Outcome == Failed {
-			c.Warnings = []string{"the last iteration failed; the work may not be done"}
-		}
-		return c
-	case Controlled:
-		if r == nil {
-			r = &Record{}
-		}
-		return s.askControl(r, why)
-	}
-	return &Command{Status: TimedOut, Why: why}
 }
 
 // guard asks the guards in their order.

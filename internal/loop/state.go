@@ -87,7 +87,8 @@ const (
 	Completed   Status = "completed"
 	FailedRun   Status = "failed"
 	Aborted     Status = "aborted"
-	TimedOut    Status = "timeout" // a limit was reached
+	TimedOut    Status = "timeout"   // a limit was reached
+	Exhausted   Status = "exhausted" // a procedure reached its maximum, and its last iteration did not succeed
 	Interrupted Status = "interrupted"
 	Stopped     Status = "stopped"
 )
@@ -137,8 +138,8 @@ type State struct {
 	Best   Best   `json:"best"`
 	// Recent are the last 10 iterations. States share them: they never change.
 	Recent []*Past `json:"recent,omitempty"`
-	// Red is true when the last iteration that ran gates had a red one.
-	Red bool `json:"red,omitempty"`
+	// Wrong says what kept the last iteration from being a success; "" when nothing.
+	Wrong string `json:"wrong,omitempty"`
 
 	Strategy string         `json:"strategy"`
 	Used     []strategy.Use `json:"used,omitempty"`     // each once

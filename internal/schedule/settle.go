@@ -89,7 +89,7 @@ func Judge(o Outcome, m Manner) Settlement {
 			return Settlement{Action: board.Stop, Why: o.Why, Later: o.Until}
 		}
 		return blocked(o.Why, m)
-	case loop.TimedOut:
+	case loop.TimedOut, loop.Exhausted:
 		return Settlement{Action: board.Expire, Why: o.Why, Alert: "it reached a limit: " + o.Why}
 	case loop.Interrupted, loop.Stopped:
 		return stopped(o, m)

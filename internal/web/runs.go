@@ -22,7 +22,7 @@ type Run struct {
 	Kind   string `json:"kind" doc:"procedure, task, workflow or demo"`
 	Name   string `json:"name"`
 	Work   string `json:"work,omitempty" doc:"What it is to do, where a person said so in words; its beginning."`
-	Status string `json:"status" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,interrupted,stopped"`
+	Status string `json:"status" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,exhausted,interrupted,stopped"`
 	Why    string `json:"why" doc:"Of the status, in words."`
 	// Live: a process drives the run.
 	Live          bool       `json:"live" doc:"A process drives the run now."`
@@ -127,7 +127,7 @@ func (s *Server) runRoutes(api huma.API) {
 
 type runQuery struct {
 	Paging
-	Status []string `query:"status" maxItems:"11" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,interrupted,stopped" doc:"One of these, as they are stored."`
+	Status []string `query:"status" maxItems:"11" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,exhausted,interrupted,stopped" doc:"One of these, as they are stored."`
 	Active bool     `query:"active" doc:"Only runs that have not ended: those that run or wait for a person."`
 	Kind   string   `query:"kind" maxLength:"20"`
 	Name   string   `query:"name" maxLength:"500"`
@@ -187,7 +187,7 @@ func actions(v Run) []string {
 	switch status {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
 		list = append(list, "answer", "resume", "raise", "message")
-	case loop.Interrupted, loop.Stopped, loop.TimedOut:
+	case loop.Interrupted, loop.Stopped, loop.TimedOut, loop.Exhausted:
 		list = append(list, "resume", "raise", "message")
 	case loop.Completed, loop.Running, loop.Waiting:
 	}

@@ -294,7 +294,7 @@ func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) [
 		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\" && " +
 			resume},
 			report.Advice{What: "Go on as before", Command: resume})
-	case loop.TimedOut:
+	case loop.TimedOut, loop.Exhausted:
 		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume +
 			" --max-iterations N, --max-cost USD or --timeout DURATION"})
 	case loop.Paused, loop.Interrupted, loop.Stopped:

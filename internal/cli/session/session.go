@@ -380,7 +380,7 @@ func exitCode(s loop.State, cause loop.Cause) int {
 		}
 	case loop.Completed:
 		return command.ExitOK
-	case loop.TimedOut:
+	case loop.TimedOut, loop.Exhausted:
 		return command.ExitLimit
 	case loop.Paused, loop.Blocked, loop.Pending:
 		return command.ExitPerson

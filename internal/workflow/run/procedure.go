@@ -140,6 +140,9 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 		p.question(d.n.id, text)
 	default:
 		class := failure.Unknown
+		if n := len(s.Recent); s.Status == loop.Exhausted && n > 0 && s.Recent[n-1].Class != "" {
+			class = failure.Class(s.Recent[n-1].Class)
+		}
 		if s.Status == loop.TimedOut {
 			class = failure.LimitExceeded
 			if iteration {

@@ -23,6 +23,7 @@ const looks: Record<string, Look> = {
   failed: { tone: 'bad', sign: '✗', word: 'failed' },
   aborted: { tone: 'bad', sign: '✗', word: 'aborted' },
   timeout: { tone: 'bad', sign: '◷', word: 'at its limit' },
+  exhausted: { tone: 'bad', sign: '◷', word: 'at its maximum, red' },
   interrupted: { tone: 'rest', sign: '–', word: 'interrupted' },
   stopped: { tone: 'rest', sign: '■', word: 'stopped' },
 };
