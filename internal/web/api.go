@@ -35,7 +35,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	c := huma.DefaultConfig("pawl", "v1")
 	c.Info.Description = "Runs, iterations, cases and statistics of pawl in one repository, " +
 		"and what a person can do about them. " +
-		"Every request needs the session's token, as the cookie of a browser or as 'Authorization: Bearer TOKEN'. " +
+		"Every request needs the session's token: Authorization: Bearer TOKEN. " +
 		"Fields are added, never renamed; a reader passes over fields that it does not know."
 	c.CreateHooks = nil // no $schema in answers
 	c.DocsPath, c.SchemasPath, c.OpenAPIPath = "", "", ""

@@ -15,9 +15,11 @@ import (
 //     refused also where a browser sends no Origin.
 //  3. Only GET, HEAD, POST, PATCH and DELETE; what is no GET or HEAD sends JSON,
 //     which no form of another site can.
-//  4. The token of this session, in the Authorization header or as its cookie.
-//     Only the entry takes it in the URL: it sets the cookie and leads on to an
-//     address without it.
+//  4. The token of this session in the Authorization header, as scripts send it.
+//     A browser shows two things that the entry gave it, which is the only
+//     address that takes the token: a cookie and, to the API, a key that our
+//     pages keep. The cookie alone is not enough: a browser sends the cookies of
+//     a host to all of its ports, and on one of them an agent may serve a page.
 //  5. Bodies and headers have limits, here and in the server.
 //
 // Every answer, errors too, forbids scripts from elsewhere, frames, referrers
@@ -45,6 +47,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		if s.login(w, r) {
 			return
 		}
+		takeKey(r)
 		if !s.authenticated(r) {
 			s.unauthorized(w, r)
 			return
@@ -126,18 +129,42 @@ func (s *Server) foreign(r *http.Request) bool {
 // cookieName has the port, since cookies are shared by all ports of a host.
 func (s *Server) cookieName() string { return "pawl_" + s.listener.port }
 
-// authenticated is true when the request has the session's token.
+// Where our pages send their key to the API: in a header, or in the address
+// where a browser sends no header of ours, for events and downloads.
+const (
+	pageKeyHeader = "X-Pawl-Key"
+	pageKeyQuery  = "key"
+)
+
+// authenticated is true when the request has the session's token, or what the
+// entry gave to a browser for it.
 func (s *Server) authenticated(r *http.Request) bool {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return same(bearer, s.o.Token)
 	}
 	c, err := r.Cookie(s.cookieName())
-	return err == nil && same(c.Value, cookieValue(s.o.Token))
+	if err != nil || !same(c.Value, derived("cookie", s.o.Token)) {
+		return false
+	}
+	return !isAPI(r) || same(r.Header.Get(pageKeyHeader), derived("page", s.o.Token))
 }
 
-// login takes the token from the address of a page, once: the browser gets it
-// as a cookie and goes on to the same address without it, so that it is in no
-// history, no bookmark and no log.
+// takeKey moves the key of a page from the address to the header, where
+// everything else looks for it.
+func takeKey(r *http.Request) {
+	query := r.URL.Query()
+	if changes(r) || !isAPI(r) || !query.Has(pageKeyQuery) {
+		return
+	}
+	r.Header.Set(pageKeyHeader, query.Get(pageKeyQuery))
+	query.Del(pageKeyQuery)
+	r.URL.RawQuery = query.Encode()
+}
+
+// login takes the token from the address of a page, once: the browser gets a
+// cookie and goes on to the same address without the token, so that it is in no
+// history, no bookmark and no log. The pages' key is in the part of the address
+// that is sent to no server; they take it out (web/src/lib/session.ts).
 func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet || isAPI(r) || !r.URL.Query().Has("token") {
 		return false
@@ -147,12 +174,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(), Value: cookieValue(s.o.Token), Path: "/", HttpOnly: true,
+		Name: s.cookieName(), Value: derived("cookie", s.o.Token), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: s.listener.scheme == "https",
 	})
 	query := r.URL.Query()
 	query.Del("token")
-	to := url.URL{Path: localPath(r.URL.Path), RawQuery: query.Encode()}
+	to := url.URL{Path: localPath(r.URL.Path), RawQuery: query.Encode(), Fragment: "key=" + derived("page", s.o.Token)}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusSeeOther)

@@ -56,6 +56,24 @@ func TestNothingWithoutToken(t *testing.T) {
 			"wrong cookie": func(req *http.Request) {
 				req.Header.Del("Authorization")
 				req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: testToken})
+				req.Header.Set(pageKeyHeader, derived("page", testToken))
+			},
+			"cookie without the pages' key, as another port gets it": func(req *http.Request) {
+				req.Header.Del("Authorization")
+				if isAPI(req) {
+					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
+				}
+			},
+			"cookie with a wrong key": func(req *http.Request) {
+				req.Header.Del("Authorization")
+				if isAPI(req) {
+					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
+					req.Header.Set(pageKeyHeader, derived("cookie", testToken))
+				}
+			},
+			"the pages' key without the cookie": func(req *http.Request) {
+				req.Header.Del("Authorization")
+				req.Header.Set(pageKeyHeader, derived("page", testToken))
 			},
 			"token in URL": func(req *http.Request) {
 				req.Header.Del("Authorization")
@@ -155,9 +173,10 @@ func TestOwnPagesGetIn(t *testing.T) {
 		"IPv6":            func(q *http.Request) { q.Host = "[::1]:" + r.s.listener.port },
 		"capital letters": func(q *http.Request) { q.Host = "LOCALHOST:" + r.s.listener.port },
 		"JSON with a set": func(q *http.Request) { q.Header.Set("Content-Type", "application/json; charset=utf-8") },
-		"cookie, no token": func(q *http.Request) {
+		"cookie and key, no token": func(q *http.Request) {
 			q.Header.Del("Authorization")
-			q.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: cookieValue(testToken)})
+			q.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
+			q.Header.Set(pageKeyHeader, derived("page", testToken))
 		},
 	} {
 		req := r.asking(http.MethodPost, base+"/cases", `{"title":"x"}`)
@@ -168,7 +187,22 @@ func TestOwnPagesGetIn(t *testing.T) {
 	}
 }
 
-// The URL with the token gives the cookie once, and leads to an address without it.
+// Events and downloads have the pages' key in their address; a change has not.
+func TestKeyInAddress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for method, want := range map[string]int{http.MethodGet: http.StatusOK, http.MethodPost: http.StatusUnauthorized} {
+		req := r.asking(method, base+"/cases?limit=1&key="+derived("page", testToken), `{"title":"x"}`)
+		req.Header.Del("Authorization")
+		req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
+		if w := r.send(req); w.Code != want {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+}
+
+// The URL with the token gives the cookie and the pages' key once, and leads to
+// an address without the token.
 func TestEntry(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -176,7 +210,7 @@ func TestEntry(t *testing.T) {
 	req.Header.Del("Authorization")
 	w := r.send(req)
 	cookies := w.Result().Cookies()
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/runs/abc?tab=diff" || len(cookies) != 1 {
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/runs/abc?tab=diff#key="+derived("page", testToken) || len(cookies) != 1 {
 		t.Fatalf("got %d to %q with %v", w.Code, w.Header().Get("Location"), cookies)
 	}
 	c := cookies[0]

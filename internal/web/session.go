@@ -83,10 +83,10 @@ func ValidToken(token string) bool {
 	return err == nil && len(b) == 32
 }
 
-// cookieValue stands for the token in a cookie: a browser that keeps cookies
-// on disk does not keep the token.
-func cookieValue(token string) string {
-	sum := sha256.Sum256([]byte("pawl cookie\x00" + token))
+// derived is a secret that is made of the token and does not tell it: what a
+// browser keeps on disk is not the token.
+func derived(use, token string) string {
+	sum := sha256.Sum256([]byte("pawl " + use + "\x00" + token))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -5,9 +5,11 @@ import { clock } from './lib/clock.svelte';
 import { keys } from './lib/keys.svelte';
 import { live } from './lib/live.svelte';
 import { router } from './lib/router.svelte';
+import { enter } from './lib/session';
 import { store } from './lib/store.svelte';
 import { wholeTexts } from './lib/whole';
 
+enter();
 router.start();
 clock.start();
 keys.start();

@@ -14,7 +14,7 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { chromium, type Browser, type Page } from 'playwright-core';
-import { make, type Project } from './project';
+import { api, make, type Project } from './project';
 
 const wanted = process.argv.slice(2);
 const wants = (name: string) => wanted.length === 0 || wanted.includes(name);
@@ -43,7 +43,7 @@ function agent(p: Project, name: string, script: string): void {
 
 async function named(page: Page, name: string): Promise<string> {
   for (;;) {
-    const { runs } = (await page.evaluate(async () => (await fetch('/api/v1/runs?limit=10')).json())) as { runs: { name: string; run: string }[] };
+    const { runs } = (await api(page, '/api/v1/runs?limit=10')) as { runs: { name: string; run: string }[] };
     const found = runs.find((r) => r.name === name);
     if (found) return found.run;
     await rest(100);
@@ -93,19 +93,20 @@ async function board(p: Project, page: Page): Promise<void> {
     }, `arrives ${i}.`);
     const id = /(task-\d+)/.exec(p.run('case', 'add', `This one arrives ${i}.`))![1]!;
     const when = await page.evaluate(() => (window as unknown as { shown: Promise<number> }).shown);
-    const c = (await page.evaluate(async (id) => (await fetch(`/api/v1/cases/${id}`)).json(), id)) as { created_at: string };
+    const c = (await api(page, `/api/v1/cases/${id}`)) as { created_at: string };
     events.push(when - Date.parse(c.created_at));
   }
   console.log(`board: first useful paint ${said(paints)}; filter ${said(filters)}; event on screen ${said(events)}`);
 }
 
 /** viewers are 20 that read the events, and ask as a page does. */
-async function viewers(p: Project, page: Page): Promise<void> {
-  const cookie = (await page.context().cookies()).map((c) => `${c.name}=${c.value}`).join('; ');
+async function viewers(p: Project): Promise<void> {
+  const token = new URL(p.url).searchParams.get('token')!;
+  const headers = { Authorization: `Bearer ${token}` };
   const before = memory(p.pid());
   const ask = (path: string) =>
-    new Promise<void>((resolve, reject) => get(new URL(path, p.url), { headers: { cookie } }, (r) => r.on('data', () => undefined).on('end', resolve)).on('error', reject));
-  const open = Array.from({ length: 20 }, () => get(new URL('/api/v1/events', p.url), { headers: { cookie } }, (r) => r.on('data', () => undefined)).on('error', () => undefined));
+    new Promise<void>((resolve, reject) => get(new URL(path, p.url), { headers }, (r) => r.on('data', () => undefined).on('end', resolve)).on('error', reject));
+  const open = Array.from({ length: 20 }, () => get(new URL('/api/v1/events', p.url), { headers }, (r) => r.on('data', () => undefined)).on('error', () => undefined));
   let most = before;
   for (let round = 0; round < 5; round++) {
     await Promise.all(open.map(() => Promise.all(['/api/v1/overview', '/api/v1/inbox', '/api/v1/runs?limit=200', '/api/v1/cases?limit=1000'].map(ask))));
@@ -127,7 +128,7 @@ async function log(p: Project, page: Page): Promise<void> {
     go();`);
   p.begin('run', 'flood', '-q');
   const run = await named(page, 'flood');
-  const size = () => page.evaluate(async (run) => ((await (await fetch(`/api/v1/runs/${run}/iterations/1/files/agent.out?limit=1`)).json()) as { size?: number }).size ?? 0, run);
+  const size = async () => ((await api(page, `/api/v1/runs/${run}/iterations/1/files/agent.out?limit=1`)) as { size?: number }).size ?? 0;
   while ((await size()) < 100e6) await rest(300);
   for (const [show, box] of [['log', '[role=region][aria-label="agent.out"]'], ['output', '[role=log]']] as const) {
     await page.goto(new URL(`/runs/${run}?show=${show}`, p.url).href);
@@ -278,7 +279,7 @@ try {
   await page.goto(p.url);
   if (wants('board')) {
     await board(p, page);
-    await viewers(p, page);
+    await viewers(p);
   }
   if (wants('log')) await log(p, page);
   if (wants('diff')) await diff(p, page);

@@ -5,15 +5,16 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { api, at, p, viewer } from './rig';
+import { api, at, p, stranger, viewer } from './rig';
 
 test('the token is in no address, and its cookie in no script', async () => {
-  const context = await viewer(1280);
+  const context = await stranger();
   const page = await context.newPage();
   await page.goto(p.url);
   await page.getByText('Live', { exact: true }).waitFor();
   const token = new URL(p.url).searchParams.get('token')!;
   assert.ok(!page.url().includes('token'), page.url());
+  assert.ok(!page.url().includes('key'), page.url());
   assert.equal(await page.evaluate(() => document.cookie), '');
   assert.ok(!(await page.evaluate(() => JSON.stringify([performance.getEntriesByType('resource').map((e) => e.name), { ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML]))).includes(token));
   const [cookie] = (await context.cookies()).filter((c) => c.name.startsWith('pawl_'));
@@ -21,6 +22,23 @@ test('the token is in no address, and its cookie in no script', async () => {
   assert.equal(cookie!.sameSite, 'Strict');
   assert.equal(cookie!.expires, -1);
   assert.notEqual(cookie!.value, token);
+  // The page of another port gets the cookie, and nothing for it; the key it cannot read.
+  const site = createServer((req, res) => res.setHeader('Content-Type', 'text/html').end(`<!doctype html><title>${req.headers.cookie ?? ''}</title>`)).listen(0, '127.0.0.1');
+  await new Promise((resolve) => site.once('listening', resolve));
+  const other = await context.newPage();
+  await other.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+  const got = await other.title();
+  assert.ok(got.includes(cookie!.value), got);
+  assert.equal(await other.evaluate(() => localStorage.length), 0);
+  site.close();
+  const ask = (headers: Record<string, string>) => fetch(at('/api/v1/overview'), { headers: { cookie: got, ...headers } });
+  assert.equal((await ask({})).status, 401);
+  const key = await page.evaluate(() => localStorage.getItem('pawl.key')!);
+  assert.equal((await ask({ 'X-Pawl-Key': key })).status, 200);
+  // A browser that has lost the key is told how to come in again.
+  await page.evaluate(() => localStorage.clear());
+  await page.goto(at('/board'));
+  await page.getByText(/Open the address that 'pawl serve --url' prints/).first().waitFor();
   // Who was not let in sees how to be, and nothing else.
   await context.clearCookies();
   await page.goto(at('/board'));

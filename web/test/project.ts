@@ -5,6 +5,7 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 
 const config = `
 agent: script
@@ -284,3 +285,7 @@ export function fill(p: Project): void {
   p.run('case', 'block', 'task-006', '--why', 'waits for the new file format');
   p.run('case', 'defer', 'task-011');
 }
+
+/** api is an answer of the server to a page that was let in. */
+export const api = (page: Page, path: string) =>
+  page.evaluate(async (path) => (await fetch(path, { headers: { 'X-Pawl-Key': localStorage.getItem('pawl.key') ?? '' } })).json(), path);

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { after, before } from 'node:test';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
-import { fill, make, type Project } from './project';
+import { api, fill, make, type Project } from './project';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -80,7 +80,7 @@ export async function help(page: Page): Promise<void> {
   await dialog.waitFor({ state: 'detached' });
 }
 
-export const api = (page: Page, path: string) => page.evaluate(async (path) => (await fetch(path)).json(), path);
+export { api };
 
 /**
  * until asks the server until its answer fits, for a minute at most. (A function
@@ -104,11 +104,19 @@ export async function viewer(width: number, scheme: 'light' | 'dark' = 'light'):
   return entered(p.url, width, scheme);
 }
 
+/** stranger is a browser that has not been let in. */
+export const stranger = async () => noted(await browser.newContext({ viewport: { width: 1280, height: 860 } }));
+
 /** entered is a browser that has been let in by a server of one's own. */
 export async function entered(url: string, width: number, scheme: 'light' | 'dark' = 'light'): Promise<BrowserContext> {
   const context = await noted(await browser.newContext({ viewport: { width, height: 860 }, colorScheme: scheme, reducedMotion: 'reduce' }));
   context.setDefaultTimeout(60_000);
-  await context.request.get(url); // the cookie that it sets is the browser's
+  // The cookie that the entry sets is the browser's; the key is in the address that it leads to.
+  const entry = await context.request.get(url, { maxRedirects: 0 });
+  const to = new URL(entry.headers().location!, url);
+  await context.addInitScript(([origin, key]) => {
+    if (location.origin === origin) localStorage.setItem('pawl.key', key!);
+  }, [to.origin, to.hash.replace('#key=', '')]);
   return context;
 }
 

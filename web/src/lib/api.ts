@@ -1,6 +1,7 @@
 // The API, typed by its own description (schema.d.ts is generated from it).
 
 import type { components, paths } from './schema';
+import { key } from './session';
 
 type Schemas = components['schemas'];
 export type Run = Schemas['Run'];
@@ -73,10 +74,10 @@ export function address(path: string, names: object = {}, query: object = {}): s
 }
 
 async function send(method: string, path: string, sent: Sent): Promise<unknown> {
-  const init: RequestInit = { method, credentials: 'same-origin', headers: {} };
+  const init: RequestInit = { method, credentials: 'same-origin', headers: { 'X-Pawl-Key': key() } };
   if (sent.signal) init.signal = sent.signal;
   if (method !== 'GET') {
-    init.headers = { 'Content-Type': 'application/json' };
+    init.headers = { 'X-Pawl-Key': key(), 'Content-Type': 'application/json' };
     init.body = JSON.stringify(sent.body ?? {});
   }
   let response: Response;

@@ -7,7 +7,8 @@ import type { Activity } from './api';
 import { clock } from './clock.svelte';
 import { coalesce } from './coalesce';
 import { notes } from './notes.svelte';
-import { Stream, type Joined, type State, type Message } from './stream';
+import { key } from './session';
+import { Stream, type Joined, type Message, type Said, type State } from './stream';
 
 /** Happened is an event of the journal. */
 export interface Happened {
@@ -136,12 +137,13 @@ class Live {
     this.port = null;
     if (this.own) return;
     this.own = new Stream((t) => this.take(t));
+    this.own.key = key();
     this.own.place = this.place;
     if (this.state !== 'resting') this.own.open();
   }
 
-  private say(word: 'here' | 'leave' | 'look'): void {
-    this.port?.postMessage(word);
+  private say(word: Said['word']): void {
+    this.port?.postMessage({ word, key: key() } satisfies Said);
     if (!this.own) return;
     if (word === 'leave') this.own.close();
     else if (this.own.closed && this.own.state !== 'away') this.own.open();

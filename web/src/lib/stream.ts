@@ -20,6 +20,12 @@ export interface Message {
   id: string;
 }
 
+/** Said is what a page tells the worker. */
+export interface Said {
+  word: 'here' | 'leave' | 'look';
+  key: string;
+}
+
 /** Joined is what a page is told that comes to a stream which is open already. */
 export interface Joined {
   cursor: string;
@@ -45,6 +51,9 @@ export class Stream {
   private heard = 0;
   private brought = 0;
 
+  /** key is that of the pages, see session.ts. */
+  key = '';
+
   constructor(private readonly send: (m: Message) => void) {
     // A machine that slept comes back with a connection that is dead and does not say so.
     setInterval(() => this.look(), 5_000);
@@ -59,7 +68,7 @@ export class Stream {
   /** open opens the stream, at once also when it waits to try again. */
   open(): void {
     this.close();
-    const source = new EventSource('/api/v1/events' + (this.place ? `?after=${this.place}` : ''));
+    const source = new EventSource(`/api/v1/events?key=${this.key}` + (this.place ? `&after=${this.place}` : ''));
     this.source = source;
     this.heard = Date.now();
     this.brought = 0;

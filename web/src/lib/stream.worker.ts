@@ -1,9 +1,10 @@
 // Hands the one stream of a browser to all its pages: see stream.ts.
 //
-// A page says here when it comes and every while, and leave when it goes. One
+// A page says here when it comes and every while, and leave when it goes; with
+// it the pages' key, since a worker cannot read what the pages keep. One
 // that has not been heard of for long is gone without a word.
 
-import { Stream, type Message } from './stream';
+import { Stream, type Message, type Said } from './stream';
 
 interface SharedWorkerScope {
   onconnect: (e: MessageEvent) => void;
@@ -21,7 +22,8 @@ function leave(page: MessagePort): void {
   if (pages.size === 0) stream.close();
 }
 
-function hear(page: MessagePort, word: unknown): void {
+function hear(page: MessagePort, { word, key }: Said): void {
+  stream.key = key;
   if (word === 'leave') return leave(page);
   const fresh = !pages.has(page);
   pages.set(page, Date.now());
@@ -35,7 +37,7 @@ function hear(page: MessagePort, word: unknown): void {
 
 (self as unknown as SharedWorkerScope).onconnect = (e) => {
   const page = e.ports[0]!;
-  page.onmessage = (m: MessageEvent<unknown>) => hear(page, m.data);
+  page.onmessage = (m: MessageEvent<Said>) => hear(page, m.data);
 };
 
 setInterval(() => {
