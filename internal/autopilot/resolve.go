@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -33,7 +34,26 @@ type Resolver struct {
 const resolveIterations = 5
 
 // Resolve runs the agent and returns the commit that it made, on top of the target.
+// What is the machine's fault or the provider's is no answer: it is a [*merge.LaterError].
 func (r *Resolver) Resolve(ctx context.Context, p merge.Problem) (string, error) {
+	commit, err := r.resolve(ctx, p)
+	var answer *noMerge
+	if err == nil || errors.As(err, &answer) || errors.Is(err, pool.ErrRefused) || faultOf(err) != schedule.OfMachine {
+		return commit, err
+	}
+	var later *merge.LaterError
+	if errors.As(err, &later) {
+		return "", later
+	}
+	return "", &merge.LaterError{Why: err.Error()}
+}
+
+// noMerge is how a run ended that brought nothing together.
+type noMerge struct{ why string }
+
+func (e *noMerge) Error() string { return "the agent did not bring it together: " + e.why }
+
+func (r *Resolver) resolve(ctx context.Context, p merge.Problem) (string, error) {
 	w, err := r.take(ctx, p.Entry.ID+pool.MergeSuffix, p.Tip)
 	if err != nil {
 		return "", err
@@ -84,9 +104,22 @@ func (r *Resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) 
 		return "", err
 	}
 	if s := d.State(); s.Status != loop.Completed {
-		return "", fmt.Errorf("the agent did not bring it together: run %s is %s: %s", d.ID(), s.Status, s.Why)
+		return "", r.unfinished(ctx, d.ID(), &s)
 	}
 	return r.Pool.Collect(ctx, w, fmt.Sprintf("Merge %s\n\nPawl-Task: %s\nPawl-Run: %s\n", p.Entry.ID, p.Entry.ID, d.ID()))
+}
+
+// unfinished says why a run brought nothing together.
+func (r *Resolver) unfinished(ctx context.Context, run string, s *loop.State) error {
+	why := fmt.Sprintf("run %s is %s: %s", run, s.Status, s.Why)
+	failed := s.Status == loop.FailedRun || s.Status == loop.Blocked
+	switch {
+	case s.Status == loop.Paused && s.Command.Limited:
+		return &merge.LaterError{Until: s.Command.Until, Why: why}
+	case failed && endedByDisk(ctx, r.Store, run):
+		return &merge.LaterError{Why: why}
+	}
+	return &noMerge{why}
 }
 
 // mostText is how many bytes of a conflict an agent is told; the files have all.

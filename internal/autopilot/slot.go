@@ -266,10 +266,15 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 
 // blameDisk makes of a run that ended since a disk was full what can go on later.
 func (p *pilot) blameDisk(ctx context.Context, l *slot, o *schedule.Outcome) {
-	list, err := p.o.Store.LastIterations(ctx, l.runID(), 1)
-	if err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk {
+	if endedByDisk(ctx, p.o.Store, l.runID()) {
 		o.NotStarted, o.Machine = true, true
 	}
+}
+
+// endedByDisk is true for a run whose last agent ended since a disk was full.
+func endedByDisk(ctx context.Context, store *sqlite.Store, run string) bool {
+	list, err := store.LastIterations(ctx, run, 1)
+	return err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk
 }
 
 // message is that of the commit of what was not committed.

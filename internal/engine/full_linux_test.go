@@ -7,7 +7,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // A database without room: the run goes on in memory, says so once, and stores
@@ -70,4 +72,38 @@ func fill(t *testing.T, name string) {
 		_, err = f.Write(block)
 	}
 	_ = f.Close()
+}
+
+// An agent of a task that fails by itself while a disk is full is taken for ended by
+// that; with room, or where its provider said what is wrong, it is not.
+func TestAnAgentThatFailsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("cannot mount a small disk here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	said := supervisor.Result{}
+	said.Agent.Errors = []failure.APIError{{Status: 529}}
+	for name, tt := range map[string]struct {
+		dir  string
+		kind loop.Kind
+		code int
+		res  supervisor.Result
+		want loop.Ended
+	}{
+		"full":           {small, loop.Task, 1, supervisor.Result{}, loop.EndedDisk},
+		"it succeeded":   {small, loop.Task, 0, supervisor.Result{}, loop.NotEnded},
+		"its provider":   {small, loop.Task, 1, said, loop.NotEnded},
+		"somebody looks": {small, loop.Procedure, 1, supervisor.Result{}, loop.NotEnded},
+		"there is room":  {t.TempDir(), loop.Task, 1, supervisor.Result{}, loop.NotEnded},
+	} {
+		s := &session{plan: Plan{Root: tt.dir}}
+		s.o.StateDir, s.plan.Policy.Kind = tt.dir, tt.kind
+		r := &loop.Record{Exit: loop.Exit{Code: tt.code}}
+		(&worker{session: s}).blameDisk(r, tt.res)
+		if r.Exit.Ended != tt.want {
+			t.Errorf("%s: ended %q", name, r.Exit.Ended)
+		}
+	}
 }

@@ -270,6 +270,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	if w.lostFolder(r) {
 		return r
 	}
+	w.blameDisk(r, res)
 	w.readAgent(r, b.Job, c.Limits, res)
 	if up := w.plan.TimeUp(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
 		r.Failure = up

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // A task that is worked on while nobody looks begins no iteration whose result
@@ -45,6 +46,18 @@ func (s *session) short() string {
 		}
 	}
 	return ""
+}
+
+// blameDisk makes of an agent that failed by itself on a full disk one that pawl
+// ended for that, as it does with one that lives longer: the work is not at fault.
+func (w *worker) blameDisk(r *loop.Record, res supervisor.Result) {
+	byItself := r.Exit.Ended == loop.NotEnded && r.Exit.Code != 0 && len(res.Agent.Errors) == 0
+	if !byItself || !w.patient() {
+		return
+	}
+	if why := w.short(); why != "" {
+		r.Exit.Ended, r.Exit.Why = loop.EndedDisk, why+"; the agent failed meanwhile"
+	}
 }
 
 // pause is false when ctx ended before d was over.

@@ -129,6 +129,25 @@ func TestAnAgentThatFailsLeavesItToAPerson(t *testing.T) {
 	equal(t, "left", r.left(), []string{id + " parked: the agent made no commit (after 2 attempts of an agent)"})
 }
 
+// An agent that cannot work now is started again, and that is no attempt.
+func TestAnAgentThatCannotWorkIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a := &resolver{make: func(_ Problem, n int) (string, error) {
+		if n <= 3 {
+			return "", &LaterError{Why: "the disk is full"}
+		}
+		return "", nil
+	}}
+	r.o.Resolve = a.resolve
+	id := r.conflicting([]string{"a.txt", "one\nTWO\nthree\n"}, []string{"a.txt", "one\n2\nthree\n"})
+	if len(a.asked) != 5 { // three in vain, and the two attempts that are allowed
+		t.Errorf("asked %d times", len(a.asked))
+	}
+	equal(t, "told", r.said(queue.NoteWaiting), []string{id + " its agent cannot work now, and is tried again: the disk is full"})
+	equal(t, "left", r.left(), []string{id + " parked: the agent made no commit (after 2 attempts of an agent)"})
+}
+
 func TestComplexConflictsGoToAPerson(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -45,8 +45,8 @@ type Options struct {
 	Integration func(ctx context.Context, commit string) (Workspace, error)
 
 	// Resolve runs an agent at a problem, and returns the commit that it made.
-	// It may be called again for the same attempt after a crash. Nil: all
-	// problems are for people.
+	// It may be called again for the same attempt after a crash, or a [*LaterError].
+	// Nil: all problems are for people.
 	Resolve func(ctx context.Context, p Problem) (commit string, err error)
 	// Resolvers is how many of these run at once; 0 is 1.
 	Resolvers int

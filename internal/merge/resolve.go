@@ -2,6 +2,7 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,16 +47,47 @@ func (w *worker) resolve(ctx context.Context) error {
 	return nil
 }
 
+// LaterError is that no agent can work now: its provider or the machine is at fault.
+// The attempt is not used up.
+type LaterError struct {
+	Until time.Time // when it may be tried again, where that is known
+	Why   string
+}
+
+func (e *LaterError) Error() string { return e.Why }
+
+// The waits before an agent that could not work is started again: they double.
+const (
+	firstLater = 100 * time.Millisecond
+	lastLater  = time.Minute
+)
+
+// attempt runs the agent at one entry, as soon as one can work.
+func (q *Queue) attempt(ctx context.Context, e queue.Entry) (commit string, err error) {
+	for try := 0; ; try++ {
+		p, err := q.problem(ctx, e)
+		if err == nil {
+			commit, err = q.o.Resolve(ctx, p)
+		}
+		if err == nil && commit != "" && commit != e.Commit {
+			err = q.keepSolved(ctx, p, commit)
+		}
+		var later *LaterError
+		if !errors.As(err, &later) || ctx.Err() != nil {
+			return commit, err
+		}
+		if try == 0 {
+			q.notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID, Text: "its agent cannot work now, and is tried again: " + later.Why})
+		}
+		wait := min(firstLater<<min(try, 20), lastLater)
+		rest(ctx, max(wait, time.Until(later.Until)))
+	}
+}
+
 // solve runs the agent at one entry and stores what came of it.
 func (q *Queue) solve(ctx context.Context, e queue.Entry) {
-	commit, why := "", ""
-	p, err := q.problem(ctx, e)
-	if err == nil {
-		commit, err = q.o.Resolve(ctx, p)
-	}
-	if err == nil && commit != "" && commit != e.Commit {
-		err = q.keepSolved(ctx, p, commit)
-	}
+	why := ""
+	commit, err := q.attempt(ctx, e)
 	if ctx.Err() != nil {
 		return // it is taken up by who works on the queue next
 	}
