@@ -240,7 +240,7 @@ func (p *pilot) rest(c schedule.Command) {
 	}
 	p.rested = c.Why
 	kind := Rested
-	if p.state.Counts.Target.Health == schedule.Red {
+	if p.state.Counts.Target.Stuck() {
 		kind = TargetRed
 	}
 	p.notify(Notice{Kind: kind, Text: c.Why})

@@ -41,6 +41,7 @@ type remote struct {
 	name, ref string
 	at        time.Time // of the last try to fetch
 	away      bool      // it failed
+	known     bool      // it has the target: the tracking ref says where that was
 }
 
 const (
@@ -56,6 +57,24 @@ func (q *Queue) tracking() string { return "refs/pawl/remote/" + short(q.target)
 // remote is only ahead. A remote that does not answer is a warning: work goes
 // on with what is here.
 func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string, error) {
+	warnings, err := q.askRemote(ctx, batch)
+	if err != nil || !q.remote.known {
+		return warnings, err
+	}
+	here, err := q.o.Repo.Find(ctx, q.target)
+	if err != nil || here == "" {
+		return warnings, err
+	}
+	there, err := q.o.Repo.Find(ctx, q.tracking())
+	if err != nil || there == "" || there == here {
+		return warnings, err
+	}
+	moved, err := q.compare(ctx, f, here, there)
+	return append(warnings, moved...), err
+}
+
+// askRemote fetches the target, unless that was done just now.
+func (q *Queue) askRemote(ctx context.Context, batch bool) ([]string, error) {
 	soon := time.Since(q.remote.at) < fetchAgain && (q.remote.away || !batch)
 	if q.remote.name == "" || soon {
 		return nil, nil
@@ -70,17 +89,13 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string
 	if q.remote.away = err != nil; err != nil {
 		return []string{fmt.Sprintf("%v; the queue goes on with what is here", err)}, nil
 	}
-	if !found {
-		return nil, nil
-	}
-	here, err := q.o.Repo.Find(ctx, q.target)
-	if err != nil || here == "" {
-		return nil, err
-	}
-	there, err := q.o.Repo.Find(ctx, q.tracking())
-	if err != nil || there == here {
-		return nil, err
-	}
+	q.remote.known = found
+	return nil, nil
+}
+
+// compare says how the target here is to the one there, and brings it there when
+// it is only behind.
+func (q *Queue) compare(ctx context.Context, f *queue.Facts, here, there string) ([]string, error) {
 	behind, err := q.o.Repo.IsAncestor(ctx, here, there)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func (s *State) joins(now time.Time) bool {
 func (s *State) redTogether(b *Batch, now time.Time) {
 	s.drop()
 	s.stop(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and together they are "+
-		"red: %s; repair that, then: pawl queue resume", short(s.Target), abbreviated(b.Tip), abbreviated(b.Theirs), b.Red), b.Tip, now)
+		"red: %s; repair that, and the queue goes on", short(s.Target), abbreviated(b.Tip), abbreviated(b.Theirs), b.Red), b.Tip, now)
 	s.Stop.Theirs = b.Theirs
 	s.next(now)
 }

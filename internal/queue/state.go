@@ -127,8 +127,16 @@ type Stop struct {
 	Theirs string `json:"theirs,omitempty"`
 }
 
-// awaits is true when the queue goes on by itself once the target has changed.
-func (s *Stop) awaits() bool { return s.Cause == RedTarget || s.Cause == Missing }
+// awaits is true when the queue goes on by itself once the target, or what its
+// remote has, has changed.
+func (s *Stop) awaits() bool {
+	return s.Cause == RedTarget || s.Cause == Missing || s.Cause == Diverged
+}
+
+// isFor is true when the queue stands still for how the target is to its remote now.
+func (s *Stop) isFor(f *Facts) bool {
+	return s != nil && s.Cause == Diverged && s.Tip == f.Tip && s.Theirs == f.Theirs
+}
 
 // Batch is what is being landed. Steps are those entries that merge, in order.
 type Batch struct {

@@ -216,6 +216,8 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	case f.Tip == "":
 		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, then: pawl queue resume", "", now)
 		return false
+	case diverged && s.Stop.isFor(f):
+		return false
 	case diverged && s.Theirs == "":
 		s.stop(Diverged, f.Diverged, f.Tip, now)
 		s.Stop.Theirs = f.Theirs
@@ -237,7 +239,10 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	}
 	s.Tip = f.Tip
 	if s.Stop != nil && s.Stop.awaits() {
-		if s.Stop.Cause == Missing || s.Stop.Tip != f.Tip {
+		switch {
+		case s.Stop.Cause == Diverged && !diverged:
+			s.goOn("the target and its remote are together again")
+		case s.Stop.Cause != RedTarget, s.Stop.Tip != f.Tip:
 			s.goOn("the target has changed")
 		}
 	}
@@ -291,7 +296,7 @@ func (s *State) next(now time.Time) {
 // Times at which a queue that has nothing to do looks around.
 const (
 	reviewEvery = time.Minute      // open pull requests
-	lookEvery   = 10 * time.Second // a red or missing target
+	lookEvery   = 10 * time.Second // a target that is red, missing or diverged
 )
 
 // wait issues a wait until the next time that counts.
@@ -377,7 +382,8 @@ func (s *State) drop() { s.Batch, s.Due = nil, nil }
 
 // stop makes the queue stand still, with one alarm.
 func (s *State) stop(cause Cause, why, tip string, now time.Time) {
-	if s.Stop != nil && s.Stop.Cause == cause && s.Stop.Tip == tip {
+	same := s.Stop != nil && s.Stop.Cause == cause
+	if same && (s.Stop.Tip == tip || cause == Diverged) {
 		now = s.Stop.Since
 	} else {
 		s.note(NoteStopped, "", why)

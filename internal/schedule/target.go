@@ -11,11 +11,12 @@ import (
 type Health string
 
 // The healths. Nobody verifies the target while the queue stands still for
-// another reason: then it counts as green.
+// another reason than a red one: tasks start on it as on a green one.
 const (
-	Unknown Health = ""
-	Green   Health = "green"
-	Red     Health = "red"
+	Unknown  Health = ""
+	Green    Health = "green"
+	Red      Health = "red"
+	Diverged Health = "diverged" // from its remote: nothing lands until they are together
 )
 
 // Target is the branch that tasks start from and land on.
@@ -23,6 +24,9 @@ type Target struct {
 	Health Health `json:"health,omitempty"`
 	Why    string `json:"why,omitempty"` // of a red one: the commit, whose it is, and the gate
 }
+
+// Stuck is true while nothing lands on the target, and goes on once that is repaired.
+func (t Target) Stuck() bool { return t.Health == Red || t.Health == Diverged }
 
 // RepairTag marks a task that may start on a red target, since it is its repair.
 const RepairTag = "repairs_target"
@@ -34,7 +38,7 @@ const verifyAgain = time.Minute
 func (s *State) counted(e *Event) {
 	s.Counts, s.Stale = e.Counts, false
 	switch t := s.Counts.Target; {
-	case t.Health != Red:
+	case !t.Stuck():
 		s.RedSince = time.Time{}
 	case s.RedSince.IsZero():
 		s.RedSince = s.At
@@ -45,7 +49,10 @@ func (s *State) counted(e *Event) {
 }
 
 // wary is true while only repairs may start.
-func (s *State) wary() bool { return s.Settings.WaitGreen && s.Counts.Target.Health != Green }
+func (s *State) wary() bool {
+	h := s.Counts.Target.Health
+	return s.Settings.WaitGreen && h != Green && h != Diverged
+}
 
 // awaited says why ready tasks do not start; "" when it is not for the target.
 func (s *State) awaited() string {
@@ -72,10 +79,10 @@ func (s *State) verify() (Command, bool) {
 }
 
 // awaitsTarget is true while ready tasks or verified work go on by themselves
-// once the target is green, and that is not waited for too long yet.
+// once the target is repaired, and that is not waited for too long yet.
 func (s *State) awaitsTarget() bool {
 	starts := s.awaited() != "" && s.Mode == Auto
-	if s.Counts.Target.Health != Red {
+	if !s.Counts.Target.Stuck() {
 		return starts
 	}
 	lasts := s.At.Before(s.RedSince.Add(s.Settings.TargetLimit))
@@ -93,9 +100,9 @@ func (s *State) targetTime() time.Time {
 	return time.Time{}
 }
 
-// targetWait says that a red target is waited for, and how long; "" it is not.
+// targetWait says that a target is waited for, and how long; "" it is not.
 func (s *State) targetWait() string {
-	if s.Counts.Target.Health != Red || !s.awaitsTarget() {
+	if !s.Counts.Target.Stuck() || !s.awaitsTarget() {
 		return ""
 	}
 	why := s.Counts.Target.Why

@@ -26,7 +26,7 @@ import (
 //	pause · resume · stop [CAUSE] · kill · mode M · assign TASK · approve TASK · land TASK · hold-queue WHY
 //	unwritable · writable: whether the database takes what is settled
 //	limited AGENT WHY · answers AGENT: a provider does · end TASK paused until=D
-//	target green|red WHY|unknown · repairs TASK: it is ready, and the repair of the target
+//	target green|red WHY|diverged WHY|unknown · repairs TASK: it is ready, and the repair of the target
 //	after D: time passes
 //
 // Tasks are ready in the order in which they were named.
