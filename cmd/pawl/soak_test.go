@@ -1,15 +1,14 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -28,68 +27,122 @@ const (
 // A soak is a board that is filled again whenever it is done, while faults happen.
 type soak struct {
 	*chaosRun
+	disk   string // a small one that all but the counts is on; "" where none can be mounted
+	counts string // the folder of what is counted, and of what the agent and the gate are told
+	other  string // another clone, whose pawl lands on the same remote
+	others int    // tasks that were given to it
+
 	pilot *exec.Cmd
 	ended chan error
-	log   string // of the autopilot
+	log   string       // of the autopilot
+	peer  <-chan error // the end of the other clone's autopilot; nil when none runs
+	keep  bool         // the autopilot stays when the board is done, and is not killed
 
+	repairs []repair
 	allowed int            // agent starts that faults may have cost
 	seen    map[string]int // faults by name
 }
 
-// fault is something that goes wrong. It says whether it happened: some find nothing
-// to break.
-type fault struct {
-	name string
-	// starts is how many more agents may be started because of it.
-	starts int
-	happen func(*soak) bool
-}
+// soakAgent counts its starts, and is the agent of TestChaos. Its provider may be down.
+const soakAgent = `if test -e COUNTS/down; then
+  echo down >>COUNTS/starts
+  echo 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}' >&2
+  exit 1
+fi
+prompt=$(cat)
+case $prompt in
+*"Merge it with: git merge "*) echo merge >>COUNTS/starts ;;
+*) echo "$PAWL_CASE" >>COUNTS/starts ;;
+esac
+printf '%s\n' "$prompt" | {
+` + chaosAgent + "}\n"
 
-// faults are all that a soak knows; a new one is a function and a line here.
-var faults = []fault{
-	{"pawl is killed", soakSlots, (*soak).killPawl},
-	{"an agent is killed", 1, (*soak).killAgent},
-	{"git is killed", 1, (*soak).killGit},
-	{"a gate cannot reach a service", 0, (*soak).flakyGate},
-	{"the person collects garbage", 0, (*soak).collectGarbage},
-	{"the person packs everything", 0, (*soak).repack},
-	{"the person commits", 0, (*soak).commit},
-	{"the person locks the index", 0, (*soak).lockIndex},
-}
+// otherAgent works in the other clone.
+const otherAgent = `mkdir -p other
+echo done >other/$PAWL_CASE
+echo '<promise>COMPLETE</promise>'
+`
 
-// soakAgent counts its starts, and is the agent of TestChaos.
-const soakAgent = `echo "$PAWL_CASE" >>"$HOME/starts"
-` + chaosAgent
-
-// soakGate fails once for each file that is put there, as a service that is down does.
+// soakGate fails once for each file that is put there, as a service that is down does,
+// and while the person's mistake is there.
 const soakGate = `set -e
-flaky=$(ls "$HOME"/flaky-* 2>/dev/null | head -n1)
+flaky=$(ls COUNTS/flaky-* 2>/dev/null | head -n1)
 if test -n "$flaky"; then
   rm -f "$flaky"
   echo "connect ECONNREFUSED 127.0.0.1:5432"
   exit 1
 fi
+! test -e broken
 ` + chaosGate
 
 func newSoak(t *testing.T) *soak {
 	t.Helper()
 	random := rand.New(rand.NewPCG(*soakSeed, 0)) //nolint:gosec // it repeats
-	c := newChaosRun(t, random, soakWave, t.TempDir(), t.TempDir())
-	s := &soak{chaosRun: c, log: filepath.Join(c.home, "autopilot.log"), seen: map[string]int{}}
-	if err := os.WriteFile(filepath.Join(c.home, "agent.sh"), []byte(soakAgent), 0o644); err != nil {
-		t.Fatal(err)
+	s := &soak{disk: smallDisk(t), counts: t.TempDir(), seen: map[string]int{}}
+	on := s.disk
+	if on == "" {
+		on = t.TempDir()
 	}
+	dir, home := filepath.Join(on, "repository"), filepath.Join(on, "home")
+	for _, d := range []string{dir, home} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newChaosRun(t, random, soakWave, dir, home)
+	c.landings, c.persons = "--grep=: Task ", []string{"notes", "break it", "repair it"}
+	s.chaosRun, s.log, s.other = c, filepath.Join(s.counts, "autopilot.log"), filepath.Join(on, "other")
 	config, err := os.ReadFile(filepath.Join(c.dir, "pawl.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.write(map[string]string{
-		"gate.sh":   soakGate,
-		"pawl.yaml": string(config) + fmt.Sprintf("retention: {max_runs: %d}\nautopilot: {error_threshold: 0}\n", soakRuns),
-	})
+	mine := string(config) + fmt.Sprintf("retention: {max_runs: %d}\nautopilot: {error_threshold: 0}\nmerge: {push: true}\n", soakRuns)
+	other := strings.ReplaceAll(mine, filepath.Join(home, "agent.sh"), filepath.Join(home, "other.sh"))
+	for path, text := range map[string]string{
+		filepath.Join(home, "agent.sh"): soakAgent, filepath.Join(home, "other.sh"): otherAgent,
+		filepath.Join(s.counts, "other.yaml"): other, filepath.Join(dir, "gate.sh"): soakGate, filepath.Join(dir, "pawl.yaml"): mine,
+	} {
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "COUNTS", s.counts)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.must(s.git("commit", "-qm", "settings", "--", "gate.sh", "pawl.yaml"))
+	s.clone(on)
 	s.before = s.own()
 	return s
+}
+
+// smallDisk is a disk that can be filled, or "" where none can be mounted.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if os.Getuid() != 0 || exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=1400m", "soak", dir).Run() != nil {
+		t.Log("no disk can be mounted here: it is never full")
+		return ""
+	}
+	t.Cleanup(func() {
+		out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "umount", "-l", dir).CombinedOutput()
+		if err != nil {
+			t.Errorf("umount %s: %v: %s", dir, err, out)
+		}
+	})
+	return dir
+}
+
+// clone makes a remote, and another clone of it.
+func (s *soak) clone(on string) {
+	s.t.Helper()
+	remote := filepath.Join(on, "remote.git")
+	for _, args := range [][]string{
+		{"clone", "-q", "--bare", ".", remote},
+		{"-C", remote, "config", "core.logAllRefUpdates", "true"},
+		{"remote", "add", "origin", remote},
+		{"fetch", "-q", "origin"},
+		{"branch", "-q", "--set-upstream-to=origin/main", "main"},
+		{"clone", "-q", remote, s.other},
+	} {
+		s.must(s.git(args...))
+	}
 }
 
 // start starts the autopilot.
@@ -100,7 +153,11 @@ func (s *soak) start() {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	s.pilot = s.command("autopilot", "-p", fmt.Sprint(soakSlots))
+	args := []string{"autopilot", "-p", fmt.Sprint(soakSlots)}
+	if s.keep {
+		args = append(args, "--keep")
+	}
+	s.pilot = s.command(args...)
 	s.pilot.Stdout, s.pilot.Stderr = log, log
 	if err := s.pilot.Start(); err != nil {
 		s.t.Fatal(err)
@@ -112,30 +169,49 @@ func (s *soak) start() {
 // wave works the board until it is done, with a fault now and then.
 func (s *soak) wave(until time.Time) {
 	s.t.Helper()
-	s.start()
-	for {
+	if s.pilot == nil {
+		s.start()
+	}
+	for over := false; !over; {
 		pause := time.Duration(200+s.random.IntN(2000)) * time.Millisecond
 		select {
 		case err := <-s.ended:
-			if err == nil {
-				return
-			}
-			if wasKilled(err) {
-				s.start()
-				continue
-			}
-			s.t.Fatalf("pawl autopilot: %v\n%s\n%s", err, s.tail(), s.must(s.command("case", "list")))
+			over = s.pilotEnded(err)
 		case <-time.After(pause):
-			if time.Now().After(until) {
-				continue // what is left is worked without faults
+			s.lookElsewhere()
+			mended := s.mend()
+			if time.Now().Before(until) { // what is left is worked without faults
+				s.strike()
 			}
-			f := faults[s.random.IntN(len(faults))]
-			if f.happen(s) {
-				s.seen[f.name]++
-				s.allowed += f.starts
-			}
+			over = s.keep && mended && s.done()
 		}
 	}
+	for s.peer != nil || !s.mend() {
+		time.Sleep(100 * time.Millisecond)
+		s.lookElsewhere()
+	}
+}
+
+// pilotEnded looks at the end of the autopilot, and starts it again when it was
+// killed. It is true when the board is done.
+func (s *soak) pilotEnded(err error) bool {
+	s.t.Helper()
+	s.pilot = nil
+	switch {
+	case err == nil && !s.keep && s.done():
+		return true
+	case err != nil && wasKilled(err):
+		s.start()
+		return false
+	}
+	s.t.Fatalf("pawl autopilot: %v\n%s\n%s", err, s.tail(), s.must(s.command("case", "list")))
+	return false
+}
+
+// done is true when every task has landed.
+func (s *soak) done() bool {
+	out, err := s.command("case", "list", "--all", "--json").Output()
+	return err == nil && strings.Count(string(out), `"status":"done"`) == s.tasks
 }
 
 // wasKilled is true for the end of a process by SIGKILL.
@@ -153,67 +229,12 @@ func (s *soak) tail() string {
 	return string(data[max(0, len(data)-6000):])
 }
 
-func (s *soak) killPawl() bool { return s.pilot.Process.Kill() == nil }
-
-func (s *soak) killAgent() bool { return s.killOne("agent.sh") }
-
-func (s *soak) killGit() bool { return s.killOne("git\x00") }
-
-// killOne kills one of the processes of the soak whose command line holds the words.
-func (s *soak) killOne(words string) bool {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	s.random.Shuffle(len(dirs), func(i, j int) { dirs[i], dirs[j] = dirs[j], dirs[i] })
-	for _, dir := range dirs {
-		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil || !strings.Contains(string(line), words) {
-			continue
-		}
-		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
-		if err != nil || !slices.Contains(strings.Split(string(environ), "\x00"), "HOME="+s.home) {
-			continue
-		}
-		pid := 0
-		if _, err := fmt.Sscan(filepath.Base(dir), &pid); err == nil {
-			return syscall.Kill(pid, syscall.SIGKILL) == nil
-		}
-	}
-	return false
-}
-
-func (s *soak) flakyGate() bool {
-	f, err := os.CreateTemp(s.home, "flaky-*")
-	return err == nil && f.Close() == nil
-}
-
-func (s *soak) collectGarbage() bool { return s.git("gc", "-q", "--prune=now").Run() == nil }
-
-// repack drops what nothing leads to. Git's graph of commits may still name it, which
-// its own fsck complains of: that is made anew.
-func (s *soak) repack() bool {
-	packed := s.git("repack", "-adq").Run() == nil
-	return s.git("commit-graph", "write", "--reachable").Run() == nil && packed
-}
-
-// commit changes the target beside pawl.
-func (s *soak) commit() bool {
-	s.write(map[string]string{"notes": fmt.Sprintln(s.random.Uint64())})
-	add := s.git("add", "--", "notes").Run()
-	return add == nil && s.git("commit", "-qm", "notes", "--", "notes").Run() == nil
-}
-
-// lockIndex leaves the lock of a git that was killed, in pawl's own folder of a clone.
-func (s *soak) lockIndex() bool {
-	found, _ := filepath.Glob(filepath.Join(s.home, "state", "pawl", "*", "pool", "*", "index"))
-	if len(found) == 0 {
-		return false
-	}
-	return os.WriteFile(found[s.random.IntN(len(found))]+".lock", nil, 0o600) == nil
-}
-
 // size is what the soak has on the disk and in memory, where nothing works.
 type soakSize struct {
 	refs, runs int
 	state      int64
+	memory     int // of an autopilot that stays, in MB
+	open       int // descriptors of it
 }
 
 func (s *soak) size() (z soakSize) {
@@ -230,11 +251,22 @@ func (s *soak) size() (z soakSize) {
 		}
 		return nil
 	})
+	if s.pilot == nil {
+		return z
+	}
+	proc := fmt.Sprintf("/proc/%d/", s.pilot.Process.Pid)
+	status, _ := os.ReadFile(proc + "status")
+	if _, after, ok := strings.Cut(string(status), "VmRSS:"); ok {
+		_, _ = fmt.Sscan(after, &z.memory)
+		z.memory /= 1024
+	}
+	opened, _ := os.ReadDir(proc + "fd")
+	z.open = len(opened)
 	return z
 }
 
-// needed is how many agents a board without faults starts, at least: every third
-// task needs two.
+// needed is how many agents a board without faults starts: every third task needs
+// two.
 func (s *soak) needed() (n int) {
 	for i := 1; i <= s.tasks; i++ {
 		n++
@@ -245,54 +277,77 @@ func (s *soak) needed() (n int) {
 	return n
 }
 
-// starts counts the agents that were started, but those that brought work together
-// with the target.
-func (s *soak) starts() int {
-	data, err := os.ReadFile(filepath.Join(s.home, "starts"))
+// starts counts the agents that were started: for tasks, to bring work together with
+// the target, and in vain since their provider was down.
+func (s *soak) starts() (tasks, merges, vain int) {
+	data, err := os.ReadFile(filepath.Join(s.counts, "starts"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return strings.Count(string(data), "\n")
+	merges, vain = strings.Count(string(data), "merge\n"), strings.Count(string(data), "down\n")
+	return strings.Count(string(data), "\n") - merges - vain, merges, vain
 }
 
 // TestSoak works a board that is filled again and again while pawl, agents and git
-// are killed, gates are flaky, and a person collects garbage and commits. In the end
-// every task has landed exactly once, every commit that pawl landed is green, agents were started for
-// nothing but the work and the faults, nobody was asked, and nothing has grown.
+// are killed, gates are flaky, the provider is down, the disk is full, somebody breaks
+// the target, another clone lands on the same remote, and a person collects garbage
+// and commits. In the end every task has landed exactly once, every commit that pawl
+// landed is green, agents were started for nothing but the work and the faults, nobody
+// was asked, and nothing has grown.
 func TestSoak(t *testing.T) {
 	if *soakFor <= 0 {
 		t.Skip("it takes long: make soak")
 	}
-	s, end := newSoak(t), time.Now().Add(*soakFor)
+	begun := time.Now()
+	s, half, end := newSoak(t), begun.Add(*soakFor/2), begun.Add(*soakFor)
 	var first soakSize
-	waves := 0
-	for ; time.Now().Before(end); waves++ {
-		if waves > 0 {
+	for wave := 0; time.Now().Before(end); wave++ {
+		stays := s.keep
+		if wave > 0 {
+			s.keep = time.Now().After(half)
 			s.refill()
 		}
 		s.wave(end)
 		z := s.size()
-		t.Logf("wave %d: %d tasks, %d agents started of %d+%d, %+v, %v", waves+1, s.tasks, s.starts(), s.needed(), s.allowed, z, s.seen)
-		if waves == 0 {
+		tasks, merges, vain := s.starts()
+		t.Logf("wave %d: %v, %d tasks, %d agents started of %d+%d, %d to merge, %d in vain, %+v, %v", wave+1,
+			time.Since(begun).Round(time.Second), s.tasks, tasks, s.needed(), s.allowed, merges, vain, z, s.seen)
+		if !stays {
 			first = z
 		}
 	}
+	if s.pilot != nil {
+		s.must(s.command("autopilot", "stop"))
+		<-s.ended
+	}
 	s.must(s.git("commit-graph", "write", "--reachable"))
 	s.check()
-	s.must(s.command("gc"))
-	last := s.size()
-	if last.refs > first.refs+soakSlots {
-		t.Errorf("%d refs after the first wave, %d at the end:\n%s", first.refs, last.refs, s.must(s.git("for-each-ref", "refs/pawl")))
+	s.nothingGrew(first)
+	tasks, merges, _ := s.starts()
+	if most := s.needed() + s.allowed; tasks > most {
+		t.Errorf("%d agents were started, and %d were needed at most", tasks, most)
 	}
-	if last.runs > soakRuns {
-		t.Errorf("%d runs are known, and %d are to be kept", last.runs, soakRuns)
-	}
-	if n, most := s.starts(), s.needed()+s.allowed+s.tasks/5; n > most {
-		t.Errorf("%d agents were started, and %d were needed at most", n, most)
+	if most := s.tasks/5 + s.allowed; merges > most {
+		t.Errorf("%d agents were started to merge, and %d were needed at most", merges, most)
 	}
 	if asked := s.must(s.command("autopilot", "status")); strings.Contains(asked, "Needs you") {
 		t.Errorf("a person is asked for what is not needed:\n%s", asked)
 	}
+}
+
+// nothingGrew compares what is there with what was after the first wave of the second half.
+func (s *soak) nothingGrew(first soakSize) {
+	s.t.Helper()
+	last := s.size()
+	s.must(s.command("gc"))
+	swept := s.size()
+	if swept.refs > soakSlots {
+		s.t.Errorf("%d refs are left:\n%s", swept.refs, s.must(s.git("for-each-ref", "refs/pawl")))
+	}
+	if swept.runs > soakRuns {
+		s.t.Errorf("%d runs are known, and %d are to be kept", swept.runs, soakRuns)
+	}
+	s.t.Logf("at the end %+v, after pawl gc %+v", last, swept)
 }
 
 // refill adds a wave of tasks.
