@@ -39,6 +39,7 @@ type soak struct {
 	keep  bool         // the autopilot stays when the board is done, and is not killed
 
 	repairs []repair
+	flakyAt time.Time      // the last fault of a gate
 	allowed int            // agent starts that faults may have cost
 	seen    map[string]int // faults by name
 }
@@ -187,8 +188,11 @@ func (s *soak) wave(until time.Time) {
 		}
 	}
 	for s.peer != nil || !s.mend() {
-		time.Sleep(100 * time.Millisecond)
-		s.lookElsewhere()
+		select {
+		case err := <-s.peer:
+			s.peerEnded(err)
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 }
 
@@ -210,7 +214,13 @@ func (s *soak) pilotEnded(err error) bool {
 
 // done is true when every task has landed.
 func (s *soak) done() bool {
+	s.t.Helper()
 	out, err := s.command("case", "list", "--all", "--json").Output()
+	for _, status := range []string{"failed", "blocked", "timeout"} {
+		if strings.Contains(string(out), `"status":"`+status+`"`) {
+			s.t.Fatalf("a task is %s:\n%s\n%s", status, s.tail(), s.must(s.command("autopilot", "status")))
+		}
+	}
 	return err == nil && strings.Count(string(out), `"status":"done"`) == s.tasks
 }
 
@@ -300,7 +310,7 @@ func TestSoak(t *testing.T) {
 	}
 	begun := time.Now()
 	s, half, end := newSoak(t), begun.Add(*soakFor/2), begun.Add(*soakFor)
-	var first soakSize
+	var first, last soakSize
 	for wave := 0; time.Now().Before(end); wave++ {
 		stays := s.keep
 		if wave > 0 {
@@ -308,12 +318,12 @@ func TestSoak(t *testing.T) {
 			s.refill()
 		}
 		s.wave(end)
-		z := s.size()
+		last = s.size()
 		tasks, merges, vain := s.starts()
 		t.Logf("wave %d: %v, %d tasks, %d agents started of %d+%d, %d to merge, %d in vain, %+v, %v", wave+1,
-			time.Since(begun).Round(time.Second), s.tasks, tasks, s.needed(), s.allowed, merges, vain, z, s.seen)
+			time.Since(begun).Round(time.Second), s.tasks, tasks, s.needed(), s.allowed, merges, vain, last, s.seen)
 		if !stays {
-			first = z
+			first = last
 		}
 	}
 	if s.pilot != nil {
@@ -322,7 +332,7 @@ func TestSoak(t *testing.T) {
 	}
 	s.must(s.git("commit-graph", "write", "--reachable"))
 	s.check()
-	s.nothingGrew(first)
+	s.nothingGrew(first, last)
 	tasks, merges, _ := s.starts()
 	if most := s.needed() + s.allowed; tasks > most {
 		t.Errorf("%d agents were started, and %d were needed at most", tasks, most)
@@ -335,10 +345,16 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// nothingGrew compares what is there with what was after the first wave of the second half.
-func (s *soak) nothingGrew(first soakSize) {
+// nothingGrew compares what is there with what was after the first wave that an
+// autopilot stayed for, and looks at what is kept in the end.
+func (s *soak) nothingGrew(first, last soakSize) {
 	s.t.Helper()
-	last := s.size()
+	if last.memory > first.memory*3/2+20 {
+		s.t.Errorf("the autopilot had %d MB, and has %d", first.memory, last.memory)
+	}
+	if last.open > first.open+soakSlots {
+		s.t.Errorf("the autopilot had %d descriptors, and has %d", first.open, last.open)
+	}
 	s.must(s.command("gc"))
 	swept := s.size()
 	if swept.refs > soakSlots {

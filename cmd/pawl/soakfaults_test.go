@@ -95,7 +95,12 @@ func (s *soak) killOne(words string) bool {
 	return false
 }
 
+// flakyGate makes one run of a gate fail, and not the next ones of the same verdict.
 func (s *soak) flakyGate() bool {
+	if time.Since(s.flakyAt) < 10*time.Second {
+		return false
+	}
+	s.flakyAt = time.Now()
 	f, err := os.CreateTemp(s.counts, "flaky-*")
 	return err == nil && f.Close() == nil
 }
@@ -157,10 +162,10 @@ func (s *soak) commit() bool {
 
 // put commits a file as the person, and nothing else that the person has.
 func (s *soak) put(name, text, message string) error {
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-		return err
+	err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600)
+	if err == nil {
+		err = s.git("add", "--", name).Run()
 	}
-	err := s.git("add", "--", name).Run()
 	if err == nil {
 		err = s.git("commit", "-qm", message, "--", name).Run()
 	}
@@ -176,12 +181,11 @@ func (s *soak) put(name, text, message string) error {
 
 // landElsewhere has a pawl of another clone land a task on the same remote.
 func (s *soak) landElsewhere() bool {
-	if s.peer != nil {
+	if s.peer != nil || exists(filepath.Join(s.disk, "fill")) {
 		return false
 	}
 	add := s.elsewhere("pawl", "case", "add", "Other")
-	if out, err := add.CombinedOutput(); err != nil {
-		s.t.Logf("%s: %v: %s", add, err, out)
+	if add.Run() != nil { // the disk may be full
 		return false
 	}
 	s.others++
@@ -214,11 +218,16 @@ func (s *soak) workElsewhere() {
 func (s *soak) lookElsewhere() {
 	select {
 	case err := <-s.peer:
-		s.peer = nil
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		s.peerEnded(err)
 	default:
+	}
+}
+
+func (s *soak) peerEnded(err error) {
+	s.t.Helper()
+	s.peer = nil
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 

@@ -37,7 +37,7 @@ const resolveIterations = 5
 // What is the machine's fault or the provider's is no answer: it is a [*merge.LaterError].
 func (r *Resolver) Resolve(ctx context.Context, p merge.Problem) (string, error) {
 	commit, err := r.resolve(ctx, p)
-	var answer *noMerge
+	var answer *unmergedError
 	if err == nil || errors.As(err, &answer) || errors.Is(err, pool.ErrRefused) || faultOf(err) != schedule.OfMachine {
 		return commit, err
 	}
@@ -48,10 +48,10 @@ func (r *Resolver) Resolve(ctx context.Context, p merge.Problem) (string, error)
 	return "", &merge.LaterError{Why: err.Error()}
 }
 
-// noMerge is how a run ended that brought nothing together.
-type noMerge struct{ why string }
+// unmergedError is how a run ended that brought nothing together.
+type unmergedError struct{ why string }
 
-func (e *noMerge) Error() string { return "the agent did not bring it together: " + e.why }
+func (e *unmergedError) Error() string { return "the agent did not bring it together: " + e.why }
 
 func (r *Resolver) resolve(ctx context.Context, p merge.Problem) (string, error) {
 	w, err := r.take(ctx, p.Entry.ID+pool.MergeSuffix, p.Tip)
@@ -119,7 +119,7 @@ func (r *Resolver) unfinished(ctx context.Context, run string, s *loop.State) er
 	case failed && endedByDisk(ctx, r.Store, run):
 		return &merge.LaterError{Why: why}
 	}
-	return &noMerge{why}
+	return &unmergedError{why}
 }
 
 // mostText is how many bytes of a conflict an agent is told; the files have all.

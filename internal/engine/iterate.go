@@ -47,6 +47,8 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
 		return w.taken()
+	case errors.Is(err, errNoRoom):
+		return w.over(c, w.notBegun(c))
 	case err != nil:
 		return w.over(c, w.cannotStart(c, err))
 	}
@@ -59,9 +61,12 @@ func (w *worker) runAgent(
 	ctx context.Context, s loop.State, begin func(context.Context, loop.State, place) (begun, error),
 ) (b begun, res supervisor.Result, err error) {
 	c := s.Command
-	b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
-	if unwritable(err) && w.moveRunDir(err) == nil {
+	prepare := func() error {
 		b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
+		return err
+	}
+	if err = w.withRoom(ctx, prepare); unwritable(err) && w.moveRunDir(err) == nil {
+		err = prepare()
 	}
 	if err != nil {
 		return b, res, err
@@ -69,7 +74,10 @@ func (w *worker) runAgent(
 	if c.Kind == loop.Run {
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
-	res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+	err = w.withRoom(ctx, func() error { // a job that did run is not run again
+		res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+		return err
+	})
 	return b, res, err
 }
 

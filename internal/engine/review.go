@@ -39,21 +39,25 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 	case known && !w.missing:
 		w.knowBase(b)
 		res, _, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+	case !w.awaitRoom(ctx):
+		err = errNoRoom
 	case !w.acquire(ctx, c):
 		return w.throttled(c)
 	default:
 		w.missing = false
 		b, res, err = w.runAgent(ctx, s, w.beginReview)
 	}
-	if errors.Is(err, supervisor.ErrTaken) {
-		return w.taken()
-	}
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent, CostSource: "none", Tries: 1}
-	if err != nil {
+	switch {
+	case errors.Is(err, supervisor.ErrTaken):
+		return w.taken()
+	case errors.Is(err, errNoRoom):
+		v.Summary, v.Ended = err.Error(), loop.EndedStop
+	case err != nil:
 		v.Summary = err.Error()
 		v.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
 			Summary: v.Summary, Fingerprint: CannotStart}
-	} else {
+	default:
 		v = w.readReview(c, res)
 		after, cancel := aftermath(w.hard)
 		defer cancel()
@@ -165,8 +169,11 @@ func (w *worker) base(r *loop.Record) string {
 // well.
 func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
 	r := w.totals(c, res)
+	w.blameDisk(r, res)
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent}
 	switch x := r.Exit; {
+	case x.Ended == loop.EndedDisk && w.patient(): // the next try waits for room
+		v.Summary = x.Why
 	case x.Ended == loop.EndedStop:
 		v.Summary = "it was stopped"
 	case x.Ended == loop.EndedLost || x.Ended == loop.EndedLease:

@@ -2,7 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
@@ -36,6 +39,27 @@ func (w *worker) awaitRoom(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// errNoRoom is that somebody asked a run to stop while it waited for room.
+var errNoRoom = errors.New("it was stopped while it waited for room on the disk")
+
+// withRoom does something again, for a task, that failed since a disk is full.
+func (w *worker) withRoom(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if err == nil || !w.patient() || errors.Is(err, supervisor.ErrTaken) {
+			return err
+		}
+		full := w.short() != "" || strings.Contains(err.Error(), syscall.ENOSPC.Error()) // a supervisor only says it
+		if !full {
+			return err
+		}
+		w.warn(err.Error() + "; it is tried again")
+		if !pause(ctx, roomEvery) || !w.awaitRoom(ctx) {
+			return errNoRoom
+		}
+	}
 }
 
 // short names a disk that has too little room; "" is none.
