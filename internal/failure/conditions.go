@@ -74,7 +74,7 @@ func indexFold(s, word string) int {
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
 var quoted = onUse(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
-	`PASS|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
+	`PASS|[pP]ass(?:ed)?[: ]|\\(pass\\)|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
 
 // quotes tells whether a line is source code, a frame of a stack or the name
 // of a test, or says what was expected: what it holds was not reported there.

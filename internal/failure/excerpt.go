@@ -8,6 +8,7 @@ import "strings"
 func excerpt(t text) []Item {
 	var items []Item
 	var b body
+	lead := "" // what was said before the values, where no heading names them
 	flush := func() {
 		if b.item.Expected != "" && b.item.Received != "" && len(items) < maxItems {
 			items = append(items, b.item)
@@ -23,18 +24,42 @@ func excerpt(t text) []Item {
 			b = body{item: it}
 			continue
 		}
-		if b.item.Expected != "" && b.item.Received != "" {
-			if want, got := expectation(said); want != "" || got != "" { // the next one
-				flush()
-				b = body{item: Item{File: b.item.File, Test: b.item.Test}}
-			}
+		if said == "" {
+			b.value = nil
+			continue
 		}
-		if said != "" {
-			b.add(said)
+		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.line(i-1)), `File "`) { // the source of a call
+			continue
+		}
+		want, got := expectation(said)
+		if leads(lead, said) && want+got == "" {
+			lead = said
+		}
+		if b.item.Expected != "" && b.item.Received != "" && want+got != "" { // the next one
+			flush()
+			b = body{item: Item{File: b.item.File, Test: b.item.Test}}
+		}
+		b.silent = b.item.File+b.item.Test == "" || b.silent // before the first heading anything may stand
+		b.add(said)
+		if b.silent && b.item.Message == "" && b.item.Expected != "" && b.item.Received != "" {
+			if b.item.Message = lead; want != "" && got != "" {
+				b.item.Message = said
+			}
 		}
 	}
 	flush()
 	return items
+}
+
+// leads tells whether said, more than the line before it, says what values are about.
+func leads(lead, said string) bool {
+	word, _, _ := strings.Cut(said, " ")
+	switch {
+	case valueLine().MatchString(said), sourceLine().MatchString(said), strings.ContainsAny(said[:1], "+-<>{}[]|^~"),
+		word == "want", word == "have", word == "got":
+		return false
+	}
+	return !raises().MatchString(lead) || raises().MatchString(said)
 }
 
 // heading reads a line that says which file or which test failed.
@@ -44,6 +69,9 @@ func heading(said string) (Item, bool) {
 	}
 	if rest, ok := strings.CutPrefix(said, "--- FAIL: "); ok {
 		return Item{Test: strings.Fields(rest + " ?")[0]}, true
+	}
+	if name, ok := numbered(said); ok { // jasmine
+		return Item{Test: name}, true
 	}
 	rest, ok := strings.CutPrefix(said, "FAIL ")
 	if !ok {

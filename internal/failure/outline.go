@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // This file reads the structure that outputs of all programs share: what a
@@ -44,6 +45,13 @@ func outlineOf(h *hits, green string) *outline {
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
 		o.look(h, i, usual)
 	}
+	o.readBlocks(h, end, usual)
+	return o
+}
+
+// readBlocks looks at the lines from the given one on.
+func (o *outline) readBlocks(h *hits, end int, usual map[string]bool) {
+	t := o.t
 	var b block
 	for i := end; i < t.len(); i++ {
 		l := t.line(i)
@@ -56,9 +64,24 @@ func outlineOf(h *hits, green string) *outline {
 			}
 		default:
 			o.look(h, i, usual)
+			if stackFrame().MatchString(said) {
+				o.raise(i - 1)
+			}
+			if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
+				o.parts[i] = hinting
+			}
 		}
 	}
-	return o
+}
+
+// raise marks what stands just above a stack as the error.
+func (o *outline) raise(i int) {
+	if i < 0 || o.parts[i] != plain {
+		return
+	}
+	if l := o.t.line(i); indentOf(l) == 0 && !stackFrame().MatchString(l) {
+		o.parts[i] = raising
+	}
 }
 
 // shownMax is what is looked at of a long line.
@@ -113,6 +136,12 @@ func (b *block) holds(l, said string) bool {
 	return b.object && stack
 }
 
+// frameForm begins a frame of a stack that stands below its message.
+const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+\.go:\d+ \+0x|goroutine \d|` +
+	`(?:from )?[^ ]+:\d+:in [^:]*$|#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()`
+
+var stackFrame = onUse(`^(?:` + frameForm + `)`)
+
 // forms begin lines that say nothing of what went wrong, whatever they hold.
 var forms = onUse(`^(?:` + strings.Join([]string{
 	`[^\pL\d]*$|[\x{2800}-\x{28ff}]`,            // decoration, spinners
@@ -120,11 +149,10 @@ var forms = onUse(`^(?:` + strings.Join([]string{
 	`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
 	`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
 	`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
-	`at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)`, // frames of stacks
-	`File ".*", line \d+|Traceback |goroutine \d|created by |\S+\.go:\d+ \+0x|\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
-	`from .*:\d+:in |#\d+ +0x|\.\.\. \d+ more|\d+: +(?:0x|std::|core::|\w+::)|stack backtrace`,
-	`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`, // nothing but a place
-	`>? *\d+ *\||\|`, // source
+	frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
+	`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
+	`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
+	`>? *\d+ *\||\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                            // source
 	`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 	`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
 	`(?i:usage: |options:|hint|see |for more |try |run |did you mean|learn more|documentation|if you |you can |https?://)`,
@@ -161,7 +189,7 @@ func (h *hits) tells(i int, said string) part {
 		return aside
 	case alarms && nothing().MatchString(said), doubts && nothing().MatchString(said):
 		return aside
-	case onlyFailed(said), sums().MatchString(said):
+	case onlyFailed(said), sums().MatchString(said), !doubts && vague(said):
 		return result
 	case raises().MatchString(said):
 		return raising
@@ -182,17 +210,32 @@ func remarksOn(said string) bool {
 }
 
 // sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
-// "Passed: 3  Failed: 1".
-var sums = onUse(`^[^\pL\d]*(?:[\w .-]{1,30}: )?\d+(?: of \d+)? [\pL()]+(?: \pL+)?(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
-	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$`)
+// "Passed: 3  Failed: 1". Others say which step failed, and not why.
+var sums = onUse(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
+	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
+	`|\.{5,}\W*(?:FAILED|Failed|failed)\b|-> \[Help \d\]$|^Execution failed for task|^\* What went wrong` +
+	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
+
+// counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
+var counting = onUse(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
+
+// vague tells whether a line names nothing: a few words, no number, no name, no quote.
+func vague(said string) bool {
+	if counting().MatchString(said) {
+		return true
+	}
+	return !strings.ContainsAny(said, "0123456789:：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") && len(strings.Fields(said)) <= 4 &&
+		!strings.Contains(strings.TrimRight(said, "."), ".")
+}
 
 // emptyWords say that something failed, or where, but not what.
 var emptyWords = wordSet(`a all and are aborted aborting above an as at below build builds check checks checked checking code command
 	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
-	finished for found gate has have in is it job jobs lint log more not of one or output passed phase pipeline please problem
+	finished for found gate has have in is it job jobs lint log more of one or output passed phase pipeline please problem
 	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
-	without x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
+	found did task goal complete successful x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 func wordSet(list string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
@@ -204,11 +247,20 @@ func wordSet(list string) func() map[string]bool {
 	})
 }
 
+// nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
+var nameToken = onUse(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
+
 // onlyFailed tells whether a line says that something failed, with how many
 // and which exit status, but not what.
 func onlyFailed(said string) bool {
 	if _, ok := exitIn(said); ok {
 		return true
+	}
+	if strings.Contains(said, "not found") {
+		return false
+	}
+	if words := nameToken().ReplaceAllString(said, " "); strings.ContainsFunc(words, unicode.IsLetter) {
+		said = words
 	}
 	other := func(r rune) bool { return r < 'a' || 'z' < r && r < 0x80 }
 	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
@@ -224,7 +276,7 @@ func onlyFailed(said string) bool {
 // that tell the same the later counts, and a clear one more than a vague one
 // that is not much nearer to the end.
 func (o *outline) headline() int {
-	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: -2, hinting: 10, erring: 20, raising: 30}
+	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: -4, hinting: 10, erring: 20, raising: 30}
 	best, most, behind := -1, 0, 0
 	for i, p := range slices.Backward(o.parts) {
 		if p == aside {
@@ -238,11 +290,27 @@ func (o *outline) headline() int {
 	if best < 0 {
 		return lastLine(o.t)
 	}
-	for best > 0 && o.parts[best] >= erring && o.parts[best-1] == o.parts[best] {
-		best--
-	}
-	return best
+	return o.first(best)
 }
+
+// first is the first of the lines that go on like line i: they stand above each
+// other, or each names a place.
+func (o *outline) first(i int) int {
+	for j := i - 1; j >= 0 && j >= i-6 && o.parts[i] >= hinting; j-- {
+		if o.parts[j] == aside {
+			continue
+		}
+		alike := o.parts[j] == o.parts[i] && o.parts[i] >= erring
+		if j == i-1 && alike || remarksOn(o.said(j)) && remarksOn(o.said(i)) && o.parts[j] >= o.parts[i] {
+			i = j
+			continue
+		}
+		break
+	}
+	return i
+}
+
+func (o *outline) said(i int) string { return strings.TrimSpace(o.t.line(i)) }
 
 // spokesman is the line that says best what the verdict is about: the one that
 // decided, unless that is a field, a frame or an echo, or nothing decided.

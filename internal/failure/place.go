@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -23,7 +24,7 @@ func placeIn(s string) (place, bool) {
 	for at := 0; at < len(s); {
 		dot := strings.IndexByte(s[at:], '.')
 		if dot < 0 {
-			return place{}, false
+			return placeByName(s)
 		}
 		dot += at
 		at = dot + 1
@@ -50,6 +51,43 @@ func placeIn(s string) (place, bool) {
 	return place{}, false
 }
 
+var (
+	// plainFile is a place in a file whose name has no extension.
+	plainFile = onUse(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::(\d{1,6}))?`)
+	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
+	keyedFile = onUse(`\b(?:file(?:name)?|path)"?[=:] ?"?([\w@./\\-]+)"?, ?(?:.{0,60}, ?)?"?(?:start_?)?[lL]ine"?[=:] ?"?(\d{1,6})`)
+)
+
+// placeByName finds a place that no extension shows.
+func placeByName(s string) (place, bool) {
+	if m := firstOf(plainFile, s, "file:", "-->", "BUILD:", "WORKSPACE:", "CODEOWNERS:"); m != nil {
+		from, to := m[2], m[3]
+		if from < 0 {
+			from, to = m[4], m[5]
+		}
+		p := place{file: tidyFile(s[from:to]), rest: s[m[1]:], from: from}
+		p.line, _ = number(s, m[6])
+		if m[8] >= 0 {
+			p.col, _ = number(s, m[8])
+		}
+		return p, p.line > 0
+	}
+	if m := firstOf(keyedFile, s, "file", "path"); m != nil {
+		p := place{file: tidyFile(s[m[2]:m[3]]), rest: s[m[1]:], from: m[0]}
+		p.line, _ = number(s, m[4])
+		return p, p.line > 0
+	}
+	return place{}, false
+}
+
+// firstOf is where an expression first holds in s; one of the words is there when it can.
+func firstOf(e func() *regexp.Regexp, s string, words ...string) []int {
+	if !has(s, words...) || !strings.ContainsAny(s, "0123456789") {
+		return nil
+	}
+	return e().FindStringSubmatchIndex(s)
+}
+
 // fileStart goes back from the dot before the extension to where the name begins.
 func fileStart(s string, dot int) int {
 	i := dot
@@ -66,6 +104,9 @@ func fileStart(s string, dot int) int {
 func tidyFile(f string) string {
 	f = strings.TrimPrefix(f, "file://")
 	f = strings.TrimPrefix(f, "webpack:///")
+	if i := strings.LastIndexByte(f, ':'); i > 1 { // a program's name before it
+		f = f[i+1:]
+	}
 	if len(f) > 2 && f[0] == '.' && f[1] == '/' {
 		f = f[2:]
 	}
@@ -104,14 +145,53 @@ func lineAfter(s string, i int) (line, col, end int) {
 			return n, 0, end
 		}
 	}
-	for _, w := range []string{`", line `, `, line `, ` line `, `' line: `, `': `, ` on line `} {
-		if strings.HasPrefix(s[i:], w) {
-			line, end = number(s, i+len(w))
-			return line, 0, end
-		}
+	if rest, ok := strings.CutPrefix(s[i:], `': `); ok {
+		line, end = number(rest, 0)
+		return line, 0, len(s) - len(rest) + end
 	}
-	return 0, 0, i
+	return lineInWords(s, i)
 }
+
+// lineInWords reads behind the name of a file "line 12", "12:3" or "(12:3)".
+func lineInWords(s string, i int) (line, col, end int) {
+	rest := strings.TrimLeft(s[i:], `"'`)
+	quoted := len(rest) < len(s)-i
+	rest = strings.TrimPrefix(strings.TrimLeft(rest, ",:"), " ")
+	at := len(s) - len(rest)
+	if at == i || quoted && at == i+1 || rest == "" {
+		return 0, 0, i
+	}
+	if rest[0] == '(' {
+		if line, col, end = numbers(s, at+1, ")"); col > 0 {
+			return line, col, end
+		}
+		return 0, 0, i
+	}
+	if isDigit(rest[0]) {
+		line, end = number(s, at)
+		switch {
+		case strings.HasPrefix(s[end:], "行"), strings.HasPrefix(s[end:], "줄"), strings.HasPrefix(s[end:], "번째 줄"):
+			return line, 0, end
+		case line > 0 && end+1 < len(s) && s[end] == ':' && isDigit(s[end+1]):
+			if col, end = number(s, end+1); end == len(s) || s[end] != ':' { // else it is a time
+				return line, col, end
+			}
+		}
+		return 0, 0, i
+	}
+	rest = strings.TrimPrefix(rest, "on ")
+	word, more, _ := strings.Cut(rest, " ")
+	if !lineWord()[smallLetters(strings.TrimRight(word, ":"))] {
+		return 0, 0, i
+	}
+	more = strings.TrimLeft(more, " #:")
+	line, end = number(more, 0)
+	return line, 0, len(s) - len(more) + end
+}
+
+// lineWord holds what people call a line, or a row.
+var lineWord = wordSet(`line row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
+	строка рядок ред línia`)
 
 func boolInt(b bool) int {
 	if b {
@@ -149,6 +229,23 @@ func number(s string, i int) (n, end int) {
 	return n, i
 }
 
+// fileIn finds the name of a file of the project that s speaks of without a line.
+func fileIn(s string) (string, bool) {
+	for _, m := range fileName().FindAllStringSubmatch(s, 6) {
+		file := tidyFile(m[1])
+		headed := strings.HasPrefix(strings.TrimSpace(s), m[1])
+		if strings.Contains(file, "/") || headed {
+			if !foreign(file) && !strings.HasPrefix(file, "/tmp/") {
+				return file, true
+			}
+		}
+	}
+	return "", false
+}
+
+// fileName is one by its folder or its extension, and no log, host or version.
+var fileName = onUse(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}])`)
+
 // foreign tells whether a file belongs to a library or a runtime, not to the
 // project.
 func foreign(file string) bool {
@@ -159,7 +256,7 @@ func foreign(file string) bool {
 		"/go/src/", "/pkg/mod/", "/.cargo/registry/", "/rustc/", "/gems/", "/rubygems/",
 		"<frozen ", "<string>", "_testmain.go",
 		"internal/", "/vendor/", "java.base/", "/toolchains/", "/lib/python", "<autogenerated>", "<anonymous", "/usr/bin/",
-		"asm_", "/libc", "module.js", "events.js",
+		"asm_", "/libc", "module.js", "events.js", "libsanitizer/", "ext:", "/sysdeps/", "/csu/",
 	} {
 		if strings.Contains(file, p) {
 			return !strings.HasPrefix(file, "internal/") || p != "internal/"

@@ -15,7 +15,7 @@ var prefix = onUse(`^(?:` + strings.Join([]string{
 	`##\[(?:error|warning|group|command|debug|notice)\]`, // Azure Pipelines
 	`::(?:error|warning)::`,                              // GitHub Actions
 	`#[1-9]\d* (?:\d[\d.]*\.[\d.]* )?`,                   // BuildKit's step, with the time before what it prints
-	`[A-Za-z][\w.-]* +\| `,                               // docker compose: "web-1  | "
+	` {0,8}[A-Za-z][\w.-]* +\| `,                         // docker compose: "web-1  | "
 	`\[[a-z][a-z0-9_.:/-]* *\] `,                         // runners of several programs: "[web] "
 }, "|") + `)`)
 

@@ -160,13 +160,13 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	telling := o.telling(6)
 	items := make([]Item, 0, len(lines)+1+len(telling))
 	for _, i := range lines {
-		items = append(items, note(t, i))
+		items = append(items, o.note(i))
 	}
 	if p, ok := frame(t, 0, t.len()); ok && !foreign(p.file) {
 		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: frameText(t, p)})
 	}
 	for _, i := range telling {
-		it := note(t, i)
+		it := o.note(i)
 		it.Message = strings.TrimSpace(t.line(i))
 		items = append(items, it)
 	}
@@ -183,7 +183,8 @@ func frameText(t text, p place) string {
 }
 
 // note makes an item of line i and of the lines that go on with it.
-func note(t text, i int) Item {
+func (o *outline) note(i int) Item {
+	t := o.t
 	l := strings.TrimSpace(t.line(i))
 	it := Item{Message: l}
 	if p, ok := placeIn(l); ok && !foreign(p.file) {
@@ -200,8 +201,70 @@ func note(t text, i int) Item {
 		}
 		it.Message += "\n" + strings.TrimSpace(next)
 	}
+	if o.parts[i] != result {
+		o.complete(&it, i)
+	}
 	return it
 }
+
+// aroundMax bounds how far from a line its place and its values are looked for.
+const aroundMax = 12
+
+// complete adds to what line i says the place and the values that stand around it.
+func (o *outline) complete(it *Item, i int) {
+	b := body{item: *it, silent: true}
+	b.add(o.t.line(i))
+	for j := i + 1; j < o.t.len() && j <= i+aroundMax && !o.begins(i, j); j++ {
+		b.add(o.t.line(j))
+	}
+	if b.item.Expected == "" || b.item.Received == "" {
+		b.item.Expected, b.item.Received = o.differenceAbove(i)
+	}
+	if it.File == "" && !foreign(b.item.File) {
+		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
+	}
+	if b.item.Expected != "" && b.item.Received != "" && b.item.Expected != b.item.Received {
+		it.Expected, it.Received = b.item.Expected, b.item.Received
+	}
+	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
+		if p, ok := placeIn(o.t.line(j)); ok && !foreign(p.file) && !runnerLine().MatchString(o.t.line(j)) {
+			it.File, it.Line, it.Column = p.file, p.line, p.col
+		}
+	}
+	for _, j := range []int{i, i - 1, i + 1} {
+		if it.File != "" || j < 0 || j >= o.t.len() {
+			break
+		}
+		if l := o.t.line(j); j <= i || looksLikeFile(strings.TrimSpace(l)) {
+			it.File, _ = fileIn(l)
+		}
+	}
+}
+
+// differenceAbove reads the difference of files that ends just above line i.
+func (o *outline) differenceAbove(i int) (want, got string) {
+	from := i
+	for from > 0 && i-from < aroundMax && strings.ContainsAny(cut(o.t.line(from-1), 1), "+-@ ") {
+		from--
+	}
+	b := body{silent: true}
+	for j := from; j < i; j++ {
+		b.add(o.t.line(j))
+	}
+	return b.item.Expected, b.item.Received
+}
+
+// begins tells whether line j begins something else than what line i speaks of.
+func (o *outline) begins(i, j int) bool {
+	l := o.t.line(j)
+	if o.parts[j] < hinting || indentOf(l) > indentOf(o.t.line(i)) {
+		return false
+	}
+	want, got := expectation(strings.TrimSpace(l))
+	return want+got == "" && !valueLine().MatchString(strings.TrimSpace(l))
+}
+
+func indentOf(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
 // distinct drops items whose message an earlier one holds, in their place.
 func distinct(items []Item) []Item {

@@ -104,7 +104,7 @@ func rules() (all []*rule, err error) {
 // hint at it.
 var (
 	alarm = &rule{Words: strings.Split("error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|"+
-		"not found|invalid|missing|unable|undefined|unexpected|expected|traceback|assertion|abort|aborted|killed|no such|"+
+		"not found|invalid|missing|unable|undefined|unexpected|expected|expecting|traceback|assertion|abort|aborted|killed|no such|"+
 		"could not|couldn't|does not exist|not exist|fehler|fehlgeschlagen|erreur|échec|Échec|ÉCHEC|Erreur|introuvable|fallo|falló|errore|erro|"+
 		"falha|ошибка|Ошибка|не удалось|错误|失败|无法|エラー|失敗", "|")}
 	doubt = &rule{Words: strings.Split("does not|doesn't|do not|don't|did not|didn't|is not|isn't|are not|was not|has no|have no|"+

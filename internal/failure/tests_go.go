@@ -4,7 +4,7 @@ import "strings"
 
 // goTests reads `go test`, plain and with -v.
 func goTests(t text) (Tests, bool) {
-	g := goReader{at: map[string]*body{}}
+	g := goReader{at: map[string]*body{}, of: map[*body]string{}}
 	for i := range t.len() {
 		g.line(t.line(i))
 	}
@@ -27,6 +27,9 @@ type goReader struct {
 	panics   bool             // the lines belong to a stack trace
 	packages int              // that passed
 	broken   []Item           // packages that failed without a test
+	seenIn   []string         // the packages, in their order
+	of       map[*body]string // the package of a test that failed
+	since    int              // the first result of the current package
 	failing  bool             // a test failed in the current package
 	timedOut bool
 }
@@ -60,7 +63,7 @@ func (g *goReader) line(l string) {
 		if strings.HasPrefix(l, "\t") {
 			g.frame(said)
 		}
-	case l != said && said != "":
+	case said != "" && (l != said || strings.HasPrefix(g.current, "Example")):
 		g.add(said)
 	}
 }
@@ -83,11 +86,19 @@ func (g *goReader) result(said string) {
 func (g *goReader) pack(l string) {
 	g.seen = true
 	f := strings.Split(l, "\t")
+	name, _, _ := strings.Cut(strings.TrimSpace(f[min(1, len(f)-1)]), " ")
+	g.seenIn = append(g.seenIn, name)
+	for _, r := range g.results[g.since:] {
+		if b := g.at[r.name]; b != nil {
+			g.of[b] = name
+		}
+	}
+	g.since = len(g.results)
 	switch {
 	case l[0] == 'o' && !strings.Contains(l, "[no tests to run]"):
 		g.packages++
 	case l[0] == 'F' && !g.failing && len(f) > 1:
-		name, why, _ := strings.Cut(f[1], " ")
+		_, why, _ := strings.Cut(f[1], " ")
 		if why == "" && len(f) > 2 {
 			why = f[2]
 		}
@@ -141,6 +152,25 @@ func (g *goReader) frame(said string) {
 	}
 }
 
+// inPackage is the file of a test with the folder of its package below what all
+// packages of the output have in common: go test names only the file.
+func (g *goReader) inPackage(b *body) string {
+	file := b.item.File
+	if file == "" || strings.Contains(file, "/") || len(g.seenIn) < 2 {
+		return file
+	}
+	common := g.seenIn[0] + "/"
+	for _, name := range g.seenIn {
+		for common != "" && !strings.HasPrefix(name+"/", common) {
+			common = common[:strings.LastIndexByte(strings.TrimSuffix(common, "/"), '/')+1]
+		}
+	}
+	if rest, ok := strings.CutPrefix(g.of[b], common); ok && common != "" {
+		return rest + "/" + file
+	}
+	return file
+}
+
 // tests counts the leaves: a test with subtests is only their sum.
 func (g *goReader) tests() Tests {
 	parents := map[string]bool{}
@@ -172,6 +202,7 @@ func (g *goReader) tests() Tests {
 			if b := g.at[r.name]; b != nil {
 				it = b.item
 				it.Test = r.name
+				it.File = g.inPackage(b)
 			}
 			out.Items = append(out.Items, it)
 		}

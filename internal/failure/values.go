@@ -1,0 +1,304 @@
+package failure
+
+import (
+	"strings"
+)
+
+// This file reads what the lines about one failure say of it: where it is, what was
+// expected, and what came.
+
+// body collects the lines of one failure: the first place in the project, what
+// was expected, and the first lines as the message.
+type body struct {
+	item   Item
+	n      int
+	silent bool    // the lines do not belong to the message
+	differ bool    // the lines of a difference follow
+	turned bool    // in which "+" is what was expected
+	value  *string // the value that a line of its own announced; nil for none
+	deep   int     // how far that line is indented
+	alone  bool    // values are on lines of their own
+	want   string  // what lines like "want 3" say; it counts when both are there
+	got    string
+}
+
+const bodyLines = 12
+
+// stand takes a place as the failure's.
+func (b *body) stand(p place) { b.item.File, b.item.Line, b.item.Column = p.file, p.line, p.col }
+
+// standOwn takes the place that a line names, unless it is a library's.
+func (b *body) standOwn(l string) {
+	if p, ok := placeIn(l); ok && !foreign(p.file) {
+		b.stand(p)
+	}
+}
+
+func (b *body) add(l string) {
+	said := strings.TrimSpace(l)
+	said = strings.TrimSpace(strings.TrimPrefix(said, "│"))
+	if said == "" || strings.Trim(said, "-=_─⎯^~* ") == "" {
+		b.value = nil
+		return
+	}
+	if sourceLine().MatchString(said) || runnerLine().MatchString(said) {
+		return
+	}
+	if p, ok := placeIn(said); ok && !has(said, "at java.base/", "at jdk.") {
+		nearer := foreign(b.item.File) && !foreign(p.file)
+		if b.item.File == "" || nearer {
+			b.stand(p)
+		}
+	}
+	if !b.difference(said) {
+		b.expectation(strings.TrimSpace(strings.TrimLeft(said, "#|")), indentOf(l))
+	}
+	if b.silent || strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
+		return
+	}
+	if b.n++; b.n > bodyLines || len(b.item.Message)+len(said) > maxMessage {
+		return
+	}
+	if b.item.Message != "" {
+		b.item.Message += "\n"
+	}
+	b.item.Message += said
+}
+
+// sourceLine shows a line of a file with its number in front: it names no place,
+// and nobody said it.
+var sourceLine = onUse(`^>? *\d+ \||^\|$|^\| +\d`)
+
+// runnerLine is what a runner says about itself and names its own file.
+var runnerLine = onUse(`^g?make(?:\[\d+\])?: |^rake aborted`)
+
+// difference reads "- what was expected" and "+ what was received" below a
+// line that says so, and tells whether l belongs there.
+func (b *body) difference(l string) bool {
+	if m := differenceHead().FindStringSubmatch(l); m != nil {
+		b.turned = m[2] != ""
+		b.differ = b.item.Expected == "" && b.item.Received == ""
+		return true
+	}
+	if !b.differ || len(l) < 2 || !strings.ContainsAny(l[:1], "+-") || strings.HasPrefix(l, "+++ ") {
+		return false
+	}
+	value := &b.item.Expected
+	if (l[0] == '+') != b.turned {
+		value = &b.item.Received
+	}
+	*value = joined(*value, strings.TrimSuffix(strings.TrimSpace(l[1:]), ","))
+	return true
+}
+
+// differenceHead says which lines of a difference were expected: "-", or "+".
+var differenceHead = onUse(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
+	`|(\+ expected|- actual|^\+\+\+ \S*(?i:want|expect|golden|snap|reference))`)
+
+// joined is a value with one more line.
+func joined(value, more string) string { return ellipsis(strings.TrimSpace(value+" "+more), 300) }
+
+func (b *body) expectation(l string, deep int) {
+	if m := valueLine().FindStringSubmatch(l); len(m) > 0 && m[3] == "" {
+		b.announce(m[1] != "", deep)
+		return
+	}
+	want, got := expectation(l)
+	if b.value != nil && want+got == "" {
+		if first := *b.value == ""; first || deep > b.deep {
+			*b.value = joined(*b.value, l)
+			return
+		}
+	}
+	b.value = nil
+	if want+got == "" {
+		b.spoken(l)
+		return
+	}
+	if b.item.Expected == "" {
+		b.item.Expected = want
+	}
+	if b.item.Received == "" {
+		b.item.Received = got
+	}
+}
+
+// announce takes the next lines as a value.
+func (b *body) announce(wanted bool, deep int) {
+	b.alone = b.alone || b.item.Expected+b.item.Received == ""
+	value := &b.item.Received
+	if wanted {
+		value = &b.item.Expected
+	}
+	if b.value, b.deep = nil, deep; b.alone && *value == "" {
+		b.value = value
+	}
+}
+
+// spoken reads "want 3" and "have 2" on two lines, and "<3> expected but was"
+// above "<2>".
+func (b *body) spoken(l string) {
+	if value, ok := strings.CutSuffix(l, " expected but was"); ok && b.item.Expected == "" {
+		b.item.Expected, b.value = bare(value), &b.item.Received
+		return
+	}
+	word, value, _ := strings.Cut(l, " ")
+	switch word {
+	case "want", "wanted":
+		b.want = value
+	case "have", "got":
+		b.got = value
+	default:
+		if _, value, ok := strings.Cut(l, " = "); ok { // f(x) = 2, and below it: want 3
+			b.got = value
+		}
+		return
+	}
+	if b.want != "" && b.got != "" && b.item.Expected+b.item.Received == "" {
+		b.item.Expected, b.item.Received = bare(b.want), bare(b.got)
+	}
+}
+
+// valueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
+// nothing is behind it, the value is on the next line.
+var valueLine = onUse(`^(?:((?i:expected|want|wanted|snapshot)(?: [a-z]+){0,3}|right)|` +
+	`((?i:received|actual|got)(?: [a-z]+){0,3}|left|have)) *: *(\S.*|)$`)
+
+// pairs are the words between which the two values of an assertion stand.
+var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
+	{"expected [", "] but found ["},
+	{"want ", ", got "}, {"want: ", ", got: "}, {"want ", " got "}, {"expected ", ", found "},
+	{"expected ", ", got "}, {"expected ",
+		" but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}}
+
+// expectation reads what an assertion wanted and what it got from one line;
+// either may be on a line of its own.
+func expectation(l string) (want, got string) {
+	if m := valueLine().FindStringSubmatch(l); len(m) > 0 && m[3] != "" {
+		if a, b, ok := strings.Cut(m[3], " but was: "); ok {
+			return bare(a), bare(b)
+		}
+		if m[1] != "" {
+			return strings.TrimSpace(m[3]), ""
+		}
+		return "", strings.TrimSpace(m[3])
+	}
+	if did, ok := strings.CutPrefix(l, "Received function "); ok {
+		return "", did
+	}
+	for _, p := range pairs {
+		i := indexFold(l, p[0])
+		if i < 0 {
+			continue
+		}
+		rest := l[i+len(p[0]):]
+		j := strings.Index(rest, p[1])
+		if announces := strings.HasSuffix(rest, ":"); j > 0 && !announces {
+			a, b := bare(rest[:j]), bare(rest[j+len(p[1]):])
+			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED // how
+				b, _, _ = strings.Cut(b, " // ")
+				return strings.TrimSuffix(b, "."), a
+			}
+			return a, b
+		}
+	}
+	for _, sep := range []string{", want ", ", expected ", "; want ", ", want: "} {
+		i := strings.LastIndex(l, sep)
+		if i < 0 {
+			continue
+		}
+		head := l[:i]
+		for _, k := range []string{" = ", "got ", "got: ", "returned "} {
+			if j := strings.LastIndex(head, k); j >= 0 {
+				return bare(l[i+len(sep):]), bare(head[j+len(k):])
+			}
+		}
+	}
+	if want, got = inequality(l); want != "" {
+		return want, got
+	}
+	return compared(l)
+}
+
+var (
+	wantWord = onUse(`\b(?i:wants?|wanted|expected|should (?:be|have|equal)|attendu|erwartet|esperado|atteso)(?:: *| to be | |=)`)
+	gotWord  = onUse(`\b(?i:got|gave|was|is|are|has|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)`)
+)
+
+// compared reads a sentence that says what is and what should be, in any order:
+// "low(I) is 'x', should be 'i'". One of the values must look like one.
+func compared(l string) (want, got string) {
+	w := wantWord().FindStringIndex(l)
+	if w == nil || has(l, "throw ", "${", "assert", "if (", "=>") { // nothing, or source code
+		return "", ""
+	}
+	for _, g := range gotWord().FindAllStringIndex(l, 4) {
+		wantEnd, gotEnd := len(l), len(l)
+		if g[0] < w[0] {
+			gotEnd = w[0]
+		} else {
+			wantEnd = g[0]
+		}
+		if g[1] > gotEnd || w[1] > wantEnd {
+			continue
+		}
+		want, got = valueAt(l[w[1]:wantEnd]), valueAt(l[g[1]:gotEnd])
+		if want != "" && got != "" && (literal(want) || literal(got)) {
+			return want, got
+		}
+	}
+	return "", ""
+}
+
+// valueAt is the value that s begins with: what is in quotes or brackets, else up
+// to the end of the clause.
+func valueAt(s string) string {
+	s = strings.TrimRight(strings.TrimSpace(s), " ,;.")
+	if s == "" || strings.HasPrefix(s, "not ") {
+		return ""
+	}
+	if at := strings.IndexByte(`'"`+"`", s[0]); at >= 0 {
+		if end := strings.IndexByte(s[1:], s[0]); end >= 0 {
+			return s[:end+2]
+		}
+	}
+	if strings.IndexByte("[{(<", s[0]) >= 0 {
+		return cut(s, 300)
+	}
+	for _, end := range []string{", ", "; ", " but ", " (", ") ", " and "} {
+		s, _, _ = strings.Cut(s, end)
+	}
+	if len(s) > 80 {
+		return ""
+	}
+	return s
+}
+
+// literal tells whether s is written like a value: a number, or in quotes or brackets.
+func literal(s string) bool {
+	return strings.IndexByte("'\"`[{(<-+.0123456789", s[0]) >= 0 || s == "true" || s == "false" || s == "null" || s == "nil"
+}
+
+// inequality reads Python's "AssertionError: 1 != 2", and pytest's "assert 1 == 2".
+func inequality(l string) (want, got string) {
+	said := strings.TrimPrefix(l, "AssertionError: ")
+	if rest, ok := strings.CutPrefix(said, "assert "); ok && !strings.HasPrefix(rest, "(") {
+		if a, b, ok := strings.Cut(rest, " == "); ok {
+			return strings.TrimSpace(b), strings.TrimSpace(a)
+		}
+	}
+	if rest, ok := strings.CutPrefix(l, "AssertionError: "); ok {
+		if a, b, ok := strings.Cut(rest, " != "); ok {
+			return strings.TrimSpace(b), strings.TrimSpace(a)
+		}
+	}
+	return "", ""
+}
+
+func bare(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 1 && s[0] == '<' && s[len(s)-1] == '>' {
+		s = s[1 : len(s)-1]
+	}
+	return s
+}
