@@ -3,6 +3,8 @@ package agent
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // Gateway is what stands between an attempt's agent and its models, when the
@@ -12,6 +14,10 @@ type Gateway struct {
 	Routes []Route `json:"routes"`
 	// CA is a file of certificates that are trusted beside the system's; "" is none.
 	CA string `json:"ca,omitempty"`
+	// DayDir is the folder that has what all runs of the user spent today; "" counts
+	// nothing. PerDay is what they may; nil is no limit.
+	DayDir string         `json:"day_dir,omitempty"`
+	PerDay *loop.MicroUSD `json:"per_day_micro_usd,omitempty"`
 }
 
 // Route is the way to one provider.

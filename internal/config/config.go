@@ -24,6 +24,7 @@ type Config struct {
 	IterationControl IterationControl     `yaml:"iteration_control"`
 	Safety           Safety               `yaml:"safety"`
 	Gateway          Gateway              `yaml:"gateway"`
+	Limits           OwnLimits            `yaml:"limits"`
 	Strategies       []Strategy           `yaml:"strategies"`
 	Workspace        Workspace            `yaml:"workspace"`
 	Snapshot         Snapshot             `yaml:"snapshot"`
@@ -73,6 +74,12 @@ type Gateway struct {
 	Enabled string `yaml:"enabled" default:"auto" enum:"auto|always|never"`
 	// CA is a file of certificates to trust beside the system's.
 	CA Path `yaml:"ca"`
+}
+
+// OwnLimits are those over all runs of a user.
+type OwnLimits struct {
+	// PerDay is nil where there is no limit.
+	PerDay *loop.MicroUSD `yaml:"per_day"`
 }
 
 // Prompt is how the prompt is assembled.

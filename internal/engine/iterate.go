@@ -188,7 +188,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		state = p.dir
 	}
-	cost := max(0, c.Limits.Cost) // NoLimit is less
+	cost := w.withinDay(max(0, c.Limits.Cost)) // NoLimit is less
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
@@ -205,7 +205,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
 		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
-		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(w.plan.GatewayCA),
+		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask,
 			Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom,
 			Tools: a.toolsCount()},
@@ -366,6 +366,9 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 			Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "failure-signal",
 			Summary: strings.TrimSuffix("the agent reported FAILURE: "+r.Signal.Text, ": "),
 		}
+	}
+	if x.Ended == loop.EndedDay {
+		return dayFailure(x.Why, endOf(res))
 	}
 	if limit := limitNames[x.Ended]; limit != "" {
 		return &failure.Analysis{

@@ -32,7 +32,14 @@ func (s *session) account(name string) string { return s.plan.Agents[name].Accou
 func (w *worker) limited(now time.Time) []loop.Limited {
 	var list []loop.Limited
 	w.known = map[string]ratelimit.Limit{}
+	_, day := w.today(now)
 	for name := range w.plan.Agents {
+		if day != "" {
+			list = append(list, loop.Limited{
+				Agent: name, Day: day, Class: failure.QuotaExhausted, Until: ratelimit.NextDay(now), Named: true,
+			})
+			continue
+		}
 		l, ok := w.o.Accounts.Look(w.account(name), now)
 		if !ok {
 			continue
@@ -61,6 +68,9 @@ func (w *worker) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Lim
 func (w *worker) acquire(ctx context.Context, c loop.Command) bool {
 	key := w.account(c.Agent)
 	began := time.Now()
+	if _, day := w.today(began); day != "" {
+		return false
+	}
 	try, throttled := w.o.Accounts.Acquire(ctx, key, w.id, w.self, c.Insist)
 	if try {
 		w.probe = probe{key, began}
@@ -177,7 +187,10 @@ func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeti
 	key := w.account(name)
 	cut := ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease
 	notBegun := f != nil && f.Fingerprint == CannotStart
+	ownLimit := f != nil && f.Fingerprint == dayPrint
 	switch {
+	case ownLimit: // no provider's
+		w.logLimit(w.o.Accounts.Release(ctx, key, w.id))
 	case f != nil && f.Provider && f.Kind == failure.Transient && shareable(f.Class):
 		m.Run, m.Class = w.id, f.Class
 		if m.Named = f.WaitUntil.After(time.Now()); m.Named {

@@ -40,6 +40,8 @@ type Plan struct {
 	Sandbox string
 	// Prices let a cost limit work for programs that report tokens only.
 	Prices agent.Prices
+	// PerDay is what all runs of the user may spend in a day; nil is no limit.
+	PerDay *loop.MicroUSD
 	// Guards end an agent that runs in circles; MaxTurns and MaxOutput bound
 	// turns and bytes of output of one iteration. 0 is no limit.
 	Guards    agent.Guards
@@ -110,11 +112,11 @@ func (a Agent) guards(g agent.Guards) agent.Guards {
 }
 
 // gateway is what the agent's model calls go through; nil is nothing.
-func (a Agent) gateway(ca string) *agent.Gateway {
+func (a Agent) gateway(p *Plan, dayDir string) *agent.Gateway {
 	if len(a.Routes) == 0 {
 		return nil
 	}
-	return &agent.Gateway{Routes: a.Routes, CA: ca}
+	return &agent.Gateway{Routes: a.Routes, CA: p.GatewayCA, DayDir: dayDir, PerDay: p.PerDay}
 }
 
 // toolsCount is whether a tool that runs counts as life: where the program is

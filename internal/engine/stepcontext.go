@@ -158,6 +158,11 @@ func (h *StepContext) Forbidden(command string) (safety.Finding, bool) {
 // known, whoever met it; nil for none.
 func (h *StepContext) Throttled(ctx context.Context, name string) *failure.Analysis {
 	w, key := h.w, h.w.account(name)
+	if _, day := w.today(time.Now()); day != "" {
+		a := dayFailure(day, time.Now())
+		a.Fingerprint = knownLimit + "day"
+		return a
+	}
 	if _, barred := w.o.Accounts.Acquire(ctx, key, w.id, w.self, h.c.Insist); !barred {
 		return nil
 	}

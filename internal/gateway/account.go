@@ -14,6 +14,9 @@ type Limits struct {
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"` // input, output and cache writes
 	Calls  int           `json:"calls,omitempty"`
+	// Day is what all runs of the user may spend in a day; nil is no limit, and 0
+	// allows nothing.
+	Day *loop.MicroUSD `json:"day_micro_usd,omitempty"`
 }
 
 // Error is the words.
@@ -23,6 +26,9 @@ func (o *over) Error() string { return o.why }
 type account struct {
 	limits Limits
 	prices agent.Prices
+	// spend adds to what all runs of the user spent today, and returns all of it;
+	// nil counts nothing.
+	spend func(loop.MicroUSD) (loop.MicroUSD, error)
 
 	mu     sync.Mutex
 	calls  int // that went out, answered or not yet
@@ -44,6 +50,8 @@ type flight struct {
 	asked int64  // bytes of the request
 	cost  loop.MicroUSD
 	used  int64 // tokens
+	// reserved of it is in what the day costs already.
+	reserved loop.MicroUSD
 }
 
 // over is a limit that is reached, and the words for it.
@@ -69,9 +77,44 @@ func (a *account) admit(q question, asked int64) (*flight, *over) {
 			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollars(l), dollars(cost), dollars(next))}
 		}
 	}
+	if over := a.reserve(f, a.least(q, asked)); over != nil {
+		return nil, over
+	}
 	a.flying[f] = true
 	return f, nil
 }
+
+// reserve lets a call cost more of the day, before it does: other runs see it. With
+// 0 it only asks whether the day has room for anything.
+func (a *account) reserve(f *flight, more loop.MicroUSD) *over {
+	l := a.limits.Day
+	if l == nil || a.spend == nil {
+		return nil
+	}
+	today, err := a.spend(more)
+	if err != nil {
+		return &over{loop.EndedDay, fmt.Sprintf("limits.per_day cannot be held: %v", err)}
+	}
+	f.reserved += more
+	if today-more >= *l || today > *l {
+		a.settle(f, 0)
+		return &over{loop.EndedDay, fmt.Sprintf(dayOver, dollars(*l), dollars(today-more))}
+	}
+	return nil
+}
+
+const dayOver = "limits.per_day of %s has no room for this call: all runs have spent %s today"
+
+// settle books what a call did cost for what was reserved.
+func (a *account) settle(f *flight, cost loop.MicroUSD) {
+	if a.spend != nil && cost != f.reserved {
+		_, _ = a.spend(cost - f.reserved) // the call is over, whatever can be kept of it
+	}
+	f.reserved = 0
+}
+
+// dayStep is how much of a day an answer takes at a time while it grows.
+const dayStep = loop.MicroUSD(10_000)
 
 // try counts one more call that goes out, or says that there may be none.
 func (a *account) try() *over {
@@ -137,6 +180,13 @@ func (a *account) goesOn(f *flight, r *reading) *over {
 	if l := a.limits.Tokens; l > 0 && tokens > l {
 		return &over{loop.EndedTokens, fmt.Sprintf(passedWhile, fmt.Sprint(l, " tokens"))}
 	}
+	if f.cost <= f.reserved {
+		return nil
+	}
+	if over := a.reserve(f, f.cost-f.reserved+dayStep); over != nil {
+		over.why = fmt.Sprintf(passedWhile, "limits.per_day")
+		return over
+	}
 	return nil
 }
 
@@ -158,6 +208,7 @@ func (a *account) land(f *flight, r *reading) used {
 	delete(a.flying, f)
 	cost, priced := a.price(f, r, u.usage)
 	a.cost += cost
+	a.settle(f, cost)
 	a.unpriced = a.unpriced || !priced
 	a.tokens += u.usage.Input + u.usage.Output + u.usage.CacheWrite
 	a.models[u.model] = a.models[u.model].Plus(u.usage.Usage)
@@ -175,6 +226,7 @@ func (a *account) drop(f *flight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.flying, f)
+	a.settle(f, 0)
 }
 
 // modelOf is the model that answered, or else the one that was asked.

@@ -38,6 +38,9 @@ type Config struct {
 	Routes []agent.Route
 	Limits Limits
 	Prices agent.Prices
+	// Spend adds to what all runs of the user spent today, and returns all of it;
+	// nil counts nothing.
+	Spend func(loop.MicroUSD) (loop.MicroUSD, error)
 	// Transport reaches the providers; it must follow no redirect, as a
 	// [http.RoundTripper] does not.
 	Transport http.RoundTripper
@@ -75,7 +78,7 @@ func New(c Config) (*Gateway, error) {
 		c.Sleep = sleep
 	}
 	g := &Gateway{config: c, routes: map[string]*way{}}
-	g.account = &account{limits: c.Limits, prices: c.Prices,
+	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
 		flying: map[*flight]bool{}, dear: map[string]float64{}, models: map[string]agent.Usage{}}
 	for _, r := range c.Routes {
 		r.Base = strings.TrimSuffix(r.Base, "/")

@@ -3,6 +3,7 @@ package gateway
 import (
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
 )
 
 // each runs a test for every kind of call, streamed and not.
@@ -255,6 +257,76 @@ func TestTokensAreLimited(t *testing.T) {
 	}
 	if len(r.ended) == 0 || r.ended[0] != loop.EndedTokens {
 		t.Errorf("ended %v", r.ended)
+	}
+}
+
+// What all runs of a user may spend in a day holds across gateways: neither next
+// call has room when the other one's cost fills the day, and an answer that passes
+// it is cut. What a call did not use is given back.
+func TestDayIsLimited(t *testing.T) {
+	t.Parallel()
+	dir, limit := t.TempDir(), loop.MicroUSD(500_000)
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.Local)
+	day := func(c *Config) {
+		c.Limits.Day = &limit
+		c.Spend = func(add loop.MicroUSD) (loop.MicroUSD, error) { return ratelimit.Spend(dir, add, now) }
+	}
+	spent := func(want loop.MicroUSD) {
+		t.Helper()
+		if got, err := ratelimit.Spend(dir, 0, now); got != want || err != nil {
+			t.Errorf("the day costs %d, %v, want %d", got, err, want)
+		}
+	}
+	usage := modelserver.Usage{Input: 60_000, Output: 4000} // $0.24
+	replies := modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi", Usage: usage}}}
+	one, two := with(t, replies, day), with(t, replies, day)
+	for _, k := range []int{0, 2} {
+		if status, answer, _ := one.post(kinds[k].path, kinds[k].header, kinds[k].stream); status != 200 {
+			t.Fatalf("status %d: %s", status, answer)
+		}
+	}
+	spent(480_000)
+	// By the last call, the next one's input alone is $0.18.
+	if status, answer, _ := one.post(kinds[0].path, kinds[0].header, kinds[0].stream); status != 400 ||
+		!strings.Contains(answer, "limits.per_day of $0.50 has no room for this call: all runs have spent $0.48 today") {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	long := `{"model":"m","max_tokens":8000,"messages":[]}` // up to $0.12
+	if status, _, _ := two.post(kinds[0].path, kinds[0].header, long); status != 400 {
+		t.Errorf("status %d", status)
+	}
+	spent(480_000)
+	for _, r := range []*rig{one, two} {
+		if len(r.ended) != 1 || r.ended[0] != loop.EndedDay {
+			t.Errorf("ended %v", r.ended)
+		}
+	}
+	cut := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: strings.Repeat("word", 50_000)}}}, day)
+	_, answer, _ := cut.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+	if !strings.Contains(answer, "pawl: the limit of limits.per_day was passed") || cut.ended[0] != loop.EndedDay {
+		t.Errorf("ended %v: %s", cut.ended, answer[max(0, len(answer)-200):])
+	}
+	_, cost, _ := cut.gateway.Totals()
+	spent(480_000 + cost)
+	if cost >= 750_000 { // what all of it costs
+		t.Errorf("it was cut at %d", cost)
+	}
+	gone := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Status: 400, Message: "no"}}}, func(c *Config) { day(c); limit = 1_000_000 })
+	_, _, _ = gone.post(kinds[0].path, kinds[0].header, long)
+	spent(480_000 + cost)
+}
+
+// A day that cannot be counted is not spent.
+func TestDayThatCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	limit := loop.MicroUSD(500_000)
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) {
+		c.Limits.Day = &limit
+		c.Spend = func(loop.MicroUSD) (loop.MicroUSD, error) { return 0, errors.New("the disk is full") }
+	})
+	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
+	if status != 400 || !strings.Contains(answer, "limits.per_day cannot be held: the disk is full") || len(r.provider.Requests()) != 0 {
+		t.Errorf("status %d: %s", status, answer)
 	}
 }
 

@@ -190,6 +190,8 @@ func (r *Record) Judge() Outcome {
 		return Neutral
 	case r.Exit.Ended == EndedRetries && r.limited():
 		return Waited // the agent was waiting itself
+	case r.Exit.Ended == EndedDay:
+		return Waited // for the next day
 	case r.Exit.Ended != NotEnded:
 		return Failed
 	case r.Steps != nil:

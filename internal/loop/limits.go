@@ -27,6 +27,7 @@ import (
 // in, met by this run or another.
 type Limited struct {
 	Agent string        `json:"agent"`
+	Day   string        `json:"day,omitempty"` // what all runs spent in a day, where that is the limit
 	Who   string        `json:"who,omitempty"` // the agent of a workflow's step that met it, in the place of Agent
 	Class failure.Class `json:"class"`
 	Until time.Time     `json:"until"`
@@ -64,6 +65,9 @@ func (e *Event) limitOf(agent string) (Limited, bool) {
 
 // what names the limit.
 func (l *Limited) what() string {
+	if l.Day != "" {
+		return l.Day
+	}
 	who := cmp.Or(l.Who, l.Agent)
 	switch l.Class {
 	case failure.QuotaExhausted:

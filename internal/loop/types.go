@@ -53,6 +53,7 @@ const (
 	EndedTokens  Ended = "tokens"
 	EndedCalls   Ended = "calls"
 	EndedTurns   Ended = "turns"
+	EndedDay     Ended = "day"  // what all runs of the user may spend in a day
 	EndedLost    Ended = "lost" // the supervisor died too; what happened is not known
 
 	EndedRepeats  Ended = "repeats"  // the same turns again and again

@@ -29,7 +29,7 @@ func (s *State) wait(e *Event, r *Record) {
 func (s *State) met(e *Event, r *Record) Limited {
 	l := Limited{Agent: r.Agent, Class: r.Failure.Class, Until: r.Failure.WaitUntil, Times: s.Waits}
 	if known, ok := e.known(r.Agent); ok {
-		l.Times = max(l.Times, known.Times+1)
+		l.Times, l.Day = max(l.Times, known.Times+1), known.Day
 	}
 	if t := r.Steps; t != nil && t.Limited != r.Agent {
 		l.Who = t.Limited

@@ -1,7 +1,7 @@
 // Package ratelimit keeps what is known of the limits of model providers, one
 // small file for each account that agents use, in a folder that all
 // repositories of a user share: the run that meets a limit spares the others
-// the call.
+// the call. It also counts what a user's runs spend in a day.
 //
 // It never waits for a limit, never decides what a run does about one, and
 // never stores a key. It never stands in a run's way either: what cannot be
