@@ -234,17 +234,17 @@ func (o *watchedRun) read() {
 		return
 	}
 	for range 10 * batch { // more comes with the next look
-		if !o.tail.lines.next() {
+		if !o.tail.lines.Next() {
 			return
 		}
 		var e agent.Event
-		if json.Unmarshal(o.tail.lines.line, &e) != nil {
+		if json.Unmarshal(o.tail.lines.Line, &e) != nil {
 			continue
 		}
 		o.totals.Add(e)
 		switch e.Kind {
 		case agent.Text, agent.ToolStart, agent.Thinking, agent.Retry, agent.RateLimit, agent.Error:
-			if shown, ok := readEvent(o.tail.lines.line, o.tail.lines.at); ok {
+			if shown, ok := readEvent(o.tail.lines.Line, o.tail.lines.At); ok {
 				shown.Text, shown.Command = clip(shown.Text, 500), clip(shown.Command, 500)
 				o.now.Last = &shown
 			}

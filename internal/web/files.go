@@ -305,11 +305,11 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 
 // eventsFrom reads the events that begin at or after a place.
 func eventsFrom(f *spool.Reader, from int64, limit int, out Conversation) Conversation {
-	lines := newLineReader(f, from)
+	lines := spool.NewLines(f, from)
 	out.Before, out.Next = from, from
-	for len(out.Events) < limit && out.Next-out.Before < lookBack && lines.next() {
-		out.Next = lines.end
-		if e, ok := readEvent(lines.line, lines.at); ok {
+	for len(out.Events) < limit && out.Next-out.Before < lookBack && lines.Next() {
+		out.Next = lines.End
+		if e, ok := readEvent(lines.Line, lines.At); ok {
 			if len(out.Events) == 0 {
 				out.Before = e.Offset
 			}
@@ -328,12 +328,12 @@ func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out
 	}
 	end = min(end, spans[at].To)
 	from := max(spans[at].From, end-lookBack)
-	lines := newLineReader(f, from)
+	lines := spool.NewLines(f, from)
 	out.Before, out.Next = from, from
 	var all []AgentEvent
-	for lines.next() && lines.end <= end {
-		out.Next = lines.end
-		if e, ok := readEvent(lines.line, lines.at); ok {
+	for lines.Next() && lines.End <= end {
+		out.Next = lines.End
+		if e, ok := readEvent(lines.Line, lines.At); ok {
 			all = append(all, e)
 		}
 	}

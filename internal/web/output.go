@@ -93,7 +93,7 @@ func (s *Server) tail(ctx context.Context, w *wire, root *os.Root, from int64) {
 type tailing struct {
 	root  *os.Root
 	spool *spool.Reader
-	lines *lineReader
+	lines *spool.Lines
 	from  int64
 }
 
@@ -105,7 +105,7 @@ func (t *tailing) close() {
 
 // ended is true when the agent's result is there, or its files were moved.
 func (t *tailing) ended() bool {
-	if t.lines != nil && errors.Is(t.lines.err, fs.ErrNotExist) {
+	if t.lines != nil && errors.Is(t.lines.Err, fs.ErrNotExist) {
 		return true
 	}
 	return exists(t.root, "agent.result.json") || !exists(t.root, "begun.json")
@@ -118,7 +118,7 @@ func (t *tailing) open() error {
 	}
 	f, err := spool.Open(t.root, eventsFile)
 	if err == nil {
-		t.spool, t.lines = f, newLineReader(f, t.from)
+		t.spool, t.lines = f, spool.NewLines(f, t.from)
 	}
 	return err
 }
@@ -132,9 +132,9 @@ func (t *tailing) read() []frame {
 		return nil // it has said nothing yet
 	}
 	var frames []frame
-	for len(frames) < batch && t.lines.next() {
-		if e, ok := readEvent(t.lines.line, t.lines.at); ok {
-			frames = append(frames, newFrame(strconv.FormatInt(t.lines.end, 10), "agent", e))
+	for len(frames) < batch && t.lines.Next() {
+		if e, ok := readEvent(t.lines.Line, t.lines.At); ok {
+			frames = append(frames, newFrame(strconv.FormatInt(t.lines.End, 10), "agent", e))
 		}
 	}
 	return frames

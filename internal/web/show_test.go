@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -293,33 +292,6 @@ func TestConversation(t *testing.T) {
 	r.get("/runs/abc123/iterations/2/conversation", &c)
 	if len(c.Events) != 0 {
 		t.Errorf("silence is %+v", c)
-	}
-}
-
-// A line that never ends costs no more than the longest that is read.
-func TestEndlessLine(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lines")
-	text := strings.Repeat("a", maxLine+2<<20) + "\n" + `{"kind":"text","text":"after"}` + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = root.Close() }()
-	f, err := spool.Open(root, "lines")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	l := newLineReader(f, 0)
-	if !l.next() || len(l.line) > maxLine+1<<20 {
-		t.Fatalf("the rest of the long line has %d bytes", len(l.line))
-	}
-	if !l.next() || string(l.line) != `{"kind":"text","text":"after"}` || l.end != int64(len(text)) || l.next() {
-		t.Errorf("after it: %q, %d", l.line, l.end)
 	}
 }
 

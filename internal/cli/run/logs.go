@@ -30,24 +30,60 @@ import (
 )
 
 func logsCommand(a *command.App) *cobra.Command {
-	var follow, reviewed bool
+	var follow, raw, reviewed bool
 	iteration, step := 0, ""
-	cmd := a.OnRun("logs RUN", "Print a run's journal; -f follows it, -i N prints what an iteration's agent said",
-		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
-			switch one := iteration > 0 || step != ""; {
-			case one && r.Kind == "workflow":
-				return stepOutput(ctx, a, p.Store, r, step, iteration)
-			case iteration > 0:
-				return iterationOutput(a, r, iteration, reviewed)
+	cmd := command.Leaf("logs RUN…", "Tell what a run does and did; -f follows it, -i N prints what an agent printed",
+		cobra.ArbitraryArgs, func(ctx context.Context, args []string) error {
+			one := iteration > 0 || step != ""
+			switch {
+			case len(args) != 1 && one, len(args) == 0 && !follow:
+				return command.Usage("pawl logs needs a run or a procedure: pawl logs RUN").
+					Hint("Follow all that run: pawl logs -f")
+			case !one && !raw && !a.JSON:
+				return a.WithOperator(ctx, func(p *action.Operator) error { return tellStories(ctx, a, p, args, follow) })
+			case len(args) != 1:
+				return command.Usage("--raw and --json are for one run")
 			}
-			return logs(ctx, a, p.Store, r, follow)
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+				switch {
+				case one && r.Kind == "workflow":
+					return stepOutput(ctx, a, p.Store, r, step, iteration)
+				case iteration > 0:
+					return iterationOutput(a, r, iteration, reviewed)
+				}
+				return logs(ctx, a, p.Store, r, follow)
+			})
 		})
-	cmd.Example = "  pawl logs build -f\n  pawl logs 7k3f -i 3"
+	cmd.Long = "Tell what a run does and did: iterations, what the agent says and does, gates, decisions, and what\n" +
+		"people asked for. -f goes on until the run rests; of a procedure or a task that has no run yet it waits\n" +
+		"for one. Several runs are told together, and with -f alone all that are going on, until Ctrl+C."
+	cmd.Example = "  pawl logs build -f\n  pawl logs task-001 task-002 -f\n  pawl logs 7k3f -i 3"
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the journal, an event a line")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
 	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
 	cmd.Flags().StringVar(&step, "step", "", "print the raw output of the step `ID` of a workflow")
 	return cmd
+}
+
+// tellStories tells of runs; without a name of all that are going on.
+func tellStories(ctx context.Context, a *command.App, p *action.Operator, names []string, follow bool) error {
+	s := &stories{a: a, p: p, all: len(names) == 0}
+	for _, name := range names {
+		s.names = append(s.names, a.RunName(name))
+	}
+	if follow {
+		if err := s.mayBegin(ctx); err != nil {
+			return err
+		}
+	} else {
+		for _, name := range s.names {
+			if _, err := command.FindRun(ctx, p.Store, p.Root, name); err != nil {
+				return a.LookupError(err, name)
+			}
+		}
+	}
+	return s.tell(ctx, follow)
 }
 
 func logs(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, follow bool) error {
