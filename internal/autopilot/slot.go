@@ -332,6 +332,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		Plan: plan, StateDir: p.o.StateDir, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts, Log: p.o.Log,
 		Notify: func(n engine.Notice) { p.notice(ctx, l, w, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
 	}
+	if past.Run != nil {
+		o.Memory = past.Run.Memory
+	}
 	mode, why := schedule.Approach(past, &plan.Policy)
 	if l.adopt {
 		mode = schedule.GoOn

@@ -36,6 +36,8 @@ type Options struct {
 	Store *sqlite.Store
 	// Tree is nil outside of git: no snapshots.
 	Tree *workspace.Checkout
+	// Memory is what people said in earlier runs of the task.
+	Memory []loop.Said
 	// Accounts is where limits of providers are shared with other runs; nil
 	// shares none.
 	Accounts *ratelimit.Store
@@ -247,7 +249,7 @@ type input struct {
 
 // withMessages adds the messages that were in the prompt of an attempt.
 func (in input) withMessages(b begun) input {
-	in.messages = b.Messages
+	in.messages, in.event.Messages = b.Messages, b.Said
 	return in
 }
 

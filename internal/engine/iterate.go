@@ -131,8 +131,8 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 	}
 	w.look(ctx, c, &b)
 	said, rows := w.messages(ctx)
-	b.Messages = rows
-	text, err := w.compose(c, s.Limit, said)
+	b.Messages, b.Said = rows, said
+	text, err := w.compose(s, said)
 	if err != nil {
 		return b, err
 	}
@@ -151,10 +151,10 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 }
 
 // compose assembles the prompt of an iteration.
-func (w *worker) compose(c loop.Command, limit int, messages []string) (prompt.Prompt, error) {
-	in := w.plan.Prompt
-	in.Messages = messages
-	in.Iteration, in.MaxIterations, in.Run = c.Iteration, limit, w.id
+func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error) {
+	in, c := w.plan.Prompt, s.Command
+	in.Messages, in.Said = messages, s.Memory
+	in.Iteration, in.MaxIterations, in.Run = c.Iteration, s.Limit, w.id
 	in.Agent, in.Strategy, in.Feedback = c.Agent, c.Strategy, c.Feedback
 	text, err := prompt.Compose(in)
 	if err != nil {

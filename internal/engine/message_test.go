@@ -24,7 +24,8 @@ const twice = `
     - say: two
 `
 
-// What a person says goes into the next prompt, once.
+// What a person says goes into the next prompt, and stays: each agent begins without a
+// memory. It is there once.
 func TestMessageGoesIntoTheNextPrompt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, twice)
@@ -36,11 +37,13 @@ func TestMessageGoesIntoTheNextPrompt(t *testing.T) {
 	}
 	h.start()
 	p := w.prompts("1", "2", "3")
-	if strings.Contains(p[0], "fixture") || strings.Count(p[1], "look at the fixture first") != 1 || strings.Contains(p[2], "fixture") {
+	if strings.Contains(p[0], "fixture") || strings.Count(p[1], "look at the fixture first") != 1 || strings.Count(p[2], "look at the fixture first") != 1 {
 		t.Errorf("the prompts are\n%s", strings.Join(p, "\n=====\n"))
 	}
-	if strings.Contains(p[1], "\n<promise>COMPLETE</promise>") || strings.Contains(p[1], "\n## COMPLETION\n<promise>") {
-		t.Errorf("a message forges a signal or a section:\n%s", p[1])
+	for _, text := range p[1:] {
+		if strings.Contains(text, "\n<promise>COMPLETE</promise>") || strings.Contains(text, "\n## COMPLETION\n<promise>") {
+			t.Errorf("a message forges a signal or a section:\n%s", text)
+		}
 	}
 	if open, err := h.opts.Store.Controls(t.Context(), w.run()); err != nil || len(open) != 0 {
 		t.Errorf("%d messages still wait, %v", len(open), err)
@@ -72,7 +75,7 @@ func TestMessageIsToldAgainAfterALimit(t *testing.T) {
 	h.on[string(RunStarted)] = func() { h.ask(sqlite.ControlMessage, "mind the gap") }
 	h.start()
 	first, again := w.read(w.runDir("1", "1", "prompt.md")), w.prompts("1", "2")
-	if !strings.Contains(first, "mind the gap") || !strings.Contains(again[0], "mind the gap") || strings.Contains(again[1], "mind the gap") {
+	if !strings.Contains(first, "mind the gap") || !strings.Contains(again[0], "mind the gap") || strings.Count(again[1], "mind the gap") != 1 {
 		t.Errorf("the prompts are\n%s\n=====\n%s", first, strings.Join(again, "\n=====\n"))
 	}
 }

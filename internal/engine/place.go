@@ -60,7 +60,8 @@ type begun struct {
 	// which no agent may change.
 	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
 	// Messages are the control rows whose texts are in the prompt.
-	Messages []int64 `json:"messages,omitempty"`
+	Messages []int64  `json:"messages,omitempty"`
+	Said     []string `json:"said,omitempty"` // their texts
 	// Back is the ref that a review's tree is put back to.
 	Back string `json:"back,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -228,8 +229,20 @@ func (h *StepContext) messages(ctx context.Context, step string) string {
 		h.said[row] = step
 		mine = append(mine, texts[i])
 	}
-	if text := prompt.Messages(mine); text != "" {
-		return "\n\n## MESSAGES\n\n" + text + "\n"
+	h.w.notifying.Lock()
+	memory := h.w.shown.Memory
+	h.w.notifying.Unlock()
+	if _, answered := h.c.Feedback.AnswerTo(step); answered {
+		memory = h.c.Feedback.Earlier(memory) // its own prompt has the answer
+	}
+	var parts []string
+	for _, text := range []string{prompt.Messages(mine), prompt.Remembered(memory)} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) > 0 {
+		return "\n\n## MESSAGES\n\n" + strings.Join(parts, "\n\n") + "\n"
 	}
 	return ""
 }

@@ -312,7 +312,7 @@ func TestAnAnswerGoesIntoTheNextPrompt(t *testing.T) {
 `)
 	h := w.within()
 	h.start()
-	w.holds(loop.Pending, "1.1 success")
+	w.holds(loop.Pending, "1.1 asked")
 	if _, err := h.tryResume(loop.Event{Kind: loop.Resumed}); err == nil {
 		t.Error("a question was passed over")
 	}
@@ -324,7 +324,7 @@ func TestAnAnswerGoesIntoTheNextPrompt(t *testing.T) {
 		t.Fatalf("a refused resume took the answer: %+v", rows)
 	}
 	h.resume(loop.Event{Kind: loop.Answered, Text: "use port 8080"})
-	w.holds(loop.Completed, "1.1 success", "2.1 success", "3.1 success")
+	w.holds(loop.Completed, "1.1 asked", "2.1 success", "3.1 success")
 	if rows, _ := h.opts.Store.Controls(context.Background(), w.run()); len(rows) != 0 {
 		t.Errorf("the answer is not taken: %+v", rows)
 	}

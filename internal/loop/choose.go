@@ -143,6 +143,8 @@ func (s *State) helped(t *Trial, r *Record) (success, known bool) {
 	switch r.Outcome {
 	case Success:
 		return true, true
+	case Asked:
+		return false, false
 	case Waited:
 		return false, t.Strategy == strategy.FallbackProviders && f != nil
 	case Failed:

@@ -26,6 +26,7 @@ func (s *State) decide(e *Event) {
 		r.Outcome = Neutral
 	}
 	if r.Outcome != Waited {
+		s.told(e.Messages)
 		s.Iteration++
 		s.Waits, s.Attempts = 0, 0
 		s.worked(r.Agent)
@@ -182,6 +183,8 @@ func (r *Record) claimsComplete() bool { return r.Valid() && r.Signal.Kind == si
 // Judge says what an iteration was for the loop.
 func (r *Record) Judge() Outcome {
 	switch {
+	case r.onlyAsks():
+		return Asked
 	case r.RedGate() || r.rejected():
 		return Failed
 	case r.cut():
@@ -212,6 +215,13 @@ func (r *Record) Judge() Outcome {
 		return Neutral
 	}
 	return Success
+}
+
+// onlyAsks is true when an agent left all as it was and asks a person.
+func (r *Record) onlyAsks() bool {
+	asks := r.Valid() && r.Signal.Kind == signal.Pending
+	changed := len(r.Files) > 0 || r.TreeKnown && r.TreeBefore != r.TreeAfter
+	return asks && !changed && r.Commits == 0 && len(r.Tampered) == 0
 }
 
 // limited is true when a limit of the provider stopped the agent, which passes.
@@ -245,8 +255,14 @@ func (s *State) remember(r *Record) {
 			past.Summary, past.Where = o.Summary(), o.Where()
 		}
 	}
+	if r.Outcome == Asked {
+		past.Summary = "it asked: " + firstLine(r.Signal.Text)
+	}
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"
+	}
+	if r.Outcome == Asked {
+		sight.Score = -1 // the files are what they were
 	}
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)

@@ -44,6 +44,10 @@ type Event struct {
 	// Limited are the limits of the providers of the run's agents that are known,
 	// one an agent at most, whoever met them; those that are just over, too.
 	Limited []Limited `json:"limited,omitempty"`
+	// Messages are those that the iteration's prompt had; Memory is what was said in
+	// the earlier runs of the task, for a start.
+	Messages []string `json:"messages,omitempty"`
+	Memory   []Said   `json:"memory,omitempty"`
 	// Learned is what the runs before learned of strategies.
 	Learned []strategy.Tally `json:"learned,omitempty"`
 

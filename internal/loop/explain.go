@@ -15,7 +15,7 @@ import (
 // feedback is what the next prompt says about this iteration.
 func (s *State) feedback(r *Record) *Feedback {
 	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.tried(r.Number)}
-	if a := r.Failure; a != nil && r.Outcome == Failed {
+	if a := r.Failure; a != nil && (r.Outcome == Failed || r.Outcome == Asked) {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
 		if len(a.Actions) > 0 && slices.Contains(failure.Unanswered(), a.Class) {
 			f.Notes = append(f.Notes, a.Actions[0])

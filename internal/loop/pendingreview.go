@@ -274,6 +274,9 @@ func (s *State) personReviewed(e *Event) {
 		h.Record.Outcome = h.Record.Judge()
 		e.judged = &h.Record
 	}
+	if a.Do == control.TryAgain {
+		s.remembers(Said{Iteration: h.Record.Number, Question: "Is the work good?", Text: a.Text})
+	}
 	s.PendingReview = &h
 	s.review(e, "a person asks for it again")
 }

@@ -168,6 +168,8 @@ type State struct {
 	StopAsked  Cause     `json:"stop_asked,omitempty"`
 	PauseAsked bool      `json:"pause_asked,omitempty"`
 	Question   *Question `json:"question,omitempty"`
+	// Memory is what people said, oldest first; all prompts have it.
+	Memory []Said `json:"memory,omitempty"`
 }
 
 // Trial is a strategy that was chosen against a class of failure.

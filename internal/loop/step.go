@@ -67,6 +67,7 @@ func (s *State) start(e *Event) {
 	s.StartedAt, s.LastAt = e.At, e.At
 	s.Learned = strategy.Faded(e.Learned, strategy.Day(e.At))
 	s.adopt(s.Policy.first())
+	s.inherits(e.Memory)
 	s.Best = Best{Score: -1}
 	s.Status = Running
 	endless := s.Limit == 0 && s.Policy.Kind == Procedure
@@ -223,9 +224,13 @@ func (s *State) answered(e *Event) {
 	if q != nil {
 		f.Question, f.Items, f.Step, f.Asker = q.Text, q.Items, q.Step, q.Asker
 	}
+	s.remembers(f.answers()...)
 	f.Tried = s.tried(s.Iteration)
-	if n := len(s.Recent); n > 0 {
-		f.Summary = s.Recent[n-1].Summary
+	for _, p := range slices.Backward(s.Recent) {
+		if p.Outcome != Asked { // the work is as that one left it
+			f.Summary = p.Summary
+			break
+		}
 	}
 	s.goOn(f)
 }

@@ -144,7 +144,7 @@ type Record struct {
 	Output     int64    `json:"output_bytes"`
 
 	// Kept counts what the kernel made of it, set by Step on the copy that is
-	// journalled: "success", "failed", "neutral" or "waited".
+	// journalled: "success", "failed", "neutral", "asked" or "waited".
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
@@ -169,5 +169,6 @@ const (
 	Success Outcome = "success"
 	Failed  Outcome = "failed"
 	Neutral Outcome = "neutral" // nothing red, nothing changed, nothing claimed
+	Asked   Outcome = "asked"   // it only asks a person; neither success nor failure
 	Waited  Outcome = "waited"  // cut off by a limit of the provider; not an iteration
 )

@@ -39,6 +39,39 @@ func Messages(texts []string) string {
 	return strings.Join(parts, "\n\n")
 }
 
+// wholeSaid is how many of a person's words are shown as they were said.
+const wholeSaid = 5
+
+// Remembered is what people said in this work so far, the newest first; older ones are
+// a line each.
+func Remembered(said []loop.Said) string {
+	var parts, lines []string
+	for i := len(said) - 1; i >= 0; i-- {
+		if len(parts) < wholeSaid {
+			parts = append(parts, saidBefore(said[i]))
+			continue
+		}
+		lines = append(lines, strings.TrimPrefix(oneLine(said[i].Question)+" → "+oneLine(said[i].Text), " → "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	const heading = "What people said before, the newest first. It holds until a person says otherwise."
+	return joined(heading, strings.Join(parts, "\n\n"), list("And before that:", lines, len(lines)))
+}
+
+func saidBefore(s loop.Said) string {
+	when := "Earlier"
+	if s.Iteration > 0 {
+		when = fmt.Sprintf("After iteration %d", s.Iteration)
+	}
+	text, question := quote(s.Text, "", maxCase), quote(s.Question, "", maxQuote)
+	if question == "" {
+		return when + " a person said:\n" + text
+	}
+	return when + " a person was asked:\n" + question + "\n\nand answered:\n" + text
+}
+
 // joined are the parts that say something.
 func joined(parts ...string) string {
 	var kept []string

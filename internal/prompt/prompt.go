@@ -54,6 +54,8 @@ type Input struct {
 	// Messages are what people said to the agent since the last prompt; they
 	// stay whole, like context.
 	Messages []string
+	// Said is what people said before, oldest first.
+	Said []loop.Said
 	// Gates are the names of the checks that will run, in their order. NoGates
 	// says that there are none at all; without either nothing is promised.
 	Gates   []string
@@ -110,7 +112,7 @@ func Compose(in Input) (Prompt, error) {
 
 // compose makes the prompt with that many items of the feedback.
 func compose(in Input, items int) (Prompt, error) {
-	told := joined(Messages(in.Messages), feedback(in.Feedback, items))
+	told := joined(Messages(in.Messages), feedback(in.Feedback, items), Remembered(in.Feedback.Earlier(in.Said)))
 	d := newData(in, told)
 	b := builder{}
 	b.text.WriteString(title + "\n")

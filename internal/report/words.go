@@ -77,7 +77,7 @@ var tones = map[string]Tone{
 	string(loop.Completed): Good, string(loop.Success): Good, string(loop.GatePassed): Good, string(loop.Approved): Good,
 	string(loop.Running): Going, string(loop.Waiting): Going,
 	string(loop.Paused): Wait, string(loop.Pending): Wait, string(loop.Blocked): Wait, string(loop.Interrupted): Wait,
-	string(loop.Stopped): Wait, string(loop.Waited): Wait,
+	string(loop.Stopped): Wait, string(loop.Waited): Wait, string(loop.Asked): Wait,
 	string(loop.Neutral): Plain, string(loop.GateNotRun): Plain,
 }
 

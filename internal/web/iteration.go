@@ -26,7 +26,7 @@ type Item = failure.Item
 type Iteration struct {
 	Number      int       `json:"number"`
 	Attempt     int       `json:"attempt" doc:"From 1; a provider's limit may have cut earlier ones off."`
-	Outcome     string    `json:"outcome" enum:"success,failed,neutral,waited"`
+	Outcome     string    `json:"outcome" enum:"success,failed,neutral,asked,waited"`
 	Agent       string    `json:"agent"`
 	Strategy    string    `json:"strategy"`
 	StrategyWhy string    `json:"strategy_why" doc:"Why this strategy was chosen."`

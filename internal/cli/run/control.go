@@ -8,28 +8,39 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 func answerCommand(a *command.App) *cobra.Command {
-	step := ""
+	step, stay := "", false
 	cmd := command.Leaf("answer RUN TEXT|NUMBER", "Answer a run's question, in words or with the number of an option",
 		command.RunAndText("an answer", "answer"),
 		func(ctx context.Context, args []string) error {
-			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
-				goesOn, err := p.Answer(ctx, r, step, args[1:])
-				if goesOn {
+			goesOn, run := false, ""
+			err := a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) (err error) {
+				run = r.ID
+				goesOn, err = p.Answer(ctx, r, step, args[1:])
+				if goesOn && (stay || engine.Alive(r.Owner)) {
+					goesOn = false
 					a.Say("Go on with: pawl resume %s", r.ID)
 				}
 				return err
 			})
+			if err != nil || !goesOn {
+				return err
+			}
+			return resume(ctx, a, run, planner.Flags{})
 		})
-	cmd.Long = "Answer a run's question. Words go into the next prompt. A number alone chooses an option of the " +
-		"question;\n" +
-		"words after it go with it. An option that ends the run is carried out at once.\n" +
+	cmd.Long = "Answer a run's question, and go on with the run. Words go into the next prompt, and stay in all later " +
+		"ones.\n" +
+		"A number alone chooses an option of the question; words after it go with it. An option that ends the run\n" +
+		"is carried out at once.\n" +
 		"Where several steps of a workflow ask, --step says whose question it is."
-	cmd.Example = "  pawl answer build \"use port 8080\" && pawl resume build\n  pawl answer build 2\n" +
+	cmd.Example = "  pawl answer build \"use port 8080\"\n  pawl answer build 2\n" +
 		"  pawl answer build 1 \"look at the fixture first\"\n  pawl answer release --step approve yes"
+	cmd.Flags().BoolVar(&stay, "no-resume", false, "keep the answer, and do not go on with the run")
 	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow that is answered, where several ask")
 	return cmd
 }
@@ -45,7 +56,7 @@ func pauseCommand(a *command.App) *cobra.Command {
 }
 
 func messageCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; it goes into the next prompt",
+	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; all later prompts have it",
 		command.RunAndText("a message", "message"),
 		func(ctx context.Context, args []string) error {
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
@@ -53,8 +64,8 @@ func messageCommand(a *command.App) *cobra.Command {
 			})
 		})
 	cmd.Long = "Tell the agent of a run something. An agent that works is not interrupted: the text goes into the\n" +
-		"prompt of the next iteration, also when the run rests now and goes on later. Of a workflow, the\n" +
-		"agent of the step that starts next is told."
+		"prompt of the next iteration and stays in all later ones, also when the run rests now and goes on\n" +
+		"later. Of a workflow, the agent of the step that starts next is told."
 	cmd.Example = "  pawl message build \"the fixture is in testdata/small\""
 	return cmd
 }

@@ -285,14 +285,12 @@ func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) [
 	case loop.Running, loop.Waiting:
 		return []report.Advice{{What: "Watch it", Command: logs + " -f"}, {What: "Stop it", Command: "pawl stop " + r.ID}}
 	case loop.Pending:
-		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""},
-			report.Advice{What: "Then go on", Command: resume})
+		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""})
 	case loop.Blocked, loop.Aborted, loop.FailedRun:
 		if q != nil && len(q.Choices) > 0 {
 			out = append(out, report.Advice{What: "Choose an option", Command: answer + " NUMBER"})
 		}
-		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\" && " +
-			resume},
+		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\""},
 			report.Advice{What: "Go on as before", Command: resume})
 	case loop.TimedOut, loop.Exhausted:
 		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume +

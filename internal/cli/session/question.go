@@ -110,7 +110,7 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 	}
 	a.Result("\nA person is needed: %s\n", command.CleanLines(q.Text, 2000))
 	if q.Asker != "" && !here {
-		a.Result("\n  Answer it:  pawl answer %s TEXT\n  Then go on: pawl resume %s\n\n", run, run)
+		a.Result("\n  Answer it, and go on: pawl answer %s TEXT\n\n", run)
 	}
 	if q.Asker != "" {
 		return
@@ -131,8 +131,7 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 		printChoices(a, run, st, q, here)
 		return
 	}
-	choices := [][2]string{{"Go on with advice", "pawl answer " + run +
-		" \"what to do differently\" && pawl resume " + run}}
+	choices := [][2]string{{"Go on with advice", "pawl answer " + run + " \"what to do differently\""}}
 	if st != loop.Pending { // a question needs its answer
 		choices = append(choices, [2]string{"Go on as before", "pawl resume " + run})
 	}
@@ -152,8 +151,8 @@ func printAsked(a *command.App, run string, asked []loop.Asks, here bool) {
 		a.Result("  %s: %s\n", report.Line(q.Step, 200), strings.ReplaceAll(command.CleanLines(q.Text, 2000), "\n", "\n    "))
 	}
 	if !here {
-		a.Result("\n  Answer each: pawl answer %s --step %s TEXT\n  Then go on:  pawl resume %s\n\n", run,
-			action.Word(asked[0].Step), run)
+		a.Result("\n  Answer each: pawl answer %s --step %s TEXT\n  The last answer resumes the run.\n\n", run,
+			action.Word(asked[0].Step))
 	}
 }
 
@@ -171,9 +170,8 @@ func printChoices(a *command.App, run string, st loop.Status, q *loop.Question, 
 			words = "approve, or: pawl answer " + run + " \"reject: what must change\""
 		}
 		a.Result("Or in your words: pawl answer %s %s\n", run, words)
-		a.Result("Then go on:       pawl resume %s\n", run)
 		if st != loop.Pending { // a question needs its answer
-			a.Result("                  (which goes on as before when nothing was answered)\n")
+			a.Result("Go on as before:  pawl resume %s\n", run)
 		}
 	}
 	a.Result("All of it:        pawl show %s, pawl show %s --diff\n\n", run, run)

@@ -88,7 +88,7 @@ func TestChanges(t *testing.T) {
 // The choices of a question come with how one of them is made elsewhere.
 func TestChoices(t *testing.T) {
 	t.Parallel()
-	const goesOn = "(which goes on as before when nothing was answered)"
+	const goesOn = "Go on as before:  pawl resume r1"
 	review := control.Choice{Text: "accept", Do: control.Accept}
 	for _, c := range []struct {
 		name          string
@@ -99,9 +99,9 @@ func TestChoices(t *testing.T) {
 	}{
 		{"a guard stopped the run", loop.Paused, control.Choice{Text: "go on"}, false,
 			[]string{"1. ", "pawl answer r1 NUMBER", "what to do differently", goesOn}, []string{"approve, or"}},
-		{"a question", loop.Pending, control.Choice{Text: "go on"}, false, []string{"pawl resume r1"}, []string{goesOn}},
+		{"a question", loop.Pending, control.Choice{Text: "go on"}, false, []string{"pawl answer r1 NUMBER"}, []string{"pawl resume"}},
 		{"green work", loop.Paused, review, false, []string{"approve, or: pawl answer r1"}, []string{"what to do differently"}},
-		{"asked here", loop.Paused, review, true, []string{"1. accept", "pawl show r1 --diff"}, []string{"Choose one", "Then go on"}},
+		{"asked here", loop.Paused, review, true, []string{"1. accept", "pawl show r1 --diff"}, []string{"Choose one", "Go on as"}},
 	} {
 		var out strings.Builder
 		printChoices(&command.App{Stdout: &out}, "r1", c.status, &loop.Question{Choices: []control.Choice{c.choice}}, c.here)

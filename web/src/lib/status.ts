@@ -43,6 +43,7 @@ const outcomeLooks: Record<string, Look> = {
   success: { tone: 'good', sign: '✓', word: 'success' },
   failed: { tone: 'bad', sign: '✗', word: 'failed' },
   neutral: { tone: 'rest', sign: '○', word: 'neutral' },
+  asked: { tone: 'ask', sign: '?', word: 'asked' },
   waited: { tone: 'rest', sign: '◔', word: 'cut off by a limit' },
   running: { tone: 'run', sign: '●', word: 'running' },
 };
