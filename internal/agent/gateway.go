@@ -58,6 +58,10 @@ const (
 // Address is where the program reaches the route, until the supervisor knows better.
 func (r Route) Address() string { return GatewayAddress + "/" + r.Name }
 
+// KeySetting begins the name that a route's provider has where a program looks for
+// its key and the user keeps it elsewhere: gateway.keys.
+const KeySetting = "gateway.keys."
+
 // Keys are the keys of the routes, in their order.
 func (g *Gateway) Keys() []string {
 	if g == nil {
@@ -75,7 +79,8 @@ func (g *Gateway) WithKeys(keys []string) *Gateway {
 	if g == nil {
 		return nil
 	}
-	out := Gateway{CA: g.CA}
+	out := *g
+	out.Routes = nil
 	for i, r := range g.Routes {
 		if i < len(keys) {
 			r.Key = keys[i]

@@ -40,7 +40,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	if !console.OnTerminal(stdout) {
 		stdout = out
 	}
-	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env}
+	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Keys: &command.Keys{}}
 	root := commands(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)

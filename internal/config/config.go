@@ -74,6 +74,28 @@ type Gateway struct {
 	Enabled string `yaml:"enabled" default:"auto" enum:"auto|always|never"`
 	// CA is a file of certificates to trust beside the system's.
 	CA Path `yaml:"ca"`
+	// Keys are commands that print keys.
+	Keys GatewayKeys `yaml:"keys"`
+}
+
+// GatewayKeys are commands by provider; "" is none.
+type GatewayKeys struct {
+	Anthropic string `yaml:"anthropic"`
+	OpenAI    string `yaml:"openai"`
+	Gemini    string `yaml:"gemini"`
+}
+
+// Of is the command of a provider.
+func (k GatewayKeys) Of(provider string) string {
+	switch provider {
+	case "anthropic":
+		return k.Anthropic
+	case "openai":
+		return k.OpenAI
+	case "gemini":
+		return k.Gemini
+	}
+	return ""
 }
 
 // OwnLimits are those over all runs of a user.

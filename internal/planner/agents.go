@@ -140,7 +140,25 @@ func (d draft) point(name string, ag *engine.Agent) error {
 	}
 	in := agent.Invocation{Env: slices.Concat(d.Env, ag.Env)}
 	if pointed, can := ag.Adapter.(agent.Pointed); can {
-		ag.Routes, can = pointed.Routes(func(variable string) string { return in.Value(nil, variable) })
+		var failed error
+		ag.Routes, can = pointed.Routes(func(variable string) string {
+			provider, kept := strings.CutPrefix(variable, agent.KeySetting)
+			if !kept {
+				return in.Value(nil, variable)
+			}
+			command := d.Config.Gateway.Keys.Of(provider)
+			if command == "" {
+				return ""
+			}
+			key, err := d.KeyFrom(command)
+			if err != nil {
+				failed = fault.Refuse("cannot get the key of gateway.keys.%s: %v", provider, err)
+			}
+			return key
+		})
+		if failed != nil {
+			return failed
+		}
 		ag.Around = can && len(ag.Routes) == 0
 	}
 	if len(ag.Routes) == 0 && mode == "always" {

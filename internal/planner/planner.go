@@ -35,6 +35,8 @@ type Planner struct {
 	Dir    string   // files named by flags are below it
 	// LookPath finds a program in Env's PATH; a name with a slash is a path.
 	LookPath func(name string) (string, error)
+	// KeyFrom is what a command of gateway.keys prints.
+	KeyFrom func(command string) (string, error)
 	// Warn hears of what is left out: a sentence without its full stop.
 	Warn func(text string)
 }

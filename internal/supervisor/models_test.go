@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -27,6 +28,7 @@ func (m playedModels) Serve(ctx context.Context, l net.Listener) error {
 	defer func() { _ = l.Close() }()
 	m.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Usage: agent.Usage{Input: 7}, Cost: 5})
 	m.emit(agent.Event{Kind: agent.Text, Text: "key " + m.plan.Routes[0].Key})
+	m.emit(agent.Event{Kind: agent.Text, Text: fmt.Sprint("plan ", m.plan.CA, " ", m.plan.DayDir, " ", *m.plan.PerDay)})
 	if m.plan.Calls == 1 {
 		m.end(loop.EndedCalls, "one is enough")
 	}
@@ -42,7 +44,8 @@ func (m playedModels) Totals() (map[string]agent.Usage, loop.MicroUSD, bool) {
 
 func withModels(job Job) Job {
 	job.Parser = "json"
-	job.Gateway = &agent.Gateway{Routes: []agent.Route{{Name: "anthropic", Base: "http://127.0.0.1:9", Key: "the-key"}}}
+	perDay := loop.MicroUSD(2_000_000)
+	job.Gateway = &agent.Gateway{CA: "/ca.pem", DayDir: "/limits", PerDay: &perDay, Routes: []agent.Route{{Name: "anthropic", Base: "http://127.0.0.1:9", Key: "the-key"}}}
 	job.Env = append(job.Env, "URL="+agent.GatewayAddress+"/anthropic", "KEY="+agent.GatewayToken)
 	return job
 }
@@ -65,6 +68,9 @@ func TestModelsOfAJob(t *testing.T) {
 	}
 	if !strings.Contains(all, "key the-key") {
 		t.Errorf("the gateway has no key: %q", said)
+	}
+	if !strings.Contains(all, "plan /ca.pem /limits $2.00") {
+		t.Errorf("the gateway has another plan: %q", said)
 	}
 	out := got.Agent
 	if out.Usage.Input != 7 || out.Calls != 1 || out.Cost != 5 || out.CostSource != agent.CostMetered || out.Models["m"].Input != 7 {

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -86,12 +87,14 @@ func (a Adapter) Routes(see func(string) string) (routes []agent.Route, can bool
 }
 
 func (d Door) route(see func(string) string) (agent.Route, bool) {
-	i := slices.IndexFunc(d.Keys, func(k Key) bool { return see(k.Variable) != "" })
+	kept := see(agent.KeySetting + d.Name)
+	i := slices.IndexFunc(d.Keys, func(k Key) bool { return kept != "" || see(k.Variable) != "" })
 	if i < 0 {
 		return agent.Route{}, false
 	}
 	r := agent.Route{
-		Name: d.Name, Protocol: d.Protocol, Base: d.Home, Header: d.Keys[i].Header, Key: see(d.Keys[i].Variable),
+		Name: d.Name, Protocol: d.Protocol, Base: d.Home, Header: d.Keys[i].Header,
+		Key:   cmp.Or(kept, see(d.Keys[i].Variable)),
 		KeyIn: d.Keys[i].Variable, Own: slices.Clone(d.Base),
 	}
 	for _, k := range d.Keys {

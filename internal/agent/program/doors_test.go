@@ -31,6 +31,10 @@ func TestRoutes(t *testing.T) {
 	if got, _ := a.Routes(looker("ANTHROPIC_API_KEY=k", "USE_CLOUD=1")); got != nil {
 		t.Errorf("in a cloud: %+v", got)
 	}
+	if got, _ := a.Routes(looker("ANTHROPIC_AUTH_TOKEN=k", "gateway.keys.anthropic=kept")); len(got) != 1 || got[0].Key != "kept" ||
+		got[0].KeyIn != "ANTHROPIC_API_KEY" || got[0].Header != "X-Api-Key" || !slices.Contains(got[0].Own, "ANTHROPIC_AUTH_TOKEN") {
+		t.Errorf("with a key that is kept elsewhere: %+v", got)
+	}
 	got, _ := a.Routes(looker("ANTHROPIC_AUTH_TOKEN=k", "ANTHROPIC_BASE_URL=http://proxy/x", "OPENAI_API_KEY=o", "OPENAI_PROJECT_ID=p"))
 	if len(got) != 2 {
 		t.Fatalf("routes are %+v", got)

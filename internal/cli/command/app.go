@@ -32,6 +32,7 @@ type App struct {
 	Color       string
 	// TrustConfig: files that changed while an agent had the tree are taken as they are.
 	TrustConfig bool
+	Keys        *Keys // all copies of an App have the same
 
 	pinned []trust.File // see [App.PinTo]
 }
@@ -75,7 +76,8 @@ func (root logFile) Write(p []byte) (int, error) {
 func (a *App) Planner(c *config.Config, f planner.Flags) *planner.Planner {
 	return &planner.Planner{
 		Config: c, Flags: f, Env: a.Env, Dir: a.Dir, LookPath: a.LookPath,
-		Warn: func(text string) { a.Say("Warning: %s", text) },
+		KeyFrom: func(command string) (string, error) { return a.keyFrom(c.Root, command) },
+		Warn:    func(text string) { a.Say("Warning: %s", text) },
 	}
 }
 
