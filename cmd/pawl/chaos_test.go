@@ -81,7 +81,7 @@ type chaosRun struct {
 	random    *rand.Rand
 	tasks     int
 	more      []string          // variables of what it starts
-	landings  string            // the option of git log that selects where tasks landed
+	landings  []string          // the options of git log that select where tasks landed
 	persons   []string          // subjects of commits that the person made, and that may be red
 	before    map[string]string // the person's own files
 }
@@ -101,7 +101,7 @@ func (c *chaosRun) program(name string, args []string) *exec.Cmd {
 // newChaosRun makes a board of so many tasks in two folders that are empty.
 func newChaosRun(t *testing.T, random *rand.Rand, tasks int, dir, home string) *chaosRun {
 	t.Helper()
-	c := &chaosRun{t: t, dir: dir, home: home, random: random, tasks: tasks, landings: "--first-parent"}
+	c := &chaosRun{t: t, dir: dir, home: home, random: random, tasks: tasks, landings: []string{"--first-parent"}}
 	var needs, list strings.Builder
 	for i := 1; i <= c.tasks; i++ {
 		item := map[string]any{"ref": fmt.Sprintf("t%d", i), "title": fmt.Sprintf("Task %d", i)}
@@ -212,7 +212,7 @@ func (c *chaosRun) session(spare int) (was, over bool) {
 func (c *chaosRun) check() {
 	c.t.Helper()
 	landed := map[string]int{}
-	for line := range strings.Lines(c.must(c.git("log", c.landings, "--format=%(trailers:key=Pawl-Task,valueonly)", "main"))) {
+	for line := range strings.Lines(c.must(c.git(append([]string{"log", "--format=%(trailers:key=Pawl-Task,valueonly)", "main"}, c.landings...)...))) {
 		if id := strings.TrimSpace(line); id != "" {
 			landed[id]++
 		}
@@ -225,8 +225,8 @@ func (c *chaosRun) check() {
 	if len(landed) != c.tasks {
 		c.t.Errorf("%d tasks landed, not %d", len(landed), c.tasks)
 	}
-	if n := strings.Count(c.must(c.git("show", "main:score")), " "); n != c.tasks/5 {
-		c.t.Errorf("%d words are in the line that every fifth task changes, not %d", n, c.tasks/5)
+	if score := c.must(c.git("show", "main:score")); strings.Count(score, " ") != c.tasks/5 {
+		c.t.Errorf("in the line that every fifth task changes are not %d words: %s", c.tasks/5, score)
 	}
 	c.everyValueIsGreen()
 	if after := c.own(); fmt.Sprint(after) != fmt.Sprint(c.before) {

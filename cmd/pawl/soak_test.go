@@ -91,7 +91,7 @@ func newSoak(t *testing.T) *soak {
 		}
 	}
 	c := newChaosRun(t, random, soakWave, dir, home)
-	c.landings, c.persons = "--grep=: Task ", []string{"notes", "break it", "repair it"}
+	c.landings, c.persons = []string{"--merges", "--grep=: Task "}, []string{"notes", "break it", "repair it"}
 	s.chaosRun, s.log, s.other = c, filepath.Join(s.counts, "autopilot.log"), filepath.Join(on, "other")
 	config, err := os.ReadFile(filepath.Join(c.dir, "pawl.yaml"))
 	if err != nil {

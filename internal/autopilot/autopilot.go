@@ -105,6 +105,7 @@ func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err er
 		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 	p.tidy(ctx)
+	p.warnDisk()
 	return adopt, p.startSprint(ctx)
 }
 

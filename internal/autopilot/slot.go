@@ -190,14 +190,20 @@ func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 
 // take gives the workspace of a task.
 func (p *pilot) take(ctx context.Context, id string) (pool.Workspace, error) {
-	base, err := p.o.Base(ctx)
-	if err == nil && base == "" {
-		err = fmt.Errorf("the branch that work lands on, %s, is not there", p.queue.Target())
-	}
+	base, err := p.base(ctx)
 	if err != nil {
 		return pool.Workspace{}, err
 	}
 	return p.o.Pool.Take(ctx, id, base)
+}
+
+// base is the commit that work begins at.
+func (p *pilot) base(ctx context.Context) (string, error) {
+	base, err := p.o.Base(ctx)
+	if err == nil && base == "" {
+		err = fmt.Errorf("the branch that work lands on, %s, is not there", p.queue.Target())
+	}
+	return base, err
 }
 
 // release gives a workspace back. One that cannot be is kept by the next
@@ -213,7 +219,11 @@ func (p *pilot) free(ctx context.Context, id string) error {
 	if _, ok, err := p.o.Pool.Find(ctx, id); err != nil || !ok {
 		return err
 	}
-	w, err := p.take(ctx, id)
+	base, err := p.base(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := p.o.Pool.Reclaim(ctx, id, base)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,10 @@ import (
 )
 
 // tidy removes workspaces that were kept for their time, and says what could
-// not be removed, and when the disk fills.
+// not be removed. It may be called beside the slots.
 func (p *pilot) tidy(ctx context.Context) {
+	p.freeing.Lock()
+	defer p.freeing.Unlock()
 	p.freeLanded(ctx)
 	all, err := p.o.Pool.Sweep(ctx)
 	if err != nil {
@@ -33,7 +35,6 @@ func (p *pilot) tidy(ctx context.Context) {
 	if err := p.dropRecoveries(ctx); err != nil {
 		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
-	p.warnDisk()
 }
 
 // sweep removes what is over, also while the autopilot keeps running.
@@ -42,7 +43,9 @@ func (p *pilot) sweep(ctx context.Context) {
 		if err := p.o.Sweep(ctx); err != nil && ctx.Err() == nil {
 			p.o.Log.Warn(err.Error())
 		}
-		drive.Sleep(ctx, time.Now().Add(sweepEvery))
+		if drive.Sleep(ctx, time.Now().Add(sweepEvery)); ctx.Err() == nil {
+			p.tidy(ctx)
+		}
 	}
 }
 

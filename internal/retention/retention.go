@@ -203,21 +203,18 @@ func (o *Options) events(ctx context.Context, r *Report) error {
 	return o.Store.DropEvents(ctx, before)
 }
 
-// refs removes what was collected of clones in which work was brought together with
-// the target, once the task is done or off the board: the queue has had it.
+// refs removes what was collected of clones, once the task is done and the clone is
+// gone: the queue has had it. Each clone in which work was brought together with the
+// target leaves one; a task's own is left where git could not remove it.
 func (o *Options) refs(ctx context.Context, r *Report) error {
-	const prefix, suffix = "refs/pawl/tasks/", "-merge"
+	const prefix = "refs/pawl/tasks/"
 	refs, err := o.Repo.Refs(ctx, prefix)
 	if err != nil {
 		return err
 	}
 	var over []git.Ref
 	for _, ref := range refs {
-		task, merged := strings.CutSuffix(strings.TrimPrefix(ref.Name, prefix), suffix)
-		if !merged {
-			continue
-		}
-		open, err := o.open(ctx, task)
+		open, err := o.open(ctx, strings.TrimPrefix(ref.Name, prefix))
 		if err != nil {
 			return err
 		}
@@ -232,15 +229,16 @@ func (o *Options) refs(ctx context.Context, r *Report) error {
 	return o.Repo.DeleteRefs(ctx, over)
 }
 
-// open is true for a task that is not done, and while its clone for merging is there.
-func (o *Options) open(ctx context.Context, task string) (bool, error) {
-	_, there, err := o.Store.Workspace(ctx, task+"-merge")
+// open is true for the clone of a task that is not done, and while the clone is there.
+func (o *Options) open(ctx context.Context, clone string) (bool, error) {
+	_, there, err := o.Store.Workspace(ctx, clone)
 	if err != nil || there {
 		return true, err
 	}
+	task, merged := strings.CutSuffix(clone, "-merge")
 	c, err := o.Store.Case(ctx, task)
 	if errors.Is(err, sqlite.ErrNoCase) {
-		return false, nil
+		return !merged, nil // it may be all that is left of the work
 	}
 	return c.Status != board.Done, err
 }

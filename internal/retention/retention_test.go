@@ -174,7 +174,12 @@ func TestSweepOfTheRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"task-099-merge", "task-099", cases[0].ID + "-merge"} {
+	done, err := r.o.Store.AddCases(t.Context(),
+		[]board.Draft{{Case: board.Case{Type: board.Task, Title: "done", Status: board.Done}}}, board.Person, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"task-099-merge", "task-099", cases[0].ID + "-merge", cases[0].ID, done[0].ID} {
 		gittest.Git(t, top, "update-ref", "refs/pawl/tasks/"+id, "HEAD")
 	}
 	dir := t.TempDir()
@@ -187,11 +192,11 @@ func TestSweepOfTheRepository(t *testing.T) {
 		args = append(args, name)
 	}
 	objects := strings.Fields(gittest.Git(t, top, args...))
-	if got := r.sweep(); got.Refs != 1 || got.Packed < 1001 {
+	if got := r.sweep(); got.Refs != 2 || got.Packed < 1001 {
 		t.Errorf("did %+v", got)
 	}
 	refs := gittest.Git(t, top, "for-each-ref", "--format=%(refname)", "refs/pawl")
-	if want := "refs/pawl/tasks/" + cases[0].ID + "-merge\nrefs/pawl/tasks/task-099"; strings.TrimSpace(refs) != want {
+	if want := "refs/pawl/tasks/" + cases[0].ID + "\nrefs/pawl/tasks/" + cases[0].ID + "-merge\nrefs/pawl/tasks/task-099"; strings.TrimSpace(refs) != want {
 		t.Errorf("refs\n%s\nwant\n%s", refs, want)
 	}
 	if n, err := r.o.Repo.Loose(t.Context()); err != nil || n > 100 {

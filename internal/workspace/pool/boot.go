@@ -25,7 +25,7 @@ func (p *Pool) afterBoot(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		if !r.UpdatedAt.Before(booted) || alive(r.Owner) || r.Repo != p.repo.Common {
+		if !r.UpdatedAt.Before(booted) || p.busy(r) || r.Repo != p.repo.Common {
 			continue
 		}
 		switch r.State {

@@ -543,3 +543,56 @@ func TestWhatIsInUseStays(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
+
+// A workspace that could not be released is taken again by the same process, as the
+// next one would do it, and with little room it can be given back.
+func TestWhatCouldNotBeReleasedIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.open()
+	w := r.take(p, "task-001")
+	r.put(w.Dir, "work", "mine")
+	unwritable, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Release(unwritable, w, Keep("its run was stopped")); err == nil {
+		t.Fatal("it was released")
+	}
+	again := r.take(p, "task-001")
+	if !again.Kept || !exists(filepath.Join(again.Dir, "work")) {
+		t.Errorf("taken again %+v", again)
+	}
+	if _, err := p.Take(t.Context(), "task-001", "HEAD"); !errors.Is(err, ErrTaken) {
+		t.Errorf("taken while somebody works in it: %v", err)
+	}
+	if err := p.Release(unwritable, again, Landed); err == nil {
+		t.Fatal("it was released")
+	}
+	p.o.Free = func(string) (uint64, error) { return 400 * mb, nil }
+	last, err := p.Reclaim(t.Context(), "task-001", "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.release(p, last, Landed)
+	if all, err := p.List(t.Context()); err != nil || len(all) != 1 || all[0].Kind != kindWarm {
+		t.Errorf("left %+v, %v", all, err)
+	}
+}
+
+// What could not be released, and is not taken again, is put in order by a sweep.
+func TestASweepPutsInOrderWhatCouldNotBeReleased(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.open()
+	w := r.take(p, "task-001")
+	unwritable, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Release(unwritable, w, Keep("its run was stopped")); err == nil {
+		t.Fatal("it was released")
+	}
+	if _, err := p.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok, err := p.Find(t.Context(), "task-001"); err != nil || !ok || e.State != kept || e.Process != 0 {
+		t.Errorf("it is %+v, %v", e, err)
+	}
+}

@@ -81,7 +81,7 @@ func (p *Pool) follow(ctx context.Context) error {
 			continue
 		}
 		elsewhere := r.Repo != p.repo.Common && exists(r.Repo)
-		if elsewhere || alive(r.Owner) || !p.pinned(ctx, r) {
+		if elsewhere || p.busy(r) || !p.pinned(ctx, r) {
 			continue
 		}
 		next := r

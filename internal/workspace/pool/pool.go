@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
@@ -81,6 +82,38 @@ type Pool struct {
 
 	moved string
 	notes []string // what a start of the machine made necessary
+	unowned
+}
+
+// unowned are the workspaces whose rows name this process, and that it could not
+// release, since the database or the disk was full: nobody works in them.
+type unowned struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+func (u *unowned) set(id string, is bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !is {
+		delete(u.ids, id)
+		return
+	}
+	if u.ids == nil {
+		u.ids = map[string]bool{}
+	}
+	u.ids[id] = true
+}
+
+func (u *unowned) has(id string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ids[id]
+}
+
+// busy is true while the owner of a row works in it, or may do so.
+func (p *Pool) busy(r sqlite.Workspace) bool {
+	return alive(r.Owner) && (r.Owner != p.me || !p.has(r.ID))
 }
 
 // Workspace is a private clone, ready to be worked in.

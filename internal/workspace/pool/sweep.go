@@ -62,7 +62,7 @@ func (p *Pool) entry(r sqlite.Workspace) Entry {
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
 		Landed: r.Landed,
 	}
-	if alive(r.Owner) {
+	if p.busy(r) {
 		e.Process = r.Owner.PID
 	}
 	return e
@@ -129,7 +129,7 @@ func (p *Pool) look(ctx context.Context, r sqlite.Workspace, q *question) {
 	q.now, q.gone, q.proof = process.Cautious(), gone(r), p.proveOrGone(r)
 	q.landed = q.landed || r.Landed
 	switch c, err := p.o.Store.Case(ctx, r.ID); {
-	case alive(r.Owner):
+	case p.busy(r):
 		q.busy = fmt.Sprintf("process %d works in it", r.Owner.PID)
 	case err != nil: // removed from the board, or no task at all
 	case c.Status == board.Active:
@@ -219,7 +219,7 @@ func (p *Pool) lost(ctx context.Context, r sqlite.Workspace) []string {
 func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (sqlite.Workspace, error) {
 	return p.editRow(ctx, was.ID, func(r *sqlite.Workspace) error {
 		switch {
-		case alive(r.Owner):
+		case p.busy(*r):
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		case *r != was:
 			return errors.New("another process changed it in the meantime")
@@ -280,8 +280,12 @@ func (p *Pool) saveBefore(ctx context.Context, row sqlite.Workspace, givenUp boo
 
 // Sweep removes workspaces that were kept for the retention, and those that were
 // given back while somebody was still in them. Those that must stay are left, with a
-// reason; those of gates that somebody is in still, without a word.
+// reason; those of gates that somebody is in still, without a word. What could not be
+// released is put in order first.
 func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
+	if err := p.repair(ctx); err != nil {
+		return nil, err
+	}
 	rows, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
 		return nil, err
@@ -345,7 +349,7 @@ func (p *Pool) repair(ctx context.Context) error {
 	}
 	for _, r := range rows {
 		gates := r.Kind == kindIntegration && used(r.Dir) != "" // they outlive their process for a while
-		if gates || alive(r.Owner) || r.Repo != p.repo.Common {
+		if gates || p.busy(r) || r.Repo != p.repo.Common {
 			continue
 		}
 		switch {

@@ -24,7 +24,20 @@ func (p *Pool) Take(ctx context.Context, id, base string) (Workspace, error) {
 	if !validID(id) || strings.HasPrefix(id, kindIntegration+"-") {
 		return Workspace{}, fmt.Errorf("cannot make a workspace for %q: it is no id of a task", id)
 	}
+	if err := p.room(ctx); err != nil {
+		return Workspace{}, takeError(id, err)
+	}
 	return p.take(ctx, kindTask, id, branchPrefix+id, base)
+}
+
+// Reclaim gives a workspace that is there as [Pool.Take] does, however little room
+// there is: to give it back.
+func (p *Pool) Reclaim(ctx context.Context, id, base string) (Workspace, error) {
+	return p.take(ctx, kindTask, id, branchPrefix+id, base)
+}
+
+func takeError(id string, err error) error {
+	return fmt.Errorf("cannot take the workspace of %s: %w", id, err)
 }
 
 // Integration gives a clone of its own with a commit checked out, to run gates
@@ -33,6 +46,9 @@ func (p *Pool) Take(ctx context.Context, id, base string) (Workspace, error) {
 // of it is kept.
 func (p *Pool) Integration(ctx context.Context, commit string) (Workspace, error) {
 	id := kindIntegration + "-" + serial()
+	if err := p.room(ctx); err != nil {
+		return Workspace{}, takeError(id, err)
+	}
 	return p.take(ctx, kindIntegration, id, branchPrefix+id, commit)
 }
 
@@ -41,10 +57,7 @@ func serial() string { return strings.ToLower(rand.Text()[:10]) }
 
 func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspace, error) {
 	fail := func(err error) (Workspace, error) {
-		return Workspace{}, fmt.Errorf("cannot take the workspace of %s: %w", id, err)
-	}
-	if err := p.room(ctx); err != nil {
-		return fail(err)
+		return Workspace{}, takeError(id, err)
 	}
 	commit, err := p.repo.Resolve(ctx, base)
 	if err != nil {
@@ -63,6 +76,7 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 	if err != nil {
 		return fail(err)
 	}
+	p.set(id, false)
 	p.step("claimed")
 	var notes []string
 	if was == leased || was == kept {
@@ -95,7 +109,7 @@ func (p *Pool) claim(ctx context.Context, want sqlite.Workspace) (row sqlite.Wor
 	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
 		var ch sqlite.WorkspaceChange
 		var refused error
-		row, was, ch, refused = decide(all, want, filepath.Join(p.o.StateDir, "pool", serial()), alive)
+		row, was, ch, refused = decide(all, want, filepath.Join(p.o.StateDir, "pool", serial()), p.busy)
 		return ch, refused
 	})
 	return row, was, err
@@ -103,13 +117,13 @@ func (p *Pool) claim(ctx context.Context, want sqlite.Workspace) (row sqlite.Wor
 
 // decide is what becomes of the rows when want is taken: the row that the taker
 // works with, and the state that it was found in.
-func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, alive func(sqlite.Owner) bool,
+func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, busy func(sqlite.Workspace) bool,
 ) (sqlite.Workspace, string, sqlite.WorkspaceChange, error) {
 	for _, r := range all {
 		if r.ID != want.ID {
 			continue
 		}
-		if r.Owner.PID != 0 && alive(r.Owner) {
+		if r.Owner.PID != 0 && busy(r) {
 			return r, "", sqlite.WorkspaceChange{}, fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		}
 		was := r.State
@@ -186,6 +200,9 @@ func (p *Pool) let(ctx context.Context, row sqlite.Workspace, was string) error 
 	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *sqlite.Workspace) {
 		r.Owner, r.State = sqlite.Owner{}, was
 	})
+	if err != nil {
+		p.set(row.ID, true)
+	}
 	return err
 }
 
