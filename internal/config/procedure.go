@@ -61,6 +61,7 @@ type Verification struct {
 	DefaultTimeout Duration `yaml:"default_timeout" default:"300s" min:"1ms" bare:"seconds"`
 	Protect        []string `yaml:"protect"`
 	ProtectNew     bool     `yaml:"protect_new" default:"false"`
+	Retries        int      `yaml:"retries" default:"2" min:"0"`
 	Commands       []Gate   `yaml:"commands"`
 }
 

@@ -41,6 +41,8 @@ type Spec struct {
 	// AllowEmpty: true means that a test gate may execute no tests.
 	AllowEmpty bool
 	Kind       string // "" or KindTest
+	// Retries is how often it runs again when it is required and could not judge.
+	Retries int
 }
 
 // label is the name that the user knows.
@@ -131,7 +133,8 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		if !r.take(i, s, e, now()) {
 			break
 		}
-		if tries > 1 && r.Gates[i].Status == loop.GatePassed {
+		if r.Gates[i].Tries = tries; r.Gates[i].Flaky() {
+			r.Gates[i].Note = fmt.Sprintf("at its try %d", tries)
 			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree", s.label(), tries))
 		}
 	}

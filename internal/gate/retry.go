@@ -10,17 +10,18 @@ import (
 // A required gate that could not judge runs again before anybody is blamed or
 // paid: one that a signal ended, or that is red with a class that passes by
 // itself, such as a connection that was refused.
-const (
-	retries   = 2
-	firstWait = time.Second // doubles twice with each
-)
+
+// Retries is how often a command runs again that nobody set a number for.
+const Retries = 2
+
+const firstWait = time.Second // doubles twice with each
 
 // runAgain runs a command until it could judge, and says how often it ran.
 func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time) (e Exec, tries int, err error) {
 	for wait := firstWait; ; wait *= 4 {
 		e, err = run(ctx, i, s)
 		tries++
-		if err != nil || tries > retries || !shaky(s, e, now()) || !rest(ctx, wait) {
+		if err != nil || tries > s.Retries || !shaky(s, e, now()) || !rest(ctx, wait) {
 			return e, tries, err
 		}
 	}

@@ -17,23 +17,25 @@ func TestAGateThatCouldNotJudgeRunsAgain(t *testing.T) {
 	refused := Exec{ExitCode: 1, Output: "dial tcp 127.0.0.1:5432: connect: connection refused"}
 	killed, red, green := Exec{ExitCode: -1, Signal: "killed"}, Exec{ExitCode: 1, Output: "a.go:3: undefined: x"}, Exec{}
 	for name, c := range map[string]struct {
-		ends   []Exec
-		runs   int
-		passes bool
+		ends    []Exec
+		retries int
+		runs    int
+		passes  bool
 	}{
-		"refused twice":       {[]Exec{refused, refused, green}, 3, true},
-		"killed once":         {[]Exec{killed, green}, 2, true},
-		"refused all along":   {[]Exec{refused, refused, refused, green}, 3, false},
-		"red":                 {[]Exec{red, green}, 1, false},
-		"its time was over":   {[]Exec{{ExitCode: -1, Signal: "killed", TimedOut: true}, green}, 1, false},
-		"refused, then red":   {[]Exec{refused, red, green}, 2, false},
-		"stopped by a person": {[]Exec{{ExitCode: -1, Signal: "killed", Stopped: true}, green}, 1, false},
+		"refused twice":       {[]Exec{refused, refused, green}, 2, 3, true},
+		"killed once":         {[]Exec{killed, green}, 2, 2, true},
+		"refused all along":   {[]Exec{refused, refused, refused, green}, 2, 3, false},
+		"no retries":          {[]Exec{refused, green}, 0, 1, false},
+		"red":                 {[]Exec{red, green}, 2, 1, false},
+		"its time was over":   {[]Exec{{ExitCode: -1, Signal: "killed", TimedOut: true}, green}, 2, 1, false},
+		"refused, then red":   {[]Exec{refused, red, green}, 2, 2, false},
+		"stopped by a person": {[]Exec{{ExitCode: -1, Signal: "killed", Stopped: true}, green}, 2, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				runs := 0
-				rep, err := Verify(t.Context(), []Spec{{Name: "db", Required: true}}, func(context.Context, int, Spec) (Exec, error) {
+				rep, err := Verify(t.Context(), []Spec{{Name: "db", Required: true, Retries: c.retries}}, func(context.Context, int, Spec) (Exec, error) {
 					runs++
 					return c.ends[runs-1], nil
 				}, time.Now)
@@ -41,8 +43,8 @@ func TestAGateThatCouldNotJudgeRunsAgain(t *testing.T) {
 					t.Fatalf("it ran %d times and is %s: %v", runs, rep.Gates[0].Status, err)
 				}
 				flaky := strings.Contains(strings.Join(rep.Warnings, ""), "gate db is flaky")
-				if want := runs > 1 && rep.Gates[0].Status == loop.GatePassed; flaky != want {
-					t.Errorf("told %q", rep.Warnings)
+				if want := runs > 1 && rep.Gates[0].Status == loop.GatePassed; flaky != want || rep.Gates[0].Flaky() != want {
+					t.Errorf("told %q, %+v", rep.Warnings, rep.Gates[0])
 				}
 			})
 		})

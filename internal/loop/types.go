@@ -37,7 +37,13 @@ type Gate struct {
 	Total  int  `json:"total"`
 	// Note explains a status that the exit code does not, e.g. "no tests ran".
 	Note string `json:"note,omitempty"`
+	// Tries is how often it ran on the same tree until it could judge.
+	Tries int `json:"tries,omitempty"`
 }
+
+// Flaky is true for a gate that could not judge, and passed on the same tree when it
+// ran again.
+func (g *Gate) Flaky() bool { return g.Tries > 1 && g.Status == GatePassed }
 
 // Ended says why pawl ended a process that had not ended by itself.
 type Ended string

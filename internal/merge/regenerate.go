@@ -142,7 +142,8 @@ func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree st
 			if slices.ContainsFunc(specs, func(s gate.Spec) bool { return s.Command == r.Command }) {
 				continue
 			}
-			specs = append(specs, gate.Spec{Command: r.Command, Timeout: r.Timeout, Required: true, AllowEmpty: true})
+			specs = append(specs, gate.Spec{Command: r.Command, Timeout: r.Timeout, Required: true, AllowEmpty: true,
+				Retries: gate.Retries})
 		}
 	}
 	rep, err := q.runCommands(ctx, ws, specs)

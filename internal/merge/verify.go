@@ -136,7 +136,9 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 	}
 	setup := len(ws.Setup)
 	for i, command := range ws.Setup {
-		specs = slices.Insert(slices.Clone(specs), i, gate.Spec{Name: "setup: " + command, Command: command, Required: true})
+		specs = slices.Insert(slices.Clone(specs), i, gate.Spec{
+			Name: "setup: " + command, Command: command, Required: true, Retries: gate.Retries,
+		})
 	}
 	rep, err := q.runCommands(ctx, ws, specs)
 	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]

@@ -13,7 +13,7 @@ func (d draft) gates() []gate.Spec {
 	for _, g := range d.Config.Verification.Commands {
 		specs = append(specs, gate.Spec{
 			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty,
-			Kind: g.Kind, Fixed: g.Timeout != d.Config.Verification.DefaultTimeout,
+			Retries: d.Config.Verification.Retries, Kind: g.Kind, Fixed: g.Timeout != d.Config.Verification.DefaultTimeout,
 		})
 	}
 	return specs

@@ -34,6 +34,28 @@ func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
 		WHERE class IS NOT NULL GROUP BY class ORDER BY count(*) DESC, class`)
 }
 
+// GateStat sums up the verdicts of one gate, of iterations and of the merge queue.
+type GateStat struct {
+	Gate  string    `json:"gate"`
+	Ran   int       `json:"ran"`
+	Red   int       `json:"red"`
+	Flaky int       `json:"flaky" doc:"Green when it ran again on the same tree."`
+	Last  time.Time `json:"last"`
+}
+
+// GateStats sums up what the gates found, the flakiest first.
+func (s *Store) GateStats(ctx context.Context) ([]GateStat, error) {
+	return read(ctx, s, "sum up the gates", func(g *GateStat) []any {
+		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, when(&g.Last)}
+	}, `SELECT name, count(*), sum(status <> 'passed'), sum(status = 'passed' AND tries > 1), max(at) FROM (
+			SELECT at, json_extract(value, '$.name') AS name, json_extract(value, '$.status') AS status,
+				coalesce(json_extract(value, '$.tries'), 0) AS tries
+			FROM (SELECT started_at AS at, record AS verdict FROM iterations
+				UNION ALL SELECT at, record FROM gate_records), json_each(verdict, '$.gates'))
+		WHERE status <> 'not run' GROUP BY name
+		ORDER BY sum(status = 'passed' AND tries > 1) DESC, sum(status <> 'passed') DESC, name`)
+}
+
 // GuardStat is how often a guard ended a session of a run.
 type GuardStat struct {
 	Guard   string    `json:"guard"`

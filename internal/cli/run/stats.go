@@ -32,6 +32,8 @@ func statsCommand(a *command.App) *cobra.Command {
 			func(ctx context.Context, store *sqlite.Store) error { return statsStrategies(ctx, a, store) }),
 		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
 			func(ctx context.Context, store *sqlite.Store) error { return statsFailures(ctx, a, store) }),
+		statsOf(a, "gates", "What the gates found: how often each ran, was red, and was flaky",
+			func(ctx context.Context, store *sqlite.Store) error { return statsGates(ctx, a, store) }),
 		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, store *sqlite.Store) error {
 			return statsGuards(ctx, a, store)
 		}))
@@ -75,6 +77,17 @@ func statsFailures(ctx context.Context, a *command.App, store *sqlite.Store) err
 			lost := time.Duration(f.TimeLost * float64(time.Second))
 			return command.Row{JSON: f, Cells: []any{f.Class, f.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), f.Runs,
 				cost, console.Total(lost), command.Minute(f.Last)}}
+		})
+}
+
+func statsGates(ctx context.Context, a *command.App, store *sqlite.Store) error {
+	list, err := store.GateStats(ctx)
+	if err != nil {
+		return err
+	}
+	return command.Listing(a, list, "No gate has run yet",
+		"GATE\tRAN\tRED\tFLAKY\tLAST", func(g sqlite.GateStat) command.Row {
+			return command.Row{JSON: g, Cells: []any{report.Line(g.Gate, 60), g.Ran, g.Red, g.Flaky, command.Minute(g.Last)}}
 		})
 }
 
