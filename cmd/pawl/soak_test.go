@@ -187,7 +187,13 @@ func (s *soak) wave(until time.Time) {
 			over = s.keep && mended && s.done()
 		}
 	}
-	for s.peer != nil || !s.mend() {
+	s.quiet()
+}
+
+// quiet waits until no fault lasts and the other clone's autopilot has ended.
+func (s *soak) quiet() {
+	s.t.Helper()
+	for !s.mend() || s.peer != nil {
 		select {
 		case err := <-s.peer:
 			s.peerEnded(err)
@@ -201,12 +207,13 @@ func (s *soak) wave(until time.Time) {
 func (s *soak) pilotEnded(err error) bool {
 	s.t.Helper()
 	s.pilot = nil
-	switch {
-	case err == nil && !s.keep && s.done():
-		return true
-	case err != nil && wasKilled(err):
+	if err != nil && wasKilled(err) {
 		s.start()
 		return false
+	}
+	s.quiet() // nothing can be read from a full disk
+	if err == nil && !s.keep && s.done() {
+		return true
 	}
 	s.t.Fatalf("pawl autopilot: %v\n%s\n%s", err, s.tail(), s.must(s.command("case", "list")))
 	return false

@@ -130,7 +130,7 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 	if n > 0 {
 		held = ""
 	}
-	if held == "" && s.Unpushed.Stuck() {
+	if n == 0 && held == "" && s.Unpushed.Stuck() {
 		held = "what landed is here, and is not pushed: " + s.Unpushed.Why
 	}
 	left.queued, left.held = n, held

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -266,5 +267,32 @@ func TestNothingOfTheTreeRuns(t *testing.T) {
 	}
 	if _, err := os.Lstat(made); err == nil {
 		t.Error("a program was run")
+	}
+}
+
+// What a remote says tells a push that is refused from one that may work later, and
+// from one that somebody else was quicker with.
+func TestWhatARemoteRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		says              string
+		rejected, refused bool
+	}{
+		"a protected branch":  {"this branch is protected", false, true},
+		"a full disk":         {"fatal: unable to write loose object file: No space left on device", false, false},
+		"somebody is quicker": {"error: cannot lock ref 'refs/heads/main': is at 1 but expected 2", true, false},
+	} {
+		top, r := repository(t, "here")
+		bare := filepath.Join(t.TempDir(), "there.git")
+		gittest.Git(t, top, "init", "-q", "--bare", bare)
+		gittest.Git(t, top, "remote", "add", "origin", bare)
+		hook := "#!/bin/sh\necho \"" + tt.says + "\" >&2\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		rejected, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+		if rejected != tt.rejected || errors.Is(err, ErrRefused) != tt.refused || (err == nil) != tt.rejected {
+			t.Errorf("%s: rejected %v, %v", name, rejected, err)
+		}
 	}
 }

@@ -99,8 +99,8 @@ func remoteSaid(stderr string) string {
 }
 
 // Push sends a commit to a ref of a remote, never with force. Rejected is true
-// when the remote has commits that are not here; [ErrRefused] says that it takes
-// none.
+// when the remote has commits that are not here, or gets some just now; [ErrRefused]
+// says that it takes none.
 func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
 	c, err := r.pushWith(ctx, "--porcelain", "--end-of-options", remote, commit+":"+ref)
 	if err != nil {
@@ -109,15 +109,20 @@ func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected b
 	out, err := run(ctx, c)
 	var e *Error
 	switch said := errors.As(err, &e); {
-	case said && strings.Contains(string(out)+e.Stderr, "[rejected]"):
+	case said && strings.Contains(string(out)+e.Stderr, "[rejected]"), said && raced(e.Stderr):
 		return true, nil
-	case said && strings.Contains(string(out)+e.Stderr, "[remote rejected]"):
+	case said && !OfMachine(e) && strings.Contains(string(out)+e.Stderr, "[remote rejected]"):
 		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, remoteSaid(e.Stderr))
 	}
 	if err != nil {
 		return false, fmt.Errorf("cannot push to %s: %w", remote, err)
 	}
 	return false, nil
+}
+
+// raced is true for a push that met another one just as that moved the branch.
+func raced(said string) bool {
+	return strings.Contains(said, "cannot lock ref") || strings.Contains(said, "failed to update ref")
 }
 
 // PushOwn sends a commit to a branch of pawl's own at a remote, wherever
