@@ -1,9 +1,9 @@
 package config
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,28 +11,134 @@ import (
 	"github.com/pawl-dev/pawl/internal/trust"
 )
 
-// repository is a root folder that is looked at, read only.
-type repository string
+// repository is a folder that is looked at, read only.
+type repository struct {
+	dir      string
+	lookPath func(string) (string, error)
+}
 
 // has is true if any of the files exists.
-func (r repository) has(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		_, err := os.Stat(filepath.Join(string(r), name))
-		return err == nil
-	})
+func (r repository) has(names ...string) bool { return r.first(names...) != "" }
+
+// first is the first of the files that exists; "" if none does. A name may be a
+// pattern.
+func (r repository) first(names ...string) string {
+	for _, name := range names {
+		if !strings.Contains(name, "*") {
+			if _, err := os.Stat(filepath.Join(r.dir, name)); err == nil {
+				return name
+			}
+			continue
+		}
+		if found, err := filepath.Glob(filepath.Join(r.dir, name)); err == nil && len(found) > 0 {
+			return filepath.Join(filepath.Dir(name), filepath.Base(found[0]))
+		}
+	}
+	return ""
 }
 
 // text is a file's text; "" if it cannot be read: nothing is found in it then.
 func (r repository) text(name string) string {
-	text := trust.Read(string(r), filepath.Join(string(r), name)).Text
+	text := trust.Read(r.dir, filepath.Join(r.dir, name)).Text
 	return strings.ReplaceAll(text, "\r\n", "\n")
 }
 
+// installed is true for a program of this machine.
+func (r repository) installed(program string) bool {
+	_, err := r.lookPath(program)
+	return err == nil
+}
+
+// holds says whether a rule's conditions hold, and the last file that one named.
+func (r repository) holds(when string) (from string, ok bool) {
+	for _, condition := range strings.Fields(when) {
+		file, ok := r.holdsOne(condition)
+		if !ok {
+			return "", false
+		}
+		if file != "" {
+			from = file
+		}
+	}
+	return from, true
+}
+
+func (r repository) holdsOne(condition string) (file string, ok bool) {
+	if rest, not := strings.CutPrefix(condition, "!"); not {
+		_, ok := r.holdsOne(rest)
+		return "", !ok
+	}
+	if program, is := strings.CutPrefix(condition, "$"); is {
+		return "", r.installed(program)
+	}
+	names, expr, has := strings.Cut(condition, "~")
+	if has {
+		file := r.first(names)
+		return file, file != "" && regexp.MustCompile(expr).MatchString(r.text(file))
+	}
+	file = r.first(strings.Split(names, "|")...)
+	return file, file != ""
+}
+
+// part is what was found in one folder.
+type part struct {
+	gates  []ProposedGate
+	setup  []string
+	notes  []string
+	groups []string // the ecosystems of it
+}
+
+func (p *part) add(more part) {
+	p.gates = append(p.gates, more.gates...)
+	p.setup = append(p.setup, more.setup...)
+	p.notes = append(p.notes, more.notes...)
+	p.groups = append(p.groups, more.groups...)
+}
+
+// ecosystems is what the table knows of the folder.
+func (r repository) ecosystems() part {
+	var p part
+	seen := map[string]bool{}
+	for _, rule := range rules {
+		kind := strings.Replace(rule.kind, "warn", "lint", 1)
+		key := rule.group + " " + kind
+		if kind != "setup" && seen[key] {
+			continue
+		}
+		from, ok := r.holds(rule.when)
+		if !ok {
+			continue
+		}
+		seen[key] = true
+		if !slices.Contains(p.groups, rule.group) {
+			p.groups = append(p.groups, rule.group)
+		}
+		command := strings.Replace(rule.command, "{ignore build}", r.ignoring("build"), 1)
+		if kind == "setup" {
+			p.setup = append(p.setup, command)
+			continue
+		}
+		g := found(kind, command, from)
+		g.Required = rule.kind != "warn"
+		p.gates = append(p.gates, g)
+	}
+	return p
+}
+
+// ignoring is the beginning of a command that makes a folder which git ignores; ""
+// where the repository says so itself.
+func (r repository) ignoring(folder string) string {
+	ignored := regexp.MustCompile(`(?m)^/?` + regexp.QuoteMeta(folder) + `\*?/?\s*$`)
+	if ignored.MatchString(r.text(".gitignore")) {
+		return ""
+	}
+	return "mkdir -p " + folder + " && echo '*' > " + folder + "/.gitignore && "
+}
+
 func found(kind, command, from string) ProposedGate {
-	names := map[string]string{"test": "tests"}
-	name := names[kind]
-	if name == "" {
-		name = kind
+	name := kind
+	if kind == "test" {
+		name = "tests"
 	}
 	timeout := Duration(5 * time.Minute)
 	if kind == "test" || kind == "build" {
@@ -41,193 +147,50 @@ func found(kind, command, from string) ProposedGate {
 	return ProposedGate{Gate{Name: name, Command: command, Kind: kind, Timeout: timeout, Required: true}, from}
 }
 
-// makeTarget is a rule's line: a name, a colon, and no assignment.
-var makeTarget = lazily(`(?m)^([A-Za-z0-9_-]+)[ \t]*:(?:[^=]|$)`)
-
-// makefile finds the targets test (else check), lint and typecheck.
-func (r repository) makefile() []ProposedGate {
-	for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} {
-		targets := map[string]bool{}
-		for _, m := range makeTarget().FindAllStringSubmatch(r.text(name), -1) {
-			targets[m[1]] = true
-		}
-		var gates []ProposedGate
-		switch {
-		case targets["test"]:
-			gates = append(gates, found("test", "make test", name))
-		case targets["check"]:
-			gates = append(gates, found("test", "make check", name))
-		}
-		for _, kind := range []string{"lint", "typecheck"} {
-			if targets[kind] {
-				gates = append(gates, found(kind, "make "+kind, name))
+// whole is what one folder says: AGENTS.md first, then its own tasks, then its
+// languages, and the workflows of CI where nothing else says how it is tested.
+func (r repository) whole() (p part, none map[string]bool) {
+	said, none := r.agentsFile()
+	p.gates = said
+	take := func(more part) {
+		above := slices.Clone(p.gates)
+		gates := more.gates
+		more.gates = nil
+		for _, g := range gates {
+			if !none[g.Kind] && !hasKind(above, g.Kind) {
+				more.gates = append(more.gates, g)
 			}
 		}
-		if len(gates) > 0 {
-			return gates
-		}
+		p.add(more)
 	}
-	return nil
+	languages := r.ecosystems()
+	languages.add(r.node())
+	env, py := r.python()
+	languages.add(py)
+	if !slices.Contains(languages.groups, "cmake") || !hasKind(languages.gates, "test") {
+		take(r.tasks(env))
+	}
+	take(languages)
+	if !hasKind(p.gates, "test") && !none["test"] {
+		take(r.workflows())
+	}
+	return p, none
 }
 
-// tools finds the gates of every language in the repository.
-func (r repository) tools(lookPath func(string) (string, error)) []ProposedGate {
-	return slices.Concat(r.goModule(lookPath), r.node(), r.python(), r.cargo(), r.java())
-}
-
-func (r repository) goModule(lookPath func(string) (string, error)) []ProposedGate {
-	if !r.has("go.mod") {
-		return nil
-	}
-	gates := []ProposedGate{found("build", "go build ./...", "go.mod"), found("test", "go test ./...", "go.mod")}
-	lint := []string{".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"}
-	if _, err := lookPath("golangci-lint"); err == nil && r.has(lint...) {
-		return append(gates, found("lint", "golangci-lint run", "the golangci-lint configuration"))
-	}
-	return append(gates, found("lint", "go vet ./...", "go.mod"))
-}
-
-// lockFiles say which package manager is used, and what a fresh clone needs.
-var lockFiles = []struct{ file, manager, install string }{
-	{"pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"},
-	{"yarn.lock", "yarn", "yarn install --frozen-lockfile"},
-	{"bun.lock", "bun", "bun install --frozen-lockfile"},
-	{"bun.lockb", "bun", "bun install --frozen-lockfile"},
-	{"package-lock.json", "npm", "npm ci"},
-	{"npm-shrinkwrap.json", "npm", "npm ci"},
-}
-
-// packageManager is npm unless a lock file or package.json says otherwise.
-func (r repository) packageManager(declared string) string {
-	for _, l := range lockFiles {
-		if r.has(l.file) {
-			return l.manager
-		}
-	}
-	name, _, _ := strings.Cut(declared, "@")
-	if slices.Contains([]string{"pnpm", "yarn", "bun"}, name) {
-		return name
-	}
-	return "npm"
-}
-
-func (r repository) node() []ProposedGate {
-	var pkg struct {
-		Scripts        map[string]string `json:"scripts"`
-		PackageManager string            `json:"packageManager"`
-	}
-	if json.Unmarshal([]byte(r.text("package.json")), &pkg) != nil {
-		return nil
-	}
-	manager := r.packageManager(pkg.PackageManager)
-	var gates []ProposedGate
-	for _, s := range []struct{ kind, script string }{
-		{"build", "build"}, {"typecheck", "typecheck"}, {"typecheck", "type-check"}, {"test", "test"}, {"lint", "lint"},
-	} {
-		body := pkg.Scripts[s.script]
-		// npm init writes a test script that always fails.
-		if body == "" || strings.Contains(body, "no test specified") || hasKind(gates, s.kind) {
-			continue
-		}
-		command := manager + " run " + s.script
-		if s.script == "test" && manager == "npm" {
-			command = "npm test"
-		}
-		gates = append(gates, found(s.kind, command, "package.json"))
-	}
-	return gates
-}
-
-func (r repository) python() []ProposedGate {
-	project, setup, tox := r.text("pyproject.toml"), r.text("setup.cfg"), r.text("tox.ini")
-	if project == "" && setup == "" && tox == "" && !r.has("setup.py", "pytest.ini", "requirements.txt") {
-		return nil
-	}
-	run := ""
-	for _, tool := range []string{"uv", "poetry", "pdm"} {
-		if r.has(tool + ".lock") {
-			run = tool + " run "
-			break
-		}
-	}
-	var gates []ProposedGate
-	for _, g := range []struct {
-		used                bool
-		kind, command, from string
-	}{
-		{r.has("pytest.ini"), "test", "pytest", "pytest.ini"},
-		{strings.Contains(project, "pytest"), "test", "pytest", "pyproject.toml"},
-		{strings.Contains(setup, "[tool:pytest]"), "test", "pytest", "setup.cfg"},
-		{strings.Contains(tox, "[testenv") || strings.Contains(project, "[tool.tox"), "test", "tox", "tox.ini"},
-		{r.has("conftest.py", "tests/conftest.py"), "test", "pytest", "conftest.py"},
-		{r.has("tests", "test"), "test", "python3 -m unittest discover", "the folder of tests"},
-		{strings.Contains(project, "[tool.ruff") || r.has("ruff.toml", ".ruff.toml"),
-			"lint", "ruff check .", "the ruff configuration"},
-		{strings.Contains(setup, "[flake8]") || r.has(".flake8"), "lint", "flake8", "the flake8 configuration"},
-		{strings.Contains(project, "[tool.mypy") || strings.Contains(setup, "[mypy") || r.has("mypy.ini", ".mypy.ini"),
-			"typecheck", "mypy .", "the mypy configuration"},
-	} {
-		if g.used && !hasKind(gates, g.kind) {
-			gates = append(gates, found(g.kind, run+g.command, g.from))
-		}
-	}
-	return gates
-}
-
-func (r repository) cargo() []ProposedGate {
-	if !r.has("Cargo.toml") {
-		return nil
-	}
-	lint := found("lint", "cargo clippy --all-targets -- -D warnings", "Cargo.toml")
-	lint.Required = r.has("clippy.toml", ".clippy.toml")
-	return []ProposedGate{found("build", "cargo build", "Cargo.toml"), found("test", "cargo test", "Cargo.toml"), lint}
-}
-
-func (r repository) java() []ProposedGate {
-	var gates []ProposedGate
-	if r.has("pom.xml") {
-		tool := "mvn"
-		if r.has("mvnw") {
-			tool = "./mvnw"
-		}
-		gates = append(gates, found("test", tool+" -B -q test", "pom.xml"))
-	}
-	for _, name := range []string{"build.gradle", "build.gradle.kts"} {
-		if !r.has(name) {
-			continue
-		}
-		tool := "gradle"
-		if r.has("gradlew") {
-			tool = "./gradlew"
-		}
-		return append(gates, found("test", tool+" test", name))
-	}
-	return gates
-}
-
-// protected are the files of the checks that run elsewhere.
+// protected are the files of the checks that run elsewhere. A repository without
+// workflows would run the first one that an agent adds.
 func (r repository) protected() []string {
-	var globs []string
+	globs := []string{".github/**"}
 	for _, f := range []struct{ file, glob string }{
-		{".github/workflows", ".github/**"}, {".gitlab-ci.yml", ".gitlab-ci.yml"}, {".circleci", ".circleci/**"},
-		{"Jenkinsfile", "Jenkinsfile"}, {"azure-pipelines.yml", "azure-pipelines.yml"},
+		{".gitlab-ci.yml", ".gitlab-ci.yml"}, {".circleci", ".circleci/**"}, {"Jenkinsfile", "Jenkinsfile"},
+		{"azure-pipelines.yml", "azure-pipelines.yml"}, {".buildkite", ".buildkite/**"}, {".forgejo", ".forgejo/**"},
+		{".gitea", ".gitea/**"}, {".woodpecker", ".woodpecker/**"}, {".drone.yml", ".drone.yml"},
+		{".travis.yml", ".travis.yml"}, {"appveyor.yml", "appveyor.yml"}, {"bitbucket-pipelines.yml", "bitbucket-pipelines.yml"},
+		{".pre-commit-config.yaml", ".pre-commit-config.yaml"},
 	} {
 		if r.has(f.file) {
 			globs = append(globs, f.glob)
 		}
 	}
 	return globs
-}
-
-// setup is what a fresh clone needs before its gates can run.
-func (r repository) setup() []string {
-	if !r.has("package.json") {
-		return nil
-	}
-	for _, l := range lockFiles {
-		if r.has(l.file) {
-			return []string{l.install}
-		}
-	}
-	return nil
 }

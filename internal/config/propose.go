@@ -21,6 +21,8 @@ type Proposal struct {
 	Protect []string
 	// Setup are commands that a fresh clone needs, e.g. npm ci.
 	Setup []string
+	// Copy are files that git does not have and gates may need.
+	Copy []string
 	// Notes say what was seen and not taken, and why.
 	Notes []string
 }
@@ -47,28 +49,31 @@ func Propose(root string, agents []string, lookPath func(string) (string, error)
 	if len(agents) > 0 {
 		p.Agent, p.Others = agents[0], agents[1:]
 	}
-	r := repository(root)
-	said, none := r.agentsFile()
-	byMake := r.makefile()
-	p.Gates = append(p.Gates, said...)
-	for _, g := range byMake {
-		if !none[g.Kind] && !hasKind(said, g.Kind) {
-			p.Gates = append(p.Gates, g)
-		}
-	}
-	for _, g := range r.tools(lookPath) {
-		if !none[g.Kind] && !hasKind(said, g.Kind) && !hasKind(byMake, g.Kind) {
-			p.Gates = append(p.Gates, g)
-		}
-	}
+	r := repository{root, lookPath}
+	all, none := r.whole()
+	r.parts(&all, none)
+	p.Gates, p.Notes = all.gates, all.notes
 	for _, kind := range gateOrder {
 		if none[kind] {
 			p.Notes = append(p.Notes, "AGENTS.md says that "+kind+" is not required or manual, so there is no such gate.")
 		}
 	}
 	p.Gates = arrange(p.Gates)
-	p.Protect, p.Setup = r.protected(), r.setup()
+	p.Protect, p.Setup = r.protected(), unique(all.setup)
+	if r.has(".env") {
+		p.Copy = append(p.Copy, ".env")
+	}
 	return p, nil
+}
+
+func unique(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func hasKind(gates []ProposedGate, kind string) bool {
@@ -118,11 +123,7 @@ func (p Proposal) YAML() []byte {
 	w("  iteration_timeout: 30m             # one iteration")
 	w("  idle_timeout: 10m                  # without output or a changed file")
 	w("  safety: normal                     # permissive, normal, paranoid")
-	if len(p.Setup) > 0 {
-		w("")
-		w("workspace:                           # the private clone of each task")
-		w("  setup: [%s]", flowList(p.Setup))
-	}
+	p.writeWorkspace(w)
 	return []byte(b.String())
 }
 
@@ -145,17 +146,17 @@ func (p Proposal) writeGates(w func(string, ...any)) {
 	for _, note := range p.Notes {
 		w("# %s", oneLine(note))
 	}
-	if len(p.Gates) == 0 {
-		w("# No verification commands were found: tasks would complete without validation.")
-		w("# verification:")
-		w("#   commands:")
-		w("#     - {name: tests, command: \"make test\", kind: test, timeout: 10m}")
-		return
-	}
 	w("verification:                        # what must be green before anything counts as done")
 	if len(p.Protect) > 0 {
-		w("  protect: [%s]   # changing these fails verification; add your tests if agents must not edit them",
-			flowList(p.Protect))
+		w("  # Changing these fails verification; add your tests if agents must not edit them.")
+		w("  protect: [%s]", flowList(p.Protect))
+		w("  protect_new: true                  # new files that match, too")
+	}
+	if len(p.Gates) == 0 {
+		w("  # No verification commands were found: tasks would complete without validation.")
+		w("  # commands:")
+		w("  #   - {name: tests, command: \"make test\", kind: test, timeout: 10m}")
+		return
 	}
 	w("  commands:")
 	for _, g := range p.Gates {
@@ -166,6 +167,24 @@ func (p Proposal) writeGates(w func(string, ...any)) {
 		if !g.Required {
 			w("      required: false                # a failure is only a warning")
 		}
+	}
+}
+
+func (p Proposal) writeWorkspace(w func(string, ...any)) {
+	if len(p.Setup)+len(p.Copy) == 0 {
+		return
+	}
+	w("")
+	w("workspace:                           # the private clone of each task")
+	if len(p.Setup) > 0 {
+		w("  setup:                             # what a fresh clone needs before its gates can run")
+	}
+	for _, s := range p.Setup {
+		w("    - %s", flow(s))
+	}
+	if len(p.Copy) > 0 {
+		w("  # These are not in git. Take the # off if gates need them; agents can read them then.")
+		w("  # copy: [%s]", flowList(p.Copy))
 	}
 }
 
