@@ -91,10 +91,12 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	sums, path := m.goSums(home, place.Cache, v.Means.Mounts)
 	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), path, box.GateEnv)
 	if usesPnpm(o.Plan.Root) {
-		box.Caches = append(box.Caches, pnpmStore+"="+filepath.Join(place.Cache, "pnpm"))
+		for _, name := range pnpmPlaces {
+			box.Caches = append(box.Caches, name+"="+filepath.Join(place.Cache, "pnpm"))
+		}
 		for i, c := range box.GateCaches {
 			if c.Dir == "pnpm" {
-				box.GateCaches[i].Names = slices.Concat(c.Names, []string{pnpmStore})
+				box.GateCaches[i].Names = slices.Concat(c.Names, pnpmPlaces)
 			}
 		}
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
-// pnpmStore is the variable by which pnpm before 11 keeps its store in the
-// caches. npm warns of it with every command, so only projects of pnpm get it.
-const pnpmStore = "npm_config_store_dir"
+// pnpmPlaces are the variables by which pnpm before 11 keeps in the caches its store,
+// and the version of itself that a package.json wants. npm warns of the first with
+// every command, so only projects of pnpm get them.
+var pnpmPlaces = []string{"npm_config_store_dir", "PNPM_HOME"}
 
 func usesPnpm(root string) bool {
 	for _, name := range []string{"pnpm-lock.yaml", "pnpm-workspace.yaml"} {

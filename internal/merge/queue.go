@@ -60,6 +60,8 @@ type Options struct {
 	// and waited for. A landing that is tried again calls it again. Nil is
 	// nobody.
 	Before func(ctx context.Context, entries []queue.Entry, commit string)
+	// Begins is called with the name of each gate and set-up that begins. Nil is nobody.
+	Begins func(name string)
 	// Local: no remote is asked or pushed to.
 	Local bool
 

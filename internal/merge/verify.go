@@ -203,6 +203,9 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	if s.Timeout <= 0 {
 		s.Timeout = gateTimeout
 	}
+	if q.o.Begins != nil {
+		q.o.Begins(s.Name)
+	}
 	job := supervisor.Job{
 		ID: fmt.Sprintf("gate/%d", n+1), Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Dir: ws.Dir,
 		Args: []string{"sh", "-c", s.Command}, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true,

@@ -115,6 +115,9 @@ func (d draft) procedure() (engine.Plan, error) {
 	if err := d.safe(&plan); err != nil {
 		return plan, err
 	}
+	if err := d.runnable(); err != nil {
+		return plan, err
+	}
 	plan.Prompt, err = d.prompt(plan.Gates)
 	plan.Prompt.Reviewer = reviewer(&plan.Policy)
 	return plan, err

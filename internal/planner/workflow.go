@@ -46,7 +46,9 @@ func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
 		Procedure: d.name, Budget: pl.Config.Prompt.TokenBudget,
 		Act: []prompt.Fragment{{Name: w.Path, Text: taskOf(w)}},
 	}
-	err = d.safe(&plan)
+	if err = d.safe(&plan); err == nil {
+		err = d.runnable()
+	}
 	return plan, err
 }
 

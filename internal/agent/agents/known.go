@@ -1,8 +1,12 @@
 package agents
 
 import (
+	"maps"
+	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 )
 
 // Program is the known program that an agent runs: the one of its name, else
@@ -25,6 +29,39 @@ func Program(name, format string, argv []string) string {
 // sessions. getenv looks up the environment that the program will have.
 func Folders(program, home string, getenv func(string) string) []string {
 	return known()[program].Homes(home, getenv)
+}
+
+// LoggedIn looks for signs of a login of a program: a variable with a key, else a file
+// or folder of its own, which exists tells of. ok is false for a program that pawl
+// does not know. What a keychain holds is not seen.
+func LoggedIn(program, home string, env []string, exists func(path string) bool) (sign string, ok bool) {
+	p, is := known()[program]
+	if !is {
+		return "", false
+	}
+	values := map[string]string{}
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		values[name] = value
+	}
+	getenv := func(name string) string { return values[name] }
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		secret := strings.HasSuffix(name, "KEY") || strings.HasSuffix(name, "TOKEN") || strings.Contains(name, "_USE_")
+		fits := func(pattern string) bool { match, _ := path.Match(pattern, name); return match }
+		if secret && values[name] != "" && slices.ContainsFunc(Variables(program, "", getenv), fits) {
+			return name, true
+		}
+	}
+	for _, place := range p.Homes(home, getenv) {
+		moved := len(p.Moves) > 0 && !strings.HasPrefix(place, home)
+		if p.Login != "" && !moved && runtime.GOOS == "linux" {
+			place = filepath.Join(home, p.Login)
+		}
+		if exists(place) {
+			return place, true
+		}
+	}
+	return "", true
 }
 
 // OthersFolders are those of all other programs, wherever they may be.

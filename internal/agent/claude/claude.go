@@ -68,6 +68,7 @@ func Program(root bool) program.Program {
 			".claude", ".claude.json", ".claude.json.backup", ".cache/claude-cli-nodejs", ".cache/claude",
 			".local/state/claude",
 		},
+		Login: ".claude/.credentials.json",
 		Moves: []program.Move{
 			{Variable: "CLAUDE_CONFIG_DIR", Instead: []string{".claude", ".claude.json", ".claude.json.backup"}},
 		},

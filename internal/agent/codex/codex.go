@@ -49,6 +49,7 @@ func Program() program.Program {
 		Parser: "codex", Structured: true,
 		Own:       program.Lines(NewParser, program.Mark{Type: `(thread|turn|item)\.`}),
 		Folders:   []string{".codex"},
+		Login:     ".codex/auth.json",
 		Moves:     []program.Move{{Variable: "CODEX_HOME", Instead: []string{".codex"}}},
 		Variables: []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"}, Single: true,
 		Services: []program.Service{

@@ -75,6 +75,7 @@ func Program() program.Program {
 			program.Mark{Type: `tool_result"`, Keys: []string{"tool_id", "status"}},
 			program.Mark{Type: `result"`, Keys: []string{"status", "stats"}}),
 		Folders:   []string{".gemini"},
+		Login:     ".gemini/oauth_creds.json",
 		Moves:     []program.Move{{Variable: "GEMINI_CLI_HOME", Below: ".gemini", Instead: []string{".gemini"}}},
 		Variables: []string{"GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*"}, Single: true,
 		Clouds: []program.Cloud{

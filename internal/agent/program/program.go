@@ -86,6 +86,8 @@ type Program struct {
 	// the home folder. They are hidden from all other programs.
 	Folders []string
 	Moves   []Move
+	// Login is the file of a login, below the home folder; "" is that only Folders are known.
+	Login string
 	// Variables are patterns of the names of variables that it reads credentials
 	// and addresses from; * stands for any characters. Those of all model providers
 	// come to them unless Single: it talks to no provider but its own.

@@ -3,10 +3,13 @@
 package setup
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,12 +72,16 @@ func schemaCommand(a *command.App) *cobra.Command {
 }
 
 func initCommand(a *command.App) *cobra.Command {
-	return command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
+	try := false
+	cmd := command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
 		command.AtMost(0),
-		func(context.Context, []string) error { return writeConfig(a) })
+		func(ctx context.Context, _ []string) error { return writeConfig(ctx, a, try) })
+	cmd.Example = "  pawl init\n  pawl init --try"
+	cmd.Flags().BoolVar(&try, "try", false, "then run each gate once in a clone, without a question")
+	return cmd
 }
 
-func writeConfig(a *command.App) error {
+func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	root, err := a.Root()
 	if err != nil {
 		return err
@@ -89,7 +96,7 @@ func writeConfig(a *command.App) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, "pawl.yaml")
+	path := filepath.Join(root, config.FileName)
 	if err := config.WriteNew(path, p.YAML()); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return command.Usage("%s is there already, and init never overwrites", path).
@@ -98,10 +105,56 @@ func writeConfig(a *command.App) error {
 		return err
 	}
 	a.Result("Wrote %s\n", path)
+	sayProposal(a, &p)
 	if len(p.Gates) == 0 {
 		a.Say("Warning: No verification commands configured")
 		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
+	} else if try || a.Interactive() && wanted(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] ") {
+		tryGates(ctx, a)
+	} else {
+		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
 	}
-	a.Say("Next: read it, then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
+	a.Say("Next: read it and commit it, then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
+	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
 	return nil
+}
+
+// sayProposal says what was found, and where.
+func sayProposal(a *command.App, p *config.Proposal) {
+	if p.Agent == "" {
+		a.Say("No agent program was found on this machine; pawl doctor -v says how to get one.")
+	} else {
+		a.Say("Agent:  %s", p.Agent)
+	}
+	for _, s := range p.Setup {
+		a.Say("Set-up: %s", s)
+	}
+	for _, g := range p.Gates {
+		only := ""
+		if !g.Required {
+			only = "; only a warning"
+		}
+		a.Say("Gate:   %s (from %s%s)", g.Command, g.From, only)
+	}
+	for _, n := range p.Notes {
+		a.Say("Note:   %s", n)
+	}
+}
+
+// wanted asks a person who only has to press Enter.
+func wanted(a *command.App, question string) bool {
+	_, _ = fmt.Fprint(a.Stderr, question)
+	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
+	line = strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (line == "" || strings.HasPrefix(line, "y"))
+}
+
+// tryGates shows what the gates say of the repository as it is.
+func tryGates(ctx context.Context, a *command.App) {
+	k := examine(ctx, a, false)
+	k.print(a)
+	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
+	if slices.ContainsFunc(k.list, isRed) {
+		a.Say("What is red is where the work of 'pawl run' can begin; the board waits until it is green. Then: pawl doctor")
+	}
 }

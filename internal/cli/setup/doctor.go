@@ -26,10 +26,15 @@ import (
 )
 
 func doctorCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("doctor", "Say what pawl finds on this machine and in this repository", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return doctor(ctx, a) })
+	quick := false
+	cmd := command.Leaf("doctor", "Say what pawl finds here, and whether a run and the board can work", command.AtMost(0),
+		func(ctx context.Context, _ []string) error { return doctor(ctx, a, quick) })
 	cmd.Long = "Say what pawl finds on this machine and in this repository.\n\n" +
-		"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them."
+		"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them.\n" +
+		"The gates run once on the branch that work starts from, in a clone that is set up like that of a task; what was\n" +
+		"green there is not run again. The exit status is 1 where a run or the board cannot work."
+	cmd.Example = "  pawl doctor\n  pawl doctor --quick"
+	cmd.Flags().BoolVar(&quick, "quick", false, "run no gate")
 	return cmd
 }
 
@@ -39,7 +44,7 @@ type finding struct {
 	Found string `json:"found"`
 }
 
-func doctor(ctx context.Context, a *command.App) error {
+func doctor(ctx context.Context, a *command.App, quick bool) error {
 	machine, err := findings(ctx, a)
 	if err != nil {
 		return err
@@ -49,19 +54,30 @@ func doctor(ctx context.Context, a *command.App) error {
 		return fault.Of(fault.Refused, err)
 	}
 	programs := agentsFound(ctx, a, root)
+	if !a.JSON {
+		var rows [][]any
+		for _, f := range machine {
+			rows = append(rows, []any{f.What, f.Found})
+		}
+		a.Table("", rows, 0)
+		printAgents(a, programs)
+		a.Result("\n")
+	}
+	k := examine(ctx, a, quick)
 	if a.JSON {
-		return a.Document(struct {
+		err = a.Document(struct {
 			Machine []finding    `json:"machine"`
 			Agents  []agentState `json:"agents"`
-		}{machine, programs})
+			Checks  []check      `json:"checks"`
+		}{machine, programs, k.list})
+	} else {
+		k.print(a)
 	}
-	var rows [][]any
-	for _, f := range machine {
-		rows = append(rows, []any{f.What, f.Found})
+	if n := k.failed(); n > 0 && err == nil {
+		a.Say("%s: a run or the board cannot work as it is.", report.Numbered(n, "problem"))
+		return command.StatusError(command.ExitFailed)
 	}
-	a.Table("", rows, 0)
-	printAgents(a, programs)
-	return nil
+	return err
 }
 
 // findings are what is found beside agents.

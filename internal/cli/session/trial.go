@@ -1,0 +1,44 @@
+package session
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// TryGates runs each gate once on the target, in a clone that is set up like that of a
+// task. begins hears of each. A green verdict is that which the autopilot starts with.
+func TryGates(ctx context.Context, a *command.App, c *config.Config, again bool, begins func(string)) (
+	t merge.Trial, err error) {
+	store, err := sqlite.Open(ctx, filepath.Join(config.StateDir(c.Root, a.Env), "pawl.db"))
+	if err != nil {
+		return t, err
+	}
+	defer func() { _ = store.Close() }() // the verdict is stored
+	l, err := OpenLanding(ctx, a, c, store)
+	if err != nil {
+		return t, err
+	}
+	if err := l.Box(ctx, false); err != nil {
+		return t, err
+	}
+	o, err := l.Options(ctx, nil)
+	if err != nil {
+		return t, err
+	}
+	clones, err := a.Pool(ctx, c, store)
+	if err != nil {
+		return t, err
+	}
+	l.UseWorkspaces(&o, clones)
+	o.Begins, o.Local = begins, true
+	q, err := merge.Open(ctx, o)
+	if err != nil {
+		return t, err
+	}
+	return q.Try(ctx, again)
+}

@@ -1,0 +1,93 @@
+package merge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+)
+
+// Trial is what came of each gate on the target as it is.
+type Trial struct {
+	Commit string
+	// Cached is when the gates ran, where a stored verdict was taken; zero for now.
+	Cached time.Time
+	// Setup says why a clone cannot be set up; "" where it can. No gate ran then.
+	Setup string
+	Gates []loop.Gate
+	// Why says of each gate, by its name, why it is red.
+	Why map[string]string
+}
+
+// Green is true if tasks can start from the target.
+func (t Trial) Green() bool {
+	red := func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }
+	return t.Setup == "" && !slices.ContainsFunc(t.Gates, red)
+}
+
+// Try runs each gate on the target, whatever is red before it, as the queue would: in a
+// clone that was set up. A green verdict is stored, and taken again until again is set;
+// a red one is never: what made it red may be repaired outside of the repository.
+func (q *Queue) Try(ctx context.Context, again bool) (Trial, error) {
+	t := Trial{Why: map[string]string{}}
+	var err error
+	if t.Commit, err = q.o.Repo.Find(ctx, q.target); err != nil {
+		return t, err
+	}
+	if t.Commit == "" {
+		return t, fmt.Errorf("cannot try the gates: %s has no commit yet", strings.TrimPrefix(q.target, "refs/heads/"))
+	}
+	tree, err := q.o.Repo.TreeOf(ctx, t.Commit)
+	if err != nil {
+		return t, err
+	}
+	key := q.recordKey(tree)
+	if r, ok, err := q.o.Store.GateRecord(ctx, key); err == nil && ok && r.Verdict.Green && !again {
+		t.Cached = r.At
+		return t, json.Unmarshal(r.Gates, &t.Gates)
+	}
+	specs := slices.Clone(q.o.Gates)
+	for i := range specs {
+		specs[i].Required = false // the next one runs, too
+	}
+	rep, err := q.runGates(ctx, t.Commit, tree, specs)
+	switch {
+	case err != nil:
+		return t, err
+	case rep.Stopped:
+		return t, fmt.Errorf("cannot try the gates: they were cut off")
+	case rep.Failure != nil: // only a set-up is required here
+		t.Setup = rep.Summary
+		return t, nil
+	}
+	t.Gates = rep.Gates
+	for i := range t.Gates {
+		t.Gates[i].Required = q.o.Gates[i].Required
+		t.Why[t.Gates[i].Name] = whyRed(rep.Warnings, t.Gates[i].Name)
+	}
+	if !t.Green() {
+		return t, nil
+	}
+	data, err := json.Marshal(t.Gates)
+	if err != nil {
+		return t, err
+	}
+	v := queue.Verdict{Tree: tree, Green: true, Summary: rep.Summary}
+	return t, q.o.Store.PutGateRecord(ctx, sqlite.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
+}
+
+// whyRed is what a report says of an optional gate; "" for one that passed.
+func whyRed(warnings []string, name string) string {
+	for _, w := range warnings {
+		if why, is := strings.CutPrefix(w, "optional gate "+name+": "); is {
+			return why
+		}
+	}
+	return ""
+}
