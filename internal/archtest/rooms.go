@@ -49,7 +49,7 @@ var rooms = withAdapters(map[string]room{
 	"cli/queue":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands of the merge queue"},
 	"cli/serve":     {Asking, []string{"cli/command", "cli/queue", "config", "web"}, "the server, and what browsers ask for"},
 	"cli/check":     {Asking, []string{"cli/command", "config", "console", "planner"}, "commands that judge without running anything"},
-	"cli/setup":     {Asking, []string{"cli/command", "cli/session", "config", "console", "planner"}, "commands about the installation"},
+	"cli/setup":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about the installation"},
 	"boxpolicy":     {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
 	"planner":       {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
 	"action":        {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},

@@ -128,7 +128,7 @@ func (r repository) workflowFiles() []string {
 	for _, glob := range []string{".github/workflows/*.yml", ".github/workflows/*.yaml"} {
 		found, _ := filepath.Glob(filepath.Join(r.dir, glob))
 		for _, file := range found {
-			list = append(list, filepath.Join(".github/workflows", filepath.Base(file)))
+			list = append(list, filepath.Join(".github", "workflows", filepath.Base(file)))
 		}
 	}
 	slices.Sort(list)

@@ -184,7 +184,7 @@ func (y *python) unittestFolder() string {
 }
 
 func (y *python) types() {
-	from := ""
+	var from string
 	switch {
 	case strings.Contains(y.project, "[tool.mypy]"):
 		from = "pyproject.toml"
@@ -223,7 +223,7 @@ func (y *python) hint(tool, other string) string {
 		texts = append(texts, y.text(w))
 	}
 	for _, text := range texts {
-		if m := expr.FindStringSubmatch(text); m != nil && !strings.Contains(m[1], "install") {
+		if m := expr.FindStringSubmatch(text); len(m) > 0 && !strings.Contains(m[1], "install") {
 			return strings.TrimSpace(m[1])
 		}
 	}

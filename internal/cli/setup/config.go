@@ -106,12 +106,13 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	}
 	a.Result("Wrote %s\n", path)
 	sayProposal(a, &p)
-	if len(p.Gates) == 0 {
+	switch {
+	case len(p.Gates) == 0:
 		a.Say("Warning: No verification commands configured")
 		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
-	} else if try || a.Interactive() && wanted(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] ") {
+	case try, a.Interactive() && wanted(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
 		tryGates(ctx, a)
-	} else {
+	default:
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
 	}
 	a.Say("Next: read it and commit it, then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
