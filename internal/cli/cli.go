@@ -123,6 +123,8 @@ func commands(a *command.App) *cobra.Command {
 		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.CompletionOptions.HiddenDefaultCmd = false
+	root.InitDefaultCompletionCmd()
+	setup.AddCompletionInstall(a, root)
+	a.Complete(root)
 	return root
 }

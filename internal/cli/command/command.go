@@ -132,7 +132,7 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = fmt.Sprintf(" (did you mean %q?)", near[0])
 	}
-	return Usage("unknown command %q%s; 'pawl --help' lists the commands", name, hint)
+	return Usage("unknown command %q%s; '%s --help' lists the commands", name, hint, cmd.CommandPath())
 }
 
 // SuggestFlag names the flag that a mistyped one is nearest to.

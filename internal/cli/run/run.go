@@ -156,13 +156,6 @@ func runCommand(a *command.App) *cobra.Command {
 		"  pawl run build <issue.md\n  pawl run build --dry-run\n" +
 		"  pawl run audit.yaml --dry-run\n" +
 		"  pawl run audit.yaml --iterate --max-iterations 20"
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		c, err := a.Load(nil)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return slices.Sorted(maps.Keys(c.Procedures)), cobra.ShellCompDirectiveNoFileComp
-	}
 	limitFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")

@@ -46,7 +46,11 @@ func printConfig(a *command.App, c *config.Config, prefix string) error {
 		}
 	}
 	if len(found) == 0 {
-		return command.Usage("there is no setting %q; 'pawl config' lists them all", prefix)
+		e := command.Usage("there is no setting %q; 'pawl config' lists them all", prefix)
+		if near := config.NearestKey(prefix); near != "" && near != prefix {
+			e = command.Usage("there is no setting %q (did you mean %q?)", prefix, near)
+		}
+		return e
 	}
 	return command.Listing(a, found, "", "", func(e config.Entry) command.Row {
 		return command.Row{JSON: map[string]string{"path": e.Path, "value": e.Value, "source": e.Source},
