@@ -97,7 +97,8 @@ func orKey(path string) string {
 
 func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != mapNode {
-		d.fail(n.at, "", "%s must be %s, not %s", orKey(path), sp.expected(), n.describe())
+		near, hint := d.elsewhere(sp, n)
+		d.fail(n.at, near, "%s must be %s, not %s%s", orKey(path), sp.expected(), n.describe(), hint)
 		return
 	}
 	if f, ok := v.Addr().Interface().(*Fragment); ok {
@@ -145,6 +146,15 @@ func (d *decoder) unknown(sp *spec, p pair) {
 			d.fail(p.at, joinPath(f.name, snake(p.key)), "unknown key %q", p.key)
 			return
 		}
+	}
+	switch near := keyLike(p.key); {
+	case near == "" || d.top != nil:
+	case near == p.key:
+		d.fail(p.at, "", "key %q stands at the top of the file, not here", p.key)
+		return
+	default:
+		d.fail(p.at, near, "unknown key %q", p.key)
+		return
 	}
 	if d.listed[sp] {
 		d.fail(p.at, "", "unknown key %q", p.key)
@@ -195,7 +205,7 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != listNode {
 		hint := ""
 		if n.kind != mapNode {
-			hint = fmt.Sprintf("; write [%s]", n.text)
+			hint = fmt.Sprintf("; write [%s]", flow(n.text))
 		}
 		d.fail(n.at, "", "%s must be a list, not %s%s", path, n.describe(), hint)
 		return
@@ -417,4 +427,48 @@ func (sp *spec) expected() string {
 		return "text or a map"
 	}
 	return expected[sp.shape]
+}
+
+// elsewhere says how a value that stands for a whole section was probably meant: as
+// the value of a key of this name, or of one in the section.
+func (d *decoder) elsewhere(sp *spec, n *node) (near, hint string) {
+	isPlain := n.kind != listNode && n.kind != mapNode
+	switch {
+	case isPlain && sp.short != "" && sp.shortShape == listShape:
+		return "", fmt.Sprintf("; write [%s]", flow(n.text))
+	case isPlain && sp.field("command") != nil:
+		return "", fmt.Sprintf("; write {command: %s}", flow(n.text))
+	case n.kind == textNode && d.top == nil && sp.name != "":
+		for _, k := range Keys() {
+			if strings.HasSuffix(k, "."+sp.name) {
+				return k, ""
+			}
+		}
+	}
+	return "", ""
+}
+
+// keyLike is the key anywhere in the file that a key in a wrong place, or by a word of
+// another program, was probably meant to be; "" for none.
+func keyLike(key string) string {
+	if schema().field(snake(key)) != nil {
+		return snake(key)
+	}
+	switch snake(key) {
+	case "gates", "checks", "tests", "verify", "commands":
+		return "verification"
+	case "model", "command", "env":
+		return "agents.NAME." + snake(key)
+	}
+	for _, k := range Keys() {
+		if strings.HasSuffix(k, "."+snake(key)) {
+			return k
+		}
+	}
+	for _, k := range Keys() {
+		if len(key) > 3 && Distance(snake(key), k[strings.LastIndexByte(k, '.')+1:]) == 1 {
+			return k
+		}
+	}
+	return ""
 }

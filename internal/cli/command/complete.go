@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -207,4 +208,17 @@ func (a *App) peekStore(ctx context.Context, do func(*sqlite.Store, string)) {
 	}
 	defer func() { _ = store.Close() }()
 	do(store, root)
+}
+
+// meant names the run that a mistyped name is nearest to.
+func (a *App) meant(name string) string {
+	var names []string
+	for _, o := range a.runs(context.Background(), "show") {
+		word, _, _ := strings.Cut(o, "\t")
+		names = append(names, word)
+	}
+	if near := config.Nearest(name, names); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
 }
