@@ -3,13 +3,18 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/modelserver"
 )
+
+// metered are the programs that go through the gateway.
+var metered = slices.Clone(programs)
 
 // withKey is the program as a person with a key has it: pawl's gateway is between
 // it and its model.
@@ -24,7 +29,7 @@ func (p program) withKey() program {
 // Each program works through the gateway, and pawl counts what the model saw.
 func TestGateway(t *testing.T) {
 	t.Parallel()
-	for _, p := range programs {
+	for _, p := range metered {
 		for _, level := range []string{"normal", "paranoid"} {
 			t.Run(p.name+"/"+level, func(t *testing.T) {
 				t.Parallel()
@@ -36,7 +41,7 @@ func TestGateway(t *testing.T) {
 				}
 				calls := u.model.Calls()
 				if s.TokensIn < int64(100*len(calls)) || s.CostUSD == nil || *s.CostUSD == 0 {
-					t.Errorf("%d calls, %d tokens in, cost %v", len(calls), s.TokensIn, s.CostUSD)
+					t.Errorf("%d calls, %d tokens in, cost %v\n%s", len(calls), s.TokensIn, s.CostUSD, r.stderr)
 				}
 				for _, c := range calls {
 					if got := fmt.Sprint(c.Header); !strings.Contains(got, key) || strings.Contains(got, "sk-pawl-") {
@@ -53,7 +58,7 @@ func TestKeyIsNotInTheBox(t *testing.T) {
 	t.Parallel()
 	const look = `(env; cat /proc/*/environ /proc/*/cmdline | tr '\0' '\n'; cat .git/config "$HOME"/.*rc; ` +
 		`grep -rs dummy-key-of "$HOME" /tmp /run /dev/shm . --include=* --exclude=found.txt) > found.txt 2>&1; true`
-	for _, p := range programs {
+	for _, p := range metered {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			u, model := scene(t, p.withKey(), "")
@@ -75,14 +80,17 @@ func TestKeyIsNotInTheBox(t *testing.T) {
 // A limit of money holds: the call that passes it is the last one.
 func TestCostLimitHoldsForEveryProgram(t *testing.T) {
 	t.Parallel()
-	for _, p := range programs {
+	for _, p := range metered {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			u, model := scene(t, p.withKey(), "")
 			again := modelserver.Reply{Text: "Once more.", Tools: []modelserver.Tool{u.agent.shell("date >> log.txt")}, Usage: expensive}
 			model.set(again, again, again, again, again, again, again, again, again)
 			// A call has 100,000 tokens in and 10,000 out.
-			price := map[string]float64{"claude": 0.45, "codex": 0.225, "opencode": 0.45, "gemini": 0.055}[p.name]
+			price := map[string]float64{"gpt-5": 0.225, "gemini-2.5-flash": 0.055}[cmp.Or(p.asks, p.model, "gpt-5")]
+			if price == 0 {
+				price = 0.45 // Claude Sonnet
+			}
 			limit := 1.2 * price
 			r, s := u.run(nil, "--max-cost", fmt.Sprint(limit), "-n", "1")
 			if len(s.Iterations) != 1 || s.Iterations[0].Ended != "cost" {

@@ -25,8 +25,10 @@ type program struct {
 	// model has another name then where asks says so.
 	keyed func(t *testing.T, home, url string) map[string]string
 	asks  string
-	write func(path, content string) modelserver.Tool
-	shell func(command string) modelserver.Tool
+	// isolate: it goes through the gateway only with a folder of its own.
+	isolate bool
+	write   func(path, content string) modelserver.Tool
+	shell   func(command string) modelserver.Tool
 
 	// cost is what the program itself reports for 2500 tokens in, 300
 	// more from a cache and 60 out; 0 when it reports none.

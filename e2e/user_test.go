@@ -51,7 +51,7 @@ type user struct {
 const settings = `
 agent: %s
 agents:
-  %[1]s: {command: [%q], model: %q, env: %s, endpoints: [%q]}
+  %[1]s: {command: [%q], model: %q, env: %s, endpoints: [%q], isolate: %v}
 procedures:
   fix:
     act: [{content: "Make the check pass: write done.txt."}]
@@ -82,7 +82,7 @@ func newUser(t *testing.T, p program, model *modelserver.Server, more string) *u
 	if err != nil {
 		t.Fatal(err)
 	}
-	yaml := fmt.Sprintf(settings, p.name, binary, p.model, env, model.URL(), more)
+	yaml := fmt.Sprintf(settings, p.name, binary, p.model, env, model.URL(), p.isolate, more)
 	if err := os.WriteFile(filepath.Join(u.repo, "pawl.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +214,13 @@ func near(got *float64, want float64) bool { return got != nil && math.Abs(*got-
 
 // writes is one iteration of the model: a file, then a claim.
 func (u *user) writes(name string) []modelserver.Reply {
+	path := filepath.Join(u.repo, name)
+	tool := u.agent.shell("echo x > " + quoted(path))
+	if u.agent.write != nil {
+		tool = u.agent.write(path, "x\n")
+	}
 	return []modelserver.Reply{
-		{Text: "I write it.", Tools: []modelserver.Tool{u.agent.write(filepath.Join(u.repo, name), "x\n")}},
+		{Text: "I write it.", Tools: []modelserver.Tool{tool}},
 		{Text: complete},
 	}
 }

@@ -133,7 +133,7 @@ type Start struct {
 	Program string
 	// Files are written before the start where they are not there as they
 	// should be, all below Invocation.StateDir: settings of a program that has
-	// neither a flag nor a variable for them.
+	// neither a flag nor a variable for them. They may have the gateway's address.
 	Files []File
 	// Warm is a command that must have run once, alone, in the same environment
 	// before the first start: two first starts at once would break one of them.
@@ -165,9 +165,10 @@ type Adapter interface {
 // at pawl's gateway.
 type Pointed interface {
 	// Routes are the ways to the providers that the program has a key for; can is
-	// false for a program that cannot be pointed at all. see looks up a variable
-	// as the program will see it.
-	Routes(see func(string) string) (routes []Route, can bool)
+	// false for a program that cannot be pointed at all. isolated is whether it
+	// keeps its state in pawl's folder; see looks up a variable as the program will
+	// see it.
+	Routes(isolated bool, see func(string) string) (routes []Route, can bool)
 }
 
 // Outcome is the result of one run of an agent, read from its stream. It goes

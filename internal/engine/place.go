@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -140,9 +141,14 @@ const maxSettings = 1 << 20
 
 // writeSettings writes the files that a program needs before its start, where they
 // are not there as they should be. They lie below stateDir in a folder of the agent's,
-// which may have put links there.
-func writeSettings(stateDir string, settings []agent.File) error {
+// which may have put links there. later are those that only the supervisor can
+// write, who knows the gateway's address.
+func writeSettings(stateDir string, settings []agent.File) (later []agent.File, err error) {
 	for _, f := range settings {
+		if strings.Contains(f.Content, agent.GatewayAddress) {
+			later = append(later, f)
+			continue
+		}
 		name, err := filepath.Rel(stateDir, f.Path)
 		if err == nil {
 			if old, rerr := files.ReadBelow(stateDir, name, maxSettings); rerr == nil && string(old) == f.Content {
@@ -151,10 +157,10 @@ func writeSettings(stateDir string, settings []agent.File) error {
 			err = files.ReplaceBelow(stateDir, name, []byte(f.Content), 0o600, false)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot write the agent's settings: %w", err)
+			return nil, fmt.Errorf("cannot write the agent's settings: %w", err)
 		}
 	}
-	return nil
+	return later, nil
 }
 
 // unwritable is true for an error of a disk that is full or read-only.

@@ -127,7 +127,8 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
 		return ag, fault.Refuse("agent %q: %v", name, err)
 	}
-	return ag, nil
+	err = d.point(name, &ag)
+	return ag, err
 }
 
 // point sends the model calls of an agent through the gateway, where it has a key
@@ -141,7 +142,7 @@ func (d draft) point(name string, ag *engine.Agent) error {
 	in := agent.Invocation{Env: slices.Concat(d.Env, ag.Env)}
 	if pointed, can := ag.Adapter.(agent.Pointed); can {
 		var failed error
-		ag.Routes, can = pointed.Routes(func(variable string) string {
+		ag.Routes, can = pointed.Routes(ag.Isolate, func(variable string) string {
 			provider, kept := strings.CutPrefix(variable, agent.KeySetting)
 			if !kept {
 				return in.Value(nil, variable)
@@ -179,9 +180,8 @@ func (d draft) point(name string, ag *engine.Agent) error {
 }
 
 // endpoints is what the agent may reach at the level paranoid: what the user
-// says, else what is known of the program whose stream it speaks. A base URL
-// that only the program understands is none of the run's business. Who speaks
-// ACP may be any program: there the name tells.
+// says, else what is known of the program that it runs. A base URL that only the
+// program understands is none of the run's business.
 func (d draft) endpoints(name string, own config.Agent, env []string) ([]string, error) {
 	for _, text := range own.Endpoints {
 		if _, err := egress.ParseEndpoint(text); err != nil {
@@ -192,8 +192,8 @@ func (d draft) endpoints(name string, own config.Agent, env []string) ([]string,
 		return own.Endpoints, nil
 	}
 	in := agent.Invocation{Env: slices.Concat(d.Env, env)}
-	if own.Output != "" && own.Output != "acp" {
-		name = own.Output
+	if own.Output != "" {
+		name = agents.Program(name, own.Output, own.Command)
 	}
 	known := agents.Endpoints(name, func(variable string) string { return in.Value(nil, variable) })
 	unreadable := func(text string) bool {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -91,6 +93,24 @@ func (x *models) fill(texts []string) []string {
 		out[i] = x.put.Replace(text)
 	}
 	return out
+}
+
+// settle writes the files that point the job's program. The agent may have put
+// links into their folder.
+func (x *models) settle(job Job) error {
+	if x == nil {
+		return nil
+	}
+	for _, f := range job.Settings {
+		name, err := filepath.Rel(job.SettingsRoot, f.Path)
+		if err == nil {
+			err = files.ReplaceBelow(job.SettingsRoot, name, []byte(x.put.Replace(f.Content)), 0o600, false)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write the agent's settings: %v", err)
+		}
+	}
+	return nil
 }
 
 // close ends what is open, and waits for it.

@@ -164,6 +164,9 @@ func (t *task) outputs() (*output, error) {
 
 // launch starts the process and the readers of its output.
 func (t *task) launch(o *output) (*process.Child, error) {
+	if err := t.models.settle(t.job); err != nil {
+		return nil, err
+	}
 	c := process.Command{Args: t.models.fill(t.job.Args), Dir: t.job.Dir, Env: t.models.fill(t.job.Env)}
 	if t.mark != "" {
 		c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.mark)

@@ -56,6 +56,10 @@ type Job struct {
 	Limits Limits `json:"limits"`
 	// Gateway is what its model calls go through; nil is nothing.
 	Gateway *agent.Gateway `json:"gateway,omitempty"`
+	// Settings are files of the agent's program that have the gateway's address.
+	// They lie below SettingsRoot.
+	Settings     []agent.File `json:"settings,omitempty"`
+	SettingsRoot string       `json:"settings_root,omitempty"`
 	// Guards end an agent that runs in circles.
 	Guards agent.Guards `json:"guards,omitzero"`
 	// Box is what the operating system holds the job to; nil is nothing.

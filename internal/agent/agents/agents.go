@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/droid"
 	"github.com/pawl-dev/pawl/internal/agent/gemini"
 	"github.com/pawl-dev/pawl/internal/agent/goose"
+	"github.com/pawl-dev/pawl/internal/agent/kimi"
 	"github.com/pawl-dev/pawl/internal/agent/opencode"
 	"github.com/pawl-dev/pawl/internal/agent/plain"
 	"github.com/pawl-dev/pawl/internal/agent/program"
@@ -48,7 +49,7 @@ type ParserOptions struct {
 var programs = []func() program.Program{
 	func() program.Program { return claude.Program(os.Geteuid() == 0) },
 	codex.Program, opencode.Program, gemini.Program, qwen.Program, copilot.Program, droid.Program, cline.Program,
-	cursor.Program, goose.Program, amp.Program, aider.Program, plain.Crush, plain.Kiro, opencode.Kilo,
+	kimi.Program, cursor.Program, goose.Program, amp.Program, aider.Program, plain.Crush, plain.Kiro, opencode.Kilo,
 }
 
 // played is the agent of tests and demonstrations, and the format that it prints.
@@ -106,23 +107,11 @@ func Lookup(name string) (agent.Adapter, bool) {
 	if !ok {
 		return nil, false
 	}
-	return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...)}, true
+	return adapter(p), true
 }
 
-// Custom returns the agent of a user's own command line, whose output is
-// read by the named parser; "" is text.
-func Custom(name string, argv []string, output string) (agent.Adapter, error) {
-	if output == "" {
-		output = "text"
-	}
-	f, ok := formats()[output]
-	if !ok {
-		return nil, unknownFormat(output)
-	}
-	if output == "acp" {
-		return acp.New(name, argv, os.Executable), nil
-	}
-	return command.New(name, argv, output, f.traits), nil
+func adapter(p program.Program) program.Adapter {
+	return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...)}
 }
 
 // Parser returns a fresh parser of the named stream format, for one run.

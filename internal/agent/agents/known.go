@@ -10,19 +10,34 @@ import (
 )
 
 // Program is the known program that an agent runs: the one of its name, else
-// the one that its command is named after, else the one whose format it
+// the one that a word of its command names, else the one whose format it
 // prints; "" when none is known.
 func Program(name, format string, argv []string) string {
-	candidates := []string{name, "", format}
-	if len(argv) > 0 {
-		candidates[1] = filepath.Base(argv[0])
+	candidates := []string{name}
+	for _, word := range argv {
+		candidates = append(candidates, named(word))
 	}
-	for _, c := range candidates {
+	for _, c := range append(candidates, format) {
 		if _, ok := known()[c]; ok {
 			return c
 		}
 	}
 	return ""
+}
+
+// named is the program that a word of a command line stands for: a path, an npm
+// package with its version, or the program's bridge to ACP, e.g. claude-agent-acp.
+func named(word string) string {
+	word, _, _ = strings.Cut(filepath.Base(word), "@")
+	for _, end := range []string{"-acp", "-agent", "-code"} {
+		word = strings.TrimSuffix(word, end)
+	}
+	for _, p := range known() {
+		if p.Binary == word {
+			return p.Name
+		}
+	}
+	return word
 }
 
 // Folders are where a program keeps what is the user's: logins, settings,

@@ -28,6 +28,7 @@ func TestCommandLines(t *testing.T) {
 		"cursor":  {normal: "cursor-agent -p --output-format stream-json --trust --force --model m do it"},
 		"droid":   {"droid exec --output-format stream-json --skip-permissions-unsafe -m m", "--auto medium", "PROMPT", "HOME=/state"},
 		"goose":   {"goose run -i - --no-session --output-format stream-json --model m", "", "PROMPT", "GOOSE_PATH_ROOT=/state"},
+		"kimi":    {normal: "kimi --output-format stream-json --model m -p do it", isolated: "KIMI_CODE_HOME=/state"},
 		"kiro":    {normal: "kiro-cli chat --no-interactive --trust-all-tools --model m", stdin: "PROMPT"},
 		"qwen":    {"qwen --output-format stream-json --approval-mode yolo --model m", "", "PROMPT", "QWEN_HOME=/state"},
 	}

@@ -115,7 +115,9 @@ could be compared.
 ## Any other program
 
 ` + "`command`" + ` runs any program with the prompt on stdin, or with ` + "`{prompt}`, `{prompt_file}` and `{model}`" + ` in its arguments.
-` + "`output`" + ` names the stream format that it prints, so that a wrapper around one of the programs above keeps its stream.
+` + "`output`" + ` names the stream format that it prints. With the format of a program above, the command is that program behind another
+name, e.g. a wrapper: pawl adds the program's flags to it, hands over the prompt as that program takes it, and points it at
+the gateway. It adds no flags to a command that has one of them, or a place for the prompt or the model.
 
 ## Any program that speaks ACP
 

@@ -34,6 +34,10 @@ func Program() program.Program {
 		State: program.State{Always: []string{
 			"--chat-history-file", "{state}/chat.history.md", "--input-history-file", "{state}/input.history",
 		}},
+		Doors: []program.Door{
+			program.ToAnthropic.With("ANTHROPIC_API_KEY").By("ANTHROPIC_API_BASE={url}", "ANTHROPIC_BASE_URL={url}"),
+			openAI(),
+		},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "aider", Live: true,
 		Own:       &program.Format{New: NewParser, EchoCut: true},
@@ -50,6 +54,13 @@ func Program() program.Program {
 			},
 		},
 	}
+}
+
+// openAI is OpenAI as the program's library looks for it.
+func openAI() program.Door {
+	d := program.ToOpenAI.By("OPENAI_API_BASE={url}", "OPENAI_BASE_URL={url}")
+	d.Base = []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}
+	return d
 }
 
 // NewParser returns a parser for one run, which cuts echoes of prompt off.

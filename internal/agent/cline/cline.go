@@ -31,8 +31,14 @@ func Program() program.Program {
 		Prompt: program.Argument,
 		Env:    []string{"CLINE_NO_AUTO_UPDATE=1", "CLINE_TELEMETRY_DISABLED=1"},
 		State:  program.State{Flag: "--data-dir"},
-		Grace:  5 * time.Second,
-		Parser: "cline", Structured: true, Live: true,
+		Doors: []program.Door{
+			door(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"),
+			door(program.ToOpenAI, "openai-compatible", ""),
+		},
+		Pointing: agent.File{Path: "settings/providers.json", Content: `{"version":1,{parts}}`},
+		Closed:   []string{"CLINE_API_KEY"},
+		Grace:    5 * time.Second,
+		Parser:   "cline", Structured: true, Live: true,
 		Own: program.Lines(NewParser,
 			program.Mark{Type: `hook_event"`, Keys: []string{"hookEventName"}},
 			program.Mark{Type: `agent_event"`, Keys: []string{"event"}},
@@ -48,8 +54,17 @@ func Program() program.Program {
 				"The prompt shows in the list of processes.",
 				"It tells no HTTP status and no reset time of a limit.",
 				"It ignores TERM while it waits for a model, and is killed after the grace.",
-				"In a folder of its own (isolate) it needs cline auth --data-dir first.",
+				"In a folder of its own (isolate) it needs a key of Anthropic or OpenAI, with which it goes through the gateway, " +
+					"or cline auth --data-dir first. With a login or a key of its own it is not metered.",
 			},
 		},
 	}
+}
+
+// door is a provider in the program's own settings.
+func door(d program.Door, provider, path string) program.Door {
+	d.Part = `"lastUsedProvider":"` + provider + `","providers":{"` + provider + `":{"settings":{"provider":"` + provider +
+		`","apiKey":"` + agent.GatewayToken + `","model":"{model}","baseUrl":"{url}` + path +
+		`"},"updatedAt":"2026-01-01T00:00:00.000Z","tokenSource":"manual"}}`
+	return d
 }

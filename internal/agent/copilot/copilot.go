@@ -38,7 +38,7 @@ func Program() program.Program {
 		Parser: "copilot", Structured: true,
 		Own: program.Lines(NewParser,
 			program.Mark{Type: `(session|assistant|user|model|tool)\.`, Keys: []string{"data"}}),
-		Folders:   []string{".copilot", ".config/github-copilot"},
+		Folders:   []string{".copilot", ".config/github-copilot", ".cache/copilot"},
 		Variables: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"}, Single: true,
 		Services: []program.Service{{
 			Hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"},

@@ -33,7 +33,12 @@ func Program() program.Program {
 		Model:    "-m",
 		Env:      []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
 		State:    program.State{Env: []string{"HOME={state}"}},
-		Grace:    8 * time.Second, Quiet: 20 * time.Minute,
+		Doors: []program.Door{
+			door(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic"), door(program.ToOpenAI, "openai"),
+		},
+		Pointing: agent.File{Path: "pawl-models.json", Content: `{"customModels":[{parts}]}`}, Prefix: "custom:",
+		Closed: []string{"FACTORY_API_KEY"}, // the models are Factory's then
+		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "droid", Structured: true,
 		Own: program.Lines(NewParser,
 			program.Mark{Type: `message"`, Keys: []string{"role", "text"}},
@@ -52,7 +57,17 @@ func Program() program.Program {
 				"Its retries are invisible and can take minutes.",
 				"It waits for its telemetry at the end, some seconds where that cannot be reached.",
 				"Isolation gives it, and the tools it runs, another HOME.",
+				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model such as " +
+					"custom:claude-sonnet-4-5 it goes through the gateway.",
 			},
 		},
 	}
+}
+
+// door is a model of the user's own with a provider, whom the program calls itself.
+func door(d program.Door, provider string) program.Door {
+	d.Env = []string{"FACTORY_RUNTIME_SETTINGS_PATH={state}/pawl-models.json"}
+	d.Part = `{"model":"{model}","displayName":"{model}","baseUrl":"{url}","apiKey":"` + agent.GatewayToken +
+		`","provider":"` + provider + `"}`
+	return d
 }

@@ -22,10 +22,15 @@ func Program() program.Program {
 	folders, moves := program.XDG("goose")
 	return program.Program{
 		Name: "goose", Binary: "goose",
-		Args:   []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
-		Model:  "--model",
-		Env:    []string{"GOOSE_MODE=auto"},
-		State:  program.State{Env: []string{"GOOSE_PATH_ROOT={state}"}},
+		Args:  []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
+		Model: "--model",
+		Env:   []string{"GOOSE_MODE=auto"},
+		State: program.State{Env: []string{"GOOSE_PATH_ROOT={state}"}},
+		Doors: []program.Door{
+			program.ToAnthropic.With("ANTHROPIC_API_KEY").By("ANTHROPIC_HOST={url}"),
+			program.ToOpenAI.By("OPENAI_HOST={url}", "OPENAI_BASE_PATH=chat/completions"),
+		},
+		Closed: []string{"ANTHROPIC_HOST", "OPENAI_HOST", "OPENAI_BASE_PATH"}, // addresses in another form
 		Grace:  8 * time.Second,
 		Parser: "goose", Structured: true,
 		Own: program.Lines(NewParser,

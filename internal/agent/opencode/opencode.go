@@ -43,6 +43,11 @@ func Kilo() program.Program {
 	p := variant("kilo", "@kilocode/cli", "7.7.7", "KILO_",
 		"The npm package's command is a Node wrapper around the native binary.",
 		"7.8.1 did not start: the package of the platform was missing.")
+	const policies = ".local/state/kilo-sandbox-policy" // without it no session begins
+	p.Folders = append(p.Folders, policies)
+	p.Moves = append(p.Moves, program.Move{
+		Variable: "XDG_STATE_HOME", Below: "kilo-sandbox-policy", Instead: []string{policies},
+	})
 	p.Variables = []string{"KILO_*", "OPENCODE_*"}
 	p.Services = program.Keyed(program.Service{Hosts: []string{"api.kilo.ai"}})
 	return p

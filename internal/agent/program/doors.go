@@ -2,6 +2,7 @@ package program
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,9 +18,11 @@ type Door struct {
 	Home     string   // the provider's own address
 	// Extra are variables that become headers of the account.
 	Extra map[string]string
-	// Env and Args point the program; "{url}" is the gateway's address for this provider.
+	// Env and Args point the program; "{url}" is the gateway's address for this
+	// provider, "{state}" pawl's folder.
 	Env, Args []string
-	// Part is what Program.Settings has of this provider.
+	// Part is what Program.Pointer or Program.Pointing has of this provider;
+	// "{model}" is the model's name.
 	Part string
 }
 
@@ -71,8 +74,11 @@ func (d Door) By(env ...string) Door {
 // Routes are the ways to the providers whose keys the program would find. see
 // looks up a variable as the program will see it. can is false for a program that
 // no door is known of.
-func (a Adapter) Routes(see func(string) string) (routes []agent.Route, can bool) {
+func (a Adapter) Routes(isolated bool, see func(string) string) (routes []agent.Route, can bool) {
 	can = len(a.Doors) > 0
+	if a.Pointing.Path != "" && !isolated {
+		return nil, can
+	}
 	for _, name := range a.Closed {
 		if see(name) != "" {
 			return nil, can
@@ -116,18 +122,21 @@ func (d Door) route(see func(string) string) (agent.Route, bool) {
 	return r, true
 }
 
-// point makes the program reach its models by the routes of in.
-func (a Adapter) point(start *agent.Start, in agent.Invocation) {
+// Point makes the program reach its models by the routes of in.
+func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
 	if len(in.Routes) == 0 {
 		return
 	}
 	var args, env, parts []string
 	for _, r := range in.Routes {
+		if a.Pointing.Path != "" && !serves(r, in) {
+			continue
+		}
 		i := slices.IndexFunc(a.Doors, func(d Door) bool { return d.Name == r.Name })
 		if i < 0 {
 			continue
 		}
-		url := strings.NewReplacer("{url}", r.Address())
+		url := strings.NewReplacer("{url}", r.Address(), "{state}", in.StateDir)
 		for _, text := range a.Doors[i].Env {
 			env = append(env, url.Replace(text))
 		}
@@ -135,11 +144,22 @@ func (a Adapter) point(start *agent.Start, in agent.Invocation) {
 			args = append(args, url.Replace(text))
 		}
 		if part := a.Doors[i].Part; part != "" {
+			part = strings.ReplaceAll(part, "{model}", strings.TrimPrefix(in.Model, a.Prefix))
 			parts = append(parts, url.Replace(part))
 		}
+	}
+	if a.Pointing.Path != "" && in.StateDir != "" {
+		content := strings.ReplaceAll(a.Pointing.Content, "{parts}", strings.Join(parts, ","))
+		start.Files = append(start.Files, agent.File{Path: filepath.Join(in.StateDir, a.Pointing.Path), Content: content})
 	}
 	if a.Pointer != "" && len(parts) > 0 {
 		env = append(env, strings.ReplaceAll(a.Pointer, "{parts}", strings.Join(parts, ",")))
 	}
 	start.Point(in.Routes, args, env)
+}
+
+// serves is whether a route is the one for the model of in: a program whose
+// settings have one provider takes the one that the model's name tells.
+func serves(r agent.Route, in agent.Invocation) bool {
+	return len(in.Routes) == 1 || (r.Protocol == agent.Anthropic) == strings.Contains(in.Model, "claude")
 }

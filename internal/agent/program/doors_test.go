@@ -22,20 +22,20 @@ func looker(env ...string) func(string) string {
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	a := Adapter{Program: Program{Doors: []Door{ToAnthropic, ToOpenAI}, Closed: []string{"USE_CLOUD"}}}
-	if got, can := a.Routes(looker("HOME=/h")); got != nil || !can {
+	if got, can := a.Routes(false, looker("HOME=/h")); got != nil || !can {
 		t.Errorf("without a key: %+v", got)
 	}
-	if _, can := (Adapter{}).Routes(looker("ANTHROPIC_API_KEY=k")); can {
+	if _, can := (Adapter{}).Routes(false, looker("ANTHROPIC_API_KEY=k")); can {
 		t.Error("a program without a door can be pointed")
 	}
-	if got, _ := a.Routes(looker("ANTHROPIC_API_KEY=k", "USE_CLOUD=1")); got != nil {
+	if got, _ := a.Routes(false, looker("ANTHROPIC_API_KEY=k", "USE_CLOUD=1")); got != nil {
 		t.Errorf("in a cloud: %+v", got)
 	}
-	if got, _ := a.Routes(looker("ANTHROPIC_AUTH_TOKEN=k", "gateway.keys.anthropic=kept")); len(got) != 1 || got[0].Key != "kept" ||
+	if got, _ := a.Routes(false, looker("ANTHROPIC_AUTH_TOKEN=k", "gateway.keys.anthropic=kept")); len(got) != 1 || got[0].Key != "kept" ||
 		got[0].KeyIn != "ANTHROPIC_API_KEY" || got[0].Header != "X-Api-Key" || !slices.Contains(got[0].Own, "ANTHROPIC_AUTH_TOKEN") {
 		t.Errorf("with a key that is kept elsewhere: %+v", got)
 	}
-	got, _ := a.Routes(looker("ANTHROPIC_AUTH_TOKEN=k", "ANTHROPIC_BASE_URL=http://proxy/x", "OPENAI_API_KEY=o", "OPENAI_PROJECT_ID=p"))
+	got, _ := a.Routes(false, looker("ANTHROPIC_AUTH_TOKEN=k", "ANTHROPIC_BASE_URL=http://proxy/x", "OPENAI_API_KEY=o", "OPENAI_PROJECT_ID=p"))
 	if len(got) != 2 {
 		t.Fatalf("routes are %+v", got)
 	}
@@ -54,7 +54,7 @@ func TestPointed(t *testing.T) {
 	a := Adapter{Program: Program{Binary: "x", Doors: []Door{ToAnthropic.By("ANTHROPIC_BASE_URL={url}"), {Name: "openai", Args: []string{"-c", "url={url}"}, Part: "p={url}"}},
 		Pointer: "CONFIG=[{parts}]"}}
 	env := []string{"ANTHROPIC_API_KEY=secret", "OPENAI_API_KEY=secret", "FOO=bar", "ANTHROPIC_BASE_URL=http://proxy"}
-	routes, _ := a.Routes(looker(env...))
+	routes, _ := a.Routes(false, looker(env...))
 	in := agent.Invocation{Env: env, Routes: append(routes, agent.Route{Name: "openai", KeyIn: "OPENAI_API_KEY", Own: []string{"OPENAI_API_KEY"}})}
 	start, err := a.Start(in)
 	if err != nil {

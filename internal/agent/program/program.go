@@ -38,7 +38,7 @@ type Delivery int
 // The deliveries. With all but Stdin the program's stdin is the null device.
 const (
 	Stdin    Delivery = iota // the prompt is stdin
-	Argument                 // the prompt is the last argument
+	Argument                 // the prompt is the last argument, behind PromptAt if that is set
 	File                     // the path of the prompt's file follows PromptFlag
 )
 
@@ -56,7 +56,7 @@ type Program struct {
 	Warm     []string // arguments that make it set up its state, see [agent.Start.Warm]; nil when it need not
 
 	Prompt   Delivery
-	PromptAt string // the flag before the prompt's file, or the argument that stands for stdin
+	PromptAt string // the flag before the prompt or its file, or the argument that stands for stdin
 	// Limit is the longest prompt that the program takes whole, in bytes; 0 is
 	// none known. With Characters it is in characters.
 	Limit      int64
@@ -69,6 +69,12 @@ type Program struct {
 	Doors   []Door
 	Pointer string
 	Closed  []string
+	// Pointing is a file of settings below pawl's folder that points a program which
+	// no variable does. Such a program is pointed only with isolation: its own
+	// folder may have a login, and nobody asked to pay with a key. Prefix is what it
+	// wants before the name of a model that its settings have.
+	Pointing agent.File
+	Prefix   string
 
 	Env   []string // updates and telemetry off, K=V
 	Unset []string
@@ -196,7 +202,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	a.state(&start, in)
 	start.Env = append(start.Env, in.Env...)
-	a.point(&start, in)
+	a.Point(&start, in)
 	if in.Model != "" {
 		start.Args = append(start.Args, a.Model, in.Model)
 	}
@@ -288,6 +294,9 @@ func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, e
 		prompt, err := a.argument(in)
 		if err != nil {
 			return agent.Start{}, err
+		}
+		if a.PromptAt != "" {
+			start.Args = append(start.Args, a.PromptAt)
 		}
 		start.Args = append(start.Args, prompt)
 	case File:

@@ -46,6 +46,10 @@ var Samples = map[string][]string{
 	"cline": {`{"type":"agent_event","event":{"type":"content_start","contentType":"text","text":"Hi."}}`, `{"type":"agent_event","event":{"type":"error","errorClass":"unknown","error":{"message":"slow"}}}`,
 		`{"type":"agent_event","event":{"type":"content_start","contentType":"tool","toolName":"run_commands","input":{"commands":["ls","cat a"]}}}`,
 		`{"type":"run_result","finishReason":"error","aggregateUsage":{"inputTokens":5,"totalCost":0.5},"text":"slow"}`},
+	"kimi": {`{"role":"meta","type":"system.version","version":"2.1.0"}`,
+		`{"role":"assistant","content":"I look.","tool_calls":[{"type":"function","id":"c","function":{"name":"Bash","arguments":"{\"command\":\"ls\"}"}}]}`,
+		`{"role":"tool","tool_call_id":"c","content":"a"}`, `{"role":"meta","type":"turn.step.retrying","failed_attempt":1,"delay_ms":1000,"error_message":"429 slow","status_code":429}`,
+		`{"role":"assistant","content":"Hi."}`, `{"role":"meta","type":"session.resume_hint","session_id":"s"}`},
 	"goose": {`{"type":"message","message":{"id":"1","role":"assistant","content":[{"type":"text","text":"Hi."},{"type":"toolRequest","id":"t","toolCall":{"status":"success","value":{"name":"shell","arguments":{"command":"ls"}}}}]}}`,
 		`{"type":"error","error":"429 slow"}`, `{"type":"complete","input_tokens":5,"cost_usd":0.5}`},
 }
@@ -62,6 +66,7 @@ func Stream(name string) [][]byte {
 		"copilot":  `{"type":"tool.execution_complete","data":{"toolCallId":"1","success":true,"result":{"content":%q}},"id":"2"}`,
 		"cline":    `{"type":"agent_event","event":{"type":"content_end","contentType":"tool","toolName":"run_commands","toolCallId":"1","output":[{"query":"ls","result":%q,"success":true}]}}`,
 		"goose":    `{"type":"message","message":{"id":"9","role":"user","content":[{"type":"toolResponse","id":"t","toolResult":{"status":"success","value":{"content":[{"type":"text","text":%q}],"isError":false}}}]}}`,
+		"kimi":     `{"role":"tool","tool_call_id":"c","content":%q}`,
 		"cursor":   `{"type":"tool_call","subtype":"completed","call_id":"1","tool_call":{"shellToolCall":{"args":{"command":"ls"},"result":{"success":{"stdout":%q}}}}}`,
 	}[name]
 	if output == "" {
