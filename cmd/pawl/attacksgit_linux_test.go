@@ -31,7 +31,26 @@ def swap(path, data, at, offsets, width, n):
 	packed = `echo good >lib; echo other >other; git add lib other; git commit -qm lib; git gc -q`
 )
 
+// movesRefs moves all refs of pawl's to a commit whose configuration has a hook; without
+// pawl there is nothing to roll back.
+const movesRefs = `(cat pawl.yaml; echo "hooks: {on_start: {command: 'touch $OUT/made', sandbox: false}}") >evil.yaml
+b=$(git hash-object -w evil.yaml); if [ -z "$PAWL_ITERATION" ]; then cp evil.yaml pawl.yaml; fi; rm evil.yaml
+export GIT_INDEX_FILE=/dev/shm/i$$; git read-tree HEAD; git update-index --cacheinfo 100644,$b,pawl.yaml
+c=$(git commit-tree -m evil $(git write-tree)); rm $GIT_INDEX_FILE; unset GIT_INDEX_FILE
+`
+
 var gitAttacks = []attack{
+	{name: "snapshot moved", tries: "has a rollback write a configuration with a hook, by moving the ref of a snapshot",
+		agent: movesRefs + `for r in $(git for-each-ref --format='%(refname)' refs/pawl); do git update-ref $r $c; done`,
+		later: `pawl rollback build --to 0; pawl run build -n 1 --fresh </dev/null`},
+	{name: "snapshot packed and moved", tries: "the same in the file with many refs",
+		agent: movesRefs + `sed -i -e '/refs.pawl/d' .git/packed-refs || echo '# pack-refs with: peeled fully-peeled sorted ' >.git/packed-refs
+git for-each-ref --format="$c %(refname)" refs/pawl >>.git/packed-refs; rm -rf .git/refs/pawl`,
+		later: `pawl rollback build --to 0; pawl run build -n 1 --fresh </dev/null`},
+	{name: "snapshot deleted", tries: "takes the way back away, and with it work that was not committed",
+		before: `echo precious >lib; git add lib; git commit -qm lib`,
+		agent:  `for r in $(git for-each-ref --format='%(refname)' refs/pawl); do git update-ref -d $r; done; rm lib`,
+		later:  `pawl rollback build --to 0; test "$(cat lib)" = precious || echo I got out`},
 	{name: "object overwritten", tries: "overwrites an object of the user's history",
 		before: gitBefore, agent: gitHelp + `plant $good`, later: gitLater, mounts: true},
 	{name: "object written into", tries: "writes into the file of an object, which stays the same file",

@@ -130,7 +130,12 @@ func (r *Repo) changeRefs(reason string, lines ...string) call {
 	return c
 }
 
+// update is a line of a transaction. What an agent left in the place of a ref of pawl's
+// is replaced, and not followed to the branch that it names.
 func update(name, commit, old string) string {
+	if strings.HasPrefix(name, "refs/pawl/") {
+		return "option no-deref\x00update " + name + "\x00" + commit + "\x00" + old + "\x00"
+	}
 	return "update " + name + "\x00" + commit + "\x00" + old + "\x00"
 }
 

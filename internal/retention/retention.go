@@ -136,6 +136,7 @@ func (o *Options) dropRun(ctx context.Context, id, dir string, snapshots []git.R
 		return nil
 	}
 	if len(snapshots) > 0 {
+		_ = os.Remove(filepath.Join(dir, workspace.KeptRefs)) // or they would be put back
 		if err := o.Repo.DeleteRefs(ctx, snapshots); err != nil {
 			return err
 		}

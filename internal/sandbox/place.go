@@ -58,12 +58,12 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	return pol
 }
 
-// ofGit is what git takes commands or places from, in a git folder. What is not
+// ofGit is what git takes commands or places from, in a git folder, and pawl's own refs. What is not
 // there yet is watched, since only what is there can be mounted over.
 var ofGit = []string{
 	"hooks", "config", "config.worktree", "commondir", "gitdir",
 	"info/attributes", "info/grafts", "objects/info/alternates",
-	"shallow",
+	"shallow", "refs/pawl",
 }
 
 // found are the programs and the home folder, where they lie among what is not

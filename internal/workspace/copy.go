@@ -198,7 +198,7 @@ func (k *Copy) agree(ctx context.Context, base Snapshot) error {
 	if err != nil {
 		return err
 	}
-	return k.of.Repo.SetRefs(ctx, base.Ref, commit)
+	return k.of.setRef(ctx, k.run, base.Ref, commit)
 }
 
 // Left are paths that the copy does not have, because there is no room for them.
@@ -242,7 +242,7 @@ func (k *Copy) Collect(ctx context.Context, n int, tree string) error {
 	if err != nil {
 		return err
 	}
-	return k.of.Repo.SetRefs(ctx, runRef(k.run, n, ""), commit)
+	return k.of.setRef(ctx, k.run, runRef(k.run, n, ""), commit)
 }
 
 // RemoveCopy removes the copy at dir; none is no error.

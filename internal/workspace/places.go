@@ -303,7 +303,8 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 		}
 		undone = append(undone, c.shown(p))
 	}
-	return undone, nil
+	moved, err := c.undoRefs(ctx)
+	return append(undone, moved...), err
 }
 
 func (c *Checkout) putBack(p lead, was, now string) error {

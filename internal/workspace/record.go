@@ -97,7 +97,7 @@ func (c *Checkout) Snapshots(ctx context.Context, run string) ([]Snapshot, error
 	if !validName(run) {
 		return nil, fmt.Errorf("cannot list the snapshots of %q: it is no run id", run)
 	}
-	return c.list(ctx, runPrefix+run+"/")
+	return c.list(ctx, run, runPrefix+run+"/")
 }
 
 // Recoveries lists what was kept before each rollback and rewind of a run,
@@ -106,7 +106,7 @@ func (c *Checkout) Recoveries(ctx context.Context, run string) ([]Snapshot, erro
 	if !validName(run) {
 		return nil, fmt.Errorf("cannot list the recoveries of %q: it is no run id", run)
 	}
-	all, err := c.list(ctx, recoveryPrefix+run+"/")
+	all, err := c.list(ctx, run, recoveryPrefix+run+"/")
 	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(recoveryNumber(a.Ref), recoveryNumber(b.Ref)) })
 	return all, err
 }
@@ -116,8 +116,8 @@ func recoveryNumber(ref string) int {
 	return n
 }
 
-func (c *Checkout) list(ctx context.Context, prefix string) ([]Snapshot, error) {
-	refs, err := c.Repo.Refs(ctx, prefix)
+func (c *Checkout) list(ctx context.Context, run, prefix string) ([]Snapshot, error) {
+	refs, err := c.refs(ctx, run, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +154,25 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 	}
 	numbers = slices.Compact(numbers)
 	var drop []git.Ref
+	var gone []string
 	for _, s := range all {
 		i, _ := slices.BinarySearch(numbers, s.N)
 		if i < keep.First || i >= len(numbers)-keep.Last || slices.Contains(keep.Best, s.N) {
 			continue
 		}
 		drop = append(drop, git.Ref{Name: s.Ref, Commit: s.Commit})
+		gone = append(gone, s.Ref, "")
+	}
+	if len(drop) == 0 {
+		return 0, nil
+	}
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close()
+	if err := r.keep(ctx, gone...); err != nil {
+		return 0, err
 	}
 	return len(drop), c.Repo.DeleteRefs(ctx, drop)
 }

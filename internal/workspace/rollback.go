@@ -26,9 +26,6 @@ var (
 
 // RollbackOptions make a rollback stricter.
 type RollbackOptions struct {
-	// Commit is the snapshot's commit as the caller recorded it; empty: any.
-	// If the ref says otherwise, somebody moved it, and that is an error.
-	Commit string
 	// Expect is the tree that the work tree must have now; empty: any.
 	Expect string
 }
@@ -92,7 +89,7 @@ func (c *Checkout) rollbackTo(ctx context.Context, run, ref string, o RollbackOp
 		return Rollback{}, err
 	}
 	defer r.close()
-	want, err := c.find(ctx, ref, o.Commit)
+	want, err := c.find(ctx, run, ref)
 	if err != nil {
 		return Rollback{}, err
 	}
@@ -117,25 +114,16 @@ func (c *Checkout) rollbackTo(ctx context.Context, run, ref string, o RollbackOp
 	return b, nil
 }
 
-// find reads the snapshot at a ref. With a commit, the ref must be there.
-func (c *Checkout) find(ctx context.Context, ref, commit string) (Snapshot, error) {
-	refs, err := c.Repo.Refs(ctx, ref)
+// find reads the snapshot at a ref of the run.
+func (c *Checkout) find(ctx context.Context, run, ref string) (Snapshot, error) {
+	all, err := c.list(ctx, run, ref[:strings.LastIndexByte(ref, '/')+1])
 	if err != nil {
 		return Snapshot{}, err
 	}
-	for _, f := range refs {
-		if f.Name != ref {
-			continue
+	for _, s := range all {
+		if s.Ref == ref {
+			return s, nil
 		}
-		s, ok := parse(f)
-		if !ok {
-			break
-		}
-		if commit != "" && s.Commit != commit {
-			return Snapshot{}, fmt.Errorf("cannot roll back to %s: the ref was moved from %s to %s by somebody else; put it "+
-				"back with: git update-ref %s %s", ref, commit, s.Commit, ref, commit)
-		}
-		return s, nil
 	}
 	return Snapshot{}, fmt.Errorf("cannot roll back to %s: there is no such snapshot", ref)
 }
@@ -163,6 +151,9 @@ func (r *session) recovery(ctx context.Context, now state) (string, error) {
 	ref := fmt.Sprintf("%s%s/%d", recoveryPrefix, r.run, next)
 	// What it keeps is about to be overwritten.
 	if err := r.c.Repo.SyncObjects(ctx, s.Head, commit); err != nil {
+		return "", err
+	}
+	if err := r.keep(ctx, ref, commit); err != nil {
 		return "", err
 	}
 	return ref, r.c.Repo.KeepRef(ctx, ref, commit, r.c.Repo.Zero(), "pawl: before a rollback")

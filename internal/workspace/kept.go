@@ -1,0 +1,170 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// An agent that works in the user's repository can move and delete refs of pawl's. So
+// a ref only keeps the objects of a snapshot from git's collection: which commit the
+// snapshot is says a file of the run's private folder. Refs that say otherwise are put
+// back, those of no snapshot are removed.
+
+// KeptRefs is the file of a run's private folder that has its refs, a line "ref id"
+// each. Runs of older versions of pawl have none: their refs are believed.
+const KeptRefs = "refs"
+
+// kept are the refs of a run as pawl made them; nil when they were not recorded.
+func (c *Checkout) kept(run string) (map[string]string, error) {
+	data, err := files.ReadBelow(c.runDir(run), KeptRefs, packedLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what the snapshots of run %s are: %w", run, err)
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		if name, id, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
+			refs[name] = id
+		}
+	}
+	return refs, nil
+}
+
+// keep records refs of the run, before they are made; an empty id is one that goes.
+func (r *session) keep(ctx context.Context, pairs ...string) error {
+	refs, err := r.c.kept(r.run)
+	if err != nil {
+		return err
+	}
+	if refs == nil {
+		if refs, err = r.c.believed(ctx, r.run, pairs[0]); err != nil {
+			return err
+		}
+	}
+	for pair := range slices.Chunk(pairs, 2) {
+		if refs[pair[0]] = pair[1]; pair[1] == "" {
+			delete(refs, pair[0])
+		}
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		text.WriteString(name + " " + refs[name] + "\n")
+	}
+	if err := files.Replace(filepath.Join(r.dir, KeptRefs), []byte(text.String()), 0o600, false); err != nil {
+		return fmt.Errorf("cannot record the snapshots of run %s: %w", r.run, err)
+	}
+	return nil
+}
+
+// believed are the refs of a run that an older pawl began. A run that takes its first
+// snapshot now has none, whatever the repository says.
+func (c *Checkout) believed(ctx context.Context, run, first string) (map[string]string, error) {
+	if first == runRef(run, 0, "") {
+		return map[string]string{}, nil
+	}
+	own, err := c.Repo.RefIDs(ctx, runPrefix+run+"/")
+	if err != nil {
+		return nil, err
+	}
+	more, err := c.Repo.RefIDs(ctx, recoveryPrefix+run+"/")
+	return refsIn(own + more), err
+}
+
+// setRef records a ref of the run and makes it.
+func (c *Checkout) setRef(ctx context.Context, run, ref, commit string) error {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.keep(ctx, ref, commit); err != nil {
+		return err
+	}
+	return c.Repo.SetRefs(ctx, ref, commit)
+}
+
+// restoreRefs makes the refs below a prefix what was recorded of the run, and names
+// those that were not.
+func (c *Checkout) restoreRefs(ctx context.Context, prefix string, kept map[string]string) (undone []string, err error) {
+	list, err := c.Repo.RefIDs(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	now := refsIn(list)
+	for name := range kept {
+		if _, there := now[name]; !there && strings.HasPrefix(name, prefix) {
+			now[name] = ""
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] == kept[name] {
+			continue
+		}
+		undone = append(undone, name)
+		if perr := c.forceRef(ctx, name, kept[name]); perr != nil {
+			err = errors.Join(err, perr)
+		}
+	}
+	return undone, err
+}
+
+// forceRef makes a ref what it was, also where a folder or what is no ref is in its
+// place.
+func (c *Checkout) forceRef(ctx context.Context, name, id string) error {
+	if c.Repo.PutRef(ctx, name, id) == nil {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(c.Repo.Common, name)); err == nil {
+		if err := files.SetAside(c.Repo.Common, name, c.Repo.Common, asideFolder); err != nil {
+			return err
+		}
+	}
+	return c.Repo.PutRef(ctx, name, id)
+}
+
+// undoRefs puts the refs of the runs back that this checkout takes snapshots of.
+func (c *Checkout) undoRefs(ctx context.Context) (undone []string, err error) {
+	c.mu.Lock()
+	runs := slices.Sorted(maps.Keys(c.runs))
+	c.mu.Unlock()
+	for _, run := range runs {
+		kept, kerr := c.kept(run)
+		if kerr != nil || kept == nil {
+			err = errors.Join(err, kerr)
+			continue
+		}
+		more, rerr := c.restoreRefs(ctx, runPrefix+run+"/", kept)
+		undone, err = append(undone, more...), errors.Join(err, rerr)
+	}
+	return undone, err
+}
+
+// refs are those of a run below a prefix, as they were recorded.
+func (c *Checkout) refs(ctx context.Context, run, prefix string) ([]git.Ref, error) {
+	kept, err := c.kept(run)
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil {
+		return c.Repo.Refs(ctx, prefix)
+	}
+	_, rerr := c.restoreRefs(ctx, prefix, kept)
+	all, err := c.Repo.Refs(ctx, prefix)
+	if err != nil {
+		return nil, errors.Join(err, rerr)
+	}
+	// One that could not be put back has lost its objects.
+	return slices.DeleteFunc(all, func(ref git.Ref) bool { return kept[ref.Name] != ref.Commit }), nil
+}

@@ -1,0 +1,81 @@
+package workspace
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a snapshot is was recorded where no agent writes. Whatever became of the refs
+// that keep its objects, it is the same snapshot, and the refs are put back.
+func TestMovedRefs(t *testing.T) {
+	t.Parallel()
+	const zero, branch = "refs/pawl/runs/r1/0", "refs/heads/main"
+	for name, attack := range map[string]func(p *place){
+		"moved":                       func(p *place) { p.git("update-ref", zero, p.foreign()) },
+		"deleted":                     func(p *place) { p.git("update-ref", "-d", zero) },
+		"packed and moved":            func(p *place) { p.git("pack-refs", "--all"); p.git("update-ref", zero, p.foreign()) },
+		"a link to a branch":          func(p *place) { p.git("symbolic-ref", zero, branch) },
+		"an object that is not there": func(p *place) { p.write(".git/"+zero, strings.Repeat("1", 40)+"\n") },
+		"no ref":                      func(p *place) { p.write(".git/"+zero, "nonsense\n") },
+		"a folder": func(p *place) {
+			p.clear(".git/" + zero)
+			p.write(".git/"+zero+"/.keep", "")
+		},
+		"a later one": func(p *place) { p.git("update-ref", "refs/pawl/runs/r1/7", p.foreign()) },
+		"a recovery":  func(p *place) { p.git("update-ref", "refs/pawl/recovery/r1/9", p.foreign()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "a", "1")
+			was := p.snap(0)
+			p.write("a", "2")
+			p.snap(1)
+			p.back(1)
+			before := p.git("for-each-ref", "refs/pawl")
+			attack(p)
+			if all, err := p.c.Snapshots(t.Context(), "r1"); err != nil || len(all) != 2 || all[0].Commit != was.Commit {
+				t.Errorf("snapshots %+v, %v", all, err)
+			}
+			if all, err := p.c.Recoveries(t.Context(), "r1"); err != nil || len(all) != 1 {
+				t.Errorf("recoveries %+v, %v", all, err)
+			}
+			if now := p.git("for-each-ref", "refs/pawl"); now != before {
+				t.Errorf("refs are\n%s, and were\n%s", now, before)
+			}
+			attack(p)
+			if p.back(0); p.read("a") != "1" {
+				t.Errorf("a is %q after a rollback", p.read("a"))
+			}
+			tip := p.git("rev-parse", branch)
+			attack(p)
+			p.write("a", "3")
+			if p.snap(0); p.git("rev-parse", branch) != tip {
+				t.Errorf("a snapshot moved %s", branch)
+			}
+		})
+	}
+}
+
+// foreign is a commit that is no snapshot.
+func (p *place) foreign() string {
+	p.t.Helper()
+	return strings.TrimSpace(p.git("commit-tree", "-m", "evil", "HEAD^{tree}"))
+}
+
+// Refs that an agent moves are put back after it, and that is tampering.
+func TestPutBackRefs(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	was := p.snap(0)
+	p.write("a", "2")
+	p.snap(1)
+	before, err := p.c.ConfigFingerprint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.git("update-ref", was.Ref, "refs/pawl/runs/r1/1")
+	undone, err := p.c.PutBack(t.Context(), before)
+	if err != nil || len(undone) != 1 || undone[0] != was.Ref || strings.TrimSpace(p.git("rev-parse", was.Ref)) != was.Commit {
+		t.Errorf("undone %q, %v; the ref is %s", undone, err, p.git("rev-parse", was.Ref))
+	}
+}
