@@ -18,6 +18,7 @@ import (
 func (p *pilot) tidy(ctx context.Context) {
 	p.freeing.Lock()
 	defer p.freeing.Unlock()
+	p.mend(ctx)
 	p.freeLanded(ctx)
 	all, err := p.o.Pool.Sweep(ctx)
 	if err != nil {
@@ -33,6 +34,17 @@ func (p *pilot) tidy(ctx context.Context) {
 		}
 	}
 	if err := p.dropRecoveries(ctx); err != nil {
+		p.notify(Notice{Kind: Warning, Text: err.Error()})
+	}
+}
+
+// mend repairs refs of pawl's own, which nothing else can be looked up with.
+func (p *pilot) mend(ctx context.Context) {
+	note, err := p.o.Pool.Mend(ctx)
+	if note != "" {
+		p.notify(Notice{Kind: Warning, Text: note})
+	}
+	if err != nil {
 		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 }

@@ -174,6 +174,15 @@ func (r *Repo) dropRefs(ctx context.Context) (gone []string, err error) {
 	return r.dropUnfollowable(ctx, gone)
 }
 
+// MendRefs removes refs of pawl's own that lead to nothing, when one is met: git
+// lists none of them then, and the user's own gc fails. It names them.
+func (r *Repo) MendRefs(ctx context.Context) (gone []string, err error) {
+	if _, err = r.Refs(ctx, "refs/pawl/"); err == nil || OfMachine(err) || ctx.Err() != nil {
+		return nil, err
+	}
+	return r.dropRefs(ctx)
+}
+
 // dropUnfollowable removes refs that cannot be followed to their ends. What the user's
 // own refs lead to is not looked at.
 func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, error) {

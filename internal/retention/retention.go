@@ -48,7 +48,8 @@ type Report struct {
 	Bytes   int64 `json:"bytes"`   // of these and of runs
 	Events  int   `json:"events"`
 	Refs    int   `json:"refs"`
-	Packed  int   `json:"packed"` // loose objects
+	Broken  int   `json:"broken_refs,omitempty"` // refs of pawl's own that led to nothing
+	Packed  int   `json:"packed"`                // loose objects
 }
 
 // looseMost is how many loose objects are left alone.
@@ -57,7 +58,7 @@ const looseMost = 1000
 // Sweep removes what is over. It goes on after an error, and returns all of them.
 func Sweep(ctx context.Context, o Options) (Report, error) {
 	var r Report
-	err := errors.Join(o.events(ctx, &r), o.runs(ctx, &r))
+	err := errors.Join(o.mend(ctx, &r), o.events(ctx, &r), o.runs(ctx, &r))
 	if o.Repo != nil {
 		err = errors.Join(err, o.refs(ctx, &r), o.pack(ctx, &r))
 	}
@@ -75,6 +76,16 @@ func Due(stateDir string, now time.Time) bool {
 		return false
 	}
 	return files.Replace(path, nil, 0o600, false) == nil
+}
+
+// mend removes refs that lead to nothing: with one of them, nothing else is found.
+func (o *Options) mend(ctx context.Context, r *Report) error {
+	if o.Repo == nil || o.Dry {
+		return nil
+	}
+	gone, err := o.Repo.MendRefs(ctx)
+	r.Broken = len(gone)
+	return err
 }
 
 // runs removes runs and outputs.

@@ -53,6 +53,9 @@ func gc(ctx context.Context, a *command.App, dry bool) error {
 		a.Result("%s %s and the output of %s (%.1f MB), %s and %s.\n", verb, report.Numbered(r.Runs, "run"),
 			report.Numbered(r.Outputs, "iteration"), float64(r.Bytes)/1e6, report.Numbered(r.Events, "event"),
 			report.Numbered(r.Refs, "ref"))
+		if r.Broken > 0 {
+			a.Result("Removed %s of pawl's own that led to nothing\n", report.Numbered(r.Broken, "ref"))
+		}
 		if r.Packed > 0 {
 			a.Result("%s loose objects: %d\n", map[bool]string{false: "Packed", true: "Would pack"}[dry], r.Packed)
 		}

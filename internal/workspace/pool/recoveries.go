@@ -13,6 +13,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
+// Mend removes refs of pawl's own that lead to nothing, and says so; "" when none does.
+func (p *Pool) Mend(ctx context.Context) (note string, err error) {
+	gone, err := p.repo.MendRefs(ctx)
+	if len(gone) > 0 {
+		note = fmt.Sprintf("%d of pawl's own refs led to commits that are gone, and were removed: %s",
+			len(gone), strings.Join(gone[:min(len(gone), 3)], ", "))
+	}
+	return note, err
+}
+
 // MergeSuffix is what the id of a workspace has after that of a task whose work
 // is brought together with the target there.
 const MergeSuffix = "-merge"
