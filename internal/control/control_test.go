@@ -113,7 +113,9 @@ func TestFindingString(t *testing.T) {
 		item failure.Item
 		want string
 	}{
-		{failure.Item{File: "a.ts", Expected: "1", Received: "2", Message: "long story"}, "a.ts: expected 1, received 2"},
+		{failure.Item{File: "a.ts", Expected: "1", Received: "2", Message: "long story"}, "a.ts: long story: expected 1, received 2"},
+		{failure.Item{File: "a.ts", Test: "adds", Expected: "0", Received: "NaN", Message: "expected 0, got NaN"}, "a.ts: adds: expected 0, received NaN"},
+		{failure.Item{File: "a.ts", Expected: "0", Received: "NaN", Message: "expected 0, got NaN"}, "a.ts: expected 0, got NaN"},
 		{failure.Item{File: "a_test.go", Line: 9, Test: "TestA", Expected: "x\n y"}, "a_test.go:9: TestA: expected x y, received nothing"},
 		{failure.Item{File: "a.ts", Line: 3, Message: "a.ts:3 is wrong"}, "a.ts:3 is wrong"},
 		{failure.Item{Message: strings.Repeat("ü", 300)}, strings.Repeat("ü", 239) + "…"},

@@ -170,9 +170,17 @@ func (f Finding) String() string {
 		head = append(head, f.Test)
 	}
 	what := f.Message
-	if f.Expected != "" || f.Received != "" {
+	first, _, _ := strings.Cut(what, "\n")
+	below := f.Compares(first) && !f.Compares(f.Message)
+	if f.Test != "" || below { // the test, or the values themselves, say what it is about
+		first = ""
+	}
+	if f.Compares(first) {
 		what = fmt.Sprintf("expected %s, received %s", cmp.Or(oneLine(f.Expected), "nothing"),
 			cmp.Or(oneLine(f.Received), "nothing"))
+		if first != "" {
+			what = strings.TrimSuffix(first, ":") + ": " + what
+		}
 	}
 	if what != "" {
 		head = append(head, what)

@@ -47,7 +47,7 @@ func judge(e Evidence, h *hits, out reading) verdict {
 		return judgeProse(h)
 	}
 	v := byWords(h, func(Class) bool { return true })
-	v = byExit(e).better(v)
+	v = h.placed(byExit(e).better(v))
 	if typed := byTypedErrors(e); typed.typed != nil {
 		v = typed.better(v)
 	}
@@ -59,6 +59,17 @@ func judge(e Evidence, h *hits, out reading) verdict {
 			return verdict{class: TestFailure, weight: suiteWeight, line: -1}
 		}
 		return byForm(h)
+	}
+	return v
+}
+
+// placed finds the line of a command that is missing, where only the exit status
+// says so: the last that names one.
+func (h *hits) placed(v verdict) verdict {
+	for i := h.t.len() - 1; i >= closingLines(h.t) && v.line < 0 && v.class == MissingCommand; i-- {
+		if missingCommand(h.t.line(i)) != "" {
+			v.line = i
+		}
 	}
 	return v
 }
@@ -200,6 +211,9 @@ func settle(h *hits, v verdict) verdict {
 		if away := h.last(func(r *rule) bool { return r.Class == Network && r.Weight >= 70 }, 0); away != nil {
 			return verdict{class: Network, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
+	}
+	if v.class == Validation && has(h.t.line(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
+		return verdict{class: Network, weight: v.weight, line: v.line} // what could not be asked was not refused
 	}
 	return v
 }

@@ -32,7 +32,7 @@ func excerpt(t text) []Item {
 			continue
 		}
 		want, got := expectation(said)
-		if leads(lead, said) && want+got == "" {
+		if leads(lead, said) && want+got == "" && b.value == nil {
 			lead = said
 		}
 		if b.item.Expected != "" && b.item.Received != "" && want+got != "" { // the next one

@@ -7,7 +7,10 @@
 // in [Evidence].
 package failure
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Class is the sort of failure.
 type Class string
@@ -115,6 +118,15 @@ type Item struct {
 	Message  string `json:"message,omitempty"`
 	Expected string `json:"expected,omitempty"`
 	Received string `json:"received,omitempty"`
+}
+
+// Compares tells whether the item has values that said, a part of its message,
+// does not name: who shows both would say the same twice.
+func (i Item) Compares(said string) bool {
+	if i.Expected == "" && i.Received == "" {
+		return false
+	}
+	return !strings.Contains(said, i.Expected) || !strings.Contains(said, i.Received)
 }
 
 // Analysis is what the evidence says. It goes through JSON to the journal

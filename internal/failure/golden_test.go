@@ -51,7 +51,7 @@ func TestParseTestsOfRealRuns(t *testing.T) {
 		"vitest":       "vitest 1 1 0\nsum.test.mjs:2 [cart > adds] AssertionError: expected 2 to be 3 // Object.is equality | 3 | 2",
 		"mocha":        "mocha 1 1 0\nm.cjs:2 [cart › adds] AssertionError [ERR_ASSERTION]: Expected values to be strictly equal: | 3 | 2",
 		"unittest":     "unittest 1 1 0\n/repo/n/t.py:4 [test_timeout] AssertionError: 30 != 60 | 60 | 30",
-		"cargo":        "cargo 1 1 0\nsrc/lib.rs:2 [adds] thread 'adds' (22233) panicked at src/lib.rs:2:13: | 3 | 2",
+		"cargo":        "cargo 1 1 0\nsrc/lib.rs:2 [adds] assertion `left == right` failed | 3 | 2",
 	} {
 		got, ok := ParseTests(read(t, name))
 		if !ok || showTests(got) != want {

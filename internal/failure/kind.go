@@ -6,6 +6,9 @@ import "strings"
 // that resets at a known time is waited for, but a retry within minutes does
 // not pass.
 func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool) {
+	if f&machine != 0 {
+		return Permanent, false
+	}
 	switch c {
 	case Timeout, RateLimit, Network, ServiceUnavailable, PortConflict:
 		if f&final != 0 {
@@ -36,10 +39,7 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 		return Work, false
 	default:
 	}
-	switch {
-	case f&machine != 0:
-		return Permanent, false
-	case f&retries != 0:
+	if f&retries != 0 {
 		return Transient, true
 	}
 	return Work, false
@@ -47,19 +47,29 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 
 // lacks says whose what is missing is: a path is the repository's, and so is a
 // program that a package's script starts; a full disk is the machine's.
-func lacks(e Evidence, t text, c Class, subject string) flag {
+func lacks(e Evidence, h *hits, v verdict, subject string) flag {
+	c, line := v.class, v.line
 	switch {
 	case c == ResourceExhausted && subject == "disk":
 		return machine
 	case c != MissingCommand || e.Source == "agent":
 		return 0
-	case strings.Contains(subject, "/") && !onMachine().MatchString(subject), packageScript().MatchString(t.s):
+	case strings.Contains(subject, "/") && !onMachine().MatchString(subject), h.startsPackages(line):
 		return ours
 	}
 	return 0
 }
 
+// startsPackages tells whether the line is about a program of the project's own
+// packages: the shell of npm, yarn or bundler names it, and no script of the project.
+func (h *hits) startsPackages(line int) bool {
+	inScript := line >= 0 && scriptLine().MatchString(h.t.line(line))
+	return !inScript && packageScript().MatchString(h.t.s)
+}
+
 var (
+	// scriptLine begins what a shell says about a line of a script.
+	scriptLine = onUse(`^\S+\.\w+: (?:line )?\d+: `)
 	// onMachine begins the paths of programs that are installed.
 	onMachine = onUse(`^/(?:usr|bin|sbin|opt|nix|snap|lib)/`)
 	// packageScript is what npm, yarn and bundler say when they run a script or a

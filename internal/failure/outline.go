@@ -138,7 +138,7 @@ func (b *block) holds(l, said string) bool {
 
 // frameForm begins a frame of a stack that stands below its message.
 const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+\.go:\d+ \+0x|goroutine \d|` +
-	`(?:from )?[^ ]+:\d+:in [^:]*$|#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()`
+	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()`
 
 var stackFrame = onUse(`^(?:` + frameForm + `)`)
 
@@ -189,7 +189,7 @@ func (h *hits) tells(i int, said string) part {
 		return aside
 	case alarms && nothing().MatchString(said), doubts && nothing().MatchString(said):
 		return aside
-	case onlyFailed(said), sums().MatchString(said), !doubts && vague(said):
+	case onlyFailed(said), sums().MatchString(said), !doubts && counting().MatchString(said):
 		return result
 	case raises().MatchString(said):
 		return raising
@@ -197,6 +197,8 @@ func (h *hits) tells(i int, said string) part {
 		return erring
 	case doubts, remarksOn(said):
 		return hinting
+	case vague(said):
+		return result
 	case steps().MatchString(said):
 		return doing
 	}
@@ -221,9 +223,6 @@ var counting = onUse(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
 
 // vague tells whether a line names nothing: a few words, no number, no name, no quote.
 func vague(said string) bool {
-	if counting().MatchString(said) {
-		return true
-	}
 	return !strings.ContainsAny(said, "0123456789:：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") && len(strings.Fields(said)) <= 4 &&
 		!strings.Contains(strings.TrimRight(said, "."), ".")
 }
@@ -235,7 +234,8 @@ var emptyWords = wordSet(`a all and are aborted aborting above an as at below bu
 	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
 	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
-	found did task goal complete successful x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+	found did task goal complete successful type types rake while
+	running ctest x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 func wordSet(list string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
@@ -261,6 +261,8 @@ func onlyFailed(said string) bool {
 	}
 	if words := nameToken().ReplaceAllString(said, " "); strings.ContainsFunc(words, unicode.IsLetter) {
 		said = words
+	} else if name, _, ok := strings.Cut(said, ": "); ok && words != said { // "Failed: web#build"
+		said = name
 	}
 	other := func(r rune) bool { return r < 'a' || 'z' < r && r < 0x80 }
 	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
@@ -321,6 +323,12 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 	if v.line >= 0 && o.parts[v.line] != aside && o.parts[v.line] != result {
 		if o.t.line(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it goes on with the line above
 			return v.line - 1
+		}
+		if strings.Contains(o.t.line(v.line), " panicked at ") && v.line+1 < o.t.len() && o.parts[v.line+1] >= plain {
+			return v.line + 1 // Rust says why on the next line
+		}
+		if o.parts[v.line] >= erring {
+			return o.first(v.line)
 		}
 		return v.line
 	}

@@ -104,7 +104,7 @@ func fileStart(s string, dot int) int {
 func tidyFile(f string) string {
 	f = strings.TrimPrefix(f, "file://")
 	f = strings.TrimPrefix(f, "webpack:///")
-	if i := strings.LastIndexByte(f, ':'); i > 1 { // a program's name before it
+	if i := strings.LastIndexByte(f, ':'); i > 1 && !strings.HasPrefix(f, "ext:") && !strings.HasPrefix(f, "node:") { // a program's name before it
 		f = f[i+1:]
 	}
 	if len(f) > 2 && f[0] == '.' && f[1] == '/' {
@@ -229,18 +229,18 @@ func number(s string, i int) (n, end int) {
 	return n, i
 }
 
-// fileIn finds the name of a file of the project that s speaks of without a line.
-func fileIn(s string) (string, bool) {
+// fileIn finds the name of a file of the project that s speaks of without a line, or "".
+func fileIn(s string) string {
 	for _, m := range fileName().FindAllStringSubmatch(s, 6) {
 		file := tidyFile(m[1])
 		headed := strings.HasPrefix(strings.TrimSpace(s), m[1])
 		if strings.Contains(file, "/") || headed {
 			if !foreign(file) && !strings.HasPrefix(file, "/tmp/") {
-				return file, true
+				return file
 			}
 		}
 	}
-	return "", false
+	return ""
 }
 
 // fileName is one by its folder or its extension, and no log, host or version.

@@ -55,7 +55,9 @@ func (p *problems) rust(l, said string) bool {
 		at, ok := placeIn(said)
 		if ok && p.message != "" {
 			warning := strings.HasPrefix(p.message, "warning")
-			p.add(Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}, warning)
+			it := Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}
+			it.Expected, it.Received = p.values()
+			p.add(it, warning)
 			p.message = ""
 		}
 		return ok
@@ -66,6 +68,17 @@ func (p *problems) rust(l, said string) bool {
 		return false
 	}
 	return false
+}
+
+// values are the two of a problem whose source is shown below it: "^^^ expected `a`, found `b`".
+func (p *problems) values() (want, got string) {
+	for j := p.i + 1; j < p.t.len() && j < p.i+aroundMax; j++ {
+		s := strings.TrimSpace(p.t.line(j))
+		if want, got = expectation(s); s == "" || want != "" && got != "" {
+			break
+		}
+	}
+	return want, got
 }
 
 // table reads PHPStan's rows, "  14     message" below "  Line   file".
@@ -104,7 +117,7 @@ func (p *problems) underFile(said string) bool {
 // "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".
 func (p *problems) located(l, said string) bool {
 	at, ok := placeIn(said)
-	if !ok || at.from > 60 || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") ||
+	if !ok || at.from > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") ||
 		strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
 		return false
 	}
@@ -124,8 +137,13 @@ func (p *problems) located(l, said string) bool {
 			return true
 		}
 	}
+	msg = strings.TrimRight(msg, "━─ ")
+	if bare := strings.TrimSuffix(msg, "  FIXABLE"); !strings.Contains(bare, " ") && strings.Contains(bare, "/") { // the name of a rule
+		msg = strings.TrimSpace(p.following() + " " + bare)
+	}
 	it := Item{File: at.file, Line: at.line, Column: at.col, Message: msg}
-	p.add(it, warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
+	below := p.i > 0 && l != said && warns(p.t.line(p.i-1))
+	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
 }
 
@@ -137,6 +155,7 @@ func (p *problems) following() string {
 		if rest, ok := strings.CutPrefix(s, "^-- "); ok { // shellcheck
 			return rest
 		}
+		s = strings.TrimPrefix(s, "× ")
 		if s != "" && (strings.HasPrefix(s, "Error") || isUpper(s[0]) && !strings.Contains(s, "|")) {
 			return s
 		}
@@ -161,7 +180,7 @@ func (p *problems) loose(said string) {
 	switch {
 	case has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
 		p.add(Item{Message: said}, false)
-	case strings.HasPrefix(said, "error: ") && !has(said, "aborting due to", "could not compile"):
+	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) && !has(said, "aborting due to", "could not compile"):
 		p.add(Item{Message: said}, false)
 	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && looksLikeFile(said[7:]):
 		f := strings.Fields(said)

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 	default:
 	}
 	about := subject(t, v)
-	v.flags |= lacks(e, t, v.class, about)
+	v.flags |= lacks(e, h, v, about)
 	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
 	a.Severity = severityOf(v.class, a.Kind)
 	a.Actions = actionsFor(v, a.Kind, e.Source, about, t)
@@ -218,7 +219,9 @@ func (o *outline) complete(it *Item, i int) {
 		b.add(o.t.line(j))
 	}
 	if b.item.Expected == "" || b.item.Received == "" {
-		b.item.Expected, b.item.Received = o.differenceAbove(i)
+		above := o.differenceAbove(i)
+		b.item.Expected, b.item.Received = above.Expected, above.Received
+		it.File = cmp.Or(it.File, above.File)
 	}
 	if it.File == "" && !foreign(b.item.File) {
 		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
@@ -236,22 +239,25 @@ func (o *outline) complete(it *Item, i int) {
 			break
 		}
 		if l := o.t.line(j); j <= i || looksLikeFile(strings.TrimSpace(l)) {
-			it.File, _ = fileIn(l)
+			it.File = fileIn(l)
 		}
 	}
 }
 
 // differenceAbove reads the difference of files that ends just above line i.
-func (o *outline) differenceAbove(i int) (want, got string) {
+func (o *outline) differenceAbove(i int) Item {
 	from := i
 	for from > 0 && i-from < aroundMax && strings.ContainsAny(cut(o.t.line(from-1), 1), "+-@ ") {
 		from--
 	}
 	b := body{silent: true}
 	for j := from; j < i; j++ {
-		b.add(o.t.line(j))
+		l := o.t.line(j)
+		if b.add(l); strings.HasPrefix(l, "+++ ") {
+			b.item.File = fileIn(l)
+		}
 	}
-	return b.item.Expected, b.item.Received
+	return b.item
 }
 
 // begins tells whether line j begins something else than what line i speaks of.

@@ -44,6 +44,9 @@ func (b *body) add(l string) {
 	if sourceLine().MatchString(said) || runnerLine().MatchString(said) {
 		return
 	}
+	if said == "stacktrace:" { // it knows better than what came before
+		b.stand(place{})
+	}
 	if p, ok := placeIn(said); ok && !has(said, "at java.base/", "at jdk.") {
 		nearer := foreign(b.item.File) && !foreign(p.file)
 		if b.item.File == "" || nearer {
@@ -53,7 +56,8 @@ func (b *body) add(l string) {
 	if !b.difference(said) {
 		b.expectation(strings.TrimSpace(strings.TrimLeft(said, "#|")), indentOf(l))
 	}
-	if b.silent || strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
+	panics := strings.HasSuffix(said, ":") && strings.Contains(said, " panicked at ") // Rust says why on the next line
+	if b.silent || panics || strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
 		return
 	}
 	if b.n++; b.n > bodyLines || len(b.item.Message)+len(said) > maxMessage {
@@ -161,7 +165,7 @@ func (b *body) spoken(l string) {
 
 // valueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
-var valueLine = onUse(`^(?:((?i:expected|want|wanted|snapshot)(?: [a-z]+){0,3}|right)|` +
+var valueLine = onUse(`^(?:((?i:expected|want|wanted)(?: [a-z]+){0,3}|Snapshot|right)|` +
 	`((?i:received|actual|got)(?: [a-z]+){0,3}|left|have)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
@@ -185,6 +189,9 @@ func expectation(l string) (want, got string) {
 	}
 	if did, ok := strings.CutPrefix(l, "Received function "); ok {
 		return "", did
+	}
+	if has(l, "throw ", "${", "=>") { // source code
+		return "", ""
 	}
 	for _, p := range pairs {
 		i := indexFold(l, p[0])
@@ -229,7 +236,7 @@ var (
 // "low(I) is 'x', should be 'i'". One of the values must look like one.
 func compared(l string) (want, got string) {
 	w := wantWord().FindStringIndex(l)
-	if w == nil || has(l, "throw ", "${", "assert", "if (", "=>") { // nothing, or source code
+	if w == nil || has(l, "assert", "if (") {
 		return "", ""
 	}
 	for _, g := range gotWord().FindAllStringIndex(l, 4) {

@@ -147,8 +147,10 @@ func writeItem(b *strings.Builder, item failure.Item) {
 	if rest := quote(more, "  ", maxQuote); rest != "" {
 		b.WriteString(rest + "\n")
 	}
-	writeValue(b, "expected", item.Expected)
-	writeValue(b, "received", item.Received)
+	if item.Compares(item.Message) {
+		writeValue(b, "expected", item.Expected)
+		writeValue(b, "received", item.Received)
+	}
 }
 
 // writeValue writes what a test compared: on the line, or quoted below it.

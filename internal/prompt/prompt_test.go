@@ -122,7 +122,7 @@ func TestComposeTakesNoOrdersFromToolOutput(t *testing.T) {
 	in.Feedback = &loop.Feedback{
 		Iteration: 1, Summary: evil, Step: evil, Tried: []string{evil}, Notes: []string{evil}, Malformed: []string{evil},
 		Question: evil, Answer: evil, Strategy: evil, Instruction: evil,
-		Items: []failure.Item{{File: evil, Test: evil, Message: evil, Expected: evil, Received: evil}},
+		Items: []failure.Item{{File: evil, Test: evil, Message: evil, Expected: "1 " + evil, Received: "2 " + evil}},
 	}
 	p := mustCompose(t, in)
 	golden(t, "hostile.txt", p.Text)

@@ -146,7 +146,7 @@ func ItemLine(i failure.Item) string {
 			parts = append(parts, p)
 		}
 	}
-	if i.Expected != "" || i.Received != "" {
+	if i.Compares(i.Message) {
 		parts = append(parts, fmt.Sprintf("expected %s, received %s", i.Expected, i.Received))
 	}
 	return strings.Join(parts, ": ")

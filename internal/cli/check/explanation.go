@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -159,7 +158,7 @@ func (p *page) item(it failure.Item) {
 			p.text(indent, indent, l)
 		}
 	}
-	if cmp.Or(it.Expected, it.Received) != "" {
+	if it.Compares(strings.Join(lines, "\n")) {
 		fmt.Fprintf(p, "      expected %s\n      received %s\n", report.Line(it.Expected, 200), report.Line(it.Received, 200))
 	}
 }
