@@ -126,6 +126,8 @@ func TestProviderErrors(t *testing.T) {
 		{"forbidden", "agent", APIError{Status: 403}, "", Auth, false, Permanent, 0},
 		{"long prompt", "agent", APIError{Status: 400, Message: "prompt is too long: 210000 tokens > 200000 maximum"}, "", ContextLength, false, Work, 0},
 		{"no such model", "agent", APIError{Status: 404, Type: "not_found_error", Message: "model: x"}, "", Validation, false, Permanent, 0},
+		{"an unknown certificate", "agent", APIError{Type: "certificate_error", Message: "tls: failed to verify certificate: x509: certificate signed by unknown authority"}, "", Validation, false, Permanent, 0},
+		{"a redirect", "agent", APIError{Type: "redirect", Message: "the provider redirects to another address"}, "", Validation, false, Permanent, 0},
 		{"refused", "agent", APIError{Type: "refused_by_model", Message: "the model refused (SAFETY)"}, "", RefusedByModel, false, Work, 0},
 		{"filtered", "agent", APIError{Status: 400, Type: "content_filter", Message: "quota"}, "", RefusedByModel, false, Work, 0},
 		{"cut off", "agent", APIError{Type: "max_output_tokens"}, "Error: 503", OutputLimit, false, Work, 0},

@@ -27,10 +27,10 @@ func byTypedErrors(e Evidence) verdict {
 	return v
 }
 
-// setupError: asking for a model that does not exist stays wrong until a
-// person changes the configuration.
+// setupError: asking for a model that does not exist, or at an address that is
+// not the provider's, stays wrong until a person changes the configuration.
 func setupError(a APIError) bool {
-	return a.Status == 404 || strings.Contains(a.Type, "not_found")
+	return a.Status == 404 || has(a.Type, "not_found", "certificate_error", "redirect")
 }
 
 // classOf reads one typed error: first what it is about, then the provider's
@@ -56,6 +56,8 @@ func classOf(a APIError) Class {
 		return ServiceUnavailable
 	case has(typ, "timeout", "timed_out"):
 		return Timeout
+	case has(typ, "certificate_error", "redirect"):
+		return Validation
 	case has(typ, "connection", "network"):
 		return Network
 	case has(typ, "invalid", "not_found", "bad_request"):

@@ -168,7 +168,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.pass(w)
 		return
 	}
-	c.reader, c.question = e.reader(), ask(rest, body)
+	c.reader, c.question = e.reader(), ask(r, rest, body)
 	if c.question.Background {
 		const why = "pawl's gateway passes no call that goes on in the background: no limit would hold"
 		refuse(w, via.dialect, http.StatusBadRequest, why)

@@ -163,12 +163,13 @@ type question struct {
 
 // ask reads a request. A body that is no JSON of this kind asks for nothing that
 // is known: the provider says what is wrong with it.
-func ask(path string, body []byte) question {
+func ask(r *http.Request, path string, body []byte) question {
 	var q question
 	_ = json.Unmarshal(body, &q)
 	if _, rest, ok := strings.Cut(path, "/models/"); ok {
 		model, method, _ := strings.Cut(rest, ":")
-		q.Model, q.Stream = model, method == "streamGenerateContent"
+		// Without alt=sse Gemini's stream is one list, which cannot be cut.
+		q.Model, q.Stream = model, method == "streamGenerateContent" && r.URL.Query().Get("alt") == "sse"
 	}
 	q.Model = strings.TrimPrefix(q.Model, "models/")
 	return q

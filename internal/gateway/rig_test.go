@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,6 +34,7 @@ type rig struct {
 	ended  []loop.Ended
 	why    string
 	slept  []time.Duration
+	stop   func()
 }
 
 // with is a gateway before a provider that answers by the script. change may
@@ -144,4 +146,43 @@ func (r *rig) ask(method, path, header, token, body string) (int, string, http.H
 		return resp.StatusCode, string(b) + "\n" + err.Error(), resp.Header
 	}
 	return resp.StatusCode, string(b), resp.Header
+}
+
+// drain asks, and counts what comes.
+func (r *rig) drain(path, body string) int64 {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", testToken)
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	n, _ := io.Copy(io.Discard, resp.Body)
+	return n
+}
+
+// serve is a gateway that listens by itself until it is stopped.
+func serve(t *testing.T, base string, change func(*Config)) *rig {
+	t.Helper()
+	r := before(t, base, change)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.gateway.Serve(ctx, l) }()
+	r.url = "http://" + l.Addr().String()
+	r.stop = sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
 }

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -57,7 +59,7 @@ func refusedBy(resp *http.Response, body []byte, now time.Time) *trouble {
 		_ = json.Unmarshal(body, &p)
 	}
 	t.err.Type, t.err.Message = p.word(), agent.Clip(p.Message, maxMessage)
-	t.named = named(resp.Header, &p, now)
+	t.named = named(resp.Header, &p, theirTime(resp, now))
 	if t.named > 0 {
 		t.err.RetryAfter, t.err.ResetAt = t.named, now.Add(t.named)
 	}
@@ -90,6 +92,14 @@ func hopeless(status int, kind string) bool {
 		return true
 	}
 	return status == http.StatusUnauthorized || status == http.StatusPaymentRequired
+}
+
+// theirTime is now by the provider's clock, by which it names times.
+func theirTime(resp *http.Response, now time.Time) time.Time {
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		return at
+	}
+	return now
 }
 
 // named is how long the provider says to wait.
@@ -126,6 +136,10 @@ func bounded(d time.Duration) time.Duration { return max(0, min(d, maxWait)) }
 
 // unreached is a provider that gave no answer at all.
 func unreached(why error) *trouble {
+	if bad := (*tls.CertificateVerificationError)(nil); errors.As(why, &bad) { // trying again does not cure it
+		const hint = "; if a company's proxy is in between, name its certificates in gateway.ca"
+		return &trouble{lasts: true, err: failure.APIError{Type: "certificate_error", Message: agent.Clip(why.Error(), maxMessage) + hint}}
+	}
 	err := failure.APIError{Type: "connection_error", Message: agent.Clip(why.Error(), maxMessage)}
 	return &trouble{passes: true, lasts: true, err: err}
 }

@@ -99,6 +99,29 @@ func TestFlawIsTheCause(t *testing.T) {
 	}
 }
 
+// What the gateway counted is known when the supervisor, and the gateway with it,
+// was killed half-way: it was paid for.
+func TestKilledGatewayIsCounted(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	job := withModels(r.job("1", "true"))
+	c := r.start()
+	self := c.session().status.Supervisor
+	job.Args = []string{"sh", "-c", `echo '{"kind":"text","text":"up"}'; read x <"` + r.fifo("never") + `"`}
+	heard := 0
+	got := must(t)(c.Run(context.Background(), job, func(e agent.Event) {
+		if e.Text == "up" || strings.HasPrefix(e.Text, "plan ") { // the last of both
+			if heard++; heard == 2 {
+				kill9(t, self)
+			}
+		}
+	}))
+	out := got.Agent
+	if got.Exit.Ended != loop.EndedLost || out.Calls != 1 || out.Usage.Input != 7 || out.Cost != 5 || out.CostSource == agent.CostNone {
+		t.Errorf("exit %+v, outcome %+v", got.Exit, out)
+	}
+}
+
 // The gateway ends the attempt.
 func TestModelsEndAJob(t *testing.T) {
 	t.Parallel()
