@@ -180,8 +180,8 @@ type Outcome struct {
 	Terminal loop.Terminal `json:"terminal"`
 	Usage    Usage         `json:"usage"`
 	Cost     loop.MicroUSD `json:"cost_micro_usd"`
-	// Models is the usage by model, where the gateway saw the calls; nil elsewhere.
-	Models map[string]Usage `json:"models,omitempty"`
+	// Models is the use by model, where the gateway saw the calls; nil elsewhere.
+	Models map[string]ModelUse `json:"models,omitempty"`
 	// CostSource: "metered" by the gateway, "reported" by the program,
 	// "estimated" from tokens, "none".
 	CostSource string             `json:"cost_source"`

@@ -20,6 +20,15 @@ type Gateway struct {
 	PerDay *loop.MicroUSD `json:"per_day_micro_usd,omitempty"`
 }
 
+// ModelUse is what was used of one model.
+type ModelUse struct {
+	Usage
+	Calls int           `json:"calls"` // that were answered, or may have been
+	Cost  loop.MicroUSD `json:"cost_micro_usd"`
+	// Unpriced: the cost is not all of it, or nobody knows it.
+	Unpriced bool `json:"unpriced,omitempty"`
+}
+
 // Route is the way to one provider.
 type Route struct {
 	Name     string   `json:"name"` // the first element of the path, e.g. "anthropic"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 )
 
@@ -141,11 +142,12 @@ type Record struct {
 	TokensOut int64         `json:"tokens_out"`
 	CostUSD   *float64      `json:"cost_usd"` // null when not known
 	// CostSource is "metered", "reported", "estimated" or "none".
-	CostSource string   `json:"cost_source"`
-	Calls      int      `json:"api_calls"`
-	Files      []string `json:"files"`
-	Commits    int      `json:"commits"`
-	Snapshot   string   `json:"snapshot,omitempty"`
+	CostSource string            `json:"cost_source"`
+	Calls      int               `json:"api_calls"`
+	Models     []report.ModelUse `json:"models,omitempty"`
+	Files      []string          `json:"files"`
+	Commits    int               `json:"commits"`
+	Snapshot   string            `json:"snapshot,omitempty"`
 
 	Refused  *safety.Finding `json:"refused,omitempty"`
 	Secrets  []safety.Secret `json:"secrets,omitempty"`
@@ -189,7 +191,7 @@ func Shown(r loop.Record) Record {
 		Gates:    []shownGate{},
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...),
 		Commits: r.Commits, Snapshot: r.Snapshot, CostSource: cmp.Or(r.CostSource, "none"),
-		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld,
+		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld, Models: report.Models(r.Models),
 	}
 	out.Review = showReview(r.Review)
 	out.Complete, _ = r.Completes()

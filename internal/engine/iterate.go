@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -332,6 +333,13 @@ func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	}
 	if r.CostSource == "" {
 		r.CostSource = "none"
+	}
+	for _, name := range slices.Sorted(maps.Keys(out.Models)) {
+		m := out.Models[name]
+		r.Models = append(r.Models, loop.ModelUse{
+			Model: name, Calls: m.Calls, Input: m.Input, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, Output: m.Output,
+			Cost: m.Cost, Unpriced: m.Unpriced,
+		})
 	}
 	if w.structured(c.Agent) {
 		r.Exit.Terminal = out.Terminal

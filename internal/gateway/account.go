@@ -36,7 +36,7 @@ type account struct {
 	cost   loop.MicroUSD
 	// unpriced: a call went to a model whose price nobody knows.
 	unpriced bool
-	models   map[string]agent.Usage
+	models   map[string]agent.ModelUse
 	flying   map[*flight]bool
 	// dear is what the input of a model's last call cost for each byte of its
 	// request: with a warm cache much less than the price says.
@@ -211,7 +211,9 @@ func (a *account) land(f *flight, r *reading) used {
 	a.settle(f, cost)
 	a.unpriced = a.unpriced || !priced
 	a.tokens += u.usage.Input + u.usage.Output + u.usage.CacheWrite
-	a.models[u.model] = a.models[u.model].Plus(u.usage.Usage)
+	m := a.models[u.model]
+	m.Usage, m.Calls, m.Cost, m.Unpriced = m.Plus(u.usage.Usage), m.Calls+1, m.Cost+cost, m.Unpriced || !priced
+	a.models[u.model] = m
 	if input := u.usage; priced && f.asked > 0 {
 		input.Output = 0
 		c, _ := a.price(f, r, input)

@@ -79,7 +79,7 @@ func New(c Config) (*Gateway, error) {
 	}
 	g := &Gateway{config: c, routes: map[string]*way{}}
 	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
-		flying: map[*flight]bool{}, dear: map[string]float64{}, models: map[string]agent.Usage{}}
+		flying: map[*flight]bool{}, dear: map[string]float64{}, models: map[string]agent.ModelUse{}}
 	for _, r := range c.Routes {
 		r.Base = strings.TrimSuffix(r.Base, "/")
 		base, err := url.Parse(r.Base)
@@ -106,7 +106,7 @@ func (g *Gateway) Flaw() *failure.APIError {
 
 // Totals are what the attempt used by model, and its cost; known is false when
 // nobody knows the price of one of the models.
-func (g *Gateway) Totals() (models map[string]agent.Usage, cost loop.MicroUSD, known bool) {
+func (g *Gateway) Totals() (models map[string]agent.ModelUse, cost loop.MicroUSD, known bool) {
 	a := g.account
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -72,7 +72,7 @@ func TestPassesAndCounts(t *testing.T) {
 		if out.Usage != want || out.Calls != 1 || out.Cost != 6900 {
 			t.Errorf("usage %+v, %d calls, cost %d", out.Usage, out.Calls, out.Cost)
 		}
-		if models, cost, known := r.gateway.Totals(); models["m"] != want || cost != 6900 || !known {
+		if models, cost, known := r.gateway.Totals(); models["m"].Usage != want || models["m"].Calls != 1 || models["m"].Cost != 6900 || cost != 6900 || !known {
 			t.Errorf("totals are %v, %d, %v", models, cost, known)
 		}
 		if r.gateway.Flaw() != nil || len(r.ended) != 0 {

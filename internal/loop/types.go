@@ -147,11 +147,25 @@ type Record struct {
 	Cost       MicroUSD `json:"cost_micro_usd"`
 	CostSource string   `json:"cost_source"` // "metered" by the gateway, "reported", "estimated" or "none"
 	Calls      int      `json:"calls"`
-	Output     int64    `json:"output_bytes"`
+	// Models is the use by model, where the gateway saw the calls; by name.
+	Models []ModelUse `json:"models,omitempty"`
+	Output int64      `json:"output_bytes"`
 
 	// Kept counts what the kernel made of it, set by Step on the copy that is
 	// journalled: "success", "failed", "neutral", "asked" or "waited".
 	Outcome Outcome `json:"outcome,omitempty"`
+}
+
+// ModelUse is what an iteration used of one model, in tokens.
+type ModelUse struct {
+	Model      string   `json:"model"`
+	Calls      int      `json:"calls"`
+	Input      int64    `json:"input"` // without what came from a cache
+	CacheRead  int64    `json:"cache_read"`
+	CacheWrite int64    `json:"cache_write"`
+	Output     int64    `json:"output"`
+	Cost       MicroUSD `json:"cost_micro_usd"`
+	Unpriced   bool     `json:"unpriced,omitempty"` // the cost is not all of it, or not known
 }
 
 // Took is the time that the iteration took a person: its agent's, and its

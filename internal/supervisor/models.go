@@ -38,7 +38,7 @@ type ModelServer interface {
 	// Flaw is what was wrong with the last answer to a step of the work; nil is nothing.
 	Flaw() *failure.APIError
 	// Totals are what was used by model, and its cost if that is known.
-	Totals() (models map[string]agent.Usage, cost loop.MicroUSD, known bool)
+	Totals() (models map[string]agent.ModelUse, cost loop.MicroUSD, known bool)
 }
 
 // models is the gateway of a job while it is open; nil is none.

@@ -38,8 +38,8 @@ func (m playedModels) Serve(ctx context.Context, l net.Listener) error {
 
 func (m playedModels) Flaw() *failure.APIError { return &failure.APIError{Type: "refused_by_model"} }
 
-func (m playedModels) Totals() (map[string]agent.Usage, loop.MicroUSD, bool) {
-	return map[string]agent.Usage{"m": {Input: 7}}, 5, true
+func (m playedModels) Totals() (map[string]agent.ModelUse, loop.MicroUSD, bool) {
+	return map[string]agent.ModelUse{"m": {Usage: agent.Usage{Input: 7}}}, 5, true
 }
 
 func withModels(job Job) Job {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -61,9 +62,13 @@ type Iteration struct {
 	CostUSD  *float64       `json:"cost_usd" nullable:"true"`
 	Cost     string         `json:"cost_source" enum:"metered,reported,estimated,none" doc:"Where the cost comes from."`
 	Calls    int            `json:"api_calls"`
+	Models   []ModelUse     `json:"models" nullable:"false" doc:"By model, where the gateway saw the calls."`
 	Output   int64          `json:"output_bytes"`
 	Story    []StoryElement `json:"story" nullable:"false" doc:"What happened, in order, in words."`
 }
+
+// ModelUse is what was used of one model.
+type ModelUse = report.ModelUse
 
 // StoryElement is one line of an iteration's story.
 type StoryElement struct {

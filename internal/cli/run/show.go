@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -161,6 +162,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run)
 	}
 	a.Result("\n\n")
 	showIterations(a, records)
+	showModels(a, records)
 	showHarm(a, records)
 	showReviews(a, records)
 	if state.Question != nil && !state.Status.Active() {
@@ -182,6 +184,37 @@ func showIterations(a *command.App, records []loop.Record) {
 		})
 	}
 	a.Table("#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT", rows, 0)
+}
+
+// showModels has a line for each model that the gateway saw, over all iterations.
+func showModels(a *command.App, records []loop.Record) {
+	total := map[string]loop.ModelUse{}
+	for _, r := range records {
+		for _, m := range r.Models {
+			t := total[m.Model]
+			total[m.Model] = loop.ModelUse{
+				Calls: t.Calls + m.Calls, Input: t.Input + m.Input, CacheRead: t.CacheRead + m.CacheRead,
+				CacheWrite: t.CacheWrite + m.CacheWrite, Output: t.Output + m.Output, Cost: t.Cost + m.Cost,
+				Unpriced: t.Unpriced || m.Unpriced,
+			}
+		}
+	}
+	var rows [][]any
+	for _, name := range slices.Sorted(maps.Keys(total)) {
+		m := total[name]
+		cost := m.Cost.String()
+		if m.Unpriced {
+			cost = "unknown"
+		}
+		rows = append(rows, []any{
+			report.Line(name, 60), m.Calls, report.Short(m.Input), report.Short(m.CacheRead), report.Short(m.CacheWrite),
+			report.Short(m.Output), cost,
+		})
+	}
+	if len(rows) > 0 {
+		a.Result("\n")
+		a.Table("MODEL\tCALLS\tINPUT\tCACHE READ\tCACHE WRITE\tOUTPUT\tCOST", rows, 0)
+	}
 }
 
 func exitWord(x loop.Exit) string {
