@@ -26,6 +26,7 @@ type jsonSchema struct {
 	Title                string                `json:"title,omitempty"`
 	Description          string                `json:"description,omitempty"`
 	Default              any                   `json:"default,omitempty"`
+	Examples             []any                 `json:"examples,omitempty"`
 	AnyOf                []jsonSchema          `json:"anyOf,omitempty"`
 	Type                 any                   `json:"type,omitempty"` // a name, or several
 	Enum                 []string              `json:"enum,omitempty"`
@@ -69,7 +70,7 @@ func (sp *spec) jsonSchema() jsonSchema {
 	if sp.short != "" {
 		s = jsonSchema{AnyOf: []jsonSchema{sp.field(sp.short).jsonType(), s}}
 	}
-	s.Description, s.Default = sp.meaning(), sp.jsonDefault()
+	s.Description, s.Default, s.Examples = sp.meaning(), sp.jsonDefault(), sp.jsonExamples()
 	return s
 }
 
@@ -133,7 +134,7 @@ func (sp *spec) jsonSection() jsonSchema {
 func (sp *spec) jsonDefault() any {
 	switch {
 	case sp.def == "":
-		return nil
+		return sp.jsonZero()
 	case sp.shape == listShape, sp.shape == sectionShape:
 		return sp.defaultNode().json()
 	case sp.shape == switchShape:
@@ -142,6 +143,27 @@ func (sp *spec) jsonDefault() any {
 		return json.Number(sp.def)
 	}
 	return sp.def
+}
+
+// jsonZero is what a key without a default has; nil for what is not there at all.
+func (sp *spec) jsonZero() any {
+	if sp.optional || sp.key == "" {
+		return nil
+	}
+	switch sp.shape {
+	case switchShape:
+		return false
+	case wholeShape, usdShape, durationShape, bytesShape:
+		return json.Number("0")
+	case listShape, argvShape:
+		return []any{}
+	case textShape, pathShape:
+		if len(sp.enum) == 0 {
+			return ""
+		}
+	default: // a section has the defaults of its keys
+	}
+	return nil
 }
 
 func (n *node) json() any {

@@ -129,7 +129,8 @@ func runCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
 			isWorkflow := len(args) > 0 && command.IsFile(args[0])
-			name, err := "", error(nil)
+			var name string
+			var err error
 			if isWorkflow {
 				err = noWork(args)
 			} else if name, err = oneProcedure(a, args); err == nil {

@@ -48,7 +48,8 @@ func completionInstall(a *command.App, root *cobra.Command) *cobra.Command {
 
 func installCompletion(a *command.App, root *cobra.Command, shell string) error {
 	var script bytes.Buffer
-	path, next, err := "", "", error(nil)
+	var path, next string
+	var err error
 	data := below(a, "XDG_DATA_HOME", ".local", "share")
 	switch shell {
 	case "bash":

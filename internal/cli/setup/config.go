@@ -28,7 +28,7 @@ func Commands(a *command.App) []*cobra.Command {
 }
 
 func configCommand(a *command.App) *cobra.Command {
-	return command.Leaf("config [KEY]", "Print every effective setting and where it comes from", command.AtMost(1),
+	cmd := command.Leaf("config [KEY]", "Print every effective setting and where it comes from", command.AtMost(1),
 		func(_ context.Context, args []string) error {
 			c, err := a.Peek()
 			if err != nil {
@@ -36,6 +36,9 @@ func configCommand(a *command.App) *cobra.Command {
 			}
 			return printConfig(a, c, strings.Join(args, ""))
 		})
+	cmd.Example = "  pawl config\n  pawl config explain loop.safety\n  pawl config set loop.safety paranoid"
+	cmd.AddCommand(configSetCommand(a), configExplainCommand(a))
+	return cmd
 }
 
 func printConfig(a *command.App, c *config.Config, prefix string) error {

@@ -1,0 +1,179 @@
+package config
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Explanation is what is to be known of a key.
+type Explanation struct {
+	Path    string // with <name> for what the user names
+	Meaning string
+	Takes   string // what a value is, in words
+	Default string // "" for none
+	Example string // lines of pawl.yaml
+	Below   []Explanation
+}
+
+//go:embed examples.yaml
+var examplesText []byte
+
+// examples are those of examples.yaml, as "Loop.max_iterations" and YAML.
+var examples = sync.OnceValue(func() map[string]string {
+	var sections map[string]map[string]string
+	if err := yaml.Unmarshal(examplesText, &sections); err != nil {
+		panic("config: examples.yaml: " + err.Error()) // our own file, read by every test
+	}
+	all := map[string]string{}
+	for section, keys := range sections { // order does not show: a map becomes a map
+		for key, text := range keys {
+			all[section+"."+key] = text
+		}
+	}
+	return all
+})
+
+// Explain explains the key at a dotted path; false when there is none. A name of the
+// user's own may stand for any.
+func Explain(path string) (Explanation, bool) {
+	sp, shown := schema(), ""
+	keys := splitPath(path)
+	for _, key := range keys {
+		if sp.shape == listShape {
+			sp = sp.elem
+		}
+		below := sp.child(key)
+		switch {
+		case below == nil:
+			return Explanation{}, false
+		case sp.shape == tableShape, sp.field(key) == nil:
+			shown = strings.TrimPrefix(shown+".<name>", ".")
+		default:
+			shown = joinPath(shown, key)
+		}
+		sp = below
+	}
+	e := sp.explanation(shown)
+	e.Example = placed(keys, sp.example(2))
+	items := sp
+	if sp.elem != nil {
+		items = sp.elem
+	}
+	for _, f := range items.fields {
+		name := f.name
+		if f.inline {
+			name = "<name>"
+		}
+		e.Below = append(e.Below, f.explanation(name))
+	}
+	return e, len(keys) > 0
+}
+
+func (sp *spec) explanation(path string) Explanation {
+	return Explanation{Path: path, Meaning: strings.TrimSpace(sp.meaning()), Takes: sp.takes(), Default: sp.def}
+}
+
+// takes says what a value is.
+func (sp *spec) takes() string {
+	text := sp.expected()
+	switch {
+	case sp.shape == listShape && len(sp.elem.enum) > 0:
+		text = "a list of " + strings.Join(sp.elem.enum, ", ")
+	case sp.shape == listShape && sp.elem.leaf():
+		text = "a list of texts"
+	case sp.shape == argvShape:
+		text = "a command line: a list, or a text"
+	}
+	if sp.bare != "" {
+		text += "; a number counts as " + sp.bare
+	}
+	if sp.min != "" {
+		text += ", at least " + sp.min
+	}
+	return text
+}
+
+// placed is a value at its place in pawl.yaml.
+func placed(keys []string, value string) string {
+	var b strings.Builder
+	for i, key := range keys {
+		if i > 0 {
+			b.WriteString("\n" + strings.Repeat("  ", i))
+		}
+		b.WriteString(flow(key) + ":")
+	}
+	return b.String() + " " + value
+}
+
+// example is a value that the key takes, on one line; of a section, with one of its
+// keys, down to a depth.
+func (sp *spec) example(depth int) string {
+	if text := examples()[sp.key]; text != "" {
+		return text
+	}
+	switch {
+	case sp.shape == textShape && len(sp.enum) > 0:
+		return sp.enum[len(sp.enum)-1]
+	case sp.def != "" && sp.def != "0" && sp.def != "[]":
+		return sp.def
+	}
+	switch sp.shape {
+	case wholeShape:
+		return "10"
+	case switchShape:
+		return "true"
+	case durationShape:
+		return "30m"
+	case bytesShape:
+		return "50 MB"
+	case usdShape:
+		return "5"
+	case listShape:
+		return "[" + sp.elem.example(depth-1) + "]"
+	case tableShape:
+		return "{name: " + sp.elem.example(depth-1) + "}"
+	case sectionShape:
+		for _, f := range sp.fields {
+			if text := f.example(depth - 1); depth > 0 && text != "" && !f.inline {
+				return fmt.Sprintf("{%s: %s}", f.name, text)
+			}
+		}
+	default: // a text has an example of its own
+	}
+	return ""
+}
+
+// jsonExamples are the example as JSON has it; of a section there are those of its keys.
+func (sp *spec) jsonExamples() []any {
+	if sp.key == "" || sp.shape == anyShape || sp.shape == sectionShape {
+		return nil
+	}
+	text := sp.example(2)
+	n, err := parse(&source{layer: builtIn, name: "example"}, []byte(text))
+	if text == "" || err != nil || n == nil {
+		return nil
+	}
+	return []any{n.json()}
+}
+
+// splitPath splits a dotted path; a key in double quotes may hold dots.
+func splitPath(path string) []string {
+	var keys []string
+	for path != "" {
+		var key string
+		if path[0] == '"' {
+			if end := closing(path, 0); end > 0 {
+				key, path = unquote(path[:end+1], '"'), strings.TrimPrefix(path[end+1:], ".")
+				keys = append(keys, key)
+				continue
+			}
+		}
+		key, path, _ = strings.Cut(path, ".")
+		keys = append(keys, key)
+	}
+	return keys
+}
