@@ -44,6 +44,16 @@ type Route struct {
 	// would look into for a key or an address.
 	KeyIn string   `json:"key_in"`
 	Own   []string `json:"own,omitempty"`
+	// Next is another endpoint of the same protocol, for when this one does not
+	// answer; of it Base, Header and Key count. nil is none.
+	Next *Route `json:"next,omitempty"`
+}
+
+// Other is another endpoint of the route's protocol, whose key goes out as the
+// protocol says.
+func (r Route) Other(base, key string) *Route {
+	header := map[Protocol]string{Anthropic: "X-Api-Key", OpenAI: "Authorization", Gemini: "X-Goog-Api-Key"}[r.Protocol]
+	return &Route{Name: r.Name, Protocol: r.Protocol, Base: base, Header: header, Key: key}
 }
 
 // Protocol is the API that a provider speaks.
@@ -71,7 +81,7 @@ func (r Route) Address() string { return GatewayAddress + "/" + r.Name }
 // its key and the user keeps it elsewhere: gateway.keys.
 const KeySetting = "gateway.keys."
 
-// Keys are the keys of the routes, in their order.
+// Keys are the keys of the routes in their order, each with that of its next one.
 func (g *Gateway) Keys() []string {
 	if g == nil {
 		return nil
@@ -79,6 +89,9 @@ func (g *Gateway) Keys() []string {
 	var keys []string
 	for _, r := range g.Routes {
 		keys = append(keys, r.Key)
+		if r.Next != nil {
+			keys = append(keys, r.Next.Key)
+		}
 	}
 	return keys
 }
@@ -88,11 +101,20 @@ func (g *Gateway) WithKeys(keys []string) *Gateway {
 	if g == nil {
 		return nil
 	}
+	take := func() (key string) {
+		if len(keys) > 0 {
+			key, keys = keys[0], keys[1:]
+		}
+		return key
+	}
 	out := *g
 	out.Routes = nil
-	for i, r := range g.Routes {
-		if i < len(keys) {
-			r.Key = keys[i]
+	for _, r := range g.Routes {
+		r.Key = take()
+		if r.Next != nil {
+			next := *r.Next
+			next.Key = take()
+			r.Next = &next
 		}
 		out.Routes = append(out.Routes, r)
 	}

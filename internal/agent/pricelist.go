@@ -16,7 +16,7 @@ type listPrice struct {
 // replace entries. A model that is not here has no price: nobody guesses one.
 func ListPrices() Prices {
 	all := Prices{}
-	for _, l := range priceList {
+	for _, l := range &priceList {
 		all[l.model] = Price{
 			Input: Dollars(l.input), Output: Dollars(l.output), CacheRead: Dollars(l.cacheRead), CacheWrite: Dollars(l.cacheWrite),
 			LongFrom: l.longFrom, LongInput: l.longInput, LongOutput: l.longOutput, Fast: l.fast, Listed: true,

@@ -116,7 +116,7 @@ func slowModel(b *testing.B, events int, hold chan struct{}) (url string, took *
 			<-hold
 		}
 		for range events {
-			time.Sleep(benchPause)
+			<-time.After(benchPause)
 			_, _ = io.WriteString(w, `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a word or two"}}`+"\n\n")
 			_ = out.Flush()
 		}

@@ -76,6 +76,26 @@ type Gateway struct {
 	CA Path `yaml:"ca"`
 	// Keys are commands that print keys.
 	Keys GatewayKeys `yaml:"keys"`
+	// Fallback is where calls go when the provider does not answer.
+	Fallback GatewayFallback `yaml:"fallback"`
+}
+
+// GatewayFallback is another endpoint by provider; nil is none.
+type GatewayFallback struct {
+	Anthropic *GatewayEndpoint `yaml:"anthropic"`
+	OpenAI    *GatewayEndpoint `yaml:"openai"`
+	Gemini    *GatewayEndpoint `yaml:"gemini"`
+}
+
+// GatewayEndpoint is an address and a command that prints the key for it.
+type GatewayEndpoint struct {
+	URL string `yaml:"url"`
+	Key string `yaml:"key"`
+}
+
+// Of is the endpoint of a provider; nil is none.
+func (f GatewayFallback) Of(provider string) *GatewayEndpoint {
+	return map[string]*GatewayEndpoint{"anthropic": f.Anthropic, "openai": f.OpenAI, "gemini": f.Gemini}[provider]
 }
 
 // GatewayKeys are commands by provider; "" is none.

@@ -34,7 +34,7 @@ type call struct {
 
 // pass serves what is no model call: once, uncounted.
 func (c *call) pass(w http.ResponseWriter) {
-	resp, err := c.send(c.request.Context())
+	resp, err := c.sendTo(c.request.Context(), c.via.to())
 	if err != nil {
 		refuse(w, c.via.dialect, http.StatusBadGateway, "pawl's gateway cannot reach the provider: "+err.Error())
 		return
@@ -105,7 +105,8 @@ func (c *call) answer() (*http.Response, error) {
 		if over := c.g.account.try(); over != nil {
 			return nil, over
 		}
-		resp, err := c.send(ctx)
+		to := c.via.to()
+		resp, err := c.sendTo(ctx, to)
 		if ctx.Err() != nil {
 			return nil, errSent
 		}
@@ -120,6 +121,14 @@ func (c *call) answer() (*http.Response, error) {
 		}
 		wait := t.pause(try, held)
 		heard := t.err
+		if wait == 0 && t.lasts && c.via.leave(to) {
+			c.g.emit(agent.Event{Kind: agent.Retry, Attempt: try, Calls: calls, Error: &heard})
+			if resp != nil {
+				_ = resp.Body.Close()
+			}
+			try, held = 0, 0
+			continue
+		}
 		if wait == 0 {
 			c.g.emit(agent.Event{Kind: agent.Error, Calls: calls, Error: &heard})
 			return resp, t
@@ -157,9 +166,9 @@ func (c *call) troubled(resp *http.Response, err error) *trouble {
 	return refusedBy(resp, text, time.Now())
 }
 
-// send asks the provider once, with its key.
-func (c *call) send(ctx context.Context) (*http.Response, error) {
-	target := c.via.Base + c.path
+// sendTo asks an endpoint of the provider once, with its key.
+func (c *call) sendTo(ctx context.Context, to *agent.Route) (*http.Response, error) {
+	target := to.Base + c.path
 	query := url.Values{}
 	for name, values := range c.request.URL.Query() {
 		if listed(name, parameters) {
@@ -175,13 +184,15 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 	}
 	r.Header = c.via.requestHeaders(c.request.Header)
 	r.Header.Set("Accept-Encoding", "identity")
-	for name, value := range c.via.Extra {
+	for name, value := range to.Extra {
 		r.Header.Set(name, value)
 	}
-	if c.via.Header == "Authorization" {
-		r.Header.Set("Authorization", "Bearer "+c.via.Key)
-	} else {
-		r.Header.Set(c.via.Header, c.via.Key)
+	switch {
+	case to.Key == "": // a server of one's own
+	case to.Header == "Authorization":
+		r.Header.Set("Authorization", "Bearer "+to.Key)
+	default:
+		r.Header.Set(to.Header, to.Key)
 	}
 	resp, err := c.g.config.Transport.RoundTrip(r)
 	if err != nil {

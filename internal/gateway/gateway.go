@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -67,6 +68,26 @@ type Gateway struct {
 type way struct {
 	agent.Route
 	dialect
+	// left: the route's next endpoint is used, since its own did not answer.
+	left atomic.Bool
+}
+
+// to is the endpoint that calls go to now.
+func (w *way) to() *agent.Route {
+	if w.left.Load() {
+		return w.Next
+	}
+	return &w.Route
+}
+
+// leave goes on to the next endpoint from now on; false when there is none, or
+// from is that already.
+func (w *way) leave(from *agent.Route) bool {
+	if w.Next == nil || from == w.Next {
+		return false
+	}
+	w.left.Store(true)
+	return true
 }
 
 // New makes a gateway.
@@ -81,10 +102,15 @@ func New(c Config) (*Gateway, error) {
 	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
 		flying: map[*flight]bool{}, dear: map[string]float64{}, models: map[string]agent.ModelUse{}}
 	for _, r := range c.Routes {
-		r.Base = strings.TrimSuffix(r.Base, "/")
-		base, err := url.Parse(r.Base)
-		if err != nil || base.Host == "" {
-			return nil, fmt.Errorf("cannot start the gateway: the address of %s is no URL", r.Name)
+		for _, one := range []*agent.Route{&r, r.Next} {
+			if one == nil {
+				continue
+			}
+			one.Base = strings.TrimSuffix(one.Base, "/")
+			base, err := url.Parse(one.Base)
+			if err != nil || base.Host == "" {
+				return nil, fmt.Errorf("cannot start the gateway: the address of %s is no URL", r.Name)
+			}
 		}
 		d, known := dialects()[r.Protocol]
 		if !known {

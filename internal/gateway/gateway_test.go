@@ -552,6 +552,54 @@ func TestLongTroubleEnds(t *testing.T) {
 	}
 }
 
+// When a provider does not answer, the endpoint that stands in for it does, with
+// its own key, for the rest of the attempt. When that does not answer either, the
+// attempt ends.
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]modelserver.Reply{
+		"out of credit": {Status: 402, Type: "billing_error", Message: "no credit"}, "a wrong key": {Status: 401, Message: "key"},
+		"down": {Status: 503, Message: "down"}, "a limit for hours": {Status: 429, Header: map[string]string{"retry-after": "7200"}},
+	} {
+		other := modelserver.New(modelserver.Scenario{Replies: []modelserver.Reply{{Text: "from the other"}}})
+		t.Cleanup(other.Close)
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{reply}}, func(c *Config) {
+			c.Routes[0].Next = c.Routes[0].Other(other.URL()+"/", "key-of-the-other")
+		})
+		before := 0
+		for range 2 {
+			status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+			if status != 200 || !strings.Contains(answer, "from the other") {
+				t.Errorf("%s: status %d: %s", name, status, answer)
+			}
+			if before == 0 {
+				before = len(r.provider.Requests())
+			}
+		}
+		if n := len(r.provider.Requests()); n != before || len(r.ended) != 0 {
+			t.Errorf("%s: the provider was asked %d times, then %d; ended %v", name, before, n, r.ended)
+		}
+		for _, one := range other.Requests() {
+			if one.Path != "/v1/messages" || one.Header.Get("X-Api-Key") != "key-of-the-other" {
+				t.Errorf("%s: the other saw %s with %v", name, one.Path, one.Header)
+			}
+		}
+		// Another provider's calls go on to its own address.
+		if status, _, _ := r.post(kinds[1].path, kinds[1].header, kinds[1].whole); status == 200 {
+			t.Errorf("%s: status %d of a route without a fallback", name, status)
+		}
+	}
+	gone := modelserver.New(modelserver.Scenario{})
+	gone.Close()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Status: 401, Type: "authentication_error", Message: "invalid key"}}}, func(c *Config) {
+		c.Routes[0].Next = c.Routes[0].Other(gone.URL(), "")
+	})
+	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	if status != http.StatusBadGateway || len(r.ended) != 1 || r.ended[0] != loop.EndedRetries || len(r.provider.Requests()) != 1 {
+		t.Errorf("status %d: %s, ended %v", status, answer, r.ended)
+	}
+}
+
 // A question that is wrong is the agent's to correct: it may ask another one.
 func TestWrongQuestionIsTheAgents(t *testing.T) {
 	t.Parallel()

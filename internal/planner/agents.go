@@ -147,18 +147,15 @@ func (d draft) point(name string, ag *engine.Agent) error {
 			if !kept {
 				return in.Value(nil, variable)
 			}
-			command := d.Config.Gateway.Keys.Of(provider)
-			if command == "" {
-				return ""
-			}
-			key, err := d.KeyFrom(command)
-			if err != nil {
-				failed = fault.Refuse("cannot get the key of gateway.keys.%s: %v", provider, err)
-			}
+			key, err := d.key("gateway.keys."+provider, d.Config.Gateway.Keys.Of(provider))
+			failed = cmp.Or(failed, err)
 			return key
 		})
 		if failed != nil {
 			return failed
+		}
+		if err := d.fallBack(ag.Routes); err != nil {
+			return err
 		}
 		ag.Around = can && len(ag.Routes) == 0
 	}
@@ -176,6 +173,38 @@ func (d draft) point(name string, ag *engine.Agent) error {
 			return err == nil && base.Hostname() == e.Host
 		})
 	})
+	return nil
+}
+
+// key is what the command of a setting prints; "" of no command.
+func (d draft) key(setting, command string) (string, error) {
+	if command == "" {
+		return "", nil
+	}
+	key, err := d.KeyFrom(command)
+	if err != nil {
+		return "", fault.Refuse("cannot get the key of %s: %v", setting, err)
+	}
+	return key, nil
+}
+
+// fallBack gives routes the endpoints that stand in for them.
+func (d draft) fallBack(routes []agent.Route) error {
+	for i, r := range routes {
+		to := d.Config.Gateway.Fallback.Of(r.Name)
+		if to == nil {
+			continue
+		}
+		setting := "gateway.fallback." + r.Name
+		if u, err := url.Parse(to.URL); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+			return fault.Refuse("%s.url is no address: %q", setting, to.URL).Hint("Write it as https://host/path")
+		}
+		key, err := d.key(setting+".key", to.Key)
+		if err != nil {
+			return err
+		}
+		routes[i].Next = r.Other(to.URL, key)
+	}
 	return nil
 }
 

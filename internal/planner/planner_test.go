@@ -324,7 +324,11 @@ func told(c *config.Config, env []string) string {
 func routes(all []agent.Route) string {
 	var out []string
 	for _, r := range all {
-		out = append(out, r.Name+" at "+r.Base)
+		text := r.Name + " at " + r.Base
+		if r.Next != nil {
+			text += fmt.Sprintf(", then %s with %q in %s", r.Next.Base, r.Next.Key, r.Next.Header)
+		}
+		out = append(out, text)
 	}
 	return strings.Join(out, ", ")
 }

@@ -28,6 +28,9 @@ func (m playedModels) Serve(ctx context.Context, l net.Listener) error {
 	defer func() { _ = l.Close() }()
 	m.emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Usage: agent.Usage{Input: 7}, Cost: 5})
 	m.emit(agent.Event{Kind: agent.Text, Text: "key " + m.plan.Routes[0].Key})
+	if next := m.plan.Routes[0].Next; next != nil {
+		m.emit(agent.Event{Kind: agent.Text, Text: "next " + next.Base + " " + next.Key})
+	}
 	m.emit(agent.Event{Kind: agent.Text, Text: fmt.Sprint("plan ", m.plan.CA, " ", m.plan.DayDir, " ", *m.plan.PerDay)})
 	if m.plan.Calls == 1 {
 		m.end(loop.EndedCalls, "one is enough")
@@ -45,7 +48,8 @@ func (m playedModels) Totals() (map[string]agent.ModelUse, loop.MicroUSD, bool) 
 func withModels(job Job) Job {
 	job.Parser = "json"
 	perDay := loop.MicroUSD(2_000_000)
-	job.Gateway = &agent.Gateway{CA: "/ca.pem", DayDir: "/limits", PerDay: &perDay, Routes: []agent.Route{{Name: "anthropic", Base: "http://127.0.0.1:9", Key: "the-key"}}}
+	job.Gateway = &agent.Gateway{CA: "/ca.pem", DayDir: "/limits", PerDay: &perDay, Routes: []agent.Route{{Name: "anthropic", Base: "http://127.0.0.1:9", Key: "the-key",
+		Next: &agent.Route{Base: "http://127.0.0.1:8", Key: "the-next-key"}}}}
 	job.Env = append(job.Env, "URL="+agent.GatewayAddress+"/anthropic", "KEY="+agent.GatewayToken)
 	return job
 }
@@ -68,6 +72,9 @@ func TestModelsOfAJob(t *testing.T) {
 	}
 	if !strings.Contains(all, "key the-key") {
 		t.Errorf("the gateway has no key: %q", said)
+	}
+	if !strings.Contains(all, "next http://127.0.0.1:8 the-next-key") {
+		t.Errorf("the gateway has no other endpoint: %q", said)
 	}
 	if !strings.Contains(all, "plan /ca.pem /limits $2.00") {
 		t.Errorf("the gateway has another plan: %q", said)

@@ -128,7 +128,7 @@ func TestFailures(t *testing.T) {
 		{"stream disconnected before completion: Rate limit reached for m. Please try again in 1.5s.", 0, "rate_limit", failure.RateLimit, 1500 * time.Millisecond, 1},
 		{"stream disconnected before completion: stream closed", 0, "connection_error", failure.Network, 0, 1},
 		{"Codex ran out of room in the model's context window.", 0, "context_length_exceeded", failure.ContextLength, 0, 1},
-		{"stream disconnected before completion: Incomplete response returned, reason: max_output_tokens", 0, "max_output_tokens", failure.Unknown, 0, 1},
+		{"stream disconnected before completion: Incomplete response returned, reason: max_output_tokens", 0, "max_output_tokens", failure.OutputLimit, 0, 1},
 		{"Missing environment variable: `KEY`.", 0, missingKey, failure.Auth, 0, 0},
 		{"model: m not found", 0, "model_not_found", failure.Validation, 0, 1},
 		{"request timed out", 0, "timeout", failure.Timeout, 0, 1},
