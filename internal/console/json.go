@@ -209,6 +209,9 @@ func Shown(r loop.Record) Record {
 			out.Progress.LastStep = g.Name
 		}
 	}
+	if st := r.Steps; st != nil {
+		out.Progress.Completed, out.Progress.Total, out.Complete = st.Done, st.Total, st.Complete
+	}
 	if r.Score >= 0 {
 		score := float64(r.Score) / 1000
 		out.Score = &score

@@ -94,6 +94,7 @@ type document struct {
 	TokensIn      int64            `json:"tokens_in"`
 	TokensOut     int64            `json:"tokens_out"`
 	Question      any              `json:"question,omitempty"`
+	Steps         []shownStep      `json:"steps,omitempty"` // of a workflow
 	// Sandbox is the level, and what the operating system enforces of it.
 	Sandbox string `json:"sandbox,omitempty"`
 }
@@ -133,8 +134,14 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run)
 		return err
 	}
 	l := listRun(ctx, p, r)
+	var steps []report.Execution
+	if r.Kind == "workflow" {
+		if steps, err = executions(ctx, p.Store, r.ID); err != nil {
+			return err
+		}
+	}
 	if a.JSON {
-		return showJSON(a, l, r, state, records)
+		return showJSON(a, l, r, state, records, steps)
 	}
 	a.Result("Run %s of %s: %s", r.ID, r.Name, l.Status)
 	if l.Why != "" {
@@ -162,6 +169,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run)
 	}
 	a.Result("\n\n")
 	showIterations(a, records)
+	showSteps(a, steps)
 	showModels(a, records)
 	showHarm(a, records)
 	showReviews(a, records)
@@ -217,6 +225,84 @@ func showModels(a *command.App, records []loop.Record) {
 	}
 }
 
+// showSteps has a line for each step of a workflow that was begun: how its newest
+// execution ended, and why.
+func showSteps(a *command.App, all []report.Execution) {
+	var rows [][]any
+	for _, e := range newest(all) {
+		how := e.Status
+		if e.Alternative > 0 {
+			how += fmt.Sprintf(", alternative %d", e.Alternative)
+		}
+		if e.Try > 1 {
+			how += fmt.Sprintf(", try %d", e.Try)
+		}
+		if e.Optional {
+			how += ", optional"
+		}
+		rows = append(rows, []any{report.Line(e.Step, 60), how, e.Iteration, stepTook(e), report.Line(e.Failure, 100)})
+	}
+	if len(rows) > 0 {
+		a.Result("\n")
+		a.Table("STEP\tSTATUS\tITERATION\tELAPSED\tERROR", rows, 0)
+	}
+}
+
+// stepTook is how long an execution took, or has taken so far.
+func stepTook(e report.Execution) string {
+	if e.Status == sqlite.StepRunning {
+		return loop.Duration(time.Since(e.StartedAt))
+	}
+	return loop.Duration(e.Elapsed)
+}
+
+// newest are the last executions of each step, in the order in which the steps began.
+func newest(all []report.Execution) (list []report.Execution) {
+	at := map[string]int{}
+	for _, e := range all {
+		if i, ok := at[e.Step]; ok {
+			list[i] = e
+			continue
+		}
+		at[e.Step] = len(list)
+		list = append(list, e)
+	}
+	return list
+}
+
+// shownStep is a step in `show --json`.
+type shownStep struct {
+	Step      string    `json:"step"`
+	Kind      string    `json:"kind"`
+	Agent     string    `json:"agent,omitempty"`
+	Status    string    `json:"status"`
+	Iteration int       `json:"iteration"`
+	Try       int       `json:"try"`
+	StartedAt time.Time `json:"started_at"`
+	Elapsed   float64   `json:"elapsed"` // seconds
+	Error     string    `json:"error,omitempty"`
+}
+
+func shownSteps(all []report.Execution) (list []shownStep) {
+	for _, e := range newest(all) {
+		list = append(list, shownStep{e.Step, e.Kind, e.Agent, e.Status, e.Iteration, max(e.Try, 1), e.StartedAt.UTC(),
+			console.Seconds(e.Elapsed), e.Failure})
+	}
+	return list
+}
+
+// lastStep is the step that succeeded last, up to an iteration.
+func lastStep(all []report.Execution, iteration int) (name string) {
+	var at time.Time
+	for _, e := range all {
+		ended := e.StartedAt.Add(e.Elapsed)
+		if e.Status == sqlite.StepSuccess && e.Iteration <= iteration && !ended.Before(at) {
+			name, at = e.Step, ended
+		}
+	}
+	return name
+}
+
 func exitWord(x loop.Exit) string {
 	switch {
 	case x.Ended != loop.NotEnded:
@@ -257,12 +343,14 @@ func whatHappened(r loop.Record) string {
 	return ""
 }
 
-func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records []loop.Record) error {
+func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records []loop.Record,
+	steps []report.Execution) error {
 	d := document{
 		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed),
 		Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}
+	d.Steps = shownSteps(steps)
 	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), action.SetupOf(r).Sandbox
 	if r.CostKnown {
 		cost := float64(r.Cost) / 1e6
@@ -274,6 +362,9 @@ func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records 
 	var history []failure.Analysis
 	for _, rec := range records {
 		it := console.Shown(rec)
+		if rec.Steps != nil {
+			it.Progress.LastStep = lastStep(steps, rec.Number)
+		}
 		if rec.Failure != nil {
 			history = append(history, *rec.Failure)
 			it.Failure.Pattern = failure.Pattern(history)
