@@ -142,6 +142,9 @@ func (s *Screen) resumed(n engine.Notice) {
 	}
 	s.line(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
 	s.line(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
+	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
+		s.line(n.At, "The maximum is iteration %d: the %d that are allowed count anew from the last answer on", st.Limit, most)
+	}
 	if n.Text != "" {
 		s.note("%s", n.Text)
 	}
@@ -232,7 +235,17 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it
 	}
-	s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Took()))
+	word := "completed"
+	if r.Outcome == loop.Failed && !agentFailed(r) {
+		word = "ended"
+	}
+	s.line(n.At, "Iteration %s %s in %s", Of(r.Number, n.State.Limit), word, loop.Duration(r.Took()))
+}
+
+// agentFailed is true for an agent that ended with an exit status of its own. Its
+// iteration reads completed, as the third document has it.
+func agentFailed(r *loop.Record) bool {
+	return r.Exit.Ended == loop.NotEnded && !r.RedGate() && r.Exit.Signal == "" && r.Exit.Code > 0
 }
 
 // why says what made an iteration fail.

@@ -212,6 +212,9 @@ func analyse(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 		Source: "gate", Name: s.label(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut,
 		Output: output, Green: e.Green, Now: now,
 	})
+	if g.Status == loop.GateTimedOut && strings.HasSuffix(a.Summary, "ended at its time limit") {
+		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.label(), loop.Duration(limit(s, e)))
+	}
 	if g.Note != "" && g.Status == loop.GateFailed { // exit 0, but no tests
 		a.Class, a.Kind, a.Transient, a.Severity = failure.TestFailure, failure.Work, false, failure.Medium
 		a.Summary = "test failure: " + g.Note
