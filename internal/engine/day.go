@@ -34,9 +34,10 @@ func (w *worker) today(now time.Time) (spent loop.MicroUSD, over string) {
 	return spent, ""
 }
 
-// withinDay is cost, or less when the day has no room for it.
-func (w *worker) withinDay(cost loop.MicroUSD) loop.MicroUSD {
-	if w.plan.PerDay == nil {
+// withinDay is the limit of an agent's cost, or less when the day has no room for
+// it. The gateway itself holds the day.
+func (w *worker) withinDay(a Agent, cost loop.MicroUSD) loop.MicroUSD {
+	if w.plan.PerDay == nil || len(a.Routes) > 0 {
 		return cost
 	}
 	spent, _ := w.today(time.Now())
@@ -47,14 +48,21 @@ func (w *worker) withinDay(cost loop.MicroUSD) loop.MicroUSD {
 	return min(cost, left)
 }
 
-// spent books what a job cost that the gateway did not count.
-func (w *worker) spent(job supervisor.Job, res supervisor.Result) {
+// spent books what a job cost that the gateway did not count. One that the day's
+// rest ended has reached the day's limit.
+func (w *worker) spent(job supervisor.Job, res *supervisor.Result) {
 	if job.Parser == "" || job.Gateway != nil || w.o.Accounts.Dir() == "" {
 		return
 	}
 	if cost := res.Agent.Cost; cost > 0 {
 		_, err := ratelimit.Spend(w.o.Accounts.Dir(), cost, time.Now())
 		w.logLimit(err)
+	}
+	if res.Exit.Ended != loop.EndedCost {
+		return
+	}
+	if _, day := w.today(time.Now()); day != "" {
+		res.Exit.Ended, res.Exit.Why = loop.EndedDay, day
 	}
 }
 

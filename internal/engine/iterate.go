@@ -189,7 +189,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		state = p.dir
 	}
-	cost := w.withinDay(max(0, c.Limits.Cost)) // NoLimit is less
+	cost := w.withinDay(a, max(0, c.Limits.Cost)) // NoLimit is less
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,

@@ -74,7 +74,7 @@ func (w *worker) knowBase(b begun) {
 func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
 	since := time.Now()
 	res, err := w.jobs.do(ctx, job, onEvent)
-	w.spent(job, res)
+	w.spent(job, &res)
 	w.dropLocks(since)
 	w.undoGit(ctx)
 	return res, err
@@ -99,7 +99,7 @@ func (w *worker) dropLocks(since time.Time) {
 func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, Fate, error) {
 	res, fate, err := w.session.resume(ctx, job, onEvent)
-	w.spent(job, res)
+	w.spent(job, &res)
 	w.dropLocks(res.StartedAt)
 	w.undoGit(ctx)
 	return res, fate, err
