@@ -44,6 +44,39 @@ func (p *Operator) ask(ctx context.Context, r sqlite.Run, kind, text string) err
 	return nil
 }
 
+// DiscardRun ends a run that waits for somebody. Its files, snapshots and history stay; what
+// it did in a copy goes.
+func (p *Operator) DiscardRun(ctx context.Context, r sqlite.Run) error {
+	switch {
+	case r.Kind == "task":
+		return fault.Refuse("run %s is of %s, which the board keeps", r.ID, r.Name).
+			Hint("Put the task aside: pawl case block %s", r.Name).Hint("Take it off:        pawl case rm %s", r.Name)
+	case engine.Alive(r.Owner):
+		return fault.Refuse("run %s works: process %d drives it", r.ID, r.Owner.PID).
+			Hint("Stop it first: pawl stop %s", r.ID)
+	case !r.EndedAt.IsZero() && !OnCopy(r):
+		return fault.Refuse("run %s does not wait: it is %s", r.ID, r.Status)
+	}
+	if OnCopy(r) {
+		if _, err := p.Discard(ctx, r); err != nil {
+			return err
+		}
+	}
+	if r.EndedAt.IsZero() {
+		if err := engine.Archive(ctx, p.Store, r.ID, "a person discarded it"); err != nil {
+			return err
+		}
+	}
+	last, err := p.Store.Latest(ctx, r.Root, r.Name)
+	if err == nil && last.ID == r.ID {
+		err = engine.RemoveStateFile(r.Root, r.Name)
+	}
+	if err == nil {
+		p.Say("Run %s is discarded; its files stay as they are. Put them back: pawl rollback %s --to 0", r.ID, r.ID)
+	}
+	return err
+}
+
 // stopWait is how long stop waits for the run to have ended: the agent's
 // grace, and what comes after.
 const stopWait = 30 * time.Second

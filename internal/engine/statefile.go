@@ -43,6 +43,15 @@ func StateFilePath(root, procedure string) string {
 	return filepath.Join(root, stateFileName(procedure))
 }
 
+// RemoveStateFile removes a procedure's, where there is one.
+func RemoveStateFile(root, procedure string) error {
+	err := files.RemoveBelow(root, stateFileName(procedure))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // stateFileName is the state file as seen from the root.
 func stateFileName(procedure string) string {
 	name := strings.NewReplacer("/", "_", "\\", "_", "\x00", "_").Replace(procedure)

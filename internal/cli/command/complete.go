@@ -161,7 +161,7 @@ func takes(verb string, st loop.Status) bool {
 		return st.Active()
 	case "answer":
 		return slices.Contains([]loop.Status{loop.Pending, loop.Blocked, loop.Aborted, loop.Paused, loop.FailedRun}, st)
-	case "resume":
+	case "resume", "discard":
 		return st != loop.Completed
 	}
 	return true

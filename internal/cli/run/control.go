@@ -50,6 +50,16 @@ func stopCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Stop(ctx, r, true) })
 }
 
+func discardCommand(a *command.App) *cobra.Command {
+	cmd := a.OnRun("discard RUN", "Give a run that waits up; files and history stay",
+		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.DiscardRun(ctx, r) })
+	cmd.Long = "Give a run up that is interrupted, stopped, paused or waits for an answer. The next pawl run starts anew and\n" +
+		"asks nothing. Files, snapshots and history stay; what a run did in a copy of its own goes, as with\n" +
+		"pawl apply --discard."
+	cmd.Example = "  pawl discard build\n  pawl rollback build --to 0   # and put the files back"
+	return cmd
+}
+
 func pauseCommand(a *command.App) *cobra.Command {
 	return a.OnRun("pause RUN", "Pause a run at the end of its iteration",
 		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Pause(ctx, r) })

@@ -124,7 +124,8 @@ func (s *Session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh 
 		return s.offer(ctx, last, st)
 	}
 	return command.Usage("%s can be resumed: run %s is %s after iteration %d", s.Plan.Name, last.ID, st, last.Iteration).
-		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     pawl run %s --fresh", s.Plan.Name)
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     pawl run %s --fresh", s.Plan.Name).
+		Hint("Give it up:     pawl discard %s", s.Plan.Name)
 }
 
 // offer asks on a terminal whether to go on with the run that waits.
