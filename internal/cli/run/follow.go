@@ -34,8 +34,10 @@ type stories struct {
 	p     *action.Operator
 	names []string // as they were given; those of runs that have not begun are looked for
 	all   bool     // every run that is going on
-	told  []*story
-	day   string // of the last line
+	// mayCome are the names of workflow files that are there.
+	mayCome map[string]bool
+	told    []*story
+	day     string // of the last line
 }
 
 // story is one run, and how far it is told.
@@ -347,8 +349,8 @@ func (s *stories) mayBegin(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		isKnown := false
-		if c, cerr := s.a.Peek(); cerr == nil {
+		isKnown := s.mayCome[name]
+		if c, cerr := s.a.Peek(); cerr == nil && !isKnown {
 			_, isKnown = c.Procedures[name]
 		}
 		if id, cerr := action.CaseID(name); cerr == nil && !isKnown {

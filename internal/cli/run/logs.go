@@ -68,9 +68,11 @@ func logsCommand(a *command.App) *cobra.Command {
 
 // tellStories tells of runs; without a name of all that are going on.
 func tellStories(ctx context.Context, a *command.App, p *action.Operator, names []string, follow bool) error {
-	s := &stories{a: a, p: p, all: len(names) == 0}
-	for _, name := range names {
-		s.names = append(s.names, a.RunName(name))
+	s := &stories{a: a, p: p, all: len(names) == 0, mayCome: map[string]bool{}}
+	for _, arg := range names {
+		name := a.RunName(arg)
+		s.names = append(s.names, name)
+		s.mayCome[name] = command.IsFile(arg) && command.FileExists(a.InDir(arg))
 	}
 	if follow {
 		if err := s.mayBegin(ctx); err != nil {
