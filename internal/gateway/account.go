@@ -77,7 +77,8 @@ func (a *account) admit(q question, asked int64) (*flight, *over) {
 			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollars(l), dollars(cost), dollars(next))}
 		}
 	}
-	if over := a.reserve(f, a.least(q, asked)); over != nil {
+	f.cost, f.used = a.least(q, asked), asked/bytesPerToken // until more is known
+	if over := a.reserve(f, f.cost); over != nil {
 		return nil, over
 	}
 	a.flying[f] = true

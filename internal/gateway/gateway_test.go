@@ -207,6 +207,52 @@ func TestCostIsLimited(t *testing.T) {
 	})
 }
 
+// Calls that are made at once share what is left: each is counted from its
+// beginning by what it may cost.
+func TestCallsAtOnceShareTheLimit(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	s := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-release
+		_, _ = io.WriteString(w, `{"type":"message","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"output_tokens":90}}`)
+	})
+	for name, limits := range map[string]Limits{
+		"cost":   {Cost: 5000}, // of one: $0.0015 for the answer, and $0.00007 for the question
+		"tokens": {Tokens: 60}, // of one: 23 for the question
+	} {
+		r := before(t, s.URL, func(c *Config) { c.Limits = limits })
+		statuses := make(chan int, 10)
+		next := func() int {
+			select {
+			case status := <-statuses:
+				return status
+			case <-time.After(30 * time.Second):
+				t.Fatalf("%s: more calls than the limit allows are on their way", name)
+				return 0
+			}
+		}
+		for range 10 {
+			go func() {
+				status, _, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+				statuses <- status
+			}()
+		}
+		for range 7 {
+			if status := next(); status != 400 {
+				t.Errorf("%s: status %d before any call has ended", name, status)
+			}
+		}
+		for range 3 {
+			release <- struct{}{}
+			if status := next(); status != 200 {
+				t.Errorf("%s: status %d", name, status)
+			}
+		}
+	}
+}
+
 func TestLongestAnswerIsAfforded(t *testing.T) {
 	t.Parallel()
 	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) { c.Limits.Cost = 100_000 })
