@@ -80,7 +80,7 @@ var rooms = withAdapters(map[string]room{
 	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
 	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "sqlite", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
-	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user"},
+	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user, and what their day costs"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: decoding, results, drafts"},
 	"agent/reading":  {Testing, nil, "plays streams to parsers in tests"},
