@@ -9,3 +9,4 @@ import './guard.test';
 import './work.test';
 import './alike.test';
 import './help.test';
+import './idle.test';

@@ -33,6 +33,11 @@ export class Piece<P extends Part> {
     return this.parts.at(-1)!.next;
   }
 
+  /** full: one more part at one end pushes one out at the other. */
+  get full(): boolean {
+    return this.parts.length > 1 && this.weight(this.parts) + Math.max(...this.parts.map(this.capacity.weigh)) > this.capacity.most;
+  }
+
   /** after adds what follows, and lets go of what is first; false when the part does not follow, or has nothing. */
   after(part: P): Piece<P> | false {
     if (part.offset < this.to || part.next <= part.offset) return false;

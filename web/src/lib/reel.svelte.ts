@@ -9,7 +9,7 @@
 // elsewhere loads the piece at that place. At the end of a stream that grows the
 // view stays at the end.
 
-import { tick } from 'svelte';
+import { tick, untrack } from 'svelte';
 import { notes } from './notes.svelte';
 import { Piece, placeOf, tall, type Capacity, type Part } from './parts';
 
@@ -63,10 +63,13 @@ export class Reel<P extends Part> {
     this.more();
   }
 
-  /** more looks whether there is more, where nobody says how much. */
+  /**
+   * more looks whether there is more, where nobody says how much. An effect may
+   * call it: it then depends on nothing of what the look itself changes.
+   */
   more(): void {
     this.wanted = true;
-    this.next();
+    untrack(() => this.next());
   }
 
   /**
@@ -75,6 +78,7 @@ export class Reel<P extends Part> {
    */
   scrolled(): void {
     const top = this.box?.scrollTop ?? 0;
+    if (top === this.top) return; // it was move
     if (this.atEnd()) this.follows = true;
     else if (top < this.top - 1) this.follows = false;
     this.top = top;
@@ -163,8 +167,13 @@ export class Reel<P extends Part> {
     return true;
   }
 
-  /** settle loads until what is in view is there. */
+  /**
+   * settle loads until what is in view is there. A full piece is moved one way
+   * only, and loses nothing that is in view: else it goes to and fro for ever
+   * where all that may be kept is less high than the box.
+   */
   private async settle(): Promise<void> {
+    let way = '';
     for (let more = true; more && !this.ended && this.box && this.content && this.piece; ) {
       const { scrollTop: top, clientHeight: height } = this.box;
       const begin = this.above;
@@ -175,9 +184,18 @@ export class Reel<P extends Part> {
         const place = top >= end ? this.piece.to + placeOf(top - end, this.size) : placeOf(top, this.size);
         await this.open(last ? 'end' : Math.min(place, Math.max(0, this.size - 1)));
         more = this.piece.from !== was;
-      } else if (top < begin + near && this.piece.from > 0 && !this.bottom) more = await this.backward();
-      else if (top + height > end - near && this.piece.to < this.size) more = await this.forward();
-      else more = false;
+        continue;
+      }
+      const { parts, full } = this.piece;
+      const mayBack = !full || (way !== 'on' && begin + this.where(parts.at(-1)!) > top + height);
+      const mayOn = !full || (way !== 'back' && begin + this.where(parts[1]!) <= top);
+      if (top < begin + near && this.piece.from > 0 && !this.bottom && mayBack) {
+        way = 'back';
+        more = await this.backward();
+      } else if (top + height > end - near && this.piece.to < this.size && mayOn) {
+        way = 'on';
+        more = await this.forward();
+      } else more = false;
     }
   }
 }
