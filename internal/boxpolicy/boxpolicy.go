@@ -75,6 +75,9 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
 	secret := slices.Concat(sockets, m.hidden())
+	for _, path := range m.Config.Safety.Hide {
+		secret = append(secret, string(path))
+	}
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	box.Gates = place.Policy(level, v, limits, nil, nil)

@@ -116,6 +116,21 @@ func TestWritable(t *testing.T) {
 	}
 }
 
+// What safety.hide names is hidden from agents and gates.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	path := r.path("home/.npmrc")
+	r.o.Config.Safety.Hide = []config.Path{config.Path(path)}
+	ad, _ := agents.Lookup("claude")
+	boxes := r.make(true)
+	for _, policy := range []sandbox.Policy{boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", engine.Agent{Adapter: ad})} {
+		if !slices.Contains(policy.Hide, path) {
+			t.Errorf("hidden are %q", policy.Hide)
+		}
+	}
+}
+
 // Go's checksums have a place in the caches: over those of a GOPATH that is
 // there, else all of GOPATH is.
 func TestChecksumsOfGo(t *testing.T) {

@@ -168,6 +168,7 @@ type IterationControl struct {
 type Safety struct {
 	Limits Limits    `yaml:"limits"`
 	Write  []Path    `yaml:"write"`
+	Hide   []Path    `yaml:"hide"`
 	Env    SafetyEnv `yaml:"env"`
 
 	ShareTmp    bool `yaml:"share_tmp"`

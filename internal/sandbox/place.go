@@ -96,15 +96,26 @@ func present(paths []string) []string {
 	return out
 }
 
-// secrets are credentials of other programs, below the user's home folder.
+// secrets are credentials of other programs, below the user's home folder. The
+// settings of package managers are not among them: builds need them to fetch
+// what they depend on (docs/safety.md says so).
 var secrets = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".oci", ".config/doctl",
 	".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
 	".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
 	".terraform.d/credentials.tfrc.json", ".vault-token",
 	".pgpass", ".my.cnf", ".mylogin.cnf", ".config/containers/auth.json",
-	".password-store", ".config/op", ".local/share/keyrings", ".local/share/kwalletd",
-	".Xauthority", ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".thunderbird",
+	".authinfo", ".authinfo.gpg", ".subversion/auth", ".config/openstack", ".config/hcloud", ".config/linode-cli", ".config/scw",
+	".config/rclone", ".s3cfg", ".boto", ".mc", ".config/sops", ".config/age", ".pulumi/credentials.json", ".config/stripe",
+	".cache/huggingface/token", ".huggingface", ".kaggle", ".config/heroku", ".local/share/heroku", ".fly", ".config/netlify",
+	".tsh", ".bitcoin", ".ethereum", ".config/solana", ".electrum",
+	".password-store", ".config/op", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/1Password", ".config/KeePass",
+	".local/share/keyrings", ".local/share/kwalletd", ".config/Slack", ".config/discord", ".config/Signal",
+	".config/Code/User/globalStorage", ".config/Cursor/User/globalStorage",
+	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history", ".node_repl_history", ".psql_history",
+	".mysql_history", ".rediscli_history", ".sqlite_history",
+	".Xauthority", ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
+	".config/vivaldi", ".config/opera", ".thunderbird", "snap/firefox", "snap/chromium", ".var/app",
 }
 
 func (p Place) credentials() []string {
