@@ -122,6 +122,12 @@ func (r *Resolver) unfinished(ctx context.Context, run string, s *loop.State) er
 	return &unmergedError{why}
 }
 
+// endedByDisk is true for a run whose last agent ended since a disk was full.
+func endedByDisk(ctx context.Context, store *sqlite.Store, run string) bool {
+	list, err := store.LastIterations(ctx, run, 1)
+	return err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk
+}
+
 // mostText is how many bytes of a conflict an agent is told; the files have all.
 const mostText = 16 << 10
 

@@ -281,12 +281,6 @@ func (p *pilot) blameDisk(ctx context.Context, l *slot, o *schedule.Outcome) {
 	}
 }
 
-// endedByDisk is true for a run whose last agent ended since a disk was full.
-func endedByDisk(ctx context.Context, store *sqlite.Store, run string) bool {
-	list, err := store.LastIterations(ctx, run, 1)
-	return err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk
-}
-
 // message is that of the commit of what was not committed.
 func message(c board.Case, run string) string {
 	return fmt.Sprintf("%s: %s\n\nPawl-Task: %s\nPawl-Run: %s\n", c.ID, c.Title, c.ID, run)
@@ -318,7 +312,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	if err != nil {
 		return loop.State{}, err
 	}
-	if l.adopt && past.Run != nil && !past.Run.Status.Active() {
+	past.Anew = !w.Kept
+	rests := past.Run != nil && !past.Run.Status.Active()
+	if l.adopt && w.Kept && rests {
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
@@ -346,7 +342,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		o.Memory = past.Run.Memory
 	}
 	mode, why := schedule.Approach(past, &plan.Policy)
-	if l.adopt {
+	if l.adopt && !rests {
 		mode = schedule.GoOn
 	}
 	if mode == schedule.Accept {

@@ -31,6 +31,8 @@ type Past struct {
 	Answered bool
 	// RaisedAt is when the task's own limits were last changed.
 	RaisedAt time.Time
+	// Anew: the workspace that its run worked in is gone.
+	Anew bool
 }
 
 // Approach decides how a task is taken up. A retry, a redo and a rollback begin
@@ -44,7 +46,7 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 		return Answer, "a person answered"
 	}
 	again := reopened(p.History)
-	done := p.Run.Status == loop.Completed && p.RestedAt.After(Since(p.History, board.Blocked))
+	done := p.Run.Status == loop.Completed && !p.Anew && p.RestedAt.After(Since(p.History, board.Blocked))
 	if done && again == board.Unblock {
 		return Accept, "a person accepted its work"
 	}

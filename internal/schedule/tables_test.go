@@ -334,6 +334,10 @@ func TestApproachOfAnswersAndAcceptance(t *testing.T) {
 	if mode, _ := schedule.Approach(schedule.Past{History: history, Run: &done, RestedAt: start.Add(time.Minute)}, &loop.Policy{}); mode != schedule.Accept {
 		t.Errorf("work that was accepted while it was blocked is taken up %q", mode)
 	}
+	gone := schedule.Past{History: history, Run: &done, RestedAt: start.Add(time.Minute), Anew: true}
+	if mode, _ := schedule.Approach(gone, &loop.Policy{}); mode != schedule.Fresh {
+		t.Errorf("work whose workspace is gone is taken up %q", mode)
+	}
 	if mode, _ := schedule.Approach(schedule.Past{History: history, Run: &done, RestedAt: start.Add(-time.Minute)}, &loop.Policy{}); mode != schedule.Fresh {
 		t.Errorf("work that was rejected is taken up %q", mode)
 	}
