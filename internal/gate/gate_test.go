@@ -136,7 +136,7 @@ func TestFailureNamesStepAndTests(t *testing.T) {
 	if f.Class != failure.TestFailure || f.Step != "tests" || len(f.Items) < 2 {
 		t.Fatalf("failure %+v", f)
 	}
-	want := failure.Item{File: "parse_test.go", Line: 12, Test: "TestParse", Message: "got 1, want 2", Expected: "2", Received: "1"}
+	want := failure.Item{File: "a/parse_test.go", Line: 12, Test: "TestParse", Message: "got 1, want 2", Expected: "2", Received: "1"}
 	if f.Items[0] != want {
 		t.Errorf("item %+v, want %+v", f.Items[0], want)
 	}
