@@ -66,7 +66,7 @@ type over struct {
 func (a *account) admit(q question, asked int64) (*flight, *over) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := &flight{model: q.Model, tier: q.tier(), asked: asked}
+	f := &flight{model: q.model, tier: q.tier(), asked: asked}
 	cost, tokens := a.totals()
 	if l := a.limits.Tokens; l > 0 && tokens >= l {
 		return nil, &over{loop.EndedTokens, fmt.Sprintf("the limit of %d tokens is reached: %d are used", l, tokens)}
@@ -138,17 +138,17 @@ func (a *account) untried() {
 // least is what a call costs before it can be cut; 0 when nobody knows the
 // model's price.
 func (a *account) least(q question, asked int64) loop.MicroUSD {
-	price, known := a.prices.Of(q.Model)
+	price, known := a.prices.Of(q.model)
 	if !known {
 		return 0
 	}
 	price, _ = price.For(asked / bytesPerToken).At(q.tier())
-	rate, warm := a.dear[q.Model]
+	rate, warm := a.dear[q.model]
 	if !warm {
 		rate = float64(price.Input) / bytesPerToken / 1e6
 	}
 	cost := loop.MicroUSD(rate * float64(asked))
-	if !q.Stream {
+	if !q.stream {
 		cost += price.Cost(agent.Usage{Output: q.most()})
 	}
 	return cost

@@ -194,10 +194,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.pass(w)
 		return
 	}
-	c.reader, c.question = e.reader(), ask(r, rest, body)
-	if c.question.Background {
-		const why = "pawl's gateway passes no call that goes on in the background: no limit would hold"
-		refuse(w, via.dialect, http.StatusBadRequest, why)
+	c.reader = e.reader()
+	c.question, err = ask(r, rest, body)
+	if err == nil && c.question.background {
+		err = errors.New("pawl's gateway passes no call that goes on in the background: no limit would hold")
+	}
+	if err != nil {
+		refuse(w, via.dialect, http.StatusBadRequest, err.Error())
 		return
 	}
 	c.serve(w)

@@ -761,6 +761,15 @@ func TestOddRequests(t *testing.T) {
 	if status, answer, _ := r.post("/openai/responses", "Authorization", `{"model":"m","background":true}`); status != http.StatusBadRequest || len(r.provider.Requests()) != 0 {
 		t.Errorf("status %d: %s", status, answer)
 	}
+	// Of two fields of one name the provider could read the other one.
+	for _, twice := range []string{
+		`{"model":"m","max_tokens":32000,"MAX_TOKENS":1}`, `{"model":"m","model":"other"}`, `{"model":"m","\u006dodel":"other"}`,
+		`{"generationConfig":{"maxOutputTokens":32000,"maxoutputtokens":1}}`, `{"background":true,"Background":false}`,
+	} {
+		if status, answer, _ := r.post(kinds[0].path, kinds[0].header, twice); status != http.StatusBadRequest || len(r.provider.Requests()) != 0 {
+			t.Errorf("%s: status %d: %s", twice, status, answer)
+		}
+	}
 	// What is no JSON goes to the provider, who says what is wrong.
 	if status, _, _ := r.post(kinds[0].path, kinds[0].header, "rubbish"); status != http.StatusBadRequest {
 		t.Errorf("status %d", status)
@@ -881,4 +890,18 @@ func FuzzReaders(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a request asks for is read by the exact names of its fields.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int64{
+		`{"max_tokens":5}`: 5, `{"MAX_TOKENS":5}`: 0, `{"max_tokens":"5"}`: 0, `{"max_completion_tokens":7,"n":3}`: 21, `{"max_output_tokens":9,"n":-3}`: 9,
+		`{"generationConfig":{"maxOutputTokens":2,"candidateCount":4}}`: 8, `{"generationConfig":3,"max_tokens":1}`: 1, `[]`: 0, `{"max_tokens":`: 0, ``: 0,
+	} {
+		q, err := ask(nil, "/v1/messages", []byte(body))
+		if err != nil || q.most() != want {
+			t.Errorf("%s: %d, %v", body, q.most(), err)
+		}
+	}
 }

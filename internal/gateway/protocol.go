@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -144,51 +145,88 @@ func token(r *http.Request) string {
 
 // question is what the gateway reads of a request.
 type question struct {
-	Model  string `json:"model"`
-	Stream bool   `json:"stream"`
-	// The most that the answer may have, in tokens, by the name that each API
-	// gives it; 0 is not said.
-	MaxTokens           int64 `json:"max_tokens"`
-	MaxCompletionTokens int64 `json:"max_completion_tokens"`
-	MaxOutputTokens     int64 `json:"max_output_tokens"`
-	GenerationConfig    struct {
-		MaxOutputTokens int64 `json:"maxOutputTokens"`
-	} `json:"generationConfig"`
-	Tools json.RawMessage `json:"tools"`
-	Tier  string          `json:"service_tier"` // OpenAI
-	Speed string          `json:"speed"`        // Anthropic
-	// Background: the answer is made after the call, where nobody counts it.
-	Background bool `json:"background"`
+	model  string
+	stream bool
+	limit  int64 // of an answer's tokens; 0 is not said
+	many   int64 // answers to one request; 0 is not said
+	tools  json.RawMessage
+	// How fast the answer shall be: OpenAI's service_tier, and Anthropic's speed.
+	service, speed string
+	// background: the answer is made after the call, where nobody counts it.
+	background bool
 }
 
 // ask reads a request. A body that is no JSON of this kind asks for nothing that
-// is known: the provider says what is wrong with it.
-func ask(r *http.Request, path string, body []byte) question {
+// is known: the provider says what is wrong with it. A field that is there twice,
+// in whatever case, is an error: provider and gateway could each read another one.
+func ask(r *http.Request, path string, body []byte) (question, error) {
 	var q question
-	_ = json.Unmarshal(body, &q)
+	fields, err := read(body)
+	if err != nil {
+		return q, err
+	}
+	config, err := read(fields["generationConfig"])
+	if err != nil {
+		return q, err
+	}
+	for name, to := range map[string]any{
+		"model": &q.model, "stream": &q.stream, "n": &q.many, "tools": &q.tools,
+		"service_tier": &q.service, "speed": &q.speed, "background": &q.background,
+	} {
+		_ = json.Unmarshal(fields[name], to) // of another type: not said
+	}
+	_ = json.Unmarshal(config["candidateCount"], &q.many)
+	for _, raw := range []json.RawMessage{
+		fields["max_tokens"], fields["max_completion_tokens"], fields["max_output_tokens"], config["maxOutputTokens"],
+	} {
+		var limit int64
+		_ = json.Unmarshal(raw, &limit)
+		q.limit = max(q.limit, limit)
+	}
 	if _, rest, ok := strings.Cut(path, "/models/"); ok {
 		model, method, _ := strings.Cut(rest, ":")
 		// Without alt=sse Gemini's stream is one list, which cannot be cut.
-		q.Model, q.Stream = model, method == "streamGenerateContent" && r.URL.Query().Get("alt") == "sse"
+		q.model, q.stream = model, method == "streamGenerateContent" && r.URL.Query().Get("alt") == "sse"
 	}
-	q.Model = strings.TrimPrefix(q.Model, "models/")
-	return q
+	q.model = strings.TrimPrefix(q.model, "models/")
+	return q, nil
+}
+
+// read takes an object apart; what is none has no fields.
+func read(object []byte) (map[string]json.RawMessage, error) {
+	in := json.NewDecoder(bytes.NewReader(object))
+	if t, err := in.Token(); err != nil || t != json.Delim('{') {
+		return nil, nil
+	}
+	fields, names := map[string]json.RawMessage{}, map[string]bool{}
+	for in.More() {
+		var raw json.RawMessage
+		t, err := in.Token()
+		name, _ := t.(string)
+		if err != nil || in.Decode(&raw) != nil {
+			return nil, nil
+		}
+		folded := strings.ToLower(name)
+		if names[folded] {
+			return nil, fmt.Errorf("pawl's gateway passes no request that says %.60q twice", name)
+		}
+		names[folded], fields[name] = true, raw
+	}
+	return fields, nil
 }
 
 // works is whether the call is a step of the agent's work: it offers tools. The
 // others name the session, or ask whether all is done.
-func (q question) works() bool { return len(q.Tools) > len("[]") }
+func (q question) works() bool { return len(q.tools) > len("[]") }
 
 // tier is how fast the answer shall be; "" is not said. Anthropic's service_tier
 // asks for nothing that costs more.
 func (q question) tier() string {
-	if q.Tier == "standard_only" || q.Tier == "auto" {
-		return q.Speed
+	if q.service == "standard_only" || q.service == "auto" {
+		return q.speed
 	}
-	return cmp.Or(q.Speed, q.Tier)
+	return cmp.Or(q.speed, q.service)
 }
 
-// most is the limit of the answer, in tokens; 0 when the request has none.
-func (q question) most() int64 {
-	return max(q.MaxTokens, q.MaxCompletionTokens, q.MaxOutputTokens, q.GenerationConfig.MaxOutputTokens)
-}
+// most is how many tokens the answers may have; 0 when the request does not say.
+func (q question) most() int64 { return q.limit * max(1, q.many) }
