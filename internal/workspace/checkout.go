@@ -39,6 +39,7 @@ type Checkout struct {
 
 	mu       sync.Mutex
 	runs     map[string]memory
+	unmade   map[string]bool // refs that are recorded and not made yet
 	links    []string        // nested repositories in the user's index, now or before
 	folded   []string        // folders of its files, now or before
 	linksKey string          // state of the index file then

@@ -42,7 +42,44 @@ func (c *Checkout) kept(run string) (map[string]string, error) {
 	return refs, nil
 }
 
-// keep records refs of the run, before they are made; an empty id is one that goes.
+// change records refs of the run and then has them made; an empty id is one that goes.
+// A full disk, or a kill, can come in between: such a ref is made later, and nobody is
+// blamed for it.
+func (r *session) change(ctx context.Context, makes func() error, pairs ...string) error {
+	if err := r.keep(ctx, pairs...); err != nil {
+		return err
+	}
+	var names []string
+	for pair := range slices.Chunk(pairs, 2) {
+		names = append(names, pair[0])
+	}
+	r.c.late(true, names...)
+	if err := makes(); err != nil {
+		return err
+	}
+	r.c.late(false, names...)
+	return nil
+}
+
+// late notes which refs are recorded and not made yet.
+func (c *Checkout) late(are bool, names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unmade == nil {
+		c.unmade = map[string]bool{}
+	}
+	for _, name := range names {
+		c.unmade[name] = are
+	}
+}
+
+func (c *Checkout) isLate(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unmade[name]
+}
+
+// keep records refs of the run.
 func (r *session) keep(ctx context.Context, pairs ...string) error {
 	refs, err := r.c.kept(r.run)
 	if err != nil {
@@ -89,14 +126,11 @@ func (c *Checkout) setRef(ctx context.Context, run, ref, commit string) error {
 		return err
 	}
 	defer r.close()
-	if err := r.keep(ctx, ref, commit); err != nil {
-		return err
-	}
-	return c.Repo.SetRefs(ctx, ref, commit)
+	return r.change(ctx, func() error { return c.Repo.SetRefs(ctx, ref, commit) }, ref, commit)
 }
 
 // restoreRefs makes the refs below a prefix what was recorded of the run, and names
-// those that were not.
+// those that somebody has changed.
 func (c *Checkout) restoreRefs(ctx context.Context, prefix string, kept map[string]string) (undone []string, err error) {
 	list, err := c.Repo.RefIDs(ctx, prefix)
 	if err != nil {
@@ -112,8 +146,16 @@ func (c *Checkout) restoreRefs(ctx context.Context, prefix string, kept map[stri
 		if now[name] == kept[name] {
 			continue
 		}
-		undone = append(undone, name)
-		if perr := c.forceRef(ctx, name, kept[name]); perr != nil {
+		late := c.isLate(name)
+		if !late {
+			undone = append(undone, name)
+		}
+		switch perr := c.forceRef(ctx, name, kept[name]); {
+		case perr == nil:
+			c.late(false, name)
+		case late || git.OfMachine(perr): // it is tried again, and the record holds meanwhile
+			c.late(true, name)
+		default:
 			err = errors.Join(err, perr)
 		}
 	}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -77,5 +78,47 @@ func TestPutBackRefs(t *testing.T) {
 	undone, err := p.c.PutBack(t.Context(), before)
 	if err != nil || len(undone) != 1 || undone[0] != was.Ref || strings.TrimSpace(p.git("rev-parse", was.Ref)) != was.Commit {
 		t.Errorf("undone %q, %v; the ref is %s", undone, err, p.git("rev-parse", was.Ref))
+	}
+}
+
+// A ref that was recorded and could not be made, on a full disk or with git killed,
+// is made later. Nobody has moved it.
+func TestRefsThatWereNotMade(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	zero := p.snap(0)
+	before, err := p.c.ConfigFingerprint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	putBack := func() []string {
+		t.Helper()
+		undone, err := p.c.PutBack(t.Context(), before)
+		if err != nil {
+			t.Error(err)
+		}
+		return undone
+	}
+	r, err := p.c.open(t.Context(), "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const one, gone = "refs/pawl/runs/r1/1", "refs/pawl/runs/r1/2"
+	full := errors.New("no space left on device")
+	for ref, commit := range map[string]string{one: zero.Commit, gone: strings.Repeat("1", len(zero.Commit))} {
+		if err := r.change(t.Context(), func() error { return full }, ref, commit); !errors.Is(err, full) {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	r.close()
+	if undone := putBack(); len(undone) > 0 {
+		t.Errorf("undone %q", undone)
+	}
+	if p.id(one) != zero.Commit {
+		t.Error("the ref was not made")
+	}
+	p.git("update-ref", "-d", one)
+	if undone := putBack(); len(undone) != 1 || undone[0] != one {
+		t.Errorf("when it was deleted: undone %q", undone)
 	}
 }

@@ -171,10 +171,7 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 		return 0, err
 	}
 	defer r.close()
-	if err := r.keep(ctx, gone...); err != nil {
-		return 0, err
-	}
-	return len(drop), c.Repo.DeleteRefs(ctx, drop)
+	return len(drop), r.change(ctx, func() error { return c.Repo.DeleteRefs(ctx, drop) }, gone...)
 }
 
 // Kept lists the runs that snapshots are kept of, in the order of their ids.

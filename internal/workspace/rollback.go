@@ -153,10 +153,9 @@ func (r *session) recovery(ctx context.Context, now state) (string, error) {
 	if err := r.c.Repo.SyncObjects(ctx, s.Head, commit); err != nil {
 		return "", err
 	}
-	if err := r.keep(ctx, ref, commit); err != nil {
-		return "", err
-	}
-	return ref, r.c.Repo.KeepRef(ctx, ref, commit, r.c.Repo.Zero(), "pawl: before a rollback")
+	return ref, r.change(ctx, func() error {
+		return r.c.Repo.KeepRef(ctx, ref, commit, r.c.Repo.Zero(), "pawl: before a rollback")
+	}, ref, commit)
 }
 
 // keepIndex stores the user's index as a commit, or "" if there is none: the

@@ -113,15 +113,13 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 			return Snapshot{}, err
 		}
 	}
-	err = r.keep(ctx, snap.Ref, snap.Commit)
-	if err == nil {
-		err = c.Repo.SetRefs(ctx, snap.Ref, snap.Commit)
-	}
-	if err != nil {
+	set := func() error { return c.Repo.SetRefs(ctx, snap.Ref, snap.Commit) }
+	if err := r.change(ctx, set, snap.Ref, snap.Commit); err != nil {
 		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
 	}
 	if snap.Commit != r.mem.last.Commit && c.Repo.Collected() != before && !c.Repo.Whole(ctx, snap.Head, snap.Commit) {
-		err := errors.Join(errTorn, r.keep(ctx, snap.Ref, ""), c.Repo.DropRefs(ctx, snap.Ref))
+		drop := func() error { return c.Repo.DropRefs(ctx, snap.Ref) }
+		err := errors.Join(errTorn, r.change(ctx, drop, snap.Ref, ""))
 		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
 	}
 	r.mem.last = snap
