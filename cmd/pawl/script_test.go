@@ -180,10 +180,11 @@ func races(home string) []string {
 	return out
 }
 
-// boxed is whether this machine gives pawl a mount namespace.
+// boxed is whether this machine gives pawl a mount namespace. How doctor ends says
+// nothing about that: it fails where no agent is installed.
 var boxed = sync.OnceValue(func() bool {
-	out, err := exec.Command("pawl", "doctor").Output()
-	return err == nil && strings.Contains(string(out), "mount")
+	out, _ := exec.Command("pawl", "doctor", "--quick").Output()
+	return strings.Contains(string(out), "mount")
 })
 
 // condition knows [root]: the tests run as root, and [sandbox]: the level normal

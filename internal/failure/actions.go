@@ -86,15 +86,21 @@ var advices = map[Class]advice{
 }
 
 // resourceActions are what to do about a resource that is used up.
-var resourceActions = map[string][]string{
-	"disk": {
-		"Look what fills the disk (df -h, then du -xhd2 / | sort -h), and delete it: build outputs, caches, images.",
-	},
-	"memory": {"Give it more memory, or raise its own heap limit.", "Run less at the same time."},
-	"descriptors": {
-		"Run less at the same time.",
-		"Raise the limit (ulimit -n, ulimit -u, connections of the pool).",
-	},
+func resourceActions(subject string) []string {
+	switch subject {
+	case "disk":
+		return []string{
+			"Look what fills the disk (df -h, then du -xhd2 / | sort -h), and delete it: build outputs, caches, images.",
+		}
+	case "memory":
+		return []string{"Give it more memory, or raise its own heap limit.", "Run less at the same time."}
+	case "descriptors":
+		return []string{
+			"Run less at the same time.",
+			"Raise the limit (ulimit -n, ulimit -u, connections of the pool).",
+		}
+	}
+	return nil
 }
 
 // particular are the actions for lines whose class says too little.
@@ -145,7 +151,7 @@ func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
 	case c == QuotaExhausted && k == Transient:
 		a.actions = []string{"Wait until the limit resets."}
 	case c == ResourceExhausted && subject != "":
-		if a.actions = resourceActions[subject]; subject == "disk" {
+		if a.actions = resourceActions(subject); subject == "disk" {
 			a.own = "Let `pawl gc` remove what pawl keeps of finished runs."
 		}
 	case c == Permission && byAgent:

@@ -44,7 +44,7 @@ func (c *Checkout) kept(run string) (map[string]string, error) {
 
 // change records refs of the run and then has them made; an empty id is one that goes.
 // A full disk, or a kill, can come in between: such a ref is made later, and nobody is
-// blamed for it.
+// blamed for it. No more for those of a clone that is gone, which a new one cannot make.
 func (r *session) change(ctx context.Context, makes func() error, pairs ...string) error {
 	if err := r.keep(ctx, pairs...); err != nil {
 		return err
@@ -150,12 +150,9 @@ func (c *Checkout) restoreRefs(ctx context.Context, prefix string, kept map[stri
 		if !late {
 			undone = append(undone, name)
 		}
-		switch perr := c.forceRef(ctx, name, kept[name]); {
-		case perr == nil:
-			c.late(false, name)
-		case late || git.OfMachine(perr): // it is tried again, and the record holds meanwhile
-			c.late(true, name)
-		default:
+		perr := c.forceRef(ctx, name, kept[name])
+		c.late(perr != nil, name) // it is tried again, told once, and the record holds meanwhile
+		if !late && !git.OfMachine(perr) {
 			err = errors.Join(err, perr)
 		}
 	}

@@ -122,3 +122,26 @@ func TestRefsThatWereNotMade(t *testing.T) {
 		t.Errorf("when it was deleted: undone %q", undone)
 	}
 }
+
+// A clone that was made anew for a run does not have what its snapshots were: that is
+// nobody's doing either.
+func TestRefsOfACloneThatIsGone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	p.snap(0)
+	p.git("update-ref", "-d", "refs/pawl/runs/r1/0")
+	p.git("reflog", "expire", "--expire=now", "--all")
+	p.git("gc", "-q", "--prune=now")
+	p.open(Options{})
+	if all, err := p.c.Snapshots(t.Context(), "r1"); err != nil || len(all) > 0 {
+		t.Errorf("snapshots %+v, %v", all, err)
+	}
+	before, err := p.c.ConfigFingerprint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.snap(1)
+	if undone, err := p.c.PutBack(t.Context(), before); err != nil || len(undone) > 0 {
+		t.Errorf("undone %q, %v", undone, err)
+	}
+}
