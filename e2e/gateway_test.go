@@ -14,7 +14,7 @@ import (
 )
 
 // metered are the programs that go through the gateway.
-var metered = slices.Clone(programs)
+var metered = slices.Concat(programs, keyedOnly)
 
 // withKey is the program as a person with a key has it: pawl's gateway is between
 // it and its model.

@@ -8,8 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/modelserver"
 )
 
-func init() { metered = append(metered, keyedOnly...) }
-
 // keyedOnly are programs that are driven through the gateway only.
 var keyedOnly = []program{
 	{

@@ -161,13 +161,10 @@ type question struct {
 // in whatever case, is an error: provider and gateway could each read another one.
 func ask(r *http.Request, path string, body []byte) (question, error) {
 	var q question
-	fields, err := read(body)
-	if err != nil {
-		return q, err
-	}
-	config, err := read(fields["generationConfig"])
-	if err != nil {
-		return q, err
+	fields, twice := read(body)
+	config, again := read(fields["generationConfig"])
+	if twice = cmp.Or(twice, again); twice != "" {
+		return q, fmt.Errorf("pawl's gateway passes no request that says %.60q twice", twice)
 	}
 	for name, to := range map[string]any{
 		"model": &q.model, "stream": &q.stream, "n": &q.many, "tools": &q.tools,
@@ -192,27 +189,25 @@ func ask(r *http.Request, path string, body []byte) (question, error) {
 	return q, nil
 }
 
-// read takes an object apart; what is none has no fields.
-func read(object []byte) (map[string]json.RawMessage, error) {
+// read takes an object apart; twice is a field that it has again. What is no object,
+// or is cut off, has the fields until there.
+func read(object []byte) (fields map[string]json.RawMessage, twice string) {
 	in := json.NewDecoder(bytes.NewReader(object))
-	if t, err := in.Token(); err != nil || t != json.Delim('{') {
-		return nil, nil
-	}
 	fields, names := map[string]json.RawMessage{}, map[string]bool{}
-	for in.More() {
+	for t, _ := in.Token(); t == json.Delim('{') && in.More(); {
 		var raw json.RawMessage
-		t, err := in.Token()
-		name, _ := t.(string)
-		if err != nil || in.Decode(&raw) != nil {
-			return nil, nil
+		name, _ := in.Token()
+		field, is := name.(string)
+		if !is || in.Decode(&raw) != nil {
+			break
 		}
-		folded := strings.ToLower(name)
+		folded := strings.ToLower(field)
 		if names[folded] {
-			return nil, fmt.Errorf("pawl's gateway passes no request that says %.60q twice", name)
+			twice = field
 		}
-		names[folded], fields[name] = true, raw
+		names[folded], fields[field] = true, raw
 	}
-	return fields, nil
+	return fields, twice
 }
 
 // works is whether the call is a step of the agent's work: it offers tools. The
