@@ -44,7 +44,8 @@ func (c *Checkout) kept(run string) (map[string]string, error) {
 
 // change records refs of the run and then has them made; an empty id is one that goes.
 // A full disk, or a kill, can come in between: such a ref is made later, and nobody is
-// blamed for it. No more for those of a clone that is gone, which a new one cannot make.
+// blamed for it. The same holds where the run's clone is gone: a new clone cannot make
+// what it does not have.
 func (r *session) change(ctx context.Context, makes func() error, pairs ...string) error {
 	if err := r.keep(ctx, pairs...); err != nil {
 		return err
