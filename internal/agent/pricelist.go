@@ -18,7 +18,8 @@ func ListPrices() Prices {
 	all := Prices{}
 	for _, l := range &priceList {
 		all[l.model] = Price{
-			Input: Dollars(l.input), Output: Dollars(l.output), CacheRead: Dollars(l.cacheRead), CacheWrite: Dollars(l.cacheWrite),
+			Input: Dollars(l.input), Output: Dollars(l.output),
+			CacheRead: Dollars(l.cacheRead), CacheWrite: Dollars(l.cacheWrite),
 			LongFrom: l.longFrom, LongInput: l.longInput, LongOutput: l.longOutput, Fast: l.fast, Listed: true,
 		}
 	}

@@ -185,7 +185,8 @@ func (r repository) protected() []string {
 		{".gitlab-ci.yml", ".gitlab-ci.yml"}, {".circleci", ".circleci/**"}, {"Jenkinsfile", "Jenkinsfile"},
 		{"azure-pipelines.yml", "azure-pipelines.yml"}, {".buildkite", ".buildkite/**"}, {".forgejo", ".forgejo/**"},
 		{".gitea", ".gitea/**"}, {".woodpecker", ".woodpecker/**"}, {".drone.yml", ".drone.yml"},
-		{".travis.yml", ".travis.yml"}, {"appveyor.yml", "appveyor.yml"}, {"bitbucket-pipelines.yml", "bitbucket-pipelines.yml"},
+		{".travis.yml", ".travis.yml"}, {"appveyor.yml", "appveyor.yml"},
+		{"bitbucket-pipelines.yml", "bitbucket-pipelines.yml"},
 		{".pre-commit-config.yaml", ".pre-commit-config.yaml"},
 	} {
 		if r.has(f.file) {

@@ -41,7 +41,8 @@ func Set(data []byte, path, value string) ([]byte, error) {
 	out := strings.Join(e.lines, "\n")
 	after, err := parse(&source{layer: project, name: FileName}, []byte(out))
 	if err != nil || !same(after, with(before, keys, want)) {
-		return nil, fmt.Errorf("cannot change %s in place: it is written in a way that only a person can change; edit the file", path)
+		return nil, fmt.Errorf("cannot change %s in place: it is written in a way "+
+			"that only a person can change; edit the file", path)
 	}
 	if strings.Contains(string(data), "\r\n") {
 		out = strings.ReplaceAll(out, "\n", "\r\n")

@@ -45,7 +45,8 @@ func (r repository) folders(in string) []string {
 	}
 	var list []string
 	for _, e := range entries {
-		aside := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") || slices.Contains(besides, e.Name())
+		aside := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") ||
+			slices.Contains(besides, e.Name())
 		if e.IsDir() && !aside {
 			list = append(list, filepath.Join(in, e.Name()))
 		}

@@ -42,7 +42,8 @@ type python struct {
 // project's tools.
 func (r repository) python() (env string, p part) {
 	y := python{repository: r, project: r.text("pyproject.toml"), cfg: r.text("setup.cfg"), tox: r.text("tox.ini")}
-	is := r.has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "requirements.txt", "Pipfile", "manage.py",
+	is := r.has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "requirements.txt",
+		"Pipfile", "manage.py",
 		"noxfile.py")
 	if !is {
 		return "", p

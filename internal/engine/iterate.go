@@ -337,7 +337,8 @@ func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	for _, name := range slices.Sorted(maps.Keys(out.Models)) {
 		m := out.Models[name]
 		r.Models = append(r.Models, loop.ModelUse{
-			Model: name, Calls: m.Calls, Input: m.Input, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, Output: m.Output,
+			Model: name, Calls: m.Calls, Input: m.Input, CacheRead: m.CacheRead,
+			CacheWrite: m.CacheWrite, Output: m.Output,
 			Cost: m.Cost, Unpriced: m.Unpriced,
 		})
 	}

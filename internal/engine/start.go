@@ -41,7 +41,8 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 		_ = os.Remove(d.runDir)
 		return nil, err
 	}
-	in := input{event: d.worker.event(loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx), Memory: o.Memory})}
+	started := loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx), Memory: o.Memory}
+	in := input{event: d.worker.event(started)}
 	s, c := loop.Step(loop.State{}, in.event)
 	d.setState(s)
 	if err := d.create(ctx, d.journalled(in, c, nil)); err != nil {

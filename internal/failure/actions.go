@@ -65,7 +65,8 @@ var advices = map[Class]advice{
 	LimitExceeded: {actions: []string{"Raise the limit, or split the task."}},
 	RefusedByModel: {
 		actions: []string{
-			"Go about the task another way: the model refused to answer. Say what the work is for, and leave out what it may object to.",
+			"Go about the task another way: the model refused to answer. Say what the work is for, " +
+				"and leave out what it may object to.",
 		},
 		own: "Use another model or agent, if it refuses again: agents.fallback.",
 	},

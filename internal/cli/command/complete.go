@@ -135,7 +135,8 @@ func (a *App) runs(ctx context.Context, verb string) (list []string) {
 			if r.Work != "" {
 				about += ": " + r.Work
 			}
-			if plain(r.Name) && !slices.ContainsFunc(list, func(o string) bool { return strings.HasPrefix(o, r.Name+"\t") }) {
+			isListed := func(o string) bool { return strings.HasPrefix(o, r.Name+"\t") }
+			if plain(r.Name) && !slices.ContainsFunc(list, isListed) {
 				list = append(list, offer(r.Name, "its last run, "+about))
 			}
 			ids = append(ids, offer(r.ID, r.Name+", "+about))

@@ -90,7 +90,8 @@ func (a *App) LookupError(err error, name string) error {
 	switch {
 	case errors.As(err, &known):
 	case errors.Is(err, sqlite.ErrNotFound):
-		e := Usage("there is no run or procedure %q with a run here%s", name, a.meant(name)).Hint("List the runs: pawl ps -a")
+		e := Usage("there is no run or procedure %q with a run here%s", name, a.meant(name)).
+			Hint("List the runs: pawl ps -a")
 		if _, _, isCase := board.ParseID(name); isCase {
 			e = e.Hint("A task has a run once it was started: pawl case show %s", board.Normal(name))
 		}

@@ -215,7 +215,8 @@ func showModels(a *command.App, records []loop.Record) {
 			cost = "unknown"
 		}
 		rows = append(rows, []any{
-			report.Line(name, 60), m.Calls, report.Short(m.Input), report.Short(m.CacheRead), report.Short(m.CacheWrite),
+			report.Line(name, 60), m.Calls, report.Short(m.Input), report.Short(m.CacheRead),
+			report.Short(m.CacheWrite),
 			report.Short(m.Output), cost,
 		})
 	}

@@ -255,7 +255,8 @@ func (s *story) stepEvent(ctx context.Context, e journal.Event) {
 	case sqlite.StepSuccess:
 		s.painted("32", e.At, "Step %s succeeded in %s", name, loop.Duration(st.Elapsed))
 	case sqlite.StepFailure:
-		s.painted("31", e.At, "Step %s failed after %s: %s", name, loop.Duration(st.Elapsed), report.Line(st.Summary, 300))
+		s.painted("31", e.At, "Step %s failed after %s: %s", name, loop.Duration(st.Elapsed),
+			report.Line(st.Summary, 300))
 	default:
 		s.line(e.At, "Step %s is %s: %s", name, st.Status, report.Line(st.Summary, 300))
 	}
@@ -278,7 +279,8 @@ func (s *story) agentEvent(who string, e agent.Event) {
 		}
 	case agent.Retry, agent.RateLimit, agent.Error:
 		if e.Error != nil {
-			s.print("33", "           %s: %s", strings.ReplaceAll(string(e.Kind), "_", " "), report.Line(e.Error.Message, 300))
+			kind := strings.ReplaceAll(string(e.Kind), "_", " ")
+			s.print("33", "           %s: %s", kind, report.Line(e.Error.Message, 300))
 		}
 	}
 }
@@ -296,7 +298,8 @@ func (s *story) words(head, text string) {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i, l := range lines {
 		if i == maxSaidLines {
-			s.note("%s… %s more; all of it: pawl logs %s -i N", indent, report.Numbered(len(lines)-i, "line"), s.run.ID)
+			s.note("%s… %s more; all of it: pawl logs %s -i N", indent,
+				report.Numbered(len(lines)-i, "line"), s.run.ID)
 			return
 		}
 		if len(l) > maxSaidLine {

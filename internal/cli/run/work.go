@@ -47,7 +47,8 @@ func workOf(a *command.App, words []string) (string, error) {
 }
 
 func checkWork(text string) error {
-	const instead = "Write it into a file of the repository, and say which one: pawl run NAME \"do what issue.md asks for\""
+	const instead = "Write it into a file of the repository, and say which one: " +
+		"pawl run NAME \"do what issue.md asks for\""
 	switch {
 	case strings.TrimSpace(text) == "":
 		return command.Usage("the work is empty: say what is to be done, or leave it out").

@@ -25,12 +25,14 @@ func (s *Session) sayGateway(plan engine.Plan) {
 		to = append(to, r.Name)
 	}
 	if len(to) > 0 {
-		const through = "Note: %s reaches its models (%s) through pawl's gateway: limits hold before each call, and the key stays here."
+		const through = "Note: %s reaches its models (%s) through pawl's gateway: " +
+			"limits hold before each call, and the key stays here."
 		s.App.Say(through, name, strings.Join(to, ", "))
 		return
 	}
 	if ag.Around {
-		const around = "Note: %s calls its models with a login of its own: limits on cost hold as far as it says what it spends."
+		const around = "Note: %s calls its models with a login of its own: " +
+			"limits on cost hold as far as it says what it spends."
 		s.App.Say(around, name)
 	}
 }

@@ -53,11 +53,14 @@ func installCompletion(a *command.App, root *cobra.Command, shell string) error 
 	data := below(a, "XDG_DATA_HOME", ".local", "share")
 	switch shell {
 	case "bash":
-		path, err = filepath.Join(data, "bash-completion", "completions", "pawl"), root.GenBashCompletionV2(&script, true)
-		next = "It works in new shells where the package bash-completion is installed. Elsewhere add to ~/.bashrc: . " + path
+		path = filepath.Join(data, "bash-completion", "completions", "pawl")
+		err = root.GenBashCompletionV2(&script, true)
+		next = "It works in new shells where the package bash-completion is installed. " +
+			"Elsewhere add to ~/.bashrc: . " + path
 	case "zsh":
 		path, err = filepath.Join(data, "zsh", "site-functions", "_pawl"), root.GenZshCompletion(&script)
-		next = "It works in new shells once ~/.zshrc has this line before compinit: fpath=(" + filepath.Dir(path) + " $fpath)"
+		next = "It works in new shells once ~/.zshrc has this line before compinit: " +
+			"fpath=(" + filepath.Dir(path) + " $fpath)"
 	case "fish":
 		path = filepath.Join(below(a, "XDG_CONFIG_HOME", ".config"), "fish", "completions", "pawl.fish")
 		err = root.GenFishCompletion(&script, true)

@@ -122,7 +122,8 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	default:
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
 	}
-	a.Say("Next: read it and commit it, then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
+	a.Say("Next: read it and commit it, " +
+		"then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
 	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
 	return nil
 }
@@ -163,6 +164,7 @@ func tryGates(ctx context.Context, a *command.App) {
 	k.print(a)
 	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
 	if slices.ContainsFunc(k.list, isRed) {
-		a.Say("What is red is where the work of 'pawl run' can begin; the board waits until it is green. Then: pawl doctor")
+		a.Say("What is red is where the work of 'pawl run' can begin; " +
+			"the board waits until it is green. Then: pawl doctor")
 	}
 }

@@ -57,7 +57,8 @@ func printPrices(a *command.App, all agent.Prices, names []string) error {
 			fast = fmt.Sprintf("%s and %s", perMillion(quick.Input), perMillion(quick.Output))
 		}
 		return command.Row{JSON: priceJSON(name, p, source), Cells: []any{
-			name, perMillion(p.Input), perMillion(p.Output), perMillion(p.CacheRead), perMillion(p.CacheWrite), long, fast, source,
+			name, perMillion(p.Input), perMillion(p.Output),
+			perMillion(p.CacheRead), perMillion(p.CacheWrite), long, fast, source,
 		}}
 	})
 }
@@ -78,7 +79,8 @@ type priceLine struct {
 
 func priceJSON(name string, p agent.Price, source string) priceLine {
 	line := priceLine{
-		Model: name, Input: usd(p.Input), Output: usd(p.Output), CacheRead: usd(p.CacheRead), CacheWrite: usd(p.CacheWrite),
+		Model: name, Input: usd(p.Input), Output: usd(p.Output),
+		CacheRead: usd(p.CacheRead), CacheWrite: usd(p.CacheWrite),
 		Listed: p.Listed, Source: source, LongFrom: p.LongFrom,
 	}
 	if p.LongFrom > 0 {
