@@ -49,17 +49,36 @@ func (s *Store) backUp(ctx context.Context) {
 	if info, err := os.Stat(s.backup()); err == nil && time.Since(info.ModTime()) < backupEvery {
 		return
 	}
-	temp := s.backup() + "." + strconv.Itoa(os.Getpid())
+	_ = s.copyTo(ctx, s.backup()) // the next one tries again
+}
+
+// older is the copy of a database before its schema was brought up to date from this one.
+func (s *Store) older(schema int) string { return s.path + ".schema-" + strconv.Itoa(schema) }
+
+// keepOlder copies a database before a newer pawl changes it: an older pawl cannot read
+// it afterwards.
+func (s *Store) keepOlder(ctx context.Context, schema int) error {
+	if err := s.copyTo(ctx, s.older(schema)); err != nil {
+		return fmt.Errorf("cannot keep a copy of the database before it is brought up to date, so it stays as it is: %v; "+
+			"make room for %s", err, s.older(schema))
+	}
+	return nil
+}
+
+// copyTo puts a copy of the database in the place of a file.
+func (s *Store) copyTo(ctx context.Context, path string) error {
+	temp := path + "." + strconv.Itoa(os.Getpid())
 	defer os.Remove(temp) // of a copy that failed
 	db, err := driver.Open(s.dsn(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
 	if err != nil {
-		return
+		return err
 	}
 	defer db.Close()
 	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, temp); err != nil {
-		return
+		return err
 	}
-	if os.Chmod(temp, 0o600) == nil {
-		_ = os.Rename(temp, s.backup()) // the next one tries again
+	if err := os.Chmod(temp, 0o600); err != nil {
+		return err
 	}
+	return os.Rename(temp, path)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrateTo(ctx context.Context, steps []migration) error {
-	for {
+	for first := true; ; first = false {
 		applied, err := s.applied(ctx)
 		if err != nil {
 			return s.explain(ctx, "open the database", err)
@@ -72,7 +73,7 @@ func (s *Store) migrateTo(ctx context.Context, steps []migration) error {
 		if len(applied) == len(steps) {
 			return nil
 		}
-		err = s.apply(ctx, steps[len(applied)])
+		err = s.apply(ctx, steps[len(applied)], first && len(applied) > 0)
 		if err != nil && !errors.Is(err, errMeanwhile) {
 			return s.explain(ctx, "bring the database up to date ("+steps[len(applied)].name+")", err)
 		}
@@ -116,8 +117,13 @@ func (s *Store) compare(steps []migration, applied []string) error {
 		}
 	}
 	if len(applied) > len(steps) {
-		return fmt.Errorf("cannot open the database %s: %w (its schema is %d, this one knows %d); use the newer pawl",
-			s.path, ErrNewer, len(applied), len(steps))
+		older := ""
+		if _, err := os.Stat(s.older(len(steps))); err == nil {
+			older = fmt.Sprintf(", or go back to how it was before the upgrade: stop every pawl, then mv %q %q && rm -f %q %q",
+				s.older(len(steps)), s.path, s.path+"-wal", s.path+"-shm")
+		}
+		return fmt.Errorf("cannot open the database %s: %w (its schema is %d, this one knows %d); use the newer pawl%s",
+			s.path, ErrNewer, len(applied), len(steps), older)
 	}
 	return nil
 }
@@ -125,7 +131,9 @@ func (s *Store) compare(steps []migration, applied []string) error {
 // errMeanwhile says that another process made the step.
 var errMeanwhile = errors.New("another process made the step")
 
-func (s *Store) apply(ctx context.Context, step migration) error {
+// apply makes one step. With keep the database is copied first, under the same lock: it is
+// the copy of what the step found.
+func (s *Store) apply(ctx context.Context, step migration, keep bool) error {
 	return s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
 		const table = `CREATE TABLE IF NOT EXISTS migrations (
 			number BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`
@@ -138,6 +146,11 @@ func (s *Store) apply(ctx context.Context, step migration) error {
 		}
 		if last != step.number-1 {
 			return errMeanwhile
+		}
+		if keep {
+			if err := s.keepOlder(ctx, last); err != nil {
+				return err
+			}
 		}
 		if _, err := s.write.conn.ExecContext(ctx, step.sql); err != nil {
 			return err
