@@ -19,7 +19,11 @@ func (s *State) again(e *Event, r *Record, warnings []string) {
 	case r.Outcome == Success && s.Policy.Strategy == "":
 		s.Strategy = s.resting()
 	}
-	s.next(s.feedback(r))
+	f := s.feedback(r)
+	if rewind != 0 {
+		s.thrown(f)
+	}
+	s.next(f)
 	c := &s.Command
 	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
 	if !failed || r.Failure.Kind != failure.Transient {

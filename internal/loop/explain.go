@@ -17,11 +17,15 @@ func (s *State) feedback(r *Record) *Feedback {
 	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.tried(r.Number)}
 	if a := r.Failure; a != nil && (r.Outcome == Failed || r.Outcome == Asked) {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
+		f.ExitCode = max(0, r.exitOf(a.Step))
 		if len(a.Actions) > 0 && slices.Contains(failure.Unanswered(), a.Class) {
 			f.Notes = append(f.Notes, a.Actions[0])
 		}
 	}
 	s.bounded(f, r)
+	if again := s.sameAgain(); again != "" && r.Failure != nil && r.Failure.Kind == failure.Work {
+		f.Notes = append(f.Notes, again)
+	}
 	if r.cut() {
 		f.Notes = append(f.Notes, noteCut)
 	}
@@ -32,6 +36,62 @@ func (s *State) feedback(r *Record) *Feedback {
 		f.Notes = append(f.Notes, secretNote(r.Secrets))
 	}
 	return f
+}
+
+// exitOf is the exit status of a gate; 0 where it has none.
+func (r *Record) exitOf(gate string) int {
+	for _, g := range r.Gates {
+		if g.Name == gate {
+			return g.ExitCode
+		}
+	}
+	return 0
+}
+
+// sameAgain says that the last iterations failed alike, so that the next agent is not
+// told word for word what the one before was told; "" when they did not.
+func (s *State) sameAgain() string {
+	n, last := 0, ""
+	for _, p := range slices.Backward(s.Recent) {
+		if p.Outcome == Asked {
+			continue
+		}
+		if n == 0 {
+			last = p.Fingerprint
+		}
+		if p.Outcome != Failed || p.Fingerprint != last {
+			break
+		}
+		n++
+	}
+	if n < 2 || last == "" {
+		return ""
+	}
+	return fmt.Sprintf("The same failure for the %s time in a row: what was done against it did not help.", ordinal(n))
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 2:
+		return "second"
+	case 3:
+		return "third"
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+// thrown says of a feedback what is true after its iteration's files were put back to
+// those of the best one: its items are about files that are not there any more.
+func (s *State) thrown(f *Feedback) {
+	was := cmp.Or(f.Summary, "it failed")
+	f.Summary, f.Step, f.ExitCode, f.Items, f.Dropped = "", "", 0, nil, 0
+	note := fmt.Sprintf("The files are as iteration %d left them, the best so far", s.Best.Number)
+	for _, p := range s.Recent {
+		if p.Number == s.Best.Number && p.Summary != "" {
+			note += "; what was wrong then: " + p.Summary
+		}
+	}
+	f.Notes = append(f.Notes, note+".", fmt.Sprintf("What iteration %d did was thrown away: %s", f.Iteration, was))
 }
 
 // instructed adds what the strategy of the next iteration asks for. A fixed own

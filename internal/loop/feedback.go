@@ -4,10 +4,12 @@ import "github.com/pawl-dev/pawl/internal/failure"
 
 // Feedback is what the next prompt says about the iterations before it.
 type Feedback struct {
-	Iteration int            `json:"iteration"` // the one that it is about, 1-based
-	Summary   string         `json:"summary,omitempty"`
-	Step      string         `json:"step,omitempty"`  // the gate that was red; empty for the agent itself
-	Items     []failure.Item `json:"items,omitempty"` // at most 20
+	Iteration int    `json:"iteration"` // the one that it is about, 1-based
+	Summary   string `json:"summary,omitempty"`
+	Step      string `json:"step,omitempty"` // the gate that was red; empty for the agent itself
+	// ExitCode is that of the red gate; 0 where it had none.
+	ExitCode int            `json:"exit_code,omitempty"`
+	Items    []failure.Item `json:"items,omitempty"` // at most 20
 	// Dropped counts the items that iteration control left no room for.
 	Dropped int `json:"dropped,omitempty"`
 	// Malformed are sentences about signals that did not count.

@@ -74,7 +74,7 @@ func (pl *Planner) DryRun(name string) (in prompt.Input, command string, err err
 		return in, "", err
 	}
 	in.Iteration, in.MaxIterations, in.Agent, in.Strategy = 1, pol.MaxIterations, pol.Agent, strategy.Default
-	in.Reviewer = reviewer(&pol)
+	in.Reviewer, in.Rules = reviewer(&pol), d.rules(&pol)
 	return in, d.commandLine(pol.Agent), nil
 }
 
@@ -119,7 +119,7 @@ func (d draft) procedure() (engine.Plan, error) {
 		return plan, err
 	}
 	plan.Prompt, err = d.prompt(plan.Gates)
-	plan.Prompt.Reviewer = reviewer(&plan.Policy)
+	plan.Prompt.Reviewer, plan.Prompt.Rules = reviewer(&plan.Policy), d.rules(&plan.Policy)
 	return plan, err
 }
 

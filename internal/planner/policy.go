@@ -26,7 +26,7 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	pol := loop.Policy{
 		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold,
 		Stuck:        l.StuckThreshold,
-		PauseOnStuck: l.PauseOnStuck, Repeated: repeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
+		PauseOnStuck: l.PauseOnStuck, Repeated: RepeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
 		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
 		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}
@@ -66,7 +66,7 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 }
 
 const (
-	repeatedThreshold    = 5
+	RepeatedThreshold    = 5
 	taskFailureThreshold = 5
 )
 

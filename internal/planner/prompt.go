@@ -2,6 +2,7 @@ package planner
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/safety"
 )
 
 // prompt has all that stays the same from iteration to iteration.
@@ -23,6 +26,11 @@ func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
 	}
 	for _, g := range gates {
 		in.Gates = append(in.Gates, g.Name)
+		command := g.Command
+		if !g.Required {
+			command += " (not required)"
+		}
+		in.Commands = append(in.Commands, command)
 	}
 	for _, item := range d.Flags.Context {
 		c, err := d.context(item)
@@ -32,6 +40,45 @@ func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
 		in.Context = append(in.Context, c)
 	}
 	return in, nil
+}
+
+// rules are what holds for the agent beside the gates.
+func (d draft) rules(p *loop.Policy) []string {
+	protect := d.protect()
+	var rules []string
+	if len(protect.Patterns) > 0 {
+		text := "Do not change these files, a change fails the iteration: " + strings.Join(protect.Patterns, ", ")
+		if len(protect.Allow) > 0 {
+			text += "; allowed here: " + strings.Join(protect.Allow, ", ")
+		}
+		if protect.New {
+			text += "; do not add any that match, either"
+		}
+		rules = append(rules, text)
+	}
+	if most := mostOf(p); len(most) > 0 {
+		rules = append(rules, "One iteration may "+strings.Join(most, ", ")+".")
+	}
+	level := "The safety level is " + d.safety() + "."
+	if d.safety() == string(safety.Paranoid) {
+		level += " The network is closed, but for your model and what a person allowed."
+	}
+	return append(rules, level)
+}
+
+// mostOf are the limits of one iteration.
+func mostOf(p *loop.Policy) []string {
+	var most []string
+	if p.IterationTimeout > 0 {
+		most = append(most, "take "+loop.Duration(p.IterationTimeout))
+	}
+	if p.MaxIterationCost >= 0 {
+		most = append(most, "cost "+p.MaxIterationCost.String())
+	}
+	if p.MaxIterationCalls >= 0 {
+		most = append(most, fmt.Sprintf("make %d model calls", p.MaxIterationCalls))
+	}
+	return most
 }
 
 // context is one --context: a file's content when there is such a file, else

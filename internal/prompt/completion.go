@@ -31,6 +31,9 @@ const protocol = "When you end, tell pawl where you stand with a signal: one lin
 // is checked then.
 func completion(in Input) string {
 	parts := []string{position(in), protocol, checks(in)}
+	if rules := list("What else holds:", in.Rules, maxRules); rules != "" {
+		parts = append(parts, rules)
+	}
 	if r := reviewed(in.Reviewer); r != "" {
 		parts = append(parts, r)
 	}
@@ -67,12 +70,35 @@ func checks(in Input) string {
 	case len(in.Gates) > 0:
 		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not weaken " +
 			"them."
-		return list("These checks run when you have ended, in this order:", firstGates(in.Gates), maxGates+1) + "\n\n" + rule
+		return list("These checks run when you have ended, in this order:", firstGates(in.commands()), maxGates+1) + "\n\n" + rule
 	case in.NoGates:
 		return "No checks are configured, so nobody looks behind your COMPLETE: make sure yourself, and say how."
 	}
 	return "Checks may run when you have ended. A COMPLETE is accepted only if they are green."
 }
+
+// commands are the checks by name and command.
+func (in *Input) commands() []string {
+	lines := make([]string, len(in.Gates))
+	for i, name := range in.Gates {
+		lines[i] = oneLine(name)
+		if command := in.commandOf(i); command != "" && command != lines[i] {
+			lines[i] += ": " + command
+		}
+	}
+	return lines
+}
+
+// commandOf is the command of a check as one line; "" when none is known.
+func (in *Input) commandOf(i int) string {
+	if i < 0 || i >= len(in.Commands) {
+		return ""
+	}
+	return oneLine(in.Commands[i])
+}
+
+// maxRules bounds the sentences about what holds.
+const maxRules = 20
 
 // firstGates bounds the list and says how many more there are.
 func firstGates(gates []string) []string {

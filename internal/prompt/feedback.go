@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -16,12 +17,13 @@ const (
 
 // feedback renders the results of the iterations before, with that many of its
 // items. It is empty without a feedback, or for one that says nothing.
-func feedback(f *loop.Feedback, items int) string {
+func feedback(in *Input, items int) string {
+	f := in.Feedback
 	if f == nil {
 		return ""
 	}
 	parts := []string{
-		verdict(f), itemList(f.Items, items, f.Dropped), list("Tried before, without success:", f.Tried, maxTried),
+		in.verdict(), itemList(f.Items, items, f.Dropped), list("Tried before, without success:", f.Tried, maxTried),
 		instruction(f), answer(f), list("Notes:", f.Notes, maxNotes),
 		list("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
 	}
@@ -84,7 +86,8 @@ func joined(parts ...string) string {
 }
 
 // verdict is the first line: which iteration, which gate, what.
-func verdict(f *loop.Feedback) string {
+func (in *Input) verdict() string {
+	f := in.Feedback
 	summary, step := oneLine(f.Summary), oneLine(f.Step)
 	if summary == "" && step == "" {
 		return ""
@@ -93,13 +96,20 @@ func verdict(f *loop.Feedback) string {
 	if f.Iteration > 0 {
 		where = fmt.Sprintf("Iteration %d", f.Iteration)
 	}
-	switch {
-	case step == "":
+	if step == "" {
 		return where + ": " + summary
-	case summary == "":
-		return fmt.Sprintf("%s: the check %q was red.", where, step)
 	}
-	return fmt.Sprintf("%s: the check %q was red: %s", where, step, summary)
+	how := ""
+	if command := in.commandOf(slices.Index(in.Gates, f.Step)); command != "" && command != step {
+		how = " (" + command + ")"
+	}
+	if f.ExitCode > 0 {
+		how += fmt.Sprintf(" ended with exit status %d and", f.ExitCode)
+	}
+	if summary == "" {
+		return fmt.Sprintf("%s: the check %q%s was red.", where, step, how)
+	}
+	return fmt.Sprintf("%s: the check %q%s was red: %s", where, step, how, summary)
 }
 
 // itemList lists what can be acted on, and says how much is left out, here
@@ -135,6 +145,9 @@ func writeItem(b *strings.Builder, item failure.Item) {
 	}
 	line := strings.Join(head, " ")
 	first, more, _ := strings.Cut(strings.TrimSpace(item.Message), "\n")
+	if bare := first == item.File || first == ""; bare && len(head) == 1 && item.Test == "" {
+		first = "the check printed this name, and nothing that says why"
+	}
 	switch message := oneLine(first); {
 	case line == "" && message == "":
 		line = "(no details)"

@@ -60,6 +60,12 @@ type Input struct {
 	// says that there are none at all; without either nothing is promised.
 	Gates   []string
 	NoGates bool
+	// Commands are those of Gates, each at the place of its name; a gate without one
+	// is shown by its name alone.
+	Commands []string
+	// Rules are what holds for the agent beside the checks: limits, protected files, the
+	// safety level; a sentence each.
+	Rules []string
 
 	// Reviewer looks at green work before it counts: an agent's name, or
 	// [loop.Person]; empty is nobody.
@@ -100,7 +106,7 @@ func Compose(in Input) (Prompt, error) {
 		items = min(len(in.Feedback.Items), maxItems)
 	}
 	p, err := compose(in, items)
-	if err == nil && p.Over && p.Tokens-in.Budget > Tokens(feedback(in.Feedback, items)) {
+	if err == nil && p.Over && p.Tokens-in.Budget > Tokens(feedback(&in, items)) {
 		return compose(in, 0) // all of the feedback would not be enough
 	}
 	for err == nil && p.Over && items > 0 {
@@ -112,7 +118,7 @@ func Compose(in Input) (Prompt, error) {
 
 // compose makes the prompt with that many items of the feedback.
 func compose(in Input, items int) (Prompt, error) {
-	told := joined(Messages(in.Messages), feedback(in.Feedback, items), Remembered(in.Feedback.Earlier(in.Said)))
+	told := joined(Messages(in.Messages), feedback(&in, items), Remembered(in.Feedback.Earlier(in.Said)))
 	d := newData(in, told)
 	b := builder{}
 	b.text.WriteString(title + "\n")

@@ -66,7 +66,7 @@ func oneLines(texts []string) []string {
 // Expand returns one fragment's text, its template carried out, for a prompt
 // that is no iteration's, such as a review's. The error is as in [Compose].
 func Expand(f Fragment, in Input) (string, error) {
-	text, err := expand(f, newData(in, feedback(in.Feedback, maxItems)))
+	text, err := expand(f, newData(in, feedback(&in, maxItems)))
 	return strings.TrimSpace(text), err
 }
 

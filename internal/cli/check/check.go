@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,22 +130,24 @@ func checkSettings(c *config.Config, in config.IterationCheck) control.Settings 
 
 // check is one call: an attempt, and what is remembered of those before.
 type check struct {
-	a    *command.App
-	in   config.IterationCheck
-	set  control.Settings
-	root string
-	log  checklog.Log
+	a      *command.App
+	in     config.IterationCheck
+	set    control.Settings
+	root   string
+	log    checklog.Log
+	action control.Action
+	why    string // what a retry, or the escalation, is to know beside the feedback
 }
 
 func (k *check) run(ctx context.Context, reset bool) error {
 	o := k.outcome()
-	action, _ := control.Decide(o.Attempt, k.set)
-	k.record(ctx, o, action, reset)
-	d := k.decision(ctx, o, action)
+	k.action, _ = control.Decide(o.Attempt, k.set)
+	k.record(ctx, o, reset)
+	d := k.decision(ctx, o)
 	if err := printDecision(k.a, d, k.in.JSON || k.a.JSON); err != nil {
 		return err
 	}
-	switch action {
+	switch k.action {
 	case control.Retry:
 		return command.StatusError(exitRetry)
 	case control.Review:
@@ -178,16 +181,16 @@ func (k *check) outcome() control.Outcome {
 
 // record keeps the attempt, and reads those before it into k.log. What cannot
 // be recorded is a warning, and the decision stands.
-func (k *check) record(ctx context.Context, o control.Outcome, action control.Action, reset bool) {
+func (k *check) record(ctx context.Context, o control.Outcome, reset bool) {
 	tree := checkTree(ctx, k.a, k.root)
 	store, err := checklog.Open(ctx, k.root)
 	if err == nil {
-		err = k.recordIn(ctx, store, tree, o, action, reset)
+		err = k.recordIn(ctx, store, tree, o, reset)
 		if cerr := store.Close(); err == nil {
 			err = cerr
 		}
 	} else {
-		k.log = k.next(o, action)
+		k.log = k.next(o)
 	}
 	if err != nil {
 		k.a.Say("Warning: %v", err)
@@ -195,21 +198,21 @@ func (k *check) record(ctx context.Context, o control.Outcome, action control.Ac
 }
 
 func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *workspace.Checkout, o control.Outcome,
-	action control.Action, reset bool) error {
+	reset bool) error {
 	before, err := store.Load(k.in.TaskID)
 	if err != nil && !errors.Is(err, checklog.ErrCorrupt) {
-		k.log = k.next(o, action)
+		k.log = k.next(o)
 		return err
 	}
 	if reset {
 		before = checklog.Log{Task: k.in.TaskID}
 	}
 	k.log = before
-	k.log = k.next(o, action)
+	k.log = k.next(o)
 	if k.log.Base == "" && tree != nil {
 		_, k.log.Base, _ = tree.Look(ctx, checkRun)
 	}
-	if action == control.Proceed {
+	if k.action == control.Proceed {
 		_, ferr := store.Forget(k.in.TaskID)
 		return errors.Join(err, ferr)
 	}
@@ -218,9 +221,8 @@ func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *works
 
 // next is the log with this attempt. Numbers that begin anew begin a round:
 // after an escalation a person answered, and the count is 0 again.
-func (k *check) next(o control.Outcome, action control.Action) checklog.Log {
-	now := checklog.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Action: string(action),
-		Summary: o.Summary(), Where: o.Where()}
+func (k *check) next(o control.Outcome) checklog.Log {
+	now := checklog.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Summary: o.Summary(), Where: o.Where()}
 	if o.Failure != nil {
 		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint
 	} else if o.Review == control.Rejected {
@@ -234,7 +236,42 @@ func (k *check) next(o control.Outcome, action control.Action) checklog.Log {
 			now.Round++
 		}
 	}
+	k.settle(o.Failure, k.sameBefore(now)+1)
+	now.Action = string(k.action)
 	return k.log.Add(now)
+}
+
+// sameBefore is how many attempts right before this one failed alike.
+func (k *check) sameBefore(now checklog.Attempt) int {
+	n := 0
+	for _, at := range slices.Backward(k.log.Attempts) {
+		if at.Round != now.Round || at.Fingerprint != now.Fingerprint || at.Fingerprint == "" {
+			break
+		}
+		if at.Iteration != now.Iteration {
+			n++
+		}
+	}
+	return n
+}
+
+// settle changes a plain retry to what a loop would do: a failure that only a person can
+// cure, and one that comes again and again, go to a person.
+func (k *check) settle(f *failure.Analysis, same int) {
+	if k.action != control.Retry || f == nil {
+		return
+	}
+	switch {
+	case f.Kind == failure.Permanent:
+		k.action, k.why = control.Escalate, fmt.Sprintf("Only a person can cure this (%s).", f.Class)
+	case f.Kind == failure.Transient:
+		k.why = fmt.Sprintf("This may pass by itself (%s): wait, and try again. The work is not to blame.", f.Class)
+	case same >= planner.RepeatedThreshold:
+		k.action, k.why = control.Escalate, fmt.Sprintf("The same failure %d times in a row.", same)
+	case same > 1:
+		k.why = fmt.Sprintf("The same failure %d times in a row: what was done against it did not help. "+
+			"Find its cause before you change anything.", same)
+	}
 }
 
 // summaryPrint is the fingerprint of a failure of which only a line is known.

@@ -45,9 +45,9 @@ type decisionContext struct {
 	Diff     string `json:"diff,omitempty"`
 }
 
-func (k *check) decision(ctx context.Context, o control.Outcome, action control.Action) decision {
-	d := decision{Action: string(action), TaskID: k.in.TaskID}
-	switch action {
+func (k *check) decision(ctx context.Context, o control.Outcome) decision {
+	d := decision{Action: string(k.action), TaskID: k.in.TaskID, Message: k.why}
+	switch k.action {
 	case control.Proceed:
 		d.Message = "Validation passed. Proceeding to next task."
 	case control.Review:
