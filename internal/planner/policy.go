@@ -65,10 +65,10 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	return pol, err
 }
 
-const (
-	RepeatedThreshold    = 5
-	taskFailureThreshold = 5
-)
+// RepeatedThreshold is how many failures alike stop a loop; `pawl check` asks a person at the same.
+const RepeatedThreshold = 5
+
+const taskFailureThreshold = 5
 
 // maximum sets the iterations that the policy allows.
 func (d draft) maximum(pol *loop.Policy) {
