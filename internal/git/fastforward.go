@@ -33,9 +33,9 @@ import (
 // mark is synced, so that a power loss cannot take the mark away. The caller holds the lock file hold, which git inherits: two pawls
 // never move the same work tree.
 //
-// Files are synced before the index says that they are there. To finish a move that
-// a power loss or a full disk cut off, the caller sets Interrupted: then a file that
-// is half of what it should be is written again.
+// Files are synced before the index says that they are there. A move that was cut off
+// is finished by another one. Until then the index stays locked: who committed all that
+// differs would take back what the branch was moved to.
 type FastForward struct {
 	repo     *Repo
 	from, to string
@@ -43,8 +43,10 @@ type FastForward struct {
 	private  string // the copy of the index
 	changes  []Change
 
-	// Interrupted: the machine went down, or its disk was full, while files were moved.
-	Interrupted bool
+	// PowerLost: the machine went down while an earlier move went on.
+	PowerLost bool
+
+	cut bool // the move began, and did not end
 }
 
 // ErrIndexLocked says that a git command of somebody else has the index.
@@ -106,11 +108,11 @@ func (r *Repo) indexLocked() error {
 	return fmt.Errorf("%w of %s; if none runs there any more, remove %s", ErrIndexLocked, r.Top, name)
 }
 
-// End gives the lock back.
+// End gives the lock back, but for that of a move that was cut off.
 func (a *FastForward) End() {
 	_ = os.Remove(a.private)
 	_ = os.Remove(a.private + ".lock")
-	if a.ours() {
+	if !a.cut && a.ours() {
 		_ = os.Remove(a.repo.Index + ".lock")
 	}
 }
@@ -271,10 +273,10 @@ func (a *FastForward) occupied(path string, known map[string]bool) bool {
 // before is moved, what is as it is to be stays, and anything else is the
 // user's; those are returned.
 func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
+	a.cut = true
 	_, err = run(ctx, a.call("read-tree", "-m", "-u", a.from, a.to))
 	var refused *Error
 	if errors.As(err, &refused) && ctx.Err() == nil {
-		a.Interrupted = a.Interrupted || files.Full(a.repo.Top)
 		left, err = a.finish(ctx)
 	}
 	if err != nil {
@@ -286,6 +288,7 @@ func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	if err := copyIndex(a.private, a.repo.Index, true); err != nil {
 		return left, fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
 	}
+	a.cut = false
 	return left, nil
 }
 
@@ -351,12 +354,10 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 	return left, a.refresh(ctx)
 }
 
-// half reports whether a file is what a power loss, or a full disk, left of one that
-// was being moved: not there, or a beginning of what it was or is to be, with zeros after it.
+// half reports whether a file is what a move that was cut off left: none, or whole
+// sectors from the beginning of what it is to be. After a power loss sectors may also
+// be those of before, or zeros.
 func (a *FastForward) half(ctx context.Context, c Change) bool {
-	if !a.Interrupted {
-		return false
-	}
 	name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -369,20 +370,28 @@ func (a *FastForward) half(ctx context.Context, c Change) bool {
 	if err != nil {
 		return false
 	}
-	for _, object := range []string{c.NewObject, c.OldObject} {
-		if object == "" {
-			continue
-		}
-		out, err := run(ctx, a.repo.call("cat-file", "--filters", "--path="+c.Path, object))
-		if err == nil && isHalf(data, out) {
-			return true
-		}
+	is := a.content(ctx, c.Path, c.NewObject)
+	if !a.PowerLost {
+		return len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
 	}
-	return len(bytes.Trim(data, "\x00")) == 0
+	was := a.content(ctx, c.Path, c.OldObject)
+	return len(bytes.Trim(data, "\x00")) == 0 || is != nil && isHalf(data, is) || was != nil && isHalf(data, was)
+}
+
+// content is what a work tree's file of an object holds; nil when that cannot be told.
+func (a *FastForward) content(ctx context.Context, path, object string) []byte {
+	if object == "" {
+		return nil
+	}
+	out, err := run(ctx, a.repo.call("cat-file", "--filters", "--path="+path, object))
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // halfLimit is the size in bytes of a file that is looked into.
-const halfLimit = 16 << 20
+const halfLimit = 64 << 20
 
 // sector is what disks write at once.
 const sector = 512

@@ -79,11 +79,7 @@ func TestTheDiskIsFullInTheMidstOfALanding(t *testing.T) {
 }
 
 func landOnAFullDisk(t *testing.T, at string, left int) {
-	small := folder(t)
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=6m"); err != nil {
-		t.Skipf("cannot mount a small disk here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	small := smallDisk(t)
 	r := newRigIn(t, filepath.Join(small, "repo"))
 	base := r.git("rev-parse", "main")
 	files := []string{"a.txt", "changed\n"}
@@ -100,14 +96,7 @@ func landOnAFullDisk(t *testing.T, at string, left int) {
 			return
 		}
 		full = true
-		reserve := filepath.Join(small, "reserve")
-		if err := os.WriteFile(reserve, make([]byte, left), 0o600); err != nil {
-			t.Error(err)
-		}
-		fill(t, filler)
-		if err := os.Remove(reserve); err != nil {
-			t.Error(err)
-		}
+		fillBut(t, small, left)
 	}
 	r.o.Notify = func(n queue.Note) {
 		r.note(n)
@@ -156,6 +145,29 @@ func noise(seed string, size int) string {
 		text[i] = byte(x >> 56)
 	}
 	return string(text)
+}
+
+// smallDisk is a disk that can be filled.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := folder(t)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skipf("cannot mount a small disk here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+// fillBut fills a disk but for some bytes, with a file of the name filler.
+func fillBut(t *testing.T, disk string, left int) {
+	reserve := filepath.Join(disk, "reserve")
+	if err := os.WriteFile(reserve, make([]byte, left), 0o600); err != nil {
+		t.Error(err)
+	}
+	fill(t, filepath.Join(disk, "filler"))
+	if err := os.Remove(reserve); err != nil {
+		t.Error(err)
+	}
 }
 
 // fill leaves no room on a disk.

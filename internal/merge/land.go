@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -37,40 +34,37 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 		}
 		q.o.Before(ctx, entries, c.To)
 	}
-	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
+	hold, left, err := q.hold(ctx)
 	if err != nil {
 		return queue.Event{}, err
 	}
 	defer func() { _ = hold.Close() }()
-	trees, err := q.o.Repo.Checkouts(ctx, q.target)
-	if err != nil {
-		return queue.Event{}, err
-	}
+	landed := queue.Event{Kind: queue.Landed, Warnings: left}
 	tip, err := q.o.Repo.Find(ctx, q.target)
 	if err != nil {
 		return queue.Event{}, err
 	}
-	switch {
-	case tip == c.To:
-		return q.finish(ctx, trees, c, hold)
-	case tip != c.From:
+	if tip != c.From {
 		there, err := q.o.Repo.IsAncestor(ctx, c.To, tip)
 		if err != nil || there {
-			return queue.Event{Kind: queue.Landed}, err
+			return landed, err
 		}
 		return refused(queue.Refusal{Moved: true}), nil
 	}
 	if !q.o.Repo.Whole(ctx, c.From, c.To) && ctx.Err() == nil { // it is made again
 		return refused(queue.Refusal{Moved: true}), nil
 	}
-	return q.move(ctx, s, c, trees, hold)
+	return q.move(ctx, s, c, hold)
 }
 
 func refused(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refused, Refusal: &r} }
 
 // move locks and compares all work trees, moves the target, then the files.
-func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees []*git.Repo, hold *os.File,
-) (queue.Event, error) {
+func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold *os.File) (queue.Event, error) {
+	trees, err := q.o.Repo.Checkouts(ctx, q.target)
+	if err != nil {
+		return queue.Event{}, err
+	}
 	var moves []*git.FastForward
 	defer func() {
 		for _, m := range moves {
@@ -82,7 +76,7 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, short(q.target))
 			return refused(queue.Refusal{Why: why}), nil
 		}
-		m, err := begin(ctx, tree, c, hold)
+		m, err := begin(ctx, tree, c.From, c.To, hold)
 		if errors.Is(err, git.ErrIndexLocked) {
 			return refused(queue.Refusal{Why: err.Error()}), nil
 		}
@@ -101,7 +95,7 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 			return refused(queue.Refusal{Why: why, IDs: ids}), err
 		}
 	}
-	if err := note(hold, c.To); err != nil {
+	if err := (movement{Target: q.target, From: c.From, To: c.To, Boot: process.Boot()}).write(hold); err != nil {
 		return queue.Event{}, err
 	}
 	q.o.point("before ref")
@@ -114,13 +108,14 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, trees
 		return refused(queue.Refusal{Moved: true}), nil
 	}
 	q.o.point("after ref")
-	return q.moveFiles(ctx, trees, moves, hold)
+	left, err := q.moveFiles(ctx, trees, moves, hold)
+	return queue.Event{Kind: queue.Landed, Warnings: left}, err
 }
 
 // begin waits a little for a git command that has the index.
-func begin(ctx context.Context, tree *git.Repo, c queue.Command, hold *os.File) (*git.FastForward, error) {
+func begin(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*git.FastForward, error) {
 	for try := 0; ; try++ {
-		m, err := tree.BeginFastForward(ctx, c.From, c.To, hold)
+		m, err := tree.BeginFastForward(ctx, from, to, hold)
 		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || ctx.Err() != nil {
 			return m, err
 		}
@@ -128,61 +123,22 @@ func begin(ctx context.Context, tree *git.Repo, c queue.Command, hold *os.File) 
 	}
 }
 
+// moveFiles moves the files of work trees, and forgets the movement. It returns warnings.
 func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.FastForward, hold *os.File,
-) (queue.Event, error) {
-	e := queue.Event{Kind: queue.Landed}
+) ([]string, error) {
+	var warnings []string
 	for i, m := range moves {
 		left, err := m.Move(ctx)
 		if err != nil {
-			// What it was at may be half written: the next try takes nothing of
-			// that for the user's.
-			return e, errors.Join(err, hold.Truncate(0))
+			return nil, err
 		}
 		q.o.point("after files")
 		if len(left) > 0 {
-			e.Warnings = append(e.Warnings, fmt.Sprintf("in %s these files are yours and were left as they are: %s",
+			warnings = append(warnings, fmt.Sprintf("in %s these files are yours and were left as they are: %s",
 				trees[i].Top, strings.Join(left, ", ")))
 		}
 	}
-	return e, nil
-}
-
-// finish moves files to where the target is already.
-func (q *Queue) finish(ctx context.Context, trees []*git.Repo, c queue.Command, hold *os.File) (queue.Event, error) {
-	var moves []*git.FastForward
-	defer func() {
-		for _, m := range moves {
-			m.End()
-		}
-	}()
-	for _, tree := range trees {
-		m, err := begin(ctx, tree, c, hold)
-		if err != nil {
-			return queue.Event{}, err
-		}
-		m.Interrupted = !noted(hold, c.To)
-		moves = append(moves, m)
-	}
-	return q.moveFiles(ctx, trees, moves, hold)
-}
-
-// note says in the file that is held where the target is moved to, and under
-// which boot of the machine. It is not synced: when it is not there later, a power
-// loss took it.
-func note(hold *os.File, to string) error {
-	text := to + " " + process.Boot() + "\n"
-	_, err := hold.WriteAt([]byte(text), 0)
-	if err = errors.Join(err, hold.Truncate(int64(len(text)))); err != nil {
-		return fmt.Errorf("cannot note a landing: %v", err)
-	}
-	return nil
-}
-
-// noted reports whether the machine has run since the move to a commit began, and
-// no file of it failed.
-func noted(hold *os.File, to string) bool {
-	data, err := io.ReadAll(io.NewSectionReader(hold, 0, 4096))
-	return err == nil && string(data) == to+" "+process.Boot()+"\n"
+	return warnings, hold.Truncate(0)
 }
 
 // touching are the entries of a batch that change one of some paths.

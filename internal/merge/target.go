@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
@@ -19,10 +16,16 @@ import (
 // Before a batch the remote is asked in any case.
 func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts, []string, error) {
 	var f queue.Facts
+	hold, left, err := q.hold(ctx)
+	if err != nil {
+		return f, nil, err
+	}
+	_ = hold.Close()
 	warnings, err := q.fetch(ctx, &f, batch)
 	if err != nil {
 		return f, nil, err
 	}
+	warnings = append(left, warnings...)
 	if f.Tip, err = q.o.Repo.Find(ctx, q.target); err != nil || f.Tip == "" {
 		return f, warnings, err
 	}
@@ -114,27 +117,25 @@ func (q *Queue) compare(ctx context.Context, f *queue.Facts, here, there string)
 
 // forward moves the target to what the remote has, as a pull would.
 func (q *Queue) forward(ctx context.Context, here, there string) ([]string, error) {
-	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landLimit) // not ended half way
+	defer cancel()
+	hold, left, err := q.hold(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = hold.Close() }()
-	trees, err := q.o.Repo.Checkouts(ctx, q.target)
-	if err != nil {
-		return nil, err
-	}
 	if err := q.o.Repo.SyncObjects(ctx, here, there); err != nil {
 		return nil, err
 	}
 	c := queue.Command{From: here, To: there, IDs: []string{"what " + q.remote.name + " has"}}
-	e, err := q.move(ctx, &queue.State{}, c, trees, hold)
+	e, err := q.move(ctx, &queue.State{}, c, hold)
 	if err != nil {
 		return nil, err
 	}
 	if e.Refusal != nil && !e.Refusal.Moved {
 		return nil, fmt.Errorf("cannot bring %s to what %s has: %s", short(q.target), q.remote.name, e.Refusal.Why)
 	}
-	return e.Warnings, nil
+	return append(left, e.Warnings...), nil
 }
 
 // push sends the target to its remote.

@@ -135,7 +135,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 
 // open takes in where the target is, and repairs the board.
 func (w *worker) open(ctx context.Context) error {
-	q := w.q
+	q, said, at := w.q, "", time.Time{}
 	for {
 		facts, warnings, err := q.facts(ctx, w.state.Tip, false)
 		if err == nil {
@@ -147,7 +147,10 @@ func (w *worker) open(ctx context.Context) error {
 		case err == nil:
 			return w.step(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings})
 		}
-		q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+		if text := q.stumbled(err); text != said || time.Since(at) > time.Minute {
+			q.notify(queue.Note{Kind: queue.NoteTrouble, Text: text})
+			said, at = text, time.Now()
+		}
 		rest(ctx, 5*time.Second)
 	}
 }
