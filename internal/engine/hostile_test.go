@@ -233,6 +233,36 @@ func TestWhatAGateChangedIsNotLifted(t *testing.T) {
 	}
 }
 
+// A gate runs code of the agent's. What it does to protected files is seen before the
+// next one judges by them, and puts them back.
+func TestAGateChangesATestForTheNext(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ build, test, tampered string }{
+		"it is swapped":       {"cp -p kept.txt ../x && echo weak >kept.txt", "grep -q weak kept.txt && cp -p ../x kept.txt", "kept.txt"},
+		"it is new":           {"echo weak >new.txt", "rm new.txt", "new.txt"},
+		"it is new, hidden":   {"printf 'new.txt\n.gitignore\n' >.gitignore && echo weak >new.txt", "rm new.txt .gitignore", "new.txt"},
+		"nobody puts it back": {"true", "echo weak >kept.txt", "kept.txt"},
+		"other files":         {"echo x >built", "rm built", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, `
+  - - append: {path: a.txt, content: "x"}
+    - say: "<promise>COMPLETE</promise>"
+`)
+			w.o.Policy.MaxIterations = 1
+			w.o.Protect.Patterns, w.o.Protect.New = []string{"kept.txt", "new.txt"}, true
+			w.gate("build", c.build)
+			w.gate("test", c.test)
+			w.within().start()
+			_, records, s := w.stored()
+			if len(records) != 1 || strings.Join(records[0].Tampered, ",") != c.tampered || (s.Status == loop.Completed) != (c.tampered == "") {
+				t.Errorf("%s (%s), %+v", s.Status, s.Why, records)
+			}
+		})
+	}
+}
+
 // Gates have their own limits: however long they take, protected files are
 // compared after them.
 func TestLongGatesLeaveTimeForTampering(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -54,7 +55,9 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 		return
 	}
 	for _, one := range v {
-		r.Tampered = append(r.Tampered, one.Path)
+		if !slices.Contains(r.Tampered, one.Path) {
+			r.Tampered = append(r.Tampered, one.Path)
+		}
 	}
 	f := gate.TamperingFailure(v)
 	r.Failure = &f
@@ -68,9 +71,16 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		return w.runGate(ctx, c, n, s)
+		e, err := w.runGate(ctx, c, n, s)
+		if err == nil && !e.Stopped {
+			e.Tampered, err = w.changedByGate(ctx, r.TreeAfter)
+		}
+		return e, err
 	}, time.Now)
 	r.Gates, r.Score = rep.Gates, rep.Score
+	for _, v := range rep.Tampered {
+		r.Tampered = append(r.Tampered, v.Path)
+	}
 	for _, text := range rep.Warnings {
 		w.warn(text)
 	}
@@ -272,9 +282,41 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 	for _, name := range t.hidden {
 		changes = append(changes, gate.Change{Path: name, Status: 'A'})
 	}
+	return append(found, gate.Tampered(without(changes, lifted), w.protected())...)
+}
+
+// protected are the rules of the run, with the files that pawl takes commands from.
+func (w *worker) protected() gate.Protect {
 	rules := w.plan.Protect
 	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.plan.Root, w.plan.project(), w.plan.Sources)
-	return append(found, gate.Tampered(without(changes, lifted), rules)...)
+	return rules
+}
+
+// changedByGate are the protected files that are not as in the tree that the agent left.
+// A gate runs what the agent wrote: it could change the tests for the gates after it,
+// which put them back.
+func (w *worker) changedByGate(ctx context.Context, left string) ([]gate.Violation, error) {
+	if w.o.Tree == nil || left == "" {
+		return nil, nil
+	}
+	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	tree, _, err := w.o.Tree.Look(ctx, w.id)
+	if err != nil {
+		return nil, err
+	}
+	changes, _, err := w.changes(ctx, left, tree)
+	if err != nil {
+		return nil, err
+	}
+	hidden := w.trees.hidden
+	w.findHidden(ctx)
+	for _, name := range w.trees.hidden {
+		if !slices.Contains(hidden, name) {
+			changes = append(changes, gate.Change{Path: name, Status: 'A'})
+		}
+	}
+	return gate.Tampered(changes, w.protected()), nil
 }
 
 // without leaves out what happened to the given paths. Of a rename the other

@@ -65,6 +65,8 @@ type Exec struct {
 	// Green is what the command printed when it last passed; empty when that is
 	// not known.
 	Green string
+	// Tampered are the protected files that were changed while it ran.
+	Tampered []Violation
 }
 
 // Run executes command number n (from 0) and waits for its end. An error means
@@ -89,6 +91,9 @@ type Report struct {
 	// Stopped is true when ctx ended, or a command was stopped, before all
 	// gates were judged. The report then passes nothing.
 	Stopped bool
+	// Tampered are the protected files that a command changed. None ran after it,
+	// as it would have judged by other files.
+	Tampered []Violation
 }
 
 // Passed tells whether every required gate ran and passed.
@@ -154,6 +159,10 @@ func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
 		r.Stopped = true
 		return false
 	}
+	if len(e.Tampered) > 0 {
+		g.Status, g.Note = loop.GateFailed, "it changed protected files"
+		return r.tampered(g.Name, e.Tampered)
+	}
 	if g.Status == loop.GatePassed {
 		return true
 	}
@@ -167,6 +176,17 @@ func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
 	if g.Status == loop.GateTimedOut {
 		r.Code = CodeTimeout
 	}
+	return false
+}
+
+// tampered makes a gate, also an optional one, the last that ran.
+func (r *Report) tampered(gate string, all []Violation) bool {
+	for _, v := range all {
+		v.Why = strings.Replace(v.Why, ", but", " while gate "+gate+" ran, but", 1)
+		r.Tampered = append(r.Tampered, v)
+	}
+	a := TamperingFailure(r.Tampered)
+	r.Failure, r.Summary, r.Code = &a, a.Summary, CodeFailed
 	return false
 }
 

@@ -45,6 +45,8 @@ func play(t *testing.T, outcomes ...string) Run {
 			return Exec{ExitCode: 1, Output: goRed}, nil
 		case "runs no tests":
 			return Exec{Output: goEmpty}, nil
+		case "weakens a test":
+			return Exec{Tampered: []Violation{{"a_test.go", "it was changed, but it is protected"}}}, nil
 		}
 		return Exec{}, errors.New(outcomes[n])
 	}
@@ -111,6 +113,8 @@ func TestVerificationTable(t *testing.T) {
 		{"a b", "runs no tests", "a: failed (no tests ran); b: not run; score 0; VERIFICATION_FAILED"},
 		{"a? b", "runs no tests,tests pass", "a: failed (no tests ran); b: passed; score 500; warning optional gate a; passed"},
 		{"a b", "tests pass,tests fail", "a: passed; b: failed; score 666; VERIFICATION_FAILED"},
+		{"a b", "weakens a test", "a: failed (it changed protected files); b: not run; score 0; VERIFICATION_FAILED"},
+		{"a? b", "weakens a test", "a: failed (it changed protected files); b: not run; score 0; VERIFICATION_FAILED"},
 		{"a b", "succeeds,no disk", "a: passed; b: error (no disk); score 500; cannot run gate b: no disk"},
 	} {
 		r, err := Verify(t.Context(), specs(c.gates), play(t, strings.Split(c.does, ",")...), clock)
@@ -120,6 +124,15 @@ func TestVerificationTable(t *testing.T) {
 		if (r.Code == CodeFailed || r.Code == CodeTimeout) != (r.Failure != nil) {
 			t.Errorf("%q does %q: code %q with failure %v", c.gates, c.does, r.Code, r.Failure)
 		}
+	}
+}
+
+func TestAGateThatTampers(t *testing.T) {
+	t.Parallel()
+	r, err := Verify(t.Context(), specs("build test"), play(t, "weakens a test"), clock)
+	const want = "a protected file was changed: a_test.go (it was changed while gate build ran, but it is protected)"
+	if err != nil || r.Passed() || r.Failure == nil || r.Failure.Summary != want || len(r.Tampered) != 1 {
+		t.Errorf("%v, %+v", err, r)
 	}
 }
 

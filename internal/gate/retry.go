@@ -29,7 +29,7 @@ func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time)
 
 // shaky is true for a required gate that could not judge.
 func shaky(s Spec, e Exec, now time.Time) bool {
-	ended := e.Stopped || e.TimedOut || e.NotStarted != ""
+	ended := e.Stopped || e.TimedOut || e.NotStarted != "" || len(e.Tampered) > 0
 	if !s.Required || ended {
 		return false
 	}

@@ -213,6 +213,38 @@ func TestProtectedFilesComeFromTheTarget(t *testing.T) {
 	r.audit(base)
 }
 
+// A gate runs code of the task's. What it does to protected files is seen before the next
+// one judges by them, and puts them back.
+func TestAGateChangesATestForTheNext(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write("a_test.sh", "grep -q good x.txt\n")
+	r.write("crlf_test.sh", "grep -q good x.txt\n")
+	r.write(".gitattributes", "crlf_test.sh text eol=crlf\n")
+	r.write("build.sh", "true\n")
+	r.write("x.txt", "good\n")
+	r.git("add", ".")
+	r.git("commit", "-qm", "tests")
+	base := r.git("rev-parse", "main")
+	r.o.Protect.Patterns = []string{"**/*_test.sh"}
+	r.o.Gates = []gate.Spec{{Command: "sh build.sh", Required: true}, {Command: "sh a_test.sh", Required: true}}
+	q := r.queue()
+	swap := "cp a_test.sh ../real\necho 'cp ../real a_test.sh' >a_test.sh\n"
+	bad, commit := r.task("Cheat", base, "build.sh", swap, "x.txt", "bad\n")
+	r.add(q, bad, commit, "Cheat")
+	r.drain(q)
+	good, commit := r.task("Work", base, "build.sh", "echo x >built\n", "y.txt", "good\n")
+	r.add(q, good, commit, "Work")
+	r.drain(q)
+	if got := r.read("x.txt") + r.read("y.txt"); got != "good\ngood\n" {
+		t.Errorf("got %q", got)
+	}
+	if why := strings.Join(r.said(queue.NoteRed), ""); !strings.Contains(why, "a_test.sh (it was changed while gate sh build.sh ran") {
+		t.Errorf("told %q", why)
+	}
+	r.audit(base)
+}
+
 // While there are no gates, what waits lands together: one wait for the disk
 // serves all. Whoever wants each task alone gets that.
 func TestWithoutGatesWhatWaitsLandsTogether(t *testing.T) {

@@ -146,7 +146,7 @@ func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree st
 				Retries: gate.Retries})
 		}
 	}
-	rep, err := q.runCommands(ctx, ws, specs)
+	rep, err := q.runCommands(ctx, ws, specs, nil)
 	switch {
 	case err != nil:
 		return "", "", err

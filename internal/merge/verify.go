@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -140,10 +141,48 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 			Name: "setup: " + command, Command: command, Required: true, Retries: gate.Retries,
 		})
 	}
-	rep, err := q.runCommands(ctx, ws, specs)
+	index, done, err := q.scratch("index")
+	if err != nil {
+		return gate.Report{}, err
+	}
+	defer done()
+	changed, err := q.watch(ctx, ws.Dir, index, tree)
+	if err != nil {
+		return gate.Report{}, err
+	}
+	rep, err := q.runCommands(ctx, ws, specs, changed)
 	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
 }
+
+// watch returns a function that lists the protected files of a folder that are not as
+// they are now. A command runs what an agent wrote: it could change the tests for the
+// commands after it, which put them back.
+func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protected, error) {
+	x := q.shadow.Over(dir).Index(indexFile, nil)
+	changed := func(ctx context.Context) ([]gate.Violation, error) {
+		scan, err := x.Scan(ctx)
+		var all []gate.Change
+		for status, paths := range map[byte][]string{'M': scan.Changed, 'D': scan.Gone, 'A': scan.Untracked} {
+			for _, path := range paths {
+				all = append(all, gate.Change{Path: path, Status: status})
+			}
+		}
+		return gate.Tampered(all, q.o.Protect), err
+	}
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return nil, err
+	}
+	now, err := changed(ctx) // the checkout converted it, or it was copied for the gates
+	var paths []string
+	for _, v := range now {
+		paths = append(paths, v.Path)
+	}
+	return changed, errors.Join(err, x.Add(ctx, paths))
+}
+
+// protected lists the protected files that were changed.
+type protected func(ctx context.Context) ([]gate.Violation, error)
 
 // holds makes sure that what is tested is what is to land.
 func holds(ctx context.Context, ws Workspace, tree string) error {
@@ -162,8 +201,10 @@ func holds(ctx context.Context, ws Workspace, tree string) error {
 }
 
 // runCommands runs commands in a folder, one after the other, up to the first
-// required one that fails.
-func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec) (gate.Report, error) {
+// required one that fails, or that changes a protected file.
+func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec,
+	changed protected,
+) (gate.Report, error) {
 	dir := filepath.Join(q.o.Dir, "gates", time.Now().UTC().Format("20060102T150405.000000000"))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
@@ -182,7 +223,11 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 		return gate.Report{}, err
 	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		return q.runGate(ctx, client, ws, dir, n, s)
+		e, err := q.runGate(ctx, client, ws, dir, n, s)
+		if err == nil && changed != nil && !e.Stopped {
+			e.Tampered, err = changed(ctx)
+		}
+		return e, err
 	}, time.Now)
 	if cerr := client.Close(); err == nil {
 		err = cerr
