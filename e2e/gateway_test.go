@@ -106,3 +106,22 @@ func TestCostLimitHoldsForEveryProgram(t *testing.T) {
 		})
 	}
 }
+
+// Codex's stream tells its tokens at the end only. Without the gateway the file of its
+// session tells them before, and a limit of money holds.
+func TestCostLimitHoldsByTheSessionsFile(t *testing.T) {
+	t.Parallel()
+	u, model := scene(t, codexProgram, "prices: {scripted-model: {input: 3, output: 15}}\n")
+	again := modelserver.Reply{Text: "Once more.", Tools: []modelserver.Tool{u.agent.shell("date >> log.txt")}, Usage: expensive}
+	model.set(slices.Repeat([]modelserver.Reply{again}, 40)...)
+	r, s := u.run(nil, "--max-cost", "0.5", "-n", "1") // a call is 0.45
+	if len(s.Iterations) != 1 || s.Iterations[0].Ended != "cost" {
+		t.Fatalf("exit %d, %+v\n%s", r.code, s, r.stderr)
+	}
+	if calls := len(u.model.Calls()); calls >= 40 {
+		t.Errorf("%d calls were made", calls)
+	}
+	if s.CostUSD == nil || *s.CostUSD < 0.9 {
+		t.Errorf("pawl says %v", s.CostUSD)
+	}
+}

@@ -131,6 +131,8 @@ type Start struct {
 	// Program is what Args[0] runs for the user, when that is pawl itself; ""
 	// is Args[0].
 	Program string
+	// Usage is where the program keeps its own count of what it uses; nil is nowhere.
+	Usage *UsageFile
 	// Files are written before the start where they are not there as they
 	// should be, all below Invocation.StateDir: settings of a program that has
 	// neither a flag nor a variable for them. They may have the gateway's address.
@@ -139,6 +141,25 @@ type Start struct {
 	// before the first start: two first starts at once would break one of them.
 	// It calls no model. nil for programs that need none.
 	Warm []string
+}
+
+// UsageFile is a file in which a program notes, while it works, what it uses: for
+// one whose stream tells it at the end only. Its parser is a [Recorder].
+type UsageFile struct {
+	// Variable names the program's folder; without it that is Home, below the
+	// user's home folder.
+	Variable string `json:"variable"`
+	Home     string `json:"home"`
+	// Days is the folder below it with one for each day, "2006/01/02".
+	Days string `json:"days"`
+	// The name ends with the session's id and Suffix.
+	Suffix string `json:"suffix"`
+}
+
+// Recorder is optionally implemented by a [Parser] whose program has a [UsageFile].
+type Recorder interface {
+	// Record takes one line of that file.
+	Record(line []byte, emit func(Event))
 }
 
 // File is a small file that a program needs.

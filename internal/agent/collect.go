@@ -111,6 +111,9 @@ func (c *Collector) Cost() (cost loop.MicroUSD, known bool) {
 // Calls is the number of model calls so far, the program's own retries included.
 func (c *Collector) Calls() int { return c.out.Calls }
 
+// Session is the program's id of the session, "" before it is known.
+func (c *Collector) Session() string { return c.out.Session }
+
 // Turns is the number of the agent's turns so far.
 func (c *Collector) Turns() int { return c.out.Turns }
 
@@ -178,11 +181,14 @@ const (
 	CostNone      = "none"
 )
 
+// priced does not take tokens that nobody told for no tokens: a program that is
+// ended before it reports them has spent something.
 func (c *Collector) priced() (loop.MicroUSD, string) {
 	if c.costSeen {
 		return c.cost, CostReported
 	}
-	if cost, ok := c.prices.Cost(c.out.Model, c.total()); ok {
+	used := c.total()
+	if cost, ok := c.prices.Cost(c.out.Model, used); ok && (used != Usage{} || c.out.Calls == 0) {
 		return cost, CostEstimated
 	}
 	return 0, CostNone

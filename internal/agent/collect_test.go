@@ -104,6 +104,11 @@ func TestCostSource(t *testing.T) {
 	if got := c.Outcome(); got.Cost != 10_080 || got.CostSource != CostEstimated {
 		t.Errorf("cost is %d, %s", got.Cost, got.CostSource)
 	}
+	ended := fold(events[0], Event{Kind: Text, Text: "I begin.", Calls: 1})
+	ended.SetPrices(ListPrices())
+	if got := ended.Outcome(); got.CostSource != CostNone {
+		t.Errorf("a call whose tokens nobody told costs %d, %s", got.Cost, got.CostSource)
+	}
 	c.Add(Event{Kind: CostSeen, Cost: 7})
 	if got := c.Outcome(); got.Cost != 7 || got.CostSource != CostReported {
 		t.Errorf("cost is %d, %s", got.Cost, got.CostSource)

@@ -14,11 +14,14 @@ type Facts struct {
 	Package     string   // what to install, e.g. "npm @qwen-code/qwen-code"
 	Versions    string   // the versions that pawl was tried with
 	Format      string   // the stream format, as `output:` names it
-	Tokens      string   // where token counts come from, and when
+	Tokens      string   // where token counts come from, and when, or [NotKnown]
 	Cost        string   // where the cost comes from
 	PromptLimit int64    // bytes; 0 is none known
 	Problems    []string // what is wrong with the program, one sentence each
 }
+
+// NotKnown is what [Facts.Tokens] says of a program that never tells them.
+const NotKnown = "not known"
 
 // Factual is optionally implemented by an [Adapter] that knows its program's facts.
 type Factual interface {

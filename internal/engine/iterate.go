@@ -208,7 +208,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
 		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
-		Settings: settings, SettingsRoot: w.o.StateDir,
+		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask,
 			Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom,
 			Tools: a.toolsCount()},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -41,6 +42,7 @@ type meter struct {
 	noise   atomic.Int64 // bytes of stderr
 	passed  bool
 	problem string // the parser failed on the stream
+	usage   *usage // the program's own count; nil is none
 	rules   safety.Rules
 	refused *safety.Finding
 
@@ -61,6 +63,9 @@ func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass f
 	m.out = bufio.NewWriterSize(m.file, flushAt)
 	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.said) })
 	m.metered = job.Gateway != nil
+	if !m.metered {
+		m.usage = newUsage(job, time.Now(), parser, m.said)
+	}
 	return m
 }
 
@@ -70,7 +75,10 @@ func (m *meter) take(p []byte) {
 	defer m.mu.Unlock()
 	m.bytes += int64(len(p))
 	m.silent += int64(len(p))
-	m.guard(func() { _, _ = m.lines.Write(p) })
+	m.guard(func() {
+		_, _ = m.lines.Write(p)
+		m.usage.read(m.totals.Session())
+	})
 	m.flush()
 	m.printed()
 }
@@ -89,6 +97,8 @@ func (m *meter) finish() agent.Outcome {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.guard(func() {
+		m.usage.read(m.totals.Session())
+		m.usage.close()
 		m.lines.Flush()
 		m.parser.Close(m.said)
 	})

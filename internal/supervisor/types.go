@@ -60,6 +60,9 @@ type Job struct {
 	// They lie below SettingsRoot.
 	Settings     []agent.File `json:"settings,omitempty"`
 	SettingsRoot string       `json:"settings_root,omitempty"`
+	// Usage is where the program notes what it uses, where its stream does not tell
+	// in time; nil is nowhere.
+	Usage *agent.UsageFile `json:"usage,omitempty"`
 	// Guards end an agent that runs in circles.
 	Guards agent.Guards `json:"guards,omitzero"`
 	// Box is what the operating system holds the job to; nil is nothing.

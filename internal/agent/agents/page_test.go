@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/program"
 )
 
 // page is docs/agents.md.
@@ -15,6 +18,10 @@ func page() string {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s | `%s`%s | %s | %s | %s |\n", r.Name, r.Name, r.Program, cmp.Or(r.Versions, "none"),
 			r.Format, ended(r), cmp.Or(r.Tokens, "not known"), cmp.Or(r.Cost, "not known"), size(r.PromptLimit))
+	}
+	b.WriteString(money)
+	for _, p := range Programs() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Name, withKey(p), withoutGateway(p))
 	}
 	for _, r := range rows {
 		fmt.Fprintf(&b, "\n## %s\n\nInstall: %s (%s).", r.Name, code(r.Install), r.Package)
@@ -34,6 +41,28 @@ func page() string {
 	}
 	b.WriteString(tail)
 	return b.String()
+}
+
+// withKey is how the model calls of a program with a key are counted.
+func withKey(p program.Program) string {
+	switch {
+	case p.Doors == nil:
+		return "cannot be pointed at it"
+	case p.Pointing.Path != "":
+		return "yes, with `isolate: true`"
+	}
+	return "yes"
+}
+
+// withoutGateway is when pawl hears from the program itself what it uses.
+func withoutGateway(p program.Program) string {
+	switch {
+	case p.Live, p.Usage != nil:
+		return "after each call"
+	case p.Facts.Tokens == agent.NotKnown:
+		return "never"
+	}
+	return "at its end"
 }
 
 func ended(r Row) string {
@@ -82,6 +111,22 @@ a model without a price has an unknown cost.
 
 | agent | program | versions | stream format | tokens | cost | longest prompt |
 |---|---|---|---|---|---|---|
+`
+
+const money = `
+## Money, limits and keys
+
+With a key the program's model calls go through pawl's [gateway](gateway.md). Then every call is counted as the model
+sees it, limits of money, tokens and calls hold before the next call, a provider in trouble is seen at once, and the key
+is not in the box. Without it (a login, a provider of the program's own, ` + "`gateway.enabled: never`" + `) pawl knows what the
+program tells, the program's login is in its box, and a limit of money or tokens holds as this table says:
+
+- **after each call**: the iteration is ended as soon as the call that passes the limit is told.
+- **at its end**: an iteration may pass the limit; the run ends after it.
+- **never**: only limits on calls, turns and time hold. The cost is unknown, and shown as such.
+
+| agent | through the gateway with a key | without it, tokens are known |
+|---|---|---|
 `
 
 const tail = `

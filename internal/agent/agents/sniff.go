@@ -48,6 +48,13 @@ func (s *sniffer) passing(emit func(agent.Event)) func(agent.Event) {
 	}
 }
 
+// Record takes one line of the file in which the program notes what it uses.
+func (s *sniffer) Record(line []byte, emit func(agent.Event)) {
+	if r, ok := s.Parser.(agent.Recorder); ok {
+		r.Record(line, s.passing(emit))
+	}
+}
+
 func (s *sniffer) look(line []byte) {
 	name := recognise(line)
 	switch {

@@ -18,6 +18,15 @@ type Row struct {
 	Idle time.Duration
 }
 
+// Silent is whether an agent never tells what it uses.
+func Silent(a agent.Adapter) bool {
+	if a.LiveUsage() {
+		return false
+	}
+	known, ok := a.(agent.Factual)
+	return !a.Structured() || ok && known.Facts().Tokens == agent.NotKnown
+}
+
 // Table is every built-in agent that is a program of its own, sorted by name.
 func Table() []Row {
 	var rows []Row

@@ -60,7 +60,7 @@ func Program(root bool) program.Program {
 		State: program.State{Env: []string{"CLAUDE_CONFIG_DIR={state}"},
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
 		Grace:  5 * time.Second,
-		Parser: "claude", Structured: true,
+		Parser: "claude", Structured: true, Live: true,
 		Own: program.Lines(NewParser,
 			program.Mark{Type: `(assistant|user)"`, Keys: []string{"message"}},
 			program.Mark{Type: `system"`, Keys: []string{"claude_code_version"}}),

@@ -7,7 +7,9 @@
 //   - `turn.completed` and `turn.failed` end the stream. Only they and a
 //     top-level `error` tell of failures; an item of type `error` is a notice.
 //   - `turn.completed` has the usage of the whole thread, cached tokens within
-//     the input. Nothing is known before it, and a cost never.
+//     the input. The stream tells nothing before it, and a cost never.
+//   - The session's file, sessions/2026/11/23/rollout-…-ID.jsonl in its folder,
+//     has a `token_count` after each model call, with the sum so far.
 //   - Errors are prose: the HTTP status and the time of a reset are in the words.
 //   - A failed call is tried again five times, a bad key too, in 8 to 26 s. A
 //     connection that is refused is waited for without end.
@@ -57,10 +59,11 @@ func Program() program.Program {
 			{Hosts: []string{"chatgpt.com", "auth.openai.com"},
 				Unless: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
 		},
+		Usage:   &agent.UsageFile{Variable: "CODEX_HOME", Home: ".codex", Days: "sessions", Suffix: ".jsonl"},
 		Install: "npm install -g @openai/codex",
 		Facts: agent.Facts{
 			Package: "npm @openai/codex", Versions: "0.169.0",
-			Tokens: "reported at the end, none when it is ended before",
+			Tokens: "after each model call, from its session's file",
 			Cost:   "estimated from tokens, when the model is set and has a price",
 			Problems: []string{
 				"A connection that is refused is waited for without end: the iteration's time limit ends it.",

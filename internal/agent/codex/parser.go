@@ -36,11 +36,36 @@ type line struct {
 	Thread string `json:"thread_id"`
 	Item   item
 	Error  struct{ Message string }
-	Usage  struct {
-		Input      int64 `json:"input_tokens"`
-		CacheRead  int64 `json:"cached_input_tokens"`
-		CacheWrite int64 `json:"cache_write_input_tokens"`
-		Output     int64 `json:"output_tokens"` // with the tokens of reasoning
+	Usage  usage
+}
+
+// usage is what the whole thread used, as the stream and the session's file tell it.
+type usage struct {
+	Input      int64 `json:"input_tokens"` // with what is cached
+	CacheRead  int64 `json:"cached_input_tokens"`
+	CacheWrite int64 `json:"cache_write_input_tokens"`
+	Output     int64 `json:"output_tokens"` // with the tokens of reasoning
+}
+
+func (u usage) event() agent.Event {
+	return agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
+		Input: max(u.Input-u.CacheRead-u.CacheWrite, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+	}}
+}
+
+// Record takes one line of the session's file.
+func (p *Parser) Record(line []byte, emit func(agent.Event)) {
+	var l struct {
+		Type    string
+		Payload struct {
+			Type string
+			Info struct {
+				Total usage `json:"total_token_usage"`
+			}
+		}
+	}
+	if json.Unmarshal(line, &l) == nil && l.Type == "event_msg" && l.Payload.Type == "token_count" {
+		emit(l.Payload.Info.Total.event())
 	}
 }
 
@@ -177,10 +202,7 @@ func (p *Parser) completed(it *item) {
 // done takes the end of a turn that worked. Its usage is the thread's, and a
 // thread is a run.
 func (p *Parser) done(l *line) {
-	used := l.Usage
-	u := agent.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
-	u.Input = max(u.Input-u.CacheRead-u.CacheWrite, 0)
-	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+	p.Emit(l.Usage.event())
 	p.End(agent.Event{Terminal: loop.TerminalOK})
 }
 

@@ -210,3 +210,27 @@ func TestBounds(t *testing.T) {
 }
 
 func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }
+
+// The session's file tells what was used so far, before the stream does.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	var got []agent.Event
+	p := NewParser()
+	for _, line := range []string{
+		`{"timestamp":"2026-11-23T10:00:00Z","type":"session_meta","payload":{"id":"t1"}}`,
+		`{"type":"event_msg","payload":{"type":"agent_message","message":"hello"}}`,
+		`{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":30,"output_tokens":40,` +
+			`"reasoning_output_tokens":4,"total_tokens":140},"last_token_usage":{"input_tokens":7}},"rate_limits":null}}`,
+		`{"type":"event_msg","payload":{"type":"token_count","info":null}}`,
+		`rubbish`, `{"type":`, ``, `{"type":"event_msg","payload":7}`,
+	} {
+		p.Record([]byte(line), func(e agent.Event) { got = append(got, e) })
+	}
+	c := agent.NewCollector()
+	for _, e := range got {
+		c.Add(e)
+	}
+	if u := c.Outcome().Usage; u != (agent.Usage{Input: 70, Output: 40, CacheRead: 30}) {
+		t.Errorf("events are %+v, the sum is %+v", got, u)
+	}
+}

@@ -47,7 +47,7 @@ func Program() program.Program {
 		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
 		Facts: agent.Facts{
 			Package: "npm @github/copilot", Versions: "1.0.102",
-			Tokens: "not known", Cost: "none",
+			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
 				"Neither tokens nor money are in its stream: limits on them cannot hold, those on calls and time do.",
 				"It unpacks 240 MB into the cache of each new home folder.",

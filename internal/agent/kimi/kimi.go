@@ -50,7 +50,7 @@ func Program() program.Program {
 		Install: "npm install -g @moonshot-ai/kimi-code, then run kimi login or set KIMI_MODEL_NAME and " + key,
 		Facts: agent.Facts{
 			Package: "npm @moonshot-ai/kimi-code", Versions: "2.1.0",
-			Tokens: "not known", Cost: "none",
+			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
 				"The prompt shows in the list of processes.",
 				"Neither tokens nor money are in its stream: without the gateway limits on them cannot hold.",

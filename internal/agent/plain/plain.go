@@ -31,7 +31,7 @@ func Crush() program.Program {
 		Install:   "npm install -g @charmland/crush",
 		Facts: agent.Facts{
 			Package: "npm @charmland/crush", Versions: "not run; source of 2026-08",
-			Tokens: "not known", Cost: "none",
+			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
 				"Neither tokens nor errors are told apart from its text.",
 				"A model is named with its provider, e.g. openai/gpt-5.",
@@ -57,7 +57,7 @@ func Kiro() program.Program {
 		Install: "install the Kiro CLI from kiro.dev, then run kiro-cli login or set KIRO_API_KEY",
 		Facts: agent.Facts{
 			Package: "kiro.dev", Versions: "not run; documentation of 2026",
-			Tokens: "not known", Cost: "none",
+			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
 				"Neither tokens nor errors are told apart from its text.",
 				"A signal counts only on a line of its own: one in the first line of an answer stands behind a prompt sign.",

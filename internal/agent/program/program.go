@@ -104,6 +104,9 @@ type Program struct {
 	// from their documentation for the others.
 	Services []Service
 
+	// Usage is where it notes what it uses while it works; nil is nowhere.
+	Usage *agent.UsageFile
+
 	Install string
 	// Exits are what exit statuses of the program's own stand for.
 	Exits map[int]failure.APIError
@@ -196,6 +199,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		Unset:  slices.Clone(a.Unset),
 		Parser: a.Parser,
 		Grace:  a.Grace,
+		Usage:  a.Usage,
 	}
 	if a.Warm != nil {
 		start.Warm = slices.Concat(call, a.Warm)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/boxpolicy"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -246,8 +247,9 @@ func (s *Session) Preamble() {
 		names = []string{plan.Policy.Agent}
 	}
 	for _, name := range names {
-		if a := plan.Agents[name].Adapter; s.Config.IsSet("loop.max_cost") && !a.LiveUsage() && !a.Structured() {
-			s.App.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown.", name)
+		if a := plan.Agents[name]; s.Config.IsSet("loop.max_cost") && len(a.Routes) == 0 && agents.Silent(a.Adapter) {
+			s.App.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown. "+
+				"Limits on calls and time hold (docs/agents.md).", name)
 		}
 	}
 	if plan.Policy.Once {
