@@ -171,7 +171,7 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 		return fmt.Errorf("cannot answer run %s: %w", r.ID, err)
 	}
 	if r.Kind == "task" {
-		return p.settledTask(ctx, r, rep.Choice.Do)
+		return p.settledTask(ctx, r, rep.Choice)
 	}
 	switch rep.Choice.Do {
 	case control.Accept:
@@ -185,14 +185,14 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 		p.Say("  Give it back to pawl:  pawl resume %s --max-iterations %d", r.ID, r.Iteration+3)
 	case control.GiveUp:
 		p.Say("Run %s is given up.", r.ID)
-		return p.undoAll(ctx, r, tree)
+		return p.undo(ctx, r, tree, rep.Choice.To)
 	}
 	return nil
 }
 
 // settledTask prints what an option that ended the run of a task means for it.
-func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, do control.Effect) error {
-	switch do {
+func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, chosen control.Choice) error {
+	switch chosen.Do {
 	case control.Accept:
 		p.Say("You accepted the work of %s as it is.", r.Name)
 		return p.Reopen(ctx, r, "a person accepted its work as it is")
@@ -201,16 +201,21 @@ func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, do control.Eff
 		p.Say("  Give it back to pawl:  pawl case retry %s", r.Name)
 	case control.GiveUp:
 		p.Say("%s is given up, and stays blocked.", r.Name)
-		p.Say("  Take its work back:    pawl case rollback %s", r.Name)
+		p.Say("  Take its work back:    pawl case rollback %s --to %d", r.Name, chosen.To)
 		p.Say("  Free its workspace:    pawl case clean %s", r.Name)
 	}
 	return nil
 }
 
-// undoAll puts the files back to how they were before a run that was given up.
-func (p *Operator) undoAll(ctx context.Context, r sqlite.Run, tree *workspace.Checkout) error {
+// undo puts the files of a run that was given up back to how an iteration left them,
+// 0 for before the run.
+func (p *Operator) undo(ctx context.Context, r sqlite.Run, tree *workspace.Checkout, to int) error {
 	if tree == nil {
 		p.Say("There are no snapshots here: the files stay as they are.")
+		return nil
+	}
+	if OnCopy(r) && to > 0 {
+		p.Say("It worked on a copy, and your files have nothing of it. Get what it left: pawl apply %s", r.ID)
 		return nil
 	}
 	if OnCopy(r) {
@@ -222,11 +227,11 @@ func (p *Operator) undoAll(ctx context.Context, r sqlite.Run, tree *workspace.Ch
 	}
 	run, err := p.Store.Run(ctx, r.ID)
 	if err == nil {
-		err = p.Rollback(ctx, run, BackTo{})
+		err = p.Rollback(ctx, run, BackTo{N: to})
 	}
 	if err != nil {
 		return fault.Of(fault.Failed, fmt.Errorf("the files were not put back: %w", err)).
-			Hint("%s", "Try again: pawl rollback "+r.ID+" --to 0")
+			Hint("%s", fmt.Sprintf("Try again: pawl rollback %s --to %d", r.ID, to))
 	}
 	return nil
 }

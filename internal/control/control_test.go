@@ -192,7 +192,7 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	token := failure.Item{File: "login.test.ts", Expected: "{ userId: 123 }", Received: `{ userId: "123" }`}
 	tests := control.Outcome{Attempt: control.Attempt{Number: 3, Tests: control.Failed}, Failure: &failure.Analysis{Class: failure.TestFailure, Items: []failure.Item{{Message: "x"}, token}}}
-	q := control.Ask(3, tests)
+	q := control.Ask(3, tests, control.Offer{})
 	const want = "After 3 attempts, the test still fails: login.test.ts\n\nThe test expects: { userId: 123 }\nThe code gives: { userId: \"123\" }\n\nWhich is right?"
 	if q.Text != want {
 		t.Errorf("text:\n%s", q.Text)
@@ -203,13 +203,13 @@ func TestAsk(t *testing.T) {
 	if !strings.Contains(q.Choices[1].Answer, `it gives { userId: "123" }. Change the test.`) {
 		t.Errorf("answer: %s", q.Choices[1].Answer)
 	}
-	rejected := control.Ask(1, control.Outcome{Attempt: control.Attempt{Tests: control.Passed, Review: control.Rejected}, Found: control.FromReview("no limit")})
+	rejected := control.Ask(1, control.Outcome{Attempt: control.Attempt{Tests: control.Passed, Review: control.Rejected}, Found: control.FromReview("no limit")}, control.Offer{})
 	if rejected.Text != "After 1 attempt, the tests pass and the review still rejects the work: no limit\n\nIs the review right?" || effects(rejected) != "retry accept,take over,give up" {
 		t.Errorf("%s\n%s", rejected.Text, effects(rejected))
 	}
 	// Red work can never be accepted.
 	for _, o := range []control.Outcome{tests, {Attempt: control.Attempt{Tests: control.Failed}}, {}} {
-		if strings.Contains(effects(control.Ask(3, o)), "accept") {
+		if strings.Contains(effects(control.Ask(3, o, control.Offer{})), "accept") {
 			t.Errorf("red work can be accepted: %+v", o)
 		}
 	}

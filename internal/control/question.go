@@ -15,7 +15,9 @@ const (
 	TryAgain Effect = "retry"     // another allowance of attempts, with what the person said
 	Accept   Effect = "accept"    // the work counts as it is
 	TakeOver Effect = "take over" // the loop ends; the files stay as they are
-	GiveUp   Effect = "give up"   // the loop ends; what it changed is undone
+	GiveUp   Effect = "give up"   // the loop ends; what it changed is undone, or what came after To
+	GoBack   Effect = "go back"   // another allowance, from the files as To left them
+	Raise    Effect = "raise"     // another allowance, and the guard that stopped it counts to twice as many
 	// ReviewAgain lets the reviewing agent look once more.
 	ReviewAgain Effect = "review again"
 )
@@ -25,6 +27,8 @@ const (
 type Choice struct {
 	Text string `json:"text"`
 	Do   Effect `json:"do"`
+	// To is the iteration whose files an option goes back to; 0 is before the first.
+	To int `json:"to,omitempty"`
 	// Answer is what the next attempt is told when a person chose this.
 	Answer string `json:"answer,omitempty"`
 	// Advice is true when the person is invited to add words of their own.
@@ -39,20 +43,49 @@ type Question struct {
 	Choices []Choice
 }
 
-// Choices are the options after anything that stopped a loop. Green work can
-// also be accepted: a person may overrule a review, but not a red test.
-func Choices(green bool) []Choice {
-	return append([]Choice{{Text: "Try again, with guidance", Do: TryAgain, Advice: true}}, others(green)...)
+// Offer is what helps where a loop was stopped.
+type Offer struct {
+	// Green work can be accepted: a person may overrule a review, but not a red test.
+	Green bool
+	// Cured names what only a person can cure; "" is nothing of that kind.
+	Cured string
+	// Best is an iteration whose files were better than they are now; 0 is none.
+	Best int
+	// Limit names the guard whose threshold can be raised, from what and to what; "" is none.
+	Limit string
+	// Kept is the last iteration that was green, which giving up keeps; 0 is none.
+	Kept int
 }
 
-func others(green bool) []Choice {
+// Choices are the options after anything that stopped a loop.
+func Choices(o Offer) []Choice {
 	var list []Choice
-	if green {
+	if o.Cured != "" {
+		list = append(list, Choice{Text: "It is cured (" + o.Cured + "): go on", Do: TryAgain})
+	}
+	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
+	if o.Best > 0 {
+		list = append(list, Choice{Text: fmt.Sprintf("Go back to iteration %d, the best so far, and try again from there", o.Best),
+			Do: GoBack, To: o.Best, Advice: true})
+	}
+	if o.Limit != "" {
+		list = append(list, Choice{Text: "Raise the limit of " + o.Limit + ", and go on", Do: Raise, Advice: true})
+	}
+	return append(list, others(o)...)
+}
+
+func others(o Offer) []Choice {
+	var list []Choice
+	if o.Green {
 		list = append(list, Choice{Text: "Accept the work as it is", Do: Accept})
 	}
-	return append(list,
-		Choice{Text: "Take it over yourself: pawl stops, the files stay as they are", Do: TakeOver},
-		Choice{Text: "Give up: undo the changes", Do: GiveUp})
+	list = append(list, Choice{Text: "Take it over yourself: pawl stops, the files stay as they are", Do: TakeOver})
+	if o.Kept > 0 {
+		return append(list,
+			Choice{Text: fmt.Sprintf("Give up: keep what iteration %d left, the last that was green", o.Kept), Do: GiveUp, To: o.Kept},
+			Choice{Text: "Give up: undo all changes", Do: GiveUp})
+	}
+	return append(list, Choice{Text: "Give up: undo the changes", Do: GiveUp})
 }
 
 // Verdicts are the options on green work that waits for its review. again
@@ -65,15 +98,16 @@ func Verdicts(again bool) []Choice {
 	if again {
 		list = append(list, Choice{Text: "Let the agent review it again", Do: ReviewAgain})
 	}
-	return append(list, others(false)...)
+	return append(list, others(Offer{})...)
 }
 
 // Ask words the question after attempts that did not pass: what stands in the
 // way, the facts in conflict, and the options that settle it.
-func Ask(attempts int, last Outcome) Question {
+func Ask(attempts int, last Outcome, offer Offer) Question {
+	offer.Green = last.byReview()
 	lead := fmt.Sprintf("After %s", counted(attempts, "attempt"))
 	if !last.byReview() {
-		return askTests(lead, last)
+		return askTests(lead, last, offer)
 	}
 	what := last.Said
 	if what == "" && len(last.Found) > 0 {
@@ -87,20 +121,20 @@ func Ask(attempts int, last Outcome) Question {
 			append([]Choice{{
 				Text: "Yes: try again with its feedback", Do: TryAgain, Advice: true,
 				Answer: "The review is right: do what it asks.",
-			}}, others(true)...)}
+			}}, others(offer)...)}
 	}
 	return Question{lead + ", the tests pass, and the review has not decided" + what + "\n\nIs the work good?",
-		Choices(true)}
+		Choices(offer)}
 }
 
-func askTests(lead string, last Outcome) Question {
+func askTests(lead string, last Outcome, offer Offer) Question {
 	f, ok := conflict(last.Failure)
 	if !ok {
 		what := "the work still does not pass"
 		if h := headline(last.Failure); h != "" {
 			what += ": " + clip(oneLine(h), maxSummary)
 		}
-		return Question{fmt.Sprintf("%s, %s\n\nHow should it go on?", lead, what), Choices(false)}
+		return Question{fmt.Sprintf("%s, %s\n\nHow should it go on?", lead, what), Choices(offer)}
 	}
 	where := strings.TrimSpace(strings.Join([]string{f.place(), f.Test}, " "))
 	if where != "" {
@@ -115,7 +149,7 @@ func askTests(lead string, last Outcome) Question {
 		{Text: fmt.Sprintf("What the code gives, %s: change the test", short(got)), Do: TryAgain, Advice: true,
 			Answer: "The implementation is right: it gives " + got + ". Change the test."},
 		{Text: "Neither: try again, with guidance", Do: TryAgain, Advice: true},
-	}, others(false)...)}
+	}, others(offer)...)}
 }
 
 // conflict is the finding in which a test and the code disagree.

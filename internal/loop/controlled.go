@@ -76,7 +76,7 @@ func (s *State) escalates(r *Record) *Command {
 
 // askControl is an escalation with the facts in conflict and the options.
 func (s *State) askControl(r *Record, why string) *Command {
-	q := control.Ask(s.Iteration, s.outcome(r))
+	q := control.Ask(s.Iteration, s.outcome(r), s.offer(""))
 	return &Command{Status: Pending, Why: why, Question: s.question(q.Text, q.Choices)}
 }
 
@@ -100,7 +100,7 @@ const GivenUp = "given up by a person"
 // false when that is to try again.
 func (s *State) chosen(choice control.Choice) bool {
 	c := &Command{}
-	switch choice.Do {
+	switch choice.Do { // the others go on
 	case control.Accept:
 		c.Status, c.Why = Completed, "accepted by a person"
 	case control.TakeOver:

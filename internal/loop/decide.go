@@ -251,8 +251,16 @@ func (s *State) remember(r *Record) {
 	if f := r.Failure; f != nil && r.Outcome == Failed {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
-		if o := s.outcome(r); s.Policy.Kind == Controlled {
-			past.Summary, past.Where = o.Summary(), o.Where()
+		o := s.outcome(r)
+		past.Where = o.Where()
+		if !r.rejected() {
+			past.Step = f.Step
+		}
+		if found := control.FromAnalysis(f); len(found) > 0 && past.Step != "" {
+			past.Found = found[0].String()
+		}
+		if s.Policy.Kind == Controlled {
+			past.Summary, past.Found = o.Summary(), ""
 		}
 	}
 	if r.Outcome == Asked {
@@ -270,6 +278,9 @@ func (s *State) remember(r *Record) {
 	if w := r.wrong(); w != "" || r.Verified {
 		s.Wrong = w
 	}
+	if green, required := r.Green(); green && required > 0 && r.Snapshot != "" {
+		s.Green = r.Number
+	}
 	if r.Snapshot != "" && r.Score > s.Best.Score {
 		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot}
 	}
@@ -284,7 +295,7 @@ func (s *State) signalled(r *Record) *Command {
 	}
 	if r.Signal.Kind == signal.Blocked {
 		why := "the agent says that it is blocked: " + r.Signal.Text
-		return &Command{Status: Blocked, Why: why, Question: s.ask(why)}
+		return &Command{Status: Blocked, Why: why, Question: s.ask(why, "")}
 	}
 	unreviewed := s.Policy.Review && r.Review == nil
 	if ok, warning := r.Completes(); ok && !unreviewed {
@@ -390,7 +401,7 @@ func (s *State) tripped(t Trip) *Command {
 	case Workflow:
 		c.Status = FailedRun
 	}
-	c.Question = s.ask(t.Message)
+	c.Question = s.ask(t.Message, t.Guard)
 	return c
 }
 
@@ -416,7 +427,7 @@ func (s *State) stuck() *Command {
 	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
 		return nil
 	}
-	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message)}
+	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard)}
 }
 
 // permanent ends a run whose failure only a person can cure, instead of
@@ -428,7 +439,9 @@ func (s *State) permanent(r *Record) *Command {
 	}
 	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
 	if s.Policy.Kind == Workflow {
-		c.Question = s.question(c.Why, control.Choices(false))
+		o := s.offer("")
+		o.Cured = string(f.Class)
+		c.Question = s.question(c.Why, control.Choices(o))
 	}
 	return c
 }

@@ -148,12 +148,24 @@ func (s *State) tried(number int) []string {
 }
 
 func (p *Past) line() string {
-	return fmt.Sprintf("Iteration %d (%s): %s", p.Number, p.Strategy, cmp.Or(p.Summary, string(p.Outcome)))
+	text, how := cmp.Or(p.Summary, string(p.Outcome)), p.Strategy
+	if p.Step != "" {
+		how += ", check " + p.Step
+	}
+	if p.Found != "" && !strings.Contains(p.Found, text) {
+		text += " (" + p.Found + ")"
+	} else if p.Found != "" {
+		text = p.Found
+	}
+	return fmt.Sprintf("Iteration %d (%s): %s", p.Number, how, text)
 }
 
-// ask is a question after anything that stopped the loop.
-func (s *State) ask(text string) *Question {
-	return s.question(text+"\n\nHow should it go on?", control.Choices(false))
+// ask is a question after anything that stopped the loop; guard is the one that did.
+func (s *State) ask(text, guard string) *Question {
+	if hint := hints[guard]; hint != "" {
+		text += "\n\n" + hint
+	}
+	return s.question(text+"\n\nHow should it go on?", control.Choices(s.offer(guard)))
 }
 
 // question makes an escalation from what was tried. Without choices any

@@ -216,7 +216,7 @@ func (s *State) longWait(l *Limited) {
 		s.rest(l, why)
 		return
 	}
-	q := s.question(why+". How should it go on?", control.Choices(false))
+	q := s.question(why+". How should it go on?", control.Choices(s.offer("")))
 	s.finish(&Command{Status: Pending, Why: why, Question: q})
 }
 

@@ -136,6 +136,8 @@ type State struct {
 
 	Guards Guards `json:"guards"`
 	Best   Best   `json:"best"`
+	// Green is the last iteration whose required gates all passed, with a snapshot; 0 is none.
+	Green int `json:"green,omitempty"`
 	// Recent are the last 10 iterations. States share them: they never change.
 	Recent []*Past `json:"recent,omitempty"`
 	// Wrong says what kept the last iteration from being a success; "" when nothing.
@@ -194,6 +196,8 @@ type Past struct {
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Summary     string  `json:"summary,omitempty"`
 	Where       string  `json:"where,omitempty"` // the file or test that failed
+	Step        string  `json:"step,omitempty"`  // the gate that was red
+	Found       string  `json:"found,omitempty"` // what it found first: place, test, values
 	Score       int     `json:"score"`
 	Cut         bool    `json:"cut,omitempty"` // interrupted
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -205,7 +206,7 @@ func (s *State) answered(e *Event) {
 		s.personReviewed(e)
 		return
 	}
-	f := &Feedback{Iteration: s.Iteration, Answer: e.Text}
+	f, chosen := &Feedback{Iteration: s.Iteration, Answer: e.Text}, control.Choice{}
 	if len(e.Replies) > 0 {
 		if f.Answers = s.Question.replied(e.Replies); len(f.Answers) == 0 {
 			return
@@ -216,11 +217,14 @@ func (s *State) answered(e *Event) {
 		if !ok || s.chosen(choice) {
 			return
 		}
-		f.Answer = strings.TrimSpace(choice.Answer + "\n" + e.Text)
+		f.Answer, chosen = strings.TrimSpace(choice.Answer+"\n"+e.Text), choice
 	}
-	q := s.Question
+	q, guard := s.Question, s.Command.Guard
 	s.rearm()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
+	if chosen.Do == control.Raise {
+		s.raiseGuard(guard)
+	}
 	if q != nil {
 		f.Question, f.Items, f.Step, f.Asker = q.Text, q.Items, q.Step, q.Asker
 	}
@@ -232,7 +236,14 @@ func (s *State) answered(e *Event) {
 			break
 		}
 	}
+	back := chosen.Do == control.GoBack && s.Best.Number == chosen.To
+	if back {
+		s.thrown(f)
+	}
 	s.goOn(f)
+	if back && s.Command.Kind == Run {
+		s.Command.Rewind = chosen.To
+	}
 }
 
 // resumed lets a run at rest go on. One whose pawl died is not at rest: its

@@ -532,6 +532,8 @@ func (p *player) details(b *strings.Builder, c loop.Command) {
 				fmt.Fprintf(b, "  asks: %s", line)
 			}
 		}
+	}
+	if q := c.Question; q != nil && (p.s.Policy.Kind == loop.Controlled || c.Guard != "") {
 		for i, option := range q.Options {
 			fmt.Fprintf(b, "  %d. %s\n", i+1, option)
 		}

@@ -70,7 +70,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome) decision {
 		if k.set.IncludeDiff {
 			d.Context.Diff = k.diff(ctx)
 		}
-		q := control.Ask(o.Number, o)
+		q := control.Ask(o.Number, o, control.Offer{})
 		d.Question = q.Text + "\n"
 		for i, c := range q.Choices {
 			d.Question += fmt.Sprintf("%d. %s\n", i+1, c.Text)

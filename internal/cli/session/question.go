@@ -139,8 +139,8 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 		[2]string{"See all that happened", "pawl show " + run + ", pawl show " + run + " --diff"},
 		[2]string{"Undo the run's changes", "pawl rollback " + run + " --to 0"})
 	a.Result("\n")
-	for i, c := range choices {
-		a.Result("  %d. %-24s %s\n", i+1, c[0]+":", c[1])
+	for _, c := range choices {
+		a.Result("%-24s %s\n", c[0]+":", c[1])
 	}
 }
 
