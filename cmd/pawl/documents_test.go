@@ -20,6 +20,9 @@ import (
 //	others  an illustration: nothing runs, but each pawl command in it has to
 //	        exist, with its flags
 //
+// A page of docs/tutorial begins in an empty folder, with an agent of its own in
+// testdata/docs/tutorial. A text block there is what one sees: see [seen].
+//
 // A block without a language is refused.
 
 // block is one fenced block of a page.
@@ -30,21 +33,31 @@ type block struct {
 
 var fence = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)```$")
 
-// pages returns the fenced blocks of README.md and docs/*.md by page.
+// tutorial is how the names of its pages begin.
+const tutorial = "docs/tutorial/"
+
+// pages returns the fenced blocks of README.md, docs/*.md and the tutorial by page.
 func pages(t *testing.T) map[string][]block {
 	t.Helper()
 	root := filepath.Join("..", "..")
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"docs/*.md", tutorial + "*.md", "README.md", "CONTRIBUTING.md"} {
+		list, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, list...)
 	}
 	found := map[string][]block{}
-	for _, file := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		page := filepath.Base(file)
+		page, err := filepath.Rel(root, file)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, at := range fence.FindAllSubmatchIndex(text, -1) {
 			found[page] = append(found[page], block{
 				page: page, language: string(text[at[4]:at[5]]), text: string(text[at[6]:at[7]]),
@@ -57,10 +70,11 @@ func pages(t *testing.T) map[string][]block {
 
 func TestDocuments(t *testing.T) {
 	for page, blocks := range pages(t) {
-		t.Run(strings.TrimSuffix(page, ".md"), func(t *testing.T) {
+		name := strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md")
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			env := documentEnv(t, dir)
+			env := documentEnv(t, dir, name)
 			var script strings.Builder
 			for _, b := range blocks {
 				switch b.language {
@@ -74,7 +88,11 @@ func TestDocuments(t *testing.T) {
 					commandsExist(t, env, b)
 				}
 			}
-			if script.Len() > 0 && page != "CONTRIBUTING.md" {
+			switch {
+			case script.Len() == 0 || page == "CONTRIBUTING.md":
+			case strings.HasPrefix(page, tutorial):
+				runTutorial(t, dir, env, blocks, script.String())
+			default:
 				runDocument(t, dir, env, page, script.String())
 			}
 		})
@@ -83,7 +101,8 @@ func TestDocuments(t *testing.T) {
 
 // documentEnv is the environment of somebody who reads the documents: a home of
 // their own, and the scripted agent as the agent of all procedures and tasks.
-func documentEnv(t *testing.T, dir string) []string {
+// A page of the tutorial has its own scenario.
+func documentEnv(t *testing.T, dir, page string) []string {
 	t.Helper()
 	vars, err := ownHome(filepath.Join(dir, "home"))
 	if err != nil {
@@ -93,7 +112,11 @@ func documentEnv(t *testing.T, dir string) []string {
 	for k, v := range vars {
 		env = append(env, k+"="+v)
 	}
-	agent, err := filepath.Abs(filepath.Join("..", "..", "testdata", "docs", "agent.yaml"))
+	scenario := filepath.Join("..", "..", "testdata", "docs", page+".yaml")
+	if _, err := os.Stat(scenario); err != nil {
+		scenario = filepath.Join("..", "..", "testdata", "docs", "agent.yaml")
+	}
+	agent, err := filepath.Abs(scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +155,56 @@ func runDocument(t *testing.T, dir string, env []string, page, script string) {
 	script = "git init -q -b main . && git add -A && git commit -q -m 'as it begins'\n" + script
 	if out, err := shell(t.Context(), repo, env, script); err != nil {
 		t.Errorf("%s: a command of the page fails: %v\n%s", page, err, out)
+	}
+}
+
+// needed is the program that a page of the tutorial is about.
+var needed = map[string]string{"go": "go", "node": "npm", "python": "python3"}
+
+// promised is a command that ends with a status.
+var promised = regexp.MustCompile(`(?m)^(\S.*?) +# exit status (\d+).*$`)
+
+// runTutorial runs the commands of a page in an empty folder, and looks for what the page
+// says that one sees.
+func runTutorial(t *testing.T, dir string, env []string, blocks []block, script string) {
+	t.Helper()
+	language := strings.TrimSuffix(filepath.Base(blocks[0].page), ".md")
+	if _, err := exec.LookPath(needed[language]); err != nil {
+		t.Skipf("there is no %s", needed[language])
+	}
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env = append(env, "GOCACHE="+strings.TrimSpace(string(cache)), "npm_config_offline=true")
+	start := filepath.Join(dir, "work")
+	if err := os.Mkdir(start, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script = promised.ReplaceAllString(script, "$1 || test $$? = $2")
+	out, err := shell(t.Context(), start, env, script)
+	if err != nil {
+		t.Fatalf("%s: a command of the page fails: %v\n%s", blocks[0].page, err, out)
+	}
+	for _, b := range blocks {
+		if b.language == "text" {
+			seen(t, b, out)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}
+
+// seen looks for each line of a text block in what was printed; "…" is anything.
+func seen(t *testing.T, b block, out []byte) {
+	t.Helper()
+	for n, line := range strings.Split(strings.TrimSpace(b.text), "\n") {
+		want := regexp.QuoteMeta(strings.Join(strings.Fields(line), " "))
+		want = strings.NewReplacer("…", ".*", " ", " +").Replace(want)
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("%s:%d: nobody sees %q", b.page, b.line+1+n, line)
+		}
 	}
 }
 
@@ -211,6 +284,29 @@ func commandsExist(t *testing.T, env []string, b block) {
 		for _, flag := range flags {
 			if !regexp.MustCompile(`(?m)(^|[ ,])` + regexp.QuoteMeta(flag) + `([ ,=]|$)`).Match(help) {
 				t.Errorf("%s:%d: pawl %s has no flag %s", b.page, b.line+1+n, strings.Join(path, " "), flag)
+			}
+		}
+	}
+}
+
+// Each setting that docs/questions.md names is one that 'pawl config explain' knows.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "questions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := documentEnv(t, t.TempDir(), "questions")
+	for _, row := range regexp.MustCompile(`(?m)^\|.*\? \| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
+		setting, _, _ := strings.Cut(row[1], "once:")
+		for _, name := range regexp.MustCompile("`([a-z_]+(?:\\.[a-z_]+)*)`").FindAllStringSubmatch(setting, -1) {
+			if strings.HasSuffix(setting, " at the gate") || name[1] == "timeout" || name[1] == "paranoid" {
+				continue
+			}
+			cmd := exec.CommandContext(t.Context(), "pawl", "config", "explain", name[1])
+			cmd.Dir, cmd.Env = t.TempDir(), env
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("questions.md names %s: %s", name[1], out)
 			}
 		}
 	}

@@ -43,8 +43,7 @@ type python struct {
 func (r repository) python() (env string, p part) {
 	y := python{repository: r, project: r.text("pyproject.toml"), cfg: r.text("setup.cfg"), tox: r.text("tox.ini")}
 	is := r.has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "requirements.txt",
-		"Pipfile", "manage.py",
-		"noxfile.py")
+		"Pipfile", "manage.py", "noxfile.py", "test_*.py")
 	if !is {
 		return "", p
 	}
@@ -150,6 +149,7 @@ func (y *python) pinned(tool string) string {
 func (y *python) tests() {
 	y.needs = true
 	conftest := y.first("conftest.py", "tests/conftest.py", "test/conftest.py")
+	beside := y.first("test_*.py")
 	switch {
 	case y.has("pytest.ini"):
 		y.add("test", "pytest", "", "pytest.ini", false)
@@ -171,6 +171,10 @@ func (y *python) tests() {
 		y.add("test", "nox", "-s tests", "noxfile.py", false)
 	case y.has("tests", "test"):
 		y.add("test", "python", "-m unittest discover "+y.unittestFolder(), "the folder of tests", false)
+	case strings.Contains(y.text(beside), "unittest"):
+		y.add("test", "python", "-m unittest", beside, false)
+	case beside != "":
+		y.add("test", "pytest", "", beside, false)
 	default:
 		y.needs = false
 	}

@@ -158,8 +158,11 @@ func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum boo
 			}
 		}
 		if sum {
-			a.Say("Added %s and %s; %d can be started now.", report.Numbered(len(added)-operations, "task"),
-				report.Numbered(operations, "operation"), ready)
+			what := report.Numbered(len(added)-operations, "task")
+			if operations > 0 {
+				what += " and " + report.Numbered(operations, "operation")
+			}
+			a.Say("Added %s; %d can be started now.", what, ready)
 		}
 		return nil
 	})

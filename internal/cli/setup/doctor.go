@@ -149,7 +149,8 @@ func configFound(c *config.Config) string {
 	if c.File == "" {
 		return "none: there is no pawl.yaml in " + c.Root + "; 'pawl init' writes one"
 	}
-	return fmt.Sprintf("%s: %d procedure(s), %d gate(s)", c.Name(), len(c.Procedures), len(c.Verification.Commands))
+	return fmt.Sprintf("%s: %s, %s", c.Name(), report.Numbered(len(c.Procedures), "procedure"),
+		report.Numbered(len(c.Verification.Commands), "gate"))
 }
 
 func processFound() string {
