@@ -40,6 +40,7 @@ import (
 //	                      what a loop does with the workspace of a task; VAR is
 //	                      set to its folder, or to the commit
 //	exec fetch METHOD PATH [BODY]   ask the server of 'pawl serve'; see fetch_test.go
+//	exec tools TOOL ARGUMENTS …      call the tools of 'pawl mcp'; see tools_test.go
 //	flaky VAR             serve on loopback at $VAR; /down never answers
 //	sources VAR           serve on loopback at $VAR: /primary hangs, /mirror answers, /count counts
 //	exec download DURATION URL      what is there, if it comes in time
@@ -64,7 +65,7 @@ var programs = map[string]func(){"pawl": func() {
 	code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	noteExit(code, os.Args[1:])
 	os.Exit(code)
-}, "fetch": fetch, "download": download, "lowly": lowly}
+}, "fetch": fetch, "tools": tools, "download": download, "lowly": lowly}
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

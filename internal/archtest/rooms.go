@@ -48,7 +48,7 @@ var rooms = withAdapters(map[string]room{
 	"cli/board":     {Asking, []string{"action", "cli/command", "config", "console"}, "commands about cases"},
 	"cli/autopilot": {Asking, []string{"action", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"}, "commands that work the board or look on"},
 	"cli/queue":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands of the merge queue"},
-	"cli/serve":     {Asking, []string{"cli/command", "cli/queue", "config", "web"}, "the server, and what browsers ask for"},
+	"cli/serve":     {Asking, []string{"cli/command", "cli/queue", "config", "mcp", "web"}, "the servers, and what browsers and programs ask for"},
 	"cli/check":     {Asking, []string{"cli/command", "config", "console", "planner"}, "commands that judge without running anything"},
 	"cli/setup":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about the installation"},
 	"boxpolicy":     {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
@@ -57,6 +57,7 @@ var rooms = withAdapters(map[string]room{
 	"console":       {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
 	"dashboard":     {Asking, nil, "the autopilot in a terminal"},
 	"web":           {Asking, []string{"action", "config", "planner"}, "the same for browsers"},
+	"mcp":           {Asking, nil, "the same for programs: tools made of the API's operations, and iteration control"},
 	"telemetry":     {Asking, nil, "what a run does, for an OpenTelemetry collector"},
 	"config":        {Asking, []string{"trust"}, "files, environment and flags become one checked value"},
 
@@ -146,20 +147,21 @@ var modules = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"github.com/spf13/cobra":          {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup"}, "flags and completion belong to the command line"},
-	"github.com/spf13/pflag":          {[]string{"cli/command"}, "cobra's flags"},
-	"github.com/danielgtaylor/huma":   {[]string{"web"}, "the API and its description are made of the same Go types"},
-	"github.com/goccy/go-yaml":        {[]string{"cli/check", "config", "agent/script"}, "only what reads a user's file reads YAML"},
-	"github.com/expr-lang/expr":       {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
-	"github.com/ncruces/go-sqlite3":   {[]string{"sqlite"}, "the database has one door"},
-	"mvdan.cc/sh":                     {[]string{"safety"}, "commands are read as a shell reads them; it touches nothing"},
-	"golang.org/x/sys":                {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
-	"go.opentelemetry.io/otel":        {[]string{"telemetry"}, "spans and metrics are told in one place"},
-	"charm.land/bubbletea/v2":         {[]string{"dashboard"}, "reads keys and draws only what changed"},
-	"charm.land/lipgloss/v2":          {[]string{"dashboard"}, "styles, and the width of text"},
-	"github.com/charmbracelet/x/ansi": {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
-	"github.com/hanwen/go-fuse":       {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
-	"github.com/rogpeppe/go-internal": {nil, "script tests and their archives: tests only"},
+	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup"}, "flags and completion belong to the command line"},
+	"github.com/spf13/pflag":                 {[]string{"cli/command"}, "cobra's flags"},
+	"github.com/danielgtaylor/huma":          {[]string{"web"}, "the API and its description are made of the same Go types"},
+	"github.com/modelcontextprotocol/go-sdk": {[]string{"mcp"}, "the protocol has one door"},
+	"github.com/goccy/go-yaml":               {[]string{"cli/check", "config", "agent/script"}, "only what reads a user's file reads YAML"},
+	"github.com/expr-lang/expr":              {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
+	"github.com/ncruces/go-sqlite3":          {[]string{"sqlite"}, "the database has one door"},
+	"mvdan.cc/sh":                            {[]string{"safety"}, "commands are read as a shell reads them; it touches nothing"},
+	"golang.org/x/sys":                       {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
+	"go.opentelemetry.io/otel":               {[]string{"telemetry"}, "spans and metrics are told in one place"},
+	"charm.land/bubbletea/v2":                {[]string{"dashboard"}, "reads keys and draws only what changed"},
+	"charm.land/lipgloss/v2":                 {[]string{"dashboard"}, "styles, and the width of text"},
+	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
+	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
+	"github.com/rogpeppe/go-internal":        {nil, "script tests and their archives: tests only"},
 }
 
 // stdlib is which room may import a package of the standard library, where
@@ -170,7 +172,7 @@ var stdlib = map[string]struct {
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
 	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
-	"net/http":     {[]string{"web", "autopilot", "egress", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model and the user's collector"},
+	"net/http":     {[]string{"web", "mcp", "autopilot", "egress", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
 	"unsafe":       {[]string{"process", "sandbox", "supervisor"}, "only for system calls"},

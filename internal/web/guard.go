@@ -77,7 +77,9 @@ func (s *Server) headers(h http.Header, r *http.Request) {
 	}
 }
 
-func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
+func isAPI(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == toolsPath
+}
 
 // changes is true for methods that may have an effect.
 func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }

@@ -31,7 +31,7 @@ func routesOf(t *testing.T, r *rig) []route {
 		t.Fatal(err)
 	}
 	fill := strings.NewReplacer("{run}", "abc123", "{number}", "1", "{id}", "task-001", "{file}", "agent.out")
-	list := []route{{"describe", http.MethodGet, base + "/openapi.json"}, {"page", http.MethodGet, "/"}, {"asset", http.MethodGet, "/theme.js"}, {"nothing", http.MethodGet, "/api/v1/nothing"}}
+	list := []route{{"describe", http.MethodGet, base + "/openapi.json"}, {"page", http.MethodGet, "/"}, {"asset", http.MethodGet, "/theme.js"}, {"tools", http.MethodPost, toolsPath}, {"nothing", http.MethodGet, "/api/v1/nothing"}}
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
 			list = append(list, route{op.OperationID, strings.ToUpper(method), fill.Replace(path)})

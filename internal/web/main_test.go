@@ -83,6 +83,11 @@ func newRigAt(t *testing.T, a Address) *rig {
 		},
 		StateDir: dir, Version: "test", Token: testToken, Launch: r.asked.launch, AskQueue: r.asked.queue,
 	})
+	r.s.ServeTools(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	}))
 	return r
 }
 

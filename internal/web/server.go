@@ -65,6 +65,7 @@ type Server struct {
 	hub      *hub
 	streams  atomic.Int64 // that are open, of both kinds
 	handler  http.Handler
+	mux      *http.ServeMux // without [Server.guard]
 	api      huma.API
 	closing  chan struct{} // closed when streams are to end
 	closed   sync.Once
@@ -77,9 +78,18 @@ func New(d *Listener, o Options) *Server {
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
 	mux.HandleFunc("/", pages)
-	s.handler = s.guard(mux)
+	s.mux, s.handler = mux, s.guard(mux)
 	return s
 }
+
+// API answers who needs no token: this process itself.
+func (s *Server) API() http.Handler { return s.mux }
+
+// toolsPath is where programs call tools. It is guarded as the API is.
+const toolsPath = "/mcp"
+
+// ServeTools answers programs at [toolsPath]. It must be called before Serve.
+func (s *Server) ServeTools(h http.Handler) { s.mux.Handle(toolsPath, h) }
 
 // config is the configuration as it is now.
 func (s *Server) config() (*config.Config, error) {

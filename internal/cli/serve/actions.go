@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/web"
 )
 
@@ -55,6 +56,9 @@ func (c *children) start(args []string) (*child, error) {
 		return nil, fmt.Errorf("cannot start pawl: %v", err)
 	}
 	dir := web.SessionDir(config.StateDir(c.root, c.a.Env))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot start pawl: %v", err)
+	}
 	errs, err := os.CreateTemp(dir, "run-*.err")
 	if err != nil {
 		return nil, fmt.Errorf("cannot start pawl: %v", err)
@@ -125,8 +129,8 @@ func (c *children) end() {
 		_ = os.Remove(one.errs)
 	}
 	if n := len(c.list); n > 0 {
-		c.a.Say("%d run(s) that were started from the browser were stopped; 'pawl ps -a' lists them, "+
-			"'pawl resume' goes on.", n)
+		c.a.Say("Stopped what was started from here: %s. 'pawl ps -a' lists them, 'pawl resume' goes on.",
+			report.Numbered(n, "run"))
 	}
 }
 

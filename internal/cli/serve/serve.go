@@ -195,26 +195,33 @@ func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root s
 		_ = door.Close() // the error that matters is the one at hand
 		return nil, err
 	}
+	runs := &children{a: a, root: root}
+	o := options(ctx, a, store, root, runs)
+	o.Token = session.Token
+	server := web.New(door, o)
+	t, err := tools(server, store, dir)
+	if err != nil {
+		_ = door.Close() // the error that matters is the one at hand
+		return nil, err
+	}
+	server.ServeTools(t.Handler())
+	return &opened{server, session, runs}, nil
+}
+
+// options are actions as the commands do them, but that nothing is printed and
+// nobody is asked.
+func options(ctx context.Context, a *command.App, store *sqlite.Store, root string, runs *children) web.Options {
+	dir := config.StateDir(root, a.Env)
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: dir})
 	if err != nil {
 		a.Say("Note: %v; there are no diffs and no rollbacks.", err)
 		tree = nil
 	}
-	runs := &children{a: a, root: root}
-	o := options(a, store, root)
-	o.StateDir, o.Version, o.Token, o.Tree = dir, command.BuildVersion(), session.Token, tree
-	o.Launch = runs.launch
-	return &opened{web.New(door, o), session, runs}, nil
-}
-
-// options are actions as the commands do them, but that nothing is printed and
-// nobody is asked.
-func options(a *command.App, store *sqlite.Store, root string) web.Options {
 	silent := *a
 	silent.Stdin, silent.Stdout, silent.Stderr = strings.NewReader(""), io.Discard, io.Discard
 	silent.Dir, silent.JSON, silent.Color = root, false, "never"
 	return web.Options{
-		Operator: silent.Operator(store, root),
+		Operator: silent.Operator(store, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree, Launch: runs.launch,
 		AskQueue: func(ctx context.Context, ask queue.Ask) error {
 			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
 				return queuecli.AskQueue(ctx, &silent, q, []queue.Ask{ask})

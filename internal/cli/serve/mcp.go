@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/mcp"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/web"
+)
+
+// MCPCommand is pawl mcp.
+func MCPCommand(a *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "mcp", Short: "Serve pawl's tools to a program over the Model Context Protocol",
+		Long: "Serve the board, runs and iteration control as tools on stdin and stdout. A program such as Claude Code\n" +
+			"starts this command; it ends when the program does, and so do the runs that were started by it.",
+		Example: "  claude mcp add pawl -- pawl mcp\n  codex mcp add pawl -- pawl mcp\n  pawl -C ~/project mcp",
+		Args:    command.AtMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), a) },
+	}
+}
+
+func serveMCP(ctx context.Context, a *command.App) error {
+	if err := notServedInside(a); err != nil {
+		return err
+	}
+	if a.Interactive() {
+		return command.Usage("pawl mcp talks to a program, not to a person").
+			Hint("Let Claude Code start it: claude mcp add pawl -- pawl mcp")
+	}
+	store, root, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	runs := &children{a: a, root: root}
+	defer runs.end()
+	server, err := tools(web.New(nil, options(ctx, a, store, root, runs)), store, config.StateDir(root, a.Env))
+	if err != nil {
+		return err
+	}
+	return server.Serve(ctx, a.Stdin, a.Stdout)
+}
+
+// tools are those of the API, and a few more.
+func tools(api *web.Server, store *sqlite.Store, stateDir string) (*mcp.Server, error) {
+	text, err := api.Description()
+	if err != nil {
+		return nil, err
+	}
+	return mcp.New(mcp.Options{
+		API: api.API(), Description: text, Version: command.BuildVersion(), StateDir: stateDir,
+		Next: func(ctx context.Context) (board.Choice, bool, error) {
+			return store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
+		},
+	})
+}

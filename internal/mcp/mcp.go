@@ -1,0 +1,151 @@
+// Package mcp serves the tools by which programs call pawl over the Model Context
+// Protocol: Claude Code, an editor, any client. A session reads like this:
+//
+//	client  add_case {"title": "Parse the long header", "acceptance": ["go test ./header passes"]}
+//	pawl    {"id": "task-007", "status": "pending", "ready": true, …}
+//	client  start_autopilot {"max_parallel": 2}
+//	pawl    {"message": "The autopilot has started.", …}
+//	client  get_inbox {}
+//	pawl    {"entries": [{"kind": "question", "run": {"id": "k2m9x1qa"}, …}]}
+//	client  answer_run {"run": "k2m9x1qa", "text": "Keep the old name."}
+//	pawl    {"message": "Run k2m9x1qa of task-007 goes on.", …}
+//
+// The tools of the board are operations of the API that browsers use: their names,
+// arguments, limits and answers are those of its description, so that a tool does what
+// the button does. The iteration tools give pawl's limits to an agent that loops by
+// itself. Nothing here asks a person: clients do, by what a tool says about itself.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/failure"
+)
+
+// maxMessage is the most bytes of one message of a client.
+const maxMessage = 4 << 20
+
+// Options are what a server works with.
+type Options struct {
+	API         http.Handler // answers requests of the API without a token
+	Description []byte       // of the API: OpenAPI, as JSON
+	Version     string
+	StateDir    string // of the repository
+	// Next is the task that the autopilot would start now; without one, false.
+	Next func(context.Context) (board.Choice, bool, error)
+}
+
+const instructions = `Pawl runs coding agents in bounded, verified loops and keeps a board of tasks.
+Begin with get_overview. get_inbox lists what waits for a person: ask the person, and do not answer for them.
+add_case describes work; start_autopilot works it off; a task is done when its verified work has landed.`
+
+// Server has the tools. It may talk to many clients.
+type Server struct{ s *mcp.Server }
+
+// New makes a server with all tools.
+func New(o Options) (*Server, error) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "pawl", Version: o.Version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
+	s.AddReceivingMiddleware(recovered)
+	if err := addOperations(s, o); err != nil {
+		return nil, err
+	}
+	mcp.AddTool(s, &mcp.Tool{Name: "next_case", Annotations: reading(),
+		Description: "Which task the autopilot would start next, and why it goes before the others."}, o.next)
+	mcp.AddTool(s, &mcp.Tool{Name: "explain_output", Annotations: reading(),
+		Description: "Say what a failed build, test run or agent shows: class, cause, whether trying again may help, " +
+			"what to do. The end of a long output is enough."}, explain)
+	addIterations(s, o.StateDir)
+	return &Server{s}, nil
+}
+
+// recovered keeps a fault in one call from ending the process, as a web server does.
+func recovered(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				result, err = nil, fmt.Errorf("a fault in pawl: %v", p)
+			}
+		}()
+		return next(ctx, method, r)
+	}
+}
+
+// Serve talks to one client until it hangs up or ctx is done.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := s.s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: keepOpen{out}, MaxLineLength: maxMessage})
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil // a person ended it
+}
+
+// keepOpen is an output that the session does not close.
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }
+
+// Handler answers clients over HTTP. Each request stands alone: a client that goes
+// away leaves nothing behind.
+func (s *Server) Handler() http.Handler {
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.s },
+		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxMessage,
+			DisableLocalhostProtection: true}) // the server's guard has looked at the host, and knows its names
+}
+
+func reading() *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)}
+}
+
+// following is what next_case answers.
+type following struct {
+	ID    string       `json:"id,omitempty" jsonschema:"the task; empty when none is ready"`
+	Title string       `json:"title,omitempty"`
+	Score int          `json:"score,omitempty"`
+	Parts []board.Part `json:"parts,omitempty"`
+	Why   string       `json:"why"`
+}
+
+func (o Options) next(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, following, error) {
+	c, _, err := o.Next(ctx)
+	return nil, following{c.Case.ID, c.Case.Title, c.Score, c.Parts, c.Why}, err
+}
+
+// output is what explain_output reads.
+type output struct {
+	Output string `json:"output" jsonschema:"what the program printed"`
+	Exit   *int   `json:"exit,omitempty" jsonschema:"its exit status"`
+}
+
+func explain(_ context.Context, _ *mcp.CallToolRequest, in output) (*mcp.CallToolResult, any, error) {
+	e := failure.Evidence{Source: "log", Output: in.Output, ExitCode: -1}
+	if n, ok := failure.ExitStatus(in.Output); ok {
+		e.ExitCode = n
+	}
+	if in.Exit != nil {
+		e.ExitCode = *in.Exit
+	}
+	a := failure.Analyse(e)
+	tests, known := failure.ParseTests(in.Output)
+	green := e.ExitCode == 0
+	if e.ExitCode < 0 {
+		green = known && tests.Failed == 0
+	}
+	if green && a.Class == failure.Unknown {
+		return said("No failure is found in it.", false), nil, nil
+	}
+	data, err := json.Marshal(a)
+	return said(string(data), false), nil, err
+}
+
+// said is a result that is a text.
+func said(text string, failed bool) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: failed}
+}

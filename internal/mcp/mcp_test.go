@@ -1,0 +1,275 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/mcp"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/web"
+)
+
+func newServer(t testing.TB) *mcp.Server {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	api := web.New(nil, web.Options{
+		Operator: &action.Operator{Store: store, Root: dir,
+			Planner: func(string, planner.Flags) (*planner.Planner, error) {
+				return &planner.Planner{Config: &config.Config{}}, nil
+			},
+			Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }},
+		StateDir: dir,
+	})
+	text, err := api.Description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := mcp.New(mcp.Options{API: api.API(), Description: text, Version: "test", StateDir: dir,
+		Next: func(ctx context.Context) (board.Choice, bool, error) {
+			return store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// client is the official client, over HTTP as 'pawl serve' answers it.
+type client struct {
+	t testing.TB
+	*sdk.ClientSession
+}
+
+func connect(t testing.TB, s *mcp.Server) client {
+	t.Helper()
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: server.URL,
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	return client{t, session}
+}
+
+// call returns the text of a tool's result; ! before the name is one that must be refused.
+func (c client) call(tool, arguments string) string {
+	c.t.Helper()
+	name, refused := strings.CutPrefix(tool, "!")
+	r, err := c.CallTool(c.t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", name, arguments, err)
+	}
+	text := ""
+	for _, part := range r.Content {
+		if p, ok := part.(*sdk.TextContent); ok {
+			text += p.Text
+		}
+	}
+	if r.IsError != refused {
+		c.t.Fatalf("%s %s: refused is %v: %s", name, arguments, r.IsError, text)
+	}
+	return text
+}
+
+// A front end fills a board and reads it; what pawl refuses says why, in words for who calls tools.
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	c := connect(t, newServer(t))
+	for _, step := range []struct{ tool, arguments, want string }{
+		{"next_case", `{}`, "no task"},
+		{"add_case", `{"title":"Parse the header","acceptance":["go test passes"]}`, `"id":"task-001"`},
+		{"add_case", `{"title":"Use it","needs":["task-001"],"priority":9}`, `"not_ready":"1 of its needs has not landed"`},
+		{"next_case", `{}`, `"id":"task-001"`},
+		{"list_cases", `{"status":["pending","done"],"ready":true,"limit":5}`, `"total":1`},
+		{"edit_case", `{"id":"2","title":"Use the header"}`, `"title":"Use the header"`},
+		{"get_case", `{"id":"2"}`, `"id":"task-002"`},
+		{"move_case", `{"id":"1","action":"defer","why":"later"}`, `"status":"deferred"`},
+		{"get_overview", `{}`, `"deferred":1`},
+		{"remove_case", `{"id":"task-002"}`, `"removed":"task-002"`},
+		{"explain_output", `{"output":"--- FAIL: TestA (0.00s)\n    a_test.go:3: got 1, want 2\nFAIL\n","exit":1}`, `"class":"test_failure"`},
+		{"explain_output", `{"output":"ok  \texample.com/a\t0.01s\n","exit":0}`, "No failure is found"},
+		{"!add_case", `{"title":"x","needs":["task-099"]}`, "task-099"},
+		{"!add_case", `{"titel":"x"}`, "titel"},
+		{"!add_case", `{"title":"a\u0000b"}`, "NUL"},
+		{"!get_case", `{}`, "the argument id is missing"},
+		{"!get_case", `{"id":"../runs"}`, "is no id of a case"},
+		{"!get_case", `{"id":".."}`, "the argument id is missing"},
+		{"!get_inbox", `{"all":true}`, `takes no argument "all"`},
+		{"!stop_autopilot", `{}`, "no autopilot runs here\nStart it: pawl autopilot"},
+		{"!get_run", `{"run":"k2m9x1qa"}`, "There is no such run"},
+		{"!list_cases", `{"limit":100000}`, "expected number <= 1000"},
+	} {
+		got := c.call(step.tool, step.arguments)
+		if !strings.Contains(got, step.want) {
+			t.Errorf("%s %s: no %q in %s", step.tool, step.arguments, step.want, got)
+		}
+		if strings.Contains(got, "/api/") {
+			t.Errorf("%s %s names an address: %s", step.tool, step.arguments, got)
+		}
+	}
+}
+
+// Each tool says what it takes by itself, and whether it changes or destroys anything.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	c := connect(t, newServer(t))
+	list, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reads, destroys int
+	for _, tool := range list.Tools {
+		text, err := json.Marshal(tool.InputSchema)
+		if err != nil || strings.Contains(string(text), "$ref") {
+			t.Errorf("%s: %v %s", tool.Name, err, text)
+		}
+		a := tool.Annotations
+		switch {
+		case a == nil, tool.Description == "":
+			t.Errorf("%s does not say what it does", tool.Name)
+		case a.ReadOnlyHint:
+			reads++
+			if !slices.Contains([]string{"get", "list", "read", "diff", "next", "explain", "summary"}, strings.Split(tool.Name, "_")[0]) {
+				t.Errorf("%s says that it only reads", tool.Name)
+			}
+		case *a.DestructiveHint:
+			destroys++
+		case strings.Contains(tool.Name, "stop"), strings.Contains(tool.Name, "remove"), strings.Contains(tool.Name, "rollback"):
+			t.Errorf("%s does not say that it destroys", tool.Name)
+		}
+	}
+	if reads < 15 || destroys < 7 {
+		t.Errorf("%d tools read and %d destroy", reads, destroys)
+	}
+}
+
+// An agent that loops by itself has the guards of document 4, with their words, also
+// after pawl has started again.
+func TestIterations(t *testing.T) {
+	t.Parallel()
+	const file = `"flags":[{"ruleId":"lint","message":"Error in file: /src/api.ts","severity":"error"}]`
+	red := func(flags string) [2]string {
+		return [2]string{"iteration_validate", `{"taskId":"T","passed":false` + flags + `}`}
+	}
+	green := [2]string{"iteration_validate", `{"taskId":"T","passed":true}`}
+	text := description(t)
+	next := [2]string{"iteration_next", `{"taskId":"T"}`}
+	for name, story := range map[string]struct {
+		start string
+		calls [][2]string
+		want  string // in the last answer
+	}{
+		"goes on":   {`"maxIterations":3,"completionPromises":["DONE"],"validationRules":[{"name":"lint"}]`, [][2]string{red(""), next}, `{"completionPromises":["DONE"],"continue":true,"history":[{"iteration":1,"validationResult":{"passed":false}}],"iterationNumber":2,"maxIterations":3,"validationRules":[{"name":"lint"}]}`},
+		"maximum":   {`"maxIterations":2`, [][2]string{green, next, green, next}, `"message":"Iteration 3 exceeds maximum of 2. Circuit breaker triggered."`},
+		"breaker":   {`"maxIterations":9`, [][2]string{red(""), next, next, red(""), next}, `"message":"Circuit breaker OPEN: 3 consecutive validation failures (threshold: 3). Manual intervention required."`},
+		"threshold": {`"maxIterations":9,"circuitBreakerThreshold":1`, [][2]string{red(""), next}, "(threshold: 1)"},
+		"declines":  {`"maxIterations":9,"circuitBreakerThreshold":0`, [][2]string{green, next, red(""), next, red(""), next, red(""), next}, `"message":"Quality regression detected: Validation scores declined 2 consecutive times. Consider changing approach."`},
+		"thrashing": {`"maxIterations":9,"circuitBreakerThreshold":0`, [][2]string{red("," + file), next, red("," + file), next, red("," + file), next, red("," + file), next, red("," + file), next}, `"message":"Thrashing detected: 1 file(s) modified 5+ times without progress: /src/api.ts"`},
+		"stays":     {`"maxIterations":1`, [][2]string{next, next, {"iteration_start", `{"taskId":"T","maxIterations":50}`}}, `"message":"Iteration 2 exceeds maximum of 1.`},
+		"corrected": {`"maxIterations":9,"circuitBreakerThreshold":1`, [][2]string{red(""), green, next}, `"iterationNumber":2`},
+		"complete":  {`"maxIterations":9,"completionPromises":["DONE"]`, [][2]string{{"!iteration_complete", `{"taskId":"T","completionPromise":"DONE"}`}, green, {"!iteration_complete", `{"taskId":"T","completionPromise":"done?"}`}, {"iteration_complete", `{"taskId":"T","completionPromise":"DONE"}`}, next}, `"message":"The task is complete: DONE"`},
+		"anew":      {`"maxIterations":1`, [][2]string{next, {"iteration_start", `{"taskId":"T","maxIterations":2,"fresh":true}`}}, `{"continue":true,"iterationNumber":1,"maxIterations":2}`},
+		"unknown":   {`"maxIterations":1`, [][2]string{{"!iteration_next", `{"taskId":"other"}`}}, "call iteration_start"},
+		"no limit":  {`"maxIterations":1`, [][2]string{{"!iteration_start", `{"taskId":"other","maxIterations":0}`}}, "at least 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			calls, got := append([][2]string{{"iteration_start", `{"taskId":"T",` + story.start + `}`}}, story.calls...), ""
+			for half := range slices.Chunk(calls, len(calls)/2+1) {
+				s, err := mcp.New(mcp.Options{Description: text, API: http.NotFoundHandler(), StateDir: dir})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := connect(t, s)
+				for _, call := range half {
+					got = c.call(call[0], call[1])
+				}
+			}
+			if !strings.Contains(got, story.want) {
+				t.Errorf("no %s in %s", story.want, got)
+			}
+		})
+	}
+}
+
+// A tool that panics is refused; what else the process does goes on.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s, err := mcp.New(mcp.Options{
+		Description: description(t), StateDir: t.TempDir(),
+		API:  http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a fault") }),
+		Next: func(context.Context) (board.Choice, bool, error) { panic("another") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, s)
+	for _, tool := range []string{"get_inbox", "next_case", "get_inbox"} {
+		if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool}); err == nil || !strings.Contains(err.Error(), "fault in pawl") {
+			t.Errorf("%s: %v", tool, err)
+		}
+	}
+}
+
+func description(t testing.TB) []byte {
+	t.Helper()
+	text, err := web.New(nil, web.Options{Operator: &action.Operator{
+		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }}}).Description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Whatever a client sends, it gets an answer, and the server goes on.
+func FuzzCall(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"get_case", `{"id":"task-001"}`}, {"get_case", `{"id":{"a":1}}`}, {"get_case", `{"id":"%2e%2e%2fruns"}`},
+		{"list_cases", `{"status":[1,null]}`}, {"list_cases", `{"status":["a,b"],"cursor":"&x=1"}`}, {"add_case", `null`},
+		{"add_case", `[]`}, {"add_case", `{"title":["x"],"priority":1e99}`}, {"edit_case", `{"id":"","title":null}`},
+		{"read_iteration_file", `{"run":"x","number":1,"file":"../../etc/passwd"}`}, {"iteration_start", `{"taskId":"x","maxIterations":-1}`},
+		{"iteration_validate", `{"taskId":"x","passed":"yes","flags":{}}`}, {"nothing", `{}`}, {"explain_output", `{"output":"\ud800"}`},
+		{"iteration_start", `{"taskId":"` + strings.Repeat("x", 300) + `","maxIterations":1}`}, {"get_run", `{"run":1}`},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	c := connect(f, newServer(f))
+	f.Fuzz(func(t *testing.T, tool, arguments string) {
+		if !json.Valid([]byte(arguments)) || strings.Contains(tool, "start_") { // what starts processes is none of it
+			return
+		}
+		_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)})
+		if err != nil && strings.Contains(err.Error(), "EOF") {
+			t.Errorf("%s %s: %v", tool, arguments, err)
+		}
+		if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "next_case"}); err != nil {
+			t.Errorf("after %s %s: %v", tool, arguments, err)
+		}
+	})
+}
