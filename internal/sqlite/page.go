@@ -22,7 +22,8 @@ type RunQuery struct {
 	Active bool     // only runs that have not ended, of a task the last one
 	Kind   string
 	Name   string
-	Text   string // in the id, the name or the reason, in any case of letters
+	Text   string // in the id, the name, what it is to do or the reason, in any case of letters
+	Kept   bool   // no runs of tasks that were taken off the board
 }
 
 // RunMark is a place in the listing: the run that a page ended with. The zero
@@ -112,8 +113,12 @@ func (q RunQuery) conditions() *conditions {
 	if len(q.Status) > 0 {
 		anyOf(c, `status IN (…)`, q.Status)
 	}
+	if q.Kept {
+		c.add(`(kind <> 'task' OR EXISTS (SELECT 1 FROM cases WHERE cases.id = runs.name))`)
+	}
 	if text := strings.ToLower(q.Text); text != "" {
-		c.add(`(instr(lower(name), ?) > 0 OR instr(lower(why), ?) > 0 OR instr(id, ?) > 0)`, text, text, text)
+		c.add(`(instr(lower(name), ?) > 0 OR instr(lower(`+workColumn+`), ?) > 0 OR instr(lower(why), ?) > 0
+			OR instr(id, ?) > 0)`, text, text, text, text)
 	}
 	return c
 }

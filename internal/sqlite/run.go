@@ -17,7 +17,8 @@ type Run struct {
 	Kind string // "procedure", "task", "workflow" or "demo"
 	Name string
 	Root string // absolute path
-	// Work is the beginning of what a person wants of it, in words; it is read from Setup.
+	// Work is what a person wants of it, in words: its task's title, or the beginning of
+	// what Setup has. Commits leave it alone.
 	Work string
 	// Status and Why are the kernel's words.
 	Status string
@@ -226,8 +227,9 @@ const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterati
 	cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
 	started_at, updated_at, ended_at, elapsed, ` + workColumn + ` AS work`
 
-// workColumn is the beginning of what the run is to do, in words; "" for none.
-const workColumn = `coalesce((SELECT substr(json_extract(s.setup, '$.flags.work'), 1, 500) FROM setups s
+// workColumn is what the run is to do, in words; "" for none.
+const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' AND cases.id = runs.name),
+	(SELECT substr(json_extract(s.setup, '$.flags.work'), 1, 500) FROM setups s
 	WHERE s.run = runs.id AND json_valid(s.setup)), '')`
 
 func runFields(r *Run) []any {

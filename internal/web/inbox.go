@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/action"
@@ -92,7 +93,7 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 		switch {
 		case err != nil:
 			return out, err
-		case last.ID != r.ID, action.OfRemoved(ctx, s.o.Store, last):
+		case last.ID != r.ID, s.passed(ctx, last):
 		case last.Why == loop.GivenUp:
 			out.given[r.Name] = true
 		default:
@@ -101,6 +102,18 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 		}
 	}
 	return out, nil
+}
+
+// passed is true for a run whose task is gone or put aside, or waits for a slot: a person has answered already.
+func (s *Server) passed(ctx context.Context, r sqlite.Run) bool {
+	if r.Kind != string(loop.Task) {
+		return false
+	}
+	c, err := s.o.Store.Case(ctx, r.Name)
+	if errors.Is(err, sqlite.ErrNoCase) {
+		return true
+	}
+	return err == nil && (c.Status == board.Pending || c.Status == board.Deferred || c.Status == board.Done)
 }
 
 // caseNeed is what a task without a run that waits needs; ok is false while its
@@ -114,7 +127,7 @@ func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]
 	if approved, err := s.approved(ctx, c); err != nil || approved {
 		return n, false, err // its place in the queue is to come
 	}
-	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "failed"}[c.Status]
+	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "timeout"}[c.Status]
 	if kind == "" {
 		kind = "case"
 	}
@@ -141,11 +154,19 @@ func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 }
 
 // urgency is the order of the inbox: first what holds an agent up.
-var urgency = []string{"question", "review", "conflict", "blocked", "failed", "case", "paused"}
+var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
+
+// named is a run's name with what it is to do.
+func named(r sqlite.Run) string {
+	if r.Work == "" {
+		return r.Name
+	}
+	return r.Name + ": " + r.Work
+}
 
 func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
 	v := s.view(ctx, r)
-	n := Need{Kind: "question", Title: r.Name, Why: r.Why, Since: r.UpdatedAt, Run: &v}
+	n := Need{Kind: "question", Title: named(r), Why: r.Why, Since: r.UpdatedAt, Run: &v}
 	state, err := action.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered

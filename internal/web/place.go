@@ -58,7 +58,7 @@ type Inbox struct {
 
 // Need is one thing that waits.
 type Need struct {
-	Kind     string    `json:"kind" enum:"question,review,conflict,blocked,failed,paused,case" doc:"What is needed: an answer, a review, a decision."`
+	Kind     string    `json:"kind" enum:"question,review,conflict,blocked,failed,timeout,paused,case" doc:"What is needed: an answer, a review, a decision."`
 	Title    string    `json:"title"`
 	Why      string    `json:"why"`
 	Since    time.Time `json:"since"`

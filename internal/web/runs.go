@@ -21,7 +21,7 @@ type Run struct {
 	ID     string `json:"run"`
 	Kind   string `json:"kind" doc:"procedure, task, workflow or demo"`
 	Name   string `json:"name"`
-	Work   string `json:"work,omitempty" doc:"What it is to do, where a person said so in words; its beginning."`
+	Work   string `json:"work,omitempty" doc:"What it is to do: its task's title, or the beginning of what a person said."`
 	Status string `json:"status" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,exhausted,interrupted,stopped"`
 	Why    string `json:"why" doc:"Of the status, in words."`
 	// Live: a process drives the run.
@@ -39,6 +39,7 @@ type Run struct {
 	Elapsed       float64    `json:"elapsed" doc:"Seconds, waits included, as of updated_at."`
 	// Actions are what may be asked of the run as it is.
 	Actions []string `json:"actions" nullable:"false" doc:"What can be asked of the run now: pause, stop, resume, raise, answer, message, rollback, apply. raise is resume with limits; a run that works takes them as it goes on."`
+	Coming  []string `json:"coming" nullable:"false" doc:"What was asked of it and is not taken yet: stop, pause, answer, message or limits."`
 }
 
 // RunDetail is a run with what only its own page shows.
@@ -131,11 +132,12 @@ type runQuery struct {
 	Active bool     `query:"active" doc:"Only runs that have not ended: those that run or wait for a person."`
 	Kind   string   `query:"kind" maxLength:"20"`
 	Name   string   `query:"name" maxLength:"500"`
-	Text   string   `query:"q" maxLength:"200" doc:"In the id, the name or the reason."`
+	Text   string   `query:"q" maxLength:"200" doc:"In the id, the name, what it is to do or the reason."`
 }
 
 func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], error) {
-	q := sqlite.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name, Text: in.Text}
+	q := sqlite.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name, Text: in.Text,
+		Kept: true}
 	runs, next, more, err := s.o.Store.RunPage(ctx, q, runMark(in.Cursor), in.Limit)
 	if err != nil {
 		return nil, err
@@ -170,8 +172,27 @@ func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
 	if v.Live {
 		v.PID = r.Owner.PID
 	}
-	v.Actions = actions(v)
+	v.Actions, v.Coming = actions(v), s.coming(ctx, r)
 	return v
+}
+
+// coming are the kinds of what a run was asked and has not taken. A run that ended takes nothing.
+func (s *Server) coming(ctx context.Context, r sqlite.Run) []string {
+	kinds := []string{}
+	if !loop.Status(r.Status).Active() && !slices.Contains(waiting, r.Status) {
+		return kinds
+	}
+	rows, _ := s.o.Store.Controls(ctx, r.ID) // they only show that something is on its way
+	for _, row := range rows {
+		kind := row.Kind
+		if row.Answers() {
+			kind = sqlite.ControlAnswer
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // actions are what a run's status allows.

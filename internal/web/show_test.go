@@ -579,3 +579,37 @@ func TestInboxNamesATaskOnce(t *testing.T) {
 		t.Errorf("the need is %+v", n)
 	}
 }
+
+// A task's run has its title, is found by it, waits for nobody once it is answered, and is gone with its task.
+func TestRunOfATask(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var c Case
+	r.ask(http.MethodPost, "/cases", `{"title":"Send Mails"}`, &c)
+	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"it asks"}`, &c)
+	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+		row.Kind, row.Name, row.Status, s.Status = "task", c.ID, string(loop.Pending), loop.Pending
+		s.Question = &loop.Question{Text: "Which key?"}
+	})
+	var runs RunPage
+	r.get("/runs?q=send+mails", &runs)
+	if len(runs.Runs) != 1 || runs.Runs[0].Work != "Send Mails" || len(runs.Runs[0].Coming) != 0 {
+		t.Fatalf("the runs are %+v", runs)
+	}
+	var done Done
+	r.ask(http.MethodPost, "/runs/abc123/answer", `{"text":"The second"}`, &done)
+	if done.Run == nil || strings.Join(done.Run.Coming, " ") != "answer" {
+		t.Errorf("after the answer: %+v", done)
+	}
+	var inbox Inbox
+	r.get("/inbox", &inbox)
+	if len(inbox.Entries) != 0 {
+		t.Errorf("what was answered is in the inbox: %+v", inbox)
+	}
+	var gone Removed
+	r.ask(http.MethodDelete, "/cases/1", "", &gone)
+	r.get("/runs", &runs)
+	if len(runs.Runs) != 0 {
+		t.Errorf("the run of a removed task is listed: %+v", runs)
+	}
+}

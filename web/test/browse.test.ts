@@ -10,3 +10,4 @@ import './work.test';
 import './alike.test';
 import './help.test';
 import './idle.test';
+import './choose.test';

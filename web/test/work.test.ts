@@ -306,7 +306,7 @@ test('actions by key, while agents work', async (t) => {
     await page.getByLabel('Priority').fill('-1');
     await key('Enter');
     await shut();
-    await column('Pending', 'task-011').getByText('P-1').waitFor();
+    await column('Pending', 'task-011').getByText('P−1').waitFor();
     for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) {
       await choose(`task-00${n}`);
       await key('s');
@@ -324,7 +324,7 @@ test('actions by key, while agents work', async (t) => {
     await key('R');
     await sure(/Roll task-002 back/, /taken out of its workspace. A snapshot is kept/, 'Roll back');
     await column('Pending', 'task-002').waitFor();
-    await column('Failed', 'task-003').waitFor();
+    await column('At a limit', 'task-003').waitFor();
     await choose('task-003');
     await key('+');
     await dialog.getByLabel('Iterations in all').fill('4');
@@ -408,9 +408,9 @@ test('actions by key, while agents work', async (t) => {
     await press('s', /^Start/);
     await status('task-010', 'active');
     await page.getByRole('dialog').getByRole('link', { name: /^[0-9a-z]{8}$/ }).first().click();
-    await press('r', /^Redirect/);
+    await press('r', /^Give slot away/);
     await page.getByLabel('Work on this instead').selectOption('task-011');
-    await sure(/Give the slot of task-010 to another task/, /since its last answer is lost; files that it changed stay, and task-010 goes back to pending/, 'Redirect');
+    await sure(/Give the slot of task-010.* to another task/, /since its last answer is lost; files that it changed stay, and task-010 goes back to pending/, 'Give it away');
     await status('task-011', 'active');
     await status('task-010', 'pending');
     own.run('autopilot', 'stop');

@@ -3,13 +3,13 @@
 
 import { get, patch, post, remove, type Case, type Done, type Run, type RunDetail } from './api';
 import { asking, type Answers, type Asking } from './ask.svelte';
-import { short } from './format';
+import { inBrowser, short, titled } from './format';
 import { attempt, notes } from './notes.svelte';
 import { store } from './store.svelte';
 
 /** show says what an action did, and shows the run as it is now. */
 function show(done: Done): true {
-  notes.done(done.message || 'Done.');
+  notes.done(inBrowser(done.lines).join(' ') || 'Done.');
   if (done.run) store.touch(done.run.run);
   store.loadInbox();
   return true;
@@ -44,7 +44,7 @@ export function pauseOrResume(r: Run): void {
 
 export async function stop(r: Run): Promise<boolean> {
   const sure = await asking.sure(
-    `Stop ${short(r.name, 60)}?`,
+    `Stop ${short(titled(r), 60)}?`,
     `Its agent is ended now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed stay, and the run can be resumed. To lose nothing, pause it instead.`,
     'Stop the run',
   );
@@ -56,7 +56,7 @@ export const resume = (r: Run) => tell(() => post('/api/v1/runs/{run}/resume', {
 /** raise gives a run higher limits: it goes on with them, now or when it rests. */
 export const raise = (r: Run | RunDetail) => fill(
   {
-    title: can(r, 'resume') ? 'Raise limits and resume' : `Raise the limits of ${short(r.name, 60)}`,
+    title: can(r, 'resume') ? 'Raise limits and resume' : `Raise the limits of ${short(titled(r), 60)}`,
     text: can(r, 'resume') ? 'Empty fields stay as they are.' : 'The run continues, and the new limits hold from its next iteration. Empty fields stay as they are.',
     fields: [
       { name: 'max_iterations', label: 'Iterations at most', value: r.max_iterations > 0 ? String(r.max_iterations + 5) : '', hint: `${r.iteration} are used${r.max_iterations > 0 ? ` of ${r.max_iterations}` : ', without a maximum'}` },
@@ -70,7 +70,7 @@ export const raise = (r: Run | RunDetail) => fill(
 
 export const message = (r: Run) => fill(
   {
-    title: `Message to the agent of ${short(r.name, 60)}`,
+    title: `Message to the agent of ${short(titled(r), 60)}`,
     text: 'A working agent cannot be interrupted. The message goes into the prompt of its next iteration; in a workflow, into the prompt of the next agent.',
     fields: [{ name: 'text', label: 'Message', lines: true, needed: true }],
     yes: 'Send',
@@ -88,10 +88,10 @@ export async function redirect(r: Run): Promise<boolean> {
   }
   return fill(
     {
-      title: `Give the slot of ${short(r.name, 60)} to another task`,
-      loses: `Its agent is ended now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed stay, and ${short(r.name, 60)} goes back to pending.`,
+      title: `Give the slot of ${short(titled(r), 60)} to another task`,
+      loses: `Its agent is ended now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed stay, and ${r.name} goes back to pending.`,
       fields: [{ name: 'to', label: 'Work on this instead', value: ready.cases[0]!.id, choices: ready.cases.map((c) => [c.id, `${c.id}: ${short(c.title, 80)}`]) }],
-      yes: 'Redirect',
+      yes: 'Give it away',
     },
     ({ to = '' }) => post('/api/v1/runs/{run}/redirect', { ...at(r), body: { to } }),
   );
@@ -114,23 +114,30 @@ export const apply = (r: Run) => tell(() => post('/api/v1/runs/{run}/apply', { .
 /** landAgain tries again what did not land. */
 export const landAgain = (id: string) => tell(() => post('/api/v1/queue/entries/{id}/actions', { path: { id }, body: { action: 'retry', why: '' } }));
 
-export const answer = (run: string, choice: number, text: string, step = '') =>
-  tell(() => post('/api/v1/runs/{run}/answer', { path: { run }, body: { choice, text, step } }));
+export async function answer(run: string, choice: number, text: string, step = ''): Promise<boolean> {
+  const done = await tell(() => post('/api/v1/runs/{run}/answer', { path: { run }, body: { choice, text, step } }));
+  if (done) store.answered(run, step);
+  return done;
+}
 
 /** sendBack asks what must change in the work of a run that waits for its review. */
 export const sendBack = (r: Run) => fill(
-  { title: `What must change in ${short(r.name, 60)}?`, text: 'The next iteration gets this as feedback.', quick: quickReasons, fields: [{ name: 'text', label: 'What must change?', lines: true, needed: true }], yes: 'Send it back' },
+  { title: `What must change in ${short(titled(r), 60)}?`, text: 'The next iteration gets this as feedback.', quick: quickReasons, fields: [{ name: 'text', label: 'What must change?', lines: true, needed: true }], yes: 'Send it back' },
   ({ text = '' }) => post('/api/v1/runs/{run}/review', { path: { run: r.run }, body: { decision: 'reject', text } }),
 );
 
-export const decide = (run: string, decision: 'approve' | 'reject', text: string) => tell(() => post('/api/v1/runs/{run}/review', { path: { run }, body: { decision, text } }));
+export async function decide(run: string, decision: 'approve' | 'reject', text: string): Promise<boolean> {
+  const done = await tell(() => post('/api/v1/runs/{run}/review', { path: { run }, body: { decision, text } }));
+  if (done) store.answered(run);
+  return done;
+}
 
 /** start asks which procedure, and starts it. */
 export async function start(): Promise<string> {
   const known = await attempt(() => get('/api/v1/procedures', {}));
   if (!known) return '';
   if (known.procedures.length === 0) {
-    await asking.ask({ title: 'There is no procedure yet', text: 'A procedure is a named prompt under procedures: in pawl.yaml. Add one, then start it here or with pawl run NAME.', yes: 'All right' }, async () => true);
+    await asking.ask({ title: 'There is no procedure yet', text: 'A procedure is a named prompt under procedures: in pawl.yaml. Add one, then start it here.', yes: 'All right' }, async () => true);
     return '';
   }
   const done = await asking.ask({
@@ -213,7 +220,7 @@ export async function move(c: Case, how: Move): Promise<boolean> {
   if (!now) return false;
   store.touchCase(now.id);
   store.loadInbox();
-  notes.done(`${c.id} ${word.did}.`);
+  notes.done(`${c.id} ${word.did}: ${short(c.title, 60)}`);
   return true;
 }
 

@@ -13,7 +13,7 @@ export interface Place {
 /** read makes a place of an address. */
 export function read(pathname: string, search: string): Place {
   const [page = '', id = ''] = pathname.replace(/^\/+/, '').split('/');
-  return { page, id: decode(id), query: new URLSearchParams(search) };
+  return { page: page === 'now' ? '' : page, id: decode(id), query: new URLSearchParams(search) };
 }
 
 function decode(part: string): string {

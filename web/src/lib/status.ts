@@ -1,7 +1,7 @@
 // What statuses mean: their colour, their sign and their word. A colour never
 // stands alone; sign and word say the same.
 
-import type { Gate, GateSpec } from './api';
+import type { Gate, GateSpec, Run } from './api';
 
 export type Tone = 'run' | 'ask' | 'good' | 'bad' | 'rest';
 
@@ -61,6 +61,13 @@ const gateLooks: Record<string, Look> = {
 const unknown = (word: string): Look => ({ tone: 'rest', sign: '○', word });
 
 export const runLook = (status: string): Look => looks[status] ?? unknown(status);
+/** lookOf is a run's look: what it was asked for, and takes later, comes before how it is. */
+export function lookOf(r: Run): Look {
+  if (works(r.status) && r.coming.includes('stop')) return { tone: 'ask', sign: '■', word: 'stopping…' };
+  if (works(r.status) && r.coming.includes('pause')) return { tone: 'ask', sign: '‖', word: 'pausing…' };
+  if (!works(r.status) && r.coming.includes('answer')) return { tone: 'rest', sign: '○', word: r.kind === 'task' ? 'waits for a slot' : 'answered' };
+  return runLook(r.status);
+}
 export const caseLook = (status: string): Look => caseLooks[status] ?? unknown(status);
 export const outcomeLook = (outcome: string): Look => outcomeLooks[outcome] ?? unknown(outcome);
 export const gateLook = (status: string): Look => gateLooks[status] ?? unknown(status);

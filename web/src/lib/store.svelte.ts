@@ -8,7 +8,7 @@ import { haystack } from './filter';
 import { live, type Changed, type Happened } from './live.svelte';
 import { Newest } from './newest';
 import { notes } from './notes.svelte';
-import { notBegun } from './status';
+import { notBegun, works } from './status';
 
 /** offset is how many minutes the person's clock is ahead of UTC. */
 export const offset = () => -new Date().getTimezoneOffset();
@@ -131,6 +131,29 @@ class Store {
     this.putCases(await each(this.changed, ids, (id) => get('/api/v1/cases/{id}', { path: { id } })), asked);
   }, 60);
 
+  /** counted are the attempts that runs have in their sums already: what is known of them live is not added. */
+  private readonly counted = new Map<string, number>();
+
+  /** spent is what a run has used until now, the attempt under way included. */
+  spent(r: Run): { cost_usd: number | null; tokens_in: number; tokens_out: number } {
+    const now = this.activity.get(r.run);
+    if (!now || !works(r.status) || now.iteration <= (this.counted.get(r.run) ?? 0) || now.phase === 'review' || now.phase === 'waiting') return r;
+    const cost = r.cost_usd === null && now.cost_usd === null ? null : (r.cost_usd ?? 0) + (now.cost_usd ?? 0);
+    return { cost_usd: cost, tokens_in: r.tokens_in + now.tokens_in, tokens_out: r.tokens_out + now.tokens_out };
+  }
+
+  /** today is what the day has cost until now; null is not known. */
+  get today(): number | null {
+    const live = (this.overview?.active ?? []).map((r) => (this.spent(r).cost_usd ?? 0) - (r.cost_usd ?? 0)).reduce((a, b) => a + b, 0);
+    const cost = this.overview?.today.cost_usd ?? null;
+    return cost === null && live === 0 ? null : (cost ?? 0) + live;
+  }
+
+  /** answered takes out of the inbox at once what a person has answered. */
+  answered(run: string, step = ''): void {
+    this.inbox = this.inbox.filter((n) => n.run?.run !== run || (step !== '' && n.step !== step));
+  }
+
   /** Every load waits until nothing can be missed between it and the first event. */
   start(): void {
     live.listen({ journal: (e) => this.journal(e), change: (e) => this.change(e), activity: (a) => this.activity.set(a.run, a), reset: () => this.reload() });
@@ -182,6 +205,8 @@ class Store {
 
   private journal(e: Happened): void {
     if (rests.has(e.kind) || e.kind === 'iteration.started') this.activity.delete(e.run);
+    if (e.kind === 'iteration.ended') this.counted.set(e.run, this.activity.get(e.run)?.iteration ?? 0);
+    if (e.kind === 'iteration.started') this.counted.delete(e.run);
     this.loadOverview();
     if (rests.has(e.kind)) this.loadInbox();
     if (e.run === 'autopilot' || e.run.startsWith('queue:')) return; // of no run

@@ -1,0 +1,165 @@
+// What people do most, on a wide screen and on a phone: find out why work failed, answer, review, and see at once
+// what came of it. On a project of its own, where tasks have ended in every way.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import type { BrowserContext, Page } from 'playwright-core';
+import { make, type Project } from './project';
+import { api, dialogs, entered, quiet, violations } from './rig';
+
+const files = {
+  'pawl.yaml': `
+agent: script
+agents: {script: {command: [agent.yaml]}}
+loop: {max_iterations: 2, safety: permissive}
+autopilot: {max_parallel: 2, error_threshold: 0}
+review: {mode: person}
+verification:
+  commands: [{name: Unit tests, command: "sh checks/unit.sh"}]
+`,
+  'agent.yaml': `
+name: demo
+scenes:
+  - when: {prompt: scene-port}
+    turns:
+      - - say: "<promise>PENDING: Which port does the archive listen on?</promise>"
+  - when: {prompt: scene-red}
+    turns:
+      - - {write: {path: bad.txt, content: "1"}, say: "The sums are right now.\\n<promise>COMPLETE</promise>"}
+        - usage: {input: 9000, output: 300, cost: 0.04}
+      - - {write: {path: worse.txt, content: "1"}, say: "I looked again.\\n<promise>COMPLETE</promise>"}
+        - usage: {input: 9000, output: 300, cost: 0.04}
+turns:
+  - - run: "mkdir -p src && sed -i 's/toFixed(2)/toFixed(digits(currency))/' src/money.ts && printf 'export function digits(currency: string) {\\\\n  return currency === \\"JPY\\" ? 0 : 2;\\\\n}\\\\n' > src/digits-$PAWL_CASE.ts"
+    - usage: {input: 8000, output: 300, cost: 0.03}
+    - say: "Amounts take their digits from the **currency**.\\n<promise>COMPLETE</promise>"
+`,
+  'checks/unit.sh': `
+if [ ! -e bad.txt ]; then echo "Tests:  47 passed, 47 total"; exit 0; fi
+echo "FAIL src/sums.test.ts"
+echo "  ● adds dinars"
+echo "    Expected: \\"1.250\\""
+echo "    Received: \\"1.25\\""
+echo "      at Object.<anonymous> (src/sums.test.ts:41:34)"
+echo "Tests:  1 failed, 46 passed, 47 total"
+exit 1
+`,
+  'tasks.md': `
+- [ ] Choose a port. scene-port
+- [ ] Make the sums fit. scene-red
+- [ ] Digits of yen
+- [ ] Digits of dinars
+- [ ] Digits of francs
+- [ ] Digits of crowns
+`,
+};
+
+let own: Project;
+let wide: BrowserContext;
+let phone: BrowserContext;
+/** begin makes the project for the first story that is told. */
+async function begin(): Promise<void> {
+  if (own) return;
+  own = await make(process.env.PAWL ?? 'pawl', files);
+  own.run('case', 'add', '-f', 'tasks.md');
+  own.run('sprint', '--no-ready', '--max-iterations', '2', '-q');
+  wide = await entered(own.url, 1440);
+  phone = await entered(own.url, 390, 'dark');
+}
+after(async () => {
+  await wide?.close();
+  await phone?.close();
+  await own?.close();
+});
+
+const at = (path: string) => new URL(path, own.url).href;
+
+/** story is told on both screens, and looked at by axe at its end; nothing may be logged. */
+function story(name: string, tell: (page: Page, small: boolean) => Promise<void>): void {
+  for (const small of [false, true]) {
+    test(`${name}, ${small ? 390 : 1440} px`, async () => {
+      await begin();
+      const page = await (small ? phone : wide).newPage();
+      page.setDefaultTimeout(20_000);
+      const wrong = quiet(page);
+      try {
+        await tell(page, small);
+        assert.deepEqual(await violations(page), []);
+        assert.deepEqual(wrong, []);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the screen');
+      } finally {
+        if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name.replace(/\W+/g, '-')}-${small ? 390 : 1440}.png`), fullPage: true });
+        await page.close();
+      }
+    });
+  }
+}
+
+story('why did it fail, by its title', async (page) => {
+  await page.goto(at('/runs'));
+  await page.getByRole('searchbox').fill('sums fit');
+  const rows = page.getByRole('listbox', { name: 'Runs' }).getByRole('option');
+  await page.waitForFunction(() => document.querySelectorAll('main [role=option]').length === 1);
+  await rows.getByText('task-002: Make the sums fit').waitFor();
+  await rows.first().click();
+  await page.getByRole('heading', { name: 'Make the sums fit' }).waitFor();
+  await page.getByText('1 of 47 failed', { exact: true }).waitFor();
+  const excerpt = await page.locator('.excerpt').first().innerText();
+  assert.match(excerpt, /"1.250"\nReceived/);
+  await page.getByRole('main').getByRole('link', { name: 'task-002' }).click();
+  await page.getByRole('dialog', { name: 'task-002' }).getByRole('heading', { name: 'History' }).waitFor();
+});
+
+story('no page says what to type in a terminal', async (page) => {
+  await page.goto(at('/'));
+  const runs = ((await api(page, '/api/v1/runs')) as { runs: { run: string }[] }).runs.map((r) => `/runs/${r.run}`);
+  for (const path of ['/', '/now', '/board', '/runs', '/queue', '/review', '/sprint', '/stats', ...runs]) {
+    await page.goto(at(path));
+    await page.locator('main h1').first().waitFor();
+    await page.getByText(/(Loading|Asking|Adding up)[^.]*…/).first().waitFor({ state: 'detached' });
+    assert.doesNotMatch(await page.locator('body').innerText(), /(^|\s)pawl [a-z]+/m, path);
+  }
+});
+
+test('what was decided shows at once, and as what it was', async () => {
+  await begin();
+  const page = await wide.newPage();
+  const wrong = quiet(page);
+  await page.goto(at('/board'));
+  await page.getByRole('listbox', { name: 'At a limit' }).getByRole('option', { name: /task-002/ }).waitFor();
+  assert.equal(await page.getByRole('listbox', { name: 'Failed' }).getByRole('option').count(), 0);
+
+  // An answer is gone from the inbox, and the run says what it waits for.
+  await page.goto(at('/'));
+  const entry = (name: RegExp) => page.getByRole('button', { name }).and(page.locator('[aria-expanded]'));
+  await entry(/4 tasks wait for your review/).waitFor();
+  await entry(/at its limit.*Make the sums fit/).waitFor();
+  await entry(/task-001: Choose a port/).click();
+  await page.getByLabel('Your answer in words').fill('8080');
+  await page.getByRole('button', { name: 'Answer', exact: true }).click();
+  await entry(/task-001/).waitFor({ state: 'detached' });
+  await page.goto(at('/runs?q=choose'));
+  await page.getByRole('option', { name: /waits for a slot/ }).click();
+  await page.getByText('Answered: it goes on when a slot is free.').waitFor();
+
+  // Three are approved with five keys, one is rejected.
+  for (const key of ['g', 'v']) await page.keyboard.press(key);
+  await page.getByText('4 of 4 open').waitFor();
+  const approve = async (left: string) => {
+    await page.keyboard.press('A');
+    await page.getByText(left).waitFor();
+  };
+  for (const left of ['3 of 4 open', '2 of 4 open', '1 of 4 open']) await approve(left);
+  await page.keyboard.press('X');
+  await page.getByLabel('What must change?').fill('Crowns have no digits.');
+  await page.keyboard.press('Control+Enter');
+  await dialogs(page, 0);
+  await page.getByText('all decided').waitFor();
+  const rows = page.getByRole('listbox', { name: 'What waits for a review' });
+  assert.equal(await rows.getByText(/, approved/).count(), 3);
+  await rows.getByText(/, rejected/).waitFor();
+  assert.equal(await rows.locator('.bad').innerText(), '✗');
+  assert.deepEqual(wrong, []);
+  await page.close();
+});
