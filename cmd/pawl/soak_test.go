@@ -211,9 +211,16 @@ func (s *soak) pilotEnded(err error) bool {
 		s.start()
 		return false
 	}
+	full := s.disk != "" && exists(filepath.Join(s.disk, "fill"))
 	s.quiet() // nothing can be read from a full disk
 	if err == nil && !s.keep && s.done() {
 		return true
+	}
+	const refused = "pawl: cannot start the autopilot: the database cannot be written: "
+	last := s.tail()
+	if full && strings.Contains(last[strings.LastIndex(strings.TrimSpace(last), "\n")+1:], refused) {
+		s.start() // it was killed, and the person is told to see to the disk first
+		return false
 	}
 	s.t.Fatalf("pawl autopilot: %v\n%s\n%s", err, s.tail(), s.must(s.command("case", "list")))
 	return false

@@ -104,7 +104,8 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 		}
 		dir := filepath.Join(o.StateDir, "runs", run.ID)
 		old := o.Runs > 0 && o.Now.Sub(run.EndedAt) > o.Runs
-		done := loop.Status(run.Status) == loop.Completed || !run.Last
+		over := run.Kind == "task" && !run.Open // whatever came of it, nobody takes it up again
+		done := loop.Status(run.Status) == loop.Completed || !run.Last || over
 		tooMany := o.Most > 0 && i >= o.Most && done
 		switch {
 		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)), run.Open && run.Last:

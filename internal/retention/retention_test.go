@@ -155,11 +155,14 @@ func TestSweep(t *testing.T) {
 		t.Errorf("with old snapshots %s stay", r.left())
 	}
 
-	// The newest stay when there are too many; what was not completed stays.
+	// The newest stay when there are too many, and what may be taken up again: not
+	// what a task left that is done.
 	r.run("last", "procedure", "f", "exhausted", 3)
+	r.run("merge", "task", cases[0].ID+"-merge", "failed", 3)
+	r.run("merged", "task", "task-099-merge", "failed", 3)
 	r.o.Most = 1
 	r.sweep()
-	if got, want := r.left(), "fresh+ last+ rests+ waits+"; got != want {
+	if got, want := r.left(), "fresh+ last+ merge+ rests+ waits+"; got != want {
 		t.Errorf("of too many %s stay, want %s", got, want)
 	}
 }

@@ -10,7 +10,7 @@ type EndedRun struct {
 	ID, Kind, Name, Status string
 	EndedAt                time.Time
 	Last                   bool // of its name
-	// Open: its task is on the board and not done.
+	// Open: the task that it works on, or brings together with the target, is on the board and not done.
 	Open bool
 }
 
@@ -20,7 +20,7 @@ func (s *Store) EndedRuns(ctx context.Context) ([]EndedRun, error) {
 		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, when(&r.EndedAt), &r.Last, &r.Open}
 	}, `SELECT id, kind, name, status, ended_at,
 			NOT EXISTS (SELECT 1 FROM runs l WHERE l.root = r.root AND l.name = r.name AND l.started_at > r.started_at),
-			r.kind = 'task' AND EXISTS (SELECT 1 FROM cases c WHERE c.id = r.name AND c.status <> 'done')
+			r.kind = 'task' AND EXISTS (SELECT 1 FROM cases c WHERE c.status <> 'done' AND r.name IN (c.id, c.id || '-merge'))
 		FROM runs r WHERE ended_at <> 0 AND owner_pid = 0 ORDER BY ended_at DESC, id`)
 }
 
