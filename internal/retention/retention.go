@@ -58,6 +58,9 @@ const looseMost = 1000
 // Sweep removes what is over. It goes on after an error, and returns all of them.
 func Sweep(ctx context.Context, o Options) (Report, error) {
 	var r Report
+	if !o.Dry {
+		o.Store.BackUp(ctx) // also of a pawl that runs for weeks
+	}
 	err := errors.Join(o.mend(ctx, &r), o.events(ctx, &r), o.runs(ctx, &r))
 	if o.Repo != nil {
 		err = errors.Join(err, o.refs(ctx, &r), o.pack(ctx, &r))

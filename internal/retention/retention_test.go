@@ -155,6 +155,9 @@ func TestSweep(t *testing.T) {
 		t.Errorf("with old snapshots %s stay", r.left())
 	}
 
+	if _, err := os.Stat(r.o.Store.Path() + ".backup"); err != nil {
+		t.Errorf("the database has no copy: %v", err)
+	}
 	// The newest stay when there are too many, and what may be taken up again: not
 	// what a task left that is done.
 	r.run("last", "procedure", "f", "exhausted", 3)

@@ -14,7 +14,7 @@ import (
 )
 
 // The database is the truth, so there is a second one: a copy beside it, made when it
-// is opened and the last copy is older than a day. A database that is gone, empty or
+// is opened or swept and the last copy is older than a day. A database that is gone, empty or
 // damaged while there is a copy is refused, with how the copy is put back: what it
 // lacks was done since, and only a person can say that it may be done again.
 
@@ -44,8 +44,8 @@ func (s *Store) restoring() string {
 		s.backup(), s.path, s.path+"-wal", s.path+"-shm")
 }
 
-// backUp makes a copy if it is time for one. Without room for it there is none.
-func (s *Store) backUp(ctx context.Context) {
+// BackUp makes a copy if it is time for one. Without room for it there is none.
+func (s *Store) BackUp(ctx context.Context) {
 	if info, err := os.Stat(s.backup()); err == nil && time.Since(info.ModTime()) < backupEvery {
 		return
 	}

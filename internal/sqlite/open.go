@@ -74,7 +74,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	if used {
-		s.backUp(ctx)
+		s.BackUp(ctx)
 	}
 	return s, nil
 }
