@@ -72,11 +72,15 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 }
 
 // FindRun finds a run by its id, a prefix of it, or the name of its procedure or
-// task, whose last run it then is; 42 is task-042.
+// task, whose last run it then is; 42 is task-042, and no run whose id begins so where
+// the board has that task.
 func FindRun(ctx context.Context, store *sqlite.Store, root, name string) (sqlite.Run, error) {
 	run, err := store.Latest(ctx, root, name)
 	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, sqlite.ErrNotFound) {
 		run, err = store.Latest(ctx, root, board.Normal(name))
+		if _, cerr := store.Case(ctx, board.Normal(name)); cerr == nil {
+			return run, err
+		}
 	}
 	if err == nil || !errors.Is(err, sqlite.ErrNotFound) {
 		return run, err
