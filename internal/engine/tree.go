@@ -128,7 +128,7 @@ func (w *worker) undoGit(ctx context.Context) {
 	}
 	names, err := w.o.Tree.PutBack(ctx, *t.guarded)
 	for _, name := range names {
-		t.undone = append(t.undone, gate.Violation{Path: name, Why: "it would lead git elsewhere, and was put back as it was"})
+		t.undone = append(t.undone, gate.Violation{Path: name, Why: "git would act on it, and it was put back as it was"})
 	}
 	if err != nil {
 		t.undone = append(t.undone, gate.Violation{Path: ".git", Why: err.Error()})

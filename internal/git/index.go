@@ -306,6 +306,42 @@ func (r *Repo) emptyTree(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// Unsafe is whether an entry would be written where no checkout may write. Git refuses
+// to make one, and obeys one that an index has.
+func (e Entry) Unsafe() bool {
+	return slices.ContainsFunc(strings.Split(e.Path, "/"), func(part string) bool {
+		return part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
+	})
+}
+
+// RemakeIndex makes the user's index anew, where there is none, of entries with their
+// flags. What is staged stays staged.
+func (r *Repo) RemakeIndex(ctx context.Context, all []Entry) error {
+	if err := setEntries(ctx, r.call(), all); err != nil {
+		return err
+	}
+	for flag, has := range map[string]func(Entry) bool{
+		"--skip-worktree": func(e Entry) bool { return e.Sparse }, "--assume-unchanged": func(e Entry) bool { return e.Assumed },
+	} {
+		var paths []string
+		for _, e := range all {
+			if has(e) {
+				paths = append(paths, e.Path)
+			}
+		}
+		c := r.call("update-index", "-z", flag, "--stdin")
+		c.stdin = list(paths)
+		if _, err := run(ctx, c); err != nil {
+			return err
+		}
+	}
+	_, err := run(ctx, r.call("update-index", "-q", "--refresh"))
+	if exitCode(err) == 1 {
+		return nil // files differ from it
+	}
+	return err
+}
+
 // Untracked lists the files that git does not track and that fit one of the
 // patterns, which are relative to dir, a folder of the work tree: those that are
 // ignored, and the others. A pattern without signs (* ? [) names a file or a

@@ -43,6 +43,8 @@ type Checkout struct {
 	links    []string        // nested repositories in the user's index, now or before
 	folded   []string        // folders of its files, now or before
 	linksKey string          // state of the index file then
+	marks    string          // see markOf: what it has of them
+	unsafe   bool            // it has an entry that no checkout may write
 	base     string          // commit that was checked out when refs were first looked at
 	seen     map[string]bool // what refs were at
 	moved    []string        // nested repositories in what refs were moved to

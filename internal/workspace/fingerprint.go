@@ -35,6 +35,8 @@ type Fingerprint struct {
 	// Replace are the refs by which git reads one object in the place of another; ""
 	// is not known.
 	Replace string `json:"replace,omitempty"`
+	// Marks are the entries of the index whose files git does not look at.
+	Marks string `json:"marks,omitempty"`
 }
 
 // Differs names the parts in which two differ, for a person.
@@ -77,9 +79,16 @@ func (c *Checkout) ConfigFingerprint(ctx context.Context) (Fingerprint, error) {
 	if err != nil {
 		return f, err
 	}
-	f.Places, f.Head = packPlaces(found), c.head()
+	f.Places, f.Head, f.Marks = packPlaces(found), c.head(), c.marked()
 	f.Replace, err = c.replacing(ctx)
 	return f, err
+}
+
+// marked are the marks of the index as it was last seen.
+func (c *Checkout) marked() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.marks
 }
 
 // hooksFolder is core.hooksPath, or the usual place. The value that pawl's own

@@ -28,6 +28,8 @@ import (
 const (
 	placesLimit = 200000         // names in a git folder that are looked at
 	textLimit   = 16 << 10       // bytes of a file that can be put back
+	marksLimit  = 64 << 10       // bytes of names: with more the user has a sparse checkout, and they are left alone
+	resolutions = "rr-cache"     // how conflicts are resolved: git does so where the folder is
 	asideFolder = "pawl-aside"   // in the git folder: what was taken out of its place
 	linkWord    = "a link to "   // what stands at a name: a symbolic link,
 	textWord    = "a file with " // a file that can be put back,
@@ -39,15 +41,22 @@ type lead struct{ root, name string }
 
 func (p lead) path() string { return filepath.Join(p.root, p.name) }
 
-// leading are names of files that lead git to other files, or that have commands
-// which it runs, as the list of a rebase that goes on.
+// leading are names of files that lead git to other files, or from which it takes
+// commands and places: everything of gitrepository-layout(5) that is not objects, refs,
+// their logs, the index, a message, or what a fingerprint has. What other programs keep
+// in a git folder, as some agents do, is not for git.
 var leading = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|` + rebaseList + `)$` +
-			`|^(modules/.*/)?shallow$`)
+		`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|rebase-merge/git-rebase-todo)$` +
+			`|^(modules/.*/)?(shallow$|info/sparse-checkout$|MERGE_RR$|(remotes|branches)/|` + unfinished + `)`)
 })
 
-const rebaseList = "rebase-merge/git-rebase-todo"
+// unfinished is what git keeps of an operation that goes on: commits to take, options,
+// programs. It goes when the operation ends.
+const unfinished = `(sequencer|rebase-merge|rebase-apply)/|BISECT_`
+
+// ended is whether a file that went away is that of an operation which has ended.
+var ended = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|/)(` + unfinished + `)`) })
 
 // places are the names that lead git elsewhere, with what stands there.
 func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead]string, error) {
@@ -67,6 +76,9 @@ func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead
 				return err
 			case err != nil:
 				return nil //nolint:nilerr // what just went, or cannot be read
+			case d.IsDir() && d.Name() == resolutions:
+				found[p] = otherWord
+				return fs.SkipDir
 			case d.IsDir():
 				return skipped(name)
 			case !d.Type().IsRegular():
@@ -199,12 +211,16 @@ func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 	if err != nil {
 		return c.links, c.folded
 	}
-	c.linksKey = key
+	c.linksKey, c.marks, c.unsafe = key, "", false
 	known := map[string]bool{}
 	for _, dir := range slices.Concat(c.links, c.folded) {
 		known[dir] = true
 	}
 	for _, e := range all {
+		c.unsafe = c.unsafe || e.Unsafe()
+		if (e.Sparse || e.Assumed) && len(c.marks) < marksLimit {
+			c.marks += markOf(e)
+		}
 		if e.Mode == git.ModeNested && !known[e.Path] {
 			c.links = append(c.links, e.Path)
 		}
@@ -214,6 +230,40 @@ func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 		}
 	}
 	return c.links, c.folded
+}
+
+// markOf is a line for an entry whose file git does not look at.
+func markOf(e git.Entry) string { return fmt.Sprintf("%t %t %q\n", e.Sparse, e.Assumed, e.Path) }
+
+// mendIndex makes the user's index anew, and keeps the other one aside, when it has
+// paths that a checkout would write outside of the work tree, or git no longer looks at
+// files that it looked at before.
+func (c *Checkout) mendIndex(ctx context.Context, marks string) (mended []string, err error) {
+	c.indexed(ctx)
+	c.mu.Lock()
+	unsafe, hides := c.unsafe, false
+	for mark := range strings.Lines(c.marks) {
+		hides = hides || !strings.Contains(marks, mark)
+	}
+	c.mu.Unlock()
+	if hides = hides && len(marks) < marksLimit; !hides && !unsafe {
+		return nil, nil
+	}
+	all, err := c.Repo.IndexEntries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, git.Entry.Unsafe)
+	for i := range all {
+		if e := &all[i]; hides && !strings.Contains(marks, markOf(*e)) {
+			e.Sparse, e.Assumed = false, false
+		}
+	}
+	p := lead{c.Repo.Dir, "index"}
+	if err := files.SetAside(p.root, p.name, c.Repo.Common, asideFolder); err != nil {
+		return nil, err
+	}
+	return []string{c.shown(p)}, c.Repo.RemakeIndex(ctx, all)
 }
 
 // packPlaces is places as one comparable text, which packed reads.
@@ -292,16 +342,24 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(all), inOrder) {
 		watched := p.root != c.Repo.Top && slices.Contains([]string{"config", "hooks", "HEAD"}, p.name)
-		rebased := now[p] == "" && strings.HasSuffix(p.name, rebaseList) // the agent finished it
+		over := now[p] == "" && ended().MatchString(p.name) // the agent finished it
 		// Without such a file the history is not whole, and this one is too large to be put back.
 		cut := p.name == "shallow" && strings.HasPrefix(was[p], otherWord)
-		if now[p] == was[p] || watched || rebased || cut {
+		if now[p] == was[p] || watched || over || cut {
 			continue
 		}
 		if err := c.putBack(p, was[p], now[p]); err != nil {
 			return undone, fmt.Errorf("cannot put %s back: %w", p.path(), err)
 		}
 		undone = append(undone, c.shown(p))
+		if now[p] != "" && ended().MatchString(p.name) && filepath.Dir(p.name) != "." {
+			_ = os.Remove(filepath.Dir(p.path())) // with an empty one git begins no operation; most are not empty yet
+		}
+	}
+	remade, err := c.mendIndex(ctx, before.Marks)
+	undone = append(undone, remade...)
+	if err != nil {
+		return undone, fmt.Errorf("cannot put the index in order: %w", err)
 	}
 	moved, err := c.undoRefs(ctx)
 	return append(undone, moved...), err

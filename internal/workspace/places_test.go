@@ -1,6 +1,9 @@
 package workspace
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/sha1"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +53,18 @@ func TestPutBack(t *testing.T) {
 				p.write(".git/rebase-merge/"+name, text)
 			}
 		}, false},
-		"attributes": {func(p *place) { p.write(".git/info/attributes", "* filter=evil\n") }, false},
+		"a series of picks": {func(p *place) {
+			head := p.git("rev-parse", "HEAD")
+			p.write(".git/sequencer/opts", "[options]\n\tstrategy = x/evil\n")
+			p.write(".git/sequencer/todo", "pick "+head+" a\n")
+			p.write(".git/sequencer/head", head+"\n")
+		}, false},
+		"patches to be applied": {func(p *place) { p.write(".git/rebase-apply/apply-opt", "--unsafe-paths") }, false},
+		"a remote in a file":    {func(p *place) { p.write(".git/remotes/origin", "URL: ../evil\nPush: refs/heads/main\n") }, false},
+		"a branch of a remote":  {func(p *place) { p.write(".git/branches/origin", "../evil\n") }, false},
+		"a search for a commit": {func(p *place) { p.write(".git/BISECT_NAMES", "'--output=../x'") }, false},
+		"resolved conflicts":    {func(p *place) { p.write(".git/rr-cache/"+strings.Repeat("a", 40)+"/postimage", "evil") }, false},
+		"attributes":            {func(p *place) { p.write(".git/info/attributes", "* filter=evil\n") }, false},
 		"the folder that takes it": {func(p *place) {
 			p.plantLink(asideFolder)
 			p.write(".git/commondir", "../evil/.git\n")
@@ -83,6 +97,8 @@ func TestPutBack(t *testing.T) {
 			if out := p.git("status", "--short", "--branch"); !strings.Contains(out, "##") || ran() {
 				t.Errorf("git says %q, and the agent's program ran: %v", out, ran())
 			}
+			p.git("reset", "-q", "--hard")
+			p.git("cherry-pick", "HEAD", "HEAD", "--keep-redundant-commits", "--allow-empty") // it begins
 			if undone, err = p.c.PutBack(t.Context(), before); err != nil || len(undone) > 0 {
 				t.Errorf("undone once more: %q, %v", undone, err)
 			}
@@ -110,8 +126,106 @@ func TestPutBackNothing(t *testing.T) {
 	p.git("stash", "list")
 	p.git("gc", "-q")
 	p.git("clone", "-q", ".", "nested")
+	p.write(".git/opencode", "the id of a project")
 	if undone, err := p.c.PutBack(t.Context(), before); err != nil || len(undone) > 0 {
 		t.Errorf("undone %q, %v", undone, err)
+	}
+}
+
+// An index that has git write outside of the work tree, or not look at files, is made
+// anew. What the user staged and marked is in the new one.
+func TestPutBackTheIndex(t *testing.T) {
+	t.Parallel()
+	rename := func(to string) func(p *place) {
+		return func(p *place) {
+			p.git("update-index", "--add", "--cacheinfo", "100755,"+p.id("HEAD:a")+",xxxx/hooks/post-checkout")
+			data := bytes.Replace([]byte(p.read(".git/index")), []byte("xxxx/"), []byte(to), 1)
+			data = data[:len(data)-sha1.Size]
+			if i := bytes.Index(data, []byte("TREE")); i > 0 {
+				data = data[:i]
+			}
+			sum := sha1.Sum(data)
+			p.write(".git/index", string(append(data, sum[:]...)))
+		}
+	}
+	for name, plant := range map[string]func(p *place){
+		"a hook":              rename(".git/"),
+		"a hook, in capitals": rename(".GIT/"),
+		"a file outside":      rename("../x/"),
+		"a file in no folder": rename("./xx/"),
+		"a file not looked at": func(p *place) {
+			p.git("update-index", "--assume-unchanged", "b")
+			p.write("b", "evil")
+		},
+		"a file that need not be there": func(p *place) {
+			p.git("update-index", "--skip-worktree", "b")
+			p.clear("b")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "a", "1", "b", "2", "mine", "3", "sparse", "4")
+			p.write("mine", "staged")
+			p.git("add", "mine")
+			p.git("update-index", "--skip-worktree", "sparse")
+			p.snap(0)
+			before, err := p.c.ConfigFingerprint(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			plant(p)
+			undone, err := p.c.PutBack(t.Context(), before)
+			if err != nil || strings.Join(undone, " ") != ".git/index" {
+				t.Fatalf("undone %q, %v", undone, err)
+			}
+			if out := p.git("ls-files", "-v"); out != "H a\nH b\nH mine\nS sparse" {
+				t.Errorf("the index has %q", out)
+			}
+			want := map[string]string{
+				"a file not looked at": "b\nmine", "a file that need not be there": "b\nmine",
+			}[name]
+			if out := p.git("diff", "--name-only", "HEAD"); out != cmp.Or(want, "mine") {
+				t.Errorf("git sees changes in %q", out)
+			}
+			if undone, err = p.c.PutBack(t.Context(), before); err != nil || len(undone) > 0 {
+				t.Errorf("undone once more: %q, %v", undone, err)
+			}
+		})
+	}
+}
+
+// An operation of the user's that an agent finishes is over; one that it changes is put back.
+func TestPutBackUnfinished(t *testing.T) {
+	t.Parallel()
+	for name, changes := range map[string]bool{"finished": false, "changed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "a", "1")
+			for _, text := range []string{"2", "3"} {
+				p.write("a", text)
+				p.git("commit", "-qam", text)
+			}
+			p.git("switch", "-qc", "other", "HEAD~2")
+			p.write("a", "4")
+			p.git("commit", "-qam", "4")
+			cmd := exec.Command("git", "cherry-pick", "main~1", "main")
+			cmd.Dir = p.top
+			if out, err := cmd.CombinedOutput(); err == nil {
+				t.Fatalf("there is no conflict: %s", out)
+			}
+			p.snap(0)
+			before, err := p.c.ConfigFingerprint(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.git("cherry-pick", "--quit"); changes {
+				p.write(".git/sequencer/todo", "pick evil\n")
+			}
+			undone, err := p.c.PutBack(t.Context(), before)
+			if err != nil || changes != (strings.Join(undone, " ") == ".git/sequencer/todo") {
+				t.Errorf("undone %q, %v", undone, err)
+			}
+		})
 	}
 }
 

@@ -111,7 +111,7 @@ func (r *session) ready(ctx context.Context) error {
 	return nil
 }
 
-// fileKey changes when an index file is replaced: git writes a new file each time.
+// fileKey changes when a file is replaced or written, whatever time it is given.
 func fileKey(name string) string {
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -121,7 +121,8 @@ func fileKey(name string) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = uint64(st.Ino) //nolint:unconvert // its width differs between systems
 	}
-	return fmt.Sprint(inode, info.Size(), info.ModTime().UnixNano())
+	changed, _ := files.Changed(name) // without, its other times stand for it
+	return fmt.Sprint(inode, info.Size(), info.ModTime().UnixNano(), changed.UnixNano())
 }
 
 // listUser reads from the user's index what lies outside of the sparse
