@@ -100,6 +100,7 @@ var rooms = withAdapters(map[string]room{
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
 	"gateway":        {Doing, []string{"agent", "ratelimit", "supervisor"}, "passes an agent's model calls on, counts them and keeps the key"},
 	"merge":          {Doing, []string{"drive", "files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
+	"forge":          {Doing, nil, "speaks to where issues and pull requests are, and keeps the token"},
 	"trust":          {Doing, []string{"files", "process"}, "what the files that commands are taken from were before an agent could change them"},
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
@@ -115,18 +116,19 @@ var rooms = withAdapters(map[string]room{
 	"scripts/testsum": {Starting, nil, "sums up a test run"},
 
 	// testing
-	"archtest":       {Testing, nil, "this map"},
-	"gittest":        {Testing, nil, "git for tests, without the settings of whoever runs them"},
-	"transcript":     {Testing, nil, "plays the stories that deciding packages are told as"},
-	"benchmark":      {Testing, nil, "the loop measured against a bash loop"},
-	"simulate":       {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
-	"simulate/fleet": {Testing, nil, "a whole board at work, held to its laws: schedule, loop, queue and board with crashes and late people"},
-	"scripts/sim":    {Testing, []string{"simulate", "simulate/fleet"}, "prints what simulate finds"},
-	"scripts/mutate": {Testing, []string{"process"}, "breaks lines of the product and runs its tests"},
-	"scripts/size":   {Testing, nil, "counts product code"},
-	"powercut":       {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
-	"modelserver":    {Testing, nil, "a scripted model provider on loopback"},
-	"e2e":            {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
+	"archtest":        {Testing, nil, "this map"},
+	"forge/forgetest": {Testing, []string{"forge"}, "a real forge for tests"},
+	"gittest":         {Testing, nil, "git for tests, without the settings of whoever runs them"},
+	"transcript":      {Testing, nil, "plays the stories that deciding packages are told as"},
+	"benchmark":       {Testing, nil, "the loop measured against a bash loop"},
+	"simulate":        {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
+	"simulate/fleet":  {Testing, nil, "a whole board at work, held to its laws: schedule, loop, queue and board with crashes and late people"},
+	"scripts/sim":     {Testing, []string{"simulate", "simulate/fleet"}, "prints what simulate finds"},
+	"scripts/mutate":  {Testing, []string{"process"}, "breaks lines of the product and runs its tests"},
+	"scripts/size":    {Testing, nil, "counts product code"},
+	"powercut":        {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
+	"modelserver":     {Testing, nil, "a scripted model provider on loopback"},
+	"e2e":             {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
 })
 
 func withAdapters(rooms map[string]room) map[string]room {
@@ -172,7 +174,7 @@ var stdlib = map[string]struct {
 }{
 	"database/sql": {[]string{"sqlite"}, "the database has one door"},
 	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
-	"net/http":     {[]string{"web", "mcp", "autopilot", "egress", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model and the user's collector"},
+	"net/http":     {[]string{"web", "mcp", "autopilot", "egress", "forge", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
 	"unsafe":       {[]string{"process", "sandbox", "supervisor"}, "only for system calls"},

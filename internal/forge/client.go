@@ -1,0 +1,216 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	callLimit = 30 * time.Second // for one call
+	bodyLimit = 16 << 20         // bytes of one answer
+	pageLimit = 20               // pages of one list
+	pageSize  = "50"             // Gitea gives no more
+	keepLimit = 200              // answers that are kept with their ETag
+	keepSize  = 256 << 10        // bytes of one that is kept
+)
+
+// Client speaks to one repository at a forge. It is safe for concurrent use.
+type Client struct {
+	Where
+	token string
+	web   http.Client
+	now   func() time.Time
+
+	mu   sync.Mutex
+	kept map[string]answer // by address
+	rest *LaterError       // nothing is asked before its Until
+}
+
+// answer is one answer of the forge.
+type answer struct {
+	body   []byte
+	header http.Header
+}
+
+// New is a client for one repository. It asks nothing yet.
+func New(w Where, token string) *Client {
+	c := &Client{Where: w, token: token, now: time.Now, kept: map[string]answer{}}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	c.web = http.Client{Timeout: callLimit, Transport: transport, CheckRedirect: c.redirect}
+	return c
+}
+
+// Close ends the connections that are idle.
+func (c *Client) Close() { c.web.CloseIdleConnections() }
+
+func (c *Client) gitea() bool { return c.Kind == Gitea }
+
+// redirect follows a renamed repository, but never to another host, which would
+// get the token, and never with what was to be written.
+func (c *Client) redirect(r *http.Request, via []*http.Request) error {
+	first := via[0]
+	same := r.URL.Host == first.URL.Host && r.URL.Scheme == first.URL.Scheme
+	if len(via) > 3 || first.Method != http.MethodGet || !same {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// repo is the path of something in the repository.
+func (c *Client) repo(format string, args ...any) string {
+	return "/repos/" + c.Repository + fmt.Sprintf(format, args...)
+}
+
+// get reads one thing. The same answer as before costs the forge nothing, where
+// it knows ETags.
+func (c *Client) get(ctx context.Context, path string, into any) error {
+	a, err := c.call(ctx, http.MethodGet, c.api()+path, nil)
+	if err == nil {
+		err = c.decode(a, into)
+	}
+	return err
+}
+
+// list reads the pages of a list, [pageLimit] at most.
+func list[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
+	query.Set("per_page", pageSize)
+	query.Set("limit", pageSize) // Gitea's word for it
+	var all []T
+	address := c.api() + path + "?" + query.Encode()
+	for range pageLimit {
+		a, err := c.call(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return nil, err
+		}
+		var page []T
+		if err := c.decode(a, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if address = c.next(a.header.Get("Link")); address == "" {
+			break
+		}
+	}
+	return all, nil
+}
+
+// next is the page that a Link header names, if it is at the same forge.
+func (c *Client) next(link string) string {
+	for part := range strings.SplitSeq(link, ",") {
+		address, rel, _ := strings.Cut(part, ";")
+		if !strings.Contains(rel, `rel="next"`) {
+			continue
+		}
+		here, _ := url.Parse(c.api())
+		u, err := url.Parse(strings.Trim(strings.TrimSpace(address), "<>"))
+		if err == nil && u.Host == here.Host && u.Scheme == here.Scheme {
+			return u.String()
+		}
+	}
+	return ""
+}
+
+// send writes something. Into may be nil.
+func (c *Client) send(ctx context.Context, method, path string, what, into any) error {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	a, err := c.call(ctx, method, c.api()+path, body)
+	if err == nil && into != nil {
+		err = c.decode(a, into)
+	}
+	return err
+}
+
+func (c *Client) decode(a answer, into any) error {
+	if err := json.Unmarshal(a.body, into); err != nil {
+		kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+		return c.later("it answers with %s where JSON is expected", kind)
+	}
+	return nil
+}
+
+// call makes one call. The error is a [*LaterError] or an [*Error].
+func (c *Client) call(ctx context.Context, method, address string, body []byte) (answer, error) {
+	c.mu.Lock()
+	rest, known := c.rest, c.kept[address]
+	c.mu.Unlock()
+	if rest != nil && c.now().Before(rest.Until) {
+		return answer{}, rest
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	c.dress(r, method, known.header.Get("ETag"), body != nil)
+	res, err := c.web.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return answer{}, ctx.Err()
+		}
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // without the address
+		}
+		return answer{}, c.later("it does not answer: %v", err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	a := answer{header: res.Header}
+	if a.body, err = io.ReadAll(io.LimitReader(res.Body, bodyLimit+1)); err != nil {
+		return a, c.later("its answer breaks off: %v", err)
+	}
+	switch {
+	case len(a.body) > bodyLimit:
+		return a, &Error{Status: res.StatusCode, Why: "its answer is larger than pawl reads"}
+	case res.StatusCode == http.StatusNotModified && known.body != nil:
+		return known, nil
+	case res.StatusCode < 300:
+		c.keep(method, address, a)
+		return a, nil
+	}
+	return a, c.failed(res.StatusCode, a)
+}
+
+// dress gives a call its headers.
+func (c *Client) dress(r *http.Request, method, etag string, body bool) {
+	h := r.Header
+	h.Set("User-Agent", "pawl")
+	h.Set("Accept", "application/json")
+	scheme := "token "
+	if !c.gitea() {
+		scheme = "Bearer "
+		h.Set("Accept", "application/vnd.github+json")
+		h.Set("X-GitHub-Api-Version", "2022-11-28")
+	}
+	if c.token != "" {
+		h.Set("Authorization", scheme+c.token)
+	}
+	if body {
+		h.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodGet && etag != "" {
+		h.Set("If-None-Match", etag)
+	}
+}
+
+func (c *Client) keep(method, address string, a answer) {
+	if method != http.MethodGet || a.header.Get("ETag") == "" || len(a.body) > keepSize {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.kept) >= keepLimit {
+		clear(c.kept)
+	}
+	c.kept[address] = a
+}

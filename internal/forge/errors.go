@@ -1,0 +1,125 @@
+package forge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LaterError is that the forge does not answer now, or wants to be left alone.
+type LaterError struct {
+	Until time.Time // when it may be asked again; zero is not known
+	Why   string
+}
+
+func (e *LaterError) Error() string { return e.Why }
+
+// Error is an answer that says no.
+type Error struct {
+	Status int
+	Why    string
+}
+
+func (e *Error) Error() string { return e.Why }
+
+// Is is true for an answer with one of these statuses of HTTP.
+func Is(err error, statuses ...int) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	for _, s := range statuses {
+		if e.Status == s {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	restLimit = time.Hour   // the longest that a forge can make pawl wait
+	restOf    = time.Minute // where it does not say how long: what GitHub's rules ask for
+)
+
+// later is a [LaterError] in the forge's name.
+func (c *Client) later(format string, args ...any) error {
+	return &LaterError{Why: c.URL + ": " + fmt.Sprintf(format, args...)}
+}
+
+// failed reads an answer that is not what was asked for. A forge that wants to
+// be left alone is, by all calls of this client.
+func (c *Client) failed(status int, a answer) error {
+	said := saidBy(a)
+	if wait, limited := c.limited(status, a, said); limited {
+		e := &LaterError{Until: c.now().Add(wait)}
+		at := e.Until.Local().Format("15:04:05")
+		e.Why = fmt.Sprintf("%s: its limit of calls is reached; it is asked again at %s", c.URL, at)
+		c.mu.Lock()
+		c.rest = e
+		c.mu.Unlock()
+		return e
+	}
+	why := fmt.Sprintf("%s answers %d %s", c.URL, status, http.StatusText(status))
+	if said != "" {
+		why += ": " + said
+	}
+	switch {
+	case status >= 500:
+		return &LaterError{Why: why}
+	case status == http.StatusUnauthorized:
+		why += "; the token is wrong or has expired"
+	case status == http.StatusNotFound:
+		why += "; it is not there, or the token may not see it"
+	case status >= 300 && status < 400:
+		why += "; it was moved: set forge.repository to its new name"
+	}
+	return &Error{Status: status, Why: why}
+}
+
+// limited says whether an answer is about too many calls, and for how long.
+// GitHub says so in several ways, with 403 too.
+func (c *Client) limited(status int, a answer, said string) (time.Duration, bool) {
+	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
+		return 0, false
+	}
+	wait := time.Duration(-1)
+	if n, err := strconv.Atoi(a.header.Get("Retry-After")); err == nil {
+		wait = time.Duration(min(n, 1<<20)) * time.Second
+	} else if a.header.Get("X-RateLimit-Remaining") == "0" {
+		wait = restOf
+		if n, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64); err == nil {
+			wait = time.Unix(n, 0).Sub(c.now())
+		}
+	} else if status == http.StatusTooManyRequests || strings.Contains(strings.ToLower(said), "rate limit") {
+		wait = restOf
+	}
+	if wait == -1 {
+		return 0, false
+	}
+	return min(max(wait, time.Second), restLimit), true
+}
+
+// saidBy is the message in an answer, in one line.
+func saidBy(a answer) string {
+	var m struct {
+		Message string `json:"message"`
+		Errors  []any  `json:"errors"`
+	}
+	if json.Unmarshal(a.body, &m) != nil {
+		return ""
+	}
+	for _, e := range m.Errors {
+		if fields, ok := e.(map[string]any); ok {
+			e = fields["message"]
+		}
+		if text, ok := e.(string); ok {
+			m.Message += ": " + text
+		}
+	}
+	line := strings.Join(strings.Fields(m.Message), " ")
+	return line[:min(len(line), 300)]
+}

@@ -1,0 +1,253 @@
+// Package forgetest gives tests a forge: a real Gitea, built by scripts/gitea
+// and started on loopback, with people, a repository and their deeds. It is in
+// no program.
+package forgetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/forge"
+)
+
+// Site is a forge with one repository.
+type Site struct {
+	forge.Where
+	// Remote is where the owner pushes to, with the token in it.
+	Remote string
+
+	t      testing.TB
+	web    *http.Client
+	tokens map[string]string // by login
+	asked  int               // tokens made
+}
+
+// The people at a [Site].
+const (
+	Owner    = "olga"     // whose repository it is, and whose token pawl has
+	Reviewer = "rita"     // may write
+	Stranger = "stranger" // may look
+)
+
+const repository = "project"
+
+// Gitea starts a real Gitea with a repository that is empty. Where none is built,
+// the test is skipped.
+func Gitea(t testing.TB) *Site {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	script := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "gitea")
+	out, err := exec.CommandContext(t.Context(), script, "cached").Output()
+	if err != nil {
+		t.Skip("no Gitea is built here; build it with: scripts/gitea")
+	}
+	where := strings.Fields(string(out))
+	s := &Site{t: t, web: client(), tokens: map[string]string{}}
+	t.Cleanup(s.web.CloseIdleConnections)
+	s.start(where[0], where[1])
+	s.people(Reviewer, Stranger)
+	s.Kind, s.Repository = forge.Gitea, Owner+"/"+repository
+	s.Do(Owner, http.MethodPost, "/user/repos", map[string]any{"name": repository, "default_branch": "main"}, nil)
+	s.Do(Owner, http.MethodPut, s.Repo("/collaborators/"+Reviewer), map[string]string{"permission": "write"}, nil)
+	s.Remote = strings.Replace(s.URL, "://", "://"+Owner+":"+s.tokens[Owner]+"@", 1) + "/" + s.Repository + ".git"
+	return s
+}
+
+func client() *http.Client {
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
+}
+
+// start starts the program and makes its people.
+func (s *Site) start(program, static string) {
+	t := s.t
+	dir := t.TempDir()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	_, port, _ := net.SplitHostPort(address)
+	s.URL = "http://" + address
+	config := filepath.Join(dir, "app.ini")
+	text := fmt.Sprintf(settings, port, s.URL, static, filepath.Join(dir, "gitea.db"), filepath.Join(dir, "repositories"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := func(ctx context.Context, args ...string) *exec.Cmd {
+		c := exec.CommandContext(ctx, program, append(args, "--config", config, "--work-path", dir)...)
+		c.Env = append(os.Environ(), "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "HOME="+dir, "GIT_CONFIG_GLOBAL=")
+		return c
+	}
+	run := func(args ...string) string {
+		out, err := command(t.Context(), args...).Output()
+		if err != nil {
+			t.Fatalf("gitea %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	run("migrate")
+	run("admin", "user", "create", "--admin", "--username", Owner, "--password", "pass-"+Owner, "--email", Owner+"@example.test",
+		"--must-change-password=false")
+	s.tokens[Owner] = run("admin", "user", "generate-access-token", "--username", Owner, "--scopes", "all", "--raw", "--token-name", "test")
+	web := command(context.WithoutCancel(t.Context()), "web")
+	var log bytes.Buffer
+	web.Stdout, web.Stderr = &log, &log
+	if err := web.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = web.Process.Kill()
+		_ = web.Wait()
+		if t.Failed() {
+			t.Logf("gitea said:\n%s", log.String())
+		}
+	})
+	s.await()
+}
+
+// await waits until the program answers.
+func (s *Site) await() {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for began := time.Now(); time.Since(began) < time.Minute; <-again.C {
+		r, _ := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+"/api/v1/version", nil)
+		res, err := s.web.Do(r)
+		if err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+	}
+	s.t.Fatal("gitea does not answer")
+}
+
+// people makes those who are not there yet.
+func (s *Site) people(logins ...string) {
+	for _, name := range logins {
+		s.Do(Owner, http.MethodPost, "/admin/users", map[string]any{
+			"username": name, "password": "pass-" + name, "email": name + "@example.test", "must_change_password": false,
+		}, nil)
+		s.tokens[name] = s.NewToken(name, "all")
+	}
+}
+
+// NewToken is one of somebody's that may do some things, such as read:issue.
+func (s *Site) NewToken(login string, scopes ...string) string {
+	s.t.Helper()
+	var made struct {
+		Token string `json:"sha1"`
+	}
+	s.asked++
+	s.Do(login+":pass-"+login, http.MethodPost, "/users/"+login+"/tokens",
+		map[string]any{"name": fmt.Sprint("test", s.asked), "scopes": scopes}, &made)
+	return made.Token
+}
+
+// Token is that of somebody.
+func (s *Site) Token(login string) string { return s.tokens[login] }
+
+// Repo is the path of something in the repository.
+func (s *Site) Repo(path string) string { return "/repos/" + s.Repository + path }
+
+// Do is a call of the API in somebody's name, or "name:password", which has to succeed.
+func (s *Site) Do(login, method, path string, what, into any) {
+	s.t.Helper()
+	var body io.Reader
+	if what != nil {
+		data, err := json.Marshal(what)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		body = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.api()+path, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if name, password, ok := strings.Cut(login, ":"); ok {
+		r.SetBasicAuth(name, password)
+	} else {
+		r.Header.Set("Authorization", "token "+s.tokens[login])
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := s.web.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		s.t.Fatalf("%s %s: %s %s %v", method, path, res.Status, data, err)
+	}
+	if into != nil {
+		if err := json.Unmarshal(data, into); err != nil {
+			s.t.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+}
+
+func (s *Site) api() string {
+	if s.Kind == forge.GitHub {
+		return s.URL + "/api/v3"
+	}
+	return s.URL + "/api/v1"
+}
+
+// MergeBy has somebody merge a pull request: merge, squash or rebase.
+func (s *Site) MergeBy(login string, number int64, method string) {
+	s.t.Helper()
+	verb, what := http.MethodPut, map[string]string{"merge_method": method}
+	if s.Kind == forge.Gitea {
+		verb, what = http.MethodPost, map[string]string{"Do": method}
+	}
+	s.Do(login, verb, s.Repo(fmt.Sprintf("/pulls/%d/merge", number)), what, nil)
+}
+
+// CloseBy has somebody close a pull request without merging it.
+func (s *Site) CloseBy(login string, number int64) {
+	s.t.Helper()
+	s.Do(login, http.MethodPatch, s.Repo(fmt.Sprintf("/pulls/%d", number)), map[string]string{"state": "closed"}, nil)
+}
+
+const settings = `
+RUN_MODE = prod
+[server]
+HTTP_ADDR = 127.0.0.1
+HTTP_PORT = %s
+ROOT_URL = %s/
+STATIC_ROOT_PATH = %s
+DISABLE_SSH = true
+OFFLINE_MODE = true
+[database]
+DB_TYPE = sqlite3
+PATH = %s
+[repository]
+ROOT = %s
+[security]
+INSTALL_LOCK = true
+PASSWORD_HASH_ALGO = pbkdf2_v2
+[service]
+DISABLE_REGISTRATION = true
+[log]
+LEVEL = Error
+[cron]
+ENABLED = false
+[indexer]
+ISSUE_INDEXER_TYPE = db
+[actions]
+ENABLED = true
+`

@@ -1,0 +1,468 @@
+package forgetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/forge"
+)
+
+// Hub is a GitHub of one repository, in memory and a bare repository: what pawl
+// and people ask of it does what it does there. It is an [http.Handler].
+type Hub struct {
+	// Bare is the repository to push to.
+	Bare string
+	// Trouble is asked first, and true when it has answered.
+	Trouble func(w http.ResponseWriter, r *http.Request) bool
+
+	mu       sync.Mutex
+	site     string // its address
+	numbers  int
+	calls    []string
+	issues   []object // pull requests too
+	pulls    []object
+	comments map[int][]object
+	reviews  map[int][]object
+	lines    map[int][]object
+	statuses map[string][]object
+	runs     map[string][]object
+	logs     map[int]string
+}
+
+type object = map[string]any
+
+// NewHub is a GitHub whose repository is made in a folder.
+func NewHub(dir string) (*Hub, error) {
+	h := &Hub{
+		Bare: filepath.Join(dir, "hub.git"), comments: map[int][]object{}, reviews: map[int][]object{}, lines: map[int][]object{},
+		statuses: map[string][]object{}, runs: map[string][]object{}, logs: map[int]string{},
+	}
+	if out, err := exec.CommandContext(context.Background(), "git", "init", "-q", "--bare", "-b", "main", h.Bare).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("git init: %w: %s", err, out)
+	}
+	return h, nil
+}
+
+// GitHub starts a [Hub] on loopback.
+func GitHub(t testing.TB) (*Site, *Hub) {
+	t.Helper()
+	hub, err := NewHub(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(hub)
+	t.Cleanup(server.Close)
+	s := &Site{
+		Where:  forge.Where{Kind: forge.GitHub, URL: server.URL, Repository: Owner + "/" + repository},
+		Remote: hub.Bare, t: t, web: client(), tokens: map[string]string{},
+	}
+	t.Cleanup(s.web.CloseIdleConnections)
+	for _, login := range []string{Owner, Reviewer, Stranger} {
+		s.tokens[login] = HubToken(login)
+	}
+	return s, hub
+}
+
+// HubToken is the token of somebody at a [Hub].
+func HubToken(login string) string { return "token-of-" + login }
+
+// Calls are the calls so far, as "GET /path".
+func (h *Hub) Calls() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+func (h *Hub) git(args ...string) (string, error) {
+	c := exec.CommandContext(context.Background(), "git", append([]string{"-c", "user.name=hub", "-c", "user.email=hub@example.test", "--git-dir", h.Bare}, args...)...)
+	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=", "GIT_CONFIG_NOSYSTEM=1")
+	out, err := c.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// refusal is an answer that says no.
+type refusal struct {
+	status int
+	text   string
+}
+
+// ServeHTTP answers one call.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.Trouble != nil && h.Trouble(w, r) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	path, ok := strings.CutPrefix(r.URL.Path, "/api/v3")
+	h.site = "http://" + r.Host
+	h.calls = append(h.calls, r.Method+" "+path)
+	login, known := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(r.Header.Get("Authorization"), "token "), "Bearer "), "token-of-")
+	var body object
+	if r.Method != http.MethodGet {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			http.Error(w, `{"message":"Problems parsing JSON"}`, http.StatusBadRequest)
+			return
+		}
+	}
+	var answer any
+	no := refusal{http.StatusNotFound, "Not Found"}
+	switch name, rest, in := cutRepository(path); {
+	case !known:
+		no = refusal{http.StatusUnauthorized, "Bad credentials"}
+	case !ok:
+	case path == "/user":
+		answer = person(login)
+	case in && name == Owner+"/"+repository:
+		answer, no = h.answer(r, login, strings.Split(strings.Trim(rest, "/"), "/"), body)
+	}
+	h.write(w, r, answer, no)
+}
+
+func cutRepository(path string) (name, rest string, ok bool) {
+	path, ok = strings.CutPrefix(path, "/repos/")
+	parts := strings.SplitN(path, "/", 3)
+	if !ok || len(parts) < 2 {
+		return "", "", false
+	}
+	return parts[0] + "/" + parts[1], strings.Join(parts[2:], ""), true
+}
+
+func (h *Hub) write(w http.ResponseWriter, r *http.Request, answer any, no refusal) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if text, ok := answer.(string); ok {
+		_, _ = w.Write([]byte(text))
+		return
+	}
+	if answer == nil {
+		w.WriteHeader(no.status)
+		_, _ = fmt.Fprintf(w, `{"message":%q}`, no.text)
+		return
+	}
+	if all, ok := answer.([]object); ok {
+		answer = h.page(w, r, all)
+	}
+	data, err := json.Marshal(answer)
+	if err != nil {
+		panic(err)
+	}
+	etag := fmt.Sprintf(`W/"%x"`, len(data)*31+int(data[len(data)/2])) + strconv.Itoa(h.numbers)
+	if r.Method == http.MethodGet {
+		w.Header().Set("ETag", etag)
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	_, _ = w.Write(data)
+}
+
+// page is the part of a list that is asked for.
+func (h *Hub) page(w http.ResponseWriter, r *http.Request, all []object) []object {
+	q := r.URL.Query()
+	size, _ := strconv.Atoi(q.Get("per_page"))
+	page, _ := strconv.Atoi(q.Get("page"))
+	if size == 0 {
+		size = 30
+	}
+	page = max(page, 1)
+	if len(all) > page*size {
+		q.Set("page", strconv.Itoa(page+1))
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?%s>; rel="next"`, r.Host, r.URL.Path, q.Encode()))
+	}
+	from, to := min((page-1)*size, len(all)), min(page*size, len(all))
+	return append([]object{}, all[from:to]...)
+}
+
+func person(login string) object { return object{"login": login, "id": len(login), "type": "User"} }
+
+func mayWrite(login string) bool { return login == Owner || login == Reviewer }
+
+// answer is for a path in the repository.
+func (h *Hub) answer(r *http.Request, login string, path []string, body object) (any, refusal) {
+	h.numbers++
+	missing := refusal{http.StatusNotFound, "Not Found"}
+	n := 0
+	if len(path) > 1 {
+		n, _ = strconv.Atoi(path[1])
+	}
+	verb := r.Method + " " + path[0]
+	if len(path) > 2 {
+		verb += " " + path[2]
+	}
+	switch verb {
+	case "GET ":
+		return object{
+			"full_name": Owner + "/" + repository, "private": false, "archived": false, "allow_merge_commit": true,
+			"allow_squash_merge": true, "allow_rebase_merge": true, "default_branch": "main",
+			"permissions": object{"push": mayWrite(login), "pull": true, "admin": login == Owner},
+		}, missing
+	case "GET issues":
+		if n > 0 {
+			return one(h.issues, n), missing
+		}
+		return h.listed(h.issues, r), missing
+	case "POST issues":
+		return h.addIssue(login, body)
+	case "PATCH issues":
+		return change(h.issues, n, body), missing
+	case "GET issues comments":
+		return h.comments[n], missing
+	case "POST issues comments":
+		h.comments[n] = append(h.comments[n], h.said(login, body))
+		return h.comments[n][len(h.comments[n])-1], missing
+	case "GET statuses", "GET commits status":
+		return object{"state": "pending", "statuses": append([]object{}, h.statuses[path[1]]...)}, missing
+	case "POST statuses":
+		body["id"] = h.numbers
+		h.statuses[path[1]] = append([]object{body}, h.statuses[path[1]]...)
+		return body, missing
+	case "GET commits check-runs":
+		return object{"total_count": len(h.runs[path[1]]), "check_runs": append([]object{}, h.runs[path[1]]...)}, missing
+	case "GET collaborators permission":
+		may := "read"
+		if mayWrite(path[1]) {
+			may = "write"
+		}
+		return object{"permission": may, "user": person(path[1]), "role_name": may}, missing
+	case "GET actions logs":
+		id, _ := strconv.Atoi(path[2])
+		return h.logs[id], missing
+	}
+	if path[0] == "pulls" {
+		return h.pull(r, login, strings.TrimSuffix(verb, " "), n, body)
+	}
+	return nil, missing
+}
+
+// listed are the issues of a state and a label.
+func (h *Hub) listed(all []object, r *http.Request) []object {
+	q := r.URL.Query()
+	list := []object{}
+	for _, i := range all {
+		state := q.Get("state")
+		if state == "" {
+			state = "open"
+		}
+		if i["state"] != state && state != "all" {
+			continue
+		}
+		if label := q.Get("labels"); label != "" && !strings.Contains(fmt.Sprint(i["labels"]), "name:"+label) {
+			continue
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
+func one(list []object, number int) any {
+	for _, o := range list {
+		if o["number"] == number {
+			return o
+		}
+	}
+	return nil
+}
+
+func change(list []object, number int, body object) any {
+	o, ok := one(list, number).(object)
+	if !ok {
+		return nil
+	}
+	maps.Copy(o, body)
+	o["updated_at"] = now()
+	return o
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
+func (h *Hub) said(login string, body object) object {
+	h.numbers++
+	return object{"id": h.numbers, "user": person(login), "body": body["body"], "created_at": now(), "updated_at": now(), "html_url": ""}
+}
+
+func (h *Hub) addIssue(login string, body object) (any, refusal) {
+	if title, _ := body["title"].(string); title == "" {
+		return nil, refusal{http.StatusUnprocessableEntity, "Validation Failed"}
+	}
+	labels := []object{}
+	names, _ := body["labels"].([]any)
+	for _, name := range names {
+		labels = append(labels, object{"name": name})
+	}
+	number := len(h.issues) + 1
+	o := object{
+		"number": number, "title": body["title"], "body": body["body"], "state": "open", "labels": labels, "user": person(login),
+		"html_url": fmt.Sprintf("%s/issues/%d", h.site, number), "created_at": now(), "updated_at": now(),
+	}
+	h.issues = append(h.issues, o)
+	return o, refusal{}
+}
+
+// pull answers about pull requests.
+func (h *Hub) pull(r *http.Request, login, verb string, n int, body object) (any, refusal) {
+	missing := refusal{http.StatusNotFound, "Not Found"}
+	for _, p := range h.pulls {
+		h.refresh(p)
+	}
+	if n > 0 && one(h.pulls, n) == nil {
+		return nil, missing
+	}
+	switch verb {
+	case "GET pulls":
+		if n > 0 {
+			return one(h.pulls, n), missing
+		}
+		return h.ofBranch(h.listed(h.pulls, r), r), missing
+	case "POST pulls":
+		return h.open(login, body)
+	case "PATCH pulls":
+		change(h.issues, n, body)
+		return change(h.pulls, n, body), missing
+	case "PUT pulls merge":
+		return h.merge(login, n, body)
+	case "GET pulls reviews":
+		return append([]object{}, h.reviews[n]...), missing
+	case "POST pulls reviews":
+		return h.review(login, n, body), missing
+	case "GET pulls comments":
+		return append([]object{}, h.lines[n]...), missing
+	}
+	return nil, missing
+}
+
+func (h *Hub) ofBranch(list []object, r *http.Request) []object {
+	head, base := r.URL.Query().Get("head"), r.URL.Query().Get("base")
+	return slices.DeleteFunc(list, func(p object) bool {
+		from, to := refOf(p, "head"), refOf(p, "base")
+		return head != "" && Owner+":"+from != head || base != "" && to != base
+	})
+}
+
+// refOf is the branch at one end of a pull request.
+func refOf(p object, end string) string {
+	o, _ := p[end].(object)
+	return fmt.Sprint(o["ref"])
+}
+
+// refresh brings an open pull request to the commit of its branch. One whose
+// commit is on its base by now is merged.
+func (h *Hub) refresh(p object) {
+	head, _ := p["head"].(object)
+	if p["state"] != "open" {
+		return
+	}
+	commit, err := h.git("rev-parse", "--verify", "-q", fmt.Sprint("refs/heads/", head["ref"]))
+	if err == nil {
+		head["sha"] = commit
+	}
+}
+
+func (h *Hub) open(login string, body object) (any, refusal) {
+	from, _ := body["head"].(string)
+	to, _ := body["base"].(string)
+	invalid := refusal{http.StatusUnprocessableEntity, "Validation Failed"}
+	if from == "" || to == "" {
+		return nil, invalid
+	}
+	for _, ref := range []string{from, to} {
+		if _, err := h.git("rev-parse", "--verify", "-q", "refs/heads/"+ref); err != nil {
+			return nil, invalid
+		}
+	}
+	issue, no := h.addIssue(login, body)
+	o, ok := issue.(object)
+	if !ok {
+		return nil, no
+	}
+	o["pull_request"] = object{}
+	p := maps.Clone(o)
+	delete(p, "pull_request")
+	p["head"], p["base"], p["merged_at"] = object{"ref": from}, object{"ref": to}, nil
+	p["html_url"] = fmt.Sprintf("%s/pull/%d", h.site, p["number"])
+	h.pulls = append(h.pulls, p)
+	h.refresh(p)
+	return p, refusal{}
+}
+
+// merge merges as GitHub does: by a merge, one commit, or the commits anew.
+func (h *Hub) merge(login string, n int, body object) (any, refusal) {
+	p, _ := one(h.pulls, n).(object)
+	head, _ := p["head"].(object)
+	base := refOf(p, "base")
+	if want := body["sha"]; want != nil && want != head["sha"] {
+		return nil, refusal{http.StatusConflict, "Head branch was modified. Review and try the merge again."}
+	}
+	if p["state"] != "open" || !mayWrite(login) {
+		return nil, refusal{http.StatusMethodNotAllowed, "Pull Request is not mergeable"}
+	}
+	for _, s := range h.statuses[fmt.Sprint(head["sha"])] {
+		if s["state"] != "success" {
+			return nil, refusal{http.StatusMethodNotAllowed, fmt.Sprintf("Required status check %q is expected.", s["context"])}
+		}
+	}
+	commit, err := h.mergeCommit(base, fmt.Sprint(head["sha"]), fmt.Sprint(p["title"]), body["merge_method"] == "merge")
+	if err != nil {
+		return nil, refusal{http.StatusMethodNotAllowed, "Merge conflict"}
+	}
+	p["state"], p["merged_at"], p["merge_commit_sha"] = "closed", now(), commit
+	return object{"sha": commit, "merged": true, "message": "Pull Request successfully merged"}, refusal{}
+}
+
+func (h *Hub) mergeCommit(base, head, title string, both bool) (string, error) {
+	tree, err := h.git("merge-tree", "--write-tree", "refs/heads/"+base, head)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", tree, "-m", title, "-p", "refs/heads/" + base}
+	if both {
+		args = append(args, "-p", head)
+	}
+	commit, err := h.git(args...)
+	if err == nil {
+		_, err = h.git("update-ref", "refs/heads/"+base, commit)
+	}
+	return commit, err
+}
+
+func (h *Hub) review(login string, n int, body object) object {
+	state := map[any]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[body["event"]]
+	o := h.said(login, body)
+	o["state"], o["submitted_at"] = state, now()
+	h.reviews[n] = append(h.reviews[n], o)
+	comments, _ := body["comments"].([]any)
+	for _, c := range comments {
+		c, _ := c.(object)
+		line := h.said(login, c)
+		line["path"], line["line"], line["pull_request_review_id"] = c["path"], c["line"], o["id"]
+		h.lines[n] = append(h.lines[n], line)
+	}
+	return o
+}
+
+// Check gives a commit a check run of a job, with its log.
+func (h *Hub) Check(commit, name, conclusion, log string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.numbers++
+	status := "completed"
+	if conclusion == "" {
+		status = "in_progress"
+	}
+	run := object{"id": h.numbers, "name": name, "status": status, "conclusion": conclusion, "html_url": "", "app": object{"slug": "github-actions"}}
+	h.runs[commit] = slices.DeleteFunc(h.runs[commit], func(o object) bool { return o["name"] == name })
+	h.runs[commit] = append(h.runs[commit], run)
+	h.logs[h.numbers] = log
+}

@@ -1,0 +1,137 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// State is what became of a pull request.
+type State string
+
+// The states.
+const (
+	Opened State = "open"
+	Closed State = "closed" // without being merged
+	Merged State = "merged"
+)
+
+// Request is a pull request.
+type Request struct {
+	Number int64
+	URL    string
+	State  State
+	Branch string // that it comes from
+	Head   string // the commit there
+	// Commit is what it was merged as: a merge, or the last of the commits that
+	// a squash or a rebase made.
+	Commit string
+}
+
+// Draft is a pull request that is to be opened.
+type Draft struct {
+	Branch string // "owner:branch" when it is in a fork
+	Base   string // the branch it is for
+	Title  string
+	Body   string
+}
+
+// pull is a pull request in the words of both kinds.
+type pull struct {
+	Number int64      `json:"number"`
+	URL    string     `json:"html_url"`
+	State  string     `json:"state"`
+	Merged *time.Time `json:"merged_at"`
+	Commit string     `json:"merge_commit_sha"`
+	Head   end        `json:"head"`
+	Base   end        `json:"base"`
+}
+
+type end struct {
+	Ref    string `json:"ref"`
+	Commit string `json:"sha"`
+}
+
+func (p *pull) request() Request {
+	r := Request{Number: p.Number, URL: p.URL, State: Opened, Branch: p.Head.Ref, Head: p.Head.Commit}
+	switch {
+	case p.Merged != nil:
+		r.State, r.Commit = Merged, p.Commit
+	case p.State == "closed":
+		r.State = Closed
+	}
+	return r
+}
+
+// Request is one pull request.
+func (c *Client) Request(ctx context.Context, number int64) (Request, error) {
+	var p pull
+	err := c.get(ctx, c.repo("/pulls/%d", number), &p)
+	if err == nil && p.Number != number {
+		err = c.later("it answers with another pull request than the one asked for")
+	}
+	return p.request(), err
+}
+
+// Find is the open pull request of a branch; found is false when there is none.
+func (c *Client) Find(ctx context.Context, d Draft) (r Request, found bool, err error) {
+	owner, branch := cutLast(d.Branch, ":")
+	if owner == "" {
+		owner, _, _ = strings.Cut(c.Repository, "/")
+	}
+	// Gitea knows neither head nor base here, and lists all.
+	pulls, err := list[pull](ctx, c, c.repo("/pulls"),
+		url.Values{"state": {"open"}, "head": {owner + ":" + branch}, "base": {d.Base}})
+	if err != nil {
+		return Request{}, false, err
+	}
+	for _, p := range pulls {
+		if p.Head.Ref == branch && p.Base.Ref == d.Base {
+			return p.request(), true, nil
+		}
+	}
+	return Request{}, false, nil
+}
+
+// Propose opens a pull request. One that is open for the branch already gets the
+// new text instead, so it is safe to repeat.
+func (c *Client) Propose(ctx context.Context, d Draft) (Request, error) {
+	r, found, err := c.Find(ctx, d)
+	if err != nil {
+		return r, err
+	}
+	var p pull
+	if found {
+		text := map[string]string{"title": d.Title, "body": d.Body}
+		err = c.send(ctx, http.MethodPatch, c.repo("/pulls/%d", r.Number), text, &p)
+	} else {
+		err = c.send(ctx, http.MethodPost, c.repo("/pulls"),
+			map[string]string{"head": d.Branch, "base": d.Base, "title": d.Title, "body": d.Body}, &p)
+	}
+	if err != nil {
+		return Request{}, fmt.Errorf("cannot open a pull request: %w", err)
+	}
+	return p.request(), nil
+}
+
+// Merge merges a pull request whose head is a commit, by the first way that the
+// repository allows. Why says what stands in its way: no approval, red
+// checks, another head. It is empty when it was merged.
+func (c *Client) Merge(ctx context.Context, number int64, head string) (why string, err error) {
+	repo, err := c.About(ctx)
+	if err != nil {
+		return "", err
+	}
+	method, what := http.MethodPut, map[string]string{"merge_method": repo.Method, "sha": head}
+	if c.gitea() {
+		method, what = http.MethodPost, map[string]string{"Do": repo.Method, "head_commit_id": head}
+	}
+	err = c.send(ctx, method, c.repo("/pulls/%d/merge", number), what, nil)
+	if Is(err, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusForbidden) {
+		return err.Error(), nil
+	}
+	return "", err
+}

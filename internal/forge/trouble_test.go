@@ -1,0 +1,107 @@
+package forge_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/forge"
+	"github.com/pawl-dev/pawl/internal/forge/forgetest"
+)
+
+// A forge that cannot answer now is told from one that says no.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	say := func(status int, body string, headers ...string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			for i := 0; i < len(headers); i += 2 {
+				w.Header().Set(headers[i], headers[i+1])
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+			return true
+		}
+	}
+	soon := fmt.Sprint(time.Now().Add(10 * time.Minute).Unix())
+	for name, c := range map[string]struct {
+		trouble func(http.ResponseWriter, *http.Request) bool
+		later   bool          // an answer is to come
+		wait    time.Duration // at least, where the forge says how long
+		says    string
+	}{
+		"500":             {say(500, "oops"), true, 0, "500 Internal Server Error"},
+		"a page":          {say(200, "<html>", "Content-Type", "text/html; charset=utf-8"), true, 0, "it answers with text/html where JSON is expected"},
+		"limit":           {say(429, "", "Retry-After", "90"), true, 89 * time.Second, "its limit of calls is reached"},
+		"limit of hours":  {say(403, "{}", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", soon), true, 9 * time.Minute, "its limit of calls is reached"},
+		"secondary limit": {say(403, `{"message":"You have exceeded a secondary rate limit."}`), true, 59 * time.Second, "its limit of calls is reached"},
+		"a year":          {say(429, "", "Retry-After", "99999999999"), true, 59 * time.Second, "its limit of calls is reached"},
+		"403":             {say(403, `{"message":"Resource not accessible by personal access token"}`), false, 0, "403 Forbidden: Resource not accessible by"},
+		"expired":         {say(401, `{"message":"Bad credentials"}`), false, 0, "the token is wrong or has expired"},
+		"renamed":         {say(301, "", "Location", "https://evil.test/"), false, 0, "set forge.repository to its new name"},
+		"hung up":         {func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }, true, 0, "it does not answer: EOF"},
+		"endless": {func(w http.ResponseWriter, r *http.Request) bool {
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					break
+				}
+			}
+			return true
+		}, false, 0, "larger than pawl reads"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, hub := forgetest.GitHub(t)
+			hub.Trouble = c.trouble
+			client := forge.New(s.Where, s.Token(forgetest.Owner))
+			defer client.Close()
+			_, err := client.About(t.Context())
+			var later *forge.LaterError
+			if errors.As(err, &later) != c.later || !strings.Contains(fmt.Sprint(err), c.says) {
+				t.Fatalf("got %v", err)
+			}
+			if c.wait == 0 {
+				return
+			}
+			if wait := time.Until(later.Until); wait < c.wait || wait > time.Hour {
+				t.Errorf("it waits for %s", wait)
+			}
+			hub.Trouble = nil
+			if _, err := client.User(t.Context()); !errors.As(err, &later) || len(hub.Calls()) > 0 {
+				t.Errorf("it asks again before the time: %v, %q", err, hub.Calls())
+			}
+		})
+	}
+}
+
+// A redirect to another host would carry the token there.
+func TestTheTokenStays(t *testing.T) {
+	t.Parallel()
+	told := make(chan string, 10)
+	evil := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r.URL.Path }))
+	defer evil.Close()
+	s, hub := forgetest.GitHub(t)
+	hub.Trouble = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Link", "<"+evil.URL+`/next>; rel="next"`)
+		if r.URL.Path == "/api/v3/user" {
+			http.Redirect(w, r, evil.URL+"/user", http.StatusTemporaryRedirect)
+			return true
+		}
+		_, _ = w.Write([]byte("[]"))
+		return true
+	}
+	c := forge.New(s.Where, s.Token(forgetest.Owner))
+	defer c.Close()
+	if _, err := c.User(t.Context()); err == nil {
+		t.Error("a redirect to another host was followed")
+	}
+	if _, _, err := c.Find(t.Context(), forge.Draft{Branch: "b", Base: "main"}); err != nil {
+		t.Error(err)
+	}
+	if len(told) > 0 {
+		t.Errorf("another host was asked for %s", <-told)
+	}
+}
