@@ -29,6 +29,7 @@ func (k *checker) all() {
 	k.procedures()
 	k.gates()
 	k.regenerate()
+	k.forge()
 	k.ownStrategies()
 	k.hooks()
 	k.notifications()
@@ -133,6 +134,18 @@ func (k *checker) regenerate() {
 			k.fail(path, "", "%s needs files, such as [package-lock.json]", path)
 		}
 		k.globs(path+".files", "the repository", r.Files)
+	}
+}
+
+// repositoryName is owner/name.
+var repositoryName = lazily(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
+
+func (k *checker) forge() {
+	if f := k.Forge; f.URL != "" && !webAddress(f.URL) {
+		k.fail("forge.url", "", "forge.url must be an http or https address")
+	}
+	if f := k.Forge; f.Repository != "" && !repositoryName().MatchString(f.Repository) {
+		k.fail("forge.repository", "", "forge.repository must be owner/name, not %q", f.Repository)
 	}
 }
 

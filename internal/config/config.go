@@ -30,6 +30,7 @@ type Config struct {
 	Snapshot         Snapshot             `yaml:"snapshot"`
 	Retention        Retention            `yaml:"retention"`
 	Merge            Merge                `yaml:"merge"`
+	Forge            Forge                `yaml:"forge"`
 	Autopilot        Autopilot            `yaml:"autopilot"`
 	Sprint           Sprint               `yaml:"sprint"`
 	Hooks            Hooks                `yaml:"hooks"`
@@ -242,6 +243,15 @@ type Merge struct {
 	EscalationAction  string   `yaml:"escalation_action" default:"defer" enum:"defer|skip|retry|notify"`
 
 	Regenerate []Regeneration `yaml:"regenerate"`
+}
+
+// Forge is where issues and pull requests are. What is empty is read from the
+// address of the remote.
+type Forge struct {
+	Kind         string `yaml:"kind" default:"auto" enum:"auto|github|gitea"`
+	URL          string `yaml:"url"`
+	Repository   string `yaml:"repository"`
+	TokenCommand string `yaml:"token_command"`
 }
 
 // Retention is how long what is over is kept; 0 is for ever.

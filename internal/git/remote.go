@@ -63,6 +63,15 @@ func (r *Repo) UpstreamOf(ctx context.Context, branch string) (remote, ref strin
 	return remote, ref, nil
 }
 
+// RemoteURL is the address of a remote, as git uses it.
+func (r *Repo) RemoteURL(ctx context.Context, remote string) (string, error) {
+	out, err := run(ctx, r.call("remote", "get-url", "--", remote))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the address of %s: %w", remote, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 // Fetch brings one ref of a remote here as into, whatever was there. ctx
 // bounds it. Found is false when the remote has no such ref.
 func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool, err error) {

@@ -76,7 +76,7 @@ func (root logFile) Write(p []byte) (int, error) {
 func (a *App) Planner(c *config.Config, f planner.Flags) *planner.Planner {
 	return &planner.Planner{
 		Config: c, Flags: f, Env: a.Env, Dir: a.Dir, LookPath: a.LookPath,
-		KeyFrom: func(command string) (string, error) { return a.keyFrom(c.Root, command) },
+		KeyFrom: func(command string) (string, error) { return a.KeyFrom(c.Root, command) },
 		Warn:    func(text string) { a.Say("Warning: %s", text) },
 	}
 }

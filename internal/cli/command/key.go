@@ -20,9 +20,9 @@ type Keys struct {
 	have map[string]string
 }
 
-// keyFrom is the first line that a command of gateway.keys prints. It runs outside
+// KeyFrom is the first line that a command of gateway.keys or forge prints. It runs outside
 // of any box, and finds no program that an agent may have put in the tree.
-func (a *App) keyFrom(root, command string) (string, error) {
+func (a *App) KeyFrom(root, command string) (string, error) {
 	a.Keys.mu.Lock()
 	defer a.Keys.mu.Unlock()
 	if key := a.Keys.have[command]; key != "" {

@@ -1,0 +1,93 @@
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/forge"
+	"github.com/pawl-dev/pawl/internal/git"
+)
+
+// ForgeCommand is the parent of what a person asks about the forge.
+func ForgeCommand(a *command.App) *cobra.Command {
+	check := func(ctx context.Context) error { return checkForge(ctx, a) }
+	leaf := command.Leaf("check", "Ask the forge what works, and what the token may do", command.AtMost(0),
+		func(ctx context.Context, _ []string) error { return check(ctx) })
+	leaf.Long = "Ask the forge what works, and what the token may do. Nothing is written there: what writes is tried with\n" +
+		"nothing in it, which a forge refuses in other words than a token that may not write."
+	return command.Group("forge", "The forge: where issues and pull requests are", check, leaf)
+}
+
+// forgeState is what `pawl forge check --json` prints.
+type forgeState struct {
+	forge.Where
+	User string       `json:"user"`
+	Can  []forge.Able `json:"can"`
+}
+
+func checkForge(ctx context.Context, a *command.App) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	repo, err := git.OpenStore(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		return command.Usage("there is no forge outside of a git repository").Hint("Make one: git init")
+	}
+	if err != nil {
+		return err
+	}
+	target, err := action.LandingTarget(ctx, c, repo)
+	if err != nil {
+		return err
+	}
+	f, err := session.OpenForge(ctx, a, c, repo, target)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s := forgeState{Where: f.Where}
+	about, err := f.About(ctx)
+	if err == nil {
+		s.User, err = f.User(ctx)
+	}
+	if err == nil {
+		s.Can, err = f.Abilities(ctx)
+	}
+	if err != nil {
+		return fault.Of(fault.Failed, err).Hint("Asked: %s, repository %s, as %s", f.URL, f.Repository, f.Kind)
+	}
+	return printForge(a, &s, about.Name)
+}
+
+func printForge(a *command.App, s *forgeState, name string) error {
+	missing := false
+	rows := [][]any{{"forge", s.Kind + " at " + s.URL}, {"repository", name}, {"token of", s.User}}
+	for _, can := range s.Can {
+		row := []any{can.What, "yes"}
+		if !can.OK {
+			row[1], missing = "no: "+can.Why, true
+		}
+		rows = append(rows, row)
+	}
+	if a.JSON {
+		if err := a.Document(s); err != nil {
+			return err
+		}
+	} else {
+		a.Table("", rows, 0)
+	}
+	if name != s.Repository {
+		a.Say("Warning: the repository is called %s now: set forge.repository", name)
+	}
+	if missing {
+		return command.StatusError(command.ExitFailed)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/forge"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/merge"
+)
+
+// tokens are the variables that have a token, by kind; the first that is set counts.
+var tokens = map[string][]string{
+	forge.GitHub: {"GH_TOKEN", "GITHUB_TOKEN"}, forge.Gitea: {"GITEA_TOKEN", "FORGEJO_TOKEN"},
+}
+
+// OpenForge is a client for the forge of the branch that work lands on: as
+// configured, and else as the address of its remote says. It asks nothing yet.
+func OpenForge(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, target string,
+) (*forge.Client, error) {
+	var found forge.Where
+	remote, _, err := repo.UpstreamOf(ctx, merge.Ref(target))
+	if err != nil {
+		return nil, err
+	}
+	if remote != "" {
+		address, err := repo.RemoteURL(ctx, remote)
+		if err != nil {
+			return nil, err
+		}
+		found = forge.FromRemote(address)
+	}
+	w := found
+	w.URL = strings.TrimSuffix(cmp.Or(c.Forge.URL, w.URL), "/")
+	w.Repository = cmp.Or(c.Forge.Repository, w.Repository)
+	if c.Forge.Kind != "auto" {
+		w.Kind = c.Forge.Kind
+	}
+	switch {
+	case w.URL == "" || w.Repository == "":
+		why := fault.Refuse("no forge is known: the remote of %s names none that pawl knows", command.BranchName(target))
+		example := "forge: {kind: gitea, url: https://git.example.com, repository: acme/shop}"
+		return nil, why.Hint("Name it in %s: %s", c.Name(), example)
+	case w.Kind == "":
+		return nil, fault.Refuse("it is not known what speaks at %s", w.URL).
+			Hint("Set forge.kind to github or gitea (Forgejo too)")
+	}
+	token, err := tokenOf(a, c, w.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return forge.New(w, token), nil
+}
+
+func tokenOf(a *command.App, c *config.Config, kind string) (string, error) {
+	if c.Forge.TokenCommand != "" {
+		token, err := a.KeyFrom(c.Root, c.Forge.TokenCommand)
+		if err != nil {
+			return "", fault.Refuse("forge.token_command: %v", err)
+		}
+		return token, nil
+	}
+	for _, name := range tokens[kind] {
+		if token := a.Getenv(name); token != "" {
+			return token, nil
+		}
+	}
+	return "", fault.Refuse("there is no token for the forge").
+		Hint("Set forge.token_command to a command that prints it, such as: pass show forge").
+		Hint("Or put it in the variable %s", tokens[kind][0])
+}
