@@ -103,6 +103,7 @@ type Invocation struct {
 	Dir        string   // working folder
 	StateDir   string   // the agent's own state, one per repository, reused
 	Model      string   // "" for the program's default
+	Mode       string   // of a program that speaks ACP; "" is the widest that it has
 	Safety     string   // permissive, normal, paranoid
 	Command    []string // the user's command line; nil for the adapter's own. A built-in adapter adds its flags.
 	Env        []string // the user's env additions, K=V

@@ -59,10 +59,12 @@ type Agents struct {
 
 // Agent is an own agent, or what is changed of a built-in one.
 type Agent struct {
-	Command Argv              `yaml:"command"`
-	Output  string            `yaml:"output"`
-	Model   string            `yaml:"model"`
-	Env     map[string]string `yaml:"env"`
+	Command Argv   `yaml:"command"`
+	Output  string `yaml:"output"`
+	Model   string `yaml:"model"`
+	// Mode is for output: acp; "" is the widest that the program offers.
+	Mode string            `yaml:"mode"`
+	Env  map[string]string `yaml:"env"`
 	// IdleTimeout is nil where loop.idle_timeout holds.
 	IdleTimeout *Duration `yaml:"idle_timeout"`
 	// Endpoints are in the words of egress.ParseEndpoint.

@@ -147,7 +147,7 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 	if err != nil {
 		return b, err
 	}
-	w.warm(ctx, c, b.Job, warm)
+	w.warm(ctx, c, &b.Job, warm)
 	return b, b.write(p.begun())
 }
 
@@ -193,7 +193,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
-		Command: a.Command, Env: a.Env, Isolate: a.Isolate, MaxCost: cost, Routes: a.Routes, Now: time.Now(),
+		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: cost, Routes: a.Routes, Now: time.Now(),
 	})
 	if err != nil {
 		return job, nil, err

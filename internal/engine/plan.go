@@ -83,6 +83,8 @@ type Agent struct {
 	Command []string
 	Env     []string
 	Model   string
+	// Mode is one of a program that speaks ACP; "" is the widest that it has.
+	Mode string
 	// Account names whose limits the program shares with that of other runs; ""
 	// shares none.
 	Account string

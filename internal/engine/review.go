@@ -88,8 +88,8 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun,
 	if err != nil {
 		return b, err
 	}
+	w.warm(ctx, c, &job, warm)
 	b.Job = job
-	w.warm(ctx, c, job, warm)
 	return b, b.write(p.reviewBegun(c.Review))
 }
 

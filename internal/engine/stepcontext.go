@@ -211,7 +211,7 @@ func (h *StepContext) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job
 	if a.Dir != "" {
 		job.Dir = a.Dir
 	}
-	h.w.warm(ctx, c, job, warm)
+	h.w.warm(ctx, c, &job, warm)
 	return job, nil
 }
 

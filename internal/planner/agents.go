@@ -101,7 +101,7 @@ func (d draft) add(all map[string]engine.Agent, name string, must bool) error {
 
 func (d draft) resolve(name string) (engine.Agent, error) {
 	own, named := d.Config.Agents.Named[name]
-	ag := engine.Agent{Command: own.Command, Model: own.Model, Isolate: own.Isolate}
+	ag := engine.Agent{Command: own.Command, Model: own.Model, Mode: own.Mode, Isolate: own.Isolate}
 	for k, v := range own.Env {
 		ag.Env = append(ag.Env, k+"="+v)
 	}
@@ -113,6 +113,10 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 	var err error
 	if ag.Endpoints, err = d.endpoints(name, own, ag.Env); err != nil {
 		return ag, err
+	}
+	if own.Mode != "" && own.Output != "acp" {
+		return ag, fault.Refuse("agents.%s.mode is for a program that speaks ACP", name).
+			Hint("Set agents.%s.output: acp, or take mode out", name)
 	}
 	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
 		ag.Adapter = builtin

@@ -70,11 +70,17 @@ func (t *task) end(reason loop.Ended) { t.endFor(reason, "") }
 func (t *task) endFor(reason loop.Ended, why string) {
 	select {
 	case t.ending <- verdict{reason: reason, why: why}:
-		if reason == loop.EndedDestructive {
+		if reason == loop.EndedDestructive || t.spends(reason) {
 			t.rush()
 		}
 	default:
 	}
+}
+
+// spends is whether an agent that is over its limit could spend more in its grace:
+// the gateway would let it make no call.
+func (t *task) spends(over loop.Ended) bool {
+	return t.models == nil && (over == loop.EndedCost || over == loop.EndedTokens)
 }
 
 // kill cuts the grace short.

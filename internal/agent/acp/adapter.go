@@ -51,6 +51,9 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	if in.Model != "" && !strings.Contains(all, "{model}") {
 		args = append(args, "--model", in.Model)
 	}
+	if in.Mode != "" {
+		args = append(args, "--mode", in.Mode)
+	}
 	args = append(args, "--", argv[0])
 	for _, arg := range argv[1:] {
 		args = append(args, strings.ReplaceAll(arg, "{model}", in.Model))

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -101,6 +100,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 type options struct {
 	readOnly bool
 	model    string
+	mode     string // "" is the widest
 	program  []string
 	dir      string // "" is the bridge's own
 }
@@ -111,6 +111,7 @@ func parseOptions(args []string) (options, error) {
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&o.readOnly, "read-only", false, "")
 	flags.StringVar(&o.model, "model", "", "")
+	flags.StringVar(&o.mode, "mode", "", "")
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("%s: %v; pawl starts this command itself", Command, err)
 	}
@@ -321,91 +322,6 @@ func (b *bridge) initialize() (info Info, err error) {
 		}
 	}
 	return info, nil
-}
-
-// open opens the session and chooses the model.
-func (b *bridge) open(o options, methods []string) (id string, err error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the working folder: %v", err)
-	}
-	a, err := b.ask("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
-	if err != nil {
-		return "", err
-	}
-	if a.failed != nil {
-		return "", login(typed(a.failed), methods)
-	}
-	var opened opened
-	jsonline.Read(a.result, &opened)
-	if opened.SessionID == "" {
-		return "", failed("invalid_protocol", "the program opened a session without an id")
-	}
-	model := opened.Models.CurrentModelID
-	if o.model != "" {
-		if err := b.choose(&opened, o.model); err != nil {
-			return "", err
-		}
-		model = o.model
-	}
-	b.out.put(agent.Event{Kind: agent.Session, Session: opened.SessionID, Model: model})
-	return opened.SessionID, nil
-}
-
-// opened is a session that was opened, with the choice of models.
-type opened struct {
-	SessionID string
-	Models    struct {
-		CurrentModelID  string
-		AvailableModels []struct{ ModelID string }
-	}
-	ConfigOptions []struct{ ID, Category string }
-}
-
-// login adds what to do to an error that asks for it.
-func login(p *problem, methods []string) *problem {
-	if p.err.Type != kindLogin {
-		return p
-	}
-	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key " +
-		"in agents.NAME.env"
-	if len(methods) > 0 {
-		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
-	}
-	return p
-}
-
-// choose asks for a model, by what the program offers.
-func (b *bridge) choose(o *opened, model string) error {
-	method, params := "", map[string]any{"sessionId": o.SessionID}
-	var known []string
-	for _, m := range o.Models.AvailableModels {
-		known = append(known, agent.Clip(m.ModelID, maxName))
-	}
-	if len(known) > 0 {
-		method, params["modelId"] = "session/set_model", model
-	}
-	for _, option := range o.ConfigOptions {
-		if option.ID == "model" || option.Category == "model" {
-			method, params["configId"], params["value"] = "session/set_config_option", option.ID, model
-			delete(params, "modelId")
-			known = nil // they may be in groups: the program knows
-			break
-		}
-	}
-	switch {
-	case method == "":
-		return failed("invalid_config", "the program offers no choice of models: take model out of the agent, or use {model} "+
-			"in its command")
-	case len(known) > 0 && !slices.Contains(known, model):
-		shown := strings.Join(known[:min(len(known), 20)], ", ")
-		return failed("model_not_found", "the program has no model %q; it has %s", model, shown)
-	}
-	a, err := b.ask(method, params)
-	if err == nil && a.failed != nil {
-		return typed(a.failed)
-	}
-	return err
 }
 
 // prompt has the prompt done, however long that takes, or cancels it at a

@@ -19,9 +19,9 @@ import (
 
 // play is one run of the fake.
 type play struct {
-	scenario, kind, prompt, model string
-	readOnly                      bool
-	bounds                        bounds
+	scenario, kind, prompt, model, mode string
+	readOnly                            bool
+	bounds                              bounds
 	// onText is called with the run's signals when the agent says something.
 	onText func(chan<- os.Signal)
 }
@@ -57,7 +57,7 @@ func (p play) run(t *testing.T) played {
 	})
 	b := &bridge{bounds: p.bounds, out: &printer{w: lines}, stderr: os.Stderr, signals: signals}
 	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind)
-	got.code = b.run(options{readOnly: p.readOnly, model: p.model, program: []string{os.Args[0]}}, strings.NewReader(p.prompt), env)
+	got.code = b.run(options{readOnly: p.readOnly, model: p.model, mode: p.mode, program: []string{os.Args[0]}}, strings.NewReader(p.prompt), env)
 	lines.Flush()
 	parser.Close(take)
 	got.Outcome = c.Outcome()
@@ -270,5 +270,40 @@ func TestProbe(t *testing.T) {
 	cancel()
 	if _, err := Probe(ctx, "", []string{os.Args[0]}, env("mute")); err == nil {
 		t.Error("a mute program was heard")
+	}
+}
+
+// The widest mode is entered: the box is the fence. A reviewer stays in the program's own.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		play play
+		want string // the mode that is asked for; "" is none
+		fail string
+	}{
+		{"the widest", play{scenario: "modes"}, "full-access", ""},
+		{"a reviewer", play{scenario: "modes", readOnly: true}, "", ""},
+		{"the person's", play{scenario: "modes", mode: "read-only"}, "read-only", ""},
+		{"the one it is in", play{scenario: "modes", mode: "auto"}, "", ""},
+		{"one that it has not", play{scenario: "modes", mode: "fast"}, "", `the program has no mode "fast"; it has: read-only, auto, full-access`},
+		{"a program without modes", play{scenario: "story"}, "", ""},
+		{"no modes, and one is wanted", play{scenario: "story", mode: "fast"}, "", `the program has no mode "fast"; it has: none`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := test.play.run(t)
+			asked := ""
+			if _, rest, ok := strings.Cut(got.log, `session/set_mode {"modeId":"`); ok {
+				asked, _, _ = strings.Cut(rest, `"`)
+			}
+			if asked != test.want {
+				t.Errorf("the mode %q is asked for", asked)
+			}
+			if failed := got.Terminal == loop.TerminalFailed; failed != (test.fail != "") ||
+				failed && !strings.Contains(got.Errors[0].Message, test.fail) {
+				t.Errorf("%s, %+v", got.Terminal, got.Errors)
+			}
+		})
 	}
 }

@@ -89,7 +89,7 @@ func (f *fake) take(m message) {
 	case "session/new":
 		note("new %s", m.Params)
 		f.open(m.ID)
-	case "session/set_model", "session/set_config_option":
+	case "session/set_model", "session/set_config_option", "session/set_mode":
 		note("%s %s", m.Method, m.Params)
 		result(m.ID, `{}`)
 	case "session/prompt":
@@ -138,6 +138,8 @@ func (f *fake) open(id json.RawMessage) {
 		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"Authentication required"}}`, id)
 	case "models":
 		result(id, `{"sessionId":"s1","models":{"currentModelId":"m0","availableModels":[{"modelId":"m0"},{"modelId":"m1"}]}}`)
+	case "modes":
+		result(id, `{"sessionId":"s1","modes":{"currentModeId":"auto","availableModes":[{"id":"read-only"},{"id":"auto"},{"id":"full-access"}]}}`)
 	case "options":
 		result(id, `{"sessionId":"s1","configOptions":[{"id":"effort","category":"thought_level"},{"id":"llm","category":"model"}]}`)
 	default:
