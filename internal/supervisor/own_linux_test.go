@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -177,4 +179,37 @@ func TestTheInputIsNotTheFile(t *testing.T) {
 			t.Errorf("box %v: the file has mode %v and %q", job.Box != nil, info.Mode(), text)
 		}
 	}
+}
+
+// Signals while a peer is looked at, as Go's runtime sends them, are no end of it.
+func TestAPeerLivesThroughSignals(t *testing.T) {
+	t.Parallel()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := connOf(os.NewFile(uintptr(fds[0]), "ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ours.Close(); _ = unix.Close(fds[1]) }()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread, done := unix.Gettid(), make(chan struct{})
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG)
+			}
+		}
+	})
+	if !isAlive(ours, ending) {
+		t.Error("a process that lives is taken for gone")
+	}
+	close(done)
+	sender.Wait()
 }

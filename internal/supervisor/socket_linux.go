@@ -53,11 +53,21 @@ func isAlive(c *net.UnixConn, wait time.Duration) bool {
 			return
 		}
 		defer func() { _ = unix.Close(pidfd) }()
-		// It can be read when the process has ended, also before anybody waited for it.
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(wait.Milliseconds())) //nolint:gosec // a descriptor fits
+		n, err := poll(pidfd, wait)
 		alive = err == nil && n == 0
 	})
 	return err == nil && alive
+}
+
+// poll waits until the process has ended, also before anybody waited for it: its
+// descriptor can be read then. Go's runtime interrupts it by signals of its own.
+func poll(pidfd int, wait time.Duration) (n int, err error) {
+	ends := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor fits
+	for until := time.Now().Add(wait); ; wait = max(0, time.Until(until)) {
+		if n, err = unix.Poll(ends, int(wait.Milliseconds())); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }
 
 // peerPID is the process at the other end; 0 when unknown.
