@@ -23,6 +23,8 @@ const (
 	Markdown Format = "markdown" // a task list: - [ ] title
 	Lines    Format = "jsonl"    // one JSON object a line, with pawl's fields
 	Beads    Format = "beads"    // the JSONL export of beads
+	Ralph    Format = "ralph"    // the prd.json of a ralph loop
+	Kanban   Format = "kanban"   // the CSV export of vibe-kanban
 )
 
 // List is what a file of tasks holds.
@@ -45,10 +47,10 @@ func Parse(text []byte) (List, error) {
 		problems.add(badLine(text), "the text is not UTF-8")
 	case len(start) == 0:
 		problems.add(0, "the list is empty")
-	case start[0] == '{':
-		list = parseLines(text, problems)
-	case bytes.HasPrefix(start, []byte("[{")) || bytes.HasPrefix(start, []byte("[\n")):
-		problems.add(1, "this is a JSON list; write one object a line, without brackets and commas around them")
+	case start[0] == '{', bytes.HasPrefix(start, []byte("[{")), bytes.HasPrefix(start, []byte("[\n")):
+		list = parseJSON(text, problems)
+	case bytes.HasPrefix(start, []byte(kanbanHead)):
+		list = parseKanban(text, problems)
 	default:
 		list = List{Format: Markdown, Drafts: parseMarkdown(string(text), problems)}
 	}
@@ -58,6 +60,18 @@ func Parse(text []byte) (List, error) {
 		problems.add(0, "no tasks are in it: write '- [ ] title' lines, or one JSON object a line")
 	}
 	return list, problems.orNil()
+}
+
+// parseJSON reads JSON of any kind.
+func parseJSON(text []byte, problems *ProblemsError) List {
+	if list, ok := parseStories(bytes.TrimSpace(text), problems); ok {
+		return list
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		problems.add(1, "this is a JSON list; write one object a line, without brackets and commas around them")
+		return List{}
+	}
+	return parseLines(text, problems)
 }
 
 // badLine is the first line that is not UTF-8.

@@ -249,3 +249,65 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestParseStories(t *testing.T) {
+	t.Parallel()
+	list, err := Parse([]byte(`{
+  "project": "shop",
+  "userStories": [
+    {"id": "US-2", "title": "Show it", "priority": 2, "passes": false, "notes": "read US-1"},
+    {"id": "US-1", "title": "Store it", "description": "As a user", "priority": 1, "passes": true,
+     "acceptanceCriteria": ["a", "b"]},
+    {"id": 3, "title": "Sort it", "priority": 3, "passes": false}
+  ]
+}`))
+	want := `1@4 task ref=US-2 "Show it" needs=US-1 text=Notes:||read US-1
+2@5 task ref=US-1 "Store it" done accept=a+b text=As a user
+3@7 task ref=3 "Sort it" needs=US-2
+`
+	if got := told(list); err != nil || got != want || list.Format != Ralph || len(list.Notes) != 1 {
+		t.Errorf("got %v %q %v\n%s\nwant\n%s", err, list.Format, list.Notes, got, want)
+	}
+
+	// What says what it needs is in no other order.
+	list, err = Parse([]byte(`[{"category": "ui", "description": "Draw it\nwell", "steps": ["look"], "passes": false},
+ {"id": "x", "title": "Print it", "dependencies": ["story-1"], "priority": "high", "passes": false}]`))
+	want = `1@1 task ref=story-1 "Draw it" tags=ui accept=look text=Draw it|well
+2@2 task ref=x "Print it" needs=story-1
+`
+	if got := told(list); err != nil || got != want || len(list.Notes) > 0 {
+		t.Errorf("got %v %v\n%s\nwant\n%s", err, list.Notes, got, want)
+	}
+
+	_, err = Parse([]byte("{\"userStories\": [\n{\"id\": \"a\", \"title\": 7}]}"))
+	if err == nil || !strings.Contains(err.Error(), "line 2: ") {
+		t.Errorf("a title that is a number: %v", err)
+	}
+}
+
+func TestParseKanban(t *testing.T) {
+	t.Parallel()
+	list, err := Parse([]byte("\uFEFF" + `Issue ID,Title,Description,Status,Priority,Project,Assignee(s),Labels,Creator,Created,Updated,Start Date,Due Date,Completed,Parent Issue
+APP-1,Login,"With a
+""password""",In progress,Urgent,App,Ada,"front end, ui",Ada,2026-01-01,2026-01-02,,,,
+APP-2,Form,,To do,,App,,,Ada,2026-01-01,2026-01-02,,,,APP-1
+APP-3,Later,,Backlog,Low,App,,,Ada,2026-01-01,2026-01-02,,,,
+APP-4,Never,,Cancelled,,App,,,Ada,2026-01-01,2026-01-02,,,,
+APP-5,Over,,Shipped,,App,,,Ada,2026-01-01,2026-01-02,,,2026-01-03,APP-9
+Issue ID,Related Issue ID,Type,Created
+APP-2,APP-3,Blocking,2026-01-01
+APP-4,APP-2,Blocking,2026-01-01
+APP-1,APP-3,Related,2026-01-01
+`))
+	want := `1@2 operation ref=APP-1 "Login" tags=front-end+ui p=2 text=With a|"password"
+2@3 task ref=APP-2 "Form" parent=APP-1
+3@4 task ref=APP-3 "Later" needs=APP-2 p=-1 deferred
+4@6 task ref=APP-5 "Over" done
+`
+	if got := told(list); err != nil || got != want || list.Format != Kanban || fmt.Sprint(list.Notes) != "[1 left out: cancelled]" {
+		t.Errorf("got %v %q %v\n%s\nwant\n%s", err, list.Format, list.Notes, got, want)
+	}
+	if _, err = Parse([]byte("Issue ID,Title\n\"a")); err == nil {
+		t.Error("a table that is cut off was read")
+	}
+}

@@ -76,7 +76,7 @@ func (s *Server) caseRoutes(api huma.API) {
 	get(api, "/cases/{id}", "get-case", "cases", "One case with its texts and its history", s.getCase)
 	post(api, "/cases", "add-case", "cases", "Add a case", s.addCase)
 	post(api, "/cases/import", "import-cases", "cases",
-		"Add the cases of a list: Markdown, JSON lines, or an export of beads; all or none", s.importCases)
+		"Add the cases of a list: Markdown, JSON lines, or a list of another tool; all or none", s.importCases)
 	register(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}",
 		Summary: "Change what a case says", Tags: []string{"cases"}}, s.editCase)
 	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}",
@@ -255,7 +255,7 @@ func (s *Server) addCase(ctx context.Context, in *struct {
 
 // Imported are the cases of a list.
 type Imported struct {
-	Format string   `json:"format" enum:"markdown,jsonl,beads"`
+	Format string   `json:"format" enum:"markdown,jsonl,beads,ralph,kanban"`
 	IDs    []string `json:"ids" nullable:"false"`
 	Notes  []string `json:"notes" nullable:"false" doc:"What was left out, and why."`
 }
@@ -271,7 +271,7 @@ func (s *Server) importCases(ctx context.Context, in *struct {
 			return nil, p
 		}
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_LIST", "Nothing was stored: %v", err).
-			suggest("A list is Markdown with checkboxes (- [ ] title), one JSON object a line, or an export of beads")
+			suggest("A list is Markdown with checkboxes (- [ ] title), one JSON object a line, or a list of another tool")
 	}
 	added, err := s.o.Store.AddCases(ctx, l.Drafts, board.Person, time.Now())
 	if err != nil {

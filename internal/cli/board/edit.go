@@ -32,7 +32,8 @@ func caseAddCommand(a *command.App) *cobra.Command {
 		Use: "add TITLE | -f FILE", Short: "Add a task, or all of a list, to the board",
 		Long: "Add a task and print its id; with --operation an operation, which groups.\n\n" +
 			"With -f add all of a file, or nothing of it when something is wrong: a Markdown task list\n" +
-			"(- [ ] title; items below an item make it an operation), one JSON object a line, or the JSONL export of beads.",
+			"(- [ ] title; items below an item make it an operation), one JSON object a line, the JSONL export of beads,\n" +
+			"the prd.json of a ralph loop, or the issues.csv of vibe-kanban.",
 		Example: "  pawl case add 'Parse the header' --needs task-007 --tag critical --priority 1\n" +
 			"  pawl case add -f plan.md\n  bd export | pawl case add -f -",
 		Args: command.AtMost(1),
