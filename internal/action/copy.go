@@ -41,6 +41,7 @@ func (p *Operator) Apply(ctx context.Context, r sqlite.Run, check bool) (Applica
 	}
 	out := Application{Run: r.ID, Status: statusOf(done, check), Applied: done}
 	if out.Status == "applied" {
+		p.doubt(r, tree, done.Written)
 		p.noteApplied(ctx, r, done)
 	}
 	return out, nil

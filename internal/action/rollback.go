@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/trust"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -50,6 +52,9 @@ func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error 
 	if err != nil {
 		return err
 	}
+	if to.N > 0 || to.Undo { // an agent's files
+		p.doubt(r, tree, back.Restored)
+	}
 	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack,
 		journal.Rollback{To: max(to.N, 0), Snapshot: back.To.Commit, Recovery: back.Recovery}); err != nil {
 		p.Say("Warning: %v", err)
@@ -57,6 +62,13 @@ func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error 
 	p.sayBack(back, where)
 	p.Say("What was there before is kept. To get it back: pawl rollback %s --undo", r.ID)
 	return nil
+}
+
+// doubt has the next start ask before it takes commands from files of an agent's.
+func (p *Operator) doubt(r sqlite.Run, tree *workspace.Checkout, paths []string) {
+	if err := trust.Doubt(config.StateDir(r.Root, p.Env), r.ID, r.Name, tree.Repo.Top, paths); err != nil {
+		p.Say("Warning: %v", err)
+	}
 }
 
 func (p *Operator) sayBack(back workspace.Rollback, where string) {

@@ -360,7 +360,7 @@ func (d *Driver) finish(ctx context.Context) error {
 	d.harvest(ctx)
 	d.worker.giveUp(ctx)
 	d.lookAtRest(ctx)
-	d.releaseSources()
+	d.releaseSources(ctx)
 	now := time.Now()
 	kind, over := rest(d.state.Status)
 	end := d.row(now)

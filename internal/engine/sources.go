@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 
@@ -39,9 +40,32 @@ func (d *Driver) keepSources() error {
 	return nil
 }
 
-// releaseSources forgets those that did not change.
-func (d *Driver) releaseSources() {
+// releaseSources forgets those that did not change, and notes which files that commands
+// could be taken from the agents left in the project.
+func (d *Driver) releaseSources(ctx context.Context) {
 	if err := trust.Release(d.o.StateDir, d.id, d.plan.project()); err != nil {
+		d.warn(err.Error())
+	}
+	base := d.worker.trees.base
+	inClone := d.plan.project() != d.plan.Root
+	if d.o.Tree == nil || base == "" || d.plan.Copy || inClone {
+		return
+	}
+	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if err != nil {
+		return // there is no repository any more
+	}
+	changes, _, err := d.worker.changes(ctx, base, tree)
+	paths := slices.Clone(d.worker.trees.hidden)
+	for _, c := range without(changes, d.worker.trees.lifted) {
+		paths = append(paths, c.Path)
+	}
+	if err == nil {
+		err = trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
+	}
+	if err != nil {
 		d.warn(err.Error())
 	}
 }

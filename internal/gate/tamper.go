@@ -15,6 +15,10 @@ import (
 // has none, and a start in a folder below takes its commands from there.
 const configuration = "pawl.yaml"
 
+// repository is the file without which git takes no folder for a repository. With it, and
+// others of usual names, it takes commands from the folder of whoever runs git there.
+const repository = "HEAD"
+
 // Change is one path that differs from the run's base. Paths are relative to
 // the root, with "/".
 type Change struct {
@@ -47,7 +51,11 @@ func Tampered(changes []Change, rules Protect) []Violation {
 	for _, c := range changes {
 		if pattern, ok := covered(c.Path); ok {
 			if why := whyRefused(c, rules.New || rules.named(c.Path)); why != "" {
-				out = append(out, Violation{c.Path, fmt.Sprintf("%s, but it is protected by %q", why, pattern)})
+				why = fmt.Sprintf("%s, but it is protected by %q", why, pattern)
+				if pattern == c.Path && path.Base(pattern) == repository {
+					why += ": by its name git could take the folder for a repository, and run what that names"
+				}
+				out = append(out, Violation{c.Path, why})
 			}
 		}
 		if c.Status == 'R' && c.From != "" {
@@ -104,7 +112,8 @@ func (p Protect) covered() func(path string) (pattern string, ok bool) {
 
 // named is whether a path is protected by its name, and not by a pattern.
 func (p Protect) named(name string) bool {
-	return path.Base(name) == configuration || slices.Contains(p.Files, name)
+	base := path.Base(name)
+	return base == configuration || base == repository || slices.Contains(p.Files, name)
 }
 
 // compileAll is nil for patterns that cannot be used.

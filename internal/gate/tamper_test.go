@@ -33,6 +33,8 @@ func TestTampered(t *testing.T) {
 		{"the configuration", Change{Path: "pawl.yaml", Status: 'M'}, Protect{}, "pawl.yaml"},
 		{"a new configuration", Change{Path: "pawl.yaml", Status: 'A'}, Protect{}, "pawl.yaml"},
 		{"a new configuration below", Change{Path: "x/pawl.yaml", Status: 'A'}, Protect{}, "x/pawl.yaml"},
+		{"what makes a folder a repository", Change{Path: "x/HEAD", Status: 'A'}, Protect{}, "x/HEAD"},
+		{"the same, lifted", Change{Path: "x/HEAD", Status: 'A'}, Protect{Allow: []string{"x/HEAD"}}, ""},
 		{"a fragment", Change{Path: "p/act.md", Status: 'M'}, Protect{Files: []string{"p/act.md"}}, "p/act.md"},
 		{"a fragment under a wildcard", Change{Path: "p/act.md", Status: 'D'},
 			Protect{Files: []string{"p/act.md"}, Allow: []string{"p/**"}}, "p/act.md"},

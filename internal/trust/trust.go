@@ -37,6 +37,9 @@ type record struct {
 	Name  string           `json:"name"`  // of what runs
 	Owner process.Identity `json:"owner"` // of the session that drives it
 	Files []File           `json:"files"`
+	// Doubted are other files that an agent made or changed, from which pawl could take
+	// commands; what they were is not kept.
+	Doubted []File `json:"doubted,omitempty"`
 }
 
 // Change is a file that is not what it was before an agent could write it.
@@ -54,10 +57,40 @@ func path(stateDir, run string) string { return filepath.Join(folder(stateDir), 
 func Keep(stateDir, run, name string, owner process.Identity, list []File) error {
 	err := os.MkdirAll(folder(stateDir), 0o700)
 	if err == nil {
-		err = write(path(stateDir, run), record{Name: name, Owner: owner, Files: list})
+		before, _ := read(path(stateDir, run)) // mostly there is none
+		err = write(path(stateDir, run), record{Name: name, Owner: owner, Files: list, Doubted: before.Doubted})
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep the configuration of run %s: %v", run, err)
+	}
+	return nil
+}
+
+// maxDoubted bounds the files that are noted of a run.
+const maxDoubted = 5000
+
+// Doubt notes which of the paths below a folder, all of an agent's making, pawl could
+// take commands from: configurations and workflows.
+func Doubt(stateDir, run, name, top string, paths []string) error {
+	r, err := read(path(stateDir, run))
+	if errors.Is(err, fs.ErrNotExist) {
+		r, err = record{Name: name}, os.MkdirAll(folder(stateDir), 0o700)
+	}
+	had := len(r.Doubted)
+	for _, p := range paths {
+		ext := strings.ToLower(filepath.Ext(p))
+		f := File{Path: filepath.Join(top, filepath.FromSlash(p)), Why: "what it was is not known"}
+		known := func(g File) bool { return g.Path == f.Path }
+		commands := ext == ".yaml" || ext == ".yml"
+		if commands && len(r.Doubted) < maxDoubted && !slices.ContainsFunc(slices.Concat(r.Files, r.Doubted), known) {
+			r.Doubted = append(r.Doubted, f)
+		}
+	}
+	if err == nil && len(r.Doubted) > had {
+		err = write(path(stateDir, run), r)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note which files run %s brought: %v", run, err)
 	}
 	return nil
 }
@@ -77,16 +110,20 @@ func Release(stateDir, run, root string) error {
 	r, err := read(name)
 	if err == nil {
 		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return Read(root, f.Path) == f })
-		if len(r.Files) > 0 {
-			err = write(name, r)
-		} else {
-			err = os.Remove(name)
-		}
+		err = r.store(name)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot tell whether the configuration of run %s changed: %v", run, err)
 	}
 	return nil
+}
+
+// store writes a record, or removes one with nothing in it.
+func (r record) store(name string) error {
+	if len(r.Files)+len(r.Doubted) > 0 {
+		return write(name, r)
+	}
+	return os.Remove(name)
 }
 
 // Kept are the files that changed during a run as they were before; none when no
@@ -104,7 +141,7 @@ func Kept(stateDir, run string) []File {
 func Changed(stateDirs []string, list []File) ([]Change, error) {
 	var found []Change
 	err := each(stateDirs, func(name string, r record) error {
-		for _, f := range r.Files {
+		for _, f := range slices.Concat(r.Files, r.Doubted) {
 			for _, now := range list {
 				if now.Path == f.Path && now != f {
 					run := strings.TrimSuffix(filepath.Base(name), ".json")
@@ -128,14 +165,14 @@ func Accept(stateDirs []string, list []File) error {
 				}
 			}
 		}
+		r.Doubted = slices.DeleteFunc(r.Doubted, func(f File) bool {
+			return slices.ContainsFunc(list, func(now File) bool { return now.Path == f.Path })
+		})
 		if process.Alive(r.Owner) {
 			return write(name, r)
 		}
 		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return slices.Contains(list, f) })
-		if len(r.Files) > 0 {
-			return write(name, r)
-		}
-		return os.Remove(name)
+		return r.store(name)
 	})
 }
 

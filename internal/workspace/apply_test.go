@@ -264,3 +264,21 @@ func TestNoCopyInsideOfTheTree(t *testing.T) {
 		t.Errorf("there are %s", refs)
 	}
 }
+
+// A file that would make a folder a repository of the agent's is not brought.
+func TestApplyNoRepository(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "src/a", "1")
+	k, in := p.copied()
+	in.snap(0)
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/x\n", "config": "", "refs/.k": "", "objects/.k": ""} {
+		in.write("src/"+name, text)
+	}
+	p.collected(k, in, 1)
+	if a := p.apply(false); len(a.Conflicts) != 1 || a.Conflicts[0].Path != "src/HEAD" {
+		t.Errorf("got %+v", a)
+	}
+	if out := p.git("status", "--short"); out != "" {
+		t.Errorf("changed is %q", out)
+	}
+}

@@ -106,11 +106,13 @@ func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead
 		found[p] = standsAt(p)
 	}
 	// Whoever runs git in a folder with files of the repository means that one, and
-	// not what the folder itself says.
+	// not what the folder itself says. One without .git says it by its own HEAD.
 	for _, name := range folders {
-		p := lead{c.Repo.Top, filepath.Join(filepath.FromSlash(name), ".git")}
-		if what := standsAt(p); what != "" {
-			found[p] = what
+		for _, lower := range []string{".git", "HEAD"} {
+			p := lead{c.Repo.Top, filepath.Join(filepath.FromSlash(name), lower)}
+			if what := standsAt(p); what != "" {
+				found[p] = what
+			}
 		}
 	}
 	for _, path := range c.commands(settings) {
@@ -217,7 +219,10 @@ func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 		known[dir] = true
 	}
 	for _, e := range all {
-		c.unsafe = c.unsafe || e.Unsafe()
+		if e.Unsafe() {
+			c.unsafe = true
+			continue
+		}
 		if (e.Sparse || e.Assumed) && len(c.marks) < marksLimit {
 			c.marks += markOf(e)
 		}

@@ -31,6 +31,12 @@ func TestPutBack(t *testing.T) {
 			evil(p)
 			p.git("add", "evil")
 		}, true},
+		"a bare repository in a folder": {func(p *place) {
+			p.git("init", "-q", "--bare", "src")
+			p.git("-C", "src", "config", "core.bare", "false")
+			p.git("-C", "src", "config", "core.worktree", ".")
+			p.git("-C", "src", "config", "core.fsmonitor", "touch '"+p.top+"/ran'; false")
+		}, true},
 		"a link in the place of the index": {func(p *place) { p.plantLink("index") }, false},
 		"of the commit's message":          {func(p *place) { p.plantLink("COMMIT_EDITMSG") }, false},
 		"of a log":                         {func(p *place) { p.plantLink("logs/HEAD") }, false},
@@ -72,7 +78,7 @@ func TestPutBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t, "a", "1")
+			p := newPlace(t, "a", "1", "src/b", "2")
 			p.snap(0)
 			before, err := p.c.ConfigFingerprint(t.Context())
 			if err != nil {
@@ -84,7 +90,7 @@ func TestPutBack(t *testing.T) {
 				return err == nil
 			}
 			if c.runs {
-				p.git("status")
+				p.git("-C", "src", "status")
 				if !ran() {
 					t.Error("the attempt does not work without pawl")
 				}
@@ -94,7 +100,7 @@ func TestPutBack(t *testing.T) {
 			if err != nil || len(undone) == 0 {
 				t.Fatalf("undone %q, %v", undone, err)
 			}
-			if out := p.git("status", "--short", "--branch"); !strings.Contains(out, "##") || ran() {
+			if out := p.git("-C", "src", "status", "--short", "--branch"); !strings.Contains(out, "##") || ran() {
 				t.Errorf("git says %q, and the agent's program ran: %v", out, ran())
 			}
 			p.git("reset", "-q", "--hard")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -267,6 +268,8 @@ func (r *session) touchable(changes []git.Change, now state, want Snapshot, b *R
 		switch {
 		case ch.OldMode == git.ModeNested || ch.NewMode == git.ModeNested:
 			b.note("%q was left alone: it is a nested repository", ch.Path)
+		case path.Base(ch.Path) == "HEAD" && ch.OldObject == "" && want.N > 0:
+			b.note("%q was left alone: by its name git could take the folder for a repository, and run what that names", ch.Path)
 		case skipped[ch.Path]:
 			b.note("%q was left alone: it is too large or cannot be read, so a snapshot does not have it", ch.Path)
 		case underAny(ch.Path, skipped):
