@@ -48,8 +48,11 @@ type draft struct {
 	p    config.Procedure // of a workflow without anything but its purpose
 }
 
-// Procedure is the plan of a procedure.
+// Procedure is the plan of a procedure, or of [Proposal].
 func (pl *Planner) Procedure(name string) (engine.Plan, error) {
+	if _, own := pl.Config.Procedures[name]; name == Proposal && !own {
+		return pl.proposal()
+	}
 	p, err := Lookup(pl.Config, name)
 	if err != nil {
 		return engine.Plan{}, err

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -102,4 +104,20 @@ func FileExists(path string) bool {
 // IsFile is true for an argument that means a file and not a procedure.
 func IsFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
+}
+
+// Edit opens a file in the editor of the person at the terminal, and waits until it is closed.
+func (a *App) Edit(ctx context.Context, path string) error {
+	editor := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"), "vi")
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err == nil {
+		defer func() { _ = tty.Close() }()
+		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, editor, path)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = tty, tty, tty, a.Env
+		err = cmd.Run()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot edit %s with %s: %v", path, editor, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-// Package run has the commands about runs: run, resume, stop, discard, pause, answer, message,
+// Package run has the commands about runs: run, plan, resume, stop, discard, pause, answer, message,
 // rollback, apply, ps, show, logs, stats, gc and demo. What they change is changed by
 // action.
 package run
@@ -30,7 +30,7 @@ import (
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
-		statsCommand(a), workflowCommand(a), stopCommand(a), discardCommand(a), pauseCommand(a), answerCommand(a),
+		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a), discardCommand(a), pauseCommand(a), answerCommand(a),
 		messageCommand(a), rollbackCommand(a), applyCommand(a), gcCommand(a),
 	}
 }

@@ -1,0 +1,88 @@
+package board
+
+import (
+	"slices"
+	"strings"
+)
+
+// The limits of a proposal: a list that a person is to read, of tasks that one agent finishes each.
+const (
+	MaxProposed    = 50
+	maxCriteria    = 7
+	maxTaskText    = 4000 // bytes
+	maxProposalLen = 256 << 10
+)
+
+// Propose reads a list of tasks for a goal and looks at it more closely than [Parse]: each
+// task is named, stands by itself and says when it is done, and is no larger than one agent
+// finishes. The tasks come in the order of the list. The error is a [*ProblemsError].
+func Propose(text []byte) ([]Draft, error) {
+	if len(text) > maxProposalLen {
+		return nil, &ProblemsError{Problems: []Problem{{Text: "the list has more than 256 KiB"}}}
+	}
+	list, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	problems, titles := &ProblemsError{}, map[string]bool{}
+	for i := range list.Drafts {
+		d := &list.Drafts[i]
+		c := &d.Case
+		name := strings.ToLower(strings.Join(strings.Fields(c.Title), " "))
+		switch {
+		case c.Type == Operation, c.Parent != "", d.In != 0:
+			problems.add(d.Line, "it is nested; write a flat list of tasks")
+		case c.Status != "" && c.Status != Pending:
+			problems.add(d.Line, "it is %s; list only what is to be done", c.Status)
+		case c.Ref == "":
+			problems.add(d.Line, "it has no ref, by which others could need it")
+		case titles[name]:
+			problems.add(d.Line, "the title %q is there already", short(c.Title))
+		case len(c.Acceptance) == 0:
+			problems.add(d.Line, "it has no acceptance criterion: say how a check can tell that it is done")
+		case len(c.Acceptance) > maxCriteria, len(c.Description) > maxTaskText:
+			problems.add(d.Line, "it is too large for one task (%d criteria, %d bytes): split it", len(c.Acceptance), len(c.Description))
+		}
+		titles[name] = true
+	}
+	if n := len(list.Drafts); n > MaxProposed {
+		problems.add(0, "%d tasks are too many to read; at most %d", n, MaxProposed)
+	}
+	if err := problems.orNil(); err != nil {
+		return nil, err
+	}
+	_, err = Resolve(list.Drafts, alone())
+	return list.Drafts, err
+}
+
+// alone is a board with nothing on it.
+func alone() Known {
+	var last int64
+	return Known{
+		Find:    func(string) (Case, bool, error) { return Case{}, false, nil },
+		Waits:   func(string) ([]string, error) { return nil, nil },
+		Awaited: func(string) (bool, error) { return false, nil },
+		NewID:   func(t Type) (string, error) { last++; return ID(t, last), nil },
+	}
+}
+
+// Waves are the refs of a proposal by when they can be started: the first at once, each
+// further one when those before have landed.
+func Waves(drafts []Draft) [][]string {
+	var waves [][]string
+	var started []string
+	for len(started) < len(drafts) {
+		var wave []string
+		for _, d := range drafts {
+			waits := slices.ContainsFunc(d.Case.Needs, func(need string) bool { return !slices.Contains(started, need) })
+			if !waits && !slices.Contains(started, d.Case.Ref) {
+				wave = append(wave, d.Case.Ref)
+			}
+		}
+		if wave == nil { // a circle, which Propose has refused
+			return waves
+		}
+		waves, started = append(waves, wave), append(started, wave...)
+	}
+	return waves
+}

@@ -1,0 +1,51 @@
+package board
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A proposal is refused with what must change, so that the agent that wrote it can.
+func TestPropose(t *testing.T) {
+	t.Parallel()
+	const good = `{"ref":"a","title":"Parse","acceptance":["tests pass"]}`
+	many := strings.Builder{}
+	for i := range MaxProposed + 1 {
+		fmt.Fprintf(&many, `{"ref":"r%d","title":"t%d","acceptance":["x"]}`+"\n", i, i)
+	}
+	for text, want := range map[string]string{
+		good: "",
+		good + "\n" + `{"ref":"b","title":"Use","acceptance":["x"],"needs":["a"]}`: "",
+		good + "\n" + `{"ref":"b","title":" parse ","acceptance":["x"]}`:           "line 2: the title",
+		`{"ref":"a","title":"x"}`:                                                                      "line 1: it has no acceptance criterion",
+		`{"title":"x","acceptance":["y"]}`:                                                             "line 1: it has no ref",
+		`{"ref":"a","title":"x","acceptance":["y"],"status":"done"}`:                                   "line 1: it is done",
+		`{"ref":"a","title":"x","acceptance":["y"],"type":"operation"}`:                                "line 1: it is nested",
+		`{"ref":"a","title":"x","acceptance":["1","2","3","4","5","6","7","8"]}`:                       "line 1: it is too large for one task (8 criteria",
+		`{"ref":"a","title":"x","acceptance":["1"],"needs":["b"]}`:                                     "which is neither in the list",
+		`{"ref":"a","title":"x","acceptance":["1"],"description":"` + strings.Repeat("d", 4001) + `"}`: "split it",
+		good + "\n" + `{"ref":"b","title":"y","acceptance":["x"],"needs":["c"]}` + "\n" + `{"ref":"c","title":"z","acceptance":["x"],"needs":["b"]}`: "b → c → b",
+		many.String():                         "51 tasks are too many",
+		"nothing":                             "no tasks are in it",
+		strings.Repeat(" ", maxProposalLen+1): "256 KiB",
+	} {
+		drafts, err := Propose([]byte(text))
+		if want == "" && (err != nil || len(drafts) == 0) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.200q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestWaves(t *testing.T) {
+	t.Parallel()
+	draft := func(ref string, needs ...string) Draft { return Draft{Case: Case{Ref: ref, Needs: needs}} }
+	for want, drafts := range map[string][]Draft{
+		"[[a b] [c] [d]]": {draft("a"), draft("d", "c", "a"), draft("c", "b"), draft("b")},
+		"[]":              {draft("a", "a")},
+	} {
+		if got := fmt.Sprint(Waves(drafts)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
