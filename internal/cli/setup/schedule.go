@@ -1,0 +1,257 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
+)
+
+// This file starts pawl at certain times, by the timers that the machine has.
+
+// scheduled are the commands that make sense without a person.
+var scheduled = []string{"autopilot", "gc", "queue", "resume", "run", "sprint"}
+
+func scheduleCommand(a *command.App) *cobra.Command {
+	var cron, install bool
+	cmd := command.Leaf("schedule WHEN COMMAND [ARG…]", "Start a command of pawl at certain times", cobra.MinimumNArgs(2),
+		func(ctx context.Context, args []string) error {
+			if err := session.NotInside(a); err != nil {
+				return err
+			}
+			t, err := timerOf(a, args)
+			switch {
+			case err != nil:
+				return err
+			case cron && install:
+				return command.Usage("--install is for systemd").Hint("Add the line by hand: crontab -e")
+			case cron:
+				a.Result("%s\n", t.crontab())
+			case install:
+				return t.install(ctx, a)
+			default:
+				a.Result("# %s.timer\n%s\n# %s.service\n%s", t.name, t.timer(), t.name, t.service())
+				a.Say("Nothing is installed yet. Install it: pawl schedule --install %s …", quoteShell(args[0]))
+			}
+			t.sayKeys(a)
+			return nil
+		})
+	cmd.Long = "Print or install a systemd user timer, or print a line of a crontab, that starts pawl in this project.\n" +
+		"WHEN is: daily 02:00, weekdays 18:30, monday 09:00, hourly, or every 30 minutes; \"every night 02:00\" is daily.\n" +
+		"The command finds this project, its configuration and today's PATH. Keys are never written down: it reads\n" +
+		"them from ~/.config/pawl/env, lines such as ANTHROPIC_API_KEY=…, if you make that file."
+	cmd.Example = "  pawl schedule \"every night 02:00\" sprint --count 20\n" +
+		"  pawl schedule --install \"weekdays 18:30\" autopilot --max-cost 10\n" +
+		"  pawl schedule --cron hourly run triage"
+	cmd.Flags().BoolVar(&cron, "cron", false, "print a line for crontab -e")
+	cmd.Flags().BoolVar(&install, "install", false, "install and start the timer for this user (systemd)")
+	cmd.Flags().SetInterspersed(false) // flags behind COMMAND are its own
+	return cmd
+}
+
+// moment is when something starts, in both languages.
+type moment struct{ systemd, cron string }
+
+// moments are the forms of WHEN, without "every".
+var moments = regexp.MustCompile(`^(?:(hourly|hour)|(\d+) ?min(?:ute)?s?|(?:(daily|day|night|weekdays?|` +
+	`mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?) )?(?:at )?(\d{1,2}):(\d\d))$`)
+
+var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+
+// readWhen understands WHEN; false is that nobody can.
+func readWhen(text string) (moment, bool) {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	m := moments.FindStringSubmatch(strings.TrimPrefix(text, "every "))
+	if m == nil {
+		return moment{}, false
+	}
+	if m[1] != "" {
+		return moment{"*-*-* *:00:00", "0 * * * *"}, true
+	}
+	if m[2] != "" {
+		n, err := strconv.Atoi(m[2])
+		if err != nil || n < 5 || n > 30 || 60%n != 0 {
+			return moment{}, false
+		}
+		return moment{fmt.Sprintf("*-*-* *:00/%d:00", n), fmt.Sprintf("*/%d * * * *", n)}, true
+	}
+	at, err := time.Parse("15:04", m[4]+":"+m[5])
+	if err != nil {
+		return moment{}, false
+	}
+	name, day := "", "*"
+	if strings.HasPrefix(m[3], "weekday") {
+		name, day = "Mon..Fri ", "1-5"
+	} else if i := slices.Index(days, m[3][:min(3, len(m[3]))]); i >= 0 && m[3] != "" {
+		name, day = strings.ToUpper(days[i][:1])+days[i][1:]+" ", strconv.Itoa(i)
+	}
+	return moment{name + "*-*-* " + at.Format("15:04") + ":00",
+		fmt.Sprintf("%d %d * * %s", at.Minute(), at.Hour(), day)}, true
+}
+
+// timer is one command at certain times.
+type timer struct {
+	moment
+	name   string   // of the units
+	root   string   // the project's
+	line   []string // the command line
+	env    []string // K=V that it needs and that hold no secret
+	config string   // the user's folder of configurations
+	keys   []string // names of the keys that are set now
+}
+
+func timerOf(a *command.App, args []string) (timer, error) {
+	at, ok := readWhen(args[0])
+	if !ok {
+		return timer{}, command.Usage("cannot read %q as a time", args[0]).
+			Hint("Write: \"every night 02:00\", \"weekdays 18:30\", \"monday 09:00\", hourly, \"every 15 minutes\"")
+	}
+	if !slices.Contains(scheduled, args[1]) {
+		return timer{}, command.Usage("%q cannot be scheduled: it needs a person, or does nothing by itself", args[1]).
+			Hint("Schedule one of: %s", strings.Join(scheduled, ", "))
+	}
+	root, err := a.Root()
+	if err != nil {
+		return timer{}, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return timer{}, fmt.Errorf("cannot find pawl's own program: %v", err)
+	}
+	t := timer{moment: at, root: root, line: []string{exe, "-C", root},
+		config: cmp.Or(a.Getenv("XDG_CONFIG_HOME"), filepath.Join(a.Getenv("HOME"), ".config"))}
+	if a.File != "" {
+		file, err := filepath.Abs(a.InDir(a.File))
+		if err != nil {
+			return timer{}, err
+		}
+		t.line = append(t.line, "--config", file)
+	}
+	t.line = append(t.line, args[1:]...)
+	for _, name := range []string{"PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
+		if v := a.Getenv(name); v != "" {
+			t.env = append(t.env, name+"="+v)
+		}
+	}
+	for _, kv := range a.Env {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasSuffix(name, "_API_KEY") {
+			t.keys = append(t.keys, name)
+		}
+	}
+	for _, text := range append(slices.Clone(t.line), t.env...) {
+		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return timer{}, command.Usage("a timer cannot hold %q: it has a control character", text)
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append(slices.Clone(t.line), at.cron), "\x00")))
+	t.name = "pawl-" + args[1] + "-" + hex.EncodeToString(sum[:4])
+	return t, nil
+}
+
+func (t timer) keyFile() string { return filepath.Join(t.config, "pawl", "env") }
+
+func (t timer) timer() string {
+	return fmt.Sprintf("[Unit]\nDescription=pawl %s\n\n[Timer]\nOnCalendar=%s\n\n[Install]\nWantedBy=timers.target\n",
+		t.about(), t.systemd)
+}
+
+// about is the command in the description of a unit.
+func (t timer) about() string {
+	return strings.ReplaceAll(strings.Join(t.line[3:], " ")+" in "+t.root, "%", "%%")
+}
+
+// service ends pawl before its agents: it ends them itself, within its grace.
+func (t timer) service() string {
+	var line, env []string
+	for _, word := range t.line {
+		line = append(line, quoteUnit(strings.ReplaceAll(word, "$", "$$")))
+	}
+	for _, kv := range t.env {
+		env = append(env, "Environment="+quoteUnit(kv)+"\n")
+	}
+	return fmt.Sprintf("[Unit]\nDescription=pawl %s\n\n[Service]\nType=oneshot\n%sEnvironmentFile=-%s\nExecStart=%s\n"+
+		"KillMode=mixed\nTimeoutStopSec=60\n", t.about(), strings.Join(env, ""),
+		strings.ReplaceAll(t.keyFile(), "%", "%%"), strings.Join(line, " "))
+}
+
+// crontab is the line of a crontab, in which a percent sign is special.
+func (t timer) crontab() string {
+	keys := quoteShell(t.keyFile())
+	words := []string{t.cron, "set -a; [ ! -f " + keys + " ] || . " + keys + "; exec env"}
+	for _, word := range append(slices.Clone(t.env), t.line...) {
+		words = append(words, quoteShell(word))
+	}
+	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)
+}
+
+// quoteUnit quotes a word of a unit file.
+func quoteUnit(word string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(word) + `"`
+}
+
+// quoteShell quotes a word for a shell, where it needs that.
+func quoteShell(word string) string {
+	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == ""
+	if plain && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// sayKeys names the keys that the command will not have.
+func (t timer) sayKeys(a *command.App) {
+	if _, err := os.Stat(t.keyFile()); err != nil && len(t.keys) > 0 {
+		a.Say("Note: %s is set here, and not for a timer. Write it into %s (chmod 600), or set gateway.keys.",
+			strings.Join(t.keys, ", "), t.keyFile())
+	}
+}
+
+// install writes the units and starts the timer.
+func (t timer) install(ctx context.Context, a *command.App) error {
+	dir := filepath.Join(t.config, "systemd", "user")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot install the timer: %v", err)
+	}
+	for name, text := range map[string]string{".service": t.service(), ".timer": t.timer()} {
+		if err := files.Replace(filepath.Join(dir, t.name+name), []byte(text), 0o644, false); err != nil {
+			return fmt.Errorf("cannot install the timer: %v", err)
+		}
+	}
+	const bound = 30 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", t.name + ".timer"}} {
+		program, err := a.LookPath("systemctl")
+		if err != nil {
+			return fault.Of(fault.Failed, fmt.Errorf("systemd is not here: %v", err)).Hint("Use cron: pawl schedule --cron …")
+		}
+		cmd := exec.CommandContext(ctx, program, append([]string{"--user"}, args...)...)
+		cmd.Env = a.Env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			said := strings.Join(strings.Fields(string(out)), " ")
+			return fault.Of(fault.Failed, fmt.Errorf("the timer is written to %s, and not started: %v: %s", dir, err, said)).
+				Hint("Use cron instead: pawl schedule --cron …")
+		}
+	}
+	a.Result("%s.timer\n", t.name)
+	a.Say("It runs also when you are logged out after: loginctl enable-linger\nWhat it did:  journalctl --user -u %s\n"+
+		"Remove it:    systemctl --user disable --now %s.timer", t.name, t.name)
+	t.sayKeys(a)
+	return nil
+}
