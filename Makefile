@@ -12,7 +12,7 @@ BENCHTIME ?=
 SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack check lint e2e e2e-all bench sim sim-board chaos soak powercut fuzz mutate size schema web web-check web-browse clean
+.PHONY: help build test attack check lint e2e e2e-all bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -72,6 +72,9 @@ schema: ## write the JSON schema of pawl.yaml
 	$(GO) run ./cmd/pawl schema > $(SCHEMA).new
 	@mv $(SCHEMA).new $(SCHEMA)
 
+release: ## make the archives of a release in dist/, with checksums and lists of parts: VERSION=v1.2.0
+	@$(GO) run ./scripts/release -version '$(VERSION)'
+
 web: ## build the pages into internal/web/dist; needs node
 	@scripts/web build
 
@@ -82,4 +85,4 @@ web-browse: ## every page and key in chromium, over a real server
 	@scripts/web browse
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

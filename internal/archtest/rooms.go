@@ -126,6 +126,7 @@ var rooms = withAdapters(map[string]room{
 	"scripts/sim":     {Testing, []string{"simulate", "simulate/fleet"}, "prints what simulate finds"},
 	"scripts/mutate":  {Testing, []string{"process"}, "breaks lines of the product and runs its tests"},
 	"scripts/size":    {Testing, nil, "counts product code"},
+	"scripts/release": {Testing, []string{"cli"}, "makes the archives of a release"},
 	"powercut":        {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
 	"modelserver":     {Testing, nil, "a scripted model provider on loopback"},
 	"e2e":             {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
@@ -149,7 +150,7 @@ var modules = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup"}, "flags and completion belong to the command line"},
+	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "scripts/release"}, "flags and completion belong to the command line"},
 	"github.com/spf13/pflag":                 {[]string{"cli/command"}, "cobra's flags"},
 	"github.com/danielgtaylor/huma":          {[]string{"web"}, "the API and its description are made of the same Go types"},
 	"github.com/modelcontextprotocol/go-sdk": {[]string{"mcp"}, "the protocol has one door"},

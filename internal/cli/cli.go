@@ -80,6 +80,9 @@ func (r *results) failed() error {
 	return fmt.Errorf("cannot write the results: %v", r.err)
 }
 
+// Root is the command line for who describes it: the pages of the manual.
+func Root() *cobra.Command { return commands(&command.App{Keys: &command.Keys{}}) }
+
 func commands(a *command.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pawl",
@@ -87,7 +90,8 @@ func commands(a *command.App) *cobra.Command {
 		Long: "Pawl runs AI coding agents in bounded, verified iterations: work moves forward only\n" +
 			"when verification says so, and whatever happens can be resumed, undone and explained.",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.ArbitraryArgs,
+		Version: command.BuildVersion(),
+		Args:    cobra.ArbitraryArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if a.Color != "auto" && a.Color != "always" && a.Color != "never" {
 				return command.Usage("--color %s: write auto, always or never", a.Color)
@@ -123,6 +127,7 @@ func commands(a *command.App) *cobra.Command {
 		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
 	})
 	root.SuggestionsMinimumDistance = 2
+	root.SetVersionTemplate("pawl {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	setup.AddCompletionInstall(a, root)
 	a.Complete(root)

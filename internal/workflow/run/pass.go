@@ -39,6 +39,7 @@ type pass struct {
 type stepFailure struct {
 	failure *failure.Analysis
 	agent   string // whose work it was; "" for a command
+	exit    int    // of the program; 1 where it had none of its own
 }
 
 const maxFailed = 20
@@ -412,7 +413,7 @@ func (s *scope) invalid(n *node, err error) {
 	n.result = workflow.Result{Outcome: "failure", Conclusion: "failure"}
 	f := invalidStep(n, err)
 	f.Step = n.id
-	s.finishFailed(n, &f, "")
+	s.finishFailed(n, stepFailure{failure: &f, exit: 1})
 	n.phase = settled
 	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepFailure, Failure: &f}))
 }
@@ -428,12 +429,12 @@ func invalidStep(n *node, err error) failure.Analysis {
 
 // finishFailed counts the failure of a step for the iteration, unless the
 // workflow succeeds without it.
-func (s *scope) finishFailed(n *node, f *failure.Analysis, agent string) {
+func (s *scope) finishFailed(n *node, f stepFailure) {
 	if n.in.Step.Optional {
 		n.result.Conclusion = "success"
 		return
 	}
-	s.recordFailure(stepFailure{f, agent}, n.id)
+	s.recordFailure(f, n.id)
 }
 
 // halts is true when a failure keeps steps of this scope from starting.

@@ -102,7 +102,7 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 	}
 	p.used.into(r)
 	if f := top.first; f != nil {
-		r.Failure, r.Exit.Code = f.failure, 1
+		r.Failure, r.Exit.Code = f.failure, f.exit
 		if t.Agent = f.agent != ""; f.failure.Provider {
 			t.Limited = f.agent
 		}

@@ -85,7 +85,7 @@ func (s *scope) failed(n *node) {
 		return
 	}
 	named.Step = n.id
-	s.finishFailed(n, &named, agent)
+	s.finishFailed(n, stepFailure{&named, agent, max(last.record.Exit.Code, 1)})
 }
 
 // attemptInSlot carries out an attempt. A workflow holds no place among the steps that
