@@ -75,6 +75,9 @@ func TestFromReview(t *testing.T) {
 		{"Issues:\n- long lines, style only\n- password is logged\n* rename it\n", "critical password is logged|medium rename it|low long lines, style only"},
 		{"1. [critical] data is lost\n2) nit: a blank\n3. High: it panics\n", "critical data is lost|high it panics|low a blank"},
 		{"**Major:** no limit\n\n---\n", "high no limit"},
+		{"## Findings\n\n### Style\n- long lines, style only\n\nLGTM otherwise!\n", "low long lines, style only"},
+		{"Looks good overall, but the limit is missing", "medium Looks good overall, but the limit is missing"},
+		{"- Looks good to me 👍\n#12 is not closed", "medium #12 is not closed"},
 		{"(minor) odd name", "medium odd name"},
 		{"see http://a.example: it works like that", "medium see http://a.example: it works like that"},
 		{"insecurity and a finite loop", "medium insecurity and a finite loop"}, // words, not parts of words
@@ -97,6 +100,10 @@ func TestFromAnalysis(t *testing.T) {
 	found := control.FromAnalysis(lint)
 	if got := fmt.Sprintf("%s %s %s", found[0].Severity, found[1].Severity, control.Priority(found)); got != "critical low critical" {
 		t.Errorf("lint: %s", got)
+	}
+	types := &failure.Analysis{Class: failure.Lint, Items: []failure.Item{{File: "a.ts", Message: "error TS2304: Cannot find name 'c'."}}}
+	if f := control.FromAnalysis(types)[0]; f.Severity != failure.High {
+		t.Errorf("an error of the compiler: %s", f.Severity)
 	}
 	compile := &failure.Analysis{Class: failure.CompileError, Items: []failure.Item{{File: "a.go", Line: 3, Message: "undefined: x"}}}
 	if f := control.FromAnalysis(compile)[0]; f.Severity != failure.High || f.String() != "a.go:3: undefined: x" {

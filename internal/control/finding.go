@@ -40,7 +40,7 @@ func FromAnalysis(a *failure.Analysis) []Finding {
 
 func severityOf(class failure.Class, item failure.Item) failure.Severity {
 	switch {
-	case class != failure.Lint:
+	case class != failure.Lint, item.OfCompiler():
 		return failure.High
 	case security(item.Message):
 		return failure.Critical
@@ -50,13 +50,13 @@ func severityOf(class failure.Class, item failure.Item) failure.Severity {
 
 // FromReview reads a reviewer's text: one finding a line or bullet, with the
 // severity that the line names or that its words tell. Lines that only head a
-// list are left out.
+// list, and praise, are left out.
 func FromReview(text string) []Finding {
 	var found []Finding
 	for line := range strings.Lines(text) {
 		said, bullet := unmarked(line)
-		head := strings.HasSuffix(said, ":") && !bullet
-		if head || strings.Trim(said, "-=*_#`") == "" {
+		head := strings.HasSuffix(said, ":") && !bullet || strings.HasPrefix(strings.TrimLeft(said, "#"), " ")
+		if head || praise(said) || strings.Trim(said, "-=*_#`") == "" {
 			continue
 		}
 		said, severity, _ := Grade(said)
@@ -68,6 +68,20 @@ func FromReview(text string) []Finding {
 	}
 	Sort(found)
 	return found
+}
+
+// praise is true for a line that only says that the work, or the rest of it, is good.
+func praise(said string) bool {
+	words := strings.Join(strings.FieldsFunc(strings.ToLower(said), func(r rune) bool { return r < 'a' || r > 'z' }), " ")
+	switch words {
+	case "lgtm", "looks good", "looks good to me", "nice work", "good work", "great work", "well done":
+		return true
+	}
+	rest, otherwise := strings.CutSuffix(words, " otherwise")
+	if !otherwise {
+		rest, otherwise = strings.CutPrefix(words, "otherwise ")
+	}
+	return otherwise && (praise(rest) || strings.Contains(" fine good ok great all good ", " "+rest+" "))
 }
 
 // unmarked takes the bullet or number off a line.

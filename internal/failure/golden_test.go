@@ -159,6 +159,9 @@ func TestClassesOfRealRuns(t *testing.T) {
 		if a.Class != want {
 			t.Errorf("%s: %s, want %s (%s)", name, a.Class, want, a.Summary)
 		}
+		if a.Severity == Low != (name == "eslint" || name == "govet") {
+			t.Errorf("%s: severity %s", name, a.Severity)
+		}
 		if len(a.Items) == 0 || len(a.Items) > maxItems || a.Summary == "" || strings.Contains(a.Summary, "\n") || len(a.Summary) > maxSummary {
 			t.Errorf("%s: summary %q, %d items", name, a.Summary, len(a.Items))
 		}

@@ -77,6 +77,10 @@ var (
 	packageScript = onUse(`(?m)^> \S+@\S+ \S+$|^yarn run v|^bundler: command not found`)
 )
 
+// OfCompiler is true for what TypeScript's compiler refuses: of the class [Lint], since
+// it only checks, and no matter of form.
+func (i Item) OfCompiler() bool { return strings.HasPrefix(i.Message, "error TS") }
+
 // severityOf grades a failure for the run: critical stops it until a person
 // acts, high throws away what the iteration did, medium is work to repair, low
 // passes by itself or is a matter of form. How often it came back is the

@@ -41,6 +41,9 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 	v.line = o.spokesman(h, v)
 	var tests Tests
 	a.Items, tests = itemsOf(h, o, v)
+	if a.Severity == Low && slices.ContainsFunc(a.Items, Item.OfCompiler) {
+		a.Severity = Medium
+	}
 	a.Summary = summaryOf(e, t, v, a, tests)
 	a.Fingerprint = fingerprint(a, keyLines(a, o))
 	return a
