@@ -3,6 +3,7 @@ package failure
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -52,7 +53,9 @@ var (
 // ids, and folders of paths, so that only a file's name is left. Letters that
 // lead into digits stay ("TS2322", "E0425").
 func steady(s string) string {
-	s = dates().ReplaceAllString(s, "#")
+	if slices.ContainsFunc(months, func(m string) bool { return strings.Contains(s, m) }) {
+		s = dates().ReplaceAllString(s, "#")
+	}
 	s = paths().ReplaceAllStringFunc(s, func(path string) string {
 		if i := strings.LastIndexAny(path, `/\`); i < len(path)-1 {
 			path = path[i+1:]
@@ -62,8 +65,13 @@ func steady(s string) string {
 		}
 		return parts().ReplaceAllStringFunc(path, steadyPart)
 	})
-	return strings.TrimSpace(blanks().ReplaceAllString(s, " "))
+	if strings.Contains(s, "  ") || strings.Contains(s, "\t") {
+		s = blanks().ReplaceAllString(s, " ")
+	}
+	return strings.TrimSpace(s)
 }
+
+var months = []string{"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"}
 
 // steadyPart makes "#" of an id or a number.
 func steadyPart(s string) string {

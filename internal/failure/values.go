@@ -41,7 +41,8 @@ func (b *body) add(l string) {
 		b.value = nil
 		return
 	}
-	if sourceLine().MatchString(said) || runnerLine().MatchString(said) {
+	mayBe := strings.IndexByte(">|0123456789gmr", said[0]) >= 0 // asking the first letter is cheap
+	if mayBe && (sourceLine().MatchString(said) || runnerLine().MatchString(said)) {
 		return
 	}
 	if said == "stacktrace:" { // it knows better than what came before
@@ -79,7 +80,11 @@ var runnerLine = onUse(`^g?make(?:\[\d+\])?: |^rake aborted`)
 // difference reads "- what was expected" and "+ what was received" below a
 // line that says so, and tells whether l belongs there.
 func (b *body) difference(l string) bool {
-	if m := differenceHead().FindStringSubmatch(l); m != nil {
+	var m []string
+	if strings.Contains(l, "- ") || strings.Contains(l, "+ ") {
+		m = differenceHead().FindStringSubmatch(l)
+	}
+	if m != nil {
 		b.turned = m[2] != ""
 		b.differ = b.item.Expected == "" && b.item.Received == ""
 		return true
@@ -235,6 +240,9 @@ var (
 // compared reads a sentence that says what is and what should be, in any order:
 // "low(I) is 'x', should be 'i'". One of the values must look like one.
 func compared(l string) (want, got string) {
+	if !has(strings.ToLower(l), "want", "expected", "should ", "attendu", "erwartet", "esperado", "atteso") {
+		return "", ""
+	}
 	w := wantWord().FindStringIndex(l)
 	if w == nil || has(l, "assert", "if (") {
 		return "", ""
