@@ -100,20 +100,20 @@ func stable(s string) string { return strings.Join(append([]string{steady(s)}, a
 // amounts are the numbers in s that count something.
 func amounts(s string) (found []string) {
 	for _, m := range numbersOf().FindAllStringSubmatch(s, 8) {
-		if !changingNumber()[m[1]] && !changingNumber()[m[3]] {
-			found = append(found, m[2]+m[4])
+		if !slices.ContainsFunc([]string{m[1], m[3], m[4], m[5]}, func(w string) bool { return changingNumber()[strings.ToLower(w)] }) {
+			found = append(found, m[2]+m[6])
 		}
 	}
 	return found
 }
 
 // numbersOf finds small numbers with the words around them.
-var numbersOf = onUse(`(?:([A-Za-z]+) )?\b(\d{1,4}) ([a-z]+)|: (\d{1,4})[.)]?$`)
+var numbersOf = onUse(`(?:([A-Za-z]+) )?\b(\d{1,4}) ([a-z]+)(?: (passed|ok|checked))?|(?:([A-Za-z]+))?: (\d{1,4})[.)]?$`)
 
 // changingNumber holds words in front of and behind numbers that differ from
-// run to run.
+// run to run, or count what is well.
 var changingNumber = wordSet(`line lines column port pid process job step attempt try retry after in took for goroutine thread worker id
-	length range ms s sec secs second seconds m min mins minute minutes h hour hours bytes ended exited of`)
+	length range ms s sec secs second seconds m min mins minute minutes h hour hours bytes ended exited of passed ok checked`)
 
 // Fingerprint is the fingerprint of an analysis that another package makes:
 // of its class, step, tests, and of keys, which are compared as they are.

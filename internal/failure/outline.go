@@ -90,8 +90,11 @@ const shownMax = 240
 func (o *outline) look(h *hits, i int, usual map[string]bool) {
 	said := cut(strings.TrimSpace(h.t.line(i)), shownMax)
 	p := h.tells(i, said)
-	if p != aside && len(usual) > 0 && usual[stable(said)] {
-		p = aside
+	if p != aside && len(usual) > 0 {
+		line := stable(said)
+		if usual[line] || p <= plain && usual[frameOf(line)] {
+			p = aside
+		}
 	}
 	o.parts[i] = p
 }
@@ -102,11 +105,17 @@ func usualLines(green string) map[string]bool {
 	if green != "" {
 		t := split(readable(bound(green)).text)
 		for i := range t.len() {
-			usual[stable(cut(strings.TrimSpace(t.line(i)), shownMax))] = true
+			line := stable(cut(strings.TrimSpace(t.line(i)), shownMax))
+			usual[line], usual[frameOf(line)] = true, true
 		}
 	}
 	return usual
 }
+
+// frameOf is a line without its names: what a check says of each file alike.
+func frameOf(line string) string { return named().ReplaceAllString(line, "@") }
+
+var named = onUse(`[^ |]*[\w#][./_:-][\w#][^ |]*`)
 
 // block follows what goes on over lines: the fields of an object that an error
 // prints behind itself, and the source that Python shows below a frame.
@@ -183,7 +192,8 @@ var raises = onUse(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
 func (h *hits) tells(i int, said string) part {
 	_, alarms := slices.BinarySearch(h.alarms, i)
 	_, doubts := slices.BinarySearch(h.doubts, i)
-	well := slices.ContainsFunc(wentWell, func(end string) bool { return strings.HasSuffix(said, end) })
+	bare := strings.TrimRight(said, " |│┃║*") // of a table
+	well := slices.ContainsFunc(wentWell, func(end string) bool { return strings.HasSuffix(bare, end) })
 	switch {
 	case well, forms().MatchString(said), warns(said):
 		return aside
