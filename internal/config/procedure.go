@@ -62,6 +62,7 @@ type Verification struct {
 	Protect        []string `yaml:"protect"`
 	ProtectNew     bool     `yaml:"protect_new" default:"false"`
 	Retries        int      `yaml:"retries" default:"2" min:"0"`
+	OnBase         bool     `yaml:"on_base" default:"true"`
 	Commands       []Gate   `yaml:"commands"`
 }
 

@@ -103,6 +103,8 @@ func (s *Screen) Notice(n engine.Notice) {
 		s.line(n.At, "Limits raised: %s", n.Text)
 	case engine.RunEnded:
 		s.runEnded(n)
+	case engine.Note:
+		s.print("Note: %s", report.Line(n.Text, 500))
 	case engine.Warning:
 		s.print("Warning: %s", report.Line(n.Text, 500))
 	}

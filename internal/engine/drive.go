@@ -113,6 +113,7 @@ type worker struct {
 	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last
 	probe   probe
 	trees   trees
+	red     string        // what was red before the first agent, as its prompt says it
 	missing bool          // the run's folder was gone when the run was taken up
 	longest time.Duration // what the wait that the run was taken up in was to last, at most; 0 is any time
 }

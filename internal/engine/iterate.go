@@ -41,6 +41,9 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if !w.awaitRoom(ctx) {
 		return w.over(c, w.notBegun(c))
 	}
+	if r := w.tryBase(ctx, c); r != nil {
+		return w.over(c, r)
+	}
 	if !w.acquire(ctx, c) {
 		return w.throttled(c)
 	}
@@ -157,6 +160,9 @@ func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error)
 	in.Messages, in.Said = messages, s.Memory
 	in.Iteration, in.MaxIterations, in.Run = c.Iteration, s.Limit, w.id
 	in.Agent, in.Strategy, in.Feedback = c.Agent, c.Strategy, c.Feedback
+	if c.Iteration == 1 && w.red != "" {
+		in.Rules = append([]string{w.red}, in.Rules...)
+	}
 	text, err := prompt.Compose(in)
 	if err != nil {
 		return text, fmt.Errorf("cannot assemble the prompt: %v", err)

@@ -31,6 +31,7 @@ const (
 	LimitsRaised     NoticeKind = "limits raised"     // Text: what the run may from now on
 	RunEnded         NoticeKind = "run ended"         // Command, State
 	Warning          NoticeKind = "warning"           // Text
+	Note             NoticeKind = "note"              // Text: what pawl does; it is stored nowhere
 	// Tick comes once a second while a command is carried out, so that a clock
 	// on a screen moves. It is stored nowhere.
 	Tick NoticeKind = "tick"

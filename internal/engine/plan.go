@@ -25,8 +25,10 @@ type Plan struct {
 	// Agents by name: the default one, the fallbacks and the stronger one.
 	Agents map[string]Agent
 	// Review is how green work is reviewed, where the policy asks for it.
-	Review  Review
-	Gates   []gate.Spec
+	Review Review
+	Gates  []gate.Spec
+	// OnBase: the gates run once before the first agent.
+	OnBase  bool
 	Protect gate.Protect
 	Safety  string
 	// Box is what agents and gates are held to; nil is nothing.

@@ -96,6 +96,9 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 		r.Exit.Ended = loop.EndedLost
 		return false
 	}
+	if w.plan.OnBase && rep.Passed() && len(specs) == len(w.plan.Gates) {
+		w.keepGreen(r.TreeAfter)
+	}
 	if rep.Failure != nil {
 		r.Failure = rep.Failure
 		out := w.redOutput(c, rep)

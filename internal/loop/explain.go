@@ -163,7 +163,7 @@ func (p *Past) line() string {
 // ask is a question after anything that stopped the loop; guard is the one that did.
 func (s *State) ask(text, guard string) *Question {
 	if hint := hints[guard]; hint != "" {
-		text += "\n\n" + hint
+		text += s.saved() + "\n\n" + hint
 	}
 	return s.question(text+"\n\nHow should it go on?", control.Choices(s.offer(guard)))
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/control"
 )
@@ -33,6 +34,22 @@ func (s *State) offer(guard string) control.Offer {
 		o.Limit = fmt.Sprintf("%s from %d to %d", guard, *at, 2**at)
 	}
 	return o
+}
+
+// saved says what the iterations that are left would have taken, by those before; "" for
+// none.
+func (s *State) saved() string {
+	left := s.Limit - s.Iteration
+	if left <= 0 || s.Iteration == 0 {
+		return ""
+	}
+	took := s.Spent.Active / time.Duration(s.Iteration) * time.Duration(left)
+	text := fmt.Sprintf("\n\nEnded with %d of %d iterations left: as the ones before went, that saves %s", left, s.Limit,
+		Duration(took))
+	if s.Spent.Cost > 0 {
+		text += " and " + (s.Spent.Cost / MicroUSD(s.Iteration) * MicroUSD(left)).String()
+	}
+	return text + "."
 }
 
 // threshold is that of a guard; nil for one that has none.
