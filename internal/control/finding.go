@@ -74,14 +74,15 @@ func FromReview(text string) []Finding {
 func praise(said string) bool {
 	words := strings.Join(strings.FieldsFunc(strings.ToLower(said), func(r rune) bool { return r < 'a' || r > 'z' }), " ")
 	switch words {
-	case "lgtm", "looks good", "looks good to me", "nice work", "good work", "great work", "well done":
+	case "lgtm", "looks good", "looks good to me", "nice work", "good work", "great work", "well done", "fine", "good", "great",
+		"ok", "all good":
 		return true
 	}
 	rest, otherwise := strings.CutSuffix(words, " otherwise")
 	if !otherwise {
 		rest, otherwise = strings.CutPrefix(words, "otherwise ")
 	}
-	return otherwise && (praise(rest) || strings.Contains(" fine good ok great all good ", " "+rest+" "))
+	return otherwise && praise(rest)
 }
 
 // unmarked takes the bullet or number off a line.
