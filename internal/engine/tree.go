@@ -310,7 +310,7 @@ func (w *worker) findHidden(ctx context.Context) {
 	}
 	hidden, err := w.o.Tree.Hidden(ctx, w.id)
 	if err != nil {
-		w.warn(fmt.Sprintf("cannot look for new files that git ignores: %v", err))
+		w.trees.unseen = fmt.Errorf("cannot look for new files that git ignores: %w", err)
 	}
 	w.trees.hidden = hidden
 }

@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"compress/zlib"
+	"crypto/sha1"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,6 +51,30 @@ func objectFile(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// An object that unpacks to more than it says, or than an object may have, is read no
+// further: a small file could be of any size.
+func TestObjectThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[int]bool{5: true, 4: false, 6: false, maxObject + 1: false, -1: false} {
+		var b bytes.Buffer
+		z := zlib.NewWriter(&b)
+		text := fmt.Sprintf("blob %d\x00hello", said)
+		fmt.Fprint(z, text)
+		must(t, z.Close())
+		if id := fmt.Sprintf("%x", sha1.Sum([]byte(text))); isObject(&b, id) != want {
+			t.Errorf("one of 5 bytes that says %d: taken %v", said, !want)
+		}
+	}
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, err := z.Write(append([]byte("blob 5\x00"), make([]byte, 64<<20)...))
+	must(t, err)
+	must(t, z.Close())
+	if size := b.Len(); isObject(&b, strings.Repeat("0", 40)) || b.Len() < size/2 {
+		t.Errorf("of %d bytes %d were not read", size, b.Len())
+	}
 }
 
 // What is what its name says is taken in; what is not goes, and is named. What the

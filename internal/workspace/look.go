@@ -2,6 +2,10 @@ package workspace
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +24,7 @@ func (c *Checkout) Look(ctx context.Context, run string) (tree, head string, err
 
 // Hidden are the files that the newest snapshot of the run lacks although the ignore
 // rules of its start take them in: rules that were made since hide them, they are
-// too large, or they are in a nested repository, which is named itself.
+// too large, or they are in a nested repository that was not there at the start.
 func (c *Checkout) Hidden(ctx context.Context, run string) ([]string, error) {
 	r, err := c.open(ctx, run)
 	if err != nil {
@@ -31,11 +35,53 @@ func (c *Checkout) Hidden(ctx context.Context, run string) ([]string, error) {
 		return nil, err
 	}
 	all, err := r.index.UntrackedBy(ctx, r.start.file)
+	if err != nil {
+		return nil, err
+	}
 	var hidden []string
 	for _, p := range all {
-		if name := strings.TrimSuffix(p, "/"); !r.start.covers(p) && !ours(name) {
-			hidden = append(hidden, name)
+		name, nested := strings.CutSuffix(p, "/")
+		if r.start.covers(p) || ours(name) {
+			continue
 		}
+		hidden = append(hidden, name)
+		if !nested {
+			continue
+		}
+		files, err := c.within(ctx, run, name)
+		if err != nil {
+			return nil, err
+		}
+		hidden = append(hidden, files...)
 	}
-	return hidden, err
+	return hidden, nil
+}
+
+// within are the files of a nested repository; none when it was there at the start of
+// the run.
+func (c *Checkout) within(ctx context.Context, run, dir string) (names []string, err error) {
+	snaps, err := c.Snapshots(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	if len(snaps) > 0 && snaps[0].N == 0 && slices.Contains(snaps[0].Skipped, dir) {
+		return nil, nil
+	}
+	top := os.DirFS(c.Repo.Top)
+	err = fs.WalkDir(top, dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case len(names) > placesLimit:
+			return fmt.Errorf("%s has over %d files", dir, placesLimit)
+		case err != nil && d == nil:
+			return nil // what just went
+		case d.IsDir() && d.Name() == ".git":
+			return fs.SkipDir
+		case !d.IsDir():
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
 }

@@ -468,3 +468,22 @@ func (p *place) copyAll(from, to string) {
 		p.t.Fatal(err)
 	}
 }
+
+// Files in a nested repository are seen as new, but for those of one that was there.
+func TestHiddenInNestedRepositories(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	nest := func(dir string) {
+		p.write(dir+"/sub/a_test.sh", "true")
+		p.git("init", "-q", dir)
+	}
+	nest("old")
+	p.snap(0)
+	nest("tests")
+	p.write("old/b_test.sh", "true")
+	p.snap(1)
+	hidden, err := p.c.Hidden(t.Context(), "r1")
+	if got := strings.Join(hidden, " "); err != nil || got != "old tests tests/sub/a_test.sh" {
+		t.Errorf("hidden is %q, %v", got, err)
+	}
+}
