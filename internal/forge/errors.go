@@ -26,6 +26,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Why }
 
+// NotFound is the status of what is not there, or may not be seen.
+const NotFound = http.StatusNotFound
+
 // Is is true for an answer with one of these statuses of HTTP.
 func Is(err error, statuses ...int) bool {
 	var e *Error

@@ -29,6 +29,8 @@ type Request struct {
 	// Commit is what it was merged as: a merge, or the last of the commits that
 	// a squash or a rebase made.
 	Commit string
+	// Updated changes with whatever is done or said at the request.
+	Updated string
 }
 
 // Draft is a pull request that is to be opened.
@@ -45,6 +47,7 @@ type pull struct {
 	URL    string     `json:"html_url"`
 	State  string     `json:"state"`
 	Merged *time.Time `json:"merged_at"`
+	Update string     `json:"updated_at"`
 	Commit string     `json:"merge_commit_sha"`
 	Head   end        `json:"head"`
 	Base   end        `json:"base"`
@@ -56,7 +59,7 @@ type end struct {
 }
 
 func (p *pull) request() Request {
-	r := Request{Number: p.Number, URL: p.URL, State: Opened, Branch: p.Head.Ref, Head: p.Head.Commit}
+	r := Request{Number: p.Number, URL: p.URL, State: Opened, Branch: p.Head.Ref, Head: p.Head.Commit, Updated: p.Update}
 	switch {
 	case p.Merged != nil:
 		r.State, r.Commit = Merged, p.Commit
@@ -74,6 +77,24 @@ func (c *Client) Request(ctx context.Context, number int64) (Request, error) {
 		err = c.later("it answers with another pull request than the one asked for")
 	}
 	return p.request(), err
+}
+
+// Recent are the open pull requests that changed last, by number: one page of
+// them, at the price of one call.
+func (c *Client) Recent(ctx context.Context) (map[int64]Request, error) {
+	sort := "sort=updated&direction=desc&per_page=" + pageSize
+	if c.gitea() {
+		sort = "sort=recentupdate&limit=" + pageSize
+	}
+	var pulls []pull
+	if err := c.get(ctx, c.repo("/pulls?state=open&%s", sort), &pulls); err != nil {
+		return nil, err
+	}
+	recent := map[int64]Request{}
+	for _, p := range pulls {
+		recent[p.Number] = p.request()
+	}
+	return recent, nil
 }
 
 // Find is the open pull request of a branch; found is false when there is none.

@@ -43,13 +43,18 @@ const (
 
 const repository = "project"
 
-// Gitea starts a real Gitea with a repository that is empty. Where none is built,
+// environ is the user's own, before a test takes another home.
+var environ = os.Environ()
+
+// Gitea starts a real Gitea with a repository of one commit. Where none is built,
 // the test is skipped.
 func Gitea(t testing.TB) *Site {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
 	script := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "gitea")
-	out, err := exec.CommandContext(t.Context(), script, "cached").Output()
+	cached := exec.CommandContext(t.Context(), script, "cached")
+	cached.Env = environ
+	out, err := cached.Output()
 	if err != nil {
 		t.Skip("no Gitea is built here; build it with: scripts/gitea")
 	}
@@ -59,7 +64,7 @@ func Gitea(t testing.TB) *Site {
 	s.start(where[0], where[1])
 	s.people(Reviewer, Stranger)
 	s.Kind, s.Repository = forge.Gitea, Owner+"/"+repository
-	s.Do(Owner, http.MethodPost, "/user/repos", map[string]any{"name": repository, "default_branch": "main"}, nil)
+	s.Do(Owner, http.MethodPost, "/user/repos", map[string]any{"name": repository, "default_branch": "main", "auto_init": true}, nil)
 	s.Do(Owner, http.MethodPut, s.Repo("/collaborators/"+Reviewer), map[string]string{"permission": "write"}, nil)
 	s.Remote = strings.Replace(s.URL, "://", "://"+Owner+":"+s.tokens[Owner]+"@", 1) + "/" + s.Repository + ".git"
 	return s
@@ -88,7 +93,7 @@ func (s *Site) start(program, static string) {
 	}
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		c := exec.CommandContext(ctx, program, append(args, "--config", config, "--work-path", dir)...)
-		c.Env = append(os.Environ(), "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "HOME="+dir, "GIT_CONFIG_GLOBAL=")
+		c.Env = []string{"GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
 		return c
 	}
 	run := func(args ...string) string {
@@ -101,28 +106,36 @@ func (s *Site) start(program, static string) {
 	run("migrate")
 	run("admin", "user", "create", "--admin", "--username", Owner, "--password", "pass-"+Owner, "--email", Owner+"@example.test",
 		"--must-change-password=false")
-	s.tokens[Owner] = run("admin", "user", "generate-access-token", "--username", Owner, "--scopes", "all", "--raw", "--token-name", "test")
+	words := strings.Fields(run("admin", "user", "generate-access-token", "--username", Owner, "--scopes", "all", "--raw", "--token-name", "test"))
+	s.tokens[Owner] = words[len(words)-1] // after what it logs
 	web := command(context.WithoutCancel(t.Context()), "web")
 	var log bytes.Buffer
 	web.Stdout, web.Stderr = &log, &log
 	if err := web.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func() { _ = web.Wait(); close(ended) }()
 	t.Cleanup(func() {
 		_ = web.Process.Kill()
-		_ = web.Wait()
+		<-ended
 		if t.Failed() {
 			t.Logf("gitea said:\n%s", log.String())
 		}
 	})
-	s.await()
+	s.await(ended)
 }
 
 // await waits until the program answers.
-func (s *Site) await() {
+func (s *Site) await(ended <-chan struct{}) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for began := time.Now(); time.Since(began) < time.Minute; <-again.C {
+	for began := time.Now(); time.Since(began) < time.Minute; {
+		select {
+		case <-ended:
+			s.t.Fatal("gitea has ended")
+		case <-again.C:
+		}
 		r, _ := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+"/api/v1/version", nil)
 		res, err := s.web.Do(r)
 		if err == nil {
@@ -215,6 +228,31 @@ func (s *Site) MergeBy(login string, number int64, method string) {
 		verb, what = http.MethodPost, map[string]string{"Do": method}
 	}
 	s.Do(login, verb, s.Repo(fmt.Sprintf("/pulls/%d/merge", number)), what, nil)
+}
+
+// ReviewBy has somebody want changes, with a comment on a line.
+func (s *Site) ReviewBy(login string, number int64, body, path string, line int, text string) {
+	s.t.Helper()
+	event, at := "REQUEST_CHANGES", "line"
+	if s.Kind == forge.Gitea {
+		at = "new_position"
+	}
+	comment := map[string]any{"path": path, at: line, "body": text}
+	s.Do(login, http.MethodPost, s.Repo(fmt.Sprintf("/pulls/%d/reviews", number)),
+		map[string]any{"event": event, "body": body, "comments": []any{comment}}, nil)
+}
+
+// CommentBy has somebody say something in a conversation.
+func (s *Site) CommentBy(login string, number int64, body string) {
+	s.t.Helper()
+	s.Do(login, http.MethodPost, s.Repo(fmt.Sprintf("/issues/%d/comments", number)), map[string]string{"body": body}, nil)
+}
+
+// Status is what a check says of a commit: pending, success or failure.
+func (s *Site) Status(commit, name, state string) {
+	s.t.Helper()
+	s.Do(Owner, http.MethodPost, s.Repo("/statuses/"+commit),
+		map[string]string{"context": name, "state": state, "description": name + " is " + state}, nil)
 }
 
 // CloseBy has somebody close a pull request without merging it.

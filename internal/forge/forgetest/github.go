@@ -53,7 +53,14 @@ func NewHub(dir string) (*Hub, error) {
 	if out, err := exec.CommandContext(context.Background(), "git", "init", "-q", "--bare", "-b", "main", h.Bare).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("git init: %w: %s", err, out)
 	}
-	return h, nil
+	tree, err := h.git("hash-object", "-t", "tree", "-w", os.DevNull)
+	if err == nil {
+		tree, err = h.git("commit-tree", tree, "-m", "first")
+	}
+	if err == nil {
+		_, err = h.git("update-ref", "refs/heads/main", tree)
+	}
+	return h, err
 }
 
 // GitHub starts a [Hub] on loopback.
@@ -221,6 +228,7 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 	case "GET issues comments":
 		return h.comments[n], missing
 	case "POST issues comments":
+		change(h.pulls, n, nil)
 		h.comments[n] = append(h.comments[n], h.said(login, body))
 		return h.comments[n][len(h.comments[n])-1], missing
 	case "GET statuses", "GET commits status":
@@ -237,7 +245,8 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 			may = "write"
 		}
 		return object{"permission": may, "user": person(path[1]), "role_name": may}, missing
-	case "GET actions logs":
+	}
+	if path[0] == "actions" && len(path) == 4 {
 		id, _ := strconv.Atoi(path[2])
 		return h.logs[id], missing
 	}
@@ -439,6 +448,7 @@ func (h *Hub) mergeCommit(base, head, title string, both bool) (string, error) {
 
 func (h *Hub) review(login string, n int, body object) object {
 	state := map[any]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[body["event"]]
+	change(h.pulls, n, nil)
 	o := h.said(login, body)
 	o["state"], o["submitted_at"] = state, now()
 	h.reviews[n] = append(h.reviews[n], o)
