@@ -42,6 +42,8 @@ import (
 //	exec fetch METHOD PATH [BODY]   ask the server of 'pawl serve'; see fetch_test.go
 //	exec tools TOOL ARGUMENTS …      call the tools of 'pawl mcp'; see tools_test.go
 //	flaky VAR             serve on loopback at $VAR; /down never answers
+//	forge                 a GitHub on loopback at $FORGE, to push to at $FORGE_REMOTE
+//	forge METHOD PATH [BODY]   a call there, in a reviewer's name
 //	sources VAR           serve on loopback at $VAR: /primary hangs, /mirror answers, /count counts
 //	exec download DURATION URL      what is there, if it comes in time
 //	nothing-runs          no process that a run started is left
@@ -82,6 +84,7 @@ func TestScripts(t *testing.T) {
 			"collect":      collect,
 			"sources":      sources,
 			"flaky":        flaky,
+			"forge":        atForge,
 			"nothing-runs": nothingRuns,
 			"outside":      outside,
 			"workspace":    workspace,

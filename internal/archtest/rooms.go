@@ -99,7 +99,7 @@ var rooms = withAdapters(map[string]room{
 	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
 	"gateway":        {Doing, []string{"agent", "ratelimit", "supervisor"}, "passes an agent's model calls on, counts them and keeps the key"},
-	"merge":          {Doing, []string{"drive", "files", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
+	"merge":          {Doing, []string{"drive", "files", "forge", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
 	"forge":          {Doing, nil, "speaks to where issues and pull requests are, and keeps the token"},
 	"trust":          {Doing, []string{"files", "process"}, "what the files that commands are taken from were before an agent could change them"},
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},

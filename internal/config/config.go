@@ -238,6 +238,7 @@ type Merge struct {
 	Mode              string   `yaml:"mode" default:"local" enum:"local|pull-request"`
 	Target            string   `yaml:"target"`
 	Auto              bool     `yaml:"auto" default:"true"`
+	AutoMerge         bool     `yaml:"auto_merge" default:"false"`
 	Push              bool     `yaml:"push" default:"false"`
 	ConflictRetries   int      `yaml:"conflict_retries" default:"3" min:"0"`
 	Batch             int      `yaml:"batch" default:"8" min:"1"`

@@ -134,21 +134,45 @@ func raced(said string) bool {
 	return strings.Contains(said, "cannot lock ref") || strings.Contains(said, "failed to update ref")
 }
 
+// ErrTheirs means that somebody else pushed to a branch of pawl's own.
+var ErrTheirs = errors.New("somebody else pushed to it")
+
 // PushOwn sends a commit to a branch of pawl's own at a remote, wherever
 // pawl left it: what somebody else pushed there since is not
-// overwritten.
+// overwritten, and is [ErrTheirs]. A branch that was deleted there is made anew.
 func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
 	own := "refs/pawl/pushed/" + strings.TrimPrefix(ref, "refs/heads/")
 	last, err := r.Find(ctx, own)
-	if err != nil || last == commit {
+	if err != nil {
 		return err
 	}
+	err = r.pushOver(ctx, remote, commit, ref, last)
+	if errors.Is(err, ErrTheirs) && last != "" {
+		theirs := own + ".theirs"
+		if found, ferr := r.Fetch(ctx, remote, ref, theirs); ferr == nil && !found {
+			err = r.pushOver(ctx, remote, commit, ref, "")
+		}
+		_ = r.DropRefs(ctx, theirs)
+	}
+	if err != nil {
+		return err
+	}
+	return r.UpdateRef(ctx, own, commit, "", "pawl: pushed")
+}
+
+// pushOver is a push that replaces nothing but the last commit.
+func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) error {
 	c, err := r.pushWith(ctx, "--force-with-lease="+ref+":"+last, "--end-of-options", remote, commit+":"+ref)
 	if err != nil {
 		return err
 	}
-	if _, err := run(ctx, c); err != nil {
+	_, err = run(ctx, c)
+	var e *Error
+	if errors.As(err, &e) && strings.Contains(e.Stderr, "[rejected]") {
+		return fmt.Errorf("cannot push to %s of %s: %w", strings.TrimPrefix(ref, "refs/heads/"), remote, ErrTheirs)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot push to %s: %w", remote, err)
 	}
-	return r.UpdateRef(ctx, own, commit, "", "pawl: pushed")
+	return nil
 }

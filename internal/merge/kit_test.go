@@ -5,9 +5,6 @@ import (
 	"os/exec"
 	"testing"
 	"time"
-
-	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
 )
 
 func readFileErr(path string) ([]byte, error) { return os.ReadFile(path) }
@@ -29,13 +26,3 @@ func try(dir string, args ...string) (string, error) {
 }
 
 func time0() time.Time { return time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC) }
-
-// atReview is a state in which pull requests are being looked at.
-func atReview(s queue.State, id string) queue.State {
-	s.Command = queue.Command{Seq: s.Seq, Kind: queue.DoReview, IDs: []string{id}}
-	return s
-}
-
-func stepOf(row sqlite.Queue, state queue.State) sqlite.QueueStep {
-	return sqlite.QueueStep{Queue: row, Before: row.State.Entries, State: state, At: time0()}
-}

@@ -32,8 +32,8 @@ type Options struct {
 	Regenerate []Regeneration
 	Protect    gate.Protect // what stays as the target has it, but for an entry's Allow
 	Environ    []string     // of gates
-	// HostEnviron is the user's own, for the host's program that opens pull requests.
-	HostEnviron []string
+	// Proposing is for a policy that lands by pull requests.
+	Proposing
 	// Environment names what beside tree and gates a verdict depends on.
 	Environment string
 	// Exe and Args start the supervisor that gates run under, as for a run.

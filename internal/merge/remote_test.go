@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,99 +159,6 @@ func TestARemoteThatIsNotThereIsAWarning(t *testing.T) {
 		t.Errorf("it is %s: %v", s, r.left())
 	}
 	if n := r.said(queue.NoteWarning); len(n) != 2 || !strings.Contains(n[0], "goes on with what is here") || !strings.Contains(n[1], "was not pushed") {
-		t.Errorf("told %q", n)
-	}
-}
-
-// gh is a host's program of three commands, whose pull requests are files.
-const gh = `#!/bin/sh
-case "$2" in
-list) [ -f "$HOST/pr" ] && printf '[{"url":"https://host.test/1","state":"%s","mergeCommit":{"oid":"%s"}}]' "$(cat "$HOST/pr")" "$(cat "$HOST/oid" 2>/dev/null)" || printf '[]' ;;
-create) echo "$*" >> "$HOST/created"; printf OPEN > "$HOST/pr"; echo "https://host.test/1" ;;
-*) exit 2 ;;
-esac
-`
-
-func TestPullRequests(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	bare, _ := r.upstream()
-	host, bin := folder(t), folder(t)
-	if err := os.WriteFile(filepath.Join(bin, "gh"), []byte(gh), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
-	r.o.Policy.Propose = true
-	r.o.HostEnviron = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOST="+host)
-	r.o.Gates = gates("test -f new.txt")
-	base := r.git("rev-parse", "main")
-	id := r.land("new.txt", "new\n")
-	equal(t, "left", r.left(), []string{id + " proposed: its pull request is open: https://host.test/1"})
-	if s := r.status(id); s != board.Review || r.git("rev-parse", "main") != base {
-		t.Errorf("the task is %s, the target at %s", s, r.git("rev-parse", "main"))
-	}
-	proposed := gittest.Git(t, bare, "rev-parse", "pawl/"+id)
-	if got := string(readFile(t, filepath.Join(host, "created"))); !strings.Contains(got, "--head pawl/"+id+" --base main --title "+id+": Change") {
-		t.Errorf("gh was told %q", got)
-	}
-	// Open still, then merged on the host, with a commit of the host's.
-	q := r.queue()
-	look := func() {
-		t.Helper()
-		row, _, err := r.store.Queue(t.Context(), q.target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ev, err := q.review(t.Context(), &row.State, queue.Command{IDs: []string{id}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ev.For = row.State.Seq
-		state, _ := queue.Step(atReview(row.State, id), ev)
-		row.N++
-		row.Owner = r.o.Owner
-		if _, err := r.store.TakeQueue(t.Context(), q.target, r.o.Owner, time0(), r.o.Alive); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.store.CommitQueue(t.Context(), stepOf(row, state)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	look()
-	if s := r.status(id); s != board.Review {
-		t.Errorf("an open one is %s", s)
-	}
-	merged := gittest.Git(t, bare, "commit-tree", proposed+"^{tree}", "-p", base, "-p", proposed, "-m", "Merge pull request 1")
-	gittest.Git(t, bare, "update-ref", "refs/heads/main", merged)
-	for name, text := range map[string]string{"pr": "MERGED", "oid": merged} {
-		if err := os.WriteFile(filepath.Join(host, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	look()
-	if s := r.status(id); s != board.Done {
-		t.Errorf("a merged one is %s", s)
-	}
-	if got := r.git("rev-parse", "main"); got != merged || r.read("new.txt") != "new\n" {
-		t.Errorf("the target here is at %s", got)
-	}
-}
-
-func TestPullRequestsNeedTheProgram(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.upstream()
-	r.o.Policy.Propose = true
-	r.o.HostEnviron = []string{"PATH=" + folder(t)}
-	if err := CanPropose(t.Context(), &r.o); !errors.Is(err, ErrNoProgram) {
-		t.Errorf("before: %v", err)
-	}
-	q := r.queue()
-	id, commit := r.task("Change", r.git("rev-parse", "main"), "new.txt", "new\n")
-	r.add(q, id, commit, "Change")
-	if err := q.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "gh is not installed") {
-		t.Errorf("got %v", err)
-	}
-	if n := r.said(queue.NoteTrouble); len(n) == 0 || !strings.Contains(n[0], "gh is not installed") {
 		t.Errorf("told %q", n)
 	}
 }

@@ -1,111 +1,218 @@
 package merge
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/forge"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
-const hostLimit = time.Minute // for one call of the host's program
+// ErrNoRemote means that there is nowhere to push a branch to.
+var ErrNoRemote = errors.New("has no remote")
 
-// What pull requests need.
-var (
-	ErrNoRemote  = errors.New("has no remote")
-	ErrNoProgram = errors.New("the program gh is not installed")
-)
-
-// CanPropose says why no pull request can be opened: [ErrNoRemote] or
-// [ErrNoProgram]; nil in the mode that opens none.
-func CanPropose(ctx context.Context, o *Options) error {
-	if !o.Policy.Propose {
-		return nil
-	}
-	target := Ref(o.Target)
-	remote, _, err := o.Repo.UpstreamOf(ctx, target)
-	if err == nil && remote == "" {
-		err = fmt.Errorf("cannot open a pull request: %s %w", short(target), ErrNoRemote)
-	}
-	if err == nil && !hasProgram(o) {
-		err = fmt.Errorf("cannot use pull requests: %w", ErrNoProgram)
-	}
-	return err
+// Proposing is what pull requests need.
+type Proposing struct {
+	Forge *forge.Client
+	// AutoMerge merges a request as soon as the forge lets it.
+	AutoMerge bool
+	// Required are the names of the forge's checks that have to be green.
+	Required []string
 }
 
-func hasProgram(o *Options) bool {
-	_, err := process.Command{Args: []string{"gh"}, Env: o.HostEnviron}.Resolve()
-	return err == nil
-}
+// branchOf is the branch of an entry's pull request.
+func branchOf(id string) string { return "pawl/" + id }
 
 // propose opens a pull request for the one entry of a batch: the merge that was
 // verified is pushed as a branch of the entry's own. A request that is open for
 // that branch already is used again, so it is safe to repeat.
 func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
-	if q.remote.name == "" {
+	switch {
+	case q.remote.name == "":
 		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s %w", short(q.target), ErrNoRemote)
-	}
-	if len(c.IDs) != 1 {
+	case q.o.Forge == nil:
+		return queue.Event{}, errors.New("cannot open a pull request: no forge is known")
+	case len(c.IDs) != 1:
 		return queue.Event{}, errors.New("cannot open a pull request: it is for one task")
 	}
 	e, ok := s.Find(c.IDs[0])
 	if !ok {
 		return queue.Event{Kind: queue.Proposals}, nil
 	}
-	branch := "pawl/" + e.ID
 	bounded, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	if err := q.o.Repo.PushOwn(bounded, q.remote.name, c.Commit, "refs/heads/"+branch); err != nil {
-		return queue.Event{}, err
+	err := q.o.Repo.PushOwn(bounded, q.remote.name, c.Commit, "refs/heads/"+branchOf(e.ID))
+	if errors.Is(err, git.ErrTheirs) {
+		why := err.Error() + "; bring that together, or delete the branch there: pawl queue retry " + e.ID
+		return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, Closed: why}}}, nil
 	}
-	found, err := q.request(ctx, branch)
 	if err != nil {
 		return queue.Event{}, err
 	}
-	if found.URL == "" || found.State != "OPEN" {
-		out, err := q.host(ctx, "pr", "create", "--head", branch, "--base", short(q.remote.ref), "--title", subject(&e),
-			"--body", trailers([]queue.Entry{e}, c.Batch))
-		if err != nil {
-			return queue.Event{}, err
-		}
-		found.URL = lastWord(out)
+	found, err := q.o.Forge.Propose(ctx, forge.Draft{
+		Branch: branchOf(e.ID), Base: short(q.remote.ref), Title: subject(&e), Body: q.story(ctx, &e, c.Batch),
+	})
+	if err != nil {
+		return queue.Event{}, err
 	}
-	return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, URL: found.URL}}}, nil
+	// What was said before is looked at still: Seen stays as it was.
+	return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, URL: found.URL, Seen: e.Seen}}}, nil
 }
 
-// review asks the host what became of pull requests. One that is merged is done
-// once its commit is here and on the target.
-func (q *Queue) review(ctx context.Context, _ *queue.State, c queue.Command) (queue.Event, error) {
+// storyMost is how many bytes of a task's description a pull request shows.
+const storyMost = 8 << 10
+
+// story is the text of a pull request: what was asked, and what it took.
+func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
+	var b strings.Builder
+	if c, err := q.o.Store.Case(ctx, e.ID); err == nil && c.Description != "" {
+		b.WriteString("## What was asked\n\n" + cut(c.Description, storyMost) + "\n\n")
+	}
+	b.WriteString("## What was done\n\n")
+	if r, err := q.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
+		fmt.Fprintf(&b, "- %s worked on it, in %d iterations", cmp.Or(r.Agent, "An agent"), r.Iteration)
+		if r.CostKnown {
+			fmt.Fprintf(&b, ", for $%.2f", float64(r.Cost)/1e6)
+		}
+		b.WriteString("\n")
+	}
+	for _, g := range q.o.Gates {
+		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), short(q.target))
+	}
+	return b.String() + "\n" + trailers([]queue.Entry{*e}, batch)
+}
+
+// cut is the beginning of a text, in whole letters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// review asks the forge what became of pull requests. One that is merged is done
+// once its commit is here and on the target. Where nothing has changed it costs
+// one call, whatever the number of requests.
+func (q *Queue) review(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	ev := queue.Event{Kind: queue.Proposals}
+	if q.o.Forge == nil {
+		return ev, errors.New("cannot look at pull requests: no forge is known")
+	}
+	recent, err := q.o.Forge.Recent(ctx)
+	if err != nil {
+		return ev, err
+	}
 	for _, id := range c.IDs {
-		found, err := q.request(ctx, "pawl/"+id)
+		e, ok := s.Find(id)
+		if !ok || e.Request == "" {
+			continue
+		}
+		r, err := q.look(ctx, &e, recent)
 		if err != nil {
 			return ev, err
-		}
-		r := queue.Request{ID: id, URL: found.URL}
-		switch found.State {
-		case "MERGED":
-			on, err := q.arrived(ctx, found.MergeCommit.OID)
-			if err != nil {
-				return ev, err
-			}
-			if on {
-				r.Merged = found.MergeCommit.OID
-			}
-		case "CLOSED":
-			r.Closed = "its pull request was closed without being merged: " + found.URL
 		}
 		ev.Requests = append(ev.Requests, r)
 	}
 	return ev, nil
+}
+
+// look is how one entry's pull request is.
+func (q *Queue) look(ctx context.Context, e *queue.Entry, recent map[int64]forge.Request) (queue.Request, error) {
+	r := queue.Request{ID: e.ID, URL: e.Request, Seen: e.Seen}
+	number, err := strconv.ParseInt(path.Base(e.Request), 10, 64)
+	if err != nil {
+		r.Closed = "its pull request is not known: " + e.Request
+		return r, nil //nolint:nilerr // a person is asked
+	}
+	found, ok := recent[number]
+	if !ok {
+		found, err = q.o.Forge.Request(ctx, number)
+		if forge.Is(err, forge.NotFound) {
+			r.Closed = "its pull request is not there any more: " + e.Request
+			return r, nil
+		}
+	}
+	if err == nil && found.State == forge.Opened && e.Status == queue.Proposed {
+		found, err = q.lookAtOpen(ctx, e, found, &r)
+	}
+	if err != nil {
+		return r, err
+	}
+	switch found.State {
+	case forge.Merged:
+		on, err := q.arrived(ctx, found.Commit)
+		if on {
+			r.Merged = found.Commit
+		}
+		return r, err
+	case forge.Closed:
+		r.Closed = "its pull request was closed without being merged: " + e.Request
+	}
+	return r, nil
+}
+
+// once is before the state of a request that was looked at once.
+const once = "once "
+
+// lookAtOpen looks for what people and checks say of an open request, brings it
+// up to date and merges it, in this order. What somebody else pushed to is left alone.
+func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
+) (forge.Request, error) {
+	own, err := q.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
+	if err != nil {
+		return found, err
+	}
+	if found.Head != own {
+		// A commit that is here is one of pawl's: the forge has not seen the last push yet.
+		if here, err := q.o.Repo.Find(ctx, found.Head); err != nil || here != "" {
+			return found, err
+		}
+		r.Why = "somebody else pushed to it, so pawl leaves it alone"
+		return found, nil
+	}
+	seen := found.Updated + " " + found.Head
+	if seen != e.Seen {
+		if err := q.hear(ctx, e, found, r); err != nil || r.Said != "" {
+			return found, err
+		}
+		// Each state is looked at twice: a forge counts in seconds, and something may
+		// be said in the second of the first look.
+		if r.Seen = seen; e.Seen != once+seen {
+			r.Seen = once + seen
+		}
+	}
+	green, err := q.checks(ctx, e, found, r)
+	if err != nil || r.Red != "" {
+		return found, err
+	}
+	if r.Behind, err = q.behind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge {
+		return found, err
+	}
+	if r.Why, err = q.o.Forge.Merge(ctx, found.Number, found.Head); err != nil || r.Why != "" {
+		return found, err
+	}
+	return q.o.Forge.Request(ctx, found.Number)
+}
+
+// behind is true when the target has commits that a request lacks.
+func (q *Queue) behind(ctx context.Context, head string) (bool, error) {
+	if _, err := q.askRemote(ctx, false); err != nil || !q.remote.known {
+		return false, err
+	}
+	tip, err := q.o.Repo.Find(ctx, q.tracking())
+	if err != nil || tip == "" {
+		return false, err
+	}
+	has, err := q.o.Repo.IsAncestor(ctx, tip, head)
+	return !has, err
 }
 
 // arrived brings the target here and reports whether a commit is on it.
@@ -125,74 +232,102 @@ func (q *Queue) arrived(ctx context.Context, commit string) (bool, error) {
 	return q.o.Repo.IsAncestor(ctx, commit, tip)
 }
 
-// pull is a pull request as gh prints it.
-type pull struct {
-	URL         string `json:"url"`
-	State       string `json:"state"` // OPEN, MERGED, CLOSED
-	MergeCommit struct {
-		OID string `json:"oid"`
-	} `json:"mergeCommit"`
+const (
+	saidMost  = 32 << 10 // bytes of all that is said, for an agent
+	remarkMax = 4 << 10  // of one remark
+)
+
+// hear takes in what people who may write said since. It was written outside of
+// pawl, so it is quoted.
+func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
+	heard := map[string]bool{}
+	for _, key := range e.Heard {
+		heard[key] = true
+	}
+	said, err := q.o.Forge.Said(ctx, found.Number, heard)
+	if err != nil || len(said) == 0 {
+		return err
+	}
+	var authors []string
+	for _, m := range said {
+		authors = append(authors, m.Author)
+	}
+	may, err := q.o.Forge.Writers(ctx, authors)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, m := range said {
+		r.Heard = append(r.Heard, m.Key)
+		if !may[m.Author] {
+			continue
+		}
+		b.WriteString("\n" + m.Author)
+		if m.Path != "" {
+			fmt.Fprintf(&b, " at %s:%d", m.Path, m.Line)
+		}
+		b.WriteString(":\n" + quoted(m.Body))
+	}
+	r.Said = cut(b.String(), saidMost)
+	return nil
 }
 
-// request is the last pull request of a branch; its zero value is none.
-func (q *Queue) request(ctx context.Context, branch string) (pull, error) {
-	out, err := q.host(ctx, "pr", "list", "--head", branch, "--state", "all", "--limit", "1", "--json",
-		"url,state,mergeCommit")
-	if err != nil {
-		return pull{}, err
-	}
-	var list []pull
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		return pull{}, fmt.Errorf("cannot read what gh says of the pull request of %s: %v", branch, err)
-	}
-	if len(list) == 0 {
-		return pull{}, nil
-	}
-	return list[0], nil
+// quoted is a text from outside, each line marked.
+func quoted(text string) string {
+	return "> " + strings.ReplaceAll(strings.TrimSpace(cut(text, remarkMax)), "\n", "\n> ") + "\n"
 }
 
-// host runs gh in the repository, with the user's own environment, and returns
-// what it prints.
-func (q *Queue) host(ctx context.Context, args ...string) (string, error) {
-	fail := func(why string) error {
-		return fmt.Errorf("cannot use pull requests: gh %s: %s", strings.Join(args[:2], " "), why)
+// checks asks for those that are required. Red ones are told once for a commit.
+func (q *Queue) checks(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
+) (green bool, err error) {
+	told := "checks of " + found.Head
+	if len(q.o.Required) == 0 || slices.Contains(e.Heard, told+" are green") {
+		return true, nil
 	}
-	if !hasProgram(&q.o) {
-		return "", fail(ErrNoProgram.Error() + "; install it and log in with: gh auth login, or set merge.mode to local")
-	}
-	dir, err := os.MkdirTemp(q.o.Dir, "host-*")
+	all, err := q.o.Forge.Checks(ctx, found.Head)
 	if err != nil {
-		return "", fail(err.Error())
+		return false, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	client, err := q.supervisor(ctx, dir, true)
-	if err != nil {
-		return "", err
+	newest := map[string]forge.Check{}
+	for _, k := range all {
+		if _, ok := newest[k.Name]; !ok {
+			newest[k.Name] = k
+		}
 	}
-	res, err := client.Run(ctx, supervisor.Job{
-		ID: "gh", Files: filepath.Join(dir, "gh"), Args: append([]string{"gh"}, args...), Dir: q.o.Repo.Top,
-		Env:    slices.Concat(q.o.HostEnviron, []string{"GH_PROMPT_DISABLED=1", "NO_COLOR=1"}),
-		Limits: supervisor.Limits{Wall: hostLimit},
-	}, nil)
-	if cerr := client.Close(); err == nil {
-		err = cerr
+	var red []forge.Check
+	green = true
+	for _, name := range q.o.Required {
+		k := newest[name]
+		green = green && k.State == forge.Green
+		if k.State == forge.Red {
+			red = append(red, k)
+		}
 	}
 	switch {
-	case err != nil:
-		return "", err
-	case res.Error != "":
-		return "", fail(res.Error)
-	case res.Exit.Code != 0 || res.Exit.Signal != "":
-		return "", fail(fmt.Sprintf("exit status %d: %s", res.Exit.Code, strings.TrimSpace(res.Stderr.Head)))
+	case green:
+		r.Heard = append(r.Heard, told+" are green")
+	case len(red) == 0:
+		r.Why = "it waits for its checks"
+	case !slices.Contains(e.Heard, told):
+		r.Heard = append(r.Heard, told)
+		r.Red, err = q.logs(ctx, red)
+	default:
+		r.Why = "its checks are red"
 	}
-	return res.Stdout.Head, nil
+	return green, err
 }
 
-// lastWord is the last line of a text that is not empty: gh prints the address there.
-func lastWord(text string) string {
-	words := strings.Fields(text)
-	if len(words) == 0 {
-		return ""
+// logs is the end of what red checks printed.
+func (q *Queue) logs(ctx context.Context, red []forge.Check) (string, error) {
+	var b strings.Builder
+	for _, k := range red {
+		text, err := q.o.Forge.Log(ctx, k)
+		if err != nil {
+			return "", err
+		}
+		text = strings.TrimSpace(text)
+		text = strings.ToValidUTF8(text[max(0, len(text)-saidMost/len(red)):], "")
+		fmt.Fprintf(&b, "\nThe check %s is red:\n> %s\n", k.Name, strings.ReplaceAll(text, "\n", "\n> "))
 	}
-	return words[len(words)-1]
+	return b.String(), nil
 }

@@ -173,6 +173,17 @@ type Request struct {
 	URL    string `json:"url,omitempty"`
 	Merged string `json:"merged,omitempty"` // the commit on the target
 	Closed string `json:"closed,omitempty"` // why it will not be merged
+	// Why is what stands in the way of an open one.
+	Why string `json:"why,omitempty"`
+	// Behind: the target has moved since it was brought up to date.
+	Behind bool `json:"behind,omitempty"`
+	// Said is what people who may write want changed, and Red what its checks
+	// complain about. Heard names what is in them.
+	Said  string   `json:"said,omitempty"`
+	Red   string   `json:"red,omitempty"`
+	Heard []string `json:"heard,omitempty"`
+	// Seen is the state of the open one that was looked at.
+	Seen string `json:"seen,omitempty"`
 }
 
 // CommandKind is what is to be done.

@@ -111,20 +111,26 @@ func (s *State) resolved(ev *Event) {
 	s.settle(ev.At)
 }
 
-// proposed are the entries with an open pull request.
+// proposed are the entries with a pull request that somebody may merge.
 func (s *State) proposed() []string {
 	var list []string
 	for i := range s.Entries {
-		if s.Entries[i].Status == Proposed {
+		if s.Entries[i].proposed() {
 			list = append(list, s.Entries[i].ID)
 		}
 	}
 	return list
 }
 
+// proposed is true while somebody may merge the entry's pull request. A parked
+// one may still be merged as it is.
+func (e *Entry) proposed() bool {
+	return e.Status == Proposed || e.Status == Parked && e.Request != ""
+}
+
 // proposals takes in what became of pull requests. Merged is done, with the
-// host's commit.
-func (s *State) proposals(ev *Event) {
+// host's commit. Asked: the host was asked, and opened none.
+func (s *State) proposals(ev *Event, asked bool) {
 	b := s.Batch
 	s.drop()
 	for _, r := range ev.Requests {
@@ -137,14 +143,44 @@ func (s *State) proposals(ev *Event) {
 				l.Batch = b.N
 			}
 			s.done(*e, l)
+		case e.Status == Parked: // only that it was merged counts
+		case asked && e.Status != Proposed: // a person had something else done meanwhile
 		case r.Closed != "":
 			s.park(e, r.Closed, nil, ev.At)
+			e.Request = ""
 		case r.URL != "":
-			if e.Request != r.URL {
-				s.note(NoteProposed, e.ID, "its pull request is open: "+r.URL)
-			}
-			e.Status, e.Why, e.Request = Proposed, "its pull request is open: "+r.URL, r.URL
+			s.proposal(e, &r, ev.At)
 		}
 	}
 	s.next(ev.At)
+}
+
+// heardLimit is how many names of what was said are kept.
+const heardLimit = 1000
+
+// proposal takes in how an open pull request is. What people say begins the
+// attempts of an agent anew; what checks say does not.
+func (s *State) proposal(e *Entry, r *Request, now time.Time) {
+	why := "its pull request is open: " + r.URL
+	if e.Request != r.URL {
+		s.note(NoteProposed, e.ID, why)
+	}
+	if r.Why != "" {
+		why += "; " + r.Why
+		if e.Why != why {
+			s.note(NoteWaiting, e.ID, r.Why)
+		}
+	}
+	e.Status, e.Why, e.Request, e.Seen = Proposed, why, r.URL, r.Seen
+	e.Heard = append(e.Heard, r.Heard...)
+	e.Heard = e.Heard[max(0, len(e.Heard)-heardLimit):]
+	switch {
+	case r.Said != "":
+		e.Attempts, e.Outrun = 0, 0
+		s.resolve(e, "changes are wanted in its pull request", &Problem{Class: Medium, Tip: s.Tip, Said: r.Said}, now)
+	case r.Red != "":
+		s.resolve(e, "the checks of its pull request are red", &Problem{Class: Medium, Tip: s.Tip, Said: r.Red}, now)
+	case r.Behind:
+		e.Status, e.Why = Waiting, "its pull request is brought up to date with "+short(s.Target)
+	}
 }

@@ -89,6 +89,10 @@ type Entry struct {
 	Ahead []string `json:"ahead,omitempty"`
 	// Request is its open pull request.
 	Request string `json:"request,omitempty"`
+	// Heard names what was said about it that an agent has been told, the last
+	// [heardLimit]; Seen is the state of it that was looked at last.
+	Heard []string `json:"heard,omitempty"`
+	Seen  string   `json:"seen,omitempty"`
 	// RedOn is the red target's commit that it did not repair.
 	RedOn string `json:"red_on,omitempty"`
 }
@@ -98,7 +102,8 @@ type Problem struct {
 	Class    Class     `json:"class"`
 	Tip      string    `json:"tip"` // the target's commit at which it was found
 	Conflict *Conflict `json:"conflict,omitempty"`
-	Red      string    `json:"red,omitempty"` // the gates' summary, when it merges but is red on the target
+	Said     string    `json:"said,omitempty"` // what its pull request got for an answer, quoted
+	Red      string    `json:"red,omitempty"`  // the gates' summary, when it merges but is red on the target
 }
 
 // Cause is why a whole queue stands still.

@@ -155,7 +155,7 @@ func (s *State) take(e *Event) {
 	case Looked:
 		s.looked(e)
 	case Proposals:
-		s.proposals(e)
+		s.proposals(e, answered == DoReview)
 	case Stumbled:
 		s.stumbled(e, answered)
 	}
@@ -317,11 +317,13 @@ func (s *State) wait(now time.Time) {
 		return
 	}
 	for i := range s.Entries {
-		switch e := &s.Entries[i]; {
+		e := &s.Entries[i]
+		if e.proposed() {
+			soon(now.Add(reviewEvery))
+		}
+		switch {
 		case e.Status == Parked, e.Status == Waiting && s.Stop == nil && now.Before(e.Until):
 			soon(e.Until)
-		case e.Status == Proposed:
-			soon(now.Add(reviewEvery))
 		}
 	}
 	if u := s.Unpushed; u != nil && s.mayPush() {
@@ -357,7 +359,7 @@ func (s *State) due(now time.Time) {
 	switch {
 	case s.Stop != nil && s.Stop.awaits():
 		s.Due = []CommandKind{DoLook}
-	case slices.ContainsFunc(s.Entries, func(e Entry) bool { return e.Status == Proposed }):
+	case len(s.proposed()) > 0:
 		s.Due = []CommandKind{DoReview}
 	}
 }

@@ -224,7 +224,17 @@ func (p *player) event(words []string, rest string) queue.Event {
 			case "closed":
 				r.Closed = "its pull request was closed"
 			default:
-				r.URL = what
+				r.URL, what, _ = strings.Cut(what, ",")
+				switch kind, text, _ := strings.Cut(what, ":"); kind {
+				case "behind":
+					r.Behind = true
+				case "said":
+					r.Said, r.Heard = text, []string{text}
+				case "red":
+					r.Red, r.Heard = text, []string{text}
+				case "why":
+					r.Why = text
+				}
 			}
 			list = append(list, r)
 		}

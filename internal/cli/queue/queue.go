@@ -255,7 +255,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	if err != nil {
 		return err
 	}
-	if err := l.CanPropose(ctx, &o); err != nil {
+	if err := l.UseForge(ctx, &o); err != nil {
 		return err
 	}
 	s.WatchLanding(ctx, l, &o)

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -84,25 +85,32 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 			Push:   m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
 		Gates: l.Plan.Gates, Protect: protect, Environ: l.Plan.Environ, Environment: l.environment(),
-		HostEnviron: l.a.Env,
-		Regenerate:  l.regenerations(),
-		Exe:         l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
+		Regenerate: l.regenerations(),
+		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
 	return o, nil
 }
 
-// CanPropose refuses pull requests that could not be opened, before work is
-// done for them.
-func (l *Landing) CanPropose(ctx context.Context, o *merge.Options) error {
-	err := merge.CanPropose(ctx, o)
-	switch {
-	case errors.Is(err, merge.ErrNoRemote):
-		return command.Usage("merge.mode is pull-request: %v", err).Hint("Name one: git remote add origin URL").
-			Hint("Or land here: set merge.mode to local")
-	case errors.Is(err, merge.ErrNoProgram):
-		return command.Usage("merge.mode is pull-request: %v", err).Hint("Install it, and log in: gh auth login").
-			Hint("Or land here: set merge.mode to local")
+// UseForge gives the queue the forge that it opens pull requests at, and refuses
+// those that could not be opened, before work is done for them.
+func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
+	if !o.Policy.Propose {
+		return nil
+	}
+	remote, _, err := l.Repo.UpstreamOf(ctx, merge.Ref(o.Target))
+	if err != nil {
+		return err
+	}
+	if remote == "" {
+		return command.Usage("merge.mode is pull-request: %s %v", command.BranchName(o.Target), merge.ErrNoRemote).
+			Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
+	}
+	o.Forge, err = OpenForge(ctx, l.a, l.c, l.Repo, o.Target)
+	o.AutoMerge = l.c.Merge.AutoMerge
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		return refused.Hint("Or land here: set merge.mode to local")
 	}
 	return err
 }
@@ -175,7 +183,7 @@ func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, store *sqlite.S
 	if err != nil {
 		return o, err
 	}
-	if err := l.CanPropose(ctx, &o); err != nil {
+	if err := l.UseForge(ctx, &o); err != nil {
 		return o, err
 	}
 	l.UseWorkspaces(&o, clones)
