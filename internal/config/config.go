@@ -239,6 +239,7 @@ type Merge struct {
 	Target            string   `yaml:"target"`
 	Auto              bool     `yaml:"auto" default:"true"`
 	AutoMerge         bool     `yaml:"auto_merge" default:"false"`
+	RequiredChecks    []string `yaml:"required_checks" names:"true"`
 	Push              bool     `yaml:"push" default:"false"`
 	ConflictRetries   int      `yaml:"conflict_retries" default:"3" min:"0"`
 	Batch             int      `yaml:"batch" default:"8" min:"1"`

@@ -107,7 +107,7 @@ func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
 			Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
 	}
 	o.Forge, err = OpenForge(ctx, l.a, l.c, l.Repo, o.Target)
-	o.AutoMerge = l.c.Merge.AutoMerge
+	o.AutoMerge, o.Required = l.c.Merge.AutoMerge, l.c.Merge.RequiredChecks
 	var refused *fault.Error
 	if errors.As(err, &refused) {
 		return refused.Hint("Or land here: set merge.mode to local")
