@@ -45,6 +45,31 @@ func TestFingerprintStays(t *testing.T) {
 	}
 }
 
+// What a green check says of each file, and counts of what is well, are noise; what speaks
+// of an error, and counts of what is wrong, are not.
+func TestFingerprintBesideGreen(t *testing.T) {
+	t.Parallel()
+	const green = "regenerating\n  gen/pet.txt is current\n| cash | 12 | ok |\n3 steps passed, 0 failed\n"
+	const red = "gen/pet.txt is out of date: run make\n| rent | 30 | OFF |\n3 steps passed, 1 failed\n"
+	print := func(output string) string {
+		return Analyse(Evidence{Source: "gate", Name: "check", ExitCode: 1, Output: output, Green: green}).Fingerprint
+	}
+	for _, c := range []struct {
+		old, now string
+		same     bool
+	}{
+		{"3 steps", "gen/dog.txt is current\n3 steps", true},
+		{"3 steps", "| car | 7 | ok |\n3 steps", true},
+		{"3 steps passed", "5 steps passed", true},
+		{"gen/pet.txt is out of date", "gen/dog.txt is out of date", false},
+		{"1 failed", "2 failed", false},
+	} {
+		if same := print(red) == print(strings.Replace(red, c.old, c.now, 1)); same != c.same {
+			t.Errorf("%q for %q: the same is %t", c.now, c.old, same)
+		}
+	}
+}
+
 // A test's failure is known by the test, not by what it says or where it is.
 func TestFingerprintOfTests(t *testing.T) {
 	t.Parallel()
