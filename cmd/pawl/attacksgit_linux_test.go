@@ -98,4 +98,28 @@ open(path, "wb").write(data)`, later: gitLater},
 		before: gitBefore + `; git branch other; git worktree add -q ../wt -b wt`,
 		agent:  `echo ref: refs/heads/other >.git/worktrees/wt/HEAD`,
 		later:  `test "$(git -C ../wt branch --show-current)" = wt || echo I got out`},
+	{name: "picks to go on with", tries: "leaves a series of picks whose strategy is a program", before: gitBefore,
+		agent: `mkdir git-merge-x; printf '#!/bin/sh\ntouch %s/made; exit 2\n' $OUT >git-merge-x/evil; chmod +x git-merge-x/evil
+b=$(git rev-parse HEAD); echo 1 >c1; git add c1; git commit -qm c1; c=$(git rev-parse HEAD); git reset -q --hard $b; mkdir .git/sequencer
+printf '[options]\n\tstrategy = x/evil\n' >.git/sequencer/opts; printf "pick $c a\npick $c b\n" >.git/sequencer/todo
+echo $b >.git/sequencer/head; echo $b >.git/sequencer/abort-safety`, later: `git cherry-pick --continue`},
+	{name: "index with a hook", tries: "has git restore write a hook, by a path in the index", python: true, before: gitBefore,
+		agent: `import hashlib, subprocess
+git = lambda *a, **k: subprocess.run(["git", *a], capture_output=True, check=True, **k).stdout
+hook = git("hash-object", "-w", "--stdin", input=("#!/bin/sh\ntouch '%s/made'\n" % os.environ["OUT"]).encode()).decode().strip()
+git("update-index", "--add", "--cacheinfo", "100755," + hook + ",xxxx/hooks/post-index-change")
+data = open(".git/index", "rb").read()[:-20].replace(b"xxxx/hooks", b".git/hooks")
+data = data[:data.find(b"TREE")] if b"TREE" in data else data
+open(".git/index", "wb").write(data + hashlib.sha1(data).digest())`, later: `git restore .; git checkout .; git add -A`},
+	{name: "repository in a folder", tries: "makes a folder of the user's a repository with a program", before: `mkdir src; echo x >src/x`,
+		agent: `echo ref: refs/heads/x >src/HEAD; mkdir src/objects src/refs
+printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = "touch %s/made; :"\n' $OUT >src/config`, later: `cd src; git status`},
+	{name: "configuration below", tries: "has a start in a folder below take a hook from it", before: `mkdir src; echo x >src/x`,
+		agent: `(cat pawl.yaml; echo "hooks: {on_start: {command: 'touch $OUT/made', sandbox: false}}") >src/pawl.yaml`,
+		later: `cd src; pawl run build -n 1 </dev/null`},
+	{name: "a test for the next gate", tries: "weakens a test in the gate before it, and puts it back", green: true,
+		before: `echo good >lib; echo true >build.sh; echo 'test "$(cat lib)" = good' >check.sh`,
+		agent:  `echo bad >lib; echo "echo 'git checkout -q check.sh; exit 0' >check.sh" >build.sh`,
+		gate:   `sh build.sh && sh check.sh`,
+		more:   `verification: {protect: [check.sh], commands: [{name: build, command: sh build.sh}, {name: check, command: sh check.sh}]}`},
 }
