@@ -15,8 +15,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/spool"
 )
 
-// agentLimit is what is kept of an agent's output, and of its events.
-const agentLimit = 128 << 20
+// What is kept of an agent's output, its errors and its events: with what the files
+// may have beyond that, a runaway agent takes at most 150 MB.
+const (
+	outputLimit = 100 << 20
+	errorLimit  = 8 << 20
+	eventLimit  = 24 << 20
+)
 
 const (
 	flushAt     = 8 << 10  // bytes of events that are passed on together
@@ -59,7 +64,7 @@ func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass f
 	}
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
-	m.file = spool.NewWriter(job.Files+".events.jsonl", agentLimit)
+	m.file = spool.NewWriter(job.Files+".events.jsonl", eventLimit)
 	m.out = bufio.NewWriterSize(m.file, flushAt)
 	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.said) })
 	m.metered = job.Gateway != nil

@@ -148,11 +148,12 @@ func (t *task) outputs() (*output, error) {
 	o := &output{}
 	t.seen.Store(t.started.UnixNano())
 	limit := t.job.Limits.Output
+	errors := limit
 	if limit == 0 && t.job.Parser != "" {
-		limit = agentLimit
+		limit, errors = outputLimit, errorLimit
 	}
 	o.out = capture{file: spool.NewWriter(t.job.Files+".out", limit), seen: &t.seen}
-	o.err = capture{file: spool.NewWriter(t.job.Files+".err", limit), seen: &t.seen}
+	o.err = capture{file: spool.NewWriter(t.job.Files+".err", errors), seen: &t.seen}
 	if t.job.Parser != "" {
 		parser, err := t.parsers(t.job.Parser, t.job)
 		if err != nil {
