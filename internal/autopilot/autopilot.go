@@ -64,6 +64,9 @@ type pilot struct {
 // lookEvery is how soon the autopilot notices what other processes did.
 const lookEvery = 100 * time.Millisecond
 
+// lookIdle is the same where nothing happens.
+const lookIdle = time.Second
+
 // Run works the board until nothing is left to do, or a person stops it. While
 // another autopilot of the repository lives it refuses with a
 // [sqlite.RunningError]. What a crash left is put in order first.
@@ -142,7 +145,7 @@ func (p *pilot) drive(ctx context.Context, began schedule.Event) schedule.Comman
 	hard := context.WithoutCancel(ctx)
 	err := p.Take(hard, began)
 	if err == nil {
-		err = drive.Run(hard, p, drive.Sources[schedule.Event]{Every: lookEvery, Events: p.inbox})
+		err = drive.Run(hard, p, drive.Sources[schedule.Event]{Every: lookEvery, Idle: lookIdle, Events: p.inbox})
 	}
 	if err != nil {
 		p.o.Log.Warn(err.Error())

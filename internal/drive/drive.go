@@ -45,9 +45,14 @@ type Home[E any] interface {
 
 // Sources are the events from outside.
 type Sources[E any] struct {
-	Every  time.Duration // between two looks; positive
-	Events <-chan E      // taken at once; may be nil
+	Every  time.Duration   // between two looks; positive
+	Idle   time.Duration   // between two looks when many found nothing; 0 is Every
+	Events <-chan E        // taken at once; may be nil
+	Wake   <-chan struct{} // looked at once; may be nil
 }
+
+// idleAfter is how many looks in a row that find nothing are many.
+const idleAfter = 20
 
 // Run drives the kernel until nothing is left to do, or its home fails. A done
 // context ends nothing by itself: the home is asked to look once more, and
@@ -86,7 +91,7 @@ func (d *driver[E]) carryOut(ctx context.Context, c Command[E]) error {
 	go func() { answer <- c.Do(work) }()
 	tick := time.NewTicker(d.from.Every)
 	defer tick.Stop()
-	ended := ctx.Done()
+	ended, quiet := ctx.Done(), 0
 	for {
 		wanted, err := d.takeWaiting(ctx, c, stop)
 		if err != nil || !wanted {
@@ -101,6 +106,11 @@ func (d *driver[E]) carryOut(ctx context.Context, c Command[E]) error {
 			d.waiting = append(d.waiting, e)
 		case <-tick.C:
 			err = d.look(ctx)
+			if quiet++; quiet == idleAfter && d.from.Idle > 0 {
+				tick.Reset(d.from.Idle)
+			}
+		case <-d.from.Wake:
+			err = d.look(ctx)
 		case <-ended:
 			ended = nil
 			err = d.look(ctx)
@@ -109,6 +119,10 @@ func (d *driver[E]) carryOut(ctx context.Context, c Command[E]) error {
 			stop()
 			<-answer
 			return err
+		}
+		if len(d.waiting) > 0 {
+			quiet = 0
+			tick.Reset(d.from.Every)
 		}
 	}
 }

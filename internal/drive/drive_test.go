@@ -91,6 +91,49 @@ func TestRun(t *testing.T) {
 
 // What was asked before a command ended counts before its end, also when nobody
 // has looked since.
+// watcher notes when it looked.
+type watcher struct {
+	counter
+	begun time.Time
+	looks []time.Duration
+}
+
+func (w *watcher) Look(context.Context) ([]string, error) {
+	w.looks = append(w.looks, time.Since(w.begun))
+	return nil, nil
+}
+
+// Where nothing happens it is looked less often, until something does.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const every, idle = 100 * time.Millisecond, time.Second
+		w := &watcher{counter: counter{script: []Command[string]{lasts("first", 10*time.Second)}}, begun: time.Now()}
+		events, wake := make(chan string), make(chan struct{})
+		go func() {
+			<-time.After(4500 * time.Millisecond)
+			wake <- struct{}{}
+			<-time.After(time.Second)
+			events <- "noted"
+		}()
+		if err := Run(t.Context(), w, Sources[string]{Every: every, Idle: idle, Events: events, Wake: wake}); err != nil {
+			t.Fatal(err)
+		}
+		var want []time.Duration
+		for at := every; at <= 2*time.Second; at += every {
+			want = append(want, at)
+		}
+		want = append(want, 3*time.Second, 4*time.Second, 4500*time.Millisecond, 5*time.Second)
+		for at := 5600 * time.Millisecond; at <= 7500*time.Millisecond; at += every {
+			want = append(want, at)
+		}
+		want = append(want, 8500*time.Millisecond, 9500*time.Millisecond, 10*time.Second)
+		if !slices.Equal(w.looks, want) {
+			t.Errorf("looked at %v,\nwant %v", w.looks, want)
+		}
+	})
+}
+
 func TestAskedBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		home := &counter{}

@@ -101,6 +101,7 @@ type Queue struct {
 	who    git.Person
 	shadow *git.Shadow
 	remote remote
+	woken  chan struct{} // something may be to be taken in
 
 	mu     sync.Mutex
 	reds   map[string]int    // by record key: the gate that was red at first
@@ -121,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Resolvers = max(o.Resolvers, 1)
 	o.Policy.Resolve = o.Resolve != nil
 	q := &Queue{
-		o: o, target: Ref(o.Target), reds: map[string]int{}, remade: map[string]string{},
+		o: o, target: Ref(o.Target), reds: map[string]int{}, remade: map[string]string{}, woken: make(chan struct{}, 1),
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
@@ -161,7 +162,16 @@ func (q *Queue) Add(ctx context.Context, e Entry) error {
 	if err == nil {
 		_, err = q.o.Store.AskQueue(ctx, ask)
 	}
+	q.wake()
 	return err
+}
+
+// wake has whoever works on the queue look at once.
+func (q *Queue) wake() {
+	select {
+	case q.woken <- struct{}{}:
+	default:
+	}
 }
 
 // Offer makes ready what [Queue.Add] stores, for whoever has more to store in

@@ -35,6 +35,7 @@ func (w *worker) resolve(ctx context.Context) error {
 		own, cancel := context.WithCancel(ctx)
 		w.resolving[e.ID] = cancel
 		go func() {
+			defer w.q.wake()
 			defer func() { w.resolved <- e.ID }()
 			w.q.solve(own, e)
 		}()

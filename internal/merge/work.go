@@ -17,6 +17,7 @@ import (
 
 const (
 	poll     = 100 * time.Millisecond // how often other processes' rows are looked for
+	pollIdle = time.Second            // the same where nothing happens
 	takeover = time.Second            // how often a queue that another process owns is tried
 	asksMax  = 200                    // rows that are taken at once
 
@@ -125,7 +126,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 	}
 	q.unpinLeft(ctx, w.state.Tip)
 	if _, err = w.Look(ctx); err == nil {
-		err = drive.Run(ctx, w, drive.Sources[queue.Event]{Every: poll})
+		err = drive.Run(ctx, w, drive.Sources[queue.Event]{Every: poll, Idle: pollIdle, Wake: q.woken})
 	}
 	if err == nil && w.exhausted() {
 		err = w.trouble

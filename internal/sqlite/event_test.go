@@ -2,9 +2,13 @@ package sqlite
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -163,6 +167,47 @@ func TestQueriesUseTheirIndex(t *testing.T) {
 		}, `EXPLAIN QUERY PLAN `+query))
 		if got := strings.Join(plan, "; "); !strings.Contains(got, index) {
 			t.Errorf("%s\n plan %s\n want %s", query, got, index)
+		}
+	}
+}
+
+// What others write is seen, right after the last look and long after it.
+func TestDataVersionSeesEveryWrite(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	var both [2]*Store
+	for i := range both {
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		both[i] = s
+	}
+	look := func() int64 {
+		t.Helper()
+		v, err := both[0].DataVersion(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for i := range 50 {
+		if old := time.Now().Add(-time.Hour); i%2 == 0 {
+			if err := os.Chtimes(path+"-wal", old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := look()
+		if again := look(); again != before {
+			t.Fatalf("write %d: %d and then %d, and nobody wrote", i, before, again)
+		}
+		draft := []board.Draft{{Case: board.Case{Type: board.Task, Title: "x"}}}
+		if _, err := both[1].AddCases(t.Context(), draft, board.Person, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if look() == before {
+			t.Fatalf("write %d was not seen", i)
 		}
 	}
 }

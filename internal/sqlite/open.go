@@ -39,9 +39,11 @@ type Store struct {
 	reader *sql.DB
 	write  *connection // the writer's only connection
 
-	mu    sync.Mutex // guards watch
-	watch *sql.Conn  // of DataVersion; opened when first asked
-	reads statements // on the reader's pool
+	mu      sync.Mutex // guards the next three
+	watch   *sql.Conn  // of DataVersion; opened when first asked
+	version int64      // that it gave last
+	asked   written    // what that depends on
+	reads   statements // on the reader's pool
 }
 
 // Open opens the database at path, and makes it when there is none: folders
