@@ -1,13 +1,16 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -90,4 +93,39 @@ func Word(id string) string {
 		return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
 	}
 	return id
+}
+
+// Executions are those of a workflow's steps, in the order in which they began.
+func Executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Execution, error) {
+	rows, err := st.StepsWithOutput(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var out []report.Execution
+	for _, row := range rows {
+		var record struct {
+			Kind        string            `json:"kind"`
+			Agent       string            `json:"agent"`
+			Alternative int               `json:"alternative"`
+			Try         int               `json:"try"`
+			Optional    bool              `json:"optional"`
+			Title       string            `json:"title"`
+			Question    string            `json:"question"`
+			Failure     *failure.Analysis `json:"failure"`
+		}
+		if err := json.Unmarshal(row.Record, &record); err != nil {
+			return nil, fmt.Errorf("cannot read what is stored of step %s: %v", row.Step, err)
+		}
+		e := report.Execution{
+			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status,
+			Iteration: row.Iteration, Try: record.Try,
+			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed,
+			Output: cmp.Or(row.Output, record.Question),
+		}
+		if record.Failure != nil {
+			e.Failure = record.Failure.Summary
+		}
+		out = append(out, e)
+	}
+	return out, nil
 }

@@ -3,6 +3,7 @@ package autopilot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -36,11 +37,24 @@ func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
 	if past.Run == nil {
 		return items, nil
 	}
+	if hint := hintOf(past.History); hint != "" {
+		items = append(items, prompt.Item{Source: "What a person said when it was to be tried again", Text: hint})
+	}
 	records, err := p.o.Store.LastIterations(ctx, last.ID, 1)
 	if err != nil {
 		return nil, err
 	}
 	return append(items, prompt.Item{Source: "What an earlier attempt left", Text: left(t, past, records)}), nil
+}
+
+// hintOf is what a person said with the last retry; "" for nothing.
+func hintOf(history []board.Entry) string {
+	for _, e := range slices.Backward(history) {
+		if e.Action == board.Retry {
+			return strings.TrimSpace(strings.TrimPrefix(e.Why, board.RetryWithout))
+		}
+	}
+	return ""
 }
 
 // left tells what an earlier attempt came to, and what it left behind.

@@ -36,6 +36,24 @@ func TestLeft(t *testing.T) {
 	}
 }
 
+// Only the words that a person gave with the last retry are a hint.
+func TestHintOf(t *testing.T) {
+	retry := func(why string) board.Entry { return board.Entry{Action: board.Retry, Why: why} }
+	for _, c := range []struct {
+		history []board.Entry
+		want    string
+	}{
+		{nil, ""},
+		{[]board.Entry{retry(board.RetryWithout)}, ""},
+		{[]board.Entry{retry("three digits"), {Action: board.Fail, Why: "red"}}, "three digits"},
+		{[]board.Entry{retry("three digits"), retry(board.RetryWithout)}, ""},
+	} {
+		if got := hintOf(c.history); got != c.want {
+			t.Errorf("of %+v: %q, want %q", c.history, got, c.want)
+		}
+	}
+}
+
 // What an agent does in quick succession is stored once a second, and the last
 // of it is not lost.
 func TestDoes(t *testing.T) {

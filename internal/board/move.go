@@ -63,6 +63,9 @@ var (
 	pawl   = []Actor{Pawl}
 )
 
+// RetryWithout is the reason of a retry for which a person gave none.
+const RetryWithout = "it is to be tried again"
+
 // Rules is the transition table: what is not here is refused. Of two lines for
 // one action, the first that fits holds.
 var Rules = []Rule{
@@ -81,7 +84,7 @@ var Rules = []Rule{
 	{Unblock, "", person, []Status{Blocked}, Pending, false, false, "what was in its way is gone"},
 	{Defer, "", person, []Status{Pending, Blocked}, Deferred, false, false, "it is put off"},
 	{Undefer, "", person, []Status{Deferred}, Pending, false, false, "it is wanted again"},
-	{Retry, Task, person, []Status{Failed, Timeout, Blocked}, Pending, true, false, "it is to be tried again"},
+	{Retry, Task, person, []Status{Failed, Timeout, Blocked}, Pending, true, false, RetryWithout},
 	{Rollback, Task, person, []Status{Failed, Timeout, Blocked}, Pending, false, false, "its work was taken back"},
 	{Finish, Operation, pawl, []Status{Pending, Blocked, Deferred}, Done, false, false, "all that it holds is done"},
 	{Reopen, Operation, pawl, []Status{Done}, Pending, false, false, "it holds something that is not done"},

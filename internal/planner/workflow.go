@@ -226,6 +226,9 @@ func (d draft) workflowAgents(in *contents, pol *loop.Policy) (map[string]engine
 	return more, err
 }
 
+// ContextNames are the values that --context must give a workflow.
+func ContextNames(w *config.Workflow) []string { return contentsOf(w).context }
+
 // ContextValues are those of --context, by name; all that the workflow asks for
 // must be there.
 func (pl *Planner) ContextValues(w *config.Workflow) (map[string]string, error) {
@@ -238,7 +241,7 @@ func (pl *Planner) ContextValues(w *config.Workflow) (map[string]string, error) 
 		values[name] = value
 	}
 	var missing []string
-	for _, name := range contentsOf(w).context {
+	for _, name := range ContextNames(w) {
 		if _, ok := values[name]; !ok {
 			missing = append(missing, name)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ type Done struct {
 }
 
 func (s *Server) actionRoutes(api huma.API) {
-	post(api, "/runs", "start-run", "actions", "Start a procedure", s.startRun)
+	post(api, "/runs", "start-run", "actions", "Start a procedure or a workflow", s.startRun)
 	post(api, "/runs/{run}/pause", "pause-run", "actions", "Pause a run at the end of its iteration", s.pauseRun)
 	post(api, "/runs/{run}/stop", "stop-run", "actions", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
 	post(api, "/runs/{run}/redirect", "redirect-run", "actions",
@@ -116,9 +117,10 @@ func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error)
 	})
 }
 
-// StartWish is which procedure is to be started, and how.
+// StartWish is which procedure or workflow is to be started, and how.
 type StartWish struct {
-	Procedure string   `json:"procedure" minLength:"1" maxLength:"200" doc:"Its name, as in GET /procedures."`
+	Procedure string   `json:"procedure,omitempty" maxLength:"200" doc:"Its name, as in GET /procedures."`
+	Workflow  string   `json:"workflow,omitempty" maxLength:"500" doc:"Instead: the file of a workflow, as in GET /workflows; context has its inputs, each NAME=VALUE."`
 	Fresh     bool     `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
 	Context   []string `json:"context,omitempty" maxItems:"20" doc:"As --context: each is a text for the prompt, or a file whose text it is."`
 	Raise
@@ -128,20 +130,34 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 	Body StartWish
 }) (*body[Done], error) {
 	return s.act(ctx, func(p *action.Operator) (run string, err error) {
-		name, wish := in.Body.Procedure, in.Body
-		c, err := s.config()
-		if err == nil {
-			_, err = planner.Lookup(c, name)
-		}
+		what, name, err := s.startable(in.Body)
 		if err != nil {
 			return "", err
 		}
-		wish.Procedure = ""
-		run, err = s.o.Launch(ctx, append([]string{"run", name}, flagsOf(wish)...),
+		wish := in.Body
+		wish.Procedure, wish.Workflow = "", ""
+		run, err = s.o.Launch(ctx, append([]string{"run", what}, flagsOf(wish)...),
 			s.owned(ctx, func(r sqlite.Run) bool { return r.Name == name }))
 		p.Say("Run %s of %s has started.", run, name)
 		return run, err
 	})
+}
+
+// startable is what 'pawl run' takes for a wish, and the name that its run has.
+func (s *Server) startable(wish StartWish) (what, name string, err error) {
+	if wish.Workflow != "" {
+		for _, w := range s.workflowFiles() {
+			if w.File == wish.Workflow {
+				return filepath.Join(s.o.Root, w.File), w.Name, nil
+			}
+		}
+		return "", "", fault.Refuse("there is no workflow %q here", clip(wish.Workflow, 100))
+	}
+	c, err := s.config()
+	if err == nil {
+		_, err = planner.Lookup(c, wish.Procedure)
+	}
+	return wish.Procedure, wish.Procedure, err
 }
 
 // Raise are new limits for a run that goes on or starts; "" leaves them. They

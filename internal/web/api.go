@@ -49,6 +49,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	api := humago.New(mux, c)
 	s.runRoutes(api)
 	s.iterationRoutes(api)
+	s.stepRoutes(api)
 	s.diffRoutes(api)
 	s.actionRoutes(api)
 	s.caseRoutes(api)

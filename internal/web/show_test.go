@@ -613,3 +613,31 @@ func TestRunOfATask(t *testing.T) {
 		t.Errorf("the run of a removed task is listed: %+v", runs)
 	}
 }
+
+// A workflow of the project is found with its inputs; what is no workflow, and what a link leads to, is not.
+func TestWorkflowFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	dir := t.TempDir()
+	r.s.o.Root = dir
+	text := "name: release\nsteps:\n  - {id: build, run: \"echo {{context.version}}\"}\n"
+	for name, data := range map[string]string{"release.yaml": text, "other.yaml": "steps: 7\n", "notes.yaml": "a: 1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(dir, "release.yaml"), filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	var found Workflows
+	r.get("/workflows", &found)
+	if len(found.Workflows) != 1 || found.Workflows[0].File != "release.yaml" || strings.Join(found.Workflows[0].Inputs, " ") != "version" {
+		t.Errorf("the workflows are %+v", found)
+	}
+	var done Done
+	r.ask(http.MethodPost, "/runs", `{"workflow":"release.yaml","context":["version=2"]}`, &done)
+	if got := r.did(); !strings.Contains(got, "run "+filepath.Join(dir, "release.yaml")+" --context=version=2") {
+		t.Errorf("it launched %s", got)
+	}
+	r.refused(http.MethodPost, "/runs", `{"workflow":"../other/release.yaml"}`, http.StatusConflict)
+}

@@ -45,6 +45,13 @@ echo "      at Object.<anonymous> (src/sums.test.ts:41:34)"
 echo "Tests:  1 failed, 46 passed, 47 total"
 exit 1
 `,
+  'release.yaml': `
+name: release
+steps:
+  - {id: build, run: "echo built {{context.version}}"}
+  - {id: check, run: "echo looking for a token; echo no token >&2; exit 3", needs: [build]}
+  - {id: publish, run: "echo published", needs: [check]}
+`,
   'tasks.md': `
 - [ ] Choose a port. scene-port
 - [ ] Make the sums fit. scene-red
@@ -120,6 +127,65 @@ story('no page says what to type in a terminal', async (page) => {
     await page.getByText(/(Loading|Asking|Adding up)[^.]*…/).first().waitFor({ state: 'detached' });
     assert.doesNotMatch(await page.locator('body').innerText(), /(^|\s)pawl [a-z]+/m, path);
   }
+});
+
+let added = 6;
+story('a task with two needs, and the graph of them', async (page) => {
+  await page.goto(at('/board'));
+  await page.getByText(/^\d+ tasks$/).waitFor();
+  await page.keyboard.press('n');
+  const form = page.getByRole('dialog', { name: 'Add a task' });
+  await form.getByLabel('What is to be done?').fill('Print all currencies');
+  const needs = form.getByLabel('Needs first');
+  for (const words of ['yen', 'dinars']) {
+    await needs.fill(words);
+    await needs.press('Enter');
+  }
+  await form.getByRole('button', { name: 'Take task-004 out' }).waitFor();
+  await form.getByLabel('Priority').fill('2');
+  await page.keyboard.press('Control+Enter');
+  await dialogs(page, 0);
+  const id = `task-00${++added}`;
+  const c = (await api(page, `/api/v1/cases/${id}`)) as { needs: string[]; priority: number };
+  assert.deepEqual([c.needs, c.priority], [['task-003', 'task-004'], 2]);
+  await page.getByRole('button', { name: 'By needs' }).click();
+  const graph = page.getByRole('region', { name: 'Graph of needs' });
+  await graph.getByRole('button', { name: /Digits of yen/ }).waitFor();
+  assert.equal(await graph.locator('path').count(), 2 * (added - 6));
+  await graph.getByRole('button', { name: /Print all currencies/ }).first().click();
+  await page.getByRole('dialog').getByRole('link', { name: 'task-003: Digits of yen' }).waitFor();
+});
+
+story('the panel says why it failed, and a retry takes a hint', async (page, small) => {
+  await page.goto(at('/board/task-002'));
+  const panel = page.getByRole('dialog', { name: 'task-002' });
+  await panel.getByRole('region', { name: 'The last failure' }).getByText('Received: "1.25"').waitFor();
+  await panel.getByText('2 iterations').waitFor();
+  await panel.getByText('$0.08').waitFor();
+  await panel.getByRole('button', { name: 'Show the changes' }).click();
+  await panel.getByRole('button', { name: /bad.txt/ }).waitFor();
+  if (!small) return; // it is tried again once
+  await panel.getByRole('button', { name: /^Retry with a hint/ }).click();
+  await page.getByLabel('What should the agent know this time?').fill('Dinars have three digits.');
+  await page.keyboard.press('Control+Enter');
+  await dialogs(page, 1);
+  await panel.getByText('Dinars have three digits.').first().waitFor();
+});
+
+story('a workflow is started, and the step that failed is read', async (page) => {
+  await page.goto(at('/'));
+  await page.getByRole('button', { name: /^Start a procedure/ }).first().click();
+  await page.getByLabel('Procedure or workflow').selectOption('w release.yaml');
+  await page.getByLabel('Input version').fill('2.4');
+  await page.keyboard.press('Control+Enter');
+  const steps = page.getByRole('region', { name: 'Steps', exact: true });
+  await steps.getByRole('heading', { name: 'check' }).waitFor();
+  await steps.getByRole('region', { name: 'Output of the step' }).getByText('looking for a token').waitFor();
+  await steps.getByText(/attempt/).waitFor();
+  await steps.getByRole('button', { name: /publish/ }).click();
+  await steps.getByText('Waits for check.').waitFor();
+  await steps.getByRole('button', { name: /^build/ }).click();
+  await steps.getByText('built 2.4').waitFor();
 });
 
 test('what was decided shows at once, and as what it was', async () => {

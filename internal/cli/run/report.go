@@ -13,7 +13,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -121,7 +120,7 @@ func reportInput(ctx context.Context, p *action.Operator, r sqlite.Run) (in repo
 		return in, err
 	}
 	if r.Kind == string(loop.Workflow) {
-		if in.Executions, err = executions(ctx, p.Store, r.ID); err != nil {
+		if in.Executions, err = action.Executions(ctx, p.Store, r.ID); err != nil {
 			return in, err
 		}
 	}
@@ -187,41 +186,6 @@ var momentKinds = map[string]struct {
 	journal.Warning:       {report.Warned, "text"},
 	journal.StepStarted:   {report.Sign, ""},
 	journal.StepEnded:     {report.Sign, ""},
-}
-
-// executions are those of a workflow's steps.
-func executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Execution, error) {
-	rows, err := st.StepsWithOutput(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	var out []report.Execution
-	for _, row := range rows {
-		var record struct {
-			Kind        string            `json:"kind"`
-			Agent       string            `json:"agent"`
-			Alternative int               `json:"alternative"`
-			Try         int               `json:"try"`
-			Optional    bool              `json:"optional"`
-			Title       string            `json:"title"`
-			Question    string            `json:"question"`
-			Failure     *failure.Analysis `json:"failure"`
-		}
-		if err := json.Unmarshal(row.Record, &record); err != nil {
-			return nil, fmt.Errorf("cannot read what is stored of step %s: %v", row.Step, err)
-		}
-		e := report.Execution{
-			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status,
-			Iteration: row.Iteration, Try: record.Try,
-			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed,
-			Output: cmp.Or(row.Output, record.Question),
-		}
-		if record.Failure != nil {
-			e.Failure = record.Failure.Summary
-		}
-		out = append(out, e)
-	}
-	return out, nil
 }
 
 // momentsOf is what an event means for a report. An event with the command that

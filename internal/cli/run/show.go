@@ -136,7 +136,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run)
 	l := listRun(ctx, p, r)
 	var steps []report.Execution
 	if r.Kind == "workflow" {
-		if steps, err = executions(ctx, p.Store, r.ID); err != nil {
+		if steps, err = action.Executions(ctx, p.Store, r.ID); err != nil {
 			return err
 		}
 	}

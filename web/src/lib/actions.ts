@@ -1,8 +1,8 @@
 // What a person can do with runs and cases. Each is one request; what would be
 // lost is asked about first.
 
-import { get, patch, post, remove, type Case, type Done, type Run, type RunDetail } from './api';
-import { asking, type Answers, type Asking } from './ask.svelte';
+import { get, patch, post, remove, type Case, type CaseDetail, type Done, type Run, type RunDetail } from './api';
+import { asking, type Answers, type Asking, type Field } from './ask.svelte';
 import { inBrowser, short, titled } from './format';
 import { attempt, notes } from './notes.svelte';
 import { store } from './store.svelte';
@@ -132,26 +132,36 @@ export async function decide(run: string, decision: 'approve' | 'reject', text: 
   return done;
 }
 
-/** start asks which procedure, and starts it. */
+/** start asks which procedure or workflow, and starts it. */
 export async function start(): Promise<string> {
-  const known = await attempt(() => get('/api/v1/procedures', {}));
+  const known = await attempt(() => Promise.all([get('/api/v1/procedures', {}), get('/api/v1/workflows', {})]));
   if (!known) return '';
-  if (known.procedures.length === 0) {
-    await asking.ask({ title: 'There is no procedure yet', text: 'A procedure is a named prompt under procedures: in pawl.yaml. Add one, then start it here.', yes: 'All right' }, async () => true);
+  const [{ procedures }, { workflows }] = known;
+  const choices: [string, string][] = [
+    ...procedures.map((p): [string, string] => [`p ${p.name}`, short(p.summary ? `${p.name}: ${p.summary}` : p.name, 90)]),
+    ...workflows.map((w): [string, string] => [`w ${w.file}`, short(`${w.name}, workflow${w.description ? `: ${w.description}` : ''}`, 90)]),
+  ];
+  if (choices.length === 0) {
+    await asking.ask({ title: 'There is nothing to start yet', text: 'A procedure is a named prompt under procedures: in pawl.yaml; a workflow is a file with steps. Add one, then start it here.', yes: 'All right' }, async () => true);
     return '';
   }
+  const inputs = [...new Set(workflows.flatMap((w) => w.inputs))];
+  const of = (answers: Answers) => workflows.find((w) => `w ${w.file}` === answers.what);
   const done = await asking.ask({
-    title: 'Start a procedure',
+    title: 'Start a procedure or a workflow',
     fields: [
-      { name: 'procedure', label: 'Procedure', value: known.procedures[0]!.name, choices: known.procedures.map((p) => [p.name, short(p.summary ? `${p.name}: ${p.summary}` : p.name, 90)]) },
-      { name: 'context', label: 'Also tell the agent (optional)', lines: true },
+      { name: 'what', label: 'Procedure or workflow', value: choices[0]![0], choices },
+      ...inputs.map((name): Field => ({ name: `in ${name}`, label: `Input ${name}`, needed: true, shown: (answers) => of(answers)?.inputs.includes(name) ?? false })),
+      { name: 'context', label: 'Also tell the agent (optional)', lines: true, shown: (answers) => !of(answers) },
       { name: 'max_iterations', label: 'Iterations at most (optional)' },
     ],
     yes: 'Start',
   }, (answers) => {
+    const flow = of(answers);
+    const context = flow ? flow.inputs.map((name) => `${name}=${answers[`in ${name}`] ?? ''}`) : answers.context?.trim() ? [answers.context] : [];
     const body = {
-      procedure: answers.procedure ?? '',
-      ...(answers.context?.trim() ? { context: [answers.context] } : {}),
+      ...(flow ? { workflow: flow.file, fresh: true } : { procedure: answers.what?.slice(2) ?? '' }),
+      ...(context.length > 0 ? { context } : {}),
       ...(answers.max_iterations?.trim() ? { max_iterations: answers.max_iterations.trim() } : {}),
     };
     return post('/api/v1/runs', { body });
@@ -224,24 +234,46 @@ export async function move(c: Case, how: Move): Promise<boolean> {
   return true;
 }
 
+/** fieldsOf are what a case says, to be filled in; of a new one without a case. */
+function fieldsOf(c?: CaseDetail): Field[] {
+  const operations = store.cases.filter((o) => o.type === 'operation' && o.id !== c?.id);
+  const others = store.cases.filter((o) => o.id !== c?.id && (o.status !== 'done' || c?.needs.includes(o.id)));
+  return [
+    { name: 'title', label: c ? 'Title' : 'What is to be done?', value: c?.title ?? '', needed: true },
+    { name: 'description', label: 'Description', value: c?.description ?? '', lines: true },
+    { name: 'acceptance', label: 'Done when', value: (c?.acceptance ?? []).join('\n'), lines: true, hint: 'one criterion a line' },
+    ...(operations.length === 0 || c?.type === 'operation' ? [] : [{ name: 'parent', label: 'In operation', value: c?.parent ?? '', choices: [['', 'None'], ...operations.map((o) => [o.id, `${o.id}: ${short(o.title, 80)}`])] as [string, string][] }]),
+    { name: 'needs', label: 'Needs first', value: (c?.needs ?? []).join(' '), picks: others.map((o) => [o.id, short(o.title, 100)]) },
+    { name: 'tags', label: 'Labels', value: (c?.tags ?? []).join(' '), hint: 'separated by spaces' },
+    { name: 'priority', label: 'Priority', value: String(c?.priority ?? 0), hint: 'higher goes first' },
+  ];
+}
+
+/** textOf is what was filled in, as the server takes it. */
+function textOf(a: Answers) {
+  return {
+    title: a.title ?? '', description: a.description ?? '', acceptance: linesOf(a.acceptance), tags: wordsOf(a.tags), needs: wordsOf(a.needs),
+    priority: Number.parseInt(a.priority ?? '', 10) || 0, ...(a.parent === undefined ? {} : { parent: a.parent }),
+  };
+}
+
+/** retryWith tries a task again, with words for its next agent. */
+export async function retryWith(c: Case): Promise<boolean> {
+  const now = await asking.ask(
+    { title: `Retry ${c.id} with a hint`, text: short(c.title, 200), fields: [{ name: 'why', label: 'What should the agent know this time?', lines: true, needed: true }], yes: 'Retry' },
+    (answers) => post('/api/v1/cases/{id}/actions', { path: { id: c.id }, body: { action: 'retry', why: answers.why ?? '' } }),
+  );
+  if (!now) return false;
+  store.touchCase(now.id);
+  store.loadInbox();
+  notes.done(`${c.id} is pending again, with your hint.`);
+  return true;
+}
+
 export async function edit(id: string): Promise<boolean> {
   const c = await attempt(() => get('/api/v1/cases/{id}', { path: { id } }));
   if (!c) return false;
-  const now = await asking.ask({
-    title: `Edit ${c.id}`,
-    fields: [
-      { name: 'title', label: 'Title', value: c.title, needed: true },
-      { name: 'description', label: 'Description', value: c.description ?? '', lines: true },
-      { name: 'acceptance', label: 'Acceptance criteria', value: (c.acceptance ?? []).join('\n'), lines: true, hint: 'one a line' },
-      { name: 'tags', label: 'Tags', value: c.tags.join(' '), hint: 'separated by spaces' },
-      { name: 'priority', label: 'Priority', value: String(c.priority), hint: 'higher goes first' },
-    ],
-    yes: 'Save',
-  }, (answers) => {
-    const { title = c.title, description = '', acceptance, tags, priority = '' } = answers;
-    const body = { title, description, acceptance: linesOf(acceptance), tags: wordsOf(tags), priority: Number.parseInt(priority, 10) || 0 };
-    return patch('/api/v1/cases/{id}', { path: { id }, body });
-  });
+  const now = await asking.ask({ title: `Edit ${c.id}`, fields: fieldsOf(c), yes: 'Save' }, (answers) => patch('/api/v1/cases/{id}', { path: { id }, body: textOf(answers) }));
   if (!now) return false;
   store.touchCase(now.id);
   notes.done(`${c.id} is changed.`);
@@ -249,16 +281,12 @@ export async function edit(id: string): Promise<boolean> {
 }
 
 export async function addCase(): Promise<string> {
-  const now = await asking.ask({
-    title: 'Add a task',
-    fields: [
-      { name: 'title', label: 'What is to be done?', needed: true },
-      { name: 'description', label: 'Description (optional)', lines: true },
-      { name: 'acceptance', label: 'Done when (optional)', lines: true, hint: 'one criterion a line' },
-      { name: 'tags', label: 'Tags (optional)', hint: 'separated by spaces' },
-    ],
-    yes: 'Add',
-  }, ({ title = '', description = '', acceptance, tags }) => post('/api/v1/cases', { body: { title, description, acceptance: linesOf(acceptance), tags: wordsOf(tags) } }));
+  const kind: Field = { name: 'type', label: 'Kind', value: 'task', choices: [['task', 'A task, worked on by an agent'], ['operation', 'An operation, which holds tasks']] };
+  const fields = fieldsOf();
+  fields.splice(3, 0, kind);
+  const now = await asking.ask({ title: 'Add a task', fields, yes: 'Add' }, (answers) =>
+    post('/api/v1/cases', { body: { ...textOf(answers), type: answers.type === 'operation' ? 'operation' : 'task' } }),
+  );
   if (!now) return '';
   store.touchCase(now.id);
   notes.done(`${now.id} is on the board.`);

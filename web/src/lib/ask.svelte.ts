@@ -12,6 +12,10 @@ export interface Field {
   needed?: boolean;
   /** choices makes it a choice: value, label. */
   choices?: [string, string][];
+  /** shown is whether it is asked for, given what is filled in; always without it. */
+  shown?: (answers: Answers) => boolean;
+  /** picks makes it several of these, found by typing: value, label. Its value is theirs, with spaces between. */
+  picks?: [string, string][];
 }
 
 /** Asking is a question with what can be done. */
