@@ -47,7 +47,7 @@ const places: { path: () => string; ready: RegExp; change?: (answer: Record<stri
     path: () => `/runs/${runs['slow-import']}`,
     ready: /^Iteration 1$/,
     change: (a, path) => path.endsWith(runs['slow-import']!) && Object.assign(a, { kind: 'task', actions: ['stop'] }),
-    actions: [action('r', /^Redirect/, `POST ${run}/redirect`, true)],
+    actions: [action('r', /^Give slot away/, `POST ${run}/redirect`, true)],
   },
   {
     path: () => `/runs/${runs['retry-webhooks']}?i=2.1`,

@@ -8,6 +8,6 @@ import './live.test';
 import './guard.test';
 import './work.test';
 import './alike.test';
+import './choose.test';
 import './help.test';
 import './idle.test';
-import './choose.test';

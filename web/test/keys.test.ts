@@ -126,6 +126,8 @@ test('a case is added, edited, blocked, taken up and removed by key, while anoth
   await page.keyboard.press('v');
   await page.getByRole('listbox', { name: 'Cases by operation' }).waitFor();
   await page.keyboard.press('v');
+  await page.getByRole('region', { name: 'Graph of needs' }).waitFor();
+  await page.keyboard.press('v');
   await page.getByRole('listbox', { name: 'Pending' }).waitFor();
   await page.keyboard.press('n');
   await page.getByLabel('What is to be done?').fill('\u05e9\u05dc\u05d5\u05dd: greet in Hebrew');

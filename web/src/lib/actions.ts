@@ -121,8 +121,8 @@ export async function answer(run: string, choice: number, text: string, step = '
 }
 
 /** sendBack asks what must change in the work of a run that waits for its review. */
-export const sendBack = (r: Run) => fill(
-  { title: `What must change in ${short(titled(r), 60)}?`, text: 'The next iteration gets this as feedback.', quick: quickReasons, fields: [{ name: 'text', label: 'What must change?', lines: true, needed: true }], yes: 'Send it back' },
+export const sendBack = (r: Run, comments = '') => fill(
+  { title: `What must change in ${short(titled(r), 60)}?`, text: 'The next iteration gets this as feedback.', quick: quickReasons, fields: [{ name: 'text', label: 'What must change?', value: comments, lines: true, needed: true }], yes: 'Send it back' },
   ({ text = '' }) => post('/api/v1/runs/{run}/review', { path: { run: r.run }, body: { decision: 'reject', text } }),
 );
 
@@ -215,7 +215,7 @@ export async function extend(c: Case): Promise<boolean> {
 /** quickReasons are what a review most often finds. */
 export const quickReasons = ['Tests incomplete', 'Code style issues', 'Missing error handling', 'Performance concerns', 'Security issues'];
 
-export async function move(c: Case, how: Move): Promise<boolean> {
+export async function move(c: Case, how: Move, comments = ''): Promise<boolean> {
   const word = words[how];
   const act = (why: string) => post('/api/v1/cases/{id}/actions', { path: { id: c.id }, body: { action: how, why } });
   const now = word.why === 'none'
@@ -224,7 +224,7 @@ export async function move(c: Case, how: Move): Promise<boolean> {
       title: `${word.title} ${c.id}`,
       text: short(c.title, 200),
       ...(how === 'redo' ? { quick: quickReasons } : {}),
-      fields: [{ name: 'why', label: how === 'block' ? 'What has to happen first?' : 'What must change?', lines: true, needed: true }],
+      fields: [{ name: 'why', label: how === 'block' ? 'What has to happen first?' : 'What must change?', value: comments, lines: true, needed: true }],
       yes: word.yes,
     }, (answers) => act(answers.why ?? ''));
   if (!now) return false;

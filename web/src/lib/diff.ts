@@ -101,3 +101,34 @@ export function pairs(list: Row[]): Pair[] {
   }
   return out;
 }
+
+/** Comment is what a person says about a line. */
+export interface Comment {
+  file: string;
+  line: number;
+  text: string;
+}
+
+const most = 60; // rows that one line is broken into
+
+/** wrapped breaks lines that are wider than cols characters: every row stays of one height. */
+export function wrapped(list: Pair[], cols: number): Pair[] {
+  return list.flatMap((p) => {
+    if (p.hunk) return [p];
+    const [left, right] = [pieces(p.left, cols), pieces(p.right, cols)];
+    return Array.from({ length: Math.max(left.length, right.length) }, (_, i) => ({ left: left[i] ?? null, right: right[i] ?? null }));
+  });
+}
+
+function pieces(r: Row | null, cols: number): Row[] {
+  if (!r) return [];
+  if (r.text.length <= cols) return [r];
+  const out: Row[] = [];
+  for (let at = 0; at < r.text.length && out.length < most; at += cols) {
+    const piece: Row = { kind: r.kind, before: at === 0 ? r.before : 0, after: at === 0 ? r.after : 0, text: r.text.slice(at, at + cols) };
+    const [from, to] = r.mark ? [Math.max(0, r.mark[0] - at), Math.min(cols, r.mark[1] - at)] : [0, 0];
+    if (from < to) piece.mark = [from, to];
+    out.push(piece);
+  }
+  return out;
+}
