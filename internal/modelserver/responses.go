@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 )
 
 // responses is OpenAI's Responses API.
@@ -68,10 +69,14 @@ func (responses) item(m message, i int, b block) map[string]any {
 			"content": []any{map[string]any{"type": "output_text", "text": b.text, "annotations": []any{}}},
 		}
 	}
-	return map[string]any{
+	call := map[string]any{
 		"id": fmt.Sprintf("fc_%09d", b.n), "type": "function_call", "status": "completed",
 		"call_id": fmt.Sprintf("call_%09d", b.n), "name": b.name, "arguments": b.arguments(),
 	}
+	if space, name, ok := strings.Cut(b.name, "/"); ok { // the tools of a server of the Model Context Protocol
+		call["namespace"], call["name"] = space, name
+	}
+	return call
 }
 
 func (p responses) events(m message) []event {
