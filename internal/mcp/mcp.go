@@ -81,10 +81,10 @@ func recovered(next mcp.MethodHandler) mcp.MethodHandler {
 // Serve talks to one client until it hangs up or ctx is done.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := s.s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: keepOpen{out}, MaxLineLength: maxMessage})
-	if ctx.Err() == nil {
-		return err
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("cannot go on with the program that calls: %v", err)
 	}
-	return nil // a person ended it
+	return nil // it hung up, or a person ended it
 }
 
 // keepOpen is an output that the session does not close.

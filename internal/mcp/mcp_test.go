@@ -115,6 +115,7 @@ func TestBoard(t *testing.T) {
 		{"explain_output", `{"output":"ok  \texample.com/a\t0.01s\n","exit":0}`, "No failure is found"},
 		{"!add_case", `{"title":"x","needs":["task-099"]}`, "task-099"},
 		{"!add_case", `{"titel":"x"}`, "titel"},
+		{"!add_case", `{"title":"` + strings.Repeat("x", 1<<20) + `"}`, "expected length <= 500"},
 		{"!add_case", `{"title":"a\u0000b"}`, "NUL"},
 		{"!get_case", `{}`, "the argument id is missing"},
 		{"!get_case", `{"id":"../runs"}`, "is no id of a case"},
@@ -127,6 +128,9 @@ func TestBoard(t *testing.T) {
 		got := c.call(step.tool, step.arguments)
 		if !strings.Contains(got, step.want) {
 			t.Errorf("%s %s: no %q in %s", step.tool, step.arguments, step.want, got)
+		}
+		if len(got) > 4000 {
+			t.Errorf("%s: the answer has %d bytes", step.tool, len(got))
 		}
 		if strings.Contains(got, "/api/") {
 			t.Errorf("%s %s names an address: %s", step.tool, step.arguments, got)

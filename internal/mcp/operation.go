@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // offered are the operations of the API that are tools, with what a model should know
@@ -239,6 +241,9 @@ func refusal(body []byte) string {
 		if !strings.Contains(s, "/api/") {
 			lines = append(lines, s)
 		}
+	}
+	for i := range lines {
+		lines[i] = report.Line(lines[i], 400) // it may repeat what was sent
 	}
 	return strings.Join(lines, "\n")
 }
