@@ -97,4 +97,12 @@ func TestTable(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
+
+	// What would leave nothing for the last column is cut, too.
+	out.Reset()
+	a.Table("RUN\tNAME\tWHY", [][]any{{"x", "ignore punctuation at the end of a word", "COMPLETE, and the gates pass"}}, 50)
+	want = "RUN  NAME                     WHY\nx    ignore punctuation at …  COMPLETE, and the g…\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
 }

@@ -3,11 +3,13 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
@@ -39,13 +41,38 @@ func Listing[T any](a *App, list []T, none, header string, show func(T) Row) err
 		}
 	}
 	if !a.JSON {
-		a.Table(header, rows, 0)
+		a.Table(header, rows, a.Columns())
 	}
 	return nil
 }
 
+// Columns is the width of the terminal that results go to; 0 where they go elsewhere,
+// and nothing is cut.
+func (a *App) Columns() int {
+	if !console.OnTerminal(a.Stdout) {
+		return 0
+	}
+	return console.Width(a.Stdout)
+}
+
+// lastColumn is what the last column of a table has at least.
+const lastColumn = 20
+
+// narrowed takes from the widest of the columns what the last one lacks.
+func narrowed(wide []int, width int) {
+	left := width
+	for _, w := range wide {
+		left -= w + 2
+	}
+	if width == 0 || left >= lastColumn || len(wide) == 0 {
+		return
+	}
+	widest := slices.Index(wide, slices.Max(wide))
+	wide[widest] = max(min(wide[widest], lastColumn), wide[widest]-(lastColumn-left))
+}
+
 // Table prints rows in aligned columns. The header's names have tabs between
-// them; "" is none. Where width is not 0 the last column is cut to it.
+// them; "" is none. Where width is not 0 the last column and the widest are cut to it.
 func (a *App) Table(header string, rows [][]any, width int) {
 	var lines [][]string
 	if header != "" {
@@ -59,7 +86,6 @@ func (a *App) Table(header string, rows [][]any, width int) {
 		lines = append(lines, cells)
 	}
 	var wide []int
-	left := width
 	for _, l := range lines {
 		for i, c := range l[:len(l)-1] {
 			if i == len(wide) {
@@ -68,17 +94,20 @@ func (a *App) Table(header string, rows [][]any, width int) {
 			wide[i] = max(wide[i], ansi.StringWidth(c))
 		}
 	}
+	narrowed(wide, width)
+	left := width
 	for _, w := range wide {
 		left -= w + 2
 	}
 	for _, l := range lines {
 		var b strings.Builder
 		for i, c := range l[:len(l)-1] {
+			c = ansi.Truncate(c, wide[i], "…")
 			b.WriteString(c + strings.Repeat(" ", wide[i]+2-ansi.StringWidth(c)))
 		}
 		last := l[len(l)-1]
 		if width > 0 {
-			last = ansi.Truncate(last, max(left, 20), "…")
+			last = ansi.Truncate(last, max(left, lastColumn), "…")
 		}
 		a.Result("%s\n", strings.TrimRight(b.String()+last, " "))
 	}

@@ -191,7 +191,7 @@ func showIterations(a *command.App, records []loop.Record) {
 			exitWord(r.Exit), gateWords(r), len(r.Files), report.Line(whatHappened(r), 80),
 		})
 	}
-	a.Table("#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT", rows, 0)
+	a.Table("#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT", rows, a.Columns())
 }
 
 // showModels has a line for each model that the gateway saw, over all iterations.
@@ -245,7 +245,7 @@ func showSteps(a *command.App, all []report.Execution) {
 	}
 	if len(rows) > 0 {
 		a.Result("\n")
-		a.Table("STEP\tSTATUS\tITERATION\tELAPSED\tERROR", rows, 0)
+		a.Table("STEP\tSTATUS\tITERATION\tELAPSED\tERROR", rows, a.Columns())
 	}
 }
 
