@@ -36,7 +36,7 @@ func TestToolsOfAFrontEnd(t *testing.T) {
 		}, func(tool string, input map[string]any) modelserver.Tool {
 			return modelserver.Tool{Name: "mcp__pawl__" + tool, Input: input}
 		}},
-		"codex": {codexProgram, func(home, repo string) []string {
+		"codex": {codexProgram, func(_, repo string) []string {
 			return []string{"exec", "-c", "mcp_servers.pawl.command=" + strconv.Quote(pawl), "-c", `mcp_servers.pawl.args=["mcp"]`,
 				"-m", codexProgram.model, "-C", repo, "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "Add a task."}
 		}, func(tool string, input map[string]any) modelserver.Tool {
