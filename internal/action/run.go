@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/config"
@@ -54,7 +55,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r sqlite.Run) error {
 	case engine.Alive(r.Owner):
 		return fault.Refuse("run %s works: process %d drives it", r.ID, r.Owner.PID).
 			Hint("Stop it first: pawl stop %s", r.ID)
-	case !r.EndedAt.IsZero() && !OnCopy(r):
+	case !waits(r) && !OnCopy(r):
 		return fault.Refuse("run %s does not wait: it is %s", r.ID, r.Status)
 	}
 	if OnCopy(r) {
@@ -62,7 +63,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r sqlite.Run) error {
 			return err
 		}
 	}
-	if r.EndedAt.IsZero() {
+	if waits(r) {
 		if err := engine.Archive(ctx, p.Store, r.ID, "a person discarded it"); err != nil {
 			return err
 		}
@@ -75,6 +76,17 @@ func (p *Operator) DiscardRun(ctx context.Context, r sqlite.Run) error {
 		p.Say("Run %s is discarded; its files stay as they are. Put them back: pawl rollback %s --to 0", r.ID, r.ID)
 	}
 	return err
+}
+
+// waits is whether the next run of the same name would be told of r: it has not ended,
+// or was stopped and its state file is there.
+func waits(r sqlite.Run) bool {
+	if r.EndedAt.IsZero() {
+		return true
+	}
+	f, err := engine.ReadStateFile(engine.StateFilePath(r.Root, r.Name))
+	stopped := []loop.Status{loop.Stopped, loop.Interrupted, loop.Paused, loop.Pending}
+	return err == nil && f.Run == r.ID && slices.Contains(stopped, loop.Status(r.Status))
 }
 
 // stopWait is how long stop waits for the run to have ended: the agent's

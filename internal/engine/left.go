@@ -30,6 +30,8 @@ func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
 	now := time.Now()
 	if loop.Status(run.Status).Active() {
 		run.Status = string(loop.Interrupted)
+	} else if err := discard(&run, why); err != nil {
+		return err
 	}
 	run.Why, run.EndedAt, run.UpdatedAt = why, now, now
 	e, err := journal.New(id, run.N+1, now, journal.Finished, journal.End{Status: run.Status, Why: why,
@@ -38,6 +40,21 @@ func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
 		return err
 	}
 	return store.Commit(ctx, sqlite.Step{Run: run, Event: e, Release: true})
+}
+
+// discard lets a run at rest ask for nothing any more.
+func discard(run *sqlite.Run, why string) error {
+	var s loop.State
+	err := json.Unmarshal(run.State, &s)
+	if err == nil {
+		s.Discard(why)
+		run.State, err = json.Marshal(s)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot archive run %s: %v", run.ID, err)
+	}
+	run.Status = string(s.Status)
+	return nil
 }
 
 // EndUnattended ends what a run whose pawl is gone still has running.

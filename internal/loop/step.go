@@ -274,6 +274,15 @@ func (s *State) resumed(e *Event) {
 	s.goOn(f)
 }
 
+// Discard lets a run that waits ask for nothing any more. It can still be resumed.
+func (s *State) Discard(why string) {
+	if s.Status.Active() {
+		return
+	}
+	s.Status, s.Why = Stopped, why
+	s.Question, s.PendingReview = nil, nil
+}
+
 // rearm lets the guards count from here and grants a fresh allowance of
 // iterations. Cost, numbering and history stay.
 func (s *State) rearm() {

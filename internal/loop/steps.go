@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -150,11 +151,21 @@ func (r *Record) allDone() bool { return r.Steps != nil && r.Steps.Complete && r
 // the look at protected files refuses what they did.
 func (r *Record) SentBack() bool { return r.Steps != nil && r.Steps.Complete && r.Failure != nil }
 
-// onceMore grants a workflow that is not to iterate the pass that a person asks for.
+// onceMore grants what a person asks for beyond the maximum: a pass of a workflow
+// that is not to iterate, and the last iteration anew that they ended half-way.
 func (s *State) onceMore() {
-	if s.Policy.Once {
+	if s.Policy.Once || s.cutOff() {
 		s.Limit = max(s.Limit, s.Iteration+1)
 	}
+}
+
+// cutOff is whether a person ended the last iteration before it came to anything.
+func (s *State) cutOff() bool {
+	if s.Limit == 0 || len(s.Recent) == 0 || !slices.Contains([]Status{Interrupted, Stopped}, s.Status) {
+		return false
+	}
+	last := s.Recent[len(s.Recent)-1]
+	return last.Number == s.Iteration && last.Outcome == Neutral
 }
 
 // forSteps adds to the command of a workflow's iteration what only steps know.
