@@ -81,6 +81,10 @@ func mostOf(p *loop.Policy) []string {
 	return most
 }
 
+// texts are the endings of names of files that people give as context.
+var texts = map[string]bool{".md": true, ".txt": true, ".rst": true, ".adoc": true, ".log": true, ".json": true,
+	".yaml": true, ".yml": true, ".toml": true, ".csv": true, ".html": true}
+
 // context is one --context: a file's content when there is such a file, else
 // the text itself.
 func (d draft) context(item string) (prompt.Item, error) {
@@ -92,6 +96,10 @@ func (d draft) context(item string) (prompt.Item, error) {
 		path = filepath.Join(d.Dir, path)
 	}
 	if !fileExists(path) {
+		if named := strings.ToLower(filepath.Ext(item)); texts[named] && !strings.ContainsAny(item, " \t\n") {
+			return prompt.Item{}, fault.Refuse("--context %s: there is no such file", item).
+				Hint("If it is meant as a text, say it in more than one word")
+		}
 		return prompt.Item{Text: item}, nil
 	}
 	var data []byte

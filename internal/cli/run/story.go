@@ -209,7 +209,7 @@ func (s *story) gate(g loop.Gate) {
 		how = " " + string(g.Status)
 	}
 	if g.Test && g.Total >= 0 {
-		how += fmt.Sprintf(", %d of %d tests passed", g.Passed, g.Total)
+		how += fmt.Sprintf(", %d of %d passed", g.Passed, g.Total)
 	}
 	if !g.Required {
 		how += ", optional"
