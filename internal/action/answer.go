@@ -2,18 +2,22 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // Reply is what a person answered.
@@ -200,11 +204,47 @@ func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, chosen control
 		p.Say("%s is yours, and stays blocked. Its workspace: %s", r.Name, PlaceOf(r))
 		p.Say("  Give it back to pawl:  pawl case retry %s", r.Name)
 	case control.GiveUp:
-		p.Say("%s is given up, and stays blocked.", r.Name)
-		p.Say("  Take its work back:    pawl case rollback %s --to %d", r.Name, chosen.To)
-		p.Say("  Free its workspace:    pawl case clean %s", r.Name)
+		return p.giveUpTask(ctx, r, chosen.To)
 	}
 	return nil
+}
+
+// giveUpTask takes the work of a blocked task back and puts the task off.
+func (p *Operator) giveUpTask(ctx context.Context, r sqlite.Run, to int) error {
+	if err := p.takeBack(ctx, r, to); err != nil {
+		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not taken back: %w", r.Name, err)).
+			Hint("Try again: pawl case rollback %s --to %d", r.Name, to)
+	}
+	if _, err := p.move(ctx, r.Name, board.Defer, "given up by a person"); err != nil {
+		return err
+	}
+	p.Say("%s is given up, and deferred.", r.Name)
+	p.Say("  Take it up again:    pawl case undefer %s", r.Name)
+	p.Say("  Free its workspace:  pawl case clean %s", r.Name)
+	return nil
+}
+
+func (p *Operator) takeBack(ctx context.Context, r sqlite.Run, to int) error {
+	pl, err := p.Planner(r.Root, planner.Flags{})
+	if err != nil {
+		return err
+	}
+	clones, err := Pool(ctx, pl.Config, p.Env, p.Store)
+	if err != nil {
+		return err
+	}
+	point, where, err := p.pointOf(ctx, clones, r.Name, BackTo{N: to})
+	if err != nil {
+		return err
+	}
+	ref, err := clones.Rollback(ctx, r.Name, point)
+	if errors.Is(err, pool.ErrNone) {
+		return nil
+	}
+	if err == nil {
+		p.Say("The workspace of %s is put back to %s. What was there before is kept: %s", r.Name, where, ref)
+	}
+	return err
 }
 
 // undo puts the files of a run that was given up back to how an iteration left them,

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // RootTree is the tree of a root itself. It fails where there are no snapshots.
@@ -23,6 +24,16 @@ func (p *Operator) RootTree(ctx context.Context, root string) (*workspace.Checko
 		return nil, fmt.Errorf("there are no snapshots: %v", err)
 	}
 	return tree, nil
+}
+
+// Pool opens the workspaces of the repository that a configuration is for.
+func Pool(ctx context.Context, c *config.Config, env []string, store *sqlite.Store) (*pool.Pool, error) {
+	return pool.Open(ctx, pool.Options{
+		Root: c.Root, StateDir: config.StateDir(c.Root, env), Dir: string(c.Workspace.Root), Store: store,
+		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
+		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile),
+		Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too
+	})
 }
 
 // Tree is the tree that a run worked on: for a task that of its workspace.

@@ -120,12 +120,7 @@ func (a *App) RunName(arg string) string {
 
 // Pool opens the workspaces of the repository that the configuration is for.
 func (a *App) Pool(ctx context.Context, c *config.Config, store *sqlite.Store) (*pool.Pool, error) {
-	p, err := pool.Open(ctx, pool.Options{
-		Root: c.Root, StateDir: config.StateDir(c.Root, a.Env), Dir: string(c.Workspace.Root), Store: store,
-		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
-		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile),
-		Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too
-	})
+	p, err := action.Pool(ctx, c, a.Env, store)
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
 	}
