@@ -55,8 +55,9 @@ func (a *App) Columns() int {
 	return console.Width(a.Stdout)
 }
 
-// lastColumn is what the last column of a table has at least.
-const lastColumn = 20
+// lastColumn is what the last column of a table should have, and the others what the widest
+// and the last are never cut below.
+const lastColumn, leastWidest, leastLast = 20, 16, 10
 
 // narrowed takes from the widest of the columns what the last one lacks.
 func narrowed(wide []int, width int) {
@@ -68,7 +69,7 @@ func narrowed(wide []int, width int) {
 		return
 	}
 	widest := slices.Index(wide, slices.Max(wide))
-	wide[widest] = max(min(wide[widest], lastColumn), wide[widest]-(lastColumn-left))
+	wide[widest] = max(min(wide[widest], leastWidest), wide[widest]-(lastColumn-left))
 }
 
 // Table prints rows in aligned columns. The header's names have tabs between
@@ -107,7 +108,7 @@ func (a *App) Table(header string, rows [][]any, width int) {
 		}
 		last := l[len(l)-1]
 		if width > 0 {
-			last = ansi.Truncate(last, max(left, lastColumn), "…")
+			last = ansi.Truncate(last, max(left, leastLast), "…")
 		}
 		a.Result("%s\n", strings.TrimRight(b.String()+last, " "))
 	}
