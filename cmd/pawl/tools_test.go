@@ -42,7 +42,7 @@ func calling(args []string) error {
 			return err
 		}
 		to = &mcp.StreamableClientTransport{Endpoint: server.Address + "/mcp",
-			HTTPClient: &http.Client{Transport: bearer(server.Token)}}
+			HTTPClient: &http.Client{Transport: &bearer{token: server.Token}}}
 	} else {
 		pawl := exec.Command("pawl", "mcp")
 		pawl.Stderr = os.Stderr
@@ -75,10 +75,14 @@ func call(ctx context.Context, session *mcp.ClientSession, tool, arguments strin
 }
 
 // bearer sends a token with each request.
-type bearer string
+type bearer struct {
+	http.Transport
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	token string
+}
+
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.Transport.RoundTrip(r)
 }

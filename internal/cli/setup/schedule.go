@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,15 +70,17 @@ func scheduleCommand(a *command.App) *cobra.Command {
 type moment struct{ systemd, cron string }
 
 // moments are the forms of WHEN, without "every".
-var moments = regexp.MustCompile(`^(?:(hourly|hour)|(\d+) ?min(?:ute)?s?|(?:(daily|day|night|weekdays?|` +
-	`mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?) )?(?:at )?(\d{1,2}):(\d\d))$`)
+var moments = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(hourly|hour)|(\d+) ?min(?:ute)?s?|(?:(daily|day|night|weekdays?|` +
+		`mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?) )?(?:at )?(\d{1,2}):(\d\d))$`)
+})
 
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 // readWhen understands WHEN; false is that nobody can.
 func readWhen(text string) (moment, bool) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
-	m := moments.FindStringSubmatch(strings.TrimPrefix(text, "every "))
+	m := moments().FindStringSubmatch(strings.TrimPrefix(text, "every "))
 	if m == nil {
 		return moment{}, false
 	}
