@@ -51,7 +51,7 @@ func TestFingerprintBesideGreen(t *testing.T) {
 	t.Parallel()
 	const green = "regenerating\n  gen/pet.txt is current\n| cash | 12 | ok |\n3 steps passed, 0 failed\n"
 	const red = "gen/pet.txt is out of date: run make\n| rent | 30 | OFF |\n3 steps passed, 1 failed\n"
-	print := func(output string) string {
+	finger := func(output string) string {
 		return Analyse(Evidence{Source: "gate", Name: "check", ExitCode: 1, Output: output, Green: green}).Fingerprint
 	}
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestFingerprintBesideGreen(t *testing.T) {
 		{"gen/pet.txt is out of date", "gen/dog.txt is out of date", false},
 		{"1 failed", "2 failed", false},
 	} {
-		if same := print(red) == print(strings.Replace(red, c.old, c.now, 1)); same != c.same {
+		if same := finger(red) == finger(strings.Replace(red, c.old, c.now, 1)); same != c.same {
 			t.Errorf("%q for %q: the same is %t", c.now, c.old, same)
 		}
 	}
