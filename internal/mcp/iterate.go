@@ -118,25 +118,33 @@ func addIterations(s *mcp.Server, stateDir string) {
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}}
 	}
 	mcp.AddTool(s, tool("iteration_start", "Begin a bounded loop on a task, or learn where it was left. "+
-		"Then work, validate, and ask iteration_next before each further iteration."), t.start)
-	mcp.AddTool(s, tool("iteration_validate", "Record what the checks said about the current iteration."), t.validate)
-	mcp.AddTool(s, tool("iteration_next", "Ask whether the next iteration may begin. continue false is final: stop, and tell "+
-		"the person why. An iteration that was not validated counts as failed."), t.next)
-	mcp.AddTool(s, tool("iteration_complete", "Say that the task is done. It is refused unless the last validation passed."),
-		t.complete)
+		"Then work, validate, and ask iteration_next before each further iteration."), handler(t.start))
+	mcp.AddTool(s, tool("iteration_validate", "Record what the checks said about the current iteration."),
+		handler(t.validate))
+	mcp.AddTool(s, tool("iteration_next", "Ask whether the next iteration may begin. continue false is final: stop, "+
+		"and tell the person why. An iteration that was not validated counts as failed."), handler(t.next))
+	mcp.AddTool(s, tool("iteration_complete", "Say that the task is done. It is refused unless the last "+
+		"validation passed."), handler(t.complete))
 }
 
-type iterationResult = mcp.CallToolResult
+// handler makes a tool of what it does.
+func handler[In any](do func(context.Context, In) (iterationAnswer, error)) mcp.ToolHandlerFor[In, iterationAnswer] {
+	return func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, iterationAnswer, error) {
+		a, err := do(ctx, in)
+		return nil, a, err
+	}
+}
 
-func (t iterations) start(ctx context.Context, _ *mcp.CallToolRequest, in startIn) (*iterationResult, iterationAnswer, error) {
+func (t iterations) start(ctx context.Context, in startIn) (iterationAnswer, error) {
 	if in.MaxIterations < 1 {
-		return nil, iterationAnswer{}, errors.New("maxIterations must be at least 1")
+		return iterationAnswer{}, errors.New("maxIterations must be at least 1")
 	}
 	return t.with(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		if s.IterationNumber > 0 && !in.Fresh {
 			a := s.answer()
 			if a.Continue {
-				a.Message = fmt.Sprintf("This loop was begun before, and keeps its limits: it is at iteration %d.", s.IterationNumber)
+				a.Message = fmt.Sprintf("This loop was begun before, and keeps its limits: it is at iteration %d.",
+					s.IterationNumber)
 			}
 			return a, nil
 		}
@@ -145,7 +153,7 @@ func (t iterations) start(ctx context.Context, _ *mcp.CallToolRequest, in startI
 	})
 }
 
-func (t iterations) validate(ctx context.Context, _ *mcp.CallToolRequest, in validateIn) (*iterationResult, iterationAnswer, error) {
+func (t iterations) validate(ctx context.Context, in validateIn) (iterationAnswer, error) {
 	return t.begun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		in.Flags = in.Flags[:min(len(in.Flags), maxFlags)]
 		for i := range in.Flags {
@@ -156,7 +164,7 @@ func (t iterations) validate(ctx context.Context, _ *mcp.CallToolRequest, in val
 	})
 }
 
-func (t iterations) next(ctx context.Context, _ *mcp.CallToolRequest, in taskRef) (*iterationResult, iterationAnswer, error) {
+func (t iterations) next(ctx context.Context, in taskRef) (iterationAnswer, error) {
 	return t.begun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		if !s.Validated {
 			s.record(validation{Flags: []flag{{Message: "it was not validated"}}})
@@ -169,12 +177,13 @@ func (t iterations) next(ctx context.Context, _ *mcp.CallToolRequest, in taskRef
 	})
 }
 
-func (t iterations) complete(ctx context.Context, _ *mcp.CallToolRequest, in completeIn) (*iterationResult, iterationAnswer, error) {
+func (t iterations) complete(ctx context.Context, in completeIn) (iterationAnswer, error) {
 	return t.begun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		n := len(s.History)
 		switch {
 		case len(s.CompletionPromises) > 0 && !slices.Contains(s.CompletionPromises, in.CompletionPromise):
-			return iterationAnswer{}, fmt.Errorf("not complete: completionPromise must be one of %q", s.CompletionPromises)
+			return iterationAnswer{}, fmt.Errorf("not complete: completionPromise must be one of %q",
+				s.CompletionPromises)
 		case !s.Validated || !s.History[n-1].ValidationResult.Passed:
 			return iterationAnswer{}, fmt.Errorf("not complete: the last validation of iteration %d has not passed; "+
 				"run the checks and call iteration_validate", s.IterationNumber)
@@ -224,8 +233,11 @@ func (s *iterationState) answer() iterationAnswer {
 	return a
 }
 
+// deed changes what is stored of a task, or refuses to.
+type deed func(*iterationState) (iterationAnswer, error)
+
 // begun works on a task whose loop has begun and is not complete.
-func (t iterations) begun(ctx context.Context, task string, do func(*iterationState) (iterationAnswer, error)) (*iterationResult, iterationAnswer, error) {
+func (t iterations) begun(ctx context.Context, task string, do deed) (iterationAnswer, error) {
 	return t.with(ctx, task, func(s *iterationState) (iterationAnswer, error) {
 		if s.IterationNumber == 0 {
 			return iterationAnswer{}, fmt.Errorf("no loop on %q has begun: call iteration_start", task)
@@ -238,16 +250,16 @@ func (t iterations) begun(ctx context.Context, task string, do func(*iterationSt
 }
 
 // with reads the state of a task, changes it and stores it, while other processes wait.
-func (t iterations) with(ctx context.Context, task string, do func(*iterationState) (iterationAnswer, error)) (_ *iterationResult, a iterationAnswer, err error) {
+func (t iterations) with(ctx context.Context, task string, do deed) (a iterationAnswer, err error) {
 	if task == "" || len(task) > 200 {
-		return nil, a, errors.New("taskId must have 1 to 200 bytes")
+		return a, errors.New("taskId must have 1 to 200 bytes")
 	}
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
-		return nil, a, fmt.Errorf("cannot keep iterations: %v", err)
+		return a, fmt.Errorf("cannot keep iterations: %v", err)
 	}
 	lock, err := files.Lock(ctx, filepath.Join(t.dir, ".lock"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, a, fmt.Errorf("cannot keep iterations: %v", err)
+		return a, fmt.Errorf("cannot keep iterations: %v", err)
 	}
 	defer func() { _ = lock.Close() }()
 	sum := sha256.Sum256([]byte(task))
@@ -258,13 +270,13 @@ func (t iterations) with(ctx context.Context, task string, do func(*iterationSta
 		err = json.Unmarshal(data, &s)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, a, fmt.Errorf("cannot read the iterations of %q: %v; remove %s to begin anew", task, err, path)
+		return a, fmt.Errorf("cannot read the iterations of %q: %v; remove %s to begin anew", task, err, path)
 	}
 	if a, err = do(&s); err != nil {
-		return nil, iterationAnswer{}, err
+		return iterationAnswer{}, err
 	}
 	if data, err = json.Marshal(s); err == nil {
 		err = files.Replace(path, data, 0o600, true)
 	}
-	return nil, a, err
+	return a, err
 }

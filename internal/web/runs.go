@@ -128,7 +128,7 @@ func (s *Server) runRoutes(api huma.API) {
 
 type runQuery struct {
 	Paging
-	Status []string `query:"status" maxItems:"11" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,exhausted,interrupted,stopped" doc:"One of these, as they are stored."`
+	Status []string `query:"status" maxItems:"12" enum:"running,waiting,paused,pending,blocked,completed,failed,aborted,timeout,exhausted,interrupted,stopped" doc:"One of these, as they are stored."`
 	Active bool     `query:"active" doc:"Only runs that have not ended: those that run or wait for a person."`
 	Kind   string   `query:"kind" maxLength:"20"`
 	Name   string   `query:"name" maxLength:"500"`

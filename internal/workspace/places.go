@@ -126,7 +126,8 @@ func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead
 
 // isRef is whether a file of a git folder says where a ref of the user's is.
 func isRef(name string) bool {
-	return name == "HEAD" || name == "packed-refs" || strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl")
+	return name == "HEAD" || name == "packed-refs" || strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name,
+		"refs/pawl")
 }
 
 // committed are the nested repositories that commits name to which refs were moved since
@@ -323,10 +324,26 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 	if err != nil {
 		return undone, err
 	}
+	led, err := c.undoPlaces(ctx, was)
+	undone = append(undone, led...)
+	if err != nil {
+		return undone, err
+	}
+	remade, err := c.mendIndex(ctx, before.Marks)
+	undone = append(undone, remade...)
+	if err != nil {
+		return undone, fmt.Errorf("cannot put the index in order: %w", err)
+	}
+	moved, err := c.undoRefs(ctx)
+	return append(undone, moved...), err
+}
+
+// undoPlaces puts the places back that are not as they were.
+func (c *Checkout) undoPlaces(ctx context.Context, was map[lead]string) (undone []string, err error) {
 	settings, _ := c.Repo.Config(ctx) // what was found before counts all the same
 	now, err := c.places(ctx, settings)
 	if err != nil {
-		return undone, err
+		return nil, err
 	}
 	all := maps.Clone(now)
 	for p := range was {
@@ -361,13 +378,7 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 			_ = os.Remove(filepath.Dir(p.path())) // with an empty one git begins no operation; most are not empty yet
 		}
 	}
-	remade, err := c.mendIndex(ctx, before.Marks)
-	undone = append(undone, remade...)
-	if err != nil {
-		return undone, fmt.Errorf("cannot put the index in order: %w", err)
-	}
-	moved, err := c.undoRefs(ctx)
-	return append(undone, moved...), err
+	return undone, nil
 }
 
 func (c *Checkout) putBack(p lead, was, now string) error {
