@@ -16,7 +16,8 @@ import (
 )
 
 // earlierAttempts is what an agent should know of earlier attempts at its task.
-func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past, last sqlite.Run) ([]prompt.Item, error) {
+func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
+	last sqlite.Run) ([]prompt.Item, error) {
 	var items []prompt.Item
 	reviews, err := p.o.Store.CaseReviews(ctx, t.Case.ID)
 	if err != nil {
@@ -32,7 +33,8 @@ func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
 		return nil, err
 	}
 	if red := healthOf(&row.State); red.Health == schedule.Red {
-		items = append(items, prompt.Item{Source: "The Target Is Red", Text: "You start from a commit whose checks fail: " + red.Why})
+		items = append(items, prompt.Item{Source: "The Target Is Red",
+			Text: "You start from a commit whose checks fail: " + red.Why})
 	}
 	if past.Run == nil {
 		return items, nil

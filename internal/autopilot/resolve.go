@@ -89,7 +89,8 @@ func (r *Resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) 
 	} else if err != nil {
 		return "", err
 	}
-	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, resolution(p, w, c.Description)
+	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, resolution(p, w,
+		c.Description)
 	plan, tree, err := r.Plan(ctx, Task{Case: c, Workspace: w, Limits: sqlite.CaseLimits{MaxIterations: resolveIterations}})
 	if err != nil {
 		return "", err
@@ -135,7 +136,8 @@ const mostText = 16 << 10
 // what the change was for.
 func resolution(p merge.Problem, w pool.Workspace, was string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "This workspace is at the target as it is now. The change of %s is the commit %s.\n", p.Entry.ID, p.Entry.Commit)
+	fmt.Fprintf(&b, "This workspace is at the target as it is now. The change of %s is the commit %s.\n",
+		p.Entry.ID, p.Entry.Commit)
 	fmt.Fprintf(&b, "Merge it with: git merge %s\n", p.Entry.Commit)
 	b.WriteString("Settle each conflict so that what both sides mean holds. Take neither side whole, and drop nothing of either. " +
 		"Then commit the merge.\n")

@@ -57,7 +57,8 @@ func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) e
 	return p.o.Pool.SetupDone(ctx, w)
 }
 
-func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i int, line string, w pool.Workspace, plan engine.Plan) error {
+func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i int, line string,
+	w pool.Workspace, plan engine.Plan) error {
 	env, box := slices.Concat(plan.Environ, plan.Marks), (*sandbox.Policy)(nil)
 	if plan.Box != nil {
 		env, box = slices.Concat(plan.Environ, plan.Box.Caches, plan.Marks), &plan.Box.Setup

@@ -264,7 +264,8 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 		*o = schedule.Outcome{Status: loop.Blocked, Why: "it is complete, but " + err.Error()}
 		return
 	case err != nil: // its run is complete, and stays so: the next start collects again
-		*o = schedule.Outcome{Status: loop.Completed, NotStarted: true, Machine: true, Why: "it is complete, but " + err.Error()}
+		*o = schedule.Outcome{Status: loop.Completed, NotStarted: true, Machine: true,
+			Why: "it is complete, but " + err.Error()}
 		return
 	}
 	o.Empty, o.Hold = commit == w.Base, l.hold

@@ -41,7 +41,8 @@ func Propose(text []byte) ([]Draft, error) {
 		case len(c.Acceptance) == 0:
 			problems.add(d.Line, "it has no acceptance criterion: say how a check can tell that it is done")
 		case len(c.Acceptance) > maxCriteria, len(c.Description) > maxTaskText:
-			problems.add(d.Line, "it is too large for one task (%d criteria, %d bytes): split it", len(c.Acceptance), len(c.Description))
+			problems.add(d.Line, "it is too large for one task (%d criteria, %d bytes): split it", len(c.Acceptance),
+				len(c.Description))
 		}
 		titles[name] = true
 	}

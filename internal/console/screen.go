@@ -145,7 +145,8 @@ func (s *Screen) resumed(n engine.Notice) {
 	s.line(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
 	s.line(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
 	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
-		s.line(n.At, "The maximum is iteration %d: the %d that are allowed count anew from the last answer on", st.Limit, most)
+		s.line(n.At, "The maximum is iteration %d: the %d that are allowed count anew from the last answer on",
+			st.Limit, most)
 	}
 	if n.Text != "" {
 		s.note("%s", n.Text)

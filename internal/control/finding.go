@@ -74,7 +74,8 @@ func FromReview(text string) []Finding {
 func praise(said string) bool {
 	words := strings.Join(strings.FieldsFunc(strings.ToLower(said), func(r rune) bool { return r < 'a' || r > 'z' }), " ")
 	switch words {
-	case "lgtm", "looks good", "looks good to me", "nice work", "good work", "great work", "well done", "fine", "good", "great",
+	case "lgtm", "looks good", "looks good to me", "nice work", "good work", "great work", "well done", "fine",
+		"good", "great",
 		"ok", "all good":
 		return true
 	}

@@ -82,7 +82,8 @@ func others(o Offer) []Choice {
 	list = append(list, Choice{Text: "Take it over yourself: pawl stops, the files stay as they are", Do: TakeOver})
 	if o.Kept > 0 {
 		return append(list,
-			Choice{Text: fmt.Sprintf("Give up: keep what iteration %d left, the last that was green", o.Kept), Do: GiveUp, To: o.Kept},
+			Choice{Text: fmt.Sprintf("Give up: keep what iteration %d left, the last that was green", o.Kept),
+				Do: GiveUp, To: o.Kept},
 			Choice{Text: "Give up: undo all changes", Do: GiveUp})
 	}
 	return append(list, Choice{Text: "Give up: undo the changes", Do: GiveUp})

@@ -247,7 +247,8 @@ func ending(path string, limit int64) string {
 // differs lists the protected paths that are not in the tree now as they were
 // in a base, and git's hooks and configuration if they changed. What cannot be
 // compared does not pass.
-func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string, lifted []string) []gate.Violation {
+func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string,
+	lifted []string) []gate.Violation {
 	t := &w.trees
 	t.undoing.Lock()
 	found := t.undone

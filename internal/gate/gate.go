@@ -140,7 +140,8 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		}
 		if r.Gates[i].Tries = tries; r.Gates[i].Flaky() {
 			r.Gates[i].Note = fmt.Sprintf("at its try %d", tries)
-			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree", s.label(), tries))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree",
+				s.label(), tries))
 		}
 	}
 	r.Score = score(r.Gates)

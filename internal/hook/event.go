@@ -225,7 +225,8 @@ func (e Event) variables() []variable {
 	question, conflict, trouble := orZero(e.Question), orZero(e.Conflict), orZero(e.Error)
 	return []variable{
 		{"PAWL_EVENT", string(e.Name)}, {"PAWL_TEXT", e.Text}, {"PAWL_CASE", e.Case}, {"PAWL_TITLE", e.Title},
-		{"PAWL_RUN", e.Run}, {"PAWL_NAME", e.Subject}, {"PAWL_WORKSPACE", e.Workspace}, {"PAWL_BRANCH", e.Branch}, {"PAWL_TARGET", e.Target},
+		{"PAWL_RUN", e.Run}, {"PAWL_NAME", e.Subject}, {"PAWL_WORKSPACE", e.Workspace}, {"PAWL_BRANCH", e.Branch},
+		{"PAWL_TARGET", e.Target},
 		{"PAWL_COMMIT", e.Commit}, {"PAWL_AGENT", e.Agent}, {"PAWL_STATUS", e.Status}, {"PAWL_WHY", e.Why},
 		{"PAWL_ITERATIONS", iterations}, {"PAWL_DURATION_MS", elapsed}, {"PAWL_COST_USD", cost},
 		{"PAWL_QUESTION", question.Text},

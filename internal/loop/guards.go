@@ -216,7 +216,8 @@ func (g *Guards) Thrash(threshold int) (Trip, bool) {
 	if len(files) > 3 {
 		shown += "..."
 	}
-	return trip(GuardThrashing, "Thrashing detected: %d file(s) modified %d+ times without progress: %s", len(files), threshold, shown)
+	return trip(GuardThrashing, "Thrashing detected: %d file(s) modified %d+ times without progress: %s",
+		len(files), threshold, shown)
 }
 
 // ThrashingFiles lists the files at or over the threshold, oldest first.

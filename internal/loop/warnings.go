@@ -49,7 +49,8 @@ func (s *State) nearIteration(r *Record) []string {
 		}
 	}
 	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.short())
-	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls), fmt.Sprint(p.MaxIterationCalls))
+	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
+		fmt.Sprint(p.MaxIterationCalls))
 	near(int64(r.Elapsed), int64(p.IterationTimeout), "took "+Duration(r.Elapsed), Duration(p.IterationTimeout))
 	return w
 }

@@ -149,7 +149,8 @@ func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) 
 		case ctx.Err() != nil:
 			return queue.Event{}, ctx.Err()
 		case rejected:
-			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name, short(q.remote.ref))
+			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name,
+				short(q.remote.ref))
 			q.remote.at = time.Time{}
 		case errors.Is(err, git.ErrRefused):
 			p.Refused = true

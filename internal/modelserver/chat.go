@@ -34,7 +34,8 @@ func (p chat) whole(m message) any {
 
 func (chat) object(m message, kind string, choices []any) map[string]any {
 	return map[string]any{
-		"id": fmt.Sprintf("chatcmpl-%06d", m.n), "object": kind, "created": 1_700_000_000 + m.n, "model": m.model, "choices": choices,
+		"id": fmt.Sprintf("chatcmpl-%06d", m.n), "object": kind, "created": 1_700_000_000 + m.n, "model": m.model,
+		"choices": choices,
 	}
 }
 
@@ -73,7 +74,8 @@ func (p chat) events(m message) []event {
 		start["index"] = calls
 		add(map[string]any{"tool_calls": []any{start}}, nil)
 		for _, part := range halves(b.arguments()) {
-			add(map[string]any{"tool_calls": []any{map[string]any{"index": calls, "function": map[string]any{"arguments": part}}}}, nil)
+			add(map[string]any{"tool_calls": []any{map[string]any{"index": calls,
+				"function": map[string]any{"arguments": part}}}}, nil)
 		}
 		calls++
 	}

@@ -40,7 +40,8 @@ func (gemini) failure(status int, r Reply) any {
 		})
 	}
 	if wait := r.Header["retry-after"]; wait != "" {
-		details = append(details, map[string]any{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wait + "s"})
+		details = append(details, map[string]any{"@type": "type.googleapis.com/google.rpc.RetryInfo",
+			"retryDelay": wait + "s"})
 	}
 	if details != nil {
 		problem["details"] = details

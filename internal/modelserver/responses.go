@@ -110,7 +110,8 @@ func (responses) grow(add func(string, map[string]any), i int, b block, id any) 
 		for _, part := range halves(b.arguments()) {
 			add("response.function_call_arguments.delta", map[string]any{"item_id": id, "output_index": i, "delta": part})
 		}
-		add("response.function_call_arguments.done", map[string]any{"item_id": id, "output_index": i, "name": b.name, "arguments": b.arguments()})
+		add("response.function_call_arguments.done", map[string]any{"item_id": id, "output_index": i, "name": b.name,
+			"arguments": b.arguments()})
 		return
 	}
 	at := func(more map[string]any) map[string]any {

@@ -65,7 +65,8 @@ type disk struct {
 
 func newDisk(cut func()) *disk {
 	d := &disk{inodes: map[uint64]*inode{}, last: rootID, fuse: -1, cut: cut, size: 8 << 30}
-	d.inodes[rootID] = &inode{id: rootID, mode: syscall.S_IFDIR | 0o755, links: 2, names: map[string]uint64{}, durable: map[string]uint64{}, changed: time.Now()}
+	d.inodes[rootID] = &inode{id: rootID, mode: syscall.S_IFDIR | 0o755, links: 2, names: map[string]uint64{},
+		durable: map[string]uint64{}, changed: time.Now()}
 	return d
 }
 

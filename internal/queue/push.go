@@ -68,7 +68,8 @@ func (s *State) joins(now time.Time) bool {
 	if s.Unpushed != nil {
 		s.Unpushed.Until = time.Time{}
 	}
-	s.do(Command{Kind: DoPrepare, Why: "somebody else pushed: both are brought together", Batch: s.Batches, Commit: s.Theirs})
+	s.do(Command{Kind: DoPrepare, Why: "somebody else pushed: both are brought together", Batch: s.Batches,
+		Commit: s.Theirs})
 	return true
 }
 
@@ -76,7 +77,8 @@ func (s *State) joins(now time.Time) bool {
 func (s *State) redTogether(b *Batch, now time.Time) {
 	s.drop()
 	s.stop(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and together they are "+
-		"red: %s; repair that, and the queue goes on", short(s.Target), abbreviated(b.Tip), abbreviated(b.Theirs), b.Red), b.Tip, now)
+		"red: %s; repair that, and the queue goes on", short(s.Target), abbreviated(b.Tip), abbreviated(b.Theirs),
+		b.Red), b.Tip, now)
 	s.Stop.Theirs = b.Theirs
 	s.next(now)
 }

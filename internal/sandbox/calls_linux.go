@@ -60,7 +60,8 @@ func (f *filter) noSockets() {
 	f.refuseWith(unix.SYS_SOCKET, 0, unix.AF_UNIX)
 	var pairs []uint32
 	for _, kind := range []uint32{unix.SOCK_STREAM, unix.SOCK_SEQPACKET} {
-		pairs = append(pairs, kind, kind|unix.SOCK_CLOEXEC, kind|unix.SOCK_NONBLOCK, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		pairs = append(pairs, kind, kind|unix.SOCK_CLOEXEC, kind|unix.SOCK_NONBLOCK,
+			kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	}
 	f.refuseBut(unix.SYS_SOCKETPAIR, 1, pairs...)
 }

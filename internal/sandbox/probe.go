@@ -117,7 +117,8 @@ func judgeNormal(o Offer) Verdict {
 			m.Landlock = 0 // it would refuse renames between folders, and adds little to mounts
 		}
 		by := Offer{Means: m, Groups: o.Groups}.String()
-		return Verdict{Boxed: true, Means: m, Gaps: append(abstract(o), gaps(o)...), Enforced: "writes, secrets and signals, by " + by}
+		return Verdict{Boxed: true, Means: m, Gaps: append(abstract(o), gaps(o)...),
+			Enforced: "writes, secrets and signals, by " + by}
 	case o.Root && !o.Frozen:
 		return Verdict{Refused: "pawl runs as root and cannot have a mount namespace" + because(o) +
 			": without one root could change mode, owner and times of every file"}
@@ -130,7 +131,8 @@ func judgeNormal(o Offer) Verdict {
 	by := Offer{Means: m, Groups: o.Groups}.String()
 	unlocked := "without a mount namespace" + because(o) + " mode, owner and times of your own files outside can be changed, " +
 		"sockets of other programs can be reached, /tmp is shared with them, and git's hooks and configuration are watched, not locked"
-	v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat([]string{unlocked}, abstract(o), gaps(o)), Enforced: "writes and secrets, by " + by}
+	v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat([]string{unlocked}, abstract(o), gaps(o)),
+		Enforced: "writes and secrets, by " + by}
 	if m.Landlock == 1 {
 		v.Gaps = append(v.Gaps, "this kernel's Landlock refuses to rename a file from one folder to another; "+
 			"programs that do not copy instead will fail")

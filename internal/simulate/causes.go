@@ -10,17 +10,20 @@ import (
 var tuned = []cause{
 	{"slow service", func(_ *project, r *rng) obstacle { return &slow{need: r.between(70, 190)} }},
 	{"rate limit", func(_ *project, r *rng) obstacle {
-		return &limited{until: r.seconds(30, 1200), named: r.chance(50), message: "429 rate limit exceeded, try again later", class: failure.RateLimit}
+		return &limited{until: r.seconds(30, 1200), named: r.chance(50),
+			message: "429 rate limit exceeded, try again later", class: failure.RateLimit}
 	}},
 	{"exhausted pool", func(_ *project, r *rng) obstacle {
-		return &crowded{percent: r.between(60, 95), message: "ENOMEM: cannot allocate memory", class: failure.ResourceExhausted}
+		return &crowded{percent: r.between(60, 95), message: "ENOMEM: cannot allocate memory",
+			class: failure.ResourceExhausted}
 	}},
 	{"flaky test", func(_ *project, r *rng) obstacle { return &flaky{percent: r.between(20, 50)} }},
 	{"wrong approach", func(_ *project, r *rng) obstacle {
 		return &wrong{plain: 12, diagnosed: 25, rewound: r.between(65, 85), strong: 40, strays: 1}
 	}},
 	{"provider down", func(p *project, r *rng) obstacle {
-		return &limited{until: r.seconds(40_000, 80_000), message: "503 Service Unavailable", class: failure.ServiceUnavailable, elsewhere: p.fallbacks}
+		return &limited{until: r.seconds(40_000, 80_000), message: "503 Service Unavailable",
+			class: failure.ServiceUnavailable, elsewhere: p.fallbacks}
 	}},
 	{"permanent error", func(*project, *rng) obstacle {
 		return &permanent{message: "401 Unauthorized: invalid API key", class: failure.Auth}
@@ -50,14 +53,16 @@ var heldOut = []cause{
 	}},
 	{"slow gate", func(_ *project, r *rng) obstacle { return &slow{need: r.between(70, 180), gate: true} }},
 	{"ports in use", func(_ *project, r *rng) obstacle {
-		return &crowded{percent: r.between(50, 90), message: "listen tcp :8080: bind: address already in use", class: failure.PortConflict}
+		return &crowded{percent: r.between(50, 90), message: "listen tcp :8080: bind: address already in use",
+			class: failure.PortConflict}
 	}},
 	{"dropped connections", func(_ *project, r *rng) obstacle { return &dropped{percent: r.between(30, 60)} }},
 	{"busy machine", func(_ *project, r *rng) obstacle {
 		return &crowded{percent: r.between(60, 90), message: "Error: timeout of 300000ms exceeded", class: failure.Timeout}
 	}},
 	{"rate limit, then a wrong approach", func(_ *project, r *rng) obstacle {
-		return chain{&limited{until: r.seconds(30, 600), message: "429 rate limit exceeded, try again later", class: failure.RateLimit},
+		return chain{&limited{until: r.seconds(30, 600), message: "429 rate limit exceeded, try again later",
+			class: failure.RateLimit},
 			&wrong{plain: 12, diagnosed: 25, rewound: r.between(60, 80), strong: 40}}
 	}},
 	{"missing command", func(*project, *rng) obstacle {
@@ -104,7 +109,8 @@ func (o *slow) meet(t *try, r *rng) *trouble {
 	if need <= has {
 		return nil
 	}
-	return &trouble{message: "Error: timeout of 300000ms exceeded", class: failure.Timeout, kind: failure.Transient, gate: o.gate, score: scoreOf(o.gate, 0), took: has, cost: 100}
+	return &trouble{message: "Error: timeout of 300000ms exceeded", class: failure.Timeout,
+		kind: failure.Transient, gate: o.gate, score: scoreOf(o.gate, 0), took: has, cost: 100}
 }
 
 func scoreOf(gate bool, score int) int {
@@ -129,7 +135,8 @@ func (o *limited) meet(t *try, _ *rng) *trouble {
 	if t.agent > 0 || t.at >= o.until {
 		return nil
 	}
-	tr := &trouble{message: o.message, class: o.class, kind: failure.Transient, provider: true, score: -1, took: 5 * time.Second, cost: 5}
+	tr := &trouble{message: o.message, class: o.class, kind: failure.Transient, provider: true, score: -1,
+		took: 5 * time.Second, cost: 5}
 	if o.named {
 		tr.wait = o.until - t.at
 	}
@@ -154,7 +161,8 @@ func (o *crowded) meet(t *try, r *rng) *trouble {
 	if !r.chance(percent) {
 		return nil
 	}
-	return &trouble{message: o.message, class: o.class, kind: failure.Transient, score: -1, took: r.seconds(20, 90), cost: 70}
+	return &trouble{message: o.message, class: o.class, kind: failure.Transient, score: -1, took: r.seconds(20,
+		90), cost: 70}
 }
 
 // flaky is a test that fails by chance, whatever is done.
@@ -167,12 +175,15 @@ func (o *flaky) meet(_ *try, r *rng) *trouble {
 	if !r.chance(o.percent) {
 		return nil
 	}
-	return &trouble{message: tests[r.between(0, len(tests)-1)], class: failure.TestFailure, kind: failure.Work, gate: true, score: 950, cost: 100}
+	return &trouble{message: tests[r.between(0, len(tests)-1)], class: failure.TestFailure, kind: failure.Work,
+		gate: true, score: 950, cost: 100}
 }
 
 var tests = []string{
-	"--- FAIL: TestParse (0.01s)\n    parse_test.go:10: got 1, want 2\nFAIL", "--- FAIL: TestLex (0.01s)\n    lex_test.go:12: got a, want b\nFAIL",
-	"--- FAIL: TestSave (0.01s)\n    save_test.go:14: got no file, want one\nFAIL", "--- FAIL: TestLoad (0.01s)\n    load_test.go:16: got 0, want 9\nFAIL",
+	"--- FAIL: TestParse (0.01s)\n    parse_test.go:10: got 1, want 2\nFAIL",
+	"--- FAIL: TestLex (0.01s)\n    lex_test.go:12: got a, want b\nFAIL",
+	"--- FAIL: TestSave (0.01s)\n    save_test.go:14: got no file, want one\nFAIL",
+	"--- FAIL: TestLoad (0.01s)\n    load_test.go:16: got 0, want 9\nFAIL",
 }
 
 // dropped is a network that loses connections by chance.
@@ -185,7 +196,8 @@ func (o *dropped) meet(_ *try, r *rng) *trouble {
 	if !r.chance(o.percent) {
 		return nil
 	}
-	return &trouble{message: "connect ECONNREFUSED 10.0.0.9:443", class: failure.Network, kind: failure.Transient, score: -1, took: r.seconds(20, 60), cost: 50}
+	return &trouble{message: "connect ECONNREFUSED 10.0.0.9:443", class: failure.Network, kind: failure.Transient,
+		score: -1, took: r.seconds(20, 60), cost: 50}
 }
 
 // wrong is work that is done wrongly: each way to go on has its chance, in per
@@ -229,7 +241,8 @@ func (o *wrong) meet(t *try, r *rng) *trouble {
 	case !o.flat:
 		o.score = max(o.score-r.between(40, 160), 100)
 	}
-	return &trouble{message: tests[0], class: failure.TestFailure, kind: failure.Work, gate: true, score: o.score, cost: 100}
+	return &trouble{message: tests[0], class: failure.TestFailure, kind: failure.Work, gate: true, score: o.score,
+		cost: 100}
 }
 
 // outage is a service, not a model provider, that is away for a while.
@@ -245,7 +258,8 @@ func (o *outage) meet(t *try, r *rng) *trouble {
 	if t.at >= o.until {
 		return nil
 	}
-	return &trouble{message: o.message, class: o.class, kind: failure.Transient, gate: o.gate, score: scoreOf(o.gate, 500), took: r.seconds(10, 40), cost: 40}
+	return &trouble{message: o.message, class: o.class, kind: failure.Transient, gate: o.gate,
+		score: scoreOf(o.gate, 500), took: r.seconds(10, 40), cost: 40}
 }
 
 // spent is a quota of the default agent's provider that does not come back.
@@ -256,7 +270,8 @@ func (o *spent) meet(t *try, _ *rng) *trouble {
 		return nil
 	}
 	return &trouble{
-		message: "insufficient_quota: you exceeded your current quota (429)", class: failure.QuotaExhausted, kind: failure.Permanent, provider: true,
+		message: "insufficient_quota: you exceeded your current quota (429)", class: failure.QuotaExhausted,
+		kind: failure.Permanent, provider: true,
 		score: -1, took: 5 * time.Second, cost: 2,
 	}
 }

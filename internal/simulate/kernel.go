@@ -67,9 +67,11 @@ type ours struct {
 
 func (o *ours) policy(p *project) *loop.Policy {
 	pol := &loop.Policy{
-		Kind: loop.Workflow, MaxIterations: maxIterations, Thrashing: 5, Repeated: 5, Stuck: 5, MaxWaits: 20, MaxWait: 6 * time.Hour,
-		Timeout: maxTime, IterationTimeout: baseLimit, MaxCost: maxCost, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit,
-		Agent: "a0", Mode: o.mode,
+		Kind: loop.Workflow, MaxIterations: maxIterations, Thrashing: 5, Repeated: 5, Stuck: 5, MaxWaits: 20,
+		MaxWait: 6 * time.Hour,
+		Timeout: maxTime, IterationTimeout: baseLimit, MaxCost: maxCost, MaxIterationCost: loop.NoLimit,
+		MaxIterationCalls: loop.NoLimit,
+		Agent:             "a0", Mode: o.mode,
 	}
 	for i := range p.fallbacks {
 		pol.Fallback = append(pol.Fallback, "a"+strconv.Itoa(i+1))
@@ -99,7 +101,8 @@ func (o *ours) play(p *project, w *world, start time.Time) tally {
 		if !waits || j.pending == nil { // waits for one thing are one choice
 			j.ended(res)
 		}
-		s, c = loop.Step(s, loop.Event{Kind: loop.IterationEnded, At: at, Seed: w.next(), For: c.Seq, Record: record(&c, &res, at)})
+		s, c = loop.Step(s, loop.Event{Kind: loop.IterationEnded, At: at, Seed: w.next(), For: c.Seq,
+			Record: record(&c, &res, at)})
 	}
 	if s.Status != loop.Completed && s.Status != loop.TimedOut {
 		j.gaveUp()
@@ -113,7 +116,8 @@ func (o *ours) play(p *project, w *world, start time.Time) tally {
 func tryOf(c *loop.Command, at time.Duration) *try {
 	st := strategy.At(c.Strategy, nil)
 	t := &try{
-		at: at, limit: c.Limits.Wall, longer: c.GateFactor > 1, parallel: st.Parallelism != 1 && c.Parallelism != 1, rewind: c.Rewind != 0,
+		at: at, limit: c.Limits.Wall, longer: c.GateFactor > 1, parallel: st.Parallelism != 1 && c.Parallelism != 1,
+		rewind:   c.Rewind != 0,
 		diagnose: st.Name == "diagnose", agent: int(c.Agent[1] - '0'),
 	}
 	if c.Agent == "strong" {
@@ -125,7 +129,8 @@ func tryOf(c *loop.Command, at time.Duration) *try {
 // record is what the engine makes of an iteration.
 func record(c *loop.Command, res *result, at time.Time) *loop.Record {
 	r := &loop.Record{
-		Number: c.Iteration, Attempt: c.Attempt, Elapsed: res.took, Agent: c.Agent, Strategy: c.Strategy, Progress: -1, Score: 1000,
+		Number: c.Iteration, Attempt: c.Attempt, Elapsed: res.took, Agent: c.Agent, Strategy: c.Strategy,
+		Progress: -1, Score: 1000,
 		Verified: true, Commits: 1, Snapshot: "s", Cost: res.cost, CostSource: "reported",
 	}
 	tr := res.trouble

@@ -33,7 +33,8 @@ func (d *byKeyword) forget() {
 	d.strategies = []keywordStrategy{
 		{name: "default", factor: 1, parallel: true},
 		{name: "aggressive-timeout", errors: []string{"timeout", "ETIMEDOUT", "ECONNRESET"}, factor: 2, parallel: true},
-		{name: "fallback-providers", errors: []string{"rate_limit", "api_error", "429", "503"}, factor: 1, parallel: true, fallback: true},
+		{name: "fallback-providers", errors: []string{"rate_limit", "api_error", "429", "503"}, factor: 1,
+			parallel: true, fallback: true},
 		{name: "reduced-parallelism", errors: []string{"resource_exhausted", "EMFILE", "ENOMEM"}, factor: 1, linear: true},
 		{name: "skip-optional", errors: []string{"partial_failure", "non_critical_error"}, factor: 1, parallel: true},
 	}

@@ -119,8 +119,10 @@ func Format(rows []Row) string {
 	for i := range rows {
 		r := &rows[i]
 		n := max(r.Succeeded, 1)
-		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | $%.2f | $%.0f | %s |\n", r.Player, percent(r.Success()), float64(r.Iterations)/float64(n),
-			(r.Time / time.Duration(n)).Round(time.Second), float64(r.CostOfSuccess())/1e6, float64(r.Wasted)/1e6, percent(r.RightShare()))
+		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | $%.2f | $%.0f | %s |\n", r.Player, percent(r.Success()),
+			float64(r.Iterations)/float64(n),
+			(r.Time / time.Duration(n)).Round(time.Second), float64(r.CostOfSuccess())/1e6, float64(r.Wasted)/1e6,
+			percent(r.RightShare()))
 	}
 	return b.String()
 }

@@ -48,7 +48,8 @@ var builtin = []Strategy{
 			"Do not repeat what was tried; take another way.",
 	},
 	{
-		Name: "stronger-agent", Description: "Use agents.stronger", Priority: 3, Classes: append(failure.Unanswered(), workClasses...), work: true,
+		Name: "stronger-agent", Description: "Use agents.stronger", Priority: 3, Classes: append(failure.Unanswered(),
+			workClasses...), work: true,
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, Stronger: true, UseCache: true,
 	},
 }

@@ -22,7 +22,8 @@ const (
 // to the endpoints of reach and nowhere else, until ctx is done, and tells what
 // it refuses. The listener is its own, also when it fails. Supervisors are
 // handed one, as most need none and a proxy costs memory.
-type Proxy func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (serve func() error, err error)
+type Proxy func(ctx context.Context, listener net.Listener, reach []string, refused func(host,
+	why string)) (serve func() error, err error)
 
 // Rest is the part of pawl that is large, and that most supervisors never need.
 type Rest struct {

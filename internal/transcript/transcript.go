@@ -44,7 +44,8 @@ func Run(t *testing.T, begin func(t *testing.T) func(line string) string) {
 				}
 				return
 			}
-			t.Errorf("%s is not what is decided; run with -rewrite and look at the difference.\n%s\nDecided:\n%s", file, firstDifference(string(data), got), got)
+			t.Errorf("%s is not what is decided; run with -rewrite and look at the difference.\n%s\nDecided:\n%s", file,
+				firstDifference(string(data), got), got)
 		})
 	}
 }

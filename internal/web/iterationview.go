@@ -25,7 +25,8 @@ func (t *history) iteration(r *loop.Record) Iteration {
 		Secrets: append([]SecretFound{}, r.Secrets...), Files: list(r.Files), Commits: r.Commits, Snapshot: r.Snapshot,
 		Diff:     r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
 		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: dollars(int64(r.Cost),
-			costKnown(r.CostSource)), Cost: r.CostSource, Calls: r.Calls, Models: list(report.Models(r.Models)), Output: r.Output,
+			costKnown(r.CostSource)), Cost: r.CostSource, Calls: r.Calls, Models: list(report.Models(r.Models)),
+		Output: r.Output,
 	}
 	out.Complete, _ = r.Completes()
 	if r.Progress >= 0 {

@@ -243,7 +243,8 @@ func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, no
 }
 
 // takeBack undoes the part of todo that was done.
-func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, done Rollback, recovery string, why error,
+func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, done Rollback, recovery string,
+	why error,
 ) error {
 	var back []git.Change
 	for _, ch := range todo {

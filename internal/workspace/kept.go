@@ -132,7 +132,8 @@ func (c *Checkout) setRef(ctx context.Context, run, ref, commit string) error {
 
 // restoreRefs makes the refs below a prefix what was recorded of the run, and names
 // those that somebody has changed.
-func (c *Checkout) restoreRefs(ctx context.Context, prefix string, kept map[string]string) (undone []string, err error) {
+func (c *Checkout) restoreRefs(ctx context.Context, prefix string, kept map[string]string) (undone []string,
+	err error) {
 	list, err := c.Repo.RefIDs(ctx, prefix)
 	if err != nil {
 		return nil, err

@@ -102,7 +102,8 @@ func (c *Checkout) commands(settings []git.Setting) []string {
 	all = append(all, named("~/.gitconfig", ""), named("~/.config/git/config", ""),
 		filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "git", "config"))
 	usual := []string{
-		filepath.Join(c.Repo.Common, "hooks"), filepath.Join(c.Repo.Common, "config"), filepath.Join(c.Repo.Dir, "config.worktree"),
+		filepath.Join(c.Repo.Common, "hooks"), filepath.Join(c.Repo.Common, "config"), filepath.Join(c.Repo.Dir,
+			"config.worktree"),
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(path string) bool {

@@ -30,7 +30,8 @@ import (
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
-		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a), discardCommand(a), pauseCommand(a), answerCommand(a),
+		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a), discardCommand(a), pauseCommand(a),
+		answerCommand(a),
 		messageCommand(a), rollbackCommand(a), applyCommand(a), gcCommand(a),
 	}
 }

@@ -221,7 +221,8 @@ func options(ctx context.Context, a *command.App, store *sqlite.Store, root stri
 	silent.Stdin, silent.Stdout, silent.Stderr = strings.NewReader(""), io.Discard, io.Discard
 	silent.Dir, silent.JSON, silent.Color = root, false, "never"
 	return web.Options{
-		Operator: silent.Operator(store, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree, Launch: runs.launch,
+		Operator: silent.Operator(store, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree,
+		Launch: runs.launch,
 		AskQueue: func(ctx context.Context, ask queue.Ask) error {
 			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
 				return queuecli.AskQueue(ctx, &silent, q, []queue.Ask{ask})

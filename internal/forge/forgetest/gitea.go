@@ -64,7 +64,8 @@ func Gitea(t testing.TB) *Site {
 	s.start(where[0], where[1])
 	s.people(Reviewer, Stranger)
 	s.Kind, s.Repository = forge.Gitea, Owner+"/"+repository
-	s.Do(Owner, http.MethodPost, "/user/repos", map[string]any{"name": repository, "default_branch": "main", "auto_init": true}, nil)
+	s.Do(Owner, http.MethodPost, "/user/repos", map[string]any{"name": repository, "default_branch": "main",
+		"auto_init": true}, nil)
 	s.Do(Owner, http.MethodPut, s.Repo("/collaborators/"+Reviewer), map[string]string{"permission": "write"}, nil)
 	s.Remote = strings.Replace(s.URL, "://", "://"+Owner+":"+s.tokens[Owner]+"@", 1) + "/" + s.Repository + ".git"
 	return s
@@ -93,7 +94,8 @@ func (s *Site) start(program, static string) {
 	}
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		c := exec.CommandContext(ctx, program, append(args, "--config", config, "--work-path", dir)...)
-		c.Env = []string{"GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
+		c.Env = []string{"GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
+			"TMPDIR=" + dir}
 		return c
 	}
 	run := func(args ...string) string {
@@ -104,9 +106,11 @@ func (s *Site) start(program, static string) {
 		return strings.TrimSpace(string(out))
 	}
 	run("migrate")
-	run("admin", "user", "create", "--admin", "--username", Owner, "--password", "pass-"+Owner, "--email", Owner+"@example.test",
+	run("admin", "user", "create", "--admin", "--username", Owner, "--password", "pass-"+Owner, "--email",
+		Owner+"@example.test",
 		"--must-change-password=false")
-	words := strings.Fields(run("admin", "user", "generate-access-token", "--username", Owner, "--scopes", "all", "--raw", "--token-name", "test"))
+	words := strings.Fields(run("admin", "user", "generate-access-token", "--username", Owner, "--scopes", "all",
+		"--raw", "--token-name", "test"))
 	s.tokens[Owner] = words[len(words)-1] // after what it logs
 	web := command(context.WithoutCancel(t.Context()), "web")
 	var log bytes.Buffer

@@ -47,10 +47,12 @@ type object = map[string]any
 // NewHub is a GitHub whose repository is made in a folder.
 func NewHub(dir string) (*Hub, error) {
 	h := &Hub{
-		Bare: filepath.Join(dir, "hub.git"), comments: map[int][]object{}, reviews: map[int][]object{}, lines: map[int][]object{},
+		Bare: filepath.Join(dir, "hub.git"), comments: map[int][]object{}, reviews: map[int][]object{},
+		lines:    map[int][]object{},
 		statuses: map[string][]object{}, runs: map[string][]object{}, logs: map[int]string{},
 	}
-	if out, err := exec.CommandContext(context.Background(), "git", "init", "-q", "--bare", "-b", "main", h.Bare).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(context.Background(), "git", "init", "-q", "--bare", "-b", "main",
+		h.Bare).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("git init: %w: %s", err, out)
 	}
 	tree, err := h.git("hash-object", "-t", "tree", "-w", os.DevNull)
@@ -94,7 +96,8 @@ func (h *Hub) Calls() []string {
 }
 
 func (h *Hub) git(args ...string) (string, error) {
-	c := exec.CommandContext(context.Background(), "git", append([]string{"-c", "user.name=hub", "-c", "user.email=hub@example.test", "--git-dir", h.Bare}, args...)...)
+	c := exec.CommandContext(context.Background(), "git", append([]string{"-c", "user.name=hub", "-c",
+		"user.email=hub@example.test", "--git-dir", h.Bare}, args...)...)
 	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=", "GIT_CONFIG_NOSYSTEM=1")
 	out, err := c.Output()
 	return strings.TrimSpace(string(out)), err
@@ -116,7 +119,8 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, ok := strings.CutPrefix(r.URL.Path, "/api/v3")
 	h.site = "http://" + r.Host
 	h.calls = append(h.calls, r.Method+" "+path)
-	login, known := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(r.Header.Get("Authorization"), "token "), "Bearer "), "token-of-")
+	login, known := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(r.Header.Get("Authorization"),
+		"token "), "Bearer "), "token-of-")
 	var body object
 	if r.Method != http.MethodGet {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
@@ -299,7 +303,8 @@ func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
 func (h *Hub) said(login string, body object) object {
 	h.numbers++
-	return object{"id": h.numbers, "user": person(login), "body": body["body"], "created_at": now(), "updated_at": now(), "html_url": ""}
+	return object{"id": h.numbers, "user": person(login), "body": body["body"], "created_at": now(),
+		"updated_at": now(), "html_url": ""}
 }
 
 func (h *Hub) addIssue(login string, body object) (any, refusal) {
@@ -313,7 +318,8 @@ func (h *Hub) addIssue(login string, body object) (any, refusal) {
 	}
 	number := len(h.issues) + 1
 	o := object{
-		"number": number, "title": body["title"], "body": body["body"], "state": "open", "labels": labels, "user": person(login),
+		"number": number, "title": body["title"], "body": body["body"], "state": "open", "labels": labels,
+		"user":     person(login),
 		"html_url": fmt.Sprintf("%s/issues/%d", h.site, number), "created_at": now(), "updated_at": now(),
 	}
 	h.issues = append(h.issues, o)
@@ -447,7 +453,8 @@ func (h *Hub) mergeCommit(base, head, title string, both bool) (string, error) {
 }
 
 func (h *Hub) review(login string, n int, body object) object {
-	state := map[any]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[body["event"]]
+	state := map[any]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED",
+		"COMMENT": "COMMENTED"}[body["event"]]
 	change(h.pulls, n, nil)
 	o := h.said(login, body)
 	o["state"], o["submitted_at"] = state, now()
@@ -471,7 +478,8 @@ func (h *Hub) Check(commit, name, conclusion, log string) {
 	if conclusion == "" {
 		status = "in_progress"
 	}
-	run := object{"id": h.numbers, "name": name, "status": status, "conclusion": conclusion, "html_url": "", "app": object{"slug": "github-actions"}}
+	run := object{"id": h.numbers, "name": name, "status": status, "conclusion": conclusion, "html_url": "",
+		"app": object{"slug": "github-actions"}}
 	h.runs[commit] = slices.DeleteFunc(h.runs[commit], func(o object) bool { return o["name"] == name })
 	h.runs[commit] = append(h.runs[commit], run)
 	h.logs[h.numbers] = log

@@ -51,7 +51,8 @@ func (w *world) stock() {
 }
 
 func (w *world) add() {
-	c := board.Case{ID: board.ID(board.Task, int64(len(w.items)+1)), Type: board.Task, Title: "case", Status: board.Pending}
+	c := board.Case{ID: board.ID(board.Task, int64(len(w.items)+1)), Type: board.Task, Title: "case",
+		Status: board.Pending}
 	w.index[c.ID] = len(w.items)
 	w.items = append(w.items, item{c: c})
 }
@@ -96,7 +97,8 @@ func (w *world) best(exclude []string) int {
 		score, _ := board.Score(c)
 		if best >= 0 {
 			first := &w.items[best].c
-			if cmp.Or(cmp.Compare(first.Priority, c.Priority), cmp.Compare(most, score), c.CreatedAt.Compare(first.CreatedAt)) >= 0 {
+			if cmp.Or(cmp.Compare(first.Priority, c.Priority), cmp.Compare(most, score),
+				c.CreatedAt.Compare(first.CreatedAt)) >= 0 {
 				continue
 			}
 		}

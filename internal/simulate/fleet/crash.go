@@ -96,7 +96,8 @@ func (w *world) recover() {
 			w.kill(i) // it landed while its loop went on
 			continue
 		}
-		found = append(found, schedule.Found{Case: it.c.ID, ActiveAt: it.marked, Run: it.run, TouchedAt: it.touched, Alive: it.alive})
+		found = append(found, schedule.Found{Case: it.c.ID, ActiveAt: it.marked, Run: it.run, TouchedAt: it.touched,
+			Alive: it.alive})
 	}
 	w.adopt = nil
 	for _, r := range w.rules.Recover(found, w.o.Agents) {

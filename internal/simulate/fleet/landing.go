@@ -143,7 +143,8 @@ func (w *world) passed(landed []queue.Landing, chosen []string) {
 	}
 }
 
-var movements = map[queue.Movement]board.Action{queue.MoveQueued: board.Enqueue, queue.MoveLanded: board.Land, queue.MoveBlocked: board.Block}
+var movements = map[queue.Movement]board.Action{queue.MoveQueued: board.Enqueue, queue.MoveLanded: board.Land,
+	queue.MoveBlocked: board.Block}
 
 // moved moves a case as the queue says. What the board refuses is no error: the
 // case may be where it is to be.
@@ -202,7 +203,8 @@ func (w *world) perform(c queue.Command) {
 		return
 	}
 	took := map[queue.CommandKind]time.Duration{
-		queue.DoPrepare: 5 * time.Millisecond * time.Duration(1+len(c.IDs)), queue.DoVerify: 3 * time.Second, queue.DoLand: 10 * time.Millisecond,
+		queue.DoPrepare: 5 * time.Millisecond * time.Duration(1+len(c.IDs)), queue.DoVerify: 3 * time.Second,
+		queue.DoLand:    10 * time.Millisecond,
 		queue.DoForesee: 20 * time.Millisecond, queue.DoLook: time.Millisecond,
 	}[c.Kind]
 	if c.Kind == queue.DoWait {

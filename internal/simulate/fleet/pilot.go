@@ -163,7 +163,8 @@ func (w *world) start(c *schedule.Command) schedule.Event {
 		return started
 	}
 	if w.rarely(3000) {
-		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Fault: schedule.OfMachine, Why: "the database is locked"}
+		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Fault: schedule.OfMachine,
+			Why: "the database is locked"}
 	}
 	if w.rarely(1000) && it.c.Status == board.Pending { // somebody was quicker
 		w.deed(i, board.Defer)
@@ -181,7 +182,8 @@ func (w *world) start(c *schedule.Command) schedule.Event {
 		switch {
 		case it.c.Status != board.Active:
 		case w.chance(3):
-			w.pilot(schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Fault: schedule.OfTask, Why: "the workspace cannot be made"})
+			w.pilot(schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Fault: schedule.OfTask,
+				Why: "the workspace cannot be made"})
 		default:
 			w.takeUp(i)
 		}

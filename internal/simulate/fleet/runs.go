@@ -13,7 +13,8 @@ import (
 
 // runPolicy is what every run may do.
 var runPolicy = &loop.Policy{
-	Kind: loop.Task, MaxIterations: 8, FailureThreshold: 5, Thrashing: 5, Stuck: 5, Repeated: 5, MaxWaits: 6, MaxWait: 6 * time.Hour,
+	Kind: loop.Task, MaxIterations: 8, FailureThreshold: 5, Thrashing: 5, Stuck: 5, Repeated: 5, MaxWaits: 6,
+	MaxWait: 6 * time.Hour,
 	MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit, Agent: "a0",
 }
 
@@ -55,7 +56,8 @@ func (w *world) goOn(i int) {
 		w.step(i, loop.Event{Kind: loop.IterationEnded, For: s.Command.Seq, Record: w.record(&s.Command)})
 	default:
 		w.report["lost iterations"]++
-		w.step(i, loop.Event{Kind: loop.Recovered, For: s.Command.Seq, Record: blank(&s.Command, loop.Exit{Code: -1, Ended: loop.EndedLost})})
+		w.step(i, loop.Event{Kind: loop.Recovered, For: s.Command.Seq, Record: blank(&s.Command, loop.Exit{Code: -1,
+			Ended: loop.EndedLost})})
 	}
 }
 
@@ -164,7 +166,8 @@ func (w *world) wait(i int, c loop.Command) {
 	agent := it.agent
 	took := max(0, c.Until.Sub(w.clock.steady()))
 	if took > runPolicy.MaxWait {
-		w.broken(Prompt, []string{it.c.ID}, "the run of %s waits for %s, and no wait is longer than %s", it.c.ID, took, runPolicy.MaxWait)
+		w.broken(Prompt, []string{it.c.ID}, "the run of %s waits for %s, and no wait is longer than %s", it.c.ID,
+			took, runPolicy.MaxWait)
 	}
 	w.mine(took, func() {
 		if it.agent == agent && it.run.Status == loop.Waiting {
@@ -192,7 +195,8 @@ func (w *world) control(i int, e loop.Event) {
 }
 
 func blank(c *loop.Command, exit loop.Exit) *loop.Record {
-	return &loop.Record{Number: c.Iteration, Attempt: c.Attempt, Agent: c.Agent, Strategy: c.Strategy, Exit: exit, Progress: -1, Score: -1, Elapsed: time.Minute}
+	return &loop.Record{Number: c.Iteration, Attempt: c.Attempt, Agent: c.Agent, Strategy: c.Strategy, Exit: exit,
+		Progress: -1, Score: -1, Elapsed: time.Minute}
 }
 
 // record is how an iteration went.
@@ -202,7 +206,8 @@ func (w *world) record(c *loop.Command) *loop.Record {
 	if w.clock.now.Before(w.limited) {
 		r.Exit.Code = 1
 		r.Failure = &failure.Analysis{
-			Class: failure.RateLimit, Kind: failure.Transient, Transient: true, Provider: true, Summary: "rate limit", Fingerprint: "rate", WaitUntil: w.limited.Add(w.clock.began),
+			Class: failure.RateLimit, Kind: failure.Transient, Transient: true, Provider: true, Summary: "rate limit",
+			Fingerprint: "rate", WaitUntil: w.limited.Add(w.clock.began),
 		}
 		return r
 	}
@@ -213,17 +218,20 @@ func (w *world) record(c *loop.Command) *loop.Record {
 		r.Signal = signal.Signal{Kind: signal.Blocked, Text: "no access"}
 	case n < 25:
 		r.Exit.Code = 1
-		r.Failure = &failure.Analysis{Class: failure.Auth, Kind: failure.Permanent, Severity: failure.High, Summary: "bad key", Fingerprint: "auth"}
+		r.Failure = &failure.Analysis{Class: failure.Auth, Kind: failure.Permanent, Severity: failure.High,
+			Summary: "bad key", Fingerprint: "auth"}
 	case n < 120:
 		r.Verified, r.Score = true, 500
 		r.Signal = signal.Signal{Kind: signal.Complete}
 		r.Gates = []loop.Gate{{Name: "tests", Required: true, Status: loop.GateFailed}}
 		r.Failure = &failure.Analysis{
-			Class: failure.TestFailure, Kind: failure.Work, Severity: failure.Medium, Step: "tests", Summary: "tests", Fingerprint: strconv.Itoa(w.pick(20)),
+			Class: failure.TestFailure, Kind: failure.Work, Severity: failure.Medium, Step: "tests", Summary: "tests",
+			Fingerprint: strconv.Itoa(w.pick(20)),
 		}
 	case n < 150:
 		r.Exit = loop.Exit{Code: -1, Ended: loop.EndedTimeout}
-		r.Failure = &failure.Analysis{Class: failure.Timeout, Kind: failure.Transient, Transient: true, Summary: "timed out", Fingerprint: "timeout"}
+		r.Failure = &failure.Analysis{Class: failure.Timeout, Kind: failure.Transient, Transient: true,
+			Summary: "timed out", Fingerprint: "timeout"}
 	case n < 600:
 		r.Verified, r.Score = true, 1000
 		r.Signal = signal.Signal{Kind: signal.Complete}

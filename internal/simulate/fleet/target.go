@@ -128,7 +128,8 @@ func (w *world) merge(e *queue.Entry, head int) (queue.Merged, int) {
 		m.Later = true
 	default:
 		hunk := queue.Hunk{Base: []string{"a = 1"}, Ours: []string{"a = 2"}, Theirs: []string{"a = 3"}}
-		m.Conflict = &queue.Conflict{Files: []queue.File{{Path: "f", Kinds: []string{"contents"}, Hunks: []queue.Hunk{hunk}, Binary: h == 0}}}
+		m.Conflict = &queue.Conflict{Files: []queue.File{{Path: "f", Kinds: []string{"contents"},
+			Hunks: []queue.Hunk{hunk}, Binary: h == 0}}}
 	}
 	return m, head
 }

@@ -108,10 +108,12 @@ func (w *world) stuck() {
 		if it := &w.items[i]; it.c.Status != board.Done && len(about) < 5 {
 			about = append(about, it.c.ID)
 			e, queued := w.queue.Find(it.c.ID)
-			w.tell(it.c.ID, "in the end: %s (%s), in the queue: %t %s %s; queue: %+v %+v", it.c.Status, it.c.NotReady(), queued, e.Status, e.Why, w.queue.Command, w.queue.Stop)
+			w.tell(it.c.ID, "in the end: %s (%s), in the queue: %t %s %s; queue: %+v %+v", it.c.Status, it.c.NotReady(),
+				queued, e.Status, e.Why, w.queue.Command, w.queue.Stop)
 		}
 	}
-	w.broken(Drained, about, "%d of %d tasks are not done after %s, such as %v", w.left, w.o.Tasks, w.clock.now.Sub(w.clock.begin), about)
+	w.broken(Drained, about, "%d of %d tasks are not done after %s, such as %v", w.left, w.o.Tasks,
+		w.clock.now.Sub(w.clock.begin), about)
 }
 
 // limit has the provider refuse for a while.
