@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -42,7 +43,11 @@ func (w *worker) tryBase(ctx context.Context, c loop.Command) *loop.Record {
 	case f == nil:
 		w.keepGreen(w.trees.base)
 	case f.Class == failure.MissingCommand && f.Kind == failure.Permanent:
-		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s", f.Step, f.Summary))
+		hint := ""
+		if len(w.plan.SetUp) > 0 {
+			hint = "; a run works on your own files, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
+		}
+		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary, hint))
 		r.Failure.Class, r.Failure.Actions = f.Class, f.Actions
 		return r
 	case f.Kind != failure.Transient: // that passes by itself

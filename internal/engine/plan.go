@@ -27,8 +27,10 @@ type Plan struct {
 	// Review is how green work is reviewed, where the policy asks for it.
 	Review Review
 	Gates  []gate.Spec
-	// OnBase: the gates run once before the first agent.
+	// OnBase: the gates run once before the first agent. SetUp are the commands that
+	// make a clone ready for them, for the message when these files are not.
 	OnBase  bool
+	SetUp   []string
 	Protect gate.Protect
 	Safety  string
 	// Box is what agents and gates are held to; nil is nothing.

@@ -223,7 +223,7 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 	if err != nil {
 		return err
 	}
-	plan.OnBase = c.Verification.OnBase
+	plan.OnBase, plan.SetUp = c.Verification.OnBase, c.Workspace.Setup
 	s, err := session.Open(ctx, a, c, plan, f.Unsandboxed)
 	if err != nil {
 		return err
