@@ -85,7 +85,7 @@ async function send(method: string, path: string, sent: Sent): Promise<unknown> 
     response = await fetch(address(path, sent.path, sent.query), init);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new Problem('UNREACHABLE', 'The server of pawl cannot be reached.', 'medium', [], ['It may have been stopped: what is shown here comes back when it is started again']);
+    throw new Problem('UNREACHABLE', 'The server of pawl cannot be reached. It may have been stopped: start it again with pawl serve.', 'medium');
   }
   const text = await response.text();
   let value: unknown;
