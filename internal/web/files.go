@@ -22,6 +22,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/sqlite"
 )
@@ -275,12 +276,16 @@ type conversationQuery struct {
 }
 
 func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
+	out := Conversation{Events: []AgentEvent{}}
 	root, r, err := s.folder(ctx, &in.IterationPath)
+	var missing *ProblemError
+	if errors.As(err, &missing) && r.ID != "" && speechless(r, in.Number) {
+		return answer(out), nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	out := Conversation{Events: []AgentEvent{}}
 	f, err := spool.Open(root, eventsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return answer(out), nil // it has said nothing yet
@@ -301,6 +306,13 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 		return answer(eventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
 	}
 	return answer(eventsFrom(f, in.From, in.Limit, out)), nil
+}
+
+// speechless is whether an iteration has no conversation yet, or never has one: each
+// step of a workflow has its own.
+func speechless(r sqlite.Run, number int) bool {
+	begins := loop.Status(r.Status).Active() && number == r.Iteration
+	return begins || r.Kind == "workflow" && number <= r.Iteration
 }
 
 // eventsFrom reads the events that begin at or after a place.

@@ -253,6 +253,31 @@ func TestFilesOfAnAttempt(t *testing.T) {
 	}
 }
 
+// An iteration that begins has said nothing yet, and one of a workflow never does: its
+// steps do. Where the files were removed, that is said.
+func TestNoConversation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("begins", func(run *sqlite.Run, _ *loop.State) { run.Iteration = 2 })
+	r.run("steps", func(run *sqlite.Run, _ *loop.State) {
+		run.Name, run.Kind, run.Status, run.Iteration = "release", "workflow", string(loop.FailedRun), 1
+	})
+	r.run("ended", func(run *sqlite.Run, _ *loop.State) {
+		run.Name, run.Status, run.Iteration = "other", string(loop.Completed), 2
+	})
+	for _, at := range []string{"begins/iterations/2", "steps/iterations/1"} {
+		var said Conversation
+		if r.get("/runs/"+at+"/conversation?attempt=1&tail=true&limit=100", &said); len(said.Events) != 0 {
+			t.Errorf("%s: %+v", at, said)
+		}
+	}
+	for _, at := range []string{"begins/iterations/1", "steps/iterations/2", "ended/iterations/2"} {
+		if p := r.refused(http.MethodGet, "/runs/"+at+"/conversation", "", http.StatusNotFound); p.Code != "FILES_NOT_FOUND" {
+			t.Errorf("%s: %+v", at, p)
+		}
+	}
+}
+
 // A conversation is read forward, backward and from its end.
 func TestConversation(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,7 @@ export async function entered(url: string, width: number, scheme: 'light' | 'dar
 /** quiet fails when the page logs an error, such as a breach of its policy. */
 export function quiet(page: Page): string[] {
   const wrong: string[] = [];
-  page.on('console', (m) => m.type() === 'error' && wrong.push(m.text()));
+  page.on('console', (m) => m.type() === 'error' && wrong.push(`${m.text()} ${m.location().url}`));
   page.on('pageerror', (e) => wrong.push(e.message));
   page.on('dialog', (d) => {
     wrong.push(`a dialog: ${d.message()}`);

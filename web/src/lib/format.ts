@@ -112,8 +112,8 @@ export function exact(at: number): string {
 /** said is a text as it may be spoken or put into a title: one line, bounded. */
 export const said = (text: string) => short(text, 160);
 
-/** inBrowser leaves out lines that say what to type: here there are buttons. */
-export const inBrowser = (lines: readonly string[]) => lines.filter((l) => !/(^|[\s'`(])pawl [a-z]/.test(l));
+/** inBrowser leaves out lines that say what to type: here there are buttons, but for the server itself. */
+export const inBrowser = (lines: readonly string[]) => lines.filter((l) => !/(^|[\s'`(])pawl (?!serve\b)[a-z]/.test(l));
 
 /** titled is a run's name with what it is to do, where somebody said so. */
 export const titled = (run: { name: string; work?: string | undefined }) => (run.work ? `${run.name}: ${run.work}` : run.name);
