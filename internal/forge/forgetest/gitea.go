@@ -230,8 +230,25 @@ func (s *Site) MergeBy(login string, number int64, method string) {
 	verb, what := http.MethodPut, map[string]string{"merge_method": method}
 	if s.Kind == forge.Gitea {
 		verb, what = http.MethodPost, map[string]string{"Do": method}
+		s.awaitMergeable(login, number)
 	}
 	s.Do(login, verb, s.Repo(fmt.Sprintf("/pulls/%d/merge", number)), what, nil)
+}
+
+// awaitMergeable waits until the forge has found out that a request can be merged: it
+// refuses to before.
+func (s *Site) awaitMergeable(login string, number int64) {
+	s.t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		var request struct{ Mergeable bool }
+		s.Do(login, http.MethodGet, s.Repo(fmt.Sprintf("/pulls/%d", number)), nil, &request)
+		if request.Mergeable {
+			return
+		}
+		<-again.C
+	}
 }
 
 // ReviewBy has somebody want changes, with a comment on a line.
