@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -21,10 +21,10 @@ func workspace(ts *testscript.TestScript, neg bool, args []string) {
 	ctx := context.Background()
 	root := ts.MkAbs(".")
 	dir := config.StateDir(root, []string{"XDG_STATE_HOME=" + ts.Getenv("XDG_STATE_HOME")})
-	store, err := sqlite.Open(ctx, filepath.Join(dir, "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(dir, "pawl.db"))
 	ts.Check(err)
-	defer func() { ts.Check(store.Close()) }()
-	p, err := pool.Open(ctx, pool.Options{Root: root, StateDir: dir, Store: store, Retention: time.Hour, Copy: []string{".env"}})
+	defer func() { ts.Check(db.Close()) }()
+	p, err := pool.Open(ctx, pool.Options{Root: root, StateDir: dir, Store: db, Retention: time.Hour, Copy: []string{".env"}})
 	ts.Check(err)
 	w := pool.Workspace{ID: args[2]}
 	switch args[0] {

@@ -21,27 +21,27 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // gone is a process of an earlier boot of the machine.
-var gone = sqlite.Owner{PID: 1, Start: "1", Boot: "an earlier one"}
+var gone = store.Owner{PID: 1, Start: "1", Boot: "an earlier one"}
 
 // person is somebody at an empty folder that is no repository, with what is
 // said to them.
 func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
 	t.Helper()
 	dir, said := t.TempDir(), &strings.Builder{}
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	db, err := store.Open(t.Context(), filepath.Join(dir, "pawl.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() { _ = db.Close() })
 	say := func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) }
 	return &action.Operator{
-		Store: store, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
+		Store: db, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
 		Planner: func(string, planner.Flags) (*planner.Planner, error) {
 			return nil, errors.New("nothing here needs the configuration")
 		},
@@ -50,16 +50,16 @@ func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
 }
 
 // run stores a run that nobody drives.
-func run(t *testing.T, p *action.Operator, s loop.State) sqlite.Run {
+func run(t *testing.T, p *action.Operator, s loop.State) store.Run {
 	t.Helper()
 	state, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := sqlite.Run{ID: "r1", Kind: "procedure", Name: "build", Root: p.Root, Status: string(s.Status), Iteration: s.Iteration, State: state, Owner: gone}
+	r := store.Run{ID: "r1", Kind: "procedure", Name: "build", Root: p.Root, Status: string(s.Status), Iteration: s.Iteration, State: state, Owner: gone}
 	e, err := journal.New(r.ID, 1, noon, journal.RunCreated, journal.Created{Kind: r.Kind, Name: r.Name})
 	if err == nil {
-		err = p.Store.Create(t.Context(), r, e, func(sqlite.Owner) bool { return false })
+		err = p.Store.Create(t.Context(), r, e, func(store.Owner) bool { return false })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestAnswer(t *testing.T) {
 		t.Fatalf("%t, %v", goesOn, err)
 	}
 	rows, err := p.Store.Controls(t.Context(), r.ID)
-	if err != nil || len(rows) != 1 || rows[0].Kind != sqlite.ControlAnswer || rows[0].Text != "port 8080" {
+	if err != nil || len(rows) != 1 || rows[0].Kind != store.ControlAnswer || rows[0].Text != "port 8080" {
 		t.Errorf("stored are %+v, %v", rows, err)
 	}
 	if want := "The answer is kept and goes into the next prompt.\n"; said.String() != want {
@@ -180,7 +180,7 @@ func TestRefusedToATask(t *testing.T) {
 	id := task(t, p)
 	_, err := p.Change(t.Context(), "start", id, "")
 	refused(t, err, "no autopilot runs here", "pawl autopilot")
-	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotPause, "", false), "no autopilot runs here")
+	refused(t, p.AskAutopilot(t.Context(), store.AutopilotPause, "", false), "no autopilot runs here")
 	_, err = p.Change(t.Context(), "redo", id, " ")
 	refused(t, err, "say what must change")
 	for _, verb := range []string{"approve", "redo", "reject"} {
@@ -209,7 +209,7 @@ func TestApproveAfterSomebodyElse(t *testing.T) {
 	}
 	verified := func() string {
 		id := task(t, p, board.Start)
-		ask := sqlite.CaseReview{Case: id, Run: "r1", Work: []byte(fmt.Sprintf(`{"id":%q,"commit":%q}`, id, commit)), AskedAt: noon}
+		ask := store.CaseReview{Case: id, Run: "r1", Work: []byte(fmt.Sprintf(`{"id":%q,"commit":%q}`, id, commit)), AskedAt: noon}
 		if err := p.Store.AskReview(t.Context(), ask, board.Change{Action: board.Verify, By: board.Pawl, At: noon}); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestApproveAfterSomebodyElse(t *testing.T) {
 	}
 	_, err := p.Change(t.Context(), "approve", late, "")
 	refused(t, err, "no review of "+late+" waits for you: it was rejected at ", "(too slow), and it is blocked")
-	check(late, sqlite.Rejected, 0)
+	check(late, store.Rejected, 0)
 
 	id := verified()
 	meanwhile = func() {}
@@ -244,7 +244,7 @@ func TestApproveAfterSomebodyElse(t *testing.T) {
 	}
 	_, err = p.Change(t.Context(), "reject", id, "no")
 	refused(t, err, "it was approved at ")
-	check(id, sqlite.Approved, 1)
+	check(id, store.Approved, 1)
 }
 
 // A slot goes from one task to another, or nothing is asked at all.
@@ -253,7 +253,7 @@ func TestRedirect(t *testing.T) {
 	p, said := person(t)
 	r, to := run(t, p, loop.State{Status: loop.Running, Iteration: 1}), task(t, p)
 	refused(t, p.Redirect(t.Context(), r, to), "run r1 holds no slot: it is a procedure", "pawl stop r1")
-	r.Kind, r.Name, r.Owner = "task", "task-009", sqlite.Owner{}
+	r.Kind, r.Name, r.Owner = "task", "task-009", store.Owner{}
 	refused(t, p.Redirect(t.Context(), r, to), "it does not run", "pawl case start "+to)
 	self, err := process.Self()
 	if err != nil {
@@ -261,7 +261,7 @@ func TestRedirect(t *testing.T) {
 	}
 	r.Owner = engine.OwnerOf(self)
 	refused(t, p.Redirect(t.Context(), r, to), "no autopilot runs here")
-	if _, err := p.Store.TakeAutopilot(t.Context(), sqlite.Autopilot{Session: "s", Owner: r.Owner, StartedAt: noon, State: json.RawMessage(`{}`)}, func(sqlite.Owner) bool { return false }); err != nil {
+	if _, err := p.Store.TakeAutopilot(t.Context(), store.Autopilot{Session: "s", Owner: r.Owner, StartedAt: noon, State: json.RawMessage(`{}`)}, func(store.Owner) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Store.MoveCase(t.Context(), to, board.Change{Action: board.Defer, By: board.Person, At: noon}); err != nil {
@@ -306,18 +306,18 @@ func TestResumeFollowsAPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := sqlite.Autopilot{Session: "s", Phase: "running", Owner: engine.OwnerOf(self), StartedAt: noon, State: json.RawMessage(`{}`)}
-	if _, err := p.Store.TakeAutopilot(t.Context(), a, func(sqlite.Owner) bool { return false }); err != nil {
+	a := store.Autopilot{Session: "s", Phase: "running", Owner: engine.OwnerOf(self), StartedAt: noon, State: json.RawMessage(`{}`)}
+	if _, err := p.Store.TakeAutopilot(t.Context(), a, func(store.Owner) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, p.AskAutopilot(t.Context(), sqlite.AutopilotResume, "", false), "the autopilot is not paused: it is running")
-	for _, kind := range []string{sqlite.AutopilotPause, sqlite.AutopilotResume} {
+	refused(t, p.AskAutopilot(t.Context(), store.AutopilotResume, "", false), "the autopilot is not paused: it is running")
+	for _, kind := range []string{store.AutopilotPause, store.AutopilotResume} {
 		if err := p.AskAutopilot(t.Context(), kind, "", false); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
 	list, err := p.Store.TakeAutopilotControls(t.Context())
-	if err != nil || len(list) != 2 || list[1].Kind != sqlite.AutopilotResume {
+	if err != nil || len(list) != 2 || list[1].Kind != store.AutopilotResume {
 		t.Errorf("the autopilot is asked %+v, %v", list, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -91,9 +91,9 @@ func (r Reply) Event(p *loop.Policy) loop.Event {
 // row is the reply as it waits in the database.
 func (r Reply) row() (kind, text string) {
 	if r.Number == 0 {
-		return sqlite.ControlAnswer, r.Text
+		return store.ControlAnswer, r.Text
 	}
-	return sqlite.ControlChoice, strings.TrimSpace(fmt.Sprintf("%d %s", r.Number, r.Text))
+	return store.ControlChoice, strings.TrimSpace(fmt.Sprintf("%d %s", r.Number, r.Text))
 }
 
 // Words are an answer as it is typed: the number of an option, 0 for none, and a text.
@@ -107,7 +107,7 @@ func Words(choice int, text string) []string {
 // Answer stores an answer, or carries out an option that ends the run. kept
 // is true when the run is to go on with it. step is the one that is answered,
 // "" where only one asks or the run itself does.
-func (p *Operator) Answer(ctx context.Context, r sqlite.Run, step string, words []string) (kept bool, err error) {
+func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words []string) (kept bool, err error) {
 	if strings.TrimSpace(strings.Join(words, "")) == "" {
 		return false, fault.Refuse("an answer to run %s needs words, or the number of an option", r.ID)
 	}
@@ -156,7 +156,7 @@ func (p *Operator) Answer(ctx context.Context, r sqlite.Run, step string, words 
 
 // Settle carries out an option that ends a run. It needs no agent and no
 // configuration.
-func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
+func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
 	dir := config.StateDir(r.Root, p.Env)
 	tree, err := p.Tree(ctx, r)
 	if err != nil {
@@ -195,7 +195,7 @@ func (p *Operator) Settle(ctx context.Context, r sqlite.Run, rep Reply) error {
 }
 
 // settledTask prints what an option that ended the run of a task means for it.
-func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, chosen control.Choice) error {
+func (p *Operator) settledTask(ctx context.Context, r store.Run, chosen control.Choice) error {
 	switch chosen.Do {
 	case control.Accept:
 		p.Say("You accepted the work of %s as it is.", r.Name)
@@ -210,7 +210,7 @@ func (p *Operator) settledTask(ctx context.Context, r sqlite.Run, chosen control
 }
 
 // giveUpTask takes the work of a blocked task back and puts the task off.
-func (p *Operator) giveUpTask(ctx context.Context, r sqlite.Run, to int) error {
+func (p *Operator) giveUpTask(ctx context.Context, r store.Run, to int) error {
 	if err := p.takeBack(ctx, r, to); err != nil {
 		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not taken back: %w", r.Name, err)).
 			Hint("Try again: pawl case rollback %s --to %d", r.Name, to)
@@ -224,7 +224,7 @@ func (p *Operator) giveUpTask(ctx context.Context, r sqlite.Run, to int) error {
 	return nil
 }
 
-func (p *Operator) takeBack(ctx context.Context, r sqlite.Run, to int) error {
+func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 	pl, err := p.Planner(r.Root, planner.Flags{})
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (p *Operator) takeBack(ctx context.Context, r sqlite.Run, to int) error {
 
 // undo puts the files of a run that was given up back to how an iteration left them,
 // 0 for before the run.
-func (p *Operator) undo(ctx context.Context, r sqlite.Run, tree *workspace.Checkout, to int) error {
+func (p *Operator) undo(ctx context.Context, r store.Run, tree *workspace.Checkout, to int) error {
 	if tree == nil {
 		p.Say("There are no snapshots here: the files stay as they are.")
 		return nil

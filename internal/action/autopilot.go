@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // stopAutopilotWait is how long stop waits for the autopilot to have ended:
@@ -22,24 +22,24 @@ func (p *Operator) AskAutopilot(ctx context.Context, kind, text string, wait boo
 	if err != nil {
 		return err
 	}
-	if pilot.Phase != string(schedule.Paused) && kind == sqlite.AutopilotResume {
-		if pauses, err := p.Store.AutopilotAsked(ctx, sqlite.AutopilotPause); err != nil {
+	if pilot.Phase != string(schedule.Paused) && kind == store.AutopilotResume {
+		if pauses, err := p.Store.AutopilotAsked(ctx, store.AutopilotPause); err != nil {
 			return err
 		} else if !pauses {
 			return fault.Refuse("the autopilot is not paused: it is %s", pilot.Phase)
 		}
 	}
-	if _, err := p.Store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: kind, Text: text, At: time.Now()}); err != nil {
+	if _, err := p.Store.AskAutopilot(ctx, store.AutopilotControl{Kind: kind, Text: text, At: time.Now()}); err != nil {
 		return err
 	}
 	switch kind {
-	case sqlite.AutopilotPause:
+	case store.AutopilotPause:
 		p.Say("The autopilot starts nothing new; runs rest at the end of their iteration. Go on with: pawl autopilot resume")
-	case sqlite.AutopilotResume:
+	case store.AutopilotResume:
 		p.Say("The autopilot goes on.")
-	case sqlite.AutopilotMode:
+	case store.AutopilotMode:
 		p.Say("The autopilot's mode is %s.", text)
-	case sqlite.AutopilotStop:
+	case store.AutopilotStop:
 		if wait {
 			return p.awaitAutopilot(ctx, pilot)
 		}
@@ -49,7 +49,7 @@ func (p *Operator) AskAutopilot(ctx context.Context, kind, text string, wait boo
 }
 
 // Autopilot is the one that a live process drives.
-func (p *Operator) Autopilot(ctx context.Context) (sqlite.Autopilot, error) {
+func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 	pilot, ok, err := p.Store.Autopilot(ctx)
 	if err != nil {
 		return pilot, err
@@ -60,7 +60,7 @@ func (p *Operator) Autopilot(ctx context.Context) (sqlite.Autopilot, error) {
 	return pilot, nil
 }
 
-func (p *Operator) awaitAutopilot(ctx context.Context, pilot sqlite.Autopilot) error {
+func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) error {
 	err := until(ctx, stopAutopilotWait, func() (bool, error) {
 		now, _, err := p.Store.Autopilot(ctx)
 		return now.Session != pilot.Session || now.Owner.PID == 0 || !engine.Alive(now.Owner), err

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -27,7 +27,7 @@ type Application struct {
 // Apply brings the result of a run that worked on a copy into the files; with
 // check it only says what would be done. That some files cannot be applied is
 // an outcome: then nothing was written.
-func (p *Operator) Apply(ctx context.Context, r sqlite.Run, check bool) (Application, error) {
+func (p *Operator) Apply(ctx context.Context, r store.Run, check bool) (Application, error) {
 	tree, err := p.applicable(ctx, r)
 	if err != nil {
 		return Application{}, err
@@ -49,7 +49,7 @@ func (p *Operator) Apply(ctx context.Context, r sqlite.Run, check bool) (Applica
 
 // applicable refuses a run that has no result of its own, and gives the tree
 // that it goes into.
-func (p *Operator) applicable(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
+func (p *Operator) applicable(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	switch {
 	case !OnCopy(r):
 		return nil, fault.Refuse("run %s worked in the workspace itself: there is nothing to apply", r.ID).
@@ -76,7 +76,7 @@ func statusOf(done workspace.Applied, check bool) string {
 }
 
 // noteApplied records it. The copy of a run that cannot go on has done its work.
-func (p *Operator) noteApplied(ctx context.Context, r sqlite.Run, done workspace.Applied) {
+func (p *Operator) noteApplied(ctx context.Context, r store.Run, done workspace.Applied) {
 	what := journal.Application{Written: len(done.Written), Removed: len(done.Removed), Recovery: done.Recovery}
 	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.Applied, what); err != nil {
 		p.Say("Warning: %v", err)
@@ -130,7 +130,7 @@ func (p *Operator) listPaths(done workspace.Applied) {
 }
 
 // Discard gives the result of a run that worked on a copy up.
-func (p *Operator) Discard(ctx context.Context, r sqlite.Run) (Application, error) {
+func (p *Operator) Discard(ctx context.Context, r store.Run) (Application, error) {
 	tree, err := p.applicable(ctx, r)
 	if err == nil {
 		err = p.discard(ctx, tree, r)
@@ -138,7 +138,7 @@ func (p *Operator) Discard(ctx context.Context, r sqlite.Run) (Application, erro
 	return Application{Run: r.ID, Status: "discarded"}, err
 }
 
-func (p *Operator) discard(ctx context.Context, tree *workspace.Checkout, r sqlite.Run) error {
+func (p *Operator) discard(ctx context.Context, tree *workspace.Checkout, r store.Run) error {
 	err := workspace.RemoveCopy(engine.CopyDir(config.StateDir(r.Root, p.Env), r.ID))
 	if err == nil {
 		err = tree.Forget(ctx, r.ID)
@@ -151,7 +151,7 @@ func (p *Operator) discard(ctx context.Context, tree *workspace.Checkout, r sqli
 
 // gather brings the result of a run from its copy into the repository, as data,
 // where it is not there yet.
-func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r sqlite.Run) error {
+func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r store.Run) error {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (p *Operator) gather(ctx context.Context, tree *workspace.Checkout, r sqlit
 
 // Gather makes the result of a run that works on a copy readable in the
 // repository, where it is not yet.
-func (p *Operator) Gather(ctx context.Context, r sqlite.Run) error {
+func (p *Operator) Gather(ctx context.Context, r store.Run) error {
 	tree, err := p.RootTree(ctx, r.Root)
 	if err != nil {
 		return err

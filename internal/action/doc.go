@@ -15,12 +15,12 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Operator is whoever acts on the work of one repository.
 type Operator struct {
-	Store *sqlite.Store
+	Store *store.Store
 	Root  string   // the repository's
 	Env   []string // K=V
 	// Planner loads the configuration of a root, with flags in force.

@@ -16,17 +16,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Works is true for a run that a process drives now.
-func Works(r sqlite.Run) bool {
+func Works(r store.Run) bool {
 	return loop.Status(r.Status).Active() && engine.Alive(r.Owner)
 }
 
 // Raise gives a run that works higher limits. Its process takes them, and the
 // run's stored flags with them.
-func (p *Operator) Raise(ctx context.Context, r sqlite.Run, f planner.Flags) error {
+func (p *Operator) Raise(ctx context.Context, r store.Run, f planner.Flags) error {
 	if f.Agent != "" || f.Strategy != "" || f.Safety != "" || f.Checkpoint != "" || f.AgentCmd != "" || f.Iterate ||
 		f.Unsandboxed || len(f.Context) > 0 {
 		return fault.Refuse("run %s works: only --max-iterations, --max-cost and --timeout can change while it does", r.ID).
@@ -61,7 +61,7 @@ func (p *Operator) Raise(ctx context.Context, r sqlite.Run, f planner.Flags) err
 }
 
 // roomFor refuses a maximum that leaves no iteration; the one under way is one.
-func roomFor(r sqlite.Run, iterations int) error {
+func roomFor(r store.Run, iterations int) error {
 	used := r.Iteration
 	if loop.Status(r.Status).Active() {
 		used--
@@ -73,7 +73,7 @@ func roomFor(r sqlite.Run, iterations int) error {
 }
 
 // policyOf is the policy that the run would be resumed with.
-func (p *Operator) policyOf(r sqlite.Run, newer planner.Flags) (loop.Policy, error) {
+func (p *Operator) policyOf(r store.Run, newer planner.Flags) (loop.Policy, error) {
 	f, err := StoredFlags(r, newer)
 	if err != nil {
 		return loop.Policy{}, err
@@ -100,14 +100,14 @@ const raiseWait = 10 * time.Second
 
 // askRaise asks the run's process, and waits until it has taken the limits: a
 // run that ends in the same moment is not reported to have them.
-func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits, flags json.RawMessage) error {
+func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits, flags json.RawMessage) error {
 	id, err := engine.AskRaise(ctx, p.Store, r.ID, to, flags)
 	if err != nil {
 		return err
 	}
 	err = until(ctx, raiseWait, func() (bool, error) {
 		rows, err := p.Store.Controls(ctx, r.ID)
-		if err != nil || !slices.ContainsFunc(rows, func(c sqlite.Control) bool { return c.ID == id }) {
+		if err != nil || !slices.ContainsFunc(rows, func(c store.Control) bool { return c.ID == id }) {
 			return true, err
 		}
 		now, err := p.Store.Run(ctx, r.ID)
@@ -124,7 +124,7 @@ func (p *Operator) askRaise(ctx context.Context, r sqlite.Run, to journal.Limits
 }
 
 // ExtendRun raises the limits of a task by its run.
-func (p *Operator) ExtendRun(ctx context.Context, r sqlite.Run, f planner.Flags) (Done, error) {
+func (p *Operator) ExtendRun(ctx context.Context, r store.Run, f planner.Flags) (Done, error) {
 	if f.MaxCost != "" {
 		return Done{}, fault.Refuse("%s is a task: raise its iterations or its time; its cost is held to the safety level",
 			r.Name)
@@ -139,7 +139,7 @@ func (p *Operator) ExtendRun(ctx context.Context, r sqlite.Run, f planner.Flags)
 // ResumeElsewhere resumes a run that another process drives: the autopilot resumes
 // a task, and a run that works takes higher limits. done is false when the caller
 // has to drive the run.
-func (p *Operator) ResumeElsewhere(ctx context.Context, r sqlite.Run, f planner.Flags) (done bool, err error) {
+func (p *Operator) ResumeElsewhere(ctx context.Context, r store.Run, f planner.Flags) (done bool, err error) {
 	switch {
 	case r.Kind == string(loop.Task) && f.Raises():
 		d, err := p.ExtendRun(ctx, r, f)
@@ -156,7 +156,7 @@ func (p *Operator) ResumeElsewhere(ctx context.Context, r sqlite.Run, f planner.
 }
 
 // raiseTask gives the run of a task that works its new limits at once.
-func (p *Operator) raiseTask(ctx context.Context, r sqlite.Run, l sqlite.CaseLimits) error {
+func (p *Operator) raiseTask(ctx context.Context, r store.Run, l store.CaseLimits) error {
 	to := journal.Limits{TaskTimeout: l.Timeout}
 	if l.MaxIterations > 0 {
 		to.MaxIterations = &l.MaxIterations
@@ -170,7 +170,7 @@ func (p *Operator) raiseTask(ctx context.Context, r sqlite.Run, l sqlite.CaseLim
 }
 
 // ReadLimits reads the limits of a task as a person writes them; one at least.
-func ReadLimits(iterations, timeout string) (l sqlite.CaseLimits, err error) {
+func ReadLimits(iterations, timeout string) (l store.CaseLimits, err error) {
 	if iterations == "" && timeout == "" {
 		return l, fault.Refuse("say how far: --max-iterations N or --timeout DURATION")
 	}
@@ -190,7 +190,7 @@ func ReadLimits(iterations, timeout string) (l sqlite.CaseLimits, err error) {
 
 // Extend raises a task's own limits; one that has timed out is pending again,
 // and its run resumes.
-func (p *Operator) Extend(ctx context.Context, id string, l sqlite.CaseLimits) (Done, error) {
+func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (Done, error) {
 	c, err := p.Store.Case(ctx, id)
 	if err != nil {
 		return Done{}, err
@@ -226,7 +226,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l sqlite.CaseLimits) (
 }
 
 // StoredFlags are the flags of the run, with the newer ones over them.
-func StoredFlags(run sqlite.Run, newer planner.Flags) (planner.Flags, error) {
+func StoredFlags(run store.Run, newer planner.Flags) (planner.Flags, error) {
 	var stored Setup
 	if len(run.Setup) > 0 {
 		if err := json.Unmarshal(run.Setup, &stored); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // redo sends verified work back with what must change, which goes into the next
@@ -26,12 +26,12 @@ func (p *Operator) redo(ctx context.Context, id, feedback string) (Done, error) 
 	if strings.TrimSpace(feedback) == "" {
 		return Done{}, fault.Refuse("say what must change: it goes into the next prompt")
 	}
-	return p.decide(ctx, id, sqlite.Redo, feedback, board.Redo)
+	return p.decide(ctx, id, store.Redo, feedback, board.Redo)
 }
 
 // decide stores a redo or a rejection.
 func (p *Operator) decide(ctx context.Context, id, decision, text string, action board.Action) (Done, error) {
-	v := sqlite.Verdict{
+	v := store.Verdict{
 		Case: id, Decision: decision, Feedback: text,
 		Change: board.Change{Action: action, By: board.Person, Why: text, At: time.Now()},
 	}
@@ -86,8 +86,8 @@ func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	v := sqlite.Verdict{
-		Case: id, Review: list[len(list)-1].Seq, Decision: sqlite.Approved,
+	v := store.Verdict{
+		Case: id, Review: list[len(list)-1].Seq, Decision: store.Approved,
 		Change: board.Change{By: board.Person, At: ask.At}, Land: &ask,
 	}
 	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
@@ -95,7 +95,7 @@ func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
 	} else if !ok {
 		return Done{}, p.noReview(ctx, id)
 	}
-	p.noteDecision(ctx, id, sqlite.Approved)
+	p.noteDecision(ctx, id, store.Approved)
 	done, err := p.isNow(ctx, id)
 	done.Text = fmt.Sprintf("%s is approved, and waits to land on %s.", id, strings.TrimPrefix(target, "refs/heads/"))
 	return done, err
@@ -127,9 +127,9 @@ func (p *Operator) noReview(ctx context.Context, id string) error {
 }
 
 // decided is what became of a review, as the middle of a sentence.
-func decided(r *sqlite.CaseReview) string {
-	words := map[string]string{sqlite.Approved: "it was approved", sqlite.Redo: "it was sent back to be done again",
-		sqlite.Rejected: "it was rejected"}
+func decided(r *store.CaseReview) string {
+	words := map[string]string{store.Approved: "it was approved", store.Redo: "it was sent back to be done again",
+		store.Rejected: "it was rejected"}
 	text := words[r.Decision] + " at " + r.DecidedAt.Local().Format(time.DateTime)
 	if r.Feedback != "" {
 		text += " (" + report.Line(r.Feedback, 200) + ")"

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/trust"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -25,7 +25,7 @@ type BackTo struct {
 
 // Rollback puts the files of a run back; what was there before is kept, so that
 // it can be undone. A run that is being worked on refuses.
-func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error {
+func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
 		return fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
@@ -65,7 +65,7 @@ func (p *Operator) Rollback(ctx context.Context, r sqlite.Run, to BackTo) error 
 }
 
 // doubt has the next start ask before it takes commands from files of an agent's.
-func (p *Operator) doubt(r sqlite.Run, tree *workspace.Checkout, paths []string) {
+func (p *Operator) doubt(r store.Run, tree *workspace.Checkout, paths []string) {
 	if err := trust.Doubt(config.StateDir(r.Root, p.Env), r.ID, r.Name, tree.Repo.Top, paths); err != nil {
 		p.Say("Warning: %v", err)
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // Pause asks a run to rest at the end of its iteration.
-func (p *Operator) Pause(ctx context.Context, r sqlite.Run) error {
+func (p *Operator) Pause(ctx context.Context, r store.Run) error {
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
 		return fault.Refuse("run %s does not run: it is %s", r.ID, r.Status)
 	}
-	if err := p.ask(ctx, r, sqlite.ControlPause, ""); err != nil {
+	if err := p.ask(ctx, r, store.ControlPause, ""); err != nil {
 		return err
 	}
 	p.Say("Run %s pauses at the end of iteration %d. Resume with: pawl resume %s", r.ID, r.Iteration, r.Name)
@@ -30,16 +30,16 @@ func (p *Operator) Pause(ctx context.Context, r sqlite.Run) error {
 
 // OfRemoved is true for the run of a task that was taken off the board: it waits
 // for nobody.
-func OfRemoved(ctx context.Context, store *sqlite.Store, r sqlite.Run) bool {
+func OfRemoved(ctx context.Context, db *store.Store, r store.Run) bool {
 	if r.Kind != "task" || loop.Status(r.Status).Active() {
 		return false
 	}
-	_, err := store.Case(ctx, r.Name)
-	return errors.Is(err, sqlite.ErrNoCase)
+	_, err := db.Case(ctx, r.Name)
+	return errors.Is(err, store.ErrNoCase)
 }
 
-func (p *Operator) ask(ctx context.Context, r sqlite.Run, kind, text string) error {
-	if _, err := p.Store.AddControl(ctx, sqlite.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
+func (p *Operator) ask(ctx context.Context, r store.Run, kind, text string) error {
+	if _, err := p.Store.AddControl(ctx, store.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
 		return err
 	}
 	return nil
@@ -47,7 +47,7 @@ func (p *Operator) ask(ctx context.Context, r sqlite.Run, kind, text string) err
 
 // DiscardRun ends a run that waits for somebody. Its files, snapshots and history stay; what
 // it did in a copy goes.
-func (p *Operator) DiscardRun(ctx context.Context, r sqlite.Run) error {
+func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	switch {
 	case r.Kind == "task":
 		return fault.Refuse("run %s is of %s, which the board keeps", r.ID, r.Name).
@@ -80,7 +80,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r sqlite.Run) error {
 
 // waits is whether the next run of the same name would be told of r: it has not ended,
 // or was stopped and its state file is there.
-func waits(r sqlite.Run) bool {
+func waits(r store.Run) bool {
 	if r.EndedAt.IsZero() {
 		return true
 	}
@@ -95,14 +95,14 @@ const stopWait = 30 * time.Second
 
 // Stop ends a run; its work is kept. A run whose pawl is gone is ended through
 // its supervisor. With wait it is over when the run has ended.
-func (p *Operator) Stop(ctx context.Context, r sqlite.Run, wait bool) error {
+func (p *Operator) Stop(ctx context.Context, r store.Run, wait bool) error {
 	if !loop.Status(r.Status).Active() {
 		return fault.Refuse("run %s does not run: it is %s", r.ID, r.Status)
 	}
 	if !engine.Alive(r.Owner) {
 		return p.stopUnattended(ctx, r)
 	}
-	if err := p.ask(ctx, r, sqlite.ControlStop, ""); err != nil {
+	if err := p.ask(ctx, r, store.ControlStop, ""); err != nil {
 		return err
 	}
 	if wait {
@@ -112,8 +112,8 @@ func (p *Operator) Stop(ctx context.Context, r sqlite.Run, wait bool) error {
 	return nil
 }
 
-func (p *Operator) awaitStop(ctx context.Context, r sqlite.Run) error {
-	var now sqlite.Run
+func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
+	var now store.Run
 	// A run that has come to rest still ends its supervisor; when its process has
 	// gone too, nothing is left.
 	rests := func() bool { return !loop.Status(now.Status).Active() && now.Owner.PID == 0 }
@@ -156,7 +156,7 @@ func until(ctx context.Context, limit time.Duration, over func() (bool, error)) 
 	}
 }
 
-func (p *Operator) stopUnattended(ctx context.Context, r sqlite.Run) error {
+func (p *Operator) stopUnattended(ctx context.Context, r store.Run) error {
 	dir := filepath.Join(config.StateDir(r.Root, p.Env), "runs", r.ID)
 	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
 		return err
@@ -167,11 +167,11 @@ func (p *Operator) stopUnattended(ctx context.Context, r sqlite.Run) error {
 
 // AsIs says how a run really is: one whose pawl died runs unattended for as long
 // as its lease lasts, and is interrupted after that.
-func (p *Operator) AsIs(ctx context.Context, r sqlite.Run) sqlite.Run {
+func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
 		return r
 	}
-	r.Owner = sqlite.Owner{}
+	r.Owner = store.Owner{}
 	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok {
 		r.Why = "unattended, ends in " + left
 		return r
@@ -204,7 +204,7 @@ func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 
 // Message leaves words for the next prompt of a run; from says where they come
 // from.
-func (p *Operator) Message(ctx context.Context, r sqlite.Run, text, from string) error {
+func (p *Operator) Message(ctx context.Context, r store.Run, text, from string) error {
 	err := engine.LeaveMessage(ctx, p.Store, r, text, from)
 	if errors.Is(err, engine.ErrNoReader) {
 		return fault.Of(fault.Refused, err)

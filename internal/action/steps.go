@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // This file answers steps of a workflow where several ask: each has a question
@@ -22,7 +22,7 @@ import (
 
 // answerStep keeps an answer to one of the steps that ask. kept is true when
 // none is left without one.
-func (p *Operator) answerStep(ctx context.Context, r sqlite.Run, asked []loop.Asks, step string,
+func (p *Operator) answerStep(ctx context.Context, r store.Run, asked []loop.Asks, step string,
 	words []string) (kept bool, err error) {
 	rows, err := p.Store.Controls(ctx, r.ID)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Operator) answerStep(ctx context.Context, r sqlite.Run, asked []loop.As
 	if err != nil {
 		return false, err
 	}
-	if err := p.ask(ctx, r, sqlite.ControlReply, string(data)); err != nil {
+	if err := p.ask(ctx, r, store.ControlReply, string(data)); err != nil {
 		return false, err
 	}
 	p.Say("The answer to step %s is kept.", report.Line(step, 200))
@@ -78,7 +78,7 @@ func withAsked(e *fault.Error, run string, open, asked []loop.Asks) *fault.Error
 }
 
 // unanswered are the questions of steps that no answer waits for.
-func unanswered(asked []loop.Asks, rows []sqlite.Control) []loop.Asks {
+func unanswered(asked []loop.Asks, rows []store.Control) []loop.Asks {
 	e, _ := engine.Replies(rows, nil)
 	return slices.DeleteFunc(slices.Clone(asked), func(q loop.Asks) bool {
 		return slices.ContainsFunc(e.Replies, func(r loop.Asks) bool { return r.Step == q.Step })
@@ -96,7 +96,7 @@ func Word(id string) string {
 }
 
 // Executions are those of a workflow's steps, in the order in which they began.
-func Executions(ctx context.Context, st *sqlite.Store, run string) ([]report.Execution, error) {
+func Executions(ctx context.Context, st *store.Store, run string) ([]report.Execution, error) {
 	rows, err := st.StepsWithOutput(ctx, run)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -24,7 +24,7 @@ func (p *Operator) startTask(ctx context.Context, id string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	ask := sqlite.AutopilotControl{Kind: sqlite.AutopilotStart, Text: id, At: time.Now()}
+	ask := store.AutopilotControl{Kind: store.AutopilotStart, Text: id, At: time.Now()}
 	_, err = p.Store.AskAutopilot(ctx, ask)
 	return Done{c, id + " gets the next free slot."}, err
 }
@@ -48,7 +48,7 @@ func (p *Operator) startable(ctx context.Context, id string) (board.Case, error)
 
 // Redirect stops the run of a task and gives its slot to another task that is
 // ready. Both are asked for, or neither is.
-func (p *Operator) Redirect(ctx context.Context, r sqlite.Run, to string) error {
+func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
 	if r.Kind != string(loop.Task) {
 		return fault.Refuse("run %s holds no slot: it is a %s", r.ID, r.Kind).Hint("Stop it: pawl stop %s", r.ID)
 	}
@@ -67,7 +67,7 @@ func (p *Operator) Redirect(ctx context.Context, r sqlite.Run, to string) error 
 }
 
 // Reopen lets the autopilot go on with a task that a person has answered.
-func (p *Operator) Reopen(ctx context.Context, r sqlite.Run, why string) error {
+func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
 	c, err := p.Store.Case(ctx, r.Name)
 	if err != nil {
 		return Explain(err)
@@ -103,7 +103,7 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 	case "redo":
 		return p.redo(ctx, id, text)
 	case "reject":
-		return p.decide(ctx, id, sqlite.Rejected, text, board.Reject)
+		return p.decide(ctx, id, store.Rejected, text, board.Reject)
 	}
 	return p.move(ctx, id, board.Action(verb), text)
 }
@@ -176,7 +176,7 @@ func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to
 		return pool.Point{}, "", fault.Refuse("%s has no workspace", id)
 	}
 	run, err := p.Store.Latest(ctx, clones.Root(), id)
-	if errors.Is(err, sqlite.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return pool.Point{}, "", fault.Refuse("%s has no run whose snapshots could be gone back to", id)
 	}
 	if err != nil {
@@ -256,7 +256,7 @@ func Explain(err error) error {
 		return e
 	case errors.As(err, &cycle):
 		return fault.Refuse("nothing was stored: %s", report.Line(cycle.Error(), 400))
-	case errors.Is(err, sqlite.ErrNoCase):
+	case errors.Is(err, store.ErrNoCase):
 		return fault.Of(fault.Refused, err).Hint("List the board: pawl case list --all")
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -27,9 +27,9 @@ func (p *Operator) RootTree(ctx context.Context, root string) (*workspace.Checko
 }
 
 // Pool opens the workspaces of the repository that a configuration is for.
-func Pool(ctx context.Context, c *config.Config, env []string, store *sqlite.Store) (*pool.Pool, error) {
+func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) (*pool.Pool, error) {
 	return pool.Open(ctx, pool.Options{
-		Root: c.Root, StateDir: config.StateDir(c.Root, env), Dir: string(c.Workspace.Root), Store: store,
+		Root: c.Root, StateDir: config.StateDir(c.Root, env), Dir: string(c.Workspace.Root), Store: db,
 		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
 		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile),
 		Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too
@@ -37,7 +37,7 @@ func Pool(ctx context.Context, c *config.Config, env []string, store *sqlite.Sto
 }
 
 // Tree is the tree that a run worked on: for a task that of its workspace.
-func (p *Operator) Tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
+func (p *Operator) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	dir := PlaceOf(r)
 	if dir == r.Root {
 		return p.RootTree(ctx, r.Root)
@@ -61,19 +61,19 @@ type Setup struct {
 }
 
 // SetupOf reads it; of a run that has none it says nothing.
-func SetupOf(r sqlite.Run) (s Setup) {
+func SetupOf(r store.Run) (s Setup) {
 	_ = json.Unmarshal(r.Setup, &s)
 	return s
 }
 
 // PlaceOf is the folder in which the agents of a run worked.
-func PlaceOf(r sqlite.Run) string { return cmp.Or(SetupOf(r).Place, r.Root) }
+func PlaceOf(r store.Run) string { return cmp.Or(SetupOf(r).Place, r.Root) }
 
 // OnCopy is whether the run works on a copy of the work tree.
-func OnCopy(r sqlite.Run) bool { return SetupOf(r).Copy }
+func OnCopy(r store.Run) bool { return SetupOf(r).Copy }
 
 // StateOf is the kernel's state of a run.
-func StateOf(r sqlite.Run) (s loop.State, err error) {
+func StateOf(r store.Run) (s loop.State, err error) {
 	if err := json.Unmarshal(r.State, &s); err != nil {
 		return s, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
 	}

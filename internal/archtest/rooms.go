@@ -79,9 +79,9 @@ var rooms = withAdapters(map[string]room{
 
 	// doing
 	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
-	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "sqlite", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "sqlite", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
-	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "sqlite", "supervisor"}, "runs the steps of a workflow's plan"},
+	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
+	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "store", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
+	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "store", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user, and what their day costs"},
 	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
 	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: decoding, results, drafts"},
@@ -90,22 +90,22 @@ var rooms = withAdapters(map[string]room{
 	"agent/program":  {Doing, []string{"agent"}, "an agent program as data"},
 	"reexec":         {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
-	"retention":      {Doing, []string{"engine", "files", "git", "sqlite", "workspace"}, "removes runs, output, events and refs that are over"},
+	"retention":      {Doing, []string{"engine", "files", "git", "store", "workspace"}, "removes runs, output, events and refs that are over"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
 	"supervisor":     {Doing, []string{"agent", "agent/agents", "files", "git", "process", "sandbox", "spool"}, "owns what a run starts while pawl may come and go"},
 	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
 	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
-	"workspace/pool": {Doing, []string{"files", "git", "process", "sqlite"}, "private clones of tasks: taken, kept, collected, cleaned"},
+	"workspace/pool": {Doing, []string{"files", "git", "process", "store"}, "private clones of tasks: taken, kept, collected, cleaned"},
 	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
 	"gateway":        {Doing, []string{"agent", "ratelimit", "supervisor"}, "passes an agent's model calls on, counts them and keeps the key"},
-	"merge":          {Doing, []string{"drive", "files", "forge", "gate", "git", "process", "sandbox", "sqlite", "supervisor"}, "the queue that lands verified work"},
+	"merge":          {Doing, []string{"drive", "files", "forge", "gate", "git", "process", "sandbox", "store", "supervisor"}, "the queue that lands verified work"},
 	"forge":          {Doing, nil, "speaks to where issues and pull requests are, and keeps the token"},
 	"trust":          {Doing, []string{"files", "process"}, "what the files that commands are taken from were before an agent could change them"},
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering
-	"sqlite":   {Remembering, []string{"files", "journal"}, "the database: open, migrate, all the SQL there is"},
+	"store":    {Remembering, []string{"files", "journal"}, "the database: open, migrate, all the SQL there is"},
 	"files":    {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"checklog": {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
 	"spool":    {Remembering, nil, "streams of any length on disk, read by offset while they are written"},
@@ -156,7 +156,7 @@ var modules = map[string]struct {
 	"github.com/modelcontextprotocol/go-sdk": {[]string{"mcp"}, "the protocol has one door"},
 	"github.com/goccy/go-yaml":               {[]string{"cli/check", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":              {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
-	"github.com/ncruces/go-sqlite3":          {[]string{"sqlite"}, "the database has one door"},
+	"github.com/ncruces/go-sqlite3":          {[]string{"store"}, "the database has one door"},
 	"mvdan.cc/sh":                            {[]string{"safety"}, "commands are read as a shell reads them; it touches nothing"},
 	"golang.org/x/sys":                       {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"go.opentelemetry.io/otel":               {[]string{"telemetry"}, "spans and metrics are told in one place"},
@@ -173,7 +173,7 @@ var stdlib = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"database/sql": {[]string{"sqlite"}, "the database has one door"},
+	"database/sql": {[]string{"store"}, "the database has one door"},
 	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
 	"net/http":     {[]string{"web", "mcp", "autopilot", "egress", "forge", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -35,7 +35,7 @@ type Result struct {
 // its slot.
 type pilot struct {
 	o       Options
-	row     sqlite.Autopilot
+	row     store.Autopilot
 	state   schedule.State
 	command schedule.Command // what follows from it
 	steps   int              // of the kernel
@@ -69,7 +69,7 @@ const lookIdle = time.Second
 
 // Run works the board until nothing is left to do, or a person stops it. While
 // another autopilot of the repository lives it refuses with a
-// [sqlite.RunningError]. What a crash left is put in order first.
+// [store.RunningError]. What a crash left is put in order first.
 func Run(ctx context.Context, o Options) (Result, error) {
 	p, err := begin(ctx, o)
 	if err != nil {
@@ -128,7 +128,7 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 	p := &pilot{
 		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{},
 		inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
-		row: sqlite.Autopilot{
+		row: store.Autopilot{
 			Session: engine.NewID(), Phase: string(schedule.Running),
 			Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
 			Owner: engine.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),
@@ -219,7 +219,7 @@ func (p *pilot) save(ctx context.Context) {
 	switch {
 	case err == nil:
 		p.saved = string(data)
-	case errors.Is(err, sqlite.ErrNotOwner):
+	case errors.Is(err, store.ErrNotOwner):
 		p.pending = append(p.pending, stopEvent(loop.CauseStop, true))
 	default:
 		p.o.Log.Warn(err.Error())
@@ -338,20 +338,20 @@ func stopEvent(cause loop.Cause, kill bool) schedule.Event {
 }
 
 // asked is a wish as an event.
-func asked(r sqlite.AutopilotControl) schedule.Event {
+func asked(r store.AutopilotControl) schedule.Event {
 	e := schedule.Event{Kind: schedule.Asked}
 	switch r.Kind {
-	case sqlite.AutopilotPause:
+	case store.AutopilotPause:
 		e.Ask = schedule.AskPause
-	case sqlite.AutopilotResume:
+	case store.AutopilotResume:
 		e.Ask = schedule.AskResume
-	case sqlite.AutopilotStop:
+	case store.AutopilotStop:
 		e = stopEvent(loop.CauseStop, false)
-	case sqlite.AutopilotMode:
+	case store.AutopilotMode:
 		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
-	case sqlite.AutopilotStart:
+	case store.AutopilotStart:
 		e.Ask, e.Case = schedule.AskStart, r.Text
-	case sqlite.AutopilotStay:
+	case store.AutopilotStay:
 		e.Ask = schedule.AskStay
 	}
 	return e

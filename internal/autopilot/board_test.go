@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 type desk struct {
 	t     *testing.T
 	repo  string
-	store *sqlite.Store
+	store *store.Store
 	o     autopilot.Options
 	plan  engine.Plan // of every task
 	told  []autopilot.Notice
@@ -58,7 +58,7 @@ func newDesk(t *testing.T, turns string) *desk {
 	scenario := filepath.Join(dir, "scenario.yaml")
 	must(t, os.WriteFile(scenario, []byte("turns:\n"+turns), 0o600))
 	state := filepath.Join(dir, "state")
-	d.store, err = sqlite.Open(t.Context(), filepath.Join(state, "pawl.db"))
+	d.store, err = store.Open(t.Context(), filepath.Join(state, "pawl.db"))
 	must(t, err)
 	t.Cleanup(func() { must(t, d.store.Close()) })
 	d.plan = engine.Plan{
@@ -120,7 +120,7 @@ func (d *desk) work() board.Case {
 	d.t.Helper()
 	_, err := autopilot.Run(d.t.Context(), d.o)
 	must(d.t, err)
-	cases, err := d.store.Cases(d.t.Context(), sqlite.CaseFilter{})
+	cases, err := d.store.Cases(d.t.Context(), store.CaseFilter{})
 	must(d.t, err)
 	return cases[0]
 }
@@ -198,7 +198,7 @@ func TestAnAnswerIsFoundBehindLaterRows(t *testing.T) {
 	}
 	asked, err := d.store.Latest(t.Context(), d.repo, "task-001")
 	must(t, err)
-	for _, c := range []sqlite.Control{{Kind: sqlite.ControlAnswer, Text: "in Danish"}, {Kind: sqlite.ControlMessage, Text: "be friendly"}} {
+	for _, c := range []store.Control{{Kind: store.ControlAnswer, Text: "in Danish"}, {Kind: store.ControlMessage, Text: "be friendly"}} {
 		c.Run, c.At = asked.ID, time.Now()
 		_, err := d.store.AddControl(t.Context(), c)
 		must(t, err)

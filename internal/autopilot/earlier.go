@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // earlierAttempts is what an agent should know of earlier attempts at its task.
 func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
-	last sqlite.Run) ([]prompt.Item, error) {
+	last store.Run) ([]prompt.Item, error) {
 	var items []prompt.Item
 	reviews, err := p.o.Store.CaseReviews(ctx, t.Case.ID)
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range reviews {
-		if r.Decision == sqlite.Redo && r.Feedback != "" {
+		if r.Decision == store.Redo && r.Feedback != "" {
 			items = append(items, prompt.Item{Source: fmt.Sprintf("Previous Review Feedback (%d)", i+1), Text: r.Feedback})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // land works the merge queue until ctx ends.
@@ -81,14 +81,14 @@ type leftQueue struct {
 }
 
 // queueLeft reads it.
-func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time.Time) (left leftQueue, err error) {
+func queueLeft(ctx context.Context, db *store.Store, target string, now time.Time) (left leftQueue, err error) {
 	// What waits to be seen is read first: the queue may take it in just now, and
 	// then it is among the entries.
-	asks, err := store.QueueAsks(ctx, target, mostAsks)
+	asks, err := db.QueueAsks(ctx, target, mostAsks)
 	if err != nil {
 		return left, err
 	}
-	row, _, err := store.Queue(ctx, target)
+	row, _, err := db.Queue(ctx, target)
 	if err != nil {
 		return left, err
 	}
@@ -97,7 +97,7 @@ func queueLeft(ctx context.Context, store *sqlite.Store, target string, now time
 	if s.Green != "" {
 		left.green = s.Tip
 	}
-	added := slices.ContainsFunc(asks, func(a sqlite.QueueAsk) bool { return a.Event.Kind == queue.Added })
+	added := slices.ContainsFunc(asks, func(a store.QueueAsk) bool { return a.Event.Kind == queue.Added })
 	if s.Stop != nil && !s.Repairing() {
 		if added || slices.ContainsFunc(s.Entries, func(e queue.Entry) bool { return e.Status != queue.Parked }) {
 			left.held = "the merge queue stands still: " + s.Stop.Why

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // What a person asked for is looked for again when it could not be read: nothing
@@ -17,13 +17,13 @@ import (
 func TestAWishThatCannotBeReadIsLookedForAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	store, err := sqlite.Open(t.Context(), path)
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() { _ = db.Close() })
 	var log bytes.Buffer
-	p := &pilot{o: Options{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil))}, slots: map[string]*slot{}}
+	p := &pilot{o: Options{Store: db, Log: slog.New(slog.NewTextHandler(&log, nil))}, slots: map[string]*slot{}}
 	other, err := sql.Open("sqlite3", "file:"+path)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestAWishThatCannotBeReadIsLookedForAgain(t *testing.T) {
 			t.Fatalf("a wish that cannot be taken is answered: %+v", e)
 		}
 	}
-	if v, err := store.DataVersion(t.Context()); err != nil || p.version == v {
+	if v, err := db.DataVersion(t.Context()); err != nil || p.version == v {
 		t.Errorf("version %d (%v) counts as seen, and nobody looks again", v, err)
 	}
 	if n := strings.Count(log.String(), "stuck"); n != 1 {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -27,10 +27,10 @@ type Options struct {
 	Root     string // of the repository
 	StateDir string
 	Repo     *git.Repo
-	Store    *sqlite.Store
+	Store    *store.Store
 	Settings schedule.Settings
 	// Filter narrows the tasks that are taken by themselves.
-	Filter sqlite.CaseFilter
+	Filter store.CaseFilter
 	// Sprint is nil when the autopilot is none.
 	Sprint *Sprint
 	// Plan makes the plan of a task's run, and the tree that it works on.
@@ -57,7 +57,7 @@ type Options struct {
 type Task struct {
 	Case      board.Case
 	Workspace pool.Workspace
-	Limits    sqlite.CaseLimits
+	Limits    store.CaseLimits
 	// Earlier is what the agent should know besides the case: what an earlier
 	// attempt left, and what a review said.
 	Earlier []prompt.Item

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -185,7 +185,7 @@ func faultOf(err error) schedule.Fault {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &refused), errors.Is(err, sqlite.ErrNoCase):
+	case errors.As(err, &refused), errors.Is(err, store.ErrNoCase):
 		return schedule.OfBoard
 	case errors.Is(err, errSetup), errors.Is(err, pool.ErrTaken), errors.As(err, &asks):
 		return schedule.OfTask
@@ -238,7 +238,7 @@ func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error
 	var err error
 	switch {
 	case v.Review:
-		r := sqlite.CaseReview{Case: l.task.ID, Run: l.runID(), Work: encode(l.result), Why: v.Why, AskedAt: change.At}
+		r := store.CaseReview{Case: l.task.ID, Run: l.runID(), Work: encode(l.result), Why: v.Why, AskedAt: change.At}
 		err = p.o.Store.AskReview(ctx, r, change)
 	case v.Queue:
 		err = p.queue.Add(ctx, l.result) // the board follows in the same transaction
@@ -262,7 +262,7 @@ func (p *pilot) clear(ctx context.Context, id string) {
 	if err == nil && c.Status == board.Done {
 		err = p.free(ctx, id)
 	}
-	if err != nil && !errors.Is(err, sqlite.ErrNoCase) {
+	if err != nil && !errors.Is(err, store.ErrNoCase) {
 		p.notify(Notice{Kind: Warning, Case: id, Text: err.Error()})
 	}
 }
@@ -286,7 +286,7 @@ func (p *pilot) journal(ctx context.Context, kind string, data any) {
 
 // saveSlot stores what happens in a slot. It may be called by the slot too.
 func (p *pilot) saveSlot(ctx context.Context, l *slot, activity string) {
-	row := sqlite.Slot{Case: l.task.ID, Run: l.runID(), Since: l.since, Activity: activity, ActivityAt: time.Now()}
+	row := store.Slot{Case: l.task.ID, Run: l.runID(), Since: l.since, Activity: activity, ActivityAt: time.Now()}
 	if err := p.o.Store.SaveSlot(ctx, row); err != nil {
 		p.o.Log.Warn(err.Error())
 	}

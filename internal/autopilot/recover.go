@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // recover puts in order what a crash left: tasks that are active although
 // nobody drives them. It returns those whose runs go on in slots.
 func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
-	active, err := p.o.Store.Cases(ctx, sqlite.CaseFilter{Status: []board.Status{board.Active}, Type: board.Task})
+	active, err := p.o.Store.Cases(ctx, store.CaseFilter{Status: []board.Status{board.Active}, Type: board.Task})
 	if err == nil {
 		err = p.endStrays(ctx, active)
 	}
@@ -78,15 +78,15 @@ func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
 }
 
 // find looks at the last run of an active task.
-func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, sqlite.Run, error) {
+func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
 	f := schedule.Found{Case: c.ID}
 	history, err := p.o.Store.CaseHistory(ctx, c.ID)
 	if err != nil {
-		return f, sqlite.Run{}, err
+		return f, store.Run{}, err
 	}
 	f.ActiveAt = schedule.Since(history, board.Active) // its texts may have been edited since
 	run, err := p.o.Store.Latest(ctx, p.o.Root, c.ID)
-	if errors.Is(err, sqlite.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return f, run, nil
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, sqlite.
 // wentDark reports whether a run was under way, or had just ended, when the
 // machine did: what it says of its files may not be true any more, since those were
 // not synced. Its task is begun anew.
-func wentDark(run sqlite.Run, s loop.State) bool {
+func wentDark(run store.Run, s loop.State) bool {
 	if !s.Status.Active() && s.Status != loop.Completed {
 		return false
 	}

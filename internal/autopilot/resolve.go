@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -24,7 +24,7 @@ type Resolver struct {
 	// Plan makes the plan of a task's run, and the tree that it works on.
 	Plan     func(context.Context, Task) (engine.Plan, *workspace.Checkout, error)
 	Pool     *pool.Pool
-	Store    *sqlite.Store
+	Store    *store.Store
 	StateDir string
 	Accounts *ratelimit.Store
 	Log      *slog.Logger
@@ -84,14 +84,14 @@ func (r *Resolver) take(ctx context.Context, id, tip string) (pool.Workspace, er
 
 func (r *Resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) (string, error) {
 	c, err := r.Store.Case(ctx, p.Entry.ID)
-	if errors.Is(err, sqlite.ErrNoCase) {
+	if errors.Is(err, store.ErrNoCase) {
 		c.ID = p.Entry.ID
 	} else if err != nil {
 		return "", err
 	}
 	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, resolution(p, w,
 		c.Description)
-	plan, tree, err := r.Plan(ctx, Task{Case: c, Workspace: w, Limits: sqlite.CaseLimits{MaxIterations: resolveIterations}})
+	plan, tree, err := r.Plan(ctx, Task{Case: c, Workspace: w, Limits: store.CaseLimits{MaxIterations: resolveIterations}})
 	if err != nil {
 		return "", err
 	}
@@ -124,8 +124,8 @@ func (r *Resolver) unfinished(ctx context.Context, run string, s *loop.State) er
 }
 
 // endedByDisk is true for a run whose last agent ended since a disk was full.
-func endedByDisk(ctx context.Context, store *sqlite.Store, run string) bool {
-	list, err := store.LastIterations(ctx, run, 1)
+func endedByDisk(ctx context.Context, db *store.Store, run string) bool {
+	list, err := db.LastIterations(ctx, run, 1)
 	return err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -368,9 +368,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 }
 
 // prepare gathers what is known of the task.
-func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, sqlite.Run, error) {
+func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, store.Run, error) {
 	t, past := Task{Workspace: w}, schedule.Past{}
-	var last sqlite.Run
+	var last store.Run
 	var err error
 	if t.Case, err = p.o.Store.Case(ctx, l.task.ID); err != nil {
 		return t, past, last, err
@@ -384,7 +384,7 @@ func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, s
 	past.RaisedAt = t.Limits.At
 	last, err = p.o.Store.Latest(ctx, p.o.Root, l.task.ID)
 	switch {
-	case errors.Is(err, sqlite.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		err = nil
 	case err == nil:
 		err = p.pastRun(ctx, last, &past)
@@ -396,7 +396,7 @@ func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, s
 }
 
 // pastRun is what the task's last run came to, and whether a person answered.
-func (p *pilot) pastRun(ctx context.Context, last sqlite.Run, past *schedule.Past) error {
+func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
 	s, err := stateOf(last)
 	if err != nil {
 		return err
@@ -488,7 +488,7 @@ func (l *slot) does(n engine.Notice) string {
 	return text
 }
 
-func stateOf(r sqlite.Run) (loop.State, error) {
+func stateOf(r store.Run) (loop.State, error) {
 	var s loop.State
 	if err := json.Unmarshal(r.State, &s); err != nil {
 		return s, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)

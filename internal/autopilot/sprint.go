@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Sprint is what makes an autopilot a sprint.
@@ -107,7 +107,7 @@ func (p *pilot) endSprint(ctx context.Context) {
 }
 
 func (p *pilot) saveSprint(ctx context.Context) {
-	row := sqlite.Sprint{ID: p.sprint.ID, StartedAt: time.UnixMilli(p.sprint.StartedAt), Stats: encode(p.sprint)}
+	row := store.Sprint{ID: p.sprint.ID, StartedAt: time.UnixMilli(p.sprint.StartedAt), Stats: encode(p.sprint)}
 	if end := p.sprint.EndedAt; end != nil {
 		row.EndedAt = time.UnixMilli(*end)
 	}
@@ -132,9 +132,9 @@ func appendSprint(root string, line []byte) error {
 // NoteDecision adds a person's decision about a task to the statistics of the
 // last sprint that it was part of. The sprint that still runs does that itself
 // at its end.
-func NoteDecision(ctx context.Context, store *sqlite.Store, root, id, decision string) error {
+func NoteDecision(ctx context.Context, db *store.Store, root, id, decision string) error {
 	const some = 20
-	list, err := store.Sprints(ctx, some)
+	list, err := db.Sprints(ctx, some)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func NoteDecision(ctx context.Context, store *sqlite.Store, root, id, decision s
 			continue
 		}
 		row.Stats = encode(s)
-		if err := store.SaveSprint(ctx, row); err != nil {
+		if err := db.SaveSprint(ctx, row); err != nil {
 			return err
 		}
 		return appendSprint(root, row.Stats)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // View is what the autopilot of a repository does, as anybody can read it from
@@ -100,9 +100,9 @@ const (
 )
 
 // Status reads what the autopilot of the repository at root does.
-func Status(ctx context.Context, store *sqlite.Store, root string) (View, error) {
+func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 	v := View{Slots: []SlotView{}, NeedsYou: []Need{}, Events: []Event{}}
-	a, ok, err := store.Autopilot(ctx)
+	a, ok, err := db.Autopilot(ctx)
 	if err != nil {
 		return v, err
 	}
@@ -116,27 +116,27 @@ func Status(ctx context.Context, store *sqlite.Store, root string) (View, error)
 		v.Sprint, v.StartedAt, v.EndedAt = a.Sprint, a.StartedAt, a.EndedAt
 		v.MaxParallel, v.Tally = a.MaxParallel, state.Tally
 	}
-	targets, err := store.QueueTargets(ctx)
+	targets, err := db.QueueTargets(ctx)
 	if err != nil {
 		return v, err
 	}
 	for _, target := range targets {
-		left, err := queueLeft(ctx, store, target, time.Now())
+		left, err := queueLeft(ctx, db, target, time.Now())
 		if err != nil {
 			return v, err
 		}
 		v.Queued, v.QueueHeld = v.Queued+left.queued, cmp.Or(v.QueueHeld, left.held)
 	}
-	if v.Board, v.Ready, err = store.CaseCounts(ctx); err != nil {
+	if v.Board, v.Ready, err = db.CaseCounts(ctx); err != nil {
 		return v, err
 	}
-	return v, errors.Join(v.readSlots(ctx, store, state), v.readNeeds(ctx, store, root), v.readEvents(ctx, store))
+	return v, errors.Join(v.readSlots(ctx, db, state), v.readNeeds(ctx, db, root), v.readEvents(ctx, db))
 }
 
 // LookOn tells an autopilot that somebody looks on, when it would end soon
 // since nobody does. Who shows it to a person calls it now and then.
-func LookOn(ctx context.Context, store *sqlite.Store) error {
-	a, ok, err := store.Autopilot(ctx)
+func LookOn(ctx context.Context, db *store.Store) error {
+	a, ok, err := db.Autopilot(ctx)
 	if err != nil || !ok || schedule.Phase(a.Phase) != schedule.Paused || !engine.Alive(a.Owner) {
 		return err
 	}
@@ -147,12 +147,12 @@ func LookOn(ctx context.Context, store *sqlite.Store) error {
 	if s.Ends.IsZero() || time.Until(s.Ends) > s.Settings.PauseLimit*3/4 {
 		return nil
 	}
-	_, err = store.AskAutopilot(ctx, sqlite.AutopilotControl{Kind: sqlite.AutopilotStay, At: time.Now()})
+	_, err = db.AskAutopilot(ctx, store.AutopilotControl{Kind: store.AutopilotStay, At: time.Now()})
 	return err
 }
 
-func (v *View) readSlots(ctx context.Context, store *sqlite.Store, state schedule.State) error {
-	rows, err := store.Slots(ctx)
+func (v *View) readSlots(ctx context.Context, db *store.Store, state schedule.State) error {
+	rows, err := db.Slots(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,13 +166,13 @@ func (v *View) readSlots(ctx context.Context, store *sqlite.Store, state schedul
 				l.Phase = string(s.Phase)
 			}
 		}
-		c, err := store.Case(ctx, row.Case)
+		c, err := db.Case(ctx, row.Case)
 		if err != nil {
 			return err
 		}
 		l.Title = c.Title
 		if row.Run != "" {
-			r, err := store.Run(ctx, row.Run)
+			r, err := db.Run(ctx, row.Run)
 			if err != nil {
 				return err
 			}
@@ -184,30 +184,30 @@ func (v *View) readSlots(ctx context.Context, store *sqlite.Store, state schedul
 	return nil
 }
 
-func (v *View) readNeeds(ctx context.Context, store *sqlite.Store, root string) error {
-	open, err := store.OpenReviews(ctx, mostNeeds)
+func (v *View) readNeeds(ctx context.Context, db *store.Store, root string) error {
+	open, err := db.OpenReviews(ctx, mostNeeds)
 	if err != nil {
 		return err
 	}
 	for _, r := range open {
-		c, err := store.Case(ctx, r.Case)
+		c, err := db.Case(ctx, r.Case)
 		if err != nil {
 			return err
 		}
 		v.NeedsYou = append(v.NeedsYou, Need{Case: c.ID, Title: c.Title, What: c.Status, Why: r.Why, Run: r.Run})
 	}
 	waiting := []board.Status{board.Blocked, board.Failed, board.Timeout}
-	list, err := store.Cases(ctx, sqlite.CaseFilter{Status: waiting, Type: board.Task, Limit: mostNeeds})
+	list, err := db.Cases(ctx, store.CaseFilter{Status: waiting, Type: board.Task, Limit: mostNeeds})
 	if err != nil {
 		return err
 	}
-	parked, err := parkedTasks(ctx, store)
+	parked, err := parkedTasks(ctx, db)
 	if err != nil {
 		return err
 	}
 	for _, c := range list[:min(len(list), mostNeeds-len(v.NeedsYou))] {
 		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why, Parked: parked[c.ID] && c.Status == board.Blocked}
-		if r, err := store.Latest(ctx, root, c.ID); err == nil {
+		if r, err := db.Latest(ctx, root, c.ID); err == nil {
 			n.ofRun(r)
 		}
 		v.NeedsYou = append(v.NeedsYou, n)
@@ -216,7 +216,7 @@ func (v *View) readNeeds(ctx context.Context, store *sqlite.Store, root string) 
 }
 
 // ofRun adds what the last run of the task came to.
-func (n *Need) ofRun(r sqlite.Run) {
+func (n *Need) ofRun(r store.Run) {
 	n.Run = r.ID
 	s, err := stateOf(r)
 	if err != nil {
@@ -244,11 +244,11 @@ func extend(s *loop.State) string {
 }
 
 // parkedTasks are those whose changes wait in the queue for a person.
-func parkedTasks(ctx context.Context, store *sqlite.Store) (map[string]bool, error) {
+func parkedTasks(ctx context.Context, db *store.Store) (map[string]bool, error) {
 	parked := map[string]bool{}
-	targets, err := store.QueueTargets(ctx)
+	targets, err := db.QueueTargets(ctx)
 	for _, target := range targets {
-		row, _, qerr := store.Queue(ctx, target)
+		row, _, qerr := db.Queue(ctx, target)
 		err = errors.Join(err, qerr) // without a row there are no entries
 		for _, e := range row.State.Entries {
 			parked[e.ID] = parked[e.ID] || e.Status == queue.Parked
@@ -257,8 +257,8 @@ func parkedTasks(ctx context.Context, store *sqlite.Store) (map[string]bool, err
 	return parked, err
 }
 
-func (v *View) readEvents(ctx context.Context, store *sqlite.Store) error {
-	list, err := store.LastEvents(ctx, journal.Autopilot, mostEvents)
+func (v *View) readEvents(ctx context.Context, db *store.Store) error {
+	list, err := db.LastEvents(ctx, journal.Autopilot, mostEvents)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -108,7 +108,7 @@ func (p *pilot) freeLanded(ctx context.Context) {
 		}
 		c, err := p.o.Store.Case(ctx, e.ID)
 		open := err == nil && c.Status != board.Done
-		if open || errors.Is(err, sqlite.ErrNoCase) {
+		if open || errors.Is(err, store.ErrNoCase) {
 			continue
 		}
 		if err == nil {

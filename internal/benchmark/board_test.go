@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // The board of the figures.
@@ -38,16 +38,16 @@ func manyDrafts(first, n int) []board.Draft {
 // disk: the next task, one more task, the start and landing of one.
 func BenchmarkBoard(b *testing.B) {
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, filepath.Join(diskDir(b), "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(diskDir(b), "pawl.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = store.Close() }()
+	defer func() { _ = db.Close() }()
 	now := time.Now()
 	var imports []float64
 	for first := 0; first < boardTasks; first += boardImport {
 		began := time.Now()
-		if _, err := store.AddCases(ctx, manyDrafts(first, boardImport), board.Person, now); err != nil {
+		if _, err := db.AddCases(ctx, manyDrafts(first, boardImport), board.Person, now); err != nil {
 			b.Fatal(err)
 		}
 		imports = append(imports, time.Since(began).Seconds())
@@ -56,7 +56,7 @@ func BenchmarkBoard(b *testing.B) {
 	for b.Loop() {
 		report(b, "board: import of 10,000 tasks", median(imports), "s", atMost(2))
 		report(b, "board: next of 100,000 tasks", millis(b, 200, func() error {
-			_, ok, err := store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
+			_, ok, err := db.NextCaseOf(ctx, store.CaseFilter{}, nil)
 			if err == nil && !ok {
 				err = fmt.Errorf("no task is ready")
 			}
@@ -64,20 +64,20 @@ func BenchmarkBoard(b *testing.B) {
 		}), "ms", atMost(2))
 		report(b, "board: adding one to 100,000", millis(b, 200, func() error {
 			n++
-			_, err := store.AddCases(ctx, manyDrafts(n-1, 1), board.Person, now)
+			_, err := db.AddCases(ctx, manyDrafts(n-1, 1), board.Person, now)
 			return err
 		}), "ms", atMost(2))
-		report(b, "board: next, start and landing of one", millis(b, 200, func() error { return landNext(ctx, store, now) }), "ms", nil)
+		report(b, "board: next, start and landing of one", millis(b, 200, func() error { return landNext(ctx, db, now) }), "ms", nil)
 	}
 }
 
-func landNext(ctx context.Context, store *sqlite.Store, now time.Time) error {
-	next, ok, err := store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
+func landNext(ctx context.Context, db *store.Store, now time.Time) error {
+	next, ok, err := db.NextCaseOf(ctx, store.CaseFilter{}, nil)
 	if err != nil || !ok {
 		return fmt.Errorf("no next task: %v", err)
 	}
 	for _, action := range []board.Action{board.Start, board.Land} {
-		if _, err := store.MoveCase(ctx, next.Case.ID, board.Change{Action: action, By: board.Pawl, At: now}); err != nil {
+		if _, err := db.MoveCase(ctx, next.Case.ID, board.Change{Action: action, By: board.Pawl, At: now}); err != nil {
 			return err
 		}
 	}

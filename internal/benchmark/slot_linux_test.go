@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // boardProject is a repository of 100 files with tasks, for an autopilot.
@@ -83,15 +83,15 @@ func (p *project) turns(log string) []turn {
 	if err != nil || len(paths) != 1 {
 		p.b.Fatalf("databases %v: %v", paths, err)
 	}
-	store, err := sqlite.Open(p.b.Context(), paths[0])
+	db, err := store.Open(p.b.Context(), paths[0])
 	if err != nil {
 		p.b.Fatal(err)
 	}
-	defer func() { _ = store.Close() }()
+	defer func() { _ = db.Close() }()
 	cases := map[string]*turn{}
 	var order []string
 	events := func(run string, see func(journal.Event)) {
-		for e, err := range journal.Read(p.b.Context(), store, run, 0) {
+		for e, err := range journal.Read(p.b.Context(), db, run, 0) {
 			if err != nil {
 				p.b.Fatal(err)
 			}

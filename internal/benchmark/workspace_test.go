@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -23,13 +23,13 @@ func BenchmarkWorkspace(b *testing.B) {
 	p.commit()
 	ctx, cancel := context.WithTimeout(context.Background(), runBound)
 	defer cancel()
-	store, err := sqlite.Open(ctx, filepath.Join(p.state, "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(p.state, "pawl.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer store.Close()
+	defer db.Close()
 	open := func(warm int) *pool.Pool {
-		spaces, err := pool.Open(ctx, pool.Options{Root: p.dir, StateDir: p.state, Store: store, Warm: warm})
+		spaces, err := pool.Open(ctx, pool.Options{Root: p.dir, StateDir: p.state, Store: db, Warm: warm})
 		if err != nil {
 			b.Fatal(err)
 		}

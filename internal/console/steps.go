@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // This file is what a person sees of a workflow's run: plain lines, the output
@@ -46,7 +46,7 @@ func (s *Screen) onTree(n engine.Notice) bool {
 		return !s.to.Verbose
 	}
 	s.tree.notice(n)
-	return !s.to.Verbose && n.Step.Status != sqlite.StepFailure
+	return !s.to.Verbose && n.Step.Status != store.StepFailure
 }
 
 func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
@@ -76,9 +76,9 @@ func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 
 func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 	switch st.Status {
-	case sqlite.StepSuccess:
+	case store.StepSuccess:
 		s.line(n.At, "Step %s succeeded in %s", st.Step, loop.Duration(st.Elapsed))
-	case sqlite.StepFailure:
+	case store.StepFailure:
 		text := ""
 		if st.Failure != nil {
 			text = ": " + report.Line(st.Failure.Summary, 300)
@@ -94,7 +94,7 @@ func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 		}
 	case "skipped":
 		s.line(n.At, "Step %s is skipped: %s", st.Step, st.Why)
-	case sqlite.StepAsking:
+	case store.StepAsking:
 		s.line(n.At, "Step %s waits for a person", st.Step)
 	default:
 		s.line(n.At, "Step %s: %s", st.Step, st.Status)

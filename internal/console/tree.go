@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // This file is the live tree of a workflow's steps: a block of lines below the
@@ -167,11 +167,11 @@ func (t *stepTree) opened(r *stepRow) {
 func (r *stepRow) ended(n engine.Notice) {
 	st := n.Step
 	switch st.Status {
-	case sqlite.StepSuccess:
+	case store.StepSuccess:
 		if r.state, r.took = stepDone, st.Elapsed; r.took == 0 && !r.began.IsZero() { // a workflow's own
 			r.took = n.At.Sub(r.began)
 		}
-	case sqlite.StepFailure:
+	case store.StepFailure:
 		r.state, r.took = stepFailed, st.Elapsed
 		if st.Failure != nil {
 			r.said = report.Line(st.Failure.Summary, 200)
@@ -186,7 +186,7 @@ func (r *stepRow) ended(n engine.Notice) {
 		}
 	case "skipped":
 		r.state, r.said = stepSkipped, report.Line("skipped: "+st.Why, 200)
-	case sqlite.StepAsking:
+	case store.StepAsking:
 		r.state, r.said = stepAsking, "waits for a person"
 	default:
 		r.state, r.said, r.took = stepStopped, st.Status, st.Elapsed

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -33,7 +33,7 @@ type Options struct {
 	StateDir string
 	// Store is nil when the database cannot be opened: the run goes on in
 	// memory, with its limits.
-	Store *sqlite.Store
+	Store *store.Store
 	// Tree is nil outside of git: no snapshots.
 	Tree *workspace.Checkout
 	// Memory is what people said in earlier runs of the task.
@@ -63,7 +63,7 @@ type session struct {
 	plan     Plan
 	id       string
 	self     process.Identity
-	owner    sqlite.Owner
+	owner    store.Owner
 	runDir   string
 	copied   *workspace.Copy     // what the run works on, if it is a copy
 	original *workspace.Checkout // the user's own; nil outside of git

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -140,12 +140,12 @@ func TestLearningGoesFromRunToRun(t *testing.T) {
 	w.within().start()
 	_, records, s := w.stored()
 	class := records[0].Failure.Class
-	store, err := sqlite.Open(t.Context(), w.o.DB)
+	db, err := store.Open(t.Context(), w.o.DB)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = store.Close() }()
-	list, err := store.Learned(t.Context())
+	defer func() { _ = db.Close() }()
+	list, err := db.Learned(t.Context())
 	if err != nil || len(list) != 1 || list[0].Class != class || list[0].Strategy != "diagnose" || list[0].Successes != 1 {
 		t.Fatalf("learned %+v, %v", list, err)
 	}

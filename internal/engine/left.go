@@ -9,18 +9,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // Archive ends a run that nobody will go on with, and what of it still runs.
 // Its history stays.
-func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
+func Archive(ctx context.Context, db *store.Store, id, why string) error {
 	self, err := process.Self()
 	if err != nil {
 		return fmt.Errorf("cannot archive run %s: %v", id, err)
 	}
-	run, err := store.Take(ctx, id, OwnerOf(self), Alive)
+	run, err := db.Take(ctx, id, OwnerOf(self), Alive)
 	if err != nil {
 		return err
 	}
@@ -39,11 +39,11 @@ func Archive(ctx context.Context, store *sqlite.Store, id, why string) error {
 	if err != nil {
 		return err
 	}
-	return store.Commit(ctx, sqlite.Step{Run: run, Event: e, Release: true})
+	return db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
 }
 
 // discard lets a run at rest ask for nothing any more.
-func discard(run *sqlite.Run, why string) error {
+func discard(run *store.Run, why string) error {
 	var s loop.State
 	err := json.Unmarshal(run.State, &s)
 	if err == nil {
@@ -75,22 +75,22 @@ func (f StateFile) OwnerDead() bool { return f.Owner != nil && !process.Alive(*f
 // Import makes a run of a state file of which the database knows nothing: the
 // database was lost, or another tool wrote the file. It has the file's counts
 // and its maximum, and can be resumed. [ErrNoStateFile] when there is none.
-func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (sqlite.Run, error) {
+func Import(ctx context.Context, db *store.Store, root, procedure string) (store.Run, error) {
 	f, err := ReadStateFile(StateFilePath(root, procedure))
 	if err != nil {
-		return sqlite.Run{}, err
+		return store.Run{}, err
 	}
 	st := loop.Status(f.Status)
 	if st.Active() {
 		if !f.OwnerDead() {
-			return sqlite.Run{}, fmt.Errorf("the state file of %s says %q, and nothing proves that it does not run", procedure,
+			return store.Run{}, fmt.Errorf("the state file of %s says %q, and nothing proves that it does not run", procedure,
 				f.Status)
 		}
 		st = loop.Interrupted
 	}
 	self, err := process.Self()
 	if err != nil {
-		return sqlite.Run{}, fmt.Errorf("cannot import the state file: %v", err)
+		return store.Run{}, fmt.Errorf("cannot import the state file: %v", err)
 	}
 	state := loop.State{
 		Status: st, Why: "imported from its state file", StartedAt: f.StartedAt,
@@ -105,7 +105,7 @@ func Import(ctx context.Context, store *sqlite.Store, root, procedure string) (s
 		}
 	}
 	state.Spent.Wall = state.Spent.Active
-	return create(ctx, store, root, procedure, state, self)
+	return create(ctx, db, root, procedure, state, self)
 }
 
 // named is how a run was started whose maximum was named: it holds when the run
@@ -114,15 +114,15 @@ func named(maximum int) json.RawMessage {
 	return encode(map[string]any{"flags": map[string]string{"max_iterations": fmt.Sprint(maximum)}})
 }
 
-func create(ctx context.Context, store *sqlite.Store, root, procedure string, state loop.State,
+func create(ctx context.Context, db *store.Store, root, procedure string, state loop.State,
 	self process.Identity,
-) (sqlite.Run, error) {
+) (store.Run, error) {
 	now := time.Now()
 	data, err := json.Marshal(state)
 	if err != nil {
-		return sqlite.Run{}, err
+		return store.Run{}, err
 	}
-	run := sqlite.Run{
+	run := store.Run{
 		ID: NewID(), Kind: "procedure", Name: procedure, Root: root, Setup: named(state.Limit),
 		Status: string(state.Status), Why: state.Why, State: data,
 		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self),
@@ -133,12 +133,12 @@ func create(ctx context.Context, store *sqlite.Store, root, procedure string, st
 	if err != nil {
 		return run, err
 	}
-	if err := store.Create(ctx, run, e, Alive); err != nil {
+	if err := db.Create(ctx, run, e, Alive); err != nil {
 		return run, err
 	}
 	e, err = journal.New(run.ID, 2, now, journal.Warning, journal.Notice{Text: "imported from its state file"})
 	if err != nil {
 		return run, err
 	}
-	return run, store.Commit(ctx, sqlite.Step{Run: run, Event: e, Release: true})
+	return run, db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
 }

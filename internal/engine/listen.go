@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 const (
@@ -73,11 +73,11 @@ func (d *Driver) controls(ctx context.Context) []input {
 		d.seen[row.ID] = true
 		in := input{ask: true, control: row.ID}
 		switch row.Kind {
-		case sqlite.ControlStop:
+		case store.ControlStop:
 			in.event = loop.Event{Kind: loop.StopAsked, Cause: loop.CauseStop}
-		case sqlite.ControlPause:
+		case store.ControlPause:
 			in.event = loop.Event{Kind: loop.PauseAsked}
-		case sqlite.ControlLimits:
+		case store.ControlLimits:
 			in.event, in.raise = loop.Event{Kind: loop.Raised}, &raise{}
 			if json.Unmarshal([]byte(row.Text), in.raise) != nil {
 				continue // of another version

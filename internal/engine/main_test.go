@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/reexec"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -78,11 +78,11 @@ func (o order) plan() Plan {
 
 // options opens what the order names.
 func (o order) options(ctx context.Context) (Options, error) {
-	store, err := sqlite.Open(ctx, o.DB)
+	db, err := store.Open(ctx, o.DB)
 	if err != nil {
 		return Options{}, err
 	}
-	opts := Options{Plan: o.plan(), StateDir: o.State, Store: store}
+	opts := Options{Plan: o.plan(), StateDir: o.State, Store: db}
 	if o.Accounts != "" {
 		opts.Accounts = ratelimit.NewStore(o.Accounts)
 	}
@@ -373,19 +373,19 @@ func (w *world) nothingRuns() {
 }
 
 // stored is what the database knows of the last run.
-func (w *world) stored() (sqlite.Run, []loop.Record, loop.State) {
+func (w *world) stored() (store.Run, []loop.Record, loop.State) {
 	w.t.Helper()
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, w.o.DB)
+	db, err := store.Open(ctx, w.o.DB)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer func() { _ = store.Close() }()
-	run, err := store.Run(ctx, w.run())
+	defer func() { _ = db.Close() }()
+	run, err := db.Run(ctx, w.run())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	records, err := store.Iterations(ctx, run.ID)
+	records, err := db.Iterations(ctx, run.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // This file brings what people say to a run into the next prompt. A message is
@@ -24,7 +24,7 @@ var ErrNoReader = errors.New("nobody would read it")
 
 // LeaveMessage keeps what a person says to the agent of a run, whether it runs
 // or rests, for the next prompt. by is where it comes from, e.g. "cli".
-func LeaveMessage(ctx context.Context, store *sqlite.Store, r sqlite.Run, text, by string) error {
+func LeaveMessage(ctx context.Context, db *store.Store, r store.Run, text, by string) error {
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":
@@ -33,11 +33,11 @@ func LeaveMessage(ctx context.Context, store *sqlite.Store, r sqlite.Run, text, 
 		return fmt.Errorf("%w: run %s is completed", ErrNoReader, r.ID)
 	}
 	now := time.Now()
-	c := sqlite.Control{Run: r.ID, Kind: sqlite.ControlMessage, Text: text, At: now}
-	if _, err := store.AddControl(ctx, c); err != nil {
+	c := store.Control{Run: r.ID, Kind: store.ControlMessage, Text: text, At: now}
+	if _, err := db.AddControl(ctx, c); err != nil {
 		return err
 	}
-	_, err := journal.Append(ctx, store, r.ID, now, journal.MessageLeft, journal.Asked{Text: text, By: by})
+	_, err := journal.Append(ctx, db, r.ID, now, journal.MessageLeft, journal.Asked{Text: text, By: by})
 	return err
 }
 
@@ -53,7 +53,7 @@ func (s *session) messages(ctx context.Context) (texts []string, rows []int64) {
 		return nil, nil
 	}
 	for _, r := range open {
-		if r.Kind == sqlite.ControlMessage {
+		if r.Kind == store.ControlMessage {
 			texts, rows = append(texts, r.Text), append(rows, r.ID)
 		}
 	}

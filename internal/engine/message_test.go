@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // prompts are those of the iterations, as the agents got them.
@@ -32,8 +32,8 @@ func TestMessageGoesIntoTheNextPrompt(t *testing.T) {
 	w.o.Policy.MaxIterations = 3
 	h := w.within()
 	h.on["agent text one"] = func() {
-		h.ask(sqlite.ControlMessage, "look at the fixture first")
-		h.ask(sqlite.ControlMessage, "## COMPLETION\n<promise>COMPLETE</promise>")
+		h.ask(store.ControlMessage, "look at the fixture first")
+		h.ask(store.ControlMessage, "## COMPLETION\n<promise>COMPLETE</promise>")
 	}
 	h.start()
 	p := w.prompts("1", "2", "3")
@@ -56,7 +56,7 @@ func TestMessageOutlivesAStop(t *testing.T) {
 	w := newWorld(t, hangs)
 	h := w.within()
 	h.on["agent text up"] = func() {
-		h.ask(sqlite.ControlMessage, "mind the gap")
+		h.ask(store.ControlMessage, "mind the gap")
 		h.stops <- loop.CauseStop
 	}
 	h.start()
@@ -72,7 +72,7 @@ func TestMessageIsToldAgainAfterALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "\n  - rate_limit: {retry_after: 1ms}\n"+strings.TrimPrefix(twice, "\n"))
 	h := w.within()
-	h.on[string(RunStarted)] = func() { h.ask(sqlite.ControlMessage, "mind the gap") }
+	h.on[string(RunStarted)] = func() { h.ask(store.ControlMessage, "mind the gap") }
 	h.start()
 	first, again := w.read(w.runDir("1", "1", "prompt.md")), w.prompts("1", "2")
 	if !strings.Contains(first, "mind the gap") || !strings.Contains(again[0], "mind the gap") || strings.Count(again[1], "mind the gap") != 1 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // This file raises the limits of a run while it works. What a person allows is
@@ -29,7 +29,7 @@ type raise struct {
 
 // AskRaise asks the process that drives a run for higher limits, and returns
 // the id of the row. flags is a JSON object, or nil.
-func AskRaise(ctx context.Context, store *sqlite.Store, run string, to journal.Limits, flags json.RawMessage,
+func AskRaise(ctx context.Context, db *store.Store, run string, to journal.Limits, flags json.RawMessage,
 ) (int64, error) {
 	r := raise{Limits: to}
 	if len(flags) > 0 {
@@ -37,7 +37,7 @@ func AskRaise(ctx context.Context, store *sqlite.Store, run string, to journal.L
 			return 0, fmt.Errorf("cannot read the flags of run %s: %v", run, err)
 		}
 	}
-	return store.AddControl(ctx, sqlite.Control{Run: run, Kind: sqlite.ControlLimits, Text: string(encode(r)),
+	return db.AddControl(ctx, store.Control{Run: run, Kind: store.ControlLimits, Text: string(encode(r)),
 		At: time.Now()})
 }
 

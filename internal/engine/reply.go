@@ -6,22 +6,22 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Reply is a person's answer, as it waits in the database, as an event; false
 // for a row that is none.
-func Reply(c sqlite.Control, p *loop.Policy) (loop.Event, bool) {
+func Reply(c store.Control, p *loop.Policy) (loop.Event, bool) {
 	e := loop.Event{Kind: loop.Answered, Policy: p, Text: c.Text}
 	switch c.Kind {
-	case sqlite.ControlAnswer:
+	case store.ControlAnswer:
 		return e, true
-	case sqlite.ControlChoice:
+	case store.ControlChoice:
 		number, text, _ := strings.Cut(c.Text, " ")
 		e.Choice, _ = strconv.Atoi(number)
 		e.Text = text
 		return e, true
-	case sqlite.ControlReply:
+	case store.ControlReply:
 		var to loop.Asks
 		if json.Unmarshal([]byte(c.Text), &to) != nil || to.Step == "" {
 			return loop.Event{}, false
@@ -34,7 +34,7 @@ func Reply(c sqlite.Control, p *loop.Policy) (loop.Event, bool) {
 
 // Replies are all answers that wait for a run, oldest first, as one event: the
 // newest, and of those to steps the newest to each. False is none.
-func Replies(rows []sqlite.Control, p *loop.Policy) (all loop.Event, ok bool) {
+func Replies(rows []store.Control, p *loop.Policy) (all loop.Event, ok bool) {
 	for _, row := range rows {
 		e, is := Reply(row, p)
 		if !is {

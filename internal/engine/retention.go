@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -29,10 +29,10 @@ func (d *Driver) dropOld(ctx context.Context) {
 	runs, err := tree.Kept(ctx)
 	dropped := 0
 	for i := 0; i < len(runs) && dropped < dropAtOnce && err == nil; i++ {
-		var run sqlite.Run
+		var run store.Run
 		run, err = d.o.Store.Run(ctx, runs[i])
 		switch {
-		case errors.Is(err, sqlite.ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			err = nil
 		case err == nil && run.ID == runs[i] && run.ID != d.id && !run.EndedAt.IsZero() && process.Cautious().Sub(run.EndedAt) > d.plan.SnapshotKeep:
 			err = d.forget(ctx, tree, runs[i])

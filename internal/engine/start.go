@@ -23,7 +23,7 @@ func NewID() string {
 }
 
 // Start drives a new run to its end. A live run of the same name is refused
-// with a [sqlite.RunningError].
+// with a [store.RunningError].
 func Start(ctx context.Context, o Options) (*Driver, error) {
 	return StartAs(ctx, o, NewID())
 }

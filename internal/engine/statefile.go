@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // StateFile is .pawl/state/<procedure>.json: an image of the run for people
@@ -154,12 +154,12 @@ func (d *Driver) stateFile() StateFile {
 }
 
 // OwnerOf is a process as the database knows it.
-func OwnerOf(id process.Identity) sqlite.Owner {
-	return sqlite.Owner{PID: id.PID, Start: fmt.Sprint(id.Start), Boot: id.Boot + " " + id.Space, Host: id.Host}
+func OwnerOf(id process.Identity) store.Owner {
+	return store.Owner{PID: id.PID, Start: fmt.Sprint(id.Start), Boot: id.Boot + " " + id.Space, Host: id.Host}
 }
 
 // Alive says whether a run's owner lives, or may live.
-func Alive(o sqlite.Owner) bool {
+func Alive(o store.Owner) bool {
 	if o.PID == 0 {
 		return false
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/safety"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -69,10 +69,10 @@ func (h *StepContext) Inner(plan Plan) Options {
 }
 
 // Store is the database; Owner is who this process is in it.
-func (h *StepContext) Store() *sqlite.Store { return h.w.o.Store }
+func (h *StepContext) Store() *store.Store { return h.w.o.Store }
 
 // Owner is who this process is in the database.
-func (h *StepContext) Owner() sqlite.Owner { return h.w.owner }
+func (h *StepContext) Owner() store.Owner { return h.w.owner }
 
 // Pausing is true when a person wants the run to pause: nothing more is to
 // start. It looks at what was asked up to now, and not at what the owner of the
@@ -88,7 +88,7 @@ func (h *StepContext) Pausing(ctx context.Context) bool {
 	if err != nil {
 		return false // the owner looks again
 	}
-	return slices.ContainsFunc(rows, func(r sqlite.Control) bool { return r.Kind == sqlite.ControlPause })
+	return slices.ContainsFunc(rows, func(r store.Control) bool { return r.Kind == store.ControlPause })
 }
 
 // Last is true in the last iteration that the run's limit allows.
@@ -308,7 +308,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	r, err := w.o.Work.Iterate(ctx, h, c)
 	w.jobs.leave()
 	switch {
-	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, sqlite.ErrNotOwner):
+	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, store.ErrNotOwner):
 		return w.taken()
 	case err != nil:
 		return w.over(c, w.cannotStart(c, err))

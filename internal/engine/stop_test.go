@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // within is a run of the world in this process.
@@ -84,7 +84,7 @@ func (h *within) tryResume(e loop.Event) (*Driver, error) {
 // ask leaves a control row for the run, as pawl stop does.
 func (h *within) ask(kind, text string) {
 	h.w.t.Helper()
-	_, err := h.opts.Store.AddControl(context.Background(), sqlite.Control{Run: h.w.run(), Kind: kind, Text: text, At: time.Now()})
+	_, err := h.opts.Store.AddControl(context.Background(), store.Control{Run: h.w.run(), Kind: kind, Text: text, At: time.Now()})
 	if err != nil {
 		h.w.t.Error(err)
 	}
@@ -125,7 +125,7 @@ func TestStopByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hangs)
 	h := w.within()
-	h.on["agent text up"] = func() { h.ask(sqlite.ControlStop, "") }
+	h.on["agent text up"] = func() { h.ask(store.ControlStop, "") }
 	h.start()
 	w.holds(loop.Stopped, "1.1 neutral stop")
 	if rows, err := h.opts.Store.Controls(context.Background(), w.run()); err != nil || len(rows) != 0 {
@@ -194,12 +194,12 @@ func TestStopInAWait(t *testing.T) {
   - - rate_limit: {retry_after: 1h}
   - - append: {path: a.txt, content: "x"}
 `)
-	for _, kind := range []string{sqlite.ControlStop, sqlite.ControlPause} {
+	for _, kind := range []string{store.ControlStop, store.ControlPause} {
 		w.o.Policy.MaxIterations = 1
 		h := w.within()
 		h.on[string(WaitStarted)] = func() { h.ask(kind, "") }
 		h.start()
-		w.holds(map[string]loop.Status{sqlite.ControlStop: loop.Stopped, sqlite.ControlPause: loop.Paused}[kind], "1.1 waited")
+		w.holds(map[string]loop.Status{store.ControlStop: loop.Stopped, store.ControlPause: loop.Paused}[kind], "1.1 waited")
 		w.within().resume(loop.Event{Kind: loop.Resumed})
 		w.holds(loop.Completed, "1.1 waited", "1.2 success")
 	}
@@ -216,7 +216,7 @@ func TestStopInASnapshot(t *testing.T) {
 	p.await(string(RunStarted))
 	w.awaitHeld()
 	h := w.within()
-	h.ask(sqlite.ControlStop, "")
+	h.ask(store.ControlStop, "")
 	w.awaitStopAsked()
 	w.letGit()
 	p.await("end stopped")
@@ -246,7 +246,7 @@ func TestPauseAtTheEndOfTheIteration(t *testing.T) {
 	p := w.start()
 	p.await("agent text up")
 	h := w.within()
-	h.ask(sqlite.ControlPause, "")
+	h.ask(store.ControlPause, "")
 	for asked := false; !asked; {
 		_, _, s := w.stored()
 		asked = s.PauseAsked
@@ -273,7 +273,7 @@ func TestAStopOfTheSessionBefore(t *testing.T) {
 	w.fifo("go")
 	p := w.start()
 	p.await("agent text up")
-	w.within().ask(sqlite.ControlStop, "")
+	w.within().ask(store.ControlStop, "")
 	w.awaitStopAsked()
 	p.kill()
 	q := w.resume()
@@ -316,7 +316,7 @@ func TestAnAnswerGoesIntoTheNextPrompt(t *testing.T) {
 	if _, err := h.tryResume(loop.Event{Kind: loop.Resumed}); err == nil {
 		t.Error("a question was passed over")
 	}
-	h.ask(sqlite.ControlAnswer, "use port 8080")
+	h.ask(store.ControlAnswer, "use port 8080")
 	if _, err := h.tryResume(loop.Event{Kind: loop.Resumed}); err == nil {
 		t.Error("a question was passed over")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -57,8 +57,8 @@ func (p *Plan) checks() []Check {
 
 // unsaved is a write that waits for the database: the run's creation or a step.
 type unsaved struct {
-	create *sqlite.Run
-	step   sqlite.Step
+	create *store.Run
+	step   store.Step
 }
 
 // create stores the run before anything is done for it. When the database
@@ -79,10 +79,10 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, sqlite.ErrRunning), ctx.Err() != nil, d.plan.Policy.Kind != loop.Procedure:
+	case errors.Is(err, store.ErrRunning), ctx.Err() != nil, d.plan.Policy.Kind != loop.Procedure:
 		return err
 	}
-	d.unsaved = append(d.unsaved, unsaved{create: &row, step: sqlite.Step{Event: e}})
+	d.unsaved = append(d.unsaved, unsaved{create: &row, step: store.Step{Event: e}})
 	d.notStored(err)
 	return nil
 }
@@ -107,10 +107,10 @@ func (d *Driver) learned(ctx context.Context) []strategy.Tally {
 
 // store commits one event with the state after it. When the database cannot
 // be written the step waits in memory for the next chance.
-func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end *sqlite.Run) {
+func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end *store.Run) {
 	d.n++
 	e.N = d.n
-	step := sqlite.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken, Learned: d.credits}
+	step := store.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken, Learned: d.credits}
 	if d.fresh {
 		step.Run.Setup = encode(d.setup)
 	}
@@ -157,7 +157,7 @@ func (d *Driver) write(ctx context.Context, u unsaved) error {
 // notStored says once that the database cannot be written. A run that another
 // process has by now is not ours any more.
 func (d *Driver) notStored(err error) {
-	if errors.Is(err, sqlite.ErrNotOwner) || errors.Is(err, sqlite.ErrRunning) {
+	if errors.Is(err, store.ErrNotOwner) || errors.Is(err, store.ErrRunning) {
 		d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
 		return
 	}
@@ -168,7 +168,7 @@ func (d *Driver) notStored(err error) {
 }
 
 // row is the run's row for the current state.
-func (d *Driver) row(at time.Time) sqlite.Run {
+func (d *Driver) row(at time.Time) store.Run {
 	s := d.state
 	iteration, why := s.Iteration, s.Why
 	if s.Status.Active() {
@@ -186,7 +186,7 @@ func (d *Driver) row(at time.Time) sqlite.Run {
 	if s.Command.Kind == loop.Run { // a reviewer does not work on it
 		agent = s.Command.Agent
 	}
-	return sqlite.Run{
+	return store.Run{
 		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Status: string(s.Status), Why: why,
 		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: agent,
 		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,

@@ -12,12 +12,12 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // takeOver makes the stored run this driver's: its state, its trees, and what
 // an earlier pawl left running.
-func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) error {
+func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) error {
 	if err := d.load(ctx, run); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (d *Driver) takeOver(ctx context.Context, run sqlite.Run, e loop.Event) err
 	return nil
 }
 
-func stateOf(run sqlite.Run) (loop.State, error) {
+func stateOf(run store.Run) (loop.State, error) {
 	var s loop.State
 	if err := json.Unmarshal(run.State, &s); err != nil {
 		return s, fmt.Errorf("cannot read the state of run %s: %v", run.ID, err)
@@ -73,7 +73,7 @@ func stateOf(run sqlite.Run) (loop.State, error) {
 }
 
 // load restores what the run knows.
-func (d *Driver) load(ctx context.Context, run sqlite.Run) error {
+func (d *Driver) load(ctx context.Context, run store.Run) error {
 	s, err := stateOf(run)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 	}
 	for _, r := range rows {
 		d.seen[r.ID] = true
-		if r.Kind == sqlite.ControlMessage {
+		if r.Kind == store.ControlMessage {
 			continue // it is for the next prompt, whenever that is
 		}
 		if !r.Answers() || by == loop.Answered {
@@ -156,7 +156,7 @@ func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 
 // giveBack releases a run that was taken but does not go on, with its state as
 // it was. A run whose pawl died while it finished is finished by this.
-func (d *Driver) giveBack(ctx context.Context, run sqlite.Run, why error) {
+func (d *Driver) giveBack(ctx context.Context, run store.Run, why error) {
 	ctx = context.WithoutCancel(ctx)
 	now := time.Now()
 	e := d.newEvent(journal.Warning, now, journal.Notice{Text: "not resumed: " + why.Error()})
@@ -169,7 +169,7 @@ func (d *Driver) giveBack(ctx context.Context, run sqlite.Run, why error) {
 	}
 	e.N = run.N + 1
 	run.Owner, run.Setup = d.owner, nil
-	if err := d.o.Store.Commit(ctx, sqlite.Step{Run: run, Event: e, Release: true}); err != nil {
+	if err := d.o.Store.Commit(ctx, store.Step{Run: run, Event: e, Release: true}); err != nil {
 		d.warn(fmt.Sprintf("run %s could not be given back: %v", run.ID, err))
 	}
 	if d.state.Status == loop.Completed {

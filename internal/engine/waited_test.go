@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // A stop that comes after the agent met a limit uses the iteration up: what is
@@ -20,7 +20,7 @@ func TestStopAfterALimitUsesTheIterationUp(t *testing.T) {
 	p := w.start(w.heldGit())
 	p.await(string(RunStarted))
 	w.awaitHeld()
-	w.within().ask(sqlite.ControlStop, "")
+	w.within().ask(store.ControlStop, "")
 	w.awaitStopAsked()
 	w.letGit()
 	p.await("end stopped")

@@ -12,19 +12,19 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // The journal is tested on the store that it has in real life.
 
 var (
 	noon  = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	owner = sqlite.Owner{PID: 1, Start: "s", Boot: "b", Host: "h"}
+	owner = store.Owner{PID: 1, Start: "s", Boot: "b", Host: "h"}
 )
 
-func open(t *testing.T, path string) *sqlite.Store {
+func open(t *testing.T, path string) *store.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), path)
+	s, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,17 +39,17 @@ func open(t *testing.T, path string) *sqlite.Store {
 // story is a run that is told event by event.
 type story struct {
 	t     *testing.T
-	store *sqlite.Store
+	store *store.Store
 	id    string
 	n     int64
 }
 
-func begin(t *testing.T, s *sqlite.Store, id string) *story {
+func begin(t *testing.T, s *store.Store, id string) *story {
 	t.Helper()
 	st := &story{t: t, store: s, id: id, n: 1}
 	e, err := journal.New(id, 1, noon, journal.RunCreated, journal.Created{Kind: "procedure", Name: id})
 	if err == nil {
-		err = s.Create(t.Context(), st.run(), e, func(sqlite.Owner) bool { return false })
+		err = s.Create(t.Context(), st.run(), e, func(store.Owner) bool { return false })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func begin(t *testing.T, s *sqlite.Store, id string) *story {
 	return st
 }
 
-func (st *story) run() sqlite.Run {
-	return sqlite.Run{ID: st.id, Name: st.id, Root: "/repo", Owner: owner, State: json.RawMessage(`{}`)}
+func (st *story) run() store.Run {
+	return store.Run{ID: st.id, Name: st.id, Root: "/repo", Owner: owner, State: json.RawMessage(`{}`)}
 }
 
 // tell stores events of these kinds. It may run in another goroutine.
@@ -67,7 +67,7 @@ func (st *story) tell(kinds ...string) {
 	for _, kind := range kinds {
 		st.n++
 		e := journal.Event{Run: st.id, N: st.n, At: noon, Kind: kind}
-		if err := st.store.Commit(context.Background(), sqlite.Step{Run: st.run(), Event: e}); err != nil {
+		if err := st.store.Commit(context.Background(), store.Step{Run: st.run(), Event: e}); err != nil {
 			st.t.Error(err)
 		}
 	}

@@ -18,24 +18,24 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/mcp"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/web"
 )
 
 func newServer(t testing.TB) *mcp.Server {
 	t.Helper()
 	dir := t.TempDir()
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	db, err := store.Open(t.Context(), filepath.Join(dir, "pawl.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	api := web.New(nil, web.Options{
-		Operator: &action.Operator{Store: store, Root: dir,
+		Operator: &action.Operator{Store: db, Root: dir,
 			Planner: func(string, planner.Flags) (*planner.Planner, error) {
 				return &planner.Planner{Config: &config.Config{}}, nil
 			},
@@ -48,7 +48,7 @@ func newServer(t testing.TB) *mcp.Server {
 	}
 	s, err := mcp.New(mcp.Options{API: api.API(), Description: text, Version: "test", StateDir: dir,
 		Next: func(ctx context.Context) (board.Choice, bool, error) {
-			return store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
+			return db.NextCaseOf(ctx, store.CaseFilter{}, nil)
 		}})
 	if err != nil {
 		t.Fatal(err)

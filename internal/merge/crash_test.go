@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // landAndDie is a pawl that lands what is queued and kills itself at a point:
@@ -21,7 +21,7 @@ import (
 func landAndDie(args []string) int {
 	dir, state, gate, point := args[0], args[1], args[2], args[3]
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, filepath.Join(state, "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(state, "pawl.db"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -31,7 +31,7 @@ func landAndDie(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	o := options(state, repo, store)
+	o := options(state, repo, db)
 	if gate != "" {
 		o.Gates = gates(gate)
 	}
@@ -188,7 +188,7 @@ func TestOneWorkerAtATime(t *testing.T) {
 	q := r.queue()
 	other := r.o.Owner
 	other.PID = 1 // somebody who lives
-	r.o.Alive = func(o sqlite.Owner) bool { return o.PID == 1 }
+	r.o.Alive = func(o store.Owner) bool { return o.PID == 1 }
 	q.o.Alive = r.o.Alive
 	if _, err := r.store.TakeQueue(t.Context(), q.target, other, time0(), r.o.Alive); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/reexec"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -43,7 +43,7 @@ type rig struct {
 	t     testing.TB
 	dir   string // the user's checkout
 	state string
-	store *sqlite.Store
+	store *store.Store
 	o     Options
 
 	mu    sync.Mutex
@@ -81,17 +81,17 @@ func folder(t testing.TB) string {
 
 // open opens database and repository, as a pawl does at its start.
 func (r *rig) open() {
-	store, err := sqlite.Open(r.t.Context(), filepath.Join(r.state, "pawl.db"))
+	db, err := store.Open(r.t.Context(), filepath.Join(r.state, "pawl.db"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = store.Close() })
+	r.t.Cleanup(func() { _ = db.Close() })
 	repo, err := git.OpenStore(r.t.Context(), r.dir)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.store = store
-	r.o = options(r.state, repo, store)
+	r.store = db
+	r.o = options(r.state, repo, db)
 	r.o.Notify = r.note
 }
 
@@ -115,7 +115,7 @@ func integration(state string, repo *git.Repo) func(context.Context, string) (Wo
 }
 
 // options are those of a pawl that works in a state folder.
-func options(state string, repo *git.Repo, store *sqlite.Store) Options {
+func options(state string, repo *git.Repo, db *store.Store) Options {
 	exe, err := os.Executable()
 	if err != nil {
 		panic(err)
@@ -125,12 +125,12 @@ func options(state string, repo *git.Repo, store *sqlite.Store) Options {
 		panic(err)
 	}
 	return Options{
-		Store: store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(),
+		Store: db, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(),
 		Integration: integration(state, repo),
 		Policy:      queue.Policy{Batch: 8, Retries: 2, Timeout: time.Hour, Action: queue.Defer},
 		Exe:         exe, Args: []string{reexec.Supervise}, Lease: 2 * time.Second,
-		Owner: sqlite.Owner{PID: self.PID, Start: fmt.Sprint(self.Start), Boot: self.Boot, Host: self.Host},
-		Alive: func(o sqlite.Owner) bool {
+		Owner: store.Owner{PID: self.PID, Start: fmt.Sprint(self.Start), Boot: self.Boot, Host: self.Host},
+		Alive: func(o store.Owner) bool {
 			id := process.Identity{PID: o.PID, Boot: o.Boot, Host: o.Host, Space: self.Space}
 			_, _ = fmt.Sscan(o.Start, &id.Start)
 			return process.Alive(id)
@@ -292,7 +292,7 @@ func (r *rig) audit(since string) {
 			r.t.Errorf("%s landed and is %s", l.Task, s)
 		}
 	}
-	all, err := r.store.Cases(r.t.Context(), sqlite.CaseFilter{Status: []board.Status{board.Done}})
+	all, err := r.store.Cases(r.t.Context(), store.CaseFilter{Status: []board.Status{board.Done}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/sandbox"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Options are what a queue works with.
 type Options struct {
-	Store *sqlite.Store
+	Store *store.Store
 	Repo  *git.Repo // see git.OpenStore; a bare one will do
 	// Dir is a folder for this repository's queues, outside of it.
 	Dir    string
@@ -52,8 +52,8 @@ type Options struct {
 	Resolvers int
 
 	// Owner is this process; Alive says whether another one lives.
-	Owner sqlite.Owner
-	Alive func(sqlite.Owner) bool
+	Owner store.Owner
+	Alive func(store.Owner) bool
 	// Notify gets the notes of the queue, in order. It must not block.
 	Notify func(queue.Note)
 	// Before is called before the target is moved, with the entries that land,
@@ -114,7 +114,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return nil, errors.New("cannot open the merge queue: it needs a repository, a folder, a database and a target")
 	}
 	if o.Alive == nil {
-		o.Alive = func(sqlite.Owner) bool { return true }
+		o.Alive = func(store.Owner) bool { return true }
 	}
 	if o.point == nil {
 		o.point = func(string) {}
@@ -176,23 +176,23 @@ func (q *Queue) wake() {
 
 // Offer makes ready what [Queue.Add] stores, for whoever has more to store in
 // the same transaction.
-func (q *Queue) Offer(ctx context.Context, e Entry) (sqlite.QueueAsk, error) {
+func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
 	commit, err := q.o.Repo.Find(ctx, e.Commit)
 	if err != nil {
-		return sqlite.QueueAsk{}, err
+		return store.QueueAsk{}, err
 	}
 	if commit == "" {
-		return sqlite.QueueAsk{}, fmt.Errorf("cannot queue %s: there is no commit %q in the repository", e.ID, e.Commit)
+		return store.QueueAsk{}, fmt.Errorf("cannot queue %s: there is no commit %q in the repository", e.ID, e.Commit)
 	}
 	e.Commit = commit
 	if e.Needs == nil {
 		if e.Needs, err = q.o.Store.UnmetNeeds(ctx, e.ID); err != nil {
-			return sqlite.QueueAsk{}, err
+			return store.QueueAsk{}, err
 		}
 	}
 	// The commit stays until it has landed, whatever else points to it.
 	if err := q.o.Repo.SetRefs(ctx, taskRef(e.ID), commit); err != nil {
-		return sqlite.QueueAsk{}, err
+		return store.QueueAsk{}, err
 	}
 	return q.asking(queue.Event{Kind: queue.Added, Entry: &e}), nil
 }
@@ -206,6 +206,6 @@ func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {
 	return err
 }
 
-func (q *Queue) asking(e queue.Event) sqlite.QueueAsk {
-	return sqlite.QueueAsk{Target: q.target, Event: e, At: time.Now()}
+func (q *Queue) asking(e queue.Event) store.QueueAsk {
+	return store.QueueAsk{Target: q.target, Event: e, At: time.Now()}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Trial is what came of each gate on the target as it is.
@@ -79,7 +79,7 @@ func (q *Queue) Try(ctx context.Context, again bool) (Trial, error) {
 		return t, err
 	}
 	v := queue.Verdict{Tree: tree, Green: true, Summary: rep.Summary}
-	return t, q.o.Store.PutGateRecord(ctx, sqlite.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
+	return t, q.o.Store.PutGateRecord(ctx, store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
 }
 
 // whyRed is what a report says of an optional gate; "" for one that passed.

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -75,7 +75,7 @@ func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error
 		if err != nil {
 			return queue.Event{}, err
 		}
-		record := sqlite.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()}
+		record := store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()}
 		if err := q.o.Store.PutGateRecord(ctx, record); err != nil {
 			return queue.Event{}, err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 const (
@@ -29,8 +29,8 @@ const (
 func (q *Queue) Work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := q.work(ctx, false)
-		var owned *sqlite.QueueOwnedError
-		if !errors.As(err, &owned) && !errors.Is(err, sqlite.ErrNotOwner) {
+		var owned *store.QueueOwnedError
+		if !errors.As(err, &owned) && !errors.Is(err, store.ErrNotOwner) {
 			return err
 		}
 		rest(ctx, takeover)
@@ -40,7 +40,7 @@ func (q *Queue) Work(ctx context.Context) error {
 
 // Drain lands what can be landed now, and returns when all that is left waits
 // for a person, a pull request or another time. The error is a
-// [*sqlite.QueueOwnedError] when another process works on the queue, and says
+// [*store.QueueOwnedError] when another process works on the queue, and says
 // what is wrong when pawl could not do its part several times in a row.
 func (q *Queue) Drain(ctx context.Context) error { return q.work(ctx, true) }
 
@@ -49,7 +49,7 @@ func (q *Queue) Drain(ctx context.Context) error { return q.work(ctx, true) }
 // takes it in.
 func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	row, err := q.o.Store.TakeQueue(ctx, q.target, q.o.Owner, time.Now(), q.o.Alive)
-	var owned *sqlite.QueueOwnedError
+	var owned *store.QueueOwnedError
 	if errors.As(err, &owned) {
 		return false, nil
 	}
@@ -208,12 +208,12 @@ func (w *worker) exhausted() bool { return w.drain && w.state.Stumbles >= drainT
 
 // takeAsks takes in what other processes, and this one, asked.
 func (w *worker) takeAsks(ctx context.Context) error {
-	store := w.q.o.Store
-	version, err := store.DataVersion(ctx)
+	db := w.q.o.Store
+	version, err := db.DataVersion(ctx)
 	if err == nil && version == w.seen && w.seen != 0 {
 		return nil
 	}
-	asks, err := store.QueueAsks(ctx, w.q.target, asksMax)
+	asks, err := db.QueueAsks(ctx, w.q.target, asksMax)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
@@ -265,8 +265,8 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 		return nil
 	}
 	w.q.o.point("before " + string(e.Kind))
-	row := sqlite.Queue{Target: w.q.target, N: w.n + 1, Owner: w.q.o.Owner}
-	stored := sqlite.QueueStep{Queue: row, Before: before.Entries, State: after, Taken: taken, At: e.At}
+	row := store.Queue{Target: w.q.target, N: w.n + 1, Owner: w.q.o.Owner}
+	stored := store.QueueStep{Queue: row, Before: before.Entries, State: after, Taken: taken, At: e.At}
 	if err := w.commit(ctx, stored); err != nil {
 		return err
 	}
@@ -284,13 +284,13 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 
 // commit tries again while the database is busy or cannot be written. The
 // error is that the queue is not ours any more, or ctx's end.
-func (w *worker) commit(ctx context.Context, step sqlite.QueueStep) error {
+func (w *worker) commit(ctx context.Context, step store.QueueStep) error {
 	for try := 0; ; try++ {
 		err := w.q.o.Store.CommitQueue(context.WithoutCancel(ctx), step)
-		if err == nil || errors.Is(err, sqlite.ErrNotOwner) || errors.Is(err, sqlite.ErrOutOfOrder) {
+		if err == nil || errors.Is(err, store.ErrNotOwner) || errors.Is(err, store.ErrOutOfOrder) {
 			return err
 		}
-		if !errors.Is(err, sqlite.ErrUnwritable) && !errors.Is(err, sqlite.ErrBusy) {
+		if !errors.Is(err, store.ErrUnwritable) && !errors.Is(err, store.ErrBusy) {
 			return err
 		}
 		if try == 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/transcript"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -172,7 +172,7 @@ func (s *story) planner(given []string) (*planner.Planner, *string, error) {
 }
 
 // limitsOf are those of a task.
-func limitsOf(t *testing.T, args map[string]string) (l sqlite.CaseLimits) {
+func limitsOf(t *testing.T, args map[string]string) (l store.CaseLimits) {
 	var err error
 	if n := args["case_iterations"]; n != "" {
 		if l.MaxIterations, err = strconv.Atoi(n); err != nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // Options say how long things are kept; 0 is for ever.
 type Options struct {
 	StateDir string
-	Store    *sqlite.Store
+	Store    *store.Store
 	Repo     *git.Repo // nil outside of git
 
 	Runs   time.Duration // runs, after their end
@@ -253,7 +253,7 @@ func (o *Options) open(ctx context.Context, clone string) (bool, error) {
 	}
 	task, merged := strings.CutSuffix(clone, "-merge")
 	c, err := o.Store.Case(ctx, task)
-	if errors.Is(err, sqlite.ErrNoCase) {
+	if errors.Is(err, store.ErrNoCase) {
 		return !merged, nil // it may be all that is left of the work
 	}
 	return c.Status != board.Done, err

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/retention"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
@@ -36,18 +36,18 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlite.Open(t.Context(), filepath.Join(state, "pawl.db"))
+	db, err := store.Open(t.Context(), filepath.Join(state, "pawl.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	const day = 24 * time.Hour
 	return &rig{t, retention.Options{
-		StateDir: state, Store: store, Repo: repo, Runs: 30 * day, Most: 200, Output: 7 * day, Events: 30 * day, Now: now,
+		StateDir: state, Store: db, Repo: repo, Runs: 30 * day, Most: 200, Output: 7 * day, Events: 30 * day, Now: now,
 	}}
 }
 
@@ -56,11 +56,11 @@ func newRig(t *testing.T) *rig {
 func (r *rig) run(id, kind, name, status string, days int) {
 	r.t.Helper()
 	ctx, at := r.t.Context(), now.AddDate(0, 0, -max(days, 1))
-	one := sqlite.Run{ID: id, Kind: kind, Name: name, Root: "/r", Status: status, State: []byte(`{}`), StartedAt: at, UpdatedAt: at,
-		Owner: sqlite.Owner{PID: 1, Start: "1", Boot: "1", Host: "h"}}
+	one := store.Run{ID: id, Kind: kind, Name: name, Root: "/r", Status: status, State: []byte(`{}`), StartedAt: at, UpdatedAt: at,
+		Owner: store.Owner{PID: 1, Start: "1", Boot: "1", Host: "h"}}
 	e, err := journal.New(id, 1, at, journal.RunCreated, journal.Created{Kind: kind, Name: name})
 	if err == nil {
-		err = r.o.Store.Create(ctx, one, e, func(sqlite.Owner) bool { return false })
+		err = r.o.Store.Create(ctx, one, e, func(store.Owner) bool { return false })
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -70,7 +70,7 @@ func (r *rig) run(id, kind, name, status string, days int) {
 	}
 	e, err = journal.New(id, 2, at, journal.Finished, journal.End{Status: status})
 	if err == nil {
-		err = r.o.Store.Commit(ctx, sqlite.Step{Run: one, Event: e, Release: true})
+		err = r.o.Store.Commit(ctx, store.Step{Run: one, Event: e, Release: true})
 	}
 	dir := filepath.Join(r.o.StateDir, "runs", id, "1")
 	if err == nil {
@@ -96,7 +96,7 @@ func (r *rig) sweep() retention.Report {
 // left says which runs are known, and of which there is output ("+").
 func (r *rig) left() string {
 	r.t.Helper()
-	runs, err := r.o.Store.Runs(r.t.Context(), sqlite.RunQuery{})
+	runs, err := r.o.Store.Runs(r.t.Context(), store.RunQuery{})
 	if err != nil {
 		r.t.Fatal(err)
 	}

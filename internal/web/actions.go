@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Done is the result of an action.
@@ -69,7 +69,7 @@ func (s *Server) act(ctx context.Context, do func(*action.Operator) (run string,
 
 // onRun does something with a run that exists.
 func (s *Server) onRun(ctx context.Context, in *RunPath,
-	do func(*action.Operator, context.Context, sqlite.Run) error) (*body[Done], error) {
+	do func(*action.Operator, context.Context, store.Run) error) (*body[Done], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error)
 // stopRun does not wait for the end; the events show it.
 func (s *Server) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) {
 	return s.onRun(ctx, in,
-		func(p *action.Operator, ctx context.Context, r sqlite.Run) error { return p.Stop(ctx, r, false) })
+		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Stop(ctx, r, false) })
 }
 
 func (s *Server) redirectRun(ctx context.Context, in *struct {
@@ -98,12 +98,12 @@ func (s *Server) redirectRun(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return s.onRun(ctx, &in.RunPath,
-		func(p *action.Operator, ctx context.Context, r sqlite.Run) error { return p.Redirect(ctx, r, to) })
+		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Redirect(ctx, r, to) })
 }
 
 // applyRun refuses a result that does not fit.
 func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		out, err := p.Apply(ctx, r, false)
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 		wish := in.Body
 		wish.Procedure, wish.Workflow = "", ""
 		run, err = s.o.Launch(ctx, append([]string{"run", what}, flagsOf(wish)...),
-			s.owned(ctx, func(r sqlite.Run) bool { return r.Name == name }))
+			s.owned(ctx, func(r store.Run) bool { return r.Name == name }))
 		p.Say("Run %s of %s has started.", run, name)
 		return run, err
 	})
@@ -172,14 +172,14 @@ func (s *Server) resumeRun(ctx context.Context, in *struct {
 	RunPath
 	Body Raise
 }) (*body[Done], error) {
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		return s.resume(ctx, p, r, in.Body)
 	})
 }
 
 // resume lets a run go on, with higher limits if they are given: where it is
 // driven, or in the background.
-func (s *Server) resume(ctx context.Context, p *action.Operator, r sqlite.Run, raise Raise) error {
+func (s *Server) resume(ctx context.Context, p *action.Operator, r store.Run, raise Raise) error {
 	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
 	if done, err := p.ResumeElsewhere(ctx, r, f); done || err != nil {
 		return err
@@ -188,15 +188,15 @@ func (s *Server) resume(ctx context.Context, p *action.Operator, r sqlite.Run, r
 		return fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
 	}
 	_, err := s.o.Launch(ctx, append([]string{"resume", r.ID}, flagsOf(raise)...),
-		s.owned(ctx, func(now sqlite.Run) bool { return now.ID == r.ID }))
+		s.owned(ctx, func(now store.Run) bool { return now.ID == r.ID }))
 	p.Say("Run %s of %s goes on.", r.ID, r.Name)
 	return err
 }
 
 // owned finds a run that fits and that a process drives.
-func (s *Server) owned(ctx context.Context, fits func(sqlite.Run) bool) Begun {
+func (s *Server) owned(ctx context.Context, fits func(store.Run) bool) Begun {
 	return func(pid int) (string, bool, error) {
-		runs, err := s.o.Store.Runs(ctx, sqlite.RunQuery{Root: s.o.Root})
+		runs, err := s.o.Store.Runs(ctx, store.RunQuery{Root: s.o.Root})
 		for _, r := range runs {
 			if fits(r) && r.Owner.PID == pid {
 				return r.ID, true, nil
@@ -259,7 +259,7 @@ func (s *Server) reply(ctx context.Context, in *RunPath, a Reply) (*body[Done], 
 			"An answer needs the number of an option, or words").
 			suggest("See what is asked: GET /api/v1/runs/" + in.Run)
 	}
-	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		goesOn, err := p.Answer(ctx, r, a.Step, action.Words(a.Choice, a.Text))
 		rests := a.Resume != nil && !*a.Resume
 		if err != nil || !goesOn || rests {
@@ -300,7 +300,7 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"The message is empty").suggest("Write in text what the agent is to know")
 	}
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		return p.Message(ctx, r, in.Body.Text, "web")
 	})
 }
@@ -325,7 +325,7 @@ func (s *Server) rollbackRun(ctx context.Context, in *struct {
 	if to.Undo && to.N >= 0 {
 		return nil, bothWays()
 	}
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r sqlite.Run) error {
+	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		return p.Rollback(ctx, r, to)
 	})
 }

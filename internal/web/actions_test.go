@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // act is a request, what it asks of others, and what is said about it.
@@ -35,10 +35,10 @@ func (r *rig) acts(list []act) {
 func TestActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Owner, row.Kind, row.Name = r.self(), "task", "task-002" })
+	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Owner, row.Kind, row.Name = r.self(), "task", "task-002" })
 	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
 	r.autopilot("running")
-	r.run("new", func(row *sqlite.Run, _ *loop.State) { row.Name = "other" })
+	r.run("new", func(row *store.Run, _ *loop.State) { row.Name = "other" })
 	r.acts([]act{
 		{"/runs", `{"procedure":"build","max_iterations":"5","fresh":true}`, "pawl run build --fresh=true --max-iterations=5", "Run new of build has started."},
 		{"/runs", `{"procedure":"build","context":["use port 1"]}`, "pawl run build --context=use port 1", "has started"},
@@ -53,7 +53,7 @@ func TestActions(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+	r.run("abc123", func(row *store.Run, s *loop.State) {
 		row.Owner, row.Status, s.Status = r.nobody(), string(loop.Blocked), loop.Blocked
 		s.Question = &loop.Question{Choices: []control.Choice{{Text: "Go on", Do: control.TryAgain}, {Text: "Try again", Do: control.TryAgain, Advice: true}}}
 	})
@@ -72,7 +72,7 @@ func TestAnswers(t *testing.T) {
 func TestReviewOfARun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+	r.run("abc123", func(row *store.Run, s *loop.State) {
 		row.Owner, row.Status = r.nobody(), string(loop.Pending)
 		s.Status, s.PendingReview = loop.Pending, &loop.PendingReview{}
 		s.Question = &loop.Question{Choices: []control.Choice{{Text: "Approve", Do: control.Accept}, {Text: "Reject", Do: control.TryAgain, Advice: true, Needs: true}}}
@@ -88,7 +88,7 @@ func TestRollback(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.repository("abc123", map[string]string{"a": "0"}, map[string]string{"a": "1"}, map[string]string{"a": "2"})
-	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
+	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
 	file := filepath.Join(r.s.o.Root, "a")
 	for _, c := range []struct{ body, says, want string }{
 		{`{}`, "the snapshot after iteration 1", "1"},
@@ -108,7 +108,7 @@ func TestRollback(t *testing.T) {
 func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Owner, row.Status = r.nobody(), string(loop.Completed) })
+	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Owner, row.Status = r.nobody(), string(loop.Completed) })
 	for path, want := range map[string]string{
 		"/runs/abc123/answer": "run abc123 asks nothing: it is completed",
 		"/runs/abc123/pause":  "run abc123 does not run: it is completed",

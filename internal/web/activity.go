@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Activity is what a run does just now, between two events of its journal. It
@@ -142,7 +142,7 @@ func (g *watcher) look(ctx context.Context) {
 }
 
 // find is the watchedRun at a run's attempt under way; nil when there is none.
-func (g *watcher) find(ctx context.Context, r sqlite.Run) *watchedRun {
+func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 	one := g.runs[r.ID]
 	if one != nil && one.now.Iteration == r.Iteration && one.same() && one.now.Phase != "waiting" &&
 		r.Status == string(loop.Running) {

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // benchServer is the variable with the state folder of a server that a
@@ -42,18 +42,18 @@ func TestMain(m *testing.M) {
 func serveBench(dir string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	store, err := sqlite.Open(ctx, filepath.Join(dir, "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(dir, "pawl.db"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }()
+	defer func() { _ = db.Close() }()
 	listener, err := Open(ctx, Address{Address: "127.0.0.1:0"})
 	if err != nil {
 		return err
 	}
 	s := New(listener, Options{
 		Operator: &action.Operator{
-			Store: store, Root: "/repo", Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) },
+			Store: db, Root: "/repo", Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) },
 			Planner: func(string, planner.Flags) (*planner.Planner, error) {
 				return &planner.Planner{Config: &config.Config{}}, nil
 			},
@@ -145,12 +145,12 @@ func memory(b *testing.B, pid int) (now, most float64) {
 func benchRig(b *testing.B) *rig {
 	b.Helper()
 	dir := b.TempDir()
-	store, err := sqlite.Open(b.Context(), filepath.Join(dir, "pawl.db"))
+	db, err := store.Open(b.Context(), filepath.Join(dir, "pawl.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = store.Close() })
-	return &rig{store: store, dir: dir}
+	b.Cleanup(func() { _ = db.Close() })
+	return &rig{store: db, dir: dir}
 }
 
 // BenchmarkEvent is how long an event takes from its commit by one process to a

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Case is an operation or a task of the board.
@@ -120,7 +120,7 @@ type caseQuery struct {
 }
 
 func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage], error) {
-	f := sqlite.CaseFilter{Open: in.Open, Ready: in.Ready, Type: board.Type(in.Type), Tag: in.Tag,
+	f := store.CaseFilter{Open: in.Open, Ready: in.Ready, Type: board.Type(in.Type), Tag: in.Tag,
 		Parent: board.Normal(in.Parent)}
 	for _, st := range in.Status {
 		f.Status = append(f.Status, board.Status(st))

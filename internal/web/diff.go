@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -94,7 +94,7 @@ func (s *Server) diffRoutes(api huma.API) {
 }
 
 // tree is the history of the files that a run worked on, or why there is none.
-func (s *Server) tree(ctx context.Context, r sqlite.Run) (*workspace.Checkout, error) {
+func (s *Server) tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
 		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
 			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // seen is one event of a stream.
@@ -115,7 +115,7 @@ func TestEventsReachEveryReader(t *testing.T) {
 			t.Fatalf("the first is %+v", e)
 		}
 	}
-	other, err := sqlite.Open(t.Context(), r.store.Path())
+	other, err := store.Open(t.Context(), r.store.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestOutputIsFollowed(t *testing.T) {
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, _ *loop.State) {
+	r.run("abc123", func(row *store.Run, _ *loop.State) {
 		row.Iteration, row.Setup = 1, json.RawMessage(`{"checks":[{"name":"units","command":"true","required":true,"timeout":90000000000}]}`)
 	})
 	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":2,"at":"2026-11-20T12:00:00Z"}`, eventsFile: agentLines})

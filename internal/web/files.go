@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // What is read of files at once.
@@ -65,7 +65,7 @@ type FilePart struct {
 
 // folder opens the folder of an attempt. Nothing outside of it can be reached
 // through what is returned, by no name and no symbolic link.
-func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, sqlite.Run, error) {
+func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, store.Run, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, r, err
@@ -310,7 +310,7 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 
 // speechless is whether an iteration has no conversation yet, or never has one: each
 // step of a workflow has its own.
-func speechless(r sqlite.Run, number int) bool {
+func speechless(r store.Run, number int) bool {
 	begins := loop.Status(r.Status).Active() && number == r.Iteration
 	return begins || r.Kind == "workflow" && number <= r.Iteration
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Bounds of live events.
@@ -90,7 +90,7 @@ func newFrame(id, kind string, data any) frame {
 // hub looks for what happened once for all readers, and hands it to each. It
 // rests while there are none.
 type hub struct {
-	store *sqlite.Store
+	store *store.Store
 	log   *slog.Logger
 	wake  chan struct{} // a first reader came
 
@@ -107,8 +107,8 @@ type reader struct {
 	run   string // only frames of this run, and of none
 }
 
-func newHub(store *sqlite.Store, log *slog.Logger) *hub {
-	return &hub{store: store, log: log, wake: make(chan struct{}, 1), readers: map[*reader]struct{}{}}
+func newHub(db *store.Store, log *slog.Logger) *hub {
+	return &hub{store: db, log: log, wake: make(chan struct{}, 1), readers: map[*reader]struct{}{}}
 }
 
 // join adds a reader and returns the place from which on it gets everything.

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
@@ -32,7 +32,7 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 		return nil, err
 	}
 	cases, _, err := s.o.Store.CasePage(ctx,
-		sqlite.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
+		store.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ type runNeeds struct {
 // nobody.
 func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 	out := runNeeds{needs: []Need{}, at: map[string]int{}, given: map[string]bool{}}
-	runs, _, _, err := s.o.Store.RunPage(ctx, sqlite.RunQuery{Root: s.o.Root, Status: waiting}, sqlite.RunMark{}, maxNeeds)
+	runs, _, _, err := s.o.Store.RunPage(ctx, store.RunQuery{Root: s.o.Root, Status: waiting}, store.RunMark{}, maxNeeds)
 	if err != nil {
 		return out, err
 	}
@@ -105,12 +105,12 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 }
 
 // passed is true for a run whose task is gone or put aside, or waits for a slot: a person has answered already.
-func (s *Server) passed(ctx context.Context, r sqlite.Run) bool {
+func (s *Server) passed(ctx context.Context, r store.Run) bool {
 	if r.Kind != string(loop.Task) {
 		return false
 	}
 	c, err := s.o.Store.Case(ctx, r.Name)
-	if errors.Is(err, sqlite.ErrNoCase) {
+	if errors.Is(err, store.ErrNoCase) {
 		return true
 	}
 	return err == nil && (c.Status == board.Pending || c.Status == board.Deferred || c.Status == board.Done)
@@ -150,21 +150,21 @@ func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 		return false, err
 	}
 	last := list[len(list)-1]
-	return last.Decision == sqlite.Approved && last.Why == c.Why, nil
+	return last.Decision == store.Approved && last.Why == c.Why, nil
 }
 
 // urgency is the order of the inbox: first what holds an agent up.
 var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
 
 // named is a run's name with what it is to do.
-func named(r sqlite.Run) string {
+func named(r store.Run) string {
 	if r.Work == "" {
 		return r.Name
 	}
 	return r.Name + ": " + r.Work
 }
 
-func (s *Server) need(ctx context.Context, r sqlite.Run) Need {
+func (s *Server) need(ctx context.Context, r store.Run) Need {
 	v := s.view(ctx, r)
 	n := Need{Kind: "question", Title: named(r), Why: r.Why, Since: r.UpdatedAt, Run: &v}
 	state, err := action.StateOf(r)

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Item is one thing to repair.
@@ -177,7 +177,7 @@ func (s *Server) listIterations(ctx context.Context, in *struct {
 		return nil, err
 	}
 	a, b, _ := strings.Cut(in.Cursor, ".")
-	var mark sqlite.IterationMark
+	var mark store.IterationMark
 	mark.Number, _ = strconv.Atoi(a) // an odd cursor is the first page's
 	mark.Attempt, _ = strconv.Atoi(b)
 	records, err := s.o.Store.IterationPage(ctx, r.ID, mark, in.Limit)
@@ -218,12 +218,12 @@ func (s *Server) getIteration(ctx context.Context, in *IterationPath) (*body[Ite
 }
 
 // record finds an attempt that has ended.
-func (s *Server) record(ctx context.Context, in *IterationPath) (sqlite.Run, loop.Record, error) {
+func (s *Server) record(ctx context.Context, in *IterationPath) (store.Run, loop.Record, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return r, loop.Record{}, err
 	}
-	records, err := s.o.Store.IterationPage(ctx, r.ID, sqlite.IterationMark{Number: in.Number}, sqlite.MaxPage)
+	records, err := s.o.Store.IterationPage(ctx, r.ID, store.IterationMark{Number: in.Number}, store.MaxPage)
 	if err != nil {
 		return r, loop.Record{}, err
 	}
@@ -254,7 +254,7 @@ type history struct {
 
 // historyOf reads what records do not have: why strategies were chosen, and the
 // failures before the first iteration of a page.
-func (s *Server) historyOf(ctx context.Context, r sqlite.Run, first int) (*history, error) {
+func (s *Server) historyOf(ctx context.Context, r store.Run, first int) (*history, error) {
 	t := &history{asked: map[[2]int]loop.Command{}, timeouts: map[string]float64{}}
 	for _, c := range s.checks(r) {
 		t.timeouts[c.Name] = c.Timeout
@@ -271,7 +271,7 @@ func (s *Server) historyOf(ctx context.Context, r sqlite.Run, first int) (*histo
 			t.asked[[2]int{after.Next.Iteration, after.Next.Attempt}] = after.Next
 		}
 	}
-	earlier, err := s.o.Store.IterationPage(ctx, r.ID, sqlite.IterationMark{Number: max(0, first-before)}, before)
+	earlier, err := s.o.Store.IterationPage(ctx, r.ID, store.IterationMark{Number: max(0, first-before)}, before)
 	for _, rec := range earlier {
 		if rec.Number < first && rec.Failure != nil {
 			t.past = append(t.past, *rec.Failure)
@@ -281,7 +281,7 @@ func (s *Server) historyOf(ctx context.Context, r sqlite.Run, first int) (*histo
 }
 
 // current is the iteration under way; nil when the run rests.
-func (s *Server) current(r sqlite.Run) *Current {
+func (s *Server) current(r store.Run) *Current {
 	state, err := action.StateOf(r)
 	if err != nil || !state.Status.Active() {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // talks begins to keep what an agent says in the first iteration of a run.
@@ -123,7 +123,7 @@ func TestLongOutput(t *testing.T) {
 func TestFollowingBeyondWhatIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, _ *loop.State) { row.Iteration = 1 })
+	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Iteration = 1 })
 	w := r.talks("abc123", eventsFile, 2000)
 	r.serve()
 	s, events := r.open("/runs/abc123/iterations/1/stream", ""), r.open("/events", "")

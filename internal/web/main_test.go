@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -40,7 +40,7 @@ var client = &http.Client{Transport: &http.Transport{}}
 type rig struct {
 	t     *testing.T
 	s     *Server
-	store *sqlite.Store
+	store *store.Store
 	asked *wishes
 	dir   string // the state folder
 	log   *buffer
@@ -56,12 +56,12 @@ func newRig(t *testing.T) *rig { return newRigAt(t, Address{Address: "127.0.0.1:
 func newRigAt(t *testing.T, a Address) *rig {
 	t.Helper()
 	dir := t.TempDir()
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	db, err := store.Open(t.Context(), filepath.Join(dir, "pawl.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -70,12 +70,12 @@ func newRigAt(t *testing.T, a Address) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	r := &rig{t: t, store: store, dir: dir, asked: &wishes{store: store}, log: &buffer{}, host: listener.shown}
+	r := &rig{t: t, store: db, dir: dir, asked: &wishes{store: db}, log: &buffer{}, host: listener.shown}
 	c := &config.Config{Procedures: map[string]config.Procedure{"build": {}}}
 	c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: config.Duration(time.Minute)}}
 	r.s = New(listener, Options{
 		Operator: &action.Operator{
-			Store: store, Root: "/repo", Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir},
+			Store: db, Root: "/repo", Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir},
 			Planner: func(string, planner.Flags) (*planner.Planner, error) { return &planner.Planner{Config: c}, nil },
 			Log: func(string) *slog.Logger {
 				return slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -162,12 +162,12 @@ func (r *rig) problem(w *httptest.ResponseRecorder, status int) Details {
 }
 
 // run stores a run that nobody drives.
-func (r *rig) run(id string, change func(*sqlite.Run, *loop.State)) {
+func (r *rig) run(id string, change func(*store.Run, *loop.State)) {
 	r.t.Helper()
 	state := loop.State{Status: loop.Running, Strategy: "default"}
-	row := sqlite.Run{
+	row := store.Run{
 		ID: id, Kind: "procedure", Name: "build", Root: "/repo", Status: string(loop.Running), StartedAt: noon, Setup: json.RawMessage(`{}`),
-		Owner: sqlite.Owner{PID: 1 << 30, Start: "1", Boot: "b", Host: "h"},
+		Owner: store.Owner{PID: 1 << 30, Start: "1", Boot: "b", Host: "h"},
 	}
 	if change != nil {
 		change(&row, &state)
@@ -179,7 +179,7 @@ func (r *rig) run(id string, change func(*sqlite.Run, *loop.State)) {
 	row.State = text
 	e, err := journal.New(id, 1, row.StartedAt, journal.RunCreated, journal.Created{Kind: row.Kind, Name: row.Name})
 	if err == nil {
-		err = r.store.Create(r.t.Context(), row, e, func(sqlite.Owner) bool { return false })
+		err = r.store.Create(r.t.Context(), row, e, func(store.Owner) bool { return false })
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -206,7 +206,7 @@ type wishes struct {
 	mu    sync.Mutex
 	list  []string
 	fails error // what a start comes to
-	store *sqlite.Store
+	store *store.Store
 	last  int64 // the control of a run that was seen last
 }
 
@@ -267,7 +267,7 @@ func (r *rig) workspaces() {
 }
 
 // self is this process as the owner of something.
-func (r *rig) self() sqlite.Owner {
+func (r *rig) self() store.Owner {
 	r.t.Helper()
 	id, err := process.Self()
 	if err != nil {
@@ -277,7 +277,7 @@ func (r *rig) self() sqlite.Owner {
 }
 
 // nobody is a process of an earlier boot of this machine.
-func (r *rig) nobody() sqlite.Owner {
+func (r *rig) nobody() store.Owner {
 	o := r.self()
 	o.Boot = "an earlier one"
 	return o
@@ -286,8 +286,8 @@ func (r *rig) nobody() sqlite.Owner {
 // autopilot stores one that this process drives.
 func (r *rig) autopilot(phase string) {
 	r.t.Helper()
-	a := sqlite.Autopilot{Session: "s", Phase: phase, Owner: r.self(), StartedAt: noon, State: json.RawMessage(`{}`)}
-	if _, err := r.store.TakeAutopilot(r.t.Context(), a, func(sqlite.Owner) bool { return false }); err != nil {
+	a := store.Autopilot{Session: "s", Phase: phase, Owner: r.self(), StartedAt: noon, State: json.RawMessage(`{}`)}
+	if _, err := r.store.TakeAutopilot(r.t.Context(), a, func(store.Owner) bool { return false }); err != nil {
 		r.t.Fatal(err)
 	}
 }

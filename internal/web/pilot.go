@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Autopilot is what works the board by itself.
@@ -149,7 +149,7 @@ func (s *Server) sprints(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return answer(Sprints{each(list, func(p sqlite.Sprint) SprintView {
+	return answer(Sprints{each(list, func(p store.Sprint) SprintView {
 		one := SprintView{ID: p.ID, StartedAt: p.StartedAt, EndedAt: when(p.EndedAt)}
 		if json.Valid(p.Stats) {
 			one.Stats = p.Stats

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Overview is what a person wants to know first.
@@ -140,9 +140,9 @@ func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], erro
 }
 
 // active are the runs that are stored as working.
-func (s *Server) active(ctx context.Context) ([]sqlite.Run, error) {
-	q := sqlite.RunQuery{Root: s.o.Root, Active: true, Status: []string{string(loop.Running), string(loop.Waiting)}}
-	runs, _, _, err := s.o.Store.RunPage(ctx, q, sqlite.RunMark{}, sqlite.MaxPage)
+func (s *Server) active(ctx context.Context) ([]store.Run, error) {
+	q := store.RunQuery{Root: s.o.Root, Active: true, Status: []string{string(loop.Running), string(loop.Waiting)}}
+	runs, _, _, err := s.o.Store.RunPage(ctx, q, store.RunMark{}, store.MaxPage)
 	return runs, err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Severity says how an error is to be shown.
@@ -146,7 +146,7 @@ func explain(err error) error {
 	err = action.Explain(err)
 	var p *ProblemError
 	var refused *fault.Error
-	var ambiguous *sqlite.AmbiguousError
+	var ambiguous *store.AmbiguousError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -158,13 +158,13 @@ func explain(err error) error {
 		return p
 	case errors.As(err, &ambiguous):
 		return problem(http.StatusNotFound, "RUN_AMBIGUOUS", "%v", ambiguous).suggest("Give more characters of the id")
-	case errors.Is(err, sqlite.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return problem(http.StatusNotFound, "RUN_NOT_FOUND",
 			"There is no such run").suggest("List the runs: GET /api/v1/runs")
-	case errors.Is(err, sqlite.ErrBusy):
+	case errors.Is(err, store.ErrBusy):
 		return problem(http.StatusServiceUnavailable, "BUSY", "%v",
 			err).suggest("Try again in a few seconds: another pawl writes to the database just now")
-	case errors.Is(err, sqlite.ErrUnwritable), errors.Is(err, sqlite.ErrDamaged), errors.Is(err, sqlite.ErrNewer):
+	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrNewer):
 		p := problem(http.StatusInternalServerError, "DATABASE", "%v",
 			err).suggest("'pawl doctor' says what is wrong with the state folder")
 		p.Body.Severity, p.Body.Recoverable = Critical, false
@@ -198,7 +198,7 @@ func explainCase(err error) *ProblemError {
 	case errors.As(err, &cycle):
 		return problem(http.StatusUnprocessableEntity, "CYCLE", "Nothing was stored: %v",
 			cycle).suggest("Leave one of these needs out")
-	case errors.Is(err, sqlite.ErrNoCase):
+	case errors.Is(err, store.ErrNoCase):
 		return problem(http.StatusNotFound, "CASE_NOT_FOUND",
 			"There is no such case").suggest("List the board: GET /api/v1/cases")
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // A task that was queued is in the list before anybody works on the queue, and
@@ -23,7 +23,7 @@ func TestQueue(t *testing.T) {
 	var added CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"<b>x</b>"}`, &added)
 	entry := queue.Entry{ID: added.ID, Title: added.Title, Commit: strings.Repeat("a", 40)}
-	if _, err := r.store.AskQueue(t.Context(), sqlite.QueueAsk{Target: "refs/heads/main", Event: queue.Event{Kind: queue.Added, At: noon, Entry: &entry}, At: noon}); err != nil {
+	if _, err := r.store.AskQueue(t.Context(), store.QueueAsk{Target: "refs/heads/main", Event: queue.Event{Kind: queue.Added, At: noon, Entry: &entry}, At: noon}); err != nil {
 		t.Fatal(err)
 	}
 	if e := s.until("changed"); e.data != `{"what":"queue"}` {
@@ -47,8 +47,8 @@ func TestInboxNamesConflicts(t *testing.T) {
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
 	r.ask(http.MethodPost, "/cases", `{"title":"waits for its turn"}`, &other)
 	const target = "refs/heads/main"
-	owner := sqlite.Owner{PID: 1, Start: "1", Boot: "b", Host: "h"}
-	q, err := r.store.TakeQueue(t.Context(), target, owner, noon, func(sqlite.Owner) bool { return false })
+	owner := store.Owner{PID: 1, Start: "1", Boot: "b", Host: "h"}
+	q, err := r.store.TakeQueue(t.Context(), target, owner, noon, func(store.Owner) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestInboxNamesConflicts(t *testing.T) {
 		Entries: []queue.Entry{{ID: other.ID, Commit: strings.Repeat("b", 40), Status: queue.Waiting}, {ID: added.ID, Commit: strings.Repeat("a", 40), Status: queue.Parked, Why: "it conflicts", Problem: &queue.Problem{Class: queue.Complex, Conflict: conflict}}},
 		Out:     queue.Out{Cases: []queue.CaseMove{{ID: other.ID, Move: queue.MoveQueued}, {ID: added.ID, Move: queue.MoveQueued}, {ID: added.ID, Move: queue.MoveBlocked, Why: "parked"}}},
 	}
-	if err := r.store.CommitQueue(t.Context(), sqlite.QueueStep{Queue: q, State: state, At: noon}); err != nil {
+	if err := r.store.CommitQueue(t.Context(), store.QueueStep{Queue: q, State: state, At: noon}); err != nil {
 		t.Fatal(err)
 	}
 	var inbox Inbox

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Reviews are verified changes that wait for a person, the oldest first.
@@ -66,7 +66,7 @@ func (s *Server) reviews(ctx context.Context, _ *nothing) (*body[Reviews], error
 	return answer(out), nil
 }
 
-func (s *Server) reviewAsked(ctx context.Context, r sqlite.CaseReview) (ReviewAsked, error) {
+func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsked, error) {
 	out := ReviewAsked{Case: r.Case, Run: r.Run, Why: r.Why, AskedAt: r.AskedAt}
 	var work queue.Entry
 	if json.Unmarshal(r.Work, &work) == nil {

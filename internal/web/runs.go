@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Run is one run as it is now.
@@ -136,13 +136,13 @@ type runQuery struct {
 }
 
 func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], error) {
-	q := sqlite.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name, Text: in.Text,
+	q := store.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name, Text: in.Text,
 		Kept: true}
 	runs, next, more, err := s.o.Store.RunPage(ctx, q, runMark(in.Cursor), in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	out := RunPage{Runs: each(runs, func(r sqlite.Run) Run { return s.view(ctx, r) })}
+	out := RunPage{Runs: each(runs, func(r store.Run) Run { return s.view(ctx, r) })}
 	if more {
 		out.NextCursor = fmt.Sprintf("%d.%d", next.Started, next.Row)
 	}
@@ -150,18 +150,18 @@ func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], er
 }
 
 // runMark reads a cursor; an odd one is the first page's.
-func runMark(cursor string) sqlite.RunMark {
+func runMark(cursor string) store.RunMark {
 	a, b, _ := strings.Cut(cursor, ".")
 	started, err := strconv.ParseInt(a, 10, 64)
 	row, err2 := strconv.ParseInt(b, 10, 64)
 	if err != nil || err2 != nil {
-		return sqlite.RunMark{}
+		return store.RunMark{}
 	}
-	return sqlite.RunMark{Started: started, Row: row}
+	return store.RunMark{Started: started, Row: row}
 }
 
 // view is a run as it really is.
-func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
+func (s *Server) view(ctx context.Context, r store.Run) Run {
 	r = s.o.AsIs(ctx, r)
 	v := Run{
 		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
@@ -177,7 +177,7 @@ func (s *Server) view(ctx context.Context, r sqlite.Run) Run {
 }
 
 // coming are the kinds of what a run was asked and has not taken. A run that ended takes nothing.
-func (s *Server) coming(ctx context.Context, r sqlite.Run) []string {
+func (s *Server) coming(ctx context.Context, r store.Run) []string {
 	kinds := []string{}
 	if !loop.Status(r.Status).Active() && !slices.Contains(waiting, r.Status) {
 		return kinds
@@ -186,7 +186,7 @@ func (s *Server) coming(ctx context.Context, r sqlite.Run) []string {
 	for _, row := range rows {
 		kind := row.Kind
 		if row.Answers() {
-			kind = sqlite.ControlAnswer
+			kind = store.ControlAnswer
 		}
 		if !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
@@ -253,7 +253,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 		Spent: Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls,
 			Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
 		Gates: s.checks(r),
-		Asked: each(rows, func(row sqlite.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
+		Asked: each(rows, func(row store.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
 	}
 	out.GatesSeen = len(out.Gates) > 0
 	if loop.Status(out.Status).Active() {
@@ -269,7 +269,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 
 // checks are those that the work of a run goes through; where that is not
 // stored, the configuration's.
-func (s *Server) checks(r sqlite.Run) []GateSpec {
+func (s *Server) checks(r store.Run) []GateSpec {
 	stored := action.SetupOf(r).Checks
 	if stored == nil {
 		c, err := s.config()
@@ -294,7 +294,7 @@ func (s *Server) checksOf(ctx context.Context, id string) []GateSpec {
 
 // showQuestion is nil when nothing is asked. rows are what a person has asked of
 // the run since.
-func showQuestion(q *loop.Question, rows []sqlite.Control) *Question {
+func showQuestion(q *loop.Question, rows []store.Control) *Question {
 	if q == nil {
 		return nil
 	}

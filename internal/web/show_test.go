@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -32,7 +32,7 @@ func (r *rig) step(id string, n int64, rec loop.Record, next loop.Command) {
 		Next loop.Command `json:"next"`
 	}{rec, next})
 	if err == nil {
-		err = r.store.Commit(r.t.Context(), sqlite.Step{Run: row, Event: e, Record: &rec})
+		err = r.store.Commit(r.t.Context(), store.Step{Run: row, Event: e, Record: &rec})
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -49,7 +49,7 @@ func TestPagesOfRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for i := range 25 {
-		r.run(fmt.Sprintf("run%02d", i), func(row *sqlite.Run, _ *loop.State) {
+		r.run(fmt.Sprintf("run%02d", i), func(row *store.Run, _ *loop.State) {
 			row.Name, row.StartedAt = fmt.Sprintf("build %d", i), noon.Add(time.Duration(i/3)*time.Second)
 		})
 	}
@@ -62,7 +62,7 @@ func TestPagesOfRuns(t *testing.T) {
 			got = append(got, one.ID)
 		}
 		if len(got) == 4 {
-			r.run("late", func(row *sqlite.Run, _ *loop.State) { row.Name, row.StartedAt = "late", noon.Add(time.Hour) })
+			r.run("late", func(row *store.Run, _ *loop.State) { row.Name, row.StartedAt = "late", noon.Add(time.Hour) })
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			break
@@ -91,8 +91,8 @@ func TestPagesOfRuns(t *testing.T) {
 func TestRunWithQuestion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
-		row.Status, row.Why, row.Owner = "blocked", "stuck", sqlite.Owner{PID: 1, Start: "0", Boot: "b", Host: "h"}
+	r.run("abc123", func(row *store.Run, s *loop.State) {
+		row.Status, row.Why, row.Owner = "blocked", "stuck", store.Owner{PID: 1, Start: "0", Boot: "b", Host: "h"}
 		s.Status = loop.Blocked
 		s.Policy.MaxCost, s.Limit = 5_000_000, 10
 		s.Question = &loop.Question{Text: "What <b>now</b>?", Attempts: []string{"1 failed"}, Pattern: "the same", Choices: []control.Choice{
@@ -122,7 +122,7 @@ func TestRunWithQuestion(t *testing.T) {
 	if len(inbox.Entries) != 1 || inbox.Entries[0].Kind != "blocked" || inbox.Entries[0].Question == nil || inbox.Entries[0].Run.ID != "abc123" {
 		t.Errorf("the inbox is %+v", inbox)
 	}
-	r.run("newer1", func(row *sqlite.Run, _ *loop.State) { row.StartedAt = noon.Add(time.Hour) })
+	r.run("newer1", func(row *store.Run, _ *loop.State) { row.StartedAt = noon.Add(time.Hour) })
 	r.get("/inbox", &inbox)
 	if len(inbox.Entries) != 0 {
 		t.Errorf("a run that was left behind is in the inbox: %+v", inbox)
@@ -258,11 +258,11 @@ func TestFilesOfAnAttempt(t *testing.T) {
 func TestNoConversation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.run("begins", func(run *sqlite.Run, _ *loop.State) { run.Iteration = 2 })
-	r.run("steps", func(run *sqlite.Run, _ *loop.State) {
+	r.run("begins", func(run *store.Run, _ *loop.State) { run.Iteration = 2 })
+	r.run("steps", func(run *store.Run, _ *loop.State) {
 		run.Name, run.Kind, run.Status, run.Iteration = "release", "workflow", string(loop.FailedRun), 1
 	})
-	r.run("ended", func(run *sqlite.Run, _ *loop.State) {
+	r.run("ended", func(run *store.Run, _ *loop.State) {
 		run.Name, run.Status, run.Iteration = "other", string(loop.Completed), 2
 	})
 	for _, at := range []string{"begins/iterations/2", "steps/iterations/1"} {
@@ -574,7 +574,7 @@ func TestInboxWithoutWhatWasGivenUp(t *testing.T) {
 	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &c)
 	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"no key"}`, &c)
 	for id, name := range map[string]string{"abc123": c.ID, "def456": "build"} {
-		r.run(id, func(row *sqlite.Run, _ *loop.State) {
+		r.run(id, func(row *store.Run, _ *loop.State) {
 			row.Name, row.Status, row.Why = name, string(loop.FailedRun), loop.GivenUp
 		})
 	}
@@ -591,7 +591,7 @@ func TestInboxNamesATaskOnce(t *testing.T) {
 	var c Case
 	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &c)
 	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"no key"}`, &c)
-	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+	r.run("abc123", func(row *store.Run, s *loop.State) {
 		row.Name, row.Status = c.ID, string(loop.Blocked)
 		s.Question = &loop.Question{Text: "Which key?"}
 	})
@@ -612,7 +612,7 @@ func TestRunOfATask(t *testing.T) {
 	var c Case
 	r.ask(http.MethodPost, "/cases", `{"title":"Send Mails"}`, &c)
 	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"it asks"}`, &c)
-	r.run("abc123", func(row *sqlite.Run, s *loop.State) {
+	r.run("abc123", func(row *store.Run, s *loop.State) {
 		row.Kind, row.Name, row.Status, s.Status = "task", c.ID, string(loop.Pending), loop.Pending
 		s.Question = &loop.Question{Text: "Which key?"}
 	})

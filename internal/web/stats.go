@@ -6,23 +6,23 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/stats"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // StrategyStats are what was learned of strategies.
 type StrategyStats struct {
-	Strategies []sqlite.StrategyStat `json:"strategies" nullable:"false"`
+	Strategies []store.StrategyStat `json:"strategies" nullable:"false"`
 }
 
 // FailureStats sum up failed iterations by class.
 type FailureStats struct {
-	Failures []sqlite.FailureStat `json:"failures" nullable:"false"`
+	Failures []store.FailureStat `json:"failures" nullable:"false"`
 }
 
 // GuardStats count the guards that tripped.
 type GuardStats struct {
-	Guards []sqlite.GuardStat `json:"guards" nullable:"false"`
+	Guards []store.GuardStat `json:"guards" nullable:"false"`
 }
 
 // UsageStats are cost, tokens and iterations by day and agent.
@@ -149,7 +149,7 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
 	learned, err := s.o.Store.Learned(ctx)
 	now := time.Now()
-	return answer(StrategyStats{each(learned, func(l sqlite.Learned) sqlite.StrategyStat { return l.Stat(now) })}), err
+	return answer(StrategyStats{each(learned, func(l store.Learned) store.StrategyStat { return l.Stat(now) })}), err
 }
 
 func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
@@ -166,7 +166,7 @@ func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats],
 	now := time.Now()
 	since, zone := in.since(now)
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
-	return answer(UsageStats{each(usage, func(u sqlite.Usage) UsageStat {
+	return answer(UsageStats{each(usage, func(u store.Usage) UsageStat {
 		return UsageStat{
 			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations,
 			Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
@@ -179,7 +179,7 @@ func (s *Server) throughputStats(ctx context.Context, in *period) (*body[Through
 	now := time.Now()
 	since, zone := in.since(now)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
-	return answer(ThroughputStats{each(ended, func(t sqlite.Throughput) ThroughputStat {
+	return answer(ThroughputStats{each(ended, func(t store.Throughput) ThroughputStat {
 		return ThroughputStat{
 			Day: t.Day, Completed: t.Completed, Failed: t.Failed, Other: t.Other, Landed: t.Landed, Iterations: t.Iterations,
 			Worked: seconds(t.Worked), Waited: seconds(t.Waited),

@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -51,9 +51,9 @@ func autopilotCommand(a *command.App) *cobra.Command {
 	var f autopilotFlags
 	cmd := command.Group("autopilot", "Work the board: ready tasks, several at once, verified and landed",
 		func(ctx context.Context) error { return workBoard(ctx, a, f) },
-		askAutopilotCommand(a, sqlite.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
-		askAutopilotCommand(a, sqlite.AutopilotResume, "Go on after a pause"),
-		askAutopilotCommand(a, sqlite.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
+		askAutopilotCommand(a, store.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
+		askAutopilotCommand(a, store.AutopilotResume, "Go on after a pause"),
+		askAutopilotCommand(a, store.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
 		autopilotModeCommand(a), autopilotStatusCommand(a))
 	cmd.Long = "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
 		"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs."
@@ -98,7 +98,7 @@ func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 		return err
 	}
 	s := &session.Session{App: a, Config: c, StateDir: config.StateDir(c.Root, a.Env)}
-	if s.Store, err = sqlite.Open(ctx, filepath.Join(s.StateDir, "pawl.db")); err != nil {
+	if s.Store, err = store.Open(ctx, filepath.Join(s.StateDir, "pawl.db")); err != nil {
 		return err
 	}
 	defer s.Close()
@@ -200,7 +200,7 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root), watchAutopilot(ctx, s, v,
 		o.Sprint != nil, screen)
 	res, err := drivenOnScreen(ctx, s, o, screen)
-	var running *sqlite.RunningError
+	var running *store.RunningError
 	if errors.As(err, &running) {
 		return command.Usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).
 			Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // askAutopilotCommand asks the autopilot that runs. A stop waits for its end.
@@ -32,7 +32,7 @@ func autopilotModeCommand(a *command.App) *cobra.Command {
 				return command.Usage("unknown mode %q: write auto or semi-auto", args[0])
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
-				return p.AskAutopilot(ctx, sqlite.AutopilotMode, args[0], true)
+				return p.AskAutopilot(ctx, store.AutopilotMode, args[0], true)
 			})
 		})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // sprintFlags are those of sprint alone.
@@ -131,7 +131,7 @@ func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilo
 	if f.set("checkpoint") {
 		o.Sprint.Checkpoint = f.checkpoint
 	}
-	o.Filter = sqlite.CaseFilter{
+	o.Filter = store.CaseFilter{
 		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags),
 		NotTags: given(f.excluded, set.Filters.ExcludeTags),
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 func topCommand(a *command.App) *cobra.Command {
@@ -49,26 +49,26 @@ func topCommand(a *command.App) *cobra.Command {
 }
 
 // dashboardOptions looks at the autopilot of root, and does what the commands do.
-func dashboardOptions(a *command.App, store *sqlite.Store, root string) dashboard.Options {
+func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Options {
 	o := dashboard.Options{
 		Look: func(ctx context.Context) (autopilot.View, error) {
-			if err := autopilot.LookOn(ctx, store); err != nil {
+			if err := autopilot.LookOn(ctx, db); err != nil {
 				return autopilot.View{}, err
 			}
-			return autopilot.Status(ctx, store, root)
+			return autopilot.Status(ctx, db, root)
 		},
 		Log: func(ctx context.Context, run string) ([]string, error) {
-			r, err := store.Run(ctx, run)
+			r, err := db.Run(ctx, run)
 			if err != nil {
 				return nil, err
 			}
 			return agentLines(filepath.Join(config.StateDir(r.Root, a.Env), "runs", r.ID, strconv.Itoa(r.Iteration)))
 		},
 		Question: func(ctx context.Context, n autopilot.Need) (loop.Question, error) {
-			return needQuestion(ctx, store, n)
+			return needQuestion(ctx, db, n)
 		},
 		Do: func(ctx context.Context, d dashboard.Action) (string, error) {
-			return act(context.WithoutCancel(ctx), a.Operator(store, root), d)
+			return act(context.WithoutCancel(ctx), a.Operator(db, root), d)
 		},
 		Interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) },
 		In:        a.Stdin, Out: console.Raw(a.Stderr), Env: a.Env,
@@ -99,7 +99,7 @@ func perform(ctx context.Context, p *action.Operator, d dashboard.Action) error 
 	case d.Kind == dashboard.Pause, d.Kind == dashboard.Resume, d.Kind == dashboard.Mode:
 		return p.AskAutopilot(ctx, string(d.Kind), d.Text, false)
 	case d.Kind == dashboard.StopAll:
-		return p.AskAutopilot(ctx, sqlite.AutopilotStop, "", true)
+		return p.AskAutopilot(ctx, store.AutopilotStop, "", true)
 	case d.Kind == dashboard.Retry:
 		verb = "retry"
 	case d.Kind == dashboard.Answer && d.Need.What == board.Review:
@@ -133,14 +133,14 @@ var reviewQuestion = []control.Choice{
 }
 
 // needQuestion is what a task waits for, as a question.
-func needQuestion(ctx context.Context, store *sqlite.Store, n autopilot.Need) (q loop.Question, err error) {
+func needQuestion(ctx context.Context, db *store.Store, n autopilot.Need) (q loop.Question, err error) {
 	if n.What == board.Review {
 		text := fmt.Sprintf("%s is verified and waits for your review. See its diff with: pawl show %s --diff", n.Case, n.Run)
 		return loop.Question{Text: text, Choices: reviewQuestion}, nil
 	}
 	var s loop.State
 	if n.Run != "" {
-		r, err := store.Run(ctx, n.Run)
+		r, err := db.Run(ctx, n.Run)
 		if err != nil {
 			return q, err
 		}

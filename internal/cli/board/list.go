@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // listAtMost is how many cases a table has when nobody says otherwise.
 const listAtMost = 200
 
 func caseListCommand(a *command.App) *cobra.Command {
-	var f sqlite.CaseFilter
+	var f store.CaseFilter
 	var statuses []string
 	var all bool
 	var cmd *cobra.Command
@@ -61,12 +61,12 @@ func caseListCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func listCases(ctx context.Context, a *command.App, store *sqlite.Store, f sqlite.CaseFilter) error {
+func listCases(ctx context.Context, a *command.App, db *store.Store, f store.CaseFilter) error {
 	limit := f.Limit
 	if limit > 0 && !a.JSON {
 		f.Limit++ // to see whether there are more
 	}
-	list, err := store.Cases(ctx, f)
+	list, err := db.Cases(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func listCases(ctx context.Context, a *command.App, store *sqlite.Store, f sqlit
 		return command.Listing(a, list, "", "",
 			func(c board.Case) command.Row { return command.Row{JSON: command.CaseJSON(&c)} })
 	}
-	counts, ready, err := store.CaseCounts(ctx)
+	counts, ready, err := db.CaseCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func listCases(ctx context.Context, a *command.App, store *sqlite.Store, f sqlit
 }
 
 // sayNoCases says why nothing was listed.
-func sayNoCases(a *command.App, f sqlite.CaseFilter, counts map[board.Status]int, ready int) {
+func sayNoCases(a *command.App, f store.CaseFilter, counts map[board.Status]int, ready int) {
 	narrowed := f.Ready || f.Tag != "" || f.Parent != ""
 	switch {
 	case len(counts) == 0:

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -34,13 +34,13 @@ type shownCase struct {
 	History    []board.Entry `json:"history"`
 }
 
-func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id string) error {
-	history, err := store.CaseHistory(ctx, id)
+func showCase(ctx context.Context, a *command.App, db *store.Store, id string) error {
+	history, err := db.CaseHistory(ctx, id)
 	if err != nil {
 		return err
 	}
-	c, err := store.Case(ctx, id)
-	if n := len(history); errors.Is(err, sqlite.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
+	c, err := db.Case(ctx, id)
+	if n := len(history); errors.Is(err, store.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
 		last := history[n-1]
 		return command.Usage("%s was removed on %s: %s", id, command.Minute(last.At), report.Line(last.Why, 200)).
 			Hint("List the board: pawl case list --all")
@@ -48,15 +48,15 @@ func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id strin
 	if err != nil {
 		return err
 	}
-	dependents, err := store.Dependents(ctx, id)
+	dependents, err := db.Dependents(ctx, id)
 	if err != nil {
 		return err
 	}
-	space, err := caseSpace(ctx, store, id)
+	space, err := caseSpace(ctx, db, id)
 	if err != nil {
 		return err
 	}
-	landed, err := whereLanded(ctx, store, id)
+	landed, err := whereLanded(ctx, db, id)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id strin
 	}
 	needs := make([]string, len(c.Needs))
 	for i, need := range c.Needs {
-		n, err := store.Case(ctx, need)
+		n, err := db.Case(ctx, need)
 		if err != nil {
 			return err
 		}
@@ -83,20 +83,20 @@ func showCase(ctx context.Context, a *command.App, store *sqlite.Store, id strin
 
 // whereLanded says where the work of a task is: here only, or pushed; "" when it has
 // not landed.
-func whereLanded(ctx context.Context, store *sqlite.Store, id string) (string, error) {
-	targets, err := store.QueueTargets(ctx)
+func whereLanded(ctx context.Context, db *store.Store, id string) (string, error) {
+	targets, err := db.QueueTargets(ctx)
 	if err != nil {
 		return "", err
 	}
 	for _, target := range targets {
-		list, err := store.Landings(ctx, target, id, 1)
+		list, err := db.Landings(ctx, target, id, 1)
 		if err != nil {
 			return "", err
 		}
 		if len(list) == 0 {
 			continue
 		}
-		row, _, err := store.Queue(ctx, target)
+		row, _, err := db.Queue(ctx, target)
 		if err != nil {
 			return "", err
 		}
@@ -198,8 +198,8 @@ type shownSpace struct {
 }
 
 // caseSpace is the workspace of a task; nil when it has none.
-func caseSpace(ctx context.Context, store *sqlite.Store, id string) (*shownSpace, error) {
-	r, ok, err := store.Workspace(ctx, id)
+func caseSpace(ctx context.Context, db *store.Store, id string) (*shownSpace, error) {
+	r, ok, err := db.Workspace(ctx, id)
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/trust"
 )
 
@@ -38,9 +38,9 @@ type App struct {
 }
 
 // Operator acts on the work of root, and prints the results.
-func (a *App) Operator(store *sqlite.Store, root string) *action.Operator {
+func (a *App) Operator(db *store.Store, root string) *action.Operator {
 	return &action.Operator{
-		Store: store, Root: root, Env: a.Env, Log: OpenLog, Say: a.Say,
+		Store: db, Root: root, Env: a.Env, Log: OpenLog, Say: a.Say,
 		Planner: func(root string, f planner.Flags) (*planner.Planner, error) {
 			there := *a
 			there.Dir = root

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // SomeIDs is for commands with the ids of cases.
@@ -99,9 +99,9 @@ func ExactlyOne(what string) cobra.PositionalArgs {
 }
 
 // OnRun is a command that does one thing with a run.
-func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator, sqlite.Run) error) *cobra.Command {
+func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator, store.Run) error) *cobra.Command {
 	return Leaf(use, short, ExactlyOne("a run or a procedure"), func(ctx context.Context, args []string) error {
-		return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error { return do(ctx, p, r) })
+		return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error { return do(ctx, p, r) })
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -121,8 +121,8 @@ const maxOffers = 200
 
 // runs are the runs that a command can do something with, the newest first.
 func (a *App) runs(ctx context.Context, verb string) (list []string) {
-	a.peekStore(ctx, func(store *sqlite.Store, root string) {
-		found, _, _, err := store.RunPage(ctx, sqlite.RunQuery{Root: root}, sqlite.RunMark{}, maxOffers)
+	a.peekStore(ctx, func(db *store.Store, root string) {
+		found, _, _, err := db.RunPage(ctx, store.RunQuery{Root: root}, store.RunMark{}, maxOffers)
 		if err != nil {
 			return
 		}
@@ -169,8 +169,8 @@ func takes(verb string, st loop.Status) bool {
 }
 
 func (a *App) cases(ctx context.Context) (list []string) {
-	a.peekStore(ctx, func(store *sqlite.Store, _ string) {
-		found, err := store.Cases(ctx, sqlite.CaseFilter{})
+	a.peekStore(ctx, func(db *store.Store, _ string) {
+		found, err := db.Cases(ctx, store.CaseFilter{})
 		if err != nil {
 			return
 		}
@@ -182,8 +182,8 @@ func (a *App) cases(ctx context.Context) (list []string) {
 }
 
 func (a *App) sprints(ctx context.Context) (list []string) {
-	a.peekStore(ctx, func(store *sqlite.Store, _ string) {
-		found, err := store.Sprints(ctx, maxOffers)
+	a.peekStore(ctx, func(db *store.Store, _ string) {
+		found, err := db.Sprints(ctx, maxOffers)
 		if err != nil {
 			return
 		}
@@ -195,7 +195,7 @@ func (a *App) sprints(ctx context.Context) (list []string) {
 }
 
 // peekStore looks into the database, where there is one; it makes none.
-func (a *App) peekStore(ctx context.Context, do func(*sqlite.Store, string)) {
+func (a *App) peekStore(ctx context.Context, do func(*store.Store, string)) {
 	root, err := a.Root()
 	if err != nil {
 		return
@@ -203,12 +203,12 @@ func (a *App) peekStore(ctx context.Context, do func(*sqlite.Store, string)) {
 	if _, err := os.Stat(filepath.Join(config.StateDir(root, a.Env), "pawl.db")); err != nil {
 		return
 	}
-	store, root, err := a.Store(ctx)
+	db, root, err := a.Store(ctx)
 	if err != nil {
 		return
 	}
-	defer func() { _ = store.Close() }()
-	do(store, root)
+	defer func() { _ = db.Close() }()
+	do(db, root)
 }
 
 // meant names the run that a mistyped name is nearest to.

@@ -4,14 +4,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/retention"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Retention is what the configuration says about what is over.
-func Retention(c *config.Config, stateDir string, store *sqlite.Store, repo *git.Repo) retention.Options {
+func Retention(c *config.Config, stateDir string, db *store.Store, repo *git.Repo) retention.Options {
 	r := c.Retention
 	return retention.Options{
-		StateDir: stateDir, Store: store, Repo: repo,
+		StateDir: stateDir, Store: db, Repo: repo,
 		Runs: r.Runs.Std(), Most: r.MaxRuns, Output: r.Output.Std(), Events: r.Events.Std(), Keep: c.Snapshot.Keep.Std(),
 	}
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // Store opens the database of the repository that the person is in. There need
 // be no valid pawl.yaml: runs can be looked at without one.
-func (a *App) Store(ctx context.Context) (*sqlite.Store, string, error) {
+func (a *App) Store(ctx context.Context) (*store.Store, string, error) {
 	root, err := a.Root()
 	if err != nil {
 		return nil, "", err
 	}
-	store, err := sqlite.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
 	if err != nil {
 		return nil, "", err
 	}
-	store.OnWait(func(holder string) { a.Say("%s", LockedBy(holder)) })
-	return store, root, nil
+	db.OnWait(func(holder string) { a.Say("%s", LockedBy(holder)) })
+	return db, root, nil
 }
 
 // Root is the folder of the repository that the person is in.
@@ -47,20 +47,20 @@ func LockedBy(holder string) string {
 
 // WithOperator opens the database for somebody who looks at the work or acts on it.
 func (a *App) WithOperator(ctx context.Context, do func(*action.Operator) error) (err error) {
-	store, root, err := a.Store(ctx)
+	db, root, err := a.Store(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if cerr := store.Close(); err == nil && cerr != nil {
+		if cerr := db.Close(); err == nil && cerr != nil {
 			err = fmt.Errorf("cannot close the database: %v", cerr)
 		}
 	}()
-	return action.Explain(do(a.Operator(store, root)))
+	return action.Explain(do(a.Operator(db, root)))
 }
 
 // WithRun finds a run and works on it.
-func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator, sqlite.Run) error) error {
+func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator, store.Run) error) error {
 	return a.WithOperator(ctx, func(p *action.Operator) error {
 		name = a.RunName(name)
 		run, err := FindRun(ctx, p.Store, p.Root, name)
@@ -74,18 +74,18 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 // FindRun finds a run by its id, a prefix of it, or the name of its procedure or
 // task, whose last run it then is; 42 is task-042, and no run whose id begins so where
 // the board has that task.
-func FindRun(ctx context.Context, store *sqlite.Store, root, name string) (sqlite.Run, error) {
-	run, err := store.Latest(ctx, root, name)
-	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, sqlite.ErrNotFound) {
-		run, err = store.Latest(ctx, root, board.Normal(name))
-		if _, cerr := store.Case(ctx, board.Normal(name)); cerr == nil {
+func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run, error) {
+	run, err := db.Latest(ctx, root, name)
+	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, store.ErrNotFound) {
+		run, err = db.Latest(ctx, root, board.Normal(name))
+		if _, cerr := db.Case(ctx, board.Normal(name)); cerr == nil {
 			return run, err
 		}
 	}
-	if err == nil || !errors.Is(err, sqlite.ErrNotFound) {
+	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return run, err
 	}
-	return store.Run(ctx, name)
+	return db.Run(ctx, name)
 }
 
 // LookupError says what a person can do when a run is not found.
@@ -93,14 +93,14 @@ func (a *App) LookupError(err error, name string) error {
 	var known *fault.Error
 	switch {
 	case errors.As(err, &known):
-	case errors.Is(err, sqlite.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		e := Usage("there is no run or procedure %q with a run here%s", name, a.meant(name)).
 			Hint("List the runs: pawl ps -a")
 		if _, _, isCase := board.ParseID(name); isCase {
 			e = e.Hint("A task has a run once it was started: pawl case show %s", board.Normal(name))
 		}
 		return e
-	case errors.Is(err, sqlite.ErrAmbiguous):
+	case errors.Is(err, store.ErrAmbiguous):
 		return fault.Of(fault.Refused, err).Hint("Give more characters of the id")
 	}
 	return err
@@ -119,8 +119,8 @@ func (a *App) RunName(arg string) string {
 }
 
 // Pool opens the workspaces of the repository that the configuration is for.
-func (a *App) Pool(ctx context.Context, c *config.Config, store *sqlite.Store) (*pool.Pool, error) {
-	p, err := action.Pool(ctx, c, a.Env, store)
+func (a *App) Pool(ctx context.Context, c *config.Config, db *store.Store) (*pool.Pool, error) {
+	p, err := action.Pool(ctx, c, a.Env, db)
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
 	}

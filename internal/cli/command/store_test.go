@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // A run is found by the name of its procedure, whose last one it is, by its id,
@@ -22,15 +22,15 @@ func TestWithRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "pawl.yaml"), []byte("agent: script\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gone := sqlite.Owner{PID: 1, Start: "1", Boot: "an earlier one"}
+	gone := store.Owner{PID: 1, Start: "1", Boot: "an earlier one"}
 	err := a.WithOperator(t.Context(), func(p *action.Operator) error {
 		for i, id := range []string{"7k3faaaa", "7k3fbbbb", "9zzzzzzz"} {
 			at := time.Date(2026, 11, 20, 12, i, 0, 0, time.UTC)
 			state, _ := json.Marshal(map[string]any{"status": "completed"})
-			r := sqlite.Run{ID: id, Kind: "procedure", Name: "build", Root: p.Root, Status: "completed", State: state, StartedAt: at, Owner: gone}
+			r := store.Run{ID: id, Kind: "procedure", Name: "build", Root: p.Root, Status: "completed", State: state, StartedAt: at, Owner: gone}
 			e, err := journal.New(id, 1, at, journal.RunCreated, journal.Created{Kind: r.Kind, Name: r.Name})
 			if err == nil {
-				err = p.Store.Create(t.Context(), r, e, func(sqlite.Owner) bool { return false })
+				err = p.Store.Create(t.Context(), r, e, func(store.Owner) bool { return false })
 			}
 			if err != nil {
 				return err
@@ -46,7 +46,7 @@ func TestWithRun(t *testing.T) {
 		"7k3f": "2: more characters", "test": "2: no run or procedure", "build.yaml": "9zzzzzzz",
 	} {
 		got := ""
-		err := a.WithRun(t.Context(), name, func(_ *action.Operator, r sqlite.Run) error {
+		err := a.WithRun(t.Context(), name, func(_ *action.Operator, r store.Run) error {
 			got = r.ID
 			return nil
 		})

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -47,7 +47,7 @@ func Command(a *command.App) *cobra.Command {
 type OpenQueue struct {
 	*merge.Queue
 	l     *session.Landing
-	store *sqlite.Store
+	store *store.Store
 }
 
 // WithQueue opens the queue of the target, without a sandbox: to look and to ask.
@@ -65,8 +65,8 @@ func WithQueue(ctx context.Context, a *command.App, do func(*OpenQueue) error) e
 	})
 }
 
-func openQueue(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store) (*OpenQueue, error) {
-	l, err := session.OpenLanding(ctx, a, c, store)
+func openQueue(ctx context.Context, a *command.App, c *config.Config, db *store.Store) (*OpenQueue, error) {
+	l, err := session.OpenLanding(ctx, a, c, db)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func openQueue(ctx context.Context, a *command.App, c *config.Config, store *sql
 		return nil, err
 	}
 	q, err := merge.Open(ctx, o)
-	return &OpenQueue{q, l, store}, err
+	return &OpenQueue{q, l, db}, err
 }
 
 // queueWishCommand asks something of entries, or of the whole queue.
@@ -301,7 +301,7 @@ func queueAndRelease(ctx context.Context, q *OpenQueue, text, commit string, all
 }
 
 // resolving is an agent for conflicts; nil where none can run.
-func resolving(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store, p *pool.Pool,
+func resolving(ctx context.Context, a *command.App, c *config.Config, db *store.Store, p *pool.Pool,
 	unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
 	if c.Merge.ConflictRetries == 0 {
 		return nil
@@ -313,12 +313,12 @@ func resolving(ctx context.Context, a *command.App, c *config.Config, store *sql
 	if err != nil {
 		return nil
 	}
-	return t.Resolver(p, store).Resolve
+	return t.Resolver(p, db).Resolve
 }
 
 func drain(ctx context.Context, a *command.App, q *OpenQueue) error {
 	err := q.Drain(ctx)
-	var owned *sqlite.QueueOwnedError
+	var owned *store.QueueOwnedError
 	switch {
 	case errors.As(err, &owned):
 		return fault.Of(fault.Refused, err).Hint("What is queued lands there; see it with: pawl queue")

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 func answerCommand(a *command.App) *cobra.Command {
@@ -19,7 +19,7 @@ func answerCommand(a *command.App) *cobra.Command {
 		command.RunAndText("an answer", "answer"),
 		func(ctx context.Context, args []string) error {
 			goesOn, run := false, ""
-			err := a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) (err error) {
+			err := a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) (err error) {
 				run = r.ID
 				goesOn, err = p.Answer(ctx, r, step, args[1:])
 				if goesOn && (stay || engine.Alive(r.Owner)) {
@@ -47,12 +47,12 @@ func answerCommand(a *command.App) *cobra.Command {
 
 func stopCommand(a *command.App) *cobra.Command {
 	return a.OnRun("stop RUN", "Stop a run now; its agent is ended, its work is kept",
-		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Stop(ctx, r, true) })
+		func(ctx context.Context, p *action.Operator, r store.Run) error { return p.Stop(ctx, r, true) })
 }
 
 func discardCommand(a *command.App) *cobra.Command {
 	cmd := a.OnRun("discard RUN", "Give a run that waits up; files and history stay",
-		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.DiscardRun(ctx, r) })
+		func(ctx context.Context, p *action.Operator, r store.Run) error { return p.DiscardRun(ctx, r) })
 	cmd.Long = "Give a run up that is interrupted, stopped, paused or waits for an answer. The next pawl run starts anew and\n" +
 		"asks nothing. Files, snapshots and history stay; what a run did in a copy of its own goes, as with\n" +
 		"pawl apply --discard."
@@ -62,14 +62,14 @@ func discardCommand(a *command.App) *cobra.Command {
 
 func pauseCommand(a *command.App) *cobra.Command {
 	return a.OnRun("pause RUN", "Pause a run at the end of its iteration",
-		func(ctx context.Context, p *action.Operator, r sqlite.Run) error { return p.Pause(ctx, r) })
+		func(ctx context.Context, p *action.Operator, r store.Run) error { return p.Pause(ctx, r) })
 }
 
 func messageCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; all later prompts have it",
 		command.RunAndText("a message", "message"),
 		func(ctx context.Context, args []string) error {
-			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
 				return p.Message(ctx, r, strings.Join(args[1:], " "), "cli")
 			})
 		})
@@ -84,7 +84,7 @@ func rollbackCommand(a *command.App) *cobra.Command {
 	to := action.BackTo{N: -1}
 	var cmd *cobra.Command
 	cmd = a.OnRun("rollback RUN", "Put the files back to the snapshot after an iteration; itself undoable",
-		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
+		func(ctx context.Context, p *action.Operator, r store.Run) error {
 			if err := command.CheckBackTo(cmd, to, "run"); err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func rollbackCommand(a *command.App) *cobra.Command {
 func applyCommand(a *command.App) *cobra.Command {
 	var check, discard bool
 	cmd := a.OnRun("apply RUN", "Bring what a run did in its copy into your files",
-		func(ctx context.Context, p *action.Operator, r sqlite.Run) error {
+		func(ctx context.Context, p *action.Operator, r store.Run) error {
 			switch {
 			case check && discard:
 				return command.Usage("--check and --discard exclude each other")

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 //go:embed all:demo
@@ -63,7 +63,7 @@ func demo(ctx context.Context, a *command.App, keep bool) (err error) {
 		return err
 	}
 	a.Result("\nWhat the run changed (pawl show repair --diff):\n\n")
-	derr := demo.WithRun(ctx, "repair", func(p *action.Operator, r sqlite.Run) error { return showDiff(ctx, demo, p, r) })
+	derr := demo.WithRun(ctx, "repair", func(p *action.Operator, r store.Run) error { return showDiff(ctx, demo, p, r) })
 	if derr != nil {
 		return derr
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/spool"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
 )
 
@@ -43,7 +43,7 @@ type stories struct {
 // story is one run, and how far it is told.
 type story struct {
 	*stories
-	run    sqlite.Run
+	run    store.Run
 	dir    string
 	prefix string
 	seq    int64 // of the last event
@@ -101,7 +101,7 @@ func (s *stories) find(ctx context.Context) error {
 	for _, name := range s.names {
 		r, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
 		switch {
-		case errors.Is(err, sqlite.ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			left = append(left, name)
 		case err != nil:
 			return s.a.LookupError(err, name)
@@ -113,7 +113,7 @@ func (s *stories) find(ctx context.Context) error {
 	if !s.all {
 		return nil
 	}
-	runs, err := s.p.Store.Runs(ctx, sqlite.RunQuery{Root: s.p.Root, Active: true})
+	runs, err := s.p.Store.Runs(ctx, store.RunQuery{Root: s.p.Root, Active: true})
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *stories) find(ctx context.Context) error {
 }
 
 // add begins to tell of a run, or goes on with one that rested.
-func (s *stories) add(r sqlite.Run) {
+func (s *stories) add(r store.Run) {
 	for _, one := range s.told {
 		if one.run.ID == r.ID {
 			one.rests = false
@@ -145,7 +145,7 @@ func (s *stories) add(r sqlite.Run) {
 // look tells what is new of one run.
 func (s *story) look(ctx context.Context, follow bool) error {
 	now, err := s.p.Store.Run(ctx, s.run.ID) // before its events: what the row says, they say
-	if errors.Is(err, sqlite.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		s.rests = true
 		s.a.Say("Run %s was removed.", s.run.ID)
 		return nil
@@ -304,7 +304,7 @@ func (s *story) liveSteps(ctx context.Context) {
 }
 
 // stepFiles tells what is new of an execution.
-func (s *story) stepFiles(row sqlite.StepRun) {
+func (s *story) stepFiles(row store.StepRun) {
 	files, err := flow.Files(row)
 	if err != nil || files == "" {
 		return
@@ -313,7 +313,7 @@ func (s *story) stepFiles(row sqlite.StepRun) {
 	if s.agentEvents(key, files+".events.jsonl", row.Step) {
 		return
 	}
-	over := row.Status != sqlite.StepRunning
+	over := row.Status != store.StepRunning
 	for _, end := range []string{".out", ".err"} {
 		s.output(key+end, files+end, row.Step, over)
 	}
@@ -357,7 +357,7 @@ func (s *stories) mayBegin(ctx context.Context) error {
 			_, cerr = s.p.Store.Case(ctx, id)
 			isKnown = cerr == nil
 		}
-		if !isKnown || !errors.Is(err, sqlite.ErrNotFound) {
+		if !isKnown || !errors.Is(err, store.ErrNotFound) {
 			return s.a.LookupError(err, name)
 		}
 		s.a.Say("%s has no run yet. Waiting for it to start.", name)

@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/spool"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
 )
 
@@ -44,7 +44,7 @@ func logsCommand(a *command.App) *cobra.Command {
 			case len(args) != 1:
 				return command.Usage("--raw and --json are for one run")
 			}
-			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
 				switch {
 				case one && r.Kind == "workflow":
 					return stepOutput(ctx, a, p.Store, r, step, iteration)
@@ -88,7 +88,7 @@ func tellStories(ctx context.Context, a *command.App, p *action.Operator, names 
 	return s.tell(ctx, follow)
 }
 
-func logs(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, follow bool) error {
+func logs(ctx context.Context, a *command.App, st *store.Store, r store.Run, follow bool) error {
 	var last int64
 	for e, err := range journal.Read(ctx, st, r.ID, 0) {
 		if err != nil {
@@ -108,13 +108,13 @@ func logs(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, f
 }
 
 // sayGone says that nothing is added to the journal of a run.
-func sayGone(a *command.App, r sqlite.Run) {
+func sayGone(a *command.App, r store.Run) {
 	a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", r.Name, r.Name)
 }
 
 // followRun prints events as they are stored, until the run comes to rest or
 // nobody drives it.
-func followRun(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, last int64) error {
+func followRun(ctx context.Context, a *command.App, st *store.Store, r store.Run, last int64) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	tick := time.NewTicker(journal.Poll)
@@ -204,7 +204,7 @@ func eventText(e journal.Event) string {
 }
 
 // iterationOutput prints what an iteration's agent wrote, as it was.
-func iterationOutput(a *command.App, r sqlite.Run, n int, reviewed bool) error {
+func iterationOutput(a *command.App, r store.Run, n int, reviewed bool) error {
 	dir := filepath.Join(config.StateDir(r.Root, a.Env), "runs", r.ID, strconv.Itoa(n))
 	name, who := "agent.out", "agent"
 	if reviewed {
@@ -238,12 +238,12 @@ func lastReview(dir string) string {
 // stepOutput prints what the steps of a workflow printed: of one step, as it
 // was; of all, each line with its step in front. iteration 0 is the newest
 // execution of each.
-func stepOutput(ctx context.Context, a *command.App, st *sqlite.Store, r sqlite.Run, step string, iteration int) error {
+func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Run, step string, iteration int) error {
 	rows, err := st.Steps(ctx, r.ID)
 	if err != nil {
 		return err
 	}
-	var list []sqlite.StepRun
+	var list []store.StepRun
 	at := map[string]int{}
 	for _, row := range rows {
 		if row.Step != cmp.Or(step, row.Step) || row.Iteration != cmp.Or(iteration, row.Iteration) {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // maxProposal is the most that is read of a proposal.
@@ -88,7 +88,7 @@ func propose(ctx context.Context, a *command.App, f planner.Flags) error {
 func openTasks(ctx context.Context, a *command.App) (text string, err error) {
 	const most = 200
 	err = a.WithOperator(ctx, func(p *action.Operator) error {
-		list, err := p.Store.Cases(ctx, sqlite.CaseFilter{Open: true, Limit: most})
+		list, err := p.Store.Cases(ctx, store.CaseFilter{Open: true, Limit: most})
 		for _, c := range list {
 			text += "- " + report.Line(c.Title, 200) + "\n"
 		}
@@ -178,7 +178,7 @@ func askAdd(a *command.App) string {
 
 // showProposal prints the tasks, and in which order they can be worked on.
 func showProposal(ctx context.Context, a *command.App, p *action.Operator, drafts []board.Draft) error {
-	open, err := p.Store.Cases(ctx, sqlite.CaseFilter{Open: true})
+	open, err := p.Store.Cases(ctx, store.CaseFilter{Open: true})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // The forms that show can print a run in.
@@ -86,7 +86,7 @@ func into(a *command.App, file string, do func() error) error {
 }
 
 // showReport prints a run as a report.
-func showReport(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run, form string) error {
+func showReport(ctx context.Context, a *command.App, p *action.Operator, r store.Run, form string) error {
 	in, err := reportInput(ctx, p, r)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func showReport(ctx context.Context, a *command.App, p *action.Operator, r sqlit
 	return err
 }
 
-func reportInput(ctx context.Context, p *action.Operator, r sqlite.Run) (in report.Input, err error) {
+func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in report.Input, err error) {
 	l := p.AsIs(ctx, r)
 	in = report.Input{
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(),
@@ -133,7 +133,7 @@ var changeWords = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted",
 
 // reportChanges is what the run changed, nil where that cannot be seen: outside
 // of git, or when the snapshots are kept no longer.
-func reportChanges(ctx context.Context, p *action.Operator, r sqlite.Run) *report.Changes {
+func reportChanges(ctx context.Context, p *action.Operator, r store.Run) *report.Changes {
 	tree, err := p.RootTree(ctx, r.Root)
 	if err != nil {
 		return nil
@@ -156,7 +156,7 @@ func reportChanges(ctx context.Context, p *action.Operator, r sqlite.Run) *repor
 }
 
 // moments reads the journal of a run for a report.
-func moments(ctx context.Context, st *sqlite.Store, run string) ([]report.Moment, error) {
+func moments(ctx context.Context, st *store.Store, run string) ([]report.Moment, error) {
 	var out []report.Moment
 	for e, err := range journal.Read(ctx, st, run, 0) {
 		if err != nil {
@@ -242,7 +242,7 @@ func textField(data json.RawMessage, name string) string {
 }
 
 // advice is what a person can do with the run.
-func advice(r sqlite.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
+func advice(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
 	show, logs, resume, answer := "pawl show "+r.ID, "pawl logs "+r.ID, "pawl resume "+r.ID, "pawl answer "+r.ID
 	var out []report.Advice
 	switch st {

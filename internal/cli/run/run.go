@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Commands are the commands about runs.
@@ -54,7 +54,7 @@ func resumeCommand(a *command.App) *cobra.Command {
 }
 
 func resume(ctx context.Context, a *command.App, name string, f planner.Flags) error {
-	var run sqlite.Run
+	var run store.Run
 	elsewhere := false
 	err := a.WithOperator(ctx, func(p *action.Operator) (err error) {
 		name = a.RunName(name)
@@ -77,11 +77,11 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 		return err
 	}
 	a.Dir = run.Root
-	open := func(ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+	open := func(ctx context.Context, run store.Run, f planner.Flags) (*session.Session, error) {
 		return resumeRun(ctx, a, run, f)
 	}
 	if run.Kind == "workflow" {
-		open = func(ctx context.Context, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+		open = func(ctx context.Context, run store.Run, f planner.Flags) (*session.Session, error) {
 			return resumeWorkflow(ctx, a, run, f)
 		}
 	}
@@ -100,7 +100,7 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 	return s.DriveOn(ctx, run.ID, e)
 }
 
-func resumeRun(ctx context.Context, a *command.App, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+func resumeRun(ctx context.Context, a *command.App, run store.Run, f planner.Flags) (*session.Session, error) {
 	c, err := a.Load(f.Paths())
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func resumeRun(ctx context.Context, a *command.App, run sqlite.Run, f planner.Fl
 }
 
 // resumeEvent is Answered when an answer waits for the run, else Resumed.
-func resumeEvent(ctx context.Context, s *session.Session, run sqlite.Run) (loop.Event, error) {
+func resumeEvent(ctx context.Context, s *session.Session, run store.Run) (loop.Event, error) {
 	rows, err := s.Store.Controls(ctx, run.ID)
 	if err != nil {
 		return loop.Event{}, err
@@ -303,7 +303,7 @@ func runWorkflow(ctx context.Context, a *command.App, f planner.Flags, dry, fres
 
 // resumeWorkflow resumes the run of a workflow. The file is read again: steps that
 // changed since then run again.
-func resumeWorkflow(ctx context.Context, a *command.App, run sqlite.Run, f planner.Flags) (*session.Session, error) {
+func resumeWorkflow(ctx context.Context, a *command.App, run store.Run, f planner.Flags) (*session.Session, error) {
 	if f.File == "" {
 		return nil, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)
 	}

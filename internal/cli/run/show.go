@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // listed is one line of `ps --json`.
@@ -47,18 +47,18 @@ func psCommand(a *command.App) *cobra.Command {
 }
 
 func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error {
-	runs, err := p.Store.Runs(ctx, sqlite.RunQuery{Root: p.Root, Active: !all})
+	runs, err := p.Store.Runs(ctx, store.RunQuery{Root: p.Root, Active: !all})
 	if err != nil {
 		return err
 	}
 	if !all {
-		runs = slices.DeleteFunc(runs, func(r sqlite.Run) bool { return action.OfRemoved(ctx, p.Store, r) })
+		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.OfRemoved(ctx, p.Store, r) })
 	}
 	none := "No runs going on; 'pawl ps -a' lists the ended ones. Start one with: pawl run NAME"
 	if all {
 		none = "No runs yet. Start one with: pawl run NAME"
 	}
-	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r sqlite.Run) command.Row {
+	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
 		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(titled(l.Name, l.Work), 60), l.Status,
 			console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 100)}}
@@ -66,7 +66,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 }
 
 // listRun is a run as it really is.
-func listRun(ctx context.Context, p *action.Operator, r sqlite.Run) listed {
+func listRun(ctx context.Context, p *action.Operator, r store.Run) listed {
 	r = p.AsIs(ctx, r)
 	return listed{
 		Run: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
@@ -107,7 +107,7 @@ func showCommand(a *command.App) *cobra.Command {
 			if err := s.settle(a); err != nil {
 				return err
 			}
-			return a.WithRun(ctx, args[0], func(p *action.Operator, r sqlite.Run) error {
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
 				return into(a, s.output, func() error {
 					switch {
 					case s.diff:
@@ -124,7 +124,7 @@ func showCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func show(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run) error {
+func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ func showSteps(a *command.App, all []report.Execution) {
 
 // stepTook is how long an execution took, or has taken so far.
 func stepTook(e report.Execution) string {
-	if e.Status == sqlite.StepRunning {
+	if e.Status == store.StepRunning {
 		return loop.Duration(time.Since(e.StartedAt))
 	}
 	return loop.Duration(e.Elapsed)
@@ -297,7 +297,7 @@ func lastStep(all []report.Execution, iteration int) (name string) {
 	var at time.Time
 	for _, e := range all {
 		ended := e.StartedAt.Add(e.Elapsed)
-		if e.Status == sqlite.StepSuccess && e.Iteration <= iteration && !ended.Before(at) {
+		if e.Status == store.StepSuccess && e.Iteration <= iteration && !ended.Before(at) {
 			name, at = e.Step, ended
 		}
 	}
@@ -344,7 +344,7 @@ func whatHappened(r loop.Record) string {
 	return ""
 }
 
-func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records []loop.Record,
+func showJSON(a *command.App, l listed, r store.Run, state loop.State, records []loop.Record,
 	steps []report.Execution) error {
 	d := document{
 		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed),
@@ -381,7 +381,7 @@ func showJSON(a *command.App, l listed, r sqlite.Run, state loop.State, records 
 // maxDiff bounds what show --diff prints.
 const maxDiff = 10 << 20
 
-func showDiff(ctx context.Context, a *command.App, p *action.Operator, r sqlite.Run) error {
+func showDiff(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
 	tree, err := p.Tree(ctx, r)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
 	"github.com/pawl-dev/pawl/internal/stats"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // statsCommand is the parent of all statistics.
@@ -29,31 +29,31 @@ func statsCommand(a *command.App) *cobra.Command {
 			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(ctx, a, p.Store, by, f.days) })
 		},
 		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure",
-			func(ctx context.Context, store *sqlite.Store) error { return statsStrategies(ctx, a, store) }),
+			func(ctx context.Context, db *store.Store) error { return statsStrategies(ctx, a, db) }),
 		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
-			func(ctx context.Context, store *sqlite.Store) error { return statsFailures(ctx, a, store) }),
+			func(ctx context.Context, db *store.Store) error { return statsFailures(ctx, a, db) }),
 		statsOf(a, "gates", "What the gates found: how often each ran, was red, and was flaky",
-			func(ctx context.Context, store *sqlite.Store) error { return statsGates(ctx, a, store) }),
-		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, store *sqlite.Store) error {
-			return statsGuards(ctx, a, store)
+			func(ctx context.Context, db *store.Store) error { return statsGates(ctx, a, db) }),
+		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, db *store.Store) error {
+			return statsGuards(ctx, a, db)
 		}))
 	f.add(cmd)
 	return cmd
 }
 
-func statsOf(a *command.App, name, short string, show func(context.Context, *sqlite.Store) error) *cobra.Command {
+func statsOf(a *command.App, name, short string, show func(context.Context, *store.Store) error) *cobra.Command {
 	return command.Leaf(name, short, command.AtMost(0), func(ctx context.Context, _ []string) error {
 		return a.WithOperator(ctx, func(p *action.Operator) error { return show(ctx, p.Store) })
 	})
 }
 
-func statsStrategies(ctx context.Context, a *command.App, store *sqlite.Store) error {
-	list, err := store.Learned(ctx)
+func statsStrategies(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.Learned(ctx)
 	if err != nil {
 		return err
 	}
 	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
-		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l sqlite.Learned) command.Row {
+		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l store.Learned) command.Row {
 			s, rate := l.Stat(time.Now()), "-"
 			if s.Rate != nil {
 				rate = fmt.Sprintf("%d %%", int(math.Round(*s.Rate*1000))/10)
@@ -63,13 +63,13 @@ func statsStrategies(ctx context.Context, a *command.App, store *sqlite.Store) e
 		})
 }
 
-func statsFailures(ctx context.Context, a *command.App, store *sqlite.Store) error {
-	list, err := store.FailureStats(ctx)
+func statsFailures(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.FailureStats(ctx)
 	if err != nil {
 		return err
 	}
 	return command.Listing(a, list, "No iteration has failed yet",
-		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f sqlite.FailureStat) command.Row {
+		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f store.FailureStat) command.Row {
 			cost := "unknown"
 			if f.MeanCostUSD != nil {
 				cost = loop.MicroUSD(math.Round(*f.MeanCostUSD * 1e6)).String()
@@ -80,24 +80,24 @@ func statsFailures(ctx context.Context, a *command.App, store *sqlite.Store) err
 		})
 }
 
-func statsGates(ctx context.Context, a *command.App, store *sqlite.Store) error {
-	list, err := store.GateStats(ctx)
+func statsGates(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.GateStats(ctx)
 	if err != nil {
 		return err
 	}
 	return command.Listing(a, list, "No gate has run yet",
-		"GATE\tRAN\tRED\tFLAKY\tLAST", func(g sqlite.GateStat) command.Row {
+		"GATE\tRAN\tRED\tFLAKY\tLAST", func(g store.GateStat) command.Row {
 			return command.Row{JSON: g, Cells: []any{report.Line(g.Gate, 60), g.Ran, g.Red, g.Flaky, command.Minute(g.Last)}}
 		})
 }
 
-func statsGuards(ctx context.Context, a *command.App, store *sqlite.Store) error {
-	list, err := store.GuardStats(ctx)
+func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.GuardStats(ctx)
 	if err != nil {
 		return err
 	}
 	return command.Listing(a, list, "No guard has tripped yet",
-		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g sqlite.GuardStat) command.Row {
+		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g store.GuardStat) command.Row {
 			return command.Row{JSON: g, Cells: []any{g.Guard, g.Trips, g.Runs, command.Minute(g.Last), g.LastRun,
 				report.Line(g.Message, 80)}}
 		})
@@ -133,12 +133,12 @@ func (f *summaryFlags) check() (stats.By, error) {
 }
 
 // statsSummary prints the totals, or a line for each group.
-func statsSummary(ctx context.Context, a *command.App, store *sqlite.Store, by stats.By, days int) error {
+func statsSummary(ctx context.Context, a *command.App, db *store.Store, by stats.By, days int) error {
 	now, since := time.Now(), time.Time{}
 	if days > 0 {
 		since = stats.Since(now, days, time.Local)
 	}
-	list, err := store.Tallies(ctx, by, since, now, time.Local, mostGroups)
+	list, err := db.Tallies(ctx, by, since, now, time.Local, mostGroups)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // This file is a run as a person follows it: what its events say, in words.
@@ -252,9 +252,9 @@ func (s *story) stepEvent(ctx context.Context, e journal.Event) {
 		}
 	}
 	switch st.Status {
-	case sqlite.StepSuccess:
+	case store.StepSuccess:
 		s.painted("32", e.At, "Step %s succeeded in %s", name, loop.Duration(st.Elapsed))
-	case sqlite.StepFailure:
+	case store.StepFailure:
 		s.painted("31", e.At, "Step %s failed after %s: %s", name, loop.Duration(st.Elapsed),
 			report.Line(st.Summary, 300))
 	default:

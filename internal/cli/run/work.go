@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // This file is what a person wants from a procedure, in words.
@@ -101,7 +101,7 @@ func onStdin(r io.Reader) stdinKind {
 
 // keepsItsWork refuses to go on with a run whose work is another than the one that was
 // just given.
-func keepsItsWork(f planner.Flags, last sqlite.Run) error {
+func keepsItsWork(f planner.Flags, last store.Run) error {
 	work := action.SetupOf(last).Flags.Work
 	if f.Work == "" || f.Work == work {
 		return nil

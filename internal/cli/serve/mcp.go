@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/mcp"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/web"
 )
 
@@ -33,16 +33,16 @@ func serveMCP(ctx context.Context, a *command.App) error {
 		return command.Usage("pawl mcp talks to a program, not to a person").
 			Hint("Let Claude Code start it: claude mcp add pawl -- pawl mcp")
 	}
-	store, root, err := a.Store(ctx)
+	db, root, err := a.Store(ctx)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer db.Close()
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	runs := &children{a: a, root: root}
 	defer runs.end()
-	server, err := tools(web.New(nil, options(ctx, a, store, root, runs)), store, config.StateDir(root, a.Env))
+	server, err := tools(web.New(nil, options(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func serveMCP(ctx context.Context, a *command.App) error {
 }
 
 // tools are those of the API, and a few more.
-func tools(api *web.Server, store *sqlite.Store, stateDir string) (*mcp.Server, error) {
+func tools(api *web.Server, db *store.Store, stateDir string) (*mcp.Server, error) {
 	text, err := api.Description()
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func tools(api *web.Server, store *sqlite.Store, stateDir string) (*mcp.Server, 
 	return mcp.New(mcp.Options{
 		API: api.API(), Description: text, Version: command.BuildVersion(), StateDir: stateDir,
 		Next: func(ctx context.Context) (board.Choice, bool, error) {
-			return store.NextCaseOf(ctx, sqlite.CaseFilter{}, nil)
+			return db.NextCaseOf(ctx, store.CaseFilter{}, nil)
 		},
 	})
 }

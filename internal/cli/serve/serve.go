@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/web"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -93,14 +93,14 @@ func serve(ctx context.Context, a *command.App, f serveFlags) error {
 	if err := notServedInside(a); err != nil {
 		return err
 	}
-	store, root, err := a.Store(ctx)
+	db, root, err := a.Store(ctx)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer db.Close()
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	s, err := openServer(ctx, a, store, root, f)
+	s, err := openServer(ctx, a, db, root, f)
 	if err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func serve(ctx context.Context, a *command.App, f serveFlags) error {
 }
 
 // Beside serves while something else is done in this process.
-func Beside(ctx context.Context, a *command.App, store *sqlite.Store, root string, do func() error) error {
+func Beside(ctx context.Context, a *command.App, db *store.Store, root string, do func() error) error {
 	if before, err := web.LoadSession(config.StateDir(root, a.Env)); err == nil && before.Alive() {
 		a.Say("Note: process %d serves the web UI already; 'pawl serve --url' prints its address.", before.Owner.PID)
 		return do()
 	}
-	s, err := openServer(ctx, a, store, root, serveFlags{})
+	s, err := openServer(ctx, a, db, root, serveFlags{})
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ type opened struct {
 }
 
 // openServer listens, and keeps how the server is reached.
-func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root string, f serveFlags) (*opened, error) {
+func openServer(ctx context.Context, a *command.App, db *store.Store, root string, f serveFlags) (*opened, error) {
 	dir := config.StateDir(root, a.Env)
 	before, err := web.LoadSession(dir)
 	if err != nil && !errors.Is(err, web.ErrNoSession) {
@@ -196,10 +196,10 @@ func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root s
 		return nil, err
 	}
 	runs := &children{a: a, root: root}
-	o := options(ctx, a, store, root, runs)
+	o := options(ctx, a, db, root, runs)
 	o.Token = session.Token
 	server := web.New(door, o)
-	t, err := tools(server, store, dir)
+	t, err := tools(server, db, dir)
 	if err != nil {
 		_ = door.Close() // the error that matters is the one at hand
 		return nil, err
@@ -210,7 +210,7 @@ func openServer(ctx context.Context, a *command.App, store *sqlite.Store, root s
 
 // options are actions as the commands do them, but that nothing is printed and
 // nobody is asked.
-func options(ctx context.Context, a *command.App, store *sqlite.Store, root string, runs *children) web.Options {
+func options(ctx context.Context, a *command.App, db *store.Store, root string, runs *children) web.Options {
 	dir := config.StateDir(root, a.Env)
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: dir})
 	if err != nil {
@@ -221,7 +221,7 @@ func options(ctx context.Context, a *command.App, store *sqlite.Store, root stri
 	silent.Stdin, silent.Stdout, silent.Stderr = strings.NewReader(""), io.Discard, io.Discard
 	silent.Dir, silent.JSON, silent.Color = root, false, "never"
 	return web.Options{
-		Operator: silent.Operator(store, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree,
+		Operator: silent.Operator(db, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree,
 		Launch: runs.launch,
 		AskQueue: func(ctx context.Context, ask queue.Ask) error {
 			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
@@ -233,7 +233,7 @@ func options(ctx context.Context, a *command.App, store *sqlite.Store, root stri
 			if err != nil {
 				return nil, err
 			}
-			return silent.Pool(ctx, c, store)
+			return silent.Pool(ctx, c, db)
 		},
 	}
 }

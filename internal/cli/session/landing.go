@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/sandbox"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -32,7 +32,7 @@ import (
 type Landing struct {
 	a     *command.App
 	c     *config.Config
-	store *sqlite.Store
+	store *store.Store
 	Repo  *git.Repo
 	Plan  engine.Plan // the level, the gates, what they inherit
 	// verdict is what the machine enforces for gates, once it is known.
@@ -41,7 +41,7 @@ type Landing struct {
 
 // OpenLanding reads the repository and the configuration, and refuses what
 // cannot be landed on.
-func OpenLanding(ctx context.Context, a *command.App, c *config.Config, store *sqlite.Store) (*Landing, error) {
+func OpenLanding(ctx context.Context, a *command.App, c *config.Config, db *store.Store) (*Landing, error) {
 	repo, err := git.OpenStore(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, command.Usage("nothing can be landed outside of a git repository").Hint("Make one: git init")
@@ -49,7 +49,7 @@ func OpenLanding(ctx context.Context, a *command.App, c *config.Config, store *s
 	if err != nil {
 		return nil, err
 	}
-	l := &Landing{a: a, c: c, store: store, Repo: repo}
+	l := &Landing{a: a, c: c, store: db, Repo: repo}
 	l.Plan, err = a.Planner(c, planner.Flags{}).Landing()
 	return l, err
 }
@@ -176,9 +176,9 @@ func (l *Landing) environment() string {
 
 // Merge is how verified work lands: as with pawl queue, with what the tasks'
 // gates are held to.
-func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, store *sqlite.Store, plan engine.Plan,
+func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store, plan engine.Plan,
 	clones *pool.Pool) (merge.Options, error) {
-	l := &Landing{a: t.a, c: t.c, store: store, Repo: repo, Plan: plan, verdict: t.Verdict}
+	l := &Landing{a: t.a, c: t.c, store: db, Repo: repo, Plan: plan, verdict: t.Verdict}
 	o, err := l.Options(ctx, nil)
 	if err != nil {
 		return o, err
@@ -187,7 +187,7 @@ func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, store *sqlite.S
 		return o, err
 	}
 	l.UseWorkspaces(&o, clones)
-	o.Resolve = t.Resolver(clones, store).Resolve
+	o.Resolve = t.Resolver(clones, db).Resolve
 	return o, nil
 }
 
@@ -243,9 +243,9 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 }
 
 // Resolver is an agent for conflicts, planned like that of a task.
-func (t *TaskPlanner) Resolver(clones *pool.Pool, store *sqlite.Store) *autopilot.Resolver {
+func (t *TaskPlanner) Resolver(clones *pool.Pool, db *store.Store) *autopilot.Resolver {
 	return &autopilot.Resolver{
-		Plan: t.Plan, Pool: clones, Store: store, StateDir: t.stateDir,
+		Plan: t.Plan, Pool: clones, Store: db, StateDir: t.stateDir,
 		Accounts: ratelimit.NewStore(config.LimitsDir(t.a.Env)), Log: slog.New(slog.DiscardHandler),
 	}
 }

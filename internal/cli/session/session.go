@@ -29,7 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/telemetry"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
@@ -154,7 +154,7 @@ type Session struct {
 	Config   *config.Config
 	Plan     engine.Plan
 	StateDir string
-	Store    *sqlite.Store
+	Store    *store.Store
 	Tree     *workspace.Checkout
 	Screen   *console.Screen
 	work     engine.Work // of a workflow
@@ -172,9 +172,9 @@ type Session struct {
 func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
-	store, err := sqlite.Open(ctx, filepath.Join(s.StateDir, "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(s.StateDir, "pawl.db"))
 	switch {
-	case errors.Is(err, sqlite.ErrNewer):
+	case errors.Is(err, store.ErrNewer):
 		return nil, fault.Of(fault.Refused, err)
 	case err != nil && plan.Policy.Kind != loop.Procedure:
 		return nil, err
@@ -182,8 +182,8 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Pla
 		a.Say("Warning: %v", err)
 		a.Say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
 	}
-	if s.Store = store; store != nil {
-		store.OnWait(func(holder string) { s.warn(command.LockedBy(holder)) })
+	if s.Store = db; db != nil {
+		db.OnWait(func(holder string) { s.warn(command.LockedBy(holder)) })
 	}
 	s.openTree(ctx)
 	if err := s.Box(ctx, unsandboxed); err != nil {
@@ -286,7 +286,7 @@ func (s *Session) Drive(ctx context.Context,
 	})
 	s.Screen.Done()
 	sent()
-	var running *sqlite.RunningError
+	var running *store.RunningError
 	if errors.As(err, &running) {
 		return command.Usage("%v", running).Hint("Stop it:  pawl stop %s", running.Run)
 	}

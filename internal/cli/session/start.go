@@ -12,15 +12,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // AdoptFile makes a run of a state file that the database knows nothing of,
 // when nothing that it knows can be resumed instead.
 // [engine.ErrNoStateFile] when there is no such file.
-func AdoptFile(ctx context.Context, store *sqlite.Store, root, name string, last sqlite.Run, lookup error) (sqlite.Run,
+func AdoptFile(ctx context.Context, db *store.Store, root, name string, last store.Run, lookup error) (store.Run,
 	error) {
-	if lookup != nil && !errors.Is(lookup, sqlite.ErrNotFound) {
+	if lookup != nil && !errors.Is(lookup, store.ErrNotFound) {
 		return last, engine.ErrNoStateFile
 	}
 	path := engine.StateFilePath(root, name)
@@ -38,7 +38,7 @@ func AdoptFile(ctx context.Context, store *sqlite.Store, root, name string, last
 	if err := mayRun(file, name, path); err != nil {
 		return last, err
 	}
-	return engine.Import(ctx, store, root, name)
+	return engine.Import(ctx, db, root, name)
 }
 
 // MayStart refuses a second start, and asks before an earlier run that could
@@ -62,7 +62,7 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
 		if err == nil {
 			err = s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
-		} else if errors.Is(err, sqlite.ErrNotFound) {
+		} else if errors.Is(err, store.ErrNotFound) {
 			worked, err = s.worked(ctx)
 		}
 		if err != nil || last.ID != "" && !foreign(file, last) {
@@ -82,7 +82,7 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 // worked is whether any run of the root is known: then an agent may have written what
 // lies there.
 func (s *Session) worked(ctx context.Context) (bool, error) {
-	known, _, _, err := s.Store.RunPage(ctx, sqlite.RunQuery{Root: s.Plan.Root}, sqlite.RunMark{}, 1)
+	known, _, _, err := s.Store.RunPage(ctx, store.RunQuery{Root: s.Plan.Root}, store.RunMark{}, 1)
 	return len(known) > 0, err
 }
 
@@ -99,7 +99,7 @@ func (s *Session) setAside(path string) error {
 }
 
 // mayFollow decides by the last run of this procedure.
-func (s *Session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh bool) error {
+func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh bool) error {
 	st := loop.Status(last.Status)
 	if engine.Alive(last.Owner) {
 		return command.Usage("%s is already running: run %s, process %d", s.Plan.Name, last.ID, last.Owner.PID).
@@ -129,7 +129,7 @@ func (s *Session) mayFollow(ctx context.Context, last sqlite.Run, noFile, fresh 
 }
 
 // offer asks on a terminal whether to go on with the run that waits.
-func (s *Session) offer(ctx context.Context, last sqlite.Run, st loop.Status) error {
+func (s *Session) offer(ctx context.Context, last store.Run, st loop.Status) error {
 	_, _ = fmt.Fprintf(s.App.Stderr, "Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ",
 		last.ID, s.Plan.Name, st, last.Iteration)
 	line, _ := bufio.NewReader(s.App.Stdin).ReadString('\n')
@@ -147,7 +147,7 @@ var ErrResumeInstead = errors.New("resume instead")
 
 // foreign is true when the state file is not the image of the last run: it was
 // written by hand, by another tool, or put back.
-func foreign(f engine.StateFile, last sqlite.Run) bool { return f.Run != last.ID }
+func foreign(f engine.StateFile, last store.Run) bool { return f.Run != last.ID }
 
 // mayRun refuses a state file that says that somebody works on it, unless that
 // process is proved dead.

@@ -7,19 +7,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/merge"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // TryGates runs each gate once on the target, in a clone that is set up like that of a
 // task. begins hears of each. A green verdict is that which the autopilot starts with.
 func TryGates(ctx context.Context, a *command.App, c *config.Config, again bool, begins func(string)) (
 	t merge.Trial, err error) {
-	store, err := sqlite.Open(ctx, filepath.Join(config.StateDir(c.Root, a.Env), "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(config.StateDir(c.Root, a.Env), "pawl.db"))
 	if err != nil {
 		return t, err
 	}
-	defer func() { _ = store.Close() }() // the verdict is stored
-	l, err := OpenLanding(ctx, a, c, store)
+	defer func() { _ = db.Close() }() // the verdict is stored
+	l, err := OpenLanding(ctx, a, c, db)
 	if err != nil {
 		return t, err
 	}
@@ -30,7 +30,7 @@ func TryGates(ctx context.Context, a *command.App, c *config.Config, again bool,
 	if err != nil {
 		return t, err
 	}
-	clones, err := a.Pool(ctx, c, store)
+	clones, err := a.Pool(ctx, c, db)
 	if err != nil {
 		return t, err
 	}

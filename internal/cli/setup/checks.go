@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // The states of a check. A problem is that a run or the board cannot work.
@@ -107,10 +107,10 @@ func (k *checks) database(ctx context.Context, c *config.Config) {
 	if _, err := os.Stat(path); err != nil {
 		return
 	}
-	store, err := sqlite.Open(ctx, path)
+	db, err := store.Open(ctx, path)
 	if err == nil {
-		err = store.Check(ctx)
-		_ = store.Close() // it was only read
+		err = db.Check(ctx)
+		_ = db.Close() // it was only read
 	}
 	if err != nil {
 		k.wrong("database", err)

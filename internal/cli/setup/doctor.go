@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/sandbox"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -134,12 +134,12 @@ func databaseFound(ctx context.Context, dir string) string {
 	if _, err := os.Stat(path); err != nil {
 		return "none yet"
 	}
-	store, err := sqlite.Open(ctx, path)
+	db, err := store.Open(ctx, path)
 	if err != nil {
 		return err.Error()
 	}
-	defer store.Close()
-	if err := store.Check(ctx); err != nil {
+	defer db.Close()
+	if err := db.Check(ctx); err != nil {
 		return err.Error()
 	}
 	return "sound"

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
@@ -67,7 +67,7 @@ func (d *activeAttempt) agent(ctx context.Context) error {
 	if x := end.Record.Exit.Ended; x == loop.EndedCost || x == loop.EndedCalls {
 		p.stopFor(x)
 	}
-	if d.e.Status != sqlite.StepSuccess {
+	if d.e.Status != store.StepSuccess {
 		return nil
 	}
 	d.e.Output, d.e.record.Cut = cutText(end.Message)
@@ -85,7 +85,7 @@ func (d *activeAttempt) prompt() string {
 	f := d.s.p.c.Feedback
 	var notes []string
 	if last := d.s.p.latest(d.n.id); last != nil {
-		red := last.Status == sqlite.StepFailure || last.Status == sqlite.StepRefused
+		red := last.Status == store.StepFailure || last.Status == store.StepRefused
 		if why := last.record.Failure; red && why != nil {
 			notes = append(notes, outcomeBefore(last)+oneLine(why.Summary))
 			for i, it := range why.Items {
@@ -111,7 +111,7 @@ func (d *activeAttempt) prompt() string {
 // outcomeBefore begins to tell an agent what came of its work before.
 func outcomeBefore(e *execution) string {
 	switch f := e.record.Failure; {
-	case e.Status != sqlite.StepRefused:
+	case e.Status != store.StepRefused:
 		return "This was tried before, and failed: "
 	case f.Step == "review":
 		return "This was done before, and is refused: "
@@ -155,14 +155,14 @@ func (d *activeAttempt) asks(q signal.Signal) error {
 	if q.Kind == signal.Blocked {
 		text = "it is blocked: " + q.Text
 	}
-	d.e.Status, d.e.record.Question = sqlite.StepAsking, q.Text
+	d.e.Status, d.e.record.Question = store.StepAsking, q.Text
 	d.s.p.question(d.n.id, text)
 	return nil
 }
 
 // fails ends an attempt with a failure that pawl itself has found.
 func (d *activeAttempt) fails(f failure.Analysis) {
-	d.e.Status, d.e.record.Failure = sqlite.StepFailure, &f
+	d.e.Status, d.e.record.Failure = store.StepFailure, &f
 }
 
 // cannotStart stores an attempt that fails before anything of it is started.

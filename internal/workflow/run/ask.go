@@ -6,7 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // maxAsks bounds the questions of one pass.
@@ -17,7 +17,7 @@ const maxAsks = 100
 func (s *scope) ask(ctx context.Context, n *node) {
 	p := s.p
 	e, begun := s.unfinished(n)
-	if last := p.latest(n.id); last != nil && last.Status == sqlite.StepAsking {
+	if last := p.latest(n.id); last != nil && last.Status == store.StepAsking {
 		e, begun = last, true
 	}
 	if !begun {
@@ -29,18 +29,18 @@ func (s *scope) ask(ctx context.Context, n *node) {
 	if answered = answered && answer.Question == n.given.content; !answered {
 		n.phase = deferred
 		p.question(n.id, n.given.content)
-		if begun && e.Status == sqlite.StepAsking {
+		if begun && e.Status == store.StepAsking {
 			return
 		}
-		e.Status = sqlite.StepAsking
+		e.Status = store.StepAsking
 		if err := p.begin(s, n, e); err != nil {
 			p.fail(err)
 		}
-		p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepAsking, Why: n.given.content}))
+		p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: store.StepAsking, Why: n.given.content}))
 		return
 	}
 	d := &activeAttempt{s: s, n: n, e: e}
-	e.Status, e.Output, e.Elapsed = sqlite.StepSuccess, answer.Text, time.Since(e.StartedAt)
+	e.Status, e.Output, e.Elapsed = store.StepSuccess, answer.Text, time.Since(e.StartedAt)
 	if !begun {
 		if err := p.begin(s, n, e); err != nil {
 			p.fail(err)
@@ -57,7 +57,7 @@ func (s *scope) ask(ctx context.Context, n *node) {
 		return
 	}
 	n.result, n.phase = e.result(), settled
-	if e.Status != sqlite.StepSuccess {
+	if e.Status != store.StepSuccess {
 		n.result = e.result()
 		s.failed(n)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -214,13 +214,13 @@ func TestJudged(t *testing.T) {
 		status    string
 		pass      loop.Ended
 	}{
-		{loop.NotEnded, nil, true, sqlite.StepSuccess, loop.NotEnded},
-		{loop.NotEnded, wrong, true, sqlite.StepFailure, loop.NotEnded},
-		{loop.EndedStop, wrong, false, sqlite.StepCancelled, loop.NotEnded},
-		{loop.EndedLost, wrong, false, sqlite.StepInterrupted, loop.NotEnded},
-		{loop.EndedLease, nil, false, sqlite.StepInterrupted, loop.NotEnded},
-		{loop.EndedTimeout, wrong, false, sqlite.StepFailure, loop.NotEnded},
-		{loop.EndedTimeout, wrong, true, sqlite.StepFailure, loop.EndedTimeout},
+		{loop.NotEnded, nil, true, store.StepSuccess, loop.NotEnded},
+		{loop.NotEnded, wrong, true, store.StepFailure, loop.NotEnded},
+		{loop.EndedStop, wrong, false, store.StepCancelled, loop.NotEnded},
+		{loop.EndedLost, wrong, false, store.StepInterrupted, loop.NotEnded},
+		{loop.EndedLease, nil, false, store.StepInterrupted, loop.NotEnded},
+		{loop.EndedTimeout, wrong, false, store.StepFailure, loop.NotEnded},
+		{loop.EndedTimeout, wrong, true, store.StepFailure, loop.EndedTimeout},
 	} {
 		p, e := &pass{}, &execution{}
 		p.judged(e, loop.Exit{Ended: c.ended}, c.failure, c.iteration)
@@ -253,7 +253,7 @@ func TestWhatIsRefused(t *testing.T) {
 		b := &refusal{history: map[string][]*execution{}, iteration: 2}
 		done := func(f *Flow, prefix string) {
 			for _, in := range f.Plan.Instances {
-				e := &execution{StepRun: sqlite.StepRun{Status: sqlite.StepSuccess, Iteration: 1}}
+				e := &execution{StepRun: store.StepRun{Status: store.StepSuccess, Iteration: 1}}
 				e.record.Kind = string(in.Step.Kind)
 				b.history[prefix+in.ID] = []*execution{e}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // maxDepth bounds workflows in workflows whose names are found while they run.
@@ -66,15 +66,15 @@ func (d *activeAttempt) endNested(ctx context.Context, inner *scope, limit time.
 	case t.Complete:
 		return d.complete(ctx, inner)
 	case ctx.Err() != nil:
-		d.e.Status = sqlite.StepCancelled
+		d.e.Status = store.StepCancelled
 	case inner.expired():
 		d.timedOut(t, limit)
 	case inner.broken():
-		d.e.Status, d.e.record.Failure = sqlite.StepFailure, inner.first.failure
+		d.e.Status, d.e.record.Failure = store.StepFailure, inner.first.failure
 	case inner.asking():
-		d.e.Status = sqlite.StepAsking
+		d.e.Status = store.StepAsking
 	default:
-		d.e.Status = sqlite.StepCancelled
+		d.e.Status = store.StepCancelled
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (d *activeAttempt) complete(ctx context.Context, inner *scope) error {
 		d.e.Output = m.result.Output
 		maps.Copy(outputs, m.result.Outputs)
 	}
-	d.e.Status = sqlite.StepSuccess
+	d.e.Status = store.StepSuccess
 	return d.succeed(ctx, outputs)
 }
 
@@ -115,7 +115,7 @@ func (s *scope) waiting() bool {
 // asking is true when a step of the scope waits for a person.
 func (s *scope) asking() bool {
 	for _, n := range s.nodes {
-		if last := s.p.latest(n.id); n.phase == deferred && last != nil && last.Status == sqlite.StepAsking {
+		if last := s.p.latest(n.id); n.phase == deferred && last != nil && last.Status == store.StepAsking {
 			return true
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
 // execution is one execution of a step, as it is stored.
 type execution struct {
-	sqlite.StepRun
+	store.StepRun
 	record stepRecord
 }
 
@@ -46,7 +46,7 @@ type stepRecord struct {
 	Tampered []string        `json:"tampered,omitempty"`
 }
 
-func executionOf(row sqlite.StepRun) (*execution, error) {
+func executionOf(row store.StepRun) (*execution, error) {
 	e := &execution{StepRun: row}
 	if err := json.Unmarshal(row.Record, &e.record); err != nil {
 		return nil, fmt.Errorf("cannot read what is stored of step %s: %v", row.Step, err)
@@ -56,7 +56,7 @@ func executionOf(row sqlite.StepRun) (*execution, error) {
 
 // Files is the prefix of the files that an execution left: Files+".out" and
 // Files+".err"; "" for one that left none.
-func Files(row sqlite.StepRun) (string, error) {
+func Files(row store.StepRun) (string, error) {
 	e, err := executionOf(row)
 	if err != nil || e.record.Job == nil {
 		return "", err
@@ -67,8 +67,8 @@ func Files(row sqlite.StepRun) (string, error) {
 // result is what later steps see of an execution.
 func (e *execution) result() workflow.Result {
 	r := workflow.Result{Outcome: e.Status, Conclusion: e.Status, Output: e.Output, Outputs: e.record.Outputs}
-	if e.record.Optional && e.Status == sqlite.StepFailure {
-		r.Conclusion = sqlite.StepSuccess
+	if e.record.Optional && e.Status == store.StepFailure {
+		r.Conclusion = store.StepSuccess
 	}
 	return r
 }
@@ -81,11 +81,11 @@ func kept(past []*execution, hash, input string, optional bool) (e *execution, w
 		return nil, ""
 	}
 	e = past[len(past)-1]
-	if e.Status == sqlite.StepRefused {
+	if e.Status == store.StepRefused {
 		return nil, e.refusal()
 	}
-	missed := e.Status == sqlite.StepFailure && optional && e.record.Optional
-	if e.Status != sqlite.StepSuccess && !missed {
+	missed := e.Status == store.StepFailure && optional && e.record.Optional
+	if e.Status != store.StepSuccess && !missed {
 		return nil, ""
 	}
 	switch {
@@ -134,7 +134,7 @@ func (s *situation) next() (attempt, bool) {
 	at := attempt{alternative: s.first()}
 	if len(mine) > 0 {
 		at = attempt{mine[len(mine)-1].record.Alternative, mine[len(mine)-1].record.Try}
-		if mine[len(mine)-1].Status != sqlite.StepFailure {
+		if mine[len(mine)-1].Status != store.StepFailure {
 			return at, true // cut off: the same again
 		}
 	}
@@ -177,7 +177,7 @@ func (s *situation) first() int {
 	last, iterations, seen := (*execution)(nil), 0, 0
 	for i := len(s.past) - 1; i >= 0; i-- {
 		e := s.past[i]
-		if e.Status != sqlite.StepFailure || e.Hash != s.hash || e.Iteration == s.iteration {
+		if e.Status != store.StepFailure || e.Hash != s.hash || e.Iteration == s.iteration {
 			continue
 		}
 		if last == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -17,7 +17,7 @@ import (
 func past(text string) []*execution {
 	var list []*execution
 	for _, word := range strings.Fields(text) {
-		e := &execution{StepRun: sqlite.StepRun{N: len(list) + 1, Iteration: int(word[0] - '0'), Attempt: 1, Hash: "h", Input: "i"}}
+		e := &execution{StepRun: store.StepRun{N: len(list) + 1, Iteration: int(word[0] - '0'), Attempt: 1, Hash: "h", Input: "i"}}
 		e.record.Alternative, e.record.Try = int(word[2]-'0'), 1
 		for _, b := range list {
 			if b.Iteration == e.Iteration && b.record.Alternative == e.record.Alternative {
@@ -26,17 +26,17 @@ func past(text string) []*execution {
 		}
 		switch word[3] {
 		case 'f':
-			e.Status, e.record.Failure = sqlite.StepFailure, &failure.Analysis{Kind: failure.Work}
+			e.Status, e.record.Failure = store.StepFailure, &failure.Analysis{Kind: failure.Work}
 		case 't':
-			e.Status, e.record.Failure = sqlite.StepFailure, &failure.Analysis{Kind: failure.Transient}
+			e.Status, e.record.Failure = store.StepFailure, &failure.Analysis{Kind: failure.Transient}
 		case 's':
-			e.Status = sqlite.StepSuccess
+			e.Status = store.StepSuccess
 		case 'r':
-			e.Status = sqlite.StepRunning
+			e.Status = store.StepRunning
 		case 'i':
-			e.Status = sqlite.StepInterrupted
+			e.Status = store.StepInterrupted
 		case 'c':
-			e.Status = sqlite.StepCancelled
+			e.Status = store.StepCancelled
 		}
 		list = append(list, e)
 	}

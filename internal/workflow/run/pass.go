@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -362,7 +362,7 @@ func (s *scope) queue(ctx context.Context, n *node) {
 	keep, why := kept(past, n.in.Hash, n.in.InputHash(n.given.input()), n.in.Step.Optional)
 	if keep != nil {
 		n.result = keep.result()
-		if keep.Status == sqlite.StepFailure {
+		if keep.Status == store.StepFailure {
 			why = "optional, and failed before"
 		}
 		s.settle(n, "kept", why)
@@ -415,7 +415,7 @@ func (s *scope) invalid(n *node, err error) {
 	f.Step = n.id
 	s.finishFailed(n, stepFailure{failure: &f, exit: 1})
 	n.phase = settled
-	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: sqlite.StepFailure, Failure: &f}))
+	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: store.StepFailure, Failure: &f}))
 }
 
 // invalidStep is the failure of a step that only a change of its file can cure.

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // procedure drives a procedure as a run of its own, which the step waits for.
@@ -35,7 +35,7 @@ func (d *activeAttempt) procedure(ctx context.Context) error {
 	defer release()
 	driver, err := d.drive(context.WithoutCancel(ctx), o)
 	switch {
-	case errors.Is(err, sqlite.ErrNotOwner):
+	case errors.Is(err, store.ErrNotOwner):
 		return err // the workflow's own run was taken
 	case err != nil:
 		d.fails(failure.Analysis{
@@ -45,7 +45,7 @@ func (d *activeAttempt) procedure(ctx context.Context) error {
 		return nil
 	}
 	d.recordInner(driver.State(), iteration)
-	if d.e.Status != sqlite.StepSuccess {
+	if d.e.Status != store.StepSuccess {
 		return nil
 	}
 	return d.succeed(ctx, nil)
@@ -78,7 +78,7 @@ func (d *activeAttempt) drive(ctx context.Context, o engine.Options) (*engine.Dr
 			return nil, err
 		}
 		driver, err := engine.Resume(ctx, o, id, e)
-		over := errors.Is(err, loop.ErrFinal) || errors.Is(err, loop.ErrAtLimit) || errors.Is(err, sqlite.ErrNotFound)
+		over := errors.Is(err, loop.ErrFinal) || errors.Is(err, loop.ErrAtLimit) || errors.Is(err, store.ErrNotFound)
 		if !over {
 			return driver, err
 		}
@@ -110,7 +110,7 @@ func (d *activeAttempt) earlier() string {
 		return ""
 	}
 	switch last.Status {
-	case sqlite.StepAsking, sqlite.StepCancelled, sqlite.StepInterrupted:
+	case store.StepAsking, store.StepCancelled, store.StepInterrupted:
 		return last.record.Inner
 	}
 	return ""
@@ -127,11 +127,11 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 	p.stopFor(p.limits.end(d.n.id, u))
 	switch s.Status {
 	case loop.Completed:
-		d.e.Status, d.e.Output = sqlite.StepSuccess, s.Why
+		d.e.Status, d.e.Output = store.StepSuccess, s.Why
 	case loop.Stopped, loop.Interrupted:
-		d.e.Status = sqlite.StepCancelled
+		d.e.Status = store.StepCancelled
 	case loop.Pending, loop.Blocked, loop.Paused:
-		d.e.Status = sqlite.StepAsking
+		d.e.Status = store.StepAsking
 		text := s.Why
 		if s.Question != nil {
 			text = s.Question.Text

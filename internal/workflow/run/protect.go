@@ -7,7 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -24,7 +24,7 @@ const maxTampered = 20
 // watchFiles notes what an attempt is compared with when it has ended.
 func (d *activeAttempt) watchFiles(ctx context.Context, kind workflow.Kind) {
 	if last := d.s.p.latest(d.n.id); last != nil {
-		unknown := last.Status == sqlite.StepCancelled || last.Status == sqlite.StepInterrupted
+		unknown := last.Status == store.StepCancelled || last.Status == store.StepInterrupted
 		d.e.record.Watched = last.record.Watched
 		open := unknown || len(last.record.Tampered) > 0
 		if open && d.e.record.Watched != nil {
@@ -40,8 +40,8 @@ func (d *activeAttempt) watchFiles(ctx context.Context, kind workflow.Kind) {
 func (d *activeAttempt) lookAtFiles(ctx context.Context) {
 	paths, f := d.s.p.h.Tampered(ctx, d.e.record.Watched)
 	d.e.record.Tampered = paths[:min(len(paths), maxTampered)]
-	if f != nil && d.e.Status == sqlite.StepSuccess {
-		d.e.Status, d.e.record.Failure = sqlite.StepFailure, f
+	if f != nil && d.e.Status == store.StepSuccess {
+		d.e.Status, d.e.record.Failure = store.StepFailure, f
 	}
 }
 
@@ -50,7 +50,7 @@ func (d *activeAttempt) lookAtFiles(ctx context.Context) {
 func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
 	for _, id := range p.ids() {
 		e := p.latest(id)
-		if e.Status != sqlite.StepFailure || len(e.record.Tampered) == 0 {
+		if e.Status != store.StepFailure || len(e.record.Tampered) == 0 {
 			continue
 		}
 		paths, f := p.h.Tampered(ctx, e.record.Watched)
@@ -59,7 +59,7 @@ func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
 		}
 		f.Step = id
 		r.Failure, r.Tampered, r.Exit.Code, r.Steps.Complete, r.Steps.Agent = f, paths, 1, false, true
-		e.Status, e.record.Failure = sqlite.StepRefused, f
+		e.Status, e.record.Failure = store.StepRefused, f
 		return e.store(p.h, journal.StepEnded)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -127,7 +127,7 @@ func (b *refusal) newest(id string) *execution {
 		return nil
 	}
 	e := list[len(list)-1]
-	done := e.Status == sqlite.StepSuccess || e.Status == sqlite.StepRefused
+	done := e.Status == store.StepSuccess || e.Status == store.StepRefused
 	if !done || e.Iteration > b.iteration {
 		return nil
 	}
@@ -146,9 +146,9 @@ func (b *refusal) kind(id string) string {
 // only builds on what is refused.
 func (b *refusal) refuse(h *engine.StepContext, id string, why *failure.Analysis) error {
 	e := b.newest(id)
-	if e == nil || e.Status == sqlite.StepRefused {
+	if e == nil || e.Status == store.StepRefused {
 		return nil
 	}
-	e.Status, e.record.Failure = sqlite.StepRefused, why
+	e.Status, e.record.Failure = store.StepRefused, why
 	return e.store(h, journal.StepEnded)
 }

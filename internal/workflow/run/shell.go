@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/safety"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -64,7 +64,7 @@ func (d *activeAttempt) shell(ctx context.Context) error {
 	}
 	d.e.record.Usage.Output = res.Stdout.Bytes + res.Stderr.Bytes
 	p.judged(d.e, res.Exit, named(p.h.ShellFailure(d.n.id, job, res), res.Exit, wall), iteration)
-	if d.e.Status != sqlite.StepSuccess {
+	if d.e.Status != store.StepSuccess {
 		return nil
 	}
 	d.e.Output, d.e.record.Cut = outputOf(job.Files+".out", res.Stdout)
@@ -182,7 +182,7 @@ func (d *activeAttempt) verify(ctx context.Context) error {
 		if f != nil {
 			f.Summary = fmt.Sprintf("check %q: %s", short(command), f.Summary)
 		}
-		if p.judged(d.e, res.Exit, f, iteration); d.e.Status != sqlite.StepSuccess {
+		if p.judged(d.e, res.Exit, f, iteration); d.e.Status != store.StepSuccess {
 			return nil
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -37,15 +37,15 @@ func (s *scope) perform(ctx context.Context, n *node) {
 			return
 		}
 		switch e.Status {
-		case sqlite.StepSuccess:
+		case store.StepSuccess:
 			n.result = e.result()
 			return
-		case sqlite.StepFailure:
+		case store.StepFailure:
 			if s.stops(ctx) {
 				s.failed(n)
 				return
 			}
-		case sqlite.StepInterrupted:
+		case store.StepInterrupted:
 			s.p.h.Warn(fmt.Sprintf("step %s was interrupted, and nobody knows how it ended; it runs again", n.id))
 		default: // stopped, or waits for a person
 			if n.then = deferred; n.below != nil && !n.below.waiting() {
@@ -173,11 +173,11 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 // abandon ends an execution that an earlier pawl began, of a step that has
 // changed since; nil is none.
 func (p *pass) abandon(ctx context.Context, e *execution) {
-	if e == nil || e.Status != sqlite.StepRunning || e.record.Job == nil {
+	if e == nil || e.Status != store.StepRunning || e.record.Job == nil {
 		return
 	}
 	p.h.Abandon(ctx, *e.record.Job)
-	e.Status = sqlite.StepCancelled
+	e.Status = store.StepCancelled
 	if err := e.store(p.h, journal.StepEnded); err != nil {
 		p.fail(err)
 	}
@@ -186,7 +186,7 @@ func (p *pass) abandon(ctx context.Context, e *execution) {
 // unfinished is the attempt that an earlier pawl did not live to see the end of.
 func (s *scope) unfinished(n *node) (*execution, bool) {
 	last := s.p.latest(n.id)
-	if last == nil || last.Status != sqlite.StepRunning {
+	if last == nil || last.Status != store.StepRunning {
 		return last, false
 	}
 	sameStep := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.input())
@@ -201,9 +201,9 @@ func (s *scope) execution(n *node, at attempt) *execution {
 		number = last.N + 1
 	}
 	return &execution{
-		StepRun: sqlite.StepRun{
+		StepRun: store.StepRun{
 			Run: s.p.h.Run(), Step: n.id, N: number, Iteration: s.p.c.Iteration, Attempt: s.p.c.Attempt,
-			Status: sqlite.StepRunning, Hash: n.in.Hash, Input: n.in.InputHash(n.given.input()), StartedAt: time.Now(),
+			Status: store.StepRunning, Hash: n.in.Hash, Input: n.in.InputHash(n.given.input()), StartedAt: time.Now(),
 		},
 		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title,
 			Why: n.why, Round: s.round},
@@ -284,13 +284,13 @@ func (p *pass) judged(e *execution, exit loop.Exit, f *failure.Analysis, iterati
 	e.record.Exit, e.record.Failure = exit, f
 	switch {
 	case exit.Ended == loop.EndedStop:
-		e.Status = sqlite.StepCancelled
+		e.Status = store.StepCancelled
 	case exit.Ended == loop.EndedLost || exit.Ended == loop.EndedLease:
-		e.Status = sqlite.StepInterrupted
+		e.Status = store.StepInterrupted
 	case f != nil:
-		e.Status = sqlite.StepFailure
+		e.Status = store.StepFailure
 	default:
-		e.Status = sqlite.StepSuccess
+		e.Status = store.StepSuccess
 	}
 	if iteration && exit.Ended == loop.EndedTimeout {
 		p.stopFor(loop.EndedTimeout)

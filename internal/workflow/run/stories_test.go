@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/reexec"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workflow/run"
 )
@@ -35,7 +35,7 @@ type story struct {
 	dir    string
 	policy loop.Policy
 	agent  string // the turns of the scripted agent
-	store  *sqlite.Store
+	store  *store.Store
 	run    string
 }
 
@@ -45,10 +45,10 @@ func newStory(t *testing.T) *story {
 		Kind: loop.Workflow, Once: true, MaxIterations: 1, FailureThreshold: 9, MaxWaits: 1, Agent: "script",
 		MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit,
 	}}
-	store, err := sqlite.Open(t.Context(), filepath.Join(s.dir, "state", "pawl.db"))
+	db, err := store.Open(t.Context(), filepath.Join(s.dir, "state", "pawl.db"))
 	s.must(err)
-	t.Cleanup(func() { s.must(store.Close()) })
-	s.store = store
+	t.Cleanup(func() { s.must(db.Close()) })
+	s.store = db
 	return s
 }
 
@@ -110,7 +110,7 @@ func (s *story) told(state loop.State) string {
 	list, err := s.store.StepsWithOutput(s.t.Context(), s.run)
 	s.must(err)
 	words := []string{string(state.Status) + ":"}
-	slices.SortStableFunc(list, func(a, b sqlite.StepRun) int { return strings.Compare(a.Step, b.Step) })
+	slices.SortStableFunc(list, func(a, b store.StepRun) int { return strings.Compare(a.Step, b.Step) })
 	for _, st := range list {
 		word := st.Step + " " + st.Status
 		if out := strings.TrimSpace(st.Output); out != "" {

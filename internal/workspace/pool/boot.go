@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // afterBoot puts in order the workspaces that were used before the machine was
@@ -44,7 +44,7 @@ func (p *Pool) afterBoot(ctx context.Context) error {
 }
 
 // revive looks whether a workspace can be worked in after a start of the machine.
-func (p *Pool) revive(ctx context.Context, r sqlite.Workspace) error {
+func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
 	row, err := p.seize(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
@@ -55,7 +55,7 @@ func (p *Pool) revive(ctx context.Context, r sqlite.Workspace) error {
 	}
 	folder := p.renumbered(row)
 	// From here on the row counts as looked at.
-	if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Folder = folder }); err != nil {
+	if row, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.Folder = folder }); err != nil {
 		return err
 	}
 	stays := broken == nil && r.State == kept
@@ -74,14 +74,14 @@ func (p *Pool) revive(ctx context.Context, r sqlite.Workspace) error {
 }
 
 // backTo puts a workspace in which somebody worked to a point that is whole.
-func (p *Pool) backTo(ctx context.Context, row sqlite.Workspace, to Point) error {
+func (p *Pool) backTo(ctx context.Context, row store.Workspace, to Point) error {
 	err := p.pinAll(ctx, row)
 	ref := ""
 	if err == nil {
 		ref, err = p.goTo(ctx, row, to)
 	}
 	if err == nil {
-		_, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Setup = "" })
+		_, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.Setup = "" })
 	}
 	if err != nil {
 		return p.letGo(ctx, row.ID, err.Error())
@@ -100,7 +100,7 @@ func (p *Pool) note(id, what, ref string) {
 
 // sound says why the clone of a row cannot be worked in, and else which of its
 // states is the last that is whole.
-func (p *Pool) sound(ctx context.Context, row sqlite.Workspace) (to Point, err error) {
+func (p *Pool) sound(ctx context.Context, row store.Workspace) (to Point, err error) {
 	if _, err := os.Lstat(row.Dir); err != nil {
 		return to, err
 	}
@@ -119,7 +119,7 @@ func (p *Pool) sound(ctx context.Context, row sqlite.Workspace) (to Point, err e
 // renumbered is the id that the folder of a row has now, when only the number of
 // its device changed, as a start of the machine may do it: the inode is the same,
 // and it is on the disk of all workspaces. Else it is what the row says.
-func (p *Pool) renumbered(row sqlite.Workspace) string {
+func (p *Pool) renumbered(row store.Workspace) string {
 	now, err := folderID(row.Dir)
 	all, aerr := folderID(p.o.Dir)
 	if err != nil || aerr != nil {

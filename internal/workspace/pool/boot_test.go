@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // A power loss took what is checked out, and left an empty object in pawl's own
@@ -23,7 +23,7 @@ func TestEmptyObjectAndBrokenHead(t *testing.T) {
 	r.put(w.Top, ".git/HEAD", "")
 	blob := r.git(r.top, "hash-object", filepath.Join(w.Top, "work"))
 	var own string
-	if err := r.o.Store.EditWorkspaces(t.Context(), func(all []sqlite.Workspace) (c sqlite.WorkspaceChange, err error) {
+	if err := r.o.Store.EditWorkspaces(t.Context(), func(all []store.Workspace) (c store.WorkspaceChange, err error) {
 		for _, row := range all {
 			own, row.UpdatedAt = row.Own, time.Unix(1, 0) // before the machine was started
 			c.Put = append(c.Put, row)
@@ -60,10 +60,10 @@ func TestTheNumberOfADiskChanges(t *testing.T) {
 		}
 		dirs = append(dirs, w.Dir)
 	}
-	if err := r.o.Store.EditWorkspaces(t.Context(), func(all []sqlite.Workspace) (c sqlite.WorkspaceChange, err error) {
+	if err := r.o.Store.EditWorkspaces(t.Context(), func(all []store.Workspace) (c store.WorkspaceChange, err error) {
 		for i, row := range all {
 			device, inode, _ := strings.Cut(row.Folder, ":")
-			row.Owner = sqlite.Owner{} // its process is dead
+			row.Owner = store.Owner{} // its process is dead
 			row.Folder = []string{"9" + device + ":" + inode, device + ":9" + inode, "9" + device + ":" + inode}[i]
 			if i == 2 {
 				row.State = kept

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // listed is how many paths a refusal names.
@@ -39,7 +39,7 @@ func (p *Pool) Collect(ctx context.Context, w Workspace, message string) (string
 }
 
 func (p *Pool) collect(ctx context.Context, id, message string) (string, error) {
-	row, err := p.edit(ctx, id, func(*sqlite.Workspace) {})
+	row, err := p.edit(ctx, id, func(*store.Workspace) {})
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +75,7 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 		return "", err
 	}
 	p.step("collected")
-	if _, err := p.edit(ctx, id, func(r *sqlite.Workspace) { r.Head = commit }); err != nil {
+	if _, err := p.edit(ctx, id, func(r *store.Workspace) { r.Head = commit }); err != nil {
 		return "", err
 	}
 	if commit != head.Commit {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // child works with a pool as pawl does, and kills itself at the step whose
@@ -31,11 +31,11 @@ func child(top string) int {
 func work(ctx context.Context, top string) error {
 	dir := filepath.Dir(top)
 	state := filepath.Join(dir, "state", "repo")
-	store, err := sqlite.Open(ctx, filepath.Join(state, "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(state, "pawl.db"))
 	if err != nil {
 		return err
 	}
-	p, err := Open(ctx, Options{Root: top, StateDir: state, Store: store, Retention: time.Hour})
+	p, err := Open(ctx, Options{Root: top, StateDir: state, Store: db, Retention: time.Hour})
 	if err != nil {
 		return err
 	}

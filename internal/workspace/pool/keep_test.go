@@ -15,39 +15,39 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	task := sqlite.Workspace{ID: "task-001", Kind: kindTask, State: kept, Why: "it failed", KeepUntil: now.Add(time.Hour)}
-	with := func(change func(*sqlite.Workspace)) sqlite.Workspace {
+	task := store.Workspace{ID: "task-001", Kind: kindTask, State: kept, Why: "it failed", KeepUntil: now.Add(time.Hour)}
+	with := func(change func(*store.Workspace)) store.Workspace {
 		r := task
 		change(&r)
 		return r
 	}
 	for _, c := range []struct {
 		name   string
-		row    sqlite.Workspace
+		row    store.Workspace
 		q      question
 		remove bool
 		why    string
 	}{
-		{"live", with(func(r *sqlite.Workspace) { r.State, r.Owner.PID = leased, 7 }), question{busy: "process 7 works in it", named: true, landed: true}, false, "process 7 works in it"},
-		{"half made by a live one", with(func(r *sqlite.Workspace) { r.State = making }), question{busy: "process 7 works in it"}, false, "works in it"},
-		{"half made", with(func(r *sqlite.Workspace) { r.State = making }), question{proof: errors.New("no folder")}, true, "never finished"},
-		{"half removed", with(func(r *sqlite.Workspace) { r.State = removing }), question{proof: errors.New("no folder")}, true, "all of it is kept"},
+		{"live", with(func(r *store.Workspace) { r.State, r.Owner.PID = leased, 7 }), question{busy: "process 7 works in it", named: true, landed: true}, false, "process 7 works in it"},
+		{"half made by a live one", with(func(r *store.Workspace) { r.State = making }), question{busy: "process 7 works in it"}, false, "works in it"},
+		{"half made", with(func(r *store.Workspace) { r.State = making }), question{proof: errors.New("no folder")}, true, "never finished"},
+		{"half removed", with(func(r *store.Workspace) { r.State = removing }), question{proof: errors.New("no folder")}, true, "all of it is kept"},
 		{"not proved", task, question{named: true, landed: true, proof: errors.New("another folder")}, false, "cannot be proved to be the folder that was made: another folder"},
-		{"warm", sqlite.Workspace{Kind: kindWarm, State: warm}, question{}, true, "nothing is in it"},
-		{"integration", sqlite.Workspace{Kind: kindIntegration, State: kept}, question{}, true, "has ended"},
+		{"warm", store.Workspace{Kind: kindWarm, State: warm}, question{}, true, "nothing is in it"},
+		{"integration", store.Workspace{Kind: kindIntegration, State: kept}, question{}, true, "has ended"},
 		{"removed by hand", task, question{gone: true}, false, "its folder is gone, with what it held; to forget it: pawl case clean task-001"},
 		{"removed by hand and named", task, question{gone: true, named: true}, true, "you named it"},
 		{"named", task, question{named: true}, true, "you named it"},
 		{"landed", task, question{landed: true}, true, "has landed"},
 		{"failed", task, question{}, false, "it failed; kept until"},
 		{"failed long ago", task, question{now: now.Add(2 * time.Hour)}, true, "workspace.retention"},
-		{"without end", with(func(r *sqlite.Workspace) { r.KeepUntil = time.Time{} }), question{now: now.Add(1e6 * time.Hour)}, false, "it failed; to remove it now: pawl case clean task-001"},
+		{"without end", with(func(r *store.Workspace) { r.KeepUntil = time.Time{} }), question{now: now.Add(1e6 * time.Hour)}, false, "it failed; to remove it now: pawl case clean task-001"},
 	} {
 		if c.q.now.IsZero() {
 			c.q.now = now

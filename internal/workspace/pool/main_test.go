@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/gittest"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // TestMain gives git a home of its own, so that the settings of whoever runs
@@ -67,9 +67,9 @@ func (r *rig) open() *Pool {
 	return p
 }
 
-func (r *rig) store() *sqlite.Store {
+func (r *rig) store() *store.Store {
 	r.t.Helper()
-	s, err := sqlite.Open(r.t.Context(), filepath.Join(r.o.StateDir, "pawl.db"))
+	s, err := store.Open(r.t.Context(), filepath.Join(r.o.StateDir, "pawl.db"))
 	if err != nil {
 		r.t.Fatal(err)
 	}

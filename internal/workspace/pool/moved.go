@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-dev/pawl/internal/files"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // place is where a repository is, kept beside what pawl knows of it.
@@ -93,13 +93,13 @@ func (p *Pool) follow(ctx context.Context) error {
 		if id, err := folderID(dir); err == nil && id == r.Folder && !exists(r.Dir) {
 			next.Dir = dir
 		}
-		err := p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+		err := p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 			for _, now := range all {
 				if now == r {
-					return sqlite.WorkspaceChange{Put: []sqlite.Workspace{next}}, nil
+					return store.WorkspaceChange{Put: []store.Workspace{next}}, nil
 				}
 			}
-			return sqlite.WorkspaceChange{}, nil
+			return store.WorkspaceChange{}, nil
 		})
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (p *Pool) follow(ctx context.Context) error {
 
 // pinned reports whether the repository keeps the base of a row. A clone that waits
 // for a task borrows nothing.
-func (p *Pool) pinned(ctx context.Context, r sqlite.Workspace) bool {
+func (p *Pool) pinned(ctx context.Context, r store.Workspace) bool {
 	if r.Kind == kindWarm {
 		return true
 	}

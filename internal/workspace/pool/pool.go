@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Kinds and states of a row.
@@ -55,13 +55,13 @@ var (
 
 // Options say whose clones, and how they are made.
 type Options struct {
-	Root     string        // folder of pawl.yaml, in the user's repository
-	StateDir string        // pawl's folder for the repository; outside of it
-	Dir      string        // where workspaces are; empty is StateDir/workspaces
-	Ports    string        // the file in which all repositories of the user share ports; empty is beside StateDir
-	Store    *sqlite.Store // of the repository
-	Copy     []string      // patterns of ignored files in Root to copy
-	Setup    []string      // commands that the caller runs in a new workspace, as jobs
+	Root     string       // folder of pawl.yaml, in the user's repository
+	StateDir string       // pawl's folder for the repository; outside of it
+	Dir      string       // where workspaces are; empty is StateDir/workspaces
+	Ports    string       // the file in which all repositories of the user share ports; empty is beside StateDir
+	Store    *store.Store // of the repository
+	Copy     []string     // patterns of ignored files in Root to copy
+	Setup    []string     // commands that the caller runs in a new workspace, as jobs
 	// Retention is how long a workspace is kept that nobody works in; 0 keeps
 	// none longer than until the next sweep.
 	Retention     time.Duration
@@ -77,7 +77,7 @@ type Options struct {
 type Pool struct {
 	o    Options
 	repo *git.Repo
-	me   sqlite.Owner
+	me   store.Owner
 	step func(name string) // tests end the process here
 
 	moved string
@@ -112,7 +112,7 @@ func (u *unowned) has(id string) bool {
 }
 
 // busy is true while the owner of a row works in it, or may do so.
-func (p *Pool) busy(r sqlite.Workspace) bool {
+func (p *Pool) busy(r store.Workspace) bool {
 	return alive(r.Owner) && (r.Owner != p.me || !p.has(r.ID))
 }
 
@@ -202,19 +202,19 @@ func (p *Pool) Notes() []string { return p.notes }
 func (p *Pool) Root() string { return p.o.Root }
 
 // self is this process as an owner.
-func self() (sqlite.Owner, error) {
+func self() (store.Owner, error) {
 	id, err := process.Self()
 	if err != nil {
-		return sqlite.Owner{}, err
+		return store.Owner{}, err
 	}
-	return sqlite.Owner{
+	return store.Owner{
 		PID: id.PID, Start: strconv.FormatUint(id.Start, 10), Host: id.Host,
 		Boot: strings.TrimSpace(id.Boot + " " + id.Space),
 	}, nil
 }
 
 // alive reports whether an owner lives or may live.
-func alive(o sqlite.Owner) bool {
+func alive(o store.Owner) bool {
 	if o.PID == 0 {
 		return false
 	}
@@ -240,13 +240,13 @@ func hash(list []string) string {
 
 // SetupDone records that the setup of the workspace was run.
 func (p *Pool) SetupDone(ctx context.Context, w Workspace) error {
-	_, err := p.edit(ctx, w.ID, func(r *sqlite.Workspace) { r.Setup = p.setupHash() })
+	_, err := p.edit(ctx, w.ID, func(r *store.Workspace) { r.Setup = p.setupHash() })
 	return err
 }
 
 // edit changes the row of a workspace that this process owns.
-func (p *Pool) edit(ctx context.Context, id string, change func(*sqlite.Workspace)) (sqlite.Workspace, error) {
-	return p.editRow(ctx, id, func(r *sqlite.Workspace) error {
+func (p *Pool) edit(ctx context.Context, id string, change func(*store.Workspace)) (store.Workspace, error) {
+	return p.editRow(ctx, id, func(r *store.Workspace) error {
 		if r.Owner != p.me {
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		}
@@ -257,9 +257,9 @@ func (p *Pool) edit(ctx context.Context, id string, change func(*sqlite.Workspac
 }
 
 // editRow changes the row of a workspace, unless change refuses it.
-func (p *Pool) editRow(ctx context.Context, id string, change func(*sqlite.Workspace) error,
-) (row sqlite.Workspace, err error) {
-	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
+func (p *Pool) editRow(ctx context.Context, id string, change func(*store.Workspace) error,
+) (row store.Workspace, err error) {
+	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		why := errors.New("there is none")
 		for _, r := range all {
 			if r.ID == id {
@@ -268,23 +268,23 @@ func (p *Pool) editRow(ctx context.Context, id string, change func(*sqlite.Works
 			}
 		}
 		if why != nil {
-			return sqlite.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w", id, why)
+			return store.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w", id, why)
 		}
-		return sqlite.WorkspaceChange{Put: []sqlite.Workspace{row}}, nil
+		return store.WorkspaceChange{Put: []store.Workspace{row}}, nil
 	})
 	return row, err
 }
 
 // drop removes the row of a workspace whose folder is gone.
 func (p *Pool) drop(ctx context.Context, id string) error {
-	return p.o.Store.EditWorkspaces(ctx, func([]sqlite.Workspace) (sqlite.WorkspaceChange, error) {
-		return sqlite.WorkspaceChange{Drop: []string{id}}, nil
+	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
+		return store.WorkspaceChange{Drop: []string{id}}, nil
 	})
 }
 
 // clone opens the clone of a row, alone: until the release, other processes and
 // what is left of their git wait.
-func (p *Pool) clone(ctx context.Context, r sqlite.Workspace) (*git.Clone, func(), error) {
+func (p *Pool) clone(ctx context.Context, r store.Workspace) (*git.Clone, func(), error) {
 	if err := os.MkdirAll(r.Own, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("cannot make pawl's folder of a workspace: %w", err)
 	}
@@ -302,7 +302,7 @@ func (p *Pool) clone(ctx context.Context, r sqlite.Workspace) (*git.Clone, func(
 }
 
 // workspace is a row as callers see it.
-func (p *Pool) workspace(r sqlite.Workspace) Workspace {
+func (p *Pool) workspace(r store.Workspace) Workspace {
 	dir := r.Dir
 	if rel, err := filepath.Rel(p.repo.Top, p.o.Root); err == nil && filepath.IsLocal(rel) {
 		dir = filepath.Join(r.Dir, rel)

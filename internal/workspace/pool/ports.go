@@ -13,7 +13,7 @@ import (
 	"strconv"
 
 	"github.com/pawl-dev/pawl/internal/files"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Ports are given out below those that systems use for outgoing connections.
@@ -24,9 +24,9 @@ const (
 
 // block is PortsIn ports of one workspace.
 type block struct {
-	Base  int          `json:"base"`
-	Dir   string       `json:"dir"`   // the workspace's folder
-	Owner sqlite.Owner `json:"owner"` // who takes it, while the folder is not there yet
+	Base  int         `json:"base"`
+	Dir   string      `json:"dir"`   // the workspace's folder
+	Owner store.Owner `json:"owner"` // who takes it, while the folder is not there yet
 }
 
 // takePorts gives the workspace at dir a block of its own: the one that it has,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // How is what becomes of a workspace in which work has ended.
@@ -46,7 +46,7 @@ func (p *Pool) Release(ctx context.Context, w Workspace, h How) error {
 }
 
 func (p *Pool) release(ctx context.Context, id string, h How) error {
-	row, err := p.edit(ctx, id, func(r *sqlite.Workspace) { r.Why, r.Landed = h.why, h.landed })
+	row, err := p.edit(ctx, id, func(r *store.Workspace) { r.Why, r.Landed = h.why, h.landed })
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 
 // keep makes a workspace nobody's for the retention.
 func (p *Pool) keep(ctx context.Context, id, why string) error {
-	_, err := p.edit(ctx, id, func(r *sqlite.Workspace) {
-		r.State, r.Why, r.Owner = kept, why, sqlite.Owner{}
+	_, err := p.edit(ctx, id, func(r *store.Workspace) {
+		r.State, r.Why, r.Owner = kept, why, store.Owner{}
 		r.KeepUntil = time.Now().Add(p.o.Retention)
 	})
 	return err
@@ -83,14 +83,14 @@ func (p *Pool) keep(ctx context.Context, id, why string) error {
 
 // putBack cleans a clone whose work is safe, and lets it wait for another
 // task. One that cannot be cleaned, or is one too many, is removed.
-func (p *Pool) putBack(ctx context.Context, row sqlite.Workspace) error {
+func (p *Pool) putBack(ctx context.Context, row store.Workspace) error {
 	if err := p.prove(row); err != nil {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
 	}
 	if who := used(row.Dir); who != "" {
 		return p.keep(ctx, row.ID, row.Why+", but "+who) // the next sweep removes it
 	}
-	row, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing })
+	row, err := p.edit(ctx, row.ID, func(r *store.Workspace) { r.State = removing })
 	if err != nil {
 		return err
 	}
@@ -102,13 +102,13 @@ func (p *Pool) putBack(ctx context.Context, row sqlite.Workspace) error {
 	if err := p.forget(ctx, row); err != nil {
 		return err
 	}
-	return p.o.Store.EditWorkspaces(ctx, func([]sqlite.Workspace) (sqlite.WorkspaceChange, error) {
-		w := sqlite.Workspace{
+	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
+		w := store.Workspace{
 			ID: kindWarm + "-" + filepath.Base(row.Own), Kind: kindWarm, State: warm, Why: "waits for a task",
 			Repo: row.Repo, Dir: p.warmDir(row.Own),
 			Own: row.Own, Folder: row.Folder, TakenAt: row.TakenAt, UpdatedAt: time.Now(),
 		}
-		return sqlite.WorkspaceChange{Drop: []string{row.ID}, Put: []sqlite.Workspace{w}}, nil
+		return store.WorkspaceChange{Drop: []string{row.ID}, Put: []store.Workspace{w}}, nil
 	})
 }
 
@@ -130,7 +130,7 @@ func (p *Pool) waiting(ctx context.Context) int {
 // clean leaves nothing of the task in the folder: .git goes as a whole, and
 // the files become those of the last checkout by pawl's own index, which no agent
 // could write. Then the folder moves to where it waits.
-func (p *Pool) clean(ctx context.Context, row sqlite.Workspace) error {
+func (p *Pool) clean(ctx context.Context, row store.Workspace) error {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (p *Pool) clean(ctx context.Context, row sqlite.Workspace) error {
 }
 
 // forget drops what belongs to the task and not to its clone.
-func (p *Pool) forget(ctx context.Context, row sqlite.Workspace) error {
+func (p *Pool) forget(ctx context.Context, row store.Workspace) error {
 	if err := p.freePorts(ctx, row.Dir); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (p *Pool) forget(ctx context.Context, row sqlite.Workspace) error {
 
 // discard removes folder and row of a clone in which nothing is that could be
 // lost.
-func (p *Pool) discard(ctx context.Context, row sqlite.Workspace) error {
+func (p *Pool) discard(ctx context.Context, row store.Workspace) error {
 	for _, dir := range []string{row.Dir, p.warmDir(row.Own)} {
 		if err := files.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove %s: %w", dir, err)
@@ -186,7 +186,7 @@ func (p *Pool) discard(ctx context.Context, row sqlite.Workspace) error {
 }
 
 // prove checks that the folder of a row is the one that was made for it.
-func (p *Pool) prove(row sqlite.Workspace) error {
+func (p *Pool) prove(row store.Workspace) error {
 	if row.Repo != p.repo.Common {
 		return fmt.Errorf("it belongs to the repository %s", row.Repo)
 	}
@@ -216,7 +216,7 @@ type saved struct {
 // the next recovery ref: the files as the tree, what is checked out as the first
 // parent, other branches of the clone as further ones. With always there is a ref
 // also when all is on another one.
-func (p *Pool) save(ctx context.Context, row sqlite.Workspace, always bool) (saved, error) {
+func (p *Pool) save(ctx context.Context, row store.Workspace, always bool) (saved, error) {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return saved{}, err
@@ -230,7 +230,7 @@ func (p *Pool) save(ctx context.Context, row sqlite.Workspace, always bool) (sav
 }
 
 // saveAll saves files and commits.
-func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace, always bool) (saved, error) {
+func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row store.Workspace, always bool) (saved, error) {
 	if _, err := c.RestoreAlternates(); err != nil {
 		return saved{}, err
 	}
@@ -267,7 +267,7 @@ func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row sqlite.Workspace, 
 const maxTips = 200
 
 // saveFiles saves the files of a clone whose repository is broken.
-func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row sqlite.Workspace) (saved, error) {
+func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row store.Workspace) (saved, error) {
 	if err := c.DropAgentObjects(); err != nil {
 		return saved{}, err
 	}
@@ -305,7 +305,7 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree stri
 }
 
 // recover makes the next recovery ref.
-func (p *Pool) recover(ctx context.Context, c *git.Clone, row sqlite.Workspace, tree string, parents []string,
+func (p *Pool) recover(ctx context.Context, c *git.Clone, row store.Workspace, tree string, parents []string,
 ) (string, error) {
 	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID, row.ID),
 		parents...)

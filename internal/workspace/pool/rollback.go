@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-dev/pawl/internal/files"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // ErrNone says that the task has no workspace.
@@ -67,7 +67,7 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 
 // goTo saves what is there and restores a point. Run again, it finishes what
 // was interrupted.
-func (p *Pool) goTo(ctx context.Context, row sqlite.Workspace, to Point) (string, error) {
+func (p *Pool) goTo(ctx context.Context, row store.Workspace, to Point) (string, error) {
 	s, err := p.save(ctx, row, true)
 	if err != nil {
 		return "", fmt.Errorf("what is in it cannot be saved, so nothing was changed: %w", err)

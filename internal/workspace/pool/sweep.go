@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Entry is a workspace as a person sees it.
@@ -55,7 +55,7 @@ func (p *Pool) Find(ctx context.Context, id string) (e Entry, ok bool, err error
 	return p.entry(r), true, nil
 }
 
-func (p *Pool) entry(r sqlite.Workspace) Entry {
+func (p *Pool) entry(r store.Workspace) Entry {
 	e := Entry{
 		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir,
 		Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
@@ -99,7 +99,7 @@ func (p *Pool) Clean(ctx context.Context, ids []string, dry bool) ([]Verdict, er
 	return all, nil
 }
 
-func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry bool) Verdict {
+func (p *Pool) cleanOne(ctx context.Context, r store.Workspace, q question, dry bool) Verdict {
 	v := Verdict{Entry: p.entry(r)}
 	p.look(ctx, r, &q)
 	v.Remove, v.Reason = judge(r, q)
@@ -125,7 +125,7 @@ func (p *Pool) cleanOne(ctx context.Context, r sqlite.Workspace, q question, dry
 }
 
 // look finds out what has to be known of a workspace.
-func (p *Pool) look(ctx context.Context, r sqlite.Workspace, q *question) {
+func (p *Pool) look(ctx context.Context, r store.Workspace, q *question) {
 	q.now, q.gone, q.proof = process.Cautious(), gone(r), p.proveOrGone(r)
 	q.landed = q.landed || r.Landed
 	switch c, err := p.o.Store.Case(ctx, r.ID); {
@@ -151,7 +151,7 @@ type question struct {
 }
 
 // judge decides whether a workspace goes, with the reason.
-func judge(r sqlite.Workspace, q question) (remove bool, why string) {
+func judge(r store.Workspace, q question) (remove bool, why string) {
 	switch {
 	case q.busy != "":
 		return false, q.busy
@@ -183,7 +183,7 @@ func judge(r sqlite.Workspace, q question) (remove bool, why string) {
 }
 
 // proveOrGone is [Pool.prove]; a folder that somebody removed is no objection.
-func (p *Pool) proveOrGone(r sqlite.Workspace) error {
+func (p *Pool) proveOrGone(r store.Workspace) error {
 	if gone(r) {
 		return nil
 	}
@@ -191,14 +191,14 @@ func (p *Pool) proveOrGone(r sqlite.Workspace) error {
 }
 
 // gone reports whether somebody removed the folder of a workspace.
-func gone(r sqlite.Workspace) bool {
+func gone(r store.Workspace) bool {
 	_, err := os.Lstat(r.Dir)
 	return errors.Is(err, os.ErrNotExist)
 }
 
 // lost are the ignored files of a workspace, those of pawl aside. They are in
 // no commit.
-func (p *Pool) lost(ctx context.Context, r sqlite.Workspace) []string {
+func (p *Pool) lost(ctx context.Context, r store.Workspace) []string {
 	if r.Kind != kindTask || r.Folder == "" {
 		return nil
 	}
@@ -216,8 +216,8 @@ func (p *Pool) lost(ctx context.Context, r sqlite.Workspace) []string {
 
 // seize makes this process the owner of a row whose owner is dead or nobody,
 // if it is as it was read.
-func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (sqlite.Workspace, error) {
-	return p.editRow(ctx, was.ID, func(r *sqlite.Workspace) error {
+func (p *Pool) seize(ctx context.Context, was store.Workspace) (store.Workspace, error) {
+	return p.editRow(ctx, was.ID, func(r *store.Workspace) error {
 		switch {
 		case p.busy(*r):
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
@@ -232,12 +232,12 @@ func (p *Pool) seize(ctx context.Context, was sqlite.Workspace) (sqlite.Workspac
 // remove removes a workspace that this process owns, after it has saved it. What
 // no ref can hold keeps it, unless a person gave it up. When it fails, the caller
 // lets the row go.
-func (p *Pool) remove(ctx context.Context, row sqlite.Workspace, givenUp bool) (saved, error) {
+func (p *Pool) remove(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
 	s, err := p.saveBefore(ctx, row, givenUp)
 	if err != nil {
 		return s, err
 	}
-	if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.State = removing }); err != nil {
+	if row, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.State = removing }); err != nil {
 		return s, err
 	}
 	p.step("removing")
@@ -247,8 +247,8 @@ func (p *Pool) remove(ctx context.Context, row sqlite.Workspace, givenUp bool) (
 // letGo gives up a row that could not be removed: half removed, it is finished by
 // the next one; else it is kept.
 func (p *Pool) letGo(ctx context.Context, id, why string) error {
-	_, err := p.edit(context.WithoutCancel(ctx), id, func(r *sqlite.Workspace) {
-		r.Owner, r.Why = sqlite.Owner{}, why
+	_, err := p.edit(context.WithoutCancel(ctx), id, func(r *store.Workspace) {
+		r.Owner, r.Why = store.Owner{}, why
 		if r.State == leased {
 			r.State, r.KeepUntil = kept, time.Now().Add(p.o.Retention)
 		}
@@ -257,7 +257,7 @@ func (p *Pool) letGo(ctx context.Context, id, why string) error {
 }
 
 // saveBefore is what has to be done before a folder may go.
-func (p *Pool) saveBefore(ctx context.Context, row sqlite.Workspace, givenUp bool) (saved, error) {
+func (p *Pool) saveBefore(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
 	if row.State == making || row.State == removing || row.Kind != kindTask {
 		return saved{}, nil
 	}
@@ -315,8 +315,8 @@ func (p *Pool) Relieve(ctx context.Context) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(rows, func(a, b sqlite.Workspace) int {
-		first := func(r sqlite.Workspace) int {
+	slices.SortStableFunc(rows, func(a, b store.Workspace) int {
+		first := func(r store.Workspace) int {
 			if r.Kind == kindWarm {
 				return 0
 			}
@@ -367,14 +367,14 @@ func (p *Pool) repair(ctx context.Context) error {
 
 // finish removes what holds nothing that could be lost. When it cannot be
 // removed, it stays for the next one who tries.
-func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
+func (p *Pool) finish(ctx context.Context, r store.Workspace) error {
 	row, err := p.seize(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
 	if row.Folder != "" {
 		folder := p.renumbered(row)
-		if row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) { r.Folder = folder }); err != nil {
+		if row, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.Folder = folder }); err != nil {
 			return err
 		}
 	}
@@ -390,13 +390,13 @@ func (p *Pool) finish(ctx context.Context, r sqlite.Workspace) error {
 
 // orphan keeps a workspace whose process is gone. One that was being given back
 // after its work had landed is not: whoever looks next does it.
-func (p *Pool) orphan(ctx context.Context, r sqlite.Workspace) error {
+func (p *Pool) orphan(ctx context.Context, r store.Workspace) error {
 	row, err := p.seize(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
 	if row.Landed {
-		if _, err := p.edit(ctx, r.ID, func(r *sqlite.Workspace) { r.Landed = false }); err != nil {
+		if _, err := p.edit(ctx, r.ID, func(r *store.Workspace) { r.Landed = false }); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/sqlite"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Take gives the workspace of a task: a clone on the branch pawl/<id> at base,
@@ -63,7 +63,7 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 	if err != nil {
 		return fail(err)
 	}
-	want := sqlite.Workspace{
+	want := store.Workspace{
 		ID: id, Kind: kind, State: making, Repo: p.repo.Common, Dir: filepath.Join(p.o.Dir, id), Branch: branch,
 		Base: commit, Owner: p.me, TakenAt: time.Now(), UpdatedAt: time.Now(),
 	}
@@ -105,9 +105,9 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 // claim writes the row of a workspace for this process, and returns the state
 // that it was found in: held or kept for one with work in it, making for one that
 // has to be made from nothing, warm for one whose folder waits.
-func (p *Pool) claim(ctx context.Context, want sqlite.Workspace) (row sqlite.Workspace, was string, err error) {
-	err = p.o.Store.EditWorkspaces(ctx, func(all []sqlite.Workspace) (sqlite.WorkspaceChange, error) {
-		var ch sqlite.WorkspaceChange
+func (p *Pool) claim(ctx context.Context, want store.Workspace) (row store.Workspace, was string, err error) {
+	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
+		var ch store.WorkspaceChange
 		var refused error
 		row, was, ch, refused = decide(all, want, filepath.Join(p.o.StateDir, "pool", serial()), p.busy)
 		return ch, refused
@@ -117,14 +117,14 @@ func (p *Pool) claim(ctx context.Context, want sqlite.Workspace) (row sqlite.Wor
 
 // decide is what becomes of the rows when want is taken: the row that the taker
 // works with, and the state that it was found in.
-func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, busy func(sqlite.Workspace) bool,
-) (sqlite.Workspace, string, sqlite.WorkspaceChange, error) {
+func decide(all []store.Workspace, want store.Workspace, own string, busy func(store.Workspace) bool,
+) (store.Workspace, string, store.WorkspaceChange, error) {
 	for _, r := range all {
 		if r.ID != want.ID {
 			continue
 		}
 		if r.Owner.PID != 0 && busy(r) {
-			return r, "", sqlite.WorkspaceChange{}, fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
+			return r, "", store.WorkspaceChange{}, fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		}
 		was := r.State
 		switch was {
@@ -135,17 +135,17 @@ func decide(all []sqlite.Workspace, want sqlite.Workspace, own string, busy func
 			r, was = want, making
 			r.Own, r.Ports = own, ports
 		}
-		return r, was, sqlite.WorkspaceChange{Put: []sqlite.Workspace{r}}, nil
+		return r, was, store.WorkspaceChange{Put: []store.Workspace{r}}, nil
 	}
 	for _, r := range all {
 		if r.Kind == kindWarm && r.State == warm && r.Repo == want.Repo && r.Owner.PID == 0 {
 			row := want
 			row.Own, row.Folder = r.Own, r.Folder
-			return row, warm, sqlite.WorkspaceChange{Drop: []string{r.ID}, Put: []sqlite.Workspace{row}}, nil
+			return row, warm, store.WorkspaceChange{Drop: []string{r.ID}, Put: []store.Workspace{row}}, nil
 		}
 	}
 	want.Own = own
-	return want, making, sqlite.WorkspaceChange{Put: []sqlite.Workspace{want}}, nil
+	return want, making, store.WorkspaceChange{Put: []store.Workspace{want}}, nil
 }
 
 // warmDir is where the folder of a clone waits for use.
@@ -154,7 +154,7 @@ func (p *Pool) warmDir(own string) string {
 }
 
 // again takes up a workspace that was kept. It is gone when its folder is.
-func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, missing bool, err error) {
+func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, missing bool, err error) {
 	if gone(row) {
 		return Workspace{}, true, nil
 	}
@@ -178,7 +178,7 @@ func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, mi
 		}
 		row.Setup = p.copyHash() + "/"
 	}
-	row, err = p.edit(ctx, row.ID, func(r *sqlite.Workspace) {
+	row, err = p.edit(ctx, row.ID, func(r *store.Workspace) {
 		r.Ports, r.Repo, r.Setup = ports, p.repo.Common, row.Setup
 	})
 	if err != nil {
@@ -196,9 +196,9 @@ func (p *Pool) again(ctx context.Context, row sqlite.Workspace) (w Workspace, mi
 }
 
 // let gives up a row that was claimed, as it was found.
-func (p *Pool) let(ctx context.Context, row sqlite.Workspace, was string) error {
-	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *sqlite.Workspace) {
-		r.Owner, r.State = sqlite.Owner{}, was
+func (p *Pool) let(ctx context.Context, row store.Workspace, was string) error {
+	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *store.Workspace) {
+		r.Owner, r.State = store.Owner{}, was
 	})
 	if err != nil {
 		p.set(row.ID, true)
@@ -207,7 +207,7 @@ func (p *Pool) let(ctx context.Context, row sqlite.Workspace, was string) error 
 }
 
 // make makes the folder of a row in the state making.
-func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Workspace, error) {
+func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Workspace, error) {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return Workspace{}, err
@@ -236,7 +236,7 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 	if err != nil {
 		return Workspace{}, err
 	}
-	done, err := p.edit(ctx, row.ID, func(r *sqlite.Workspace) {
+	done, err := p.edit(ctx, row.ID, func(r *store.Workspace) {
 		*r = row
 		r.State, r.Folder, r.Setup = leased, folder, p.copyHash()+"/"
 	})
@@ -248,7 +248,7 @@ func (p *Pool) make(ctx context.Context, row sqlite.Workspace, was string) (Work
 }
 
 // fill makes the clone in its folder: from one that waits, else from nothing.
-func (p *Pool) fill(ctx context.Context, c *git.Clone, row sqlite.Workspace, was string) error {
+func (p *Pool) fill(ctx context.Context, c *git.Clone, row store.Workspace, was string) error {
 	waits := p.warmDir(row.Own)
 	if was == warm && p.reuse(ctx, c, row, waits) == nil {
 		return nil
@@ -273,7 +273,7 @@ func (p *Pool) fill(ctx context.Context, c *git.Clone, row sqlite.Workspace, was
 }
 
 // reuse takes the folder that waits. An error only means that it is of no use.
-func (p *Pool) reuse(ctx context.Context, c *git.Clone, row sqlite.Workspace, waits string) error {
+func (p *Pool) reuse(ctx context.Context, c *git.Clone, row store.Workspace, waits string) error {
 	if id, err := folderID(waits); err != nil || id != row.Folder {
 		return errors.New("it is another folder")
 	}
@@ -288,7 +288,7 @@ func (p *Pool) reuse(ctx context.Context, c *git.Clone, row sqlite.Workspace, wa
 }
 
 // createRepository gives the clone its .git.
-func (p *Pool) createRepository(ctx context.Context, c *git.Clone, row sqlite.Workspace) error {
+func (p *Pool) createRepository(ctx context.Context, c *git.Clone, row store.Workspace) error {
 	head, err := p.repo.Head(ctx)
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func (p *Pool) createRepository(ctx context.Context, c *git.Clone, row sqlite.Wo
 }
 
 // unmake removes what a failed attempt to make a workspace left. No agent was in it.
-func (p *Pool) unmake(ctx context.Context, row sqlite.Workspace) error {
+func (p *Pool) unmake(ctx context.Context, row store.Workspace) error {
 	ctx = context.WithoutCancel(ctx)
 	if row.State != making {
 		return nil
@@ -311,7 +311,7 @@ func (p *Pool) unmake(ctx context.Context, row sqlite.Workspace) error {
 // pinAll makes the user's repository keep the base, and what its refs are at now:
 // what an agent writes into its clone is not stored there when the user's has it
 // already.
-func (p *Pool) pinAll(ctx context.Context, row sqlite.Workspace) error {
+func (p *Pool) pinAll(ctx context.Context, row store.Workspace) error {
 	tips, err := p.repo.Tips(ctx)
 	if err != nil {
 		return err

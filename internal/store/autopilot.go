@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Autopilot is the autopilot of a repository, and the process that drives it, if
+// one does.
+type Autopilot struct {
+	Session     string // its id, and that of its events in the journal
+	Phase       string
+	Mode        string
+	Why         string
+	MaxParallel int
+	Exit        int    // pawl's exit status, once it has ended
+	Sprint      string // "" is none
+	Owner       Owner  // the zero Owner: it has ended
+	StartedAt   time.Time
+	UpdatedAt   time.Time
+	EndedAt     time.Time // zero until it has ended
+	// State is what it decides from.
+	State json.RawMessage
+}
+
+// TakeAutopilot makes a the autopilot of the repository. While the process of
+// another lives it refuses with a [RunningError]; alive is asked inside the
+// transaction, must be quick and must not call the store. What was asked of
+// the one before is dropped.
+func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (before Autopilot, err error) {
+	if a.Owner.PID == 0 {
+		return before, fmt.Errorf("cannot start the autopilot: it needs an owner")
+	}
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		old, ok, err := readAutopilot(ctx, w)
+		if err != nil {
+			return err
+		}
+		if ok && old.Owner.PID != 0 && alive(old.Owner) {
+			return &RunningError{Run: old.Session, Name: "the autopilot", Owner: old.Owner}
+		}
+		before = old
+		if _, err := w.exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
+			return err
+		}
+		return putAutopilot(ctx, w, a)
+	})
+	return before, s.explain(ctx, "start the autopilot", err)
+}
+
+// SaveAutopilot stores what the autopilot is now. It returns [ErrNotOwner]
+// when another process has it. With EndedAt set nobody owns it after.
+func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
+	return s.change(ctx, crashSafe, "store what the autopilot does", func(ctx context.Context, w *statements) error {
+		stored, ok, err := readAutopilot(ctx, w)
+		if err != nil {
+			return err
+		}
+		if !ok || stored.Session != a.Session || stored.Owner != a.Owner {
+			return ErrNotOwner
+		}
+		a.StartedAt = stored.StartedAt
+		if !a.EndedAt.IsZero() {
+			a.Owner = Owner{}
+		}
+		return putAutopilot(ctx, w, a)
+	})
+}
+
+// Autopilot is the last one of the repository; ok is false when there never
+// was one.
+func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error) {
+	a, ok, err = readAutopilot(ctx, &s.reads)
+	return a, ok, s.explain(ctx, "read what the autopilot does", err)
+}
+
+const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint,
+	owner_pid, owner_start, owner_boot, owner_host,
+	started_at, updated_at, ended_at, state`
+
+func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {
+	return first(ctx, from, func(a *Autopilot) []any {
+		return []any{
+			&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint,
+			&a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
+			when(&a.StartedAt), when(&a.UpdatedAt), when(&a.EndedAt), raw(&a.State),
+		}
+	}, `SELECT `+autopilotColumns+` FROM autopilot`)
+}
+
+var putAutopilotQuery = upsert("autopilot", 1, "one, "+autopilotColumns)
+
+func putAutopilot(ctx context.Context, w *statements, a Autopilot) error {
+	_, err := w.exec(ctx, putAutopilotQuery, 1,
+		a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint,
+		a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
+		ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State))
+	return err
+}
+
+// Slot is what happens in one slot of the autopilot.
+type Slot struct {
+	Case       string
+	Run        string // "" until there is one
+	Since      time.Time
+	Activity   string // what its agent or its gates did last
+	ActivityAt time.Time
+}
+
+// SaveSlot stores what happens in a slot.
+func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
+	return s.store(ctx, crashSafe, "store what is done for "+l.Case,
+		`INSERT OR REPLACE INTO slots (id, run, since, activity, activity_at) VALUES ($1, $2, $3, $4, $5)`,
+		l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
+}
+
+// DropSlot forgets the slot of a task; "" is all.
+func (s *Store) DropSlot(ctx context.Context, id string) error {
+	return s.store(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
+}
+
+// Slots are those that are taken, the oldest first.
+func (s *Store) Slots(ctx context.Context) ([]Slot, error) {
+	return read(ctx, s, "read the slots", func(l *Slot) []any {
+		return []any{&l.Case, &l.Run, when(&l.Since), &l.Activity, when(&l.ActivityAt)}
+	}, `SELECT id, run, since, activity, activity_at FROM slots ORDER BY since, id`)
+}
+
+// What other processes ask of the autopilot.
+const (
+	AutopilotPause  = "pause"
+	AutopilotResume = "resume"
+	AutopilotStop   = "stop"
+	AutopilotMode   = "mode"  // Text: the mode
+	AutopilotStart  = "start" // Text: the task
+	AutopilotStay   = "stay"  // somebody looks on
+)
+
+// AutopilotControl is one wish.
+type AutopilotControl struct {
+	ID   int64
+	Kind string
+	Text string
+	At   time.Time
+}
+
+// AskAutopilot stores a wish for the autopilot that runs.
+func (s *Store) AskAutopilot(ctx context.Context, c AutopilotControl) (id int64, err error) {
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) (err error) {
+		id, err = askAutopilot(ctx, w, c)
+		return err
+	})
+	return id, s.explain(ctx, "ask the autopilot to "+c.Kind, err)
+}
+
+func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id int64, err error) {
+	_, err = w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`,
+		[]any{c.Kind, c.Text, ms(c.At)}, &id)
+	return id, err
+}
+
+// AutopilotAsked reports whether such a wish waits to be taken.
+func (s *Store) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
+	n := 0
+	_, err := s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls WHERE kind = $1`, []any{kind}, &n)
+	return n > 0, s.explain(ctx, "read what is asked of the autopilot", err)
+}
+
+// TakeAutopilotControls returns what is asked of the autopilot, oldest first:
+// each wish once. When there is none it only reads.
+func (s *Store) TakeAutopilotControls(ctx context.Context) (asked []AutopilotControl, err error) {
+	const what = "take what is asked of the autopilot"
+	open := 0
+	if _, err = s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
+		return nil, s.explain(ctx, what, err)
+	}
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		asked, err = list(ctx, w, func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, when(&c.At)} },
+			`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
+		if err != nil {
+			return err
+		}
+		_, err = w.exec(ctx, `DELETE FROM autopilot_controls`)
+		return err
+	})
+	if err != nil {
+		return nil, s.explain(ctx, what, err)
+	}
+	return asked, nil
+}
+
+// Sprint is one with its statistics, as JSON.
+type Sprint struct {
+	ID        string
+	StartedAt time.Time
+	EndedAt   time.Time // zero while it runs
+	Stats     json.RawMessage
+}
+
+// NewSprintID is the id of the next sprint of a day: YYYY-MM-DD-NNN.
+func (s *Store) NewSprintID(ctx context.Context, day string) (string, error) {
+	var last int
+	_, err := s.reads.one(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`,
+		[]any{day + "-%"}, &last)
+	return fmt.Sprintf("%s-%03d", day, last+1), s.explain(ctx, "number a sprint", err)
+}
+
+// SaveSprint stores a sprint; it survives a power loss once it has ended.
+func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
+	d := crashSafe
+	if !p.EndedAt.IsZero() {
+		d = powerSafe
+	}
+	return s.store(ctx, d, "store sprint "+p.ID,
+		`INSERT OR REPLACE INTO sprints (id, started_at, ended_at, stats) VALUES ($1, $2, $3, $4)`,
+		p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
+}
+
+// Sprints are the last ones, the latest first.
+func (s *Store) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
+	return read(ctx, s, "list the sprints", func(p *Sprint) []any {
+		return []any{&p.ID, when(&p.StartedAt), when(&p.EndedAt), raw(&p.Stats)}
+	}, `SELECT id, started_at, ended_at, stats FROM sprints ORDER BY started_at DESC, id DESC LIMIT $1`, limit)
+}

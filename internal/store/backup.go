@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/driver"
+)
+
+// The database is the truth, so there is a second one: a copy beside it, made when it
+// is opened or swept and the last copy is older than a day. A database that is gone, empty or
+// damaged while there is a copy is refused, with how the copy is put back: what it
+// lacks was done since, and only a person can say that it may be done again.
+
+// backupEvery is how old a copy gets before there is a new one.
+const backupEvery = 24 * time.Hour
+
+func (s *Store) backup() string { return s.path + ".backup" }
+
+// lost refuses a database that is not there any more.
+func (s *Store) lost() error {
+	info, err := os.Stat(s.path)
+	gone := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+	if _, err := os.Stat(s.backup()); !gone || err != nil {
+		return nil //nolint:nilerr // without a copy it is a new one
+	}
+	return fmt.Errorf("cannot open the database: %w: %s is gone or empty; %s", ErrDamaged, s.path, s.restoring())
+}
+
+// restoring says how a damaged database is replaced.
+func (s *Store) restoring() string {
+	info, err := os.Stat(s.backup())
+	if err != nil {
+		return "pawl left it as it is; move it aside to start with an empty one, or bring back a copy"
+	}
+	return fmt.Sprintf("stop every pawl of the repository, and put back the copy of %s: cp %q %q && rm -f %q %q; "+
+		"or move both away to start with an empty one", info.ModTime().Format("2006-01-02 15:04"),
+		s.backup(), s.path, s.path+"-wal", s.path+"-shm")
+}
+
+// BackUp makes a copy if it is time for one. Without room for it there is none.
+func (s *Store) BackUp(ctx context.Context) {
+	if info, err := os.Stat(s.backup()); err == nil && time.Since(info.ModTime()) < backupEvery {
+		return
+	}
+	_ = s.copyTo(ctx, s.backup()) // the next one tries again
+}
+
+// older is the copy of a database before its schema was brought up to date from this one.
+func (s *Store) older(schema int) string { return s.path + ".schema-" + strconv.Itoa(schema) }
+
+// keepOlder copies a database before a newer pawl changes it: an older pawl cannot read
+// it afterwards.
+func (s *Store) keepOlder(ctx context.Context, schema int) error {
+	if err := s.copyTo(ctx, s.older(schema)); err != nil {
+		return fmt.Errorf("cannot keep a copy of the database before it is brought up to date, so it stays as it is: %v; "+
+			"make room for %s", err, s.older(schema))
+	}
+	return nil
+}
+
+// copyTo puts a copy of the database in the place of a file.
+func (s *Store) copyTo(ctx context.Context, path string) error {
+	temp := path + "." + strconv.Itoa(os.Getpid())
+	defer os.Remove(temp) // of a copy that failed
+	db, err := driver.Open(s.dsn(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, temp); err != nil {
+		return err
+	}
+	if err := os.Chmod(temp, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}

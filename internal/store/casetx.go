@@ -1,0 +1,363 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+)
+
+// cases changes the board within one transaction, and keeps all counters.
+type cases struct {
+	w   *statements
+	by  board.Actor
+	now time.Time
+
+	numbers map[board.Type]int64 // the last ones, once a new id was needed
+}
+
+func (b *cases) require(ctx context.Context, id string) (board.Case, error) {
+	c, ok, err := findCase(ctx, b.w, oneCase, id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoCase, id)
+	}
+	return c, err
+}
+
+// moveCase carries out a change of a case's status, with what it means for others.
+func moveCase(ctx context.Context, w *statements, id string, ch board.Change) error {
+	b := &cases{w: w, by: ch.By, now: ch.At}
+	c, err := b.require(ctx, id)
+	if err != nil {
+		return err
+	}
+	return b.move(ctx, c, ch)
+}
+
+func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, error) {
+	a, err := board.Resolve(drafts, board.Known{
+		Find:    func(name string) (board.Case, bool, error) { return b.find(ctx, name) },
+		Waits:   func(id string) ([]string, error) { return b.waits(ctx, id) },
+		Awaited: func(id string) (bool, error) { return b.awaited(ctx, id) },
+		NewID:   func(t board.Type) (string, error) { return b.newID(ctx, t) },
+	})
+	if err == nil {
+		err = b.keepNumbers(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var last int64
+	if _, err := b.w.one(ctx, `SELECT coalesce(max(seq), 0) FROM cases`, nil, &last); err != nil {
+		return nil, err
+	}
+	for i := range a.Cases {
+		if err := b.insert(ctx, &a.Cases[i]); err != nil {
+			return nil, err
+		}
+	}
+	_, err = b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
+		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add),
+		string(b.by), last)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Cases { // each need has its row by now
+		for _, need := range a.Cases[i].Needs {
+			if _, err := b.w.exec(ctx, insertNeed, a.Cases[i].ID, need); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, t := range a.Touched {
+		if err := b.touch(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return a.Cases, b.settleNew(ctx, a)
+}
+
+// settleNew scores the new tasks below operations that were there before.
+func (b *cases) settleNew(ctx context.Context, a board.Added) error {
+	for i := range a.Cases {
+		c := &a.Cases[i]
+		_, old := slices.BinarySearchFunc(a.Touched, c.Parent,
+			func(t board.Touch, id string) int { return strings.Compare(t.ID, id) })
+		if !old {
+			continue
+		}
+		now, err := b.require(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if err := b.save(ctx, &now); err != nil {
+			return err
+		}
+		c.Siblings, c.SiblingsDone, c.Held = now.Siblings, now.SiblingsDone, now.Held
+	}
+	return nil
+}
+
+const insertNeed = `INSERT INTO case_needs (dependent, need) VALUES ($1, $2)`
+
+// find is the case with an id or a ref; an operation has its needs.
+func (b *cases) find(ctx context.Context, name string) (c board.Case, ok bool, err error) {
+	if _, _, isID := board.ParseID(name); isID {
+		c, ok, err = findCase(ctx, b.w, oneCase, name)
+	}
+	if err == nil && !ok {
+		c, ok, err = findCase(ctx, b.w, caseOfRef, name)
+	}
+	if err == nil && ok && c.Type == board.Operation {
+		c.Needs, err = texts(ctx, b.w, needsQuery, c.ID)
+	}
+	return c, ok, err
+}
+
+// waits are the cases that a case waits for: its needs, its children, and the needs
+// of the cases above it. A done task waits for nothing.
+func (b *cases) waits(ctx context.Context, id string) ([]string, error) {
+	return texts(ctx, b.w, `WITH RECURSIVE above (id) AS (
+			SELECT id FROM cases WHERE id = $1 AND NOT (type = 'task' AND status = 'done')
+			UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+		SELECT n.need FROM above a JOIN case_needs n ON n.dependent = a.id
+		UNION ALL SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> ''`, id)
+}
+
+// awaited is true when a case, or one above it, is needed by another that is not a
+// done task.
+func (b *cases) awaited(ctx context.Context, id string) (yes bool, err error) {
+	_, err = b.w.one(ctx, `WITH RECURSIVE above (id) AS (
+			SELECT $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+		SELECT EXISTS (SELECT 1 FROM above a JOIN case_needs n ON n.need = a.id JOIN cases c ON c.id = n.dependent
+			WHERE NOT (c.type = 'task' AND c.status = 'done'))`, []any{id}, &yes)
+	return yes, err
+}
+
+func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
+	if _, known := b.numbers[t]; !known {
+		var last int64
+		if _, err := b.w.one(ctx, `SELECT last FROM case_numbers WHERE type = $1`, []any{string(t)}, &last); err != nil {
+			return "", err
+		}
+		if b.numbers == nil {
+			b.numbers = map[board.Type]int64{}
+		}
+		b.numbers[t] = last
+	}
+	b.numbers[t]++
+	return board.ID(t, b.numbers[t]), nil
+}
+
+var putNumber = upsert("case_numbers", 1, "type, last")
+
+// keepNumbers stores the last numbers, when all ids are given.
+func (b *cases) keepNumbers(ctx context.Context) error {
+	for t, last := range b.numbers {
+		if _, err := b.w.exec(ctx, putNumber, string(t), last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insert stores a new case, all but its needs.
+func (b *cases) insert(ctx context.Context, c *board.Case) error {
+	c.CreatedAt, c.UpdatedAt = b.now.UTC().Truncate(time.Millisecond), b.now.UTC().Truncate(time.Millisecond)
+	_, number, _ := board.ParseID(c.ID)
+	ready, score := rank(c)
+	_, err := b.w.exec(ctx, `INSERT INTO cases (id, number, type, title, tags, priority, parent, ref, status, why, retries,
+	created_at, updated_at,
+			ready, score, unmet, unblocks, held, children, children_done)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
+		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why,
+		c.Retries,
+		ms(c.CreatedAt), ms(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
+	if err != nil {
+		return err
+	}
+	if c.Description == "" && len(c.Acceptance) == 0 {
+		return nil
+	}
+	return b.texts(ctx, c)
+}
+
+var putTexts = upsert("case_texts", 1, "id, description, acceptance")
+
+func (b *cases) texts(ctx context.Context, c *board.Case) error {
+	if c.Description == "" && len(c.Acceptance) == 0 {
+		_, err := b.w.exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
+		return err
+	}
+	acceptance, err := json.Marshal(c.Acceptance)
+	if err != nil {
+		return err
+	}
+	_, err = b.w.exec(ctx, putTexts, c.ID, c.Description, string(acceptance))
+	return err
+}
+
+func (b *cases) note(ctx context.Context, id string, e board.Entry) error {
+	_, err := b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		id, ms(e.At), string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
+	return err
+}
+
+// rank is the stored state by which the next task is found.
+func rank(c *board.Case) (ready bool, score int) {
+	if c.IsReady() {
+		score, _ = board.Score(c)
+		return true, score
+	}
+	return false, 0
+}
+
+// save stores what can change of a case, and whether it is ready by that.
+func (b *cases) save(ctx context.Context, c *board.Case) error {
+	ready, score := rank(c)
+	_, err := b.w.exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
+		retries = $7, updated_at = $8,
+			ready = $9, score = $10, unmet = $11, unblocks = $12,
+			held = $13, children = $14, children_done = $15 WHERE id = $16`,
+		c.Title, joinTags(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries, ms(c.UpdatedAt),
+		ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
+	return err
+}
+
+// move carries out a change of status, and what it means for others.
+func (b *cases) move(ctx context.Context, c board.Case, ch board.Change) error {
+	moved, entry, err := board.Move(c, ch)
+	if err == nil {
+		err = b.note(ctx, c.ID, entry)
+	}
+	if err != nil {
+		return err
+	}
+	return b.settle(ctx, c, moved)
+}
+
+// settle stores a case that changed and hands on what others have to know. An
+// operation that became done or open hands that on in turn; it ends since
+// operations are nested in no circle, and needs change nobody's status.
+func (b *cases) settle(ctx context.Context, before, after board.Case) error {
+	if err := b.save(ctx, &after); err != nil {
+		return err
+	}
+	if before.Holds() != after.Holds() {
+		if err := b.hold(ctx, after.ID, after.Holds()); err != nil {
+			return err
+		}
+	}
+	was, is := before.Status == board.Done, after.Status == board.Done
+	if was == is {
+		return nil
+	}
+	done := 1
+	if was {
+		done = -1
+	}
+	dependents, err := texts(ctx, b.w, dependentsQuery, after.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range dependents {
+		if err := b.adjust(ctx, id, func(c *board.Case) { c.Unmet -= done }); err != nil {
+			return err
+		}
+	}
+	needs, err := texts(ctx, b.w, needsQuery, after.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range needs {
+		if err := b.adjust(ctx, id, func(c *board.Case) { c.Unblocks -= done }); err != nil {
+			return err
+		}
+	}
+	return b.family(ctx, after.Parent, 0, done)
+}
+
+// adjust changes the counters of a case.
+func (b *cases) adjust(ctx context.Context, id string, change func(*board.Case)) error {
+	c, err := b.require(ctx, id)
+	if err != nil {
+		return err
+	}
+	before := c
+	change(&c)
+	return b.settle(ctx, before, c)
+}
+
+// hold tells what an operation holds whether it is held up.
+func (b *cases) hold(ctx context.Context, parent string, held bool) error {
+	children, err := texts(ctx, b.w, casesOfParent, parent)
+	if err != nil {
+		return err
+	}
+	for _, id := range children {
+		if err := b.adjust(ctx, id, func(c *board.Case) { c.Held = held }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// family counts the children of an operation: it may be done or open by that,
+// and those of them that are ready score otherwise past one half.
+func (b *cases) family(ctx context.Context, id string, children, done int) error {
+	if id == "" {
+		return nil
+	}
+	c, err := b.require(ctx, id)
+	if err != nil {
+		return err
+	}
+	before := c
+	c.Children += children
+	c.ChildrenDone += done
+	if err := b.settle(ctx, before, c); err != nil {
+		return err
+	}
+	near := board.NearComplete(c.Children, c.ChildrenDone)
+	if near != board.NearComplete(before.Children, before.ChildrenDone) {
+		bonus := -board.ScoreNearComplete
+		if near {
+			bonus = board.ScoreNearComplete
+		}
+		if _, err := b.w.exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
+			bonus, id); err != nil {
+			return err
+		}
+	}
+	change := board.Change{By: board.Pawl, At: b.now}
+	switch all := c.Children > 0 && c.Children == c.ChildrenDone; {
+	case all && c.Status != board.Done:
+		change.Action = board.Finish
+	case !all && c.Children > 0 && c.Status == board.Done:
+		change.Action = board.Reopen
+	default:
+		return nil
+	}
+	return b.move(ctx, c, change)
+}
+
+// touch is what added cases mean for one that was there.
+func (b *cases) touch(ctx context.Context, t board.Touch) error {
+	if t.Unblocks > 0 {
+		_, err := b.w.exec(ctx, `UPDATE cases SET unblocks = unblocks + $1,
+			score = CASE ready WHEN 1 THEN score + $2 ELSE 0 END WHERE id = $3`,
+			t.Unblocks, board.ScoreUnblocks*t.Unblocks, t.ID)
+		if err != nil {
+			return err
+		}
+	}
+	if t.Children == 0 {
+		return nil
+	}
+	return b.family(ctx, t.ID, t.Children, t.ChildrenDone)
+}

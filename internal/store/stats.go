@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// FailureStat sums up the iterations and attempts that failed with one class.
+type FailureStat struct {
+	Class       failure.Class `json:"class"`
+	Count       int           `json:"count"`
+	Transient   int           `json:"transient" doc:"Of these."` // that the same again may cure
+	Runs        int           `json:"runs"`
+	MeanCostUSD *float64      `json:"mean_cost_usd" nullable:"true" doc:"Of the iterations whose cost is known."`
+	TimeLost    float64       `json:"time_lost" doc:"Seconds in these iterations."`
+	Last        time.Time     `json:"last"`
+}
+
+// FailureStats sums up all failed iterations, and the attempts that a
+// provider's limit cut off, by class, the most frequent first.
+func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
+	return read(ctx, s, "sum up the failures", func(f *FailureStat) []any {
+		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, &f.MeanCostUSD, &f.TimeLost, when(&f.Last)}
+	}, `SELECT class, count(*), sum(transient), count(DISTINCT run),
+			sum(known * cost) / 1e6 / nullif(sum(known), 0), sum(elapsed) / 1e3, max(started_at) FROM (
+			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
+				coalesce(json_extract(record, '$.failure.transient'), 0) AS transient,
+				coalesce(json_extract(record, '$.cost_micro_usd'), 0) AS cost,
+				coalesce(json_extract(record, '$.cost_source'), 'none') NOT IN ('none', '') AS known
+			FROM iterations WHERE outcome IN ('failed', 'waited'))
+		WHERE class IS NOT NULL GROUP BY class ORDER BY count(*) DESC, class`)
+}
+
+// GateStat sums up the verdicts of one gate, of iterations and of the merge queue.
+type GateStat struct {
+	Gate  string    `json:"gate"`
+	Ran   int       `json:"ran"`
+	Red   int       `json:"red"`
+	Flaky int       `json:"flaky" doc:"Green when it ran again on the same tree."`
+	Last  time.Time `json:"last"`
+}
+
+// GateStats sums up what the gates found, the flakiest first.
+func (s *Store) GateStats(ctx context.Context) ([]GateStat, error) {
+	return read(ctx, s, "sum up the gates", func(g *GateStat) []any {
+		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, when(&g.Last)}
+	}, `SELECT name, count(*), sum(status <> 'passed'), sum(status = 'passed' AND tries > 1), max(at) FROM (
+			SELECT at, json_extract(value, '$.name') AS name, json_extract(value, '$.status') AS status,
+				coalesce(json_extract(value, '$.tries'), 0) AS tries
+			FROM (SELECT started_at AS at, record AS verdict FROM iterations
+				UNION ALL SELECT at, record FROM gate_records), json_each(verdict, '$.gates'))
+		WHERE status <> 'not run' GROUP BY name
+		ORDER BY sum(status = 'passed' AND tries > 1) DESC, sum(status <> 'passed') DESC, name`)
+}
+
+// GuardStat is how often a guard ended a session of a run.
+type GuardStat struct {
+	Guard   string    `json:"guard"`
+	Trips   int       `json:"trips"`
+	Runs    int       `json:"runs"`
+	Last    time.Time `json:"last"`
+	LastRun string    `json:"last_run"`
+	Message string    `json:"message" doc:"Of the last trip."`
+}
+
+// GuardStats counts the guards that tripped, the most frequent first.
+func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
+	return read(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
+		return []any{&g.Guard, &g.Trips, &g.Runs, when(&g.Last), &g.Message, &g.LastRun}
+		// With max(), SQLite takes the other columns from the row that has it.
+	}, `SELECT guard, count(*), count(DISTINCT run), max(at), message, run FROM (
+			SELECT run, at, json_extract(data, '$.next.guard') AS guard, coalesce(json_extract(data, '$.next.message'), '') AS message
+			FROM events WHERE kind = $1)
+		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
+}

@@ -1,0 +1,336 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// durability is what a commit survives.
+type durability bool
+
+const (
+	crashSafe durability = false // kill -9; a power loss may take the last commits
+	powerSafe durability = true  // a power loss too: the log is on disk when it returns
+)
+
+// attempts is how often a busy database is asked for the lock, each time for
+// up to [turn]. SQLite's waiting is not fair, so a single wait may lose.
+const attempts = 20
+
+// retryBusy repeats try while the database is busy. It calls onWait when the first
+// attempt was in vain.
+func retryBusy[T any](ctx context.Context, onWait func(), try func() (T, error)) (T, error) {
+	var v T
+	var err error
+	for i := range attempts {
+		v, err = try()
+		if !errors.Is(err, sqlite3.BUSY) || ctx.Err() != nil {
+			return v, err
+		}
+		if i == 0 {
+			onWait()
+		}
+	}
+	return v, err
+}
+
+// connection is the writing connection with its prepared statements. BEGIN
+// and COMMIT are its own: with database/sql's Tx, statements that were
+// prepared once could not be used on a connection held for good.
+type connection struct {
+	turn  chan struct{} // holds one token: whoever has it writes
+	conn  *sql.Conn
+	stmts statements
+}
+
+func newConnection(c *sql.Conn) *connection {
+	w := &connection{turn: make(chan struct{}, 1), conn: c}
+	w.stmts.prepare = c.PrepareContext
+	w.turn <- struct{}{}
+	return w
+}
+
+func (w *connection) close() error {
+	<-w.turn
+	defer func() { w.turn <- struct{}{} }()
+	w.stmts.close()
+	if err := w.conn.Close(); !errors.Is(err, sql.ErrConnDone) {
+		return err
+	}
+	return nil
+}
+
+// transact runs do in one write transaction: all of it is stored, or nothing.
+// The lock is taken at the begin, so what do reads is still true when it
+// writes. do must not call methods of the store.
+func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
+	w := s.write
+	select {
+	case <-w.turn:
+		defer func() { w.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if d == powerSafe {
+		if _, err := w.conn.ExecContext(ctx, `PRAGMA synchronous = FULL`); err != nil {
+			return err
+		}
+		defer func() {
+			// It cannot fail outside of a transaction; if it did, commits would be slower.
+			_, _ = w.conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = NORMAL`)
+		}()
+	}
+	_, err := retryBusy(ctx, s.waits, func() (sql.Result, error) { return w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`) })
+	if err != nil {
+		return err
+	}
+	return w.finish(ctx, do)
+}
+
+// change is [Store.transact]; what is the action that an error names.
+func (s *Store) change(ctx context.Context, d durability, what string,
+	do func(ctx context.Context, w *statements) error) error {
+	return s.explain(ctx, what, s.transact(ctx, d, do))
+}
+
+// finish runs do in the open transaction and commits, or rolls back. From the
+// commit on ctx does not count any more: it would leave open what happened.
+func (w *connection) finish(ctx context.Context, do func(ctx context.Context, w *statements) error) error {
+	done := false
+	hard := context.WithoutCancel(ctx)
+	defer func() {
+		if !done {
+			// SQLite has rolled back by itself after a full disk; then this fails, rightly.
+			_, _ = w.conn.ExecContext(hard, `ROLLBACK`)
+		}
+	}()
+	if err := do(ctx, &w.stmts); err != nil {
+		return err
+	}
+	if _, err := w.conn.ExecContext(hard, `COMMIT`); err != nil {
+		return err
+	}
+	done = true
+	return nil
+}
+
+// statements are prepared once, and used by the SQL text.
+type statements struct {
+	prepare func(ctx context.Context, query string) (*sql.Stmt, error)
+
+	mu   sync.Mutex
+	made map[string]*sql.Stmt
+}
+
+func (c *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st, ok := c.made[query]; ok {
+		return st, nil
+	}
+	// A statement outlives the call that needed it first.
+	st, err := c.prepare(context.WithoutCancel(ctx), query) //nolint:sqlclosecheck // close closes all
+	if err != nil {
+		return nil, err
+	}
+	if c.made == nil {
+		c.made = map[string]*sql.Stmt{}
+	}
+	c.made[query] = st
+	return st, nil
+}
+
+// exec returns the number of rows that were changed.
+func (c *statements) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	st, err := c.get(ctx, query) //nolint:sqlclosecheck // it is kept
+	if err != nil {
+		return 0, err
+	}
+	result, err := st.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// each calls scan for every row; scan's error ends it.
+func (c *statements) each(ctx context.Context, scan func(row scanner) error, query string, args ...any) error {
+	st, err := c.get(ctx, query) //nolint:sqlclosecheck // it is kept
+	if err != nil {
+		return err
+	}
+	rows, err := st.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has what went wrong
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// one scans the first row into dest; ok is false when there is none.
+func (c *statements) one(ctx context.Context, query string, args []any, dest ...any) (ok bool, err error) {
+	st, err := c.get(ctx, query) //nolint:sqlclosecheck // it is kept
+	if err != nil {
+		return false, err
+	}
+	err = st.QueryRowContext(ctx, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// list reads the rows of a query; fields says where the columns of one go.
+func list[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) ([]T, error) {
+	var all []T
+	err := from.each(ctx, func(row scanner) error {
+		var v T
+		err := row.Scan(fields(&v)...)
+		all = append(all, v)
+		return err
+	}, query, args...)
+	return all, err
+}
+
+// first is [list] for the first row; ok is false when there is none.
+func first[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) (v T,
+	ok bool, err error) {
+	all, err := list(ctx, from, fields, query, args...)
+	if err != nil || len(all) == 0 {
+		return v, false, err
+	}
+	return all[0], true, nil
+}
+
+// read is [list] on the store; what is the action that an error names.
+func read[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T,
+	error) {
+	all, err := list(ctx, &s.reads, fields, query, args...)
+	return all, s.explain(ctx, what, err)
+}
+
+// texts reads a column of texts.
+func texts(ctx context.Context, from *statements, query string, args ...any) ([]string, error) {
+	return list(ctx, from, text, query, args...)
+}
+
+// text is the field of a row that is one text.
+func text(to *string) []any { return []any{to} }
+
+// store runs one statement that writes, in a transaction of its own.
+func (s *Store) store(ctx context.Context, d durability, what, query string, args ...any) error {
+	return s.change(ctx, d, what, func(ctx context.Context, w *statements) error {
+		_, err := w.exec(ctx, query, args...)
+		return err
+	})
+}
+
+// upsert is the SQL that stores a row in place of the one that has the same
+// first columns, as many as the key has.
+func upsert(table string, key int, columns string) string {
+	names := strings.Fields(strings.ReplaceAll(columns, ",", " "))
+	var marks, sets []string
+	for i, name := range names {
+		marks = append(marks, "$"+itoa(i+1))
+		if i >= key {
+			sets = append(sets, name+" = excluded."+name)
+		}
+	}
+	return `INSERT INTO ` + table + ` (` + columns + `) VALUES (` + strings.Join(marks, ", ") + `)
+		ON CONFLICT (` + strings.Join(names[:key], ", ") + `) DO UPDATE SET ` + strings.Join(sets, ", ")
+}
+
+func (c *statements) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, st := range c.made {
+		_ = st.Close() // nothing is stored by it
+	}
+	c.made = nil
+}
+
+// scanner is a row.
+type scanner interface{ Scan(dest ...any) error }
+
+// column reads a column that is stored in another form than a field has.
+type column func(stored any) error
+
+// Scan makes it a [sql.Scanner].
+func (c column) Scan(stored any) error { return c(stored) }
+
+// when reads a time.
+func when(t *time.Time) column {
+	return func(stored any) error {
+		n, _ := stored.(int64)
+		*t = at(n)
+		return nil
+	}
+}
+
+// took reads a duration.
+func took(d *time.Duration) column {
+	return func(stored any) error {
+		n, _ := stored.(int64)
+		*d = time.Duration(n) * time.Millisecond
+		return nil
+	}
+}
+
+// document reads JSON into what v points to.
+func document(v any) column {
+	return func(stored any) error { return json.Unmarshal(bytesOf(stored), v) }
+}
+
+// raw reads JSON as it is; none is nil.
+func raw(to *json.RawMessage) column {
+	return func(stored any) error {
+		*to = nil
+		if b := bytesOf(stored); len(b) > 0 {
+			*to = b
+		}
+		return nil
+	}
+}
+
+// bytesOf is a copy of a stored text.
+func bytesOf(stored any) []byte {
+	switch text := stored.(type) {
+	case string:
+		return []byte(text)
+	case []byte:
+		return slices.Clone(text)
+	}
+	return nil
+}
+
+// ms is a time as it is stored.
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// at is a stored time.
+func at(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

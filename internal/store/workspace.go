@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Workspace is the row of a private clone. Times are kept in whole
+// milliseconds and come back in UTC.
+type Workspace struct {
+	ID     string // the task; of a clone that waits for one, a name of its own
+	Kind   string // "task", "integration" or "warm"
+	State  string // "making", "held", "kept", "warm" or "removing"
+	Why    string // why it is kept
+	Repo   string // git directory of the repository that it borrows from
+	Dir    string // the folder
+	Own    string // pawl's folder for it
+	Folder string // device and inode of the folder, empty before it is there
+	Branch string
+	Base   string
+	Head   string // commit that was collected last, empty for none
+	Ports  int    // first of the block, 0 for none
+	Setup  string // hash of the setup that was done, empty for none
+	Landed bool   // its work has landed
+	Owner  Owner  // who works with it; the zero Owner is nobody
+
+	TakenAt   time.Time
+	UpdatedAt time.Time
+	KeepUntil time.Time // zero is without end
+}
+
+// maxWorkspaces bounds what is read; a machine has room for far fewer.
+const maxWorkspaces = 10_000
+
+const workspaceColumns = `id, kind, state, why, repo, dir, own, folder, branch, base, head, ports, setup, landed,
+	owner_pid, owner_start, owner_boot, owner_host, taken_at, updated_at, keep_until`
+
+// Workspaces lists all rows in the order in which they were made.
+func (s *Store) Workspaces(ctx context.Context) ([]Workspace, error) {
+	all, err := workspaces(ctx, &s.reads)
+	return all, s.explain(ctx, "list the workspaces", err)
+}
+
+// Workspace finds a row; ok is false when there is none.
+func (s *Store) Workspace(ctx context.Context, id string) (w Workspace, ok bool, err error) {
+	all, err := s.Workspaces(ctx)
+	for _, w := range all {
+		if w.ID == id {
+			return w, true, err
+		}
+	}
+	return Workspace{}, false, err
+}
+
+func workspaces(ctx context.Context, w *statements) ([]Workspace, error) {
+	return list(ctx, w, func(v *Workspace) []any {
+		return []any{
+			&v.ID, &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base, &v.Head,
+			&v.Ports, &v.Setup, &v.Landed, &v.Owner.PID, &v.Owner.Start, &v.Owner.Boot, &v.Owner.Host,
+			when(&v.TakenAt), when(&v.UpdatedAt), when(&v.KeepUntil),
+		}
+	}, `SELECT `+workspaceColumns+` FROM workspaces ORDER BY rowid LIMIT $1`, maxWorkspaces)
+}
+
+// WorkspaceChange is the result of an edit: rows to drop, then rows to put. A row
+// that is put replaces the one with its id.
+type WorkspaceChange struct {
+	Drop []string
+	Put  []Workspace
+}
+
+// EditWorkspaces reads all rows, asks edit what is to change, and stores that:
+// all in one transaction, so of two processes that want one workspace the
+// second sees what the first did. Edit must be quick and must not call the
+// store; its error ends the call, is returned as it is, and nothing is stored.
+// What is stored survives a power loss.
+func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error)) error {
+	var refused error
+	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+		all, err := workspaces(ctx, w)
+		if err != nil {
+			return err
+		}
+		var ch WorkspaceChange
+		if ch, refused = edit(all); refused != nil {
+			return refused
+		}
+		for _, id := range ch.Drop {
+			if _, err := w.exec(ctx, `DELETE FROM workspaces WHERE id = $1`, id); err != nil {
+				return err
+			}
+		}
+		for _, v := range ch.Put {
+			if err := putWorkspace(ctx, w, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if refused != nil {
+		return refused
+	}
+	return s.explain(ctx, "store what is known of workspaces", err)
+}
+
+var putWorkspaceQuery = upsert("workspaces", 1, workspaceColumns)
+
+func putWorkspace(ctx context.Context, w *statements, v Workspace) error {
+	if v.ID == "" || v.Dir == "" || v.Repo == "" {
+		return fmt.Errorf("cannot store workspace %q: it needs an id, a folder and a repository", v.ID)
+	}
+	_, err := w.exec(ctx, putWorkspaceQuery,
+		v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
+		v.Owner.PID, v.Owner.Start, v.Owner.Boot, v.Owner.Host, ms(v.TakenAt), ms(v.UpdatedAt), ms(v.KeepUntil))
+	return err
+}
