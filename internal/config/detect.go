@@ -99,7 +99,7 @@ func (p *part) add(more part) {
 func (r repository) ecosystems() part {
 	var p part
 	seen := map[string]bool{}
-	for _, rule := range rules {
+	for _, rule := range rules() {
 		kind := strings.Replace(rule.kind, "warn", "lint", 1)
 		key := rule.group + " " + kind
 		if kind != "setup" && seen[key] {
