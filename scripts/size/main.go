@@ -22,7 +22,8 @@ import (
 
 // testing are rooms that are in no program.
 var testing = []string{
-	"agent/reading", "archtest", "benchmark", "gittest", "modelserver", "powercut", "simulate", "simulate/fleet", "transcript",
+	"agent/reading", "archtest", "benchmark", "forge/forgetest", "gittest", "modelserver", "powercut", "simulate", "simulate/fleet",
+	"transcript",
 }
 
 // room is what is counted of one package.
