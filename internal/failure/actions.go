@@ -257,8 +257,9 @@ func resourceOf(l string) string {
 // quotedAfter returns what stands in quotes behind one of the words (small
 // letters), "" when nothing does.
 func quotedAfter(l string, words ...string) string {
+	small := smallLetters(l)
 	for _, w := range words {
-		i := indexFold(l, w)
+		i := strings.Index(small, w)
 		if i < 0 {
 			continue
 		}

@@ -29,13 +29,7 @@ type verdict struct {
 
 // better keeps the heavier of two verdicts; of equals the later one.
 func (v verdict) better(o verdict) verdict {
-	if o.weight == v.weight {
-		if o.line >= v.line {
-			return o
-		}
-		return v
-	}
-	if o.weight > v.weight {
+	if o.weight > v.weight || o.weight == v.weight && o.line >= v.line {
 		return o
 	}
 	return v
@@ -130,8 +124,6 @@ const (
 	// loadBonus is what a cause gains when a runner says that it could not even
 	// load a test file.
 	loadBonus = 4
-	// placeBonus is what weak evidence gains at the end of an output.
-	placeBonus = 8
 	// retryPenalty is what evidence loses where a program says that it tries
 	// again: what counts is what came of it.
 	retryPenalty = 12
@@ -147,7 +139,7 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 	for _, one := range h.heavy {
 		r := one.rule
 		w := r.Weight
-		if w+max(loadBonus, placeBonus) < v.weight {
+		if w+loadBonus < v.weight {
 			break // lighter ones cannot win any more
 		}
 		early := r.Flags&closing != 0 && one.line < closingFrom
@@ -164,9 +156,6 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		cause := r.Class == Dependency || r.Class == CompileError
 		if loads && cause {
 			w += loadBonus
-		}
-		if w < 70 {
-			w += placeBonus * one.line / h.t.len()
 		}
 		later := w == v.weight && one.line > v.line
 		heavier := w > v.weight || later
@@ -190,10 +179,6 @@ func (h *hits) last(asked func(r *rule) bool, from int) *hit {
 
 // settle corrects a verdict that two rules together know better than one.
 func settle(h *hits, v verdict) verdict {
-	if v.class == MissingCommand && strings.Contains(h.t.line(v.line), "_execute_child") &&
-		!strings.Contains(h.t.s, "FileNotFoundError") {
-		return byWords(h, func(c Class) bool { return c != MissingCommand })
-	}
 	if v.class == Unknown || v.class == TestFailure {
 		return v
 	}
@@ -293,7 +278,7 @@ var finalRetry = onUse(`(?i)after retrying|max retries|stopped retrying|giving u
 
 // goesOn tells whether line says that something is tried again.
 func goesOn(line string) bool {
-	return indexFold(line, "retrying") >= 0 && !finalRetry().MatchString(line)
+	return strings.Contains(smallLetters(line), "retrying") && !finalRetry().MatchString(line)
 }
 
 // closingLines returns the number of the first of the last eight lines that

@@ -53,24 +53,6 @@ func holdsAny(small string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(small, w) })
 }
 
-// indexFold is strings.Index for a word in small ASCII letters.
-func indexFold(s, word string) int {
-	first := word[0]
-	for i := 0; i+len(word) <= len(s); i++ {
-		if lower(s[i]) != first {
-			continue
-		}
-		n := 1
-		for n < len(word) && lower(s[i+n]) == word[n] {
-			n++
-		}
-		if n == len(word) {
-			return i
-		}
-	}
-	return -1
-}
-
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
 var quoted = onUse(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
@@ -81,9 +63,6 @@ var quoted = onUse(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |
 // Of a long line only a part is examined, which depends on the phrase.
 func (p *spot) quotes() bool {
 	l, small := p.l, p.small
-	if p.h.differ && changes(l) && len(l) < windowMax {
-		return true
-	}
 	if quoted().MatchString(l) || remarks(l) {
 		return true
 	}
@@ -111,16 +90,10 @@ func served(l string) bool {
 // remarks tells whether a line is what a compiler, a linter or a search says
 // about a place in a source file: with the column, or with the source itself.
 func remarks(l string) bool {
-	if l == "" || l[0] == '\t' {
-		return false
-	}
 	s := strings.TrimLeft(l, " ")
 	if n, i := number(s, 0); n > 0 && i+1 < len(s) && s[i] == ':' && isDigit(s[i+1]) { // 12:3  error  …
 		_, i = number(s, i+1)
 		return i < len(s) && s[i] == ' '
-	}
-	if strings.IndexByte(l, ':') < 0 {
-		return false
 	}
 	at, ok := placeIn(l)
 	if !ok || at.from != 0 || at.rest == "" {
@@ -129,12 +102,6 @@ func remarks(l string) bool {
 	// Go says at the place of an import what it could not get.
 	return at.col > 0 && extension(at.file) != "go" && strings.HasPrefix(at.rest, ": ") ||
 		strings.HasPrefix(at.rest, ":\t") || strings.HasPrefix(strings.TrimLeft(at.rest, ": \t"), "//")
-}
-
-// changes tells whether a line of an output that holds a difference of files
-// is one of the changed lines.
-func changes(l string) bool {
-	return len(l) > 1 && strings.ContainsAny(l[:1], "+-") && l[1] != l[0]
 }
 
 // named tells whether the phrase is a part of a name and says nothing of what
@@ -148,10 +115,6 @@ func (p *spot) named() bool {
 		if p.inName() || p.namesFile() {
 			return true
 		}
-	}
-	if p.at > 0 && strings.HasPrefix(p.l, "- ") &&
-		strings.IndexByte("\"`", p.l[p.at-1]) >= 0 { // an entry of a list that cites it
-		return true
 	}
 	for end < len(p.l) && wordByte(p.l[end]) {
 		end++
@@ -265,11 +228,7 @@ func frameLine(l string) bool {
 
 // countsErrors holds on pytest's word for a test that could not run.
 func countsErrors(p spot) bool {
-	l := p.l
-	if strings.HasPrefix(l, "ERROR ") {
-		return has(l, "::", ".py")
-	}
-	return strings.HasPrefix(l, "=") && strings.Contains(l, " in ") && count(l, " error") > 0
+	return strings.HasPrefix(p.l, "=") && strings.Contains(p.l, " in ") && count(p.l, " error") > 0
 }
 
 var exception = onUse(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
@@ -290,9 +249,6 @@ func namesException(p spot) bool {
 // compilerLine holds on an error of a compiler at its place: "a.c:6:34: error: …",
 // "A.java:1: error: …".
 func compilerLine(p spot) bool {
-	if p.l == "" || p.l[0] == ' ' || p.l[0] == '\t' {
-		return false
-	}
 	at, ok := placeIn(p.l)
 	if !ok || at.from > 40 {
 		return false
@@ -323,15 +279,6 @@ func goProblem(p spot, words []string) bool {
 
 // lintName is how golangci-lint's messages end: "… (errcheck)".
 var lintName = onUse(` \([a-z][\w/.:-]+\) *$`)
-
-func plainName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !wordByte(c) && strings.IndexByte("-/.:", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
 
 // lintLine holds on a linter's "file:3:5: message (name-of-the-check)".
 func lintLine(p spot) bool {

@@ -20,13 +20,14 @@ func ExitStatus(output string) (int, bool) {
 }
 
 func exitIn(l string) (int, bool) {
+	small := smallLetters(l)
 	for _, w := range []string{
 		"process completed with exit code ", "job failed: exit code ",
 		"did not complete successfully: exit code: ", "exited with code ", "exited with status ",
 
 		"exit status ", "exit code: ", "exit code ", "exited with ", "returned exit code ", "non-zero exit status ", "] error ",
 	} {
-		i := indexFold(l, w)
+		i := strings.Index(small, w)
 		if i < 0 {
 			continue
 		}

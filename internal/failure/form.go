@@ -54,8 +54,8 @@ func form(l string) (Class, int, flag) {
 	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (isLower(lower(l[7])) || l[7] == '\'') { // git's way to give up
 		return GitState, 35, 0
 	}
-	name, rest, ok := strings.Cut(l, ": ")
-	if !ok || !plainName(name) {
+	_, rest, ok := strings.Cut(l, ": ")
+	if !ok {
 		return Unknown, 0, 0
 	}
 	for _, end := range []string{

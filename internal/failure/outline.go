@@ -58,29 +58,12 @@ func (o *outline) readBlocks(h *hits, end int, usual map[string]bool) {
 		said := strings.TrimSpace(l)
 		switch {
 		case said == "", b.holds(l, said):
-		case underlines(l):
-			if i > 0 { // the line above is what it points at
-				o.parts[i-1] = aside
-			}
 		default:
 			o.look(h, i, usual)
-			if stackFrame().MatchString(said) {
-				o.raise(i - 1)
-			}
 			if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
 				o.parts[i] = hinting
 			}
 		}
-	}
-}
-
-// raise marks what stands just above a stack as the error.
-func (o *outline) raise(i int) {
-	if i < 0 || o.parts[i] != plain {
-		return
-	}
-	if l := o.t.line(i); indentOf(l) == 0 && !stackFrame().MatchString(l) {
-		o.parts[i] = raising
 	}
 }
 
@@ -171,11 +154,6 @@ var forms = onUse(`^(?:` + strings.Join([]string{
 // wentWell are the ends of lines about what succeeded.
 var wentWell = strings.Split("...|…|... ok|... OK|... done| yes| ok| OK| PASS| passed|.ok|.OK|:ok", "|")
 
-// underlines tells whether l points at a part of the line above.
-func underlines(l string) bool {
-	return strings.ContainsAny(l, "^~") && strings.Trim(l, "^~ \t|") == ""
-}
-
 // steps begin a line that says what is being done.
 var steps = onUse(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing|ed)\b)`)
 
@@ -265,9 +243,6 @@ var nameToken = onUse(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
 func onlyFailed(said string) bool {
 	if _, ok := exitIn(said); ok {
 		return true
-	}
-	if strings.Contains(said, "not found") {
-		return false
 	}
 	if words := nameToken().ReplaceAllString(said, " "); strings.ContainsFunc(words, unicode.IsLetter) {
 		said = words

@@ -40,9 +40,6 @@ func placeIn(s string) (place, bool) {
 			continue
 		}
 		from := fileStart(s, dot)
-		if from == dot && dot == 0 {
-			continue
-		}
 		if strings.Contains(s[from:ext], "://") && !strings.HasPrefix(s[from:], "file://") {
 			continue
 		}
@@ -53,7 +50,7 @@ func placeIn(s string) (place, bool) {
 
 var (
 	// plainFile is a place in a file whose name has no extension.
-	plainFile = onUse(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::(\d{1,6}))?`)
+	plainFile = onUse(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::\d{1,6})?`)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
 	keyedFile = onUse(`\b(?:file(?:name)?|path)"?[=:] ?"?([\w@./\\-]+)"?, ?(?:.{0,60}, ?)?"?(?:start_?)?[lL]ine"?[=:] ?"?(\d{1,6})`)
 )
@@ -67,9 +64,6 @@ func placeByName(s string) (place, bool) {
 		}
 		p := place{file: tidyFile(s[from:to]), rest: s[m[1]:], from: from}
 		p.line, _ = number(s, m[6])
-		if m[8] >= 0 {
-			p.col, _ = number(s, m[8])
-		}
 		return p, p.line > 0
 	}
 	if m := firstOf(keyedFile, s, "file", "path"); m != nil {
@@ -90,15 +84,7 @@ func firstOf(e func() *regexp.Regexp, s string, words ...string) []int {
 
 // fileStart goes back from the dot before the extension to where the name begins.
 func fileStart(s string, dot int) int {
-	i := dot
-	for i > 0 {
-		c := s[i-1]
-		if c == ' ' || c == '\t' || strings.IndexByte("\"'`(<>[]{}|=,;*", c) >= 0 {
-			break
-		}
-		i--
-	}
-	return i
+	return strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
 }
 
 func tidyFile(f string) string {
@@ -138,16 +124,9 @@ func lineAfter(s string, i int) (line, col, end int) {
 		return line, col, i
 	case s[i] == '(':
 		return numbers(s, i+1, ")")
-	case strings.HasPrefix(s[i:], "#L"), strings.HasPrefix(s[i:], "' "), strings.HasPrefix(s[i:], "#"):
-		n, _ := number(s, i+1+boolInt(s[i] == '#' && i+1 < len(s) && s[i+1] == 'L'))
-		if s[i] == '#' && n > 0 {
-			_, end = number(s, i+1+boolInt(s[i+1] == 'L'))
-			return n, 0, end
-		}
-	}
-	if rest, ok := strings.CutPrefix(s[i:], `': `); ok {
-		line, end = number(rest, 0)
-		return line, 0, len(s) - len(rest) + end
+	case strings.HasPrefix(s[i:], "#L"):
+		line, end = number(s, i+len("#L"))
+		return line, 0, end
 	}
 	return lineInWords(s, i)
 }
@@ -192,13 +171,6 @@ func lineInWords(s string, i int) (line, col, end int) {
 // lineWord holds what people call a line, or a row.
 var lineWord = wordSet(`line row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
 	строка рядок ред línia`)
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
 
 // numbers reads "12,3" or "12" up to the closing byte.
 func numbers(s string, i int, closing string) (line, col, end int) {

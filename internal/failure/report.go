@@ -123,9 +123,6 @@ func fit(items []Item) []Item {
 			break
 		}
 	}
-	if len(out) == 0 {
-		return nil
-	}
 	return out
 }
 
@@ -151,15 +148,6 @@ func notes(h *hits, o *outline, v verdict) []Item {
 		if len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
 			add(one.line)
 		}
-	}
-	switch v.class {
-	case Crash, Timeout, Dependency, Validation, TestFailure:
-		for _, one := range slices.Backward(h.all) {
-			if len(lines) < maxNotes && one.rule.Class == Crash && h.holds(one) && !warns(t.line(one.line)) {
-				add(one.line)
-			}
-		}
-	default:
 	}
 	telling := o.telling(6)
 	items := make([]Item, 0, len(lines)+1+len(telling))

@@ -196,14 +196,12 @@ type hits struct {
 	alarms []int  // the lines that speak of an error, in order
 	doubts []int  // those that hint at one
 	tries  map[*rule]int
-	differ bool // the text holds a difference of files
 }
 
 // findHits returns where words of rules stand in t, at most one for a rule and
 // a line.
 func findHits(t text) *hits {
 	h := &hits{t: t, small: smallLetters(t.s), tries: map[*rule]int{}}
-	h.differ = strings.Contains(h.small, "@@ -")
 	last := map[*rule]int{} // the line of a rule's last hit, plus one
 	line := 0
 	phrases().each(t.s, h.small, func(r *rule, from, to int) {

@@ -15,31 +15,7 @@ func answered(p spot) bool {
 	if rest != "" && (isDigit(rest[0]) || strings.HasPrefix(rest, ".") && len(rest) > 1 && isDigit(rest[1])) {
 		return false
 	}
-	if namesStatus(rest) {
-		return true
-	}
 	return statusWord(p.l[:p.at], rest)
-}
-
-// reasons are the names of the statuses, in small letters.
-var reasons = []string{
-	"unauthorized", "forbidden", "proxy authentication", "payment required",
-	"too many requests", "client error", "server error",
-	"internal server error", "bad gateway", "service unavailable", "service temporarily unavailable",
-	"gateway time", "bad request", "unprocessable",
-	"not found", "request timeout", "conflict", "payload too large", "request entity too large",
-	"content too large", "origin", "site is overloaded",
-}
-
-// namesStatus tells whether s, which follows a number, is the status's name.
-func namesStatus(s string) bool {
-	s = strings.TrimLeft(s, " -:([{\"'")
-	for _, r := range reasons {
-		if len(s) >= len(r) && strings.EqualFold(s[:len(r)], r) {
-			return true
-		}
-	}
-	return false
 }
 
 // statusWord tells whether what stands in front of a number, and what follows
@@ -47,9 +23,6 @@ func namesStatus(s string) bool {
 func statusWord(before, rest string) bool {
 	b := strings.TrimRight(before, " \"':=#({[")
 	b = b[max(0, len(b)-40):]
-	if endsWith(b, "exit status", "exit code", "exited with code", "exit with code", "exitcode", "exit_status") {
-		return false
-	}
 	if endsWith(b, "status code", "status_code", "statuscode", "http status", "last status", "unexpected status",
 		"got status", "status", "http/1.1", "http/1.0",
 		"http/2", "http/3", "http", "http error", "returned error", "response code", "tunnel failed, response",
@@ -61,16 +34,7 @@ func statusWord(before, rest string) bool {
 			endsWith(strings.TrimRight(before[:len(before)-1], " "), "code") // npm: code E403
 	}
 	rest = strings.TrimLeft(rest, "\"'")
-	if rest == "" || strings.IndexByte(",.:;)}]", rest[0]) >= 0 {
-		return true
-	}
-	for _, w := range []string{" {", " (", " -", " for ", " from ", " when ", " on ", " while ", " [", " at http",
-		" http"} {
-		if strings.HasPrefix(rest, w) {
-			return true
-		}
-	}
-	return false
+	return rest == "" || strings.IndexByte(",.:;)}]", rest[0]) >= 0
 }
 
 // endsWith tells whether s ends with one of words, without regard to case, as

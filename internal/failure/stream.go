@@ -97,26 +97,10 @@ func decode(l string) (event, bool) {
 	}
 	var e event
 	if json.Unmarshal([]byte(l), &e) != nil {
-		return salvage(l)
+		return event{}, false
 	}
 	known := e.Type != "" && e.known()
 	return e, known || e.Action != "" || e.logged() != ""
-}
-
-// salvage reads the result of an event whose line was cut.
-func salvage(l string) (event, bool) {
-	const key = `"result":`
-	i := strings.Index(l, key)
-	if i < 0 || !strings.Contains(l[:min(len(l), 40)], `"result"`) {
-		return event{}, false
-	}
-	var text string
-	if json.NewDecoder(strings.NewReader(l[i+len(key):])).Decode(&text) != nil {
-		return event{}, false
-	}
-	failed := strings.Contains(l[:i], `"is_error":true`) || strings.Contains(l[:i], `"is_error": true`)
-	raw, err := json.Marshal(text)
-	return event{Type: "result", IsError: &failed, Result: raw}, err == nil
 }
 
 // known tells the events of agents from other JSON with a "type", such as the

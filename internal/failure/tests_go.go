@@ -26,11 +26,9 @@ type goReader struct {
 	current  string           // the test that speaks
 	panics   bool             // the lines belong to a stack trace
 	packages int              // that passed
-	broken   []Item           // packages that failed without a test
 	seenIn   []string         // the packages, in their order
 	of       map[*body]string // the package of a test that failed
 	since    int              // the first result of the current package
-	failing  bool             // a test failed in the current package
 	timedOut bool
 }
 
@@ -57,7 +55,6 @@ func (g *goReader) line(l string) {
 		name, _, _ := strings.Cut(said, " (")
 		g.current = name
 		g.results = append(g.results, goResult{name, 'F'})
-		g.failing = true
 		g.add("test timed out")
 	case g.panics:
 		if strings.HasPrefix(l, "\t") {
@@ -79,7 +76,6 @@ func (g *goReader) result(said string) {
 	}
 	g.seen = true
 	g.current, g.panics = f[2], false
-	g.failing = g.failing || end == 'F'
 	g.results = append(g.results, goResult{f[2], end})
 }
 
@@ -94,20 +90,10 @@ func (g *goReader) pack(l string) {
 		}
 	}
 	g.since = len(g.results)
-	switch {
-	case l[0] == 'o' && !strings.Contains(l, "[no tests to run]"):
+	if l[0] == 'o' && !strings.Contains(l, "[no tests to run]") {
 		g.packages++
-	case l[0] == 'F' && !g.failing && len(f) > 1:
-		_, why, _ := strings.Cut(f[1], " ")
-		if why == "" && len(f) > 2 {
-			why = f[2]
-		}
-		if b := g.at[""]; b != nil && b.item.Message != "" {
-			why = b.item.Message
-		}
-		g.broken = append(g.broken, Item{Message: name + ": " + why})
 	}
-	g.failing, g.panics, g.timedOut, g.current = false, false, false, ""
+	g.panics, g.timedOut, g.current = false, false, ""
 	delete(g.at, "")
 }
 
@@ -210,6 +196,5 @@ func (g *goReader) tests() Tests {
 	if !verbose {
 		out.Passed += g.packages
 	}
-	out.Items = append(out.Items, g.broken...)
 	return out
 }

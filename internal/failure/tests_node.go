@@ -93,9 +93,6 @@ func vitest(t text) (Tests, bool) {
 func vitestTest(name string) Item {
 	file, test, ok := strings.Cut(name, " > ")
 	file = strings.TrimSpace(file)
-	if i := strings.LastIndex(file, " "); i >= 0 && !strings.Contains(file, "[") { // "|project| file"
-		file = file[i+1:]
-	}
 	if i := strings.Index(file, " ["); i > 0 {
 		file = file[:i]
 	}

@@ -176,21 +176,11 @@ func rspec(t text) (Tests, bool) {
 		return true
 	})
 	if ok {
-		out.Items = blocks(t, after(t, "Failures:"), func(l string) bool {
+		out.Items = blocks(t, 0, func(l string) bool {
 			return strings.HasPrefix(l, "Finished in") || strings.HasPrefix(l, "Failed examples:")
 		})
 	}
 	return out, ok
-}
-
-// after returns the number of the line that is word, or 0.
-func after(t text, word string) int {
-	for i := range t.len() {
-		if strings.TrimSpace(t.line(i)) == word {
-			return i
-		}
-	}
-	return 0
 }
 
 // minitest reads minitest's "2 runs, 1 assertions, 1 failures, 1 errors, 0 skips"

@@ -198,8 +198,9 @@ func expectation(l string) (want, got string) {
 	if has(l, "throw ", "${", "=>") { // source code
 		return "", ""
 	}
+	small := smallLetters(l)
 	for _, p := range pairs {
-		i := indexFold(l, p[0])
+		i := strings.Index(small, p[0])
 		if i < 0 {
 			continue
 		}
@@ -279,12 +280,6 @@ func valueAt(s string) string {
 	}
 	if strings.IndexByte("[{(<", s[0]) >= 0 {
 		return cut(s, 300)
-	}
-	for _, end := range []string{", ", "; ", " but ", " (", ") ", " and "} {
-		s, _, _ = strings.Cut(s, end)
-	}
-	if len(s) > 80 {
-		return ""
 	}
 	return s
 }
