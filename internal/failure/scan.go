@@ -29,9 +29,10 @@ func (set phraseSet) each(text, small string, f func(owner *rule, from, to int))
 			continue
 		}
 		for _, p := range set[small[i:i+2]] {
-			to := i + len(p.word)
-			whole := p.owner.Flags&inside != 0 || closed(text, to)
-			if whole && strings.HasPrefix(small[i:], p.word) {
+			if !strings.HasPrefix(small[i:], p.word) {
+				continue
+			}
+			if to := i + len(p.word); p.owner.Flags&inside != 0 || closed(text, to) {
 				f(p.owner, i, to)
 			}
 		}
