@@ -53,7 +53,7 @@ var rules = []rule{
 	{"env", "configuration comes from one place with its provenance; only config reads the environment for it: see rooms.go", checkEnv},
 	{"git", "the user's git has hooks, filters and configuration that pawl must switch off; internal/git does that for every call", checkGit},
 	{"opens", "an agent may put a link, a pipe or another file's name in the place of any file that it can write: package files opens what lies below a work tree or a .git; opens.go lists what else may be opened", checkOpens},
-	{"sql", "all the SQL there is lives in internal/store, one file per noun, so that a migration sees every reader", checkSQL},
+	{"sql", "all the SQL there is lives in internal/store and below, one file per noun, so that a migration sees every reader", checkSQL},
 	{"name", "packages are nouns of the domain; a drawer without a label collects everything", checkNames},
 	{"length", "a file tells one story in at most 500 lines", checkLength},
 	{"machine", "paths and addresses of one machine do not work on another, and say more about it than they should; a registry is the user's own choice", checkMachine},

@@ -112,9 +112,10 @@ type Slot struct {
 // SaveSlot stores what happens in a slot.
 func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
 	return s.store(ctx, crashSafe, "store what is done for "+l.Case,
-		`INSERT OR REPLACE INTO slots (id, run, since, activity, activity_at) VALUES ($1, $2, $3, $4, $5)`,
-		l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
+		putSlot, l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
 }
+
+var putSlot = upsert("slots", 1, "id, run, since, activity, activity_at")
 
 // DropSlot forgets the slot of a task; "" is all.
 func (s *Store) DropSlot(ctx context.Context, id string) error {
@@ -214,9 +215,10 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 		d = powerSafe
 	}
 	return s.store(ctx, d, "store sprint "+p.ID,
-		`INSERT OR REPLACE INTO sprints (id, started_at, ended_at, stats) VALUES ($1, $2, $3, $4)`,
-		p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
+		putSprint, p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
 }
+
+var putSprint = upsert("sprints", 1, "id, started_at, ended_at, stats")
 
 // Sprints are the last ones, the latest first.
 func (s *Store) Sprints(ctx context.Context, limit int) ([]Sprint, error) {

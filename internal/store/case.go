@@ -220,7 +220,7 @@ const (
 	dependentsQuery = `SELECT n.dependent FROM case_needs n JOIN cases c ON c.id = n.dependent
 		WHERE n.need = $1 ORDER BY c.seq`
 	// The needs of a case come with a listed one as a text.
-	listedColumns = caseColumns + `, coalesce((SELECT group_concat(need) FROM case_needs WHERE dependent = c.id), '')`
+	listedColumns = caseColumns + `, coalesce((SELECT string_agg(need, ',') FROM case_needs WHERE dependent = c.id), '')`
 )
 
 func caseFields(c *board.Case) []any {

@@ -132,7 +132,7 @@ func (b *cases) waits(ctx context.Context, id string) ([]string, error) {
 // done task.
 func (b *cases) awaited(ctx context.Context, id string) (yes bool, err error) {
 	_, err = b.w.one(ctx, `WITH RECURSIVE above (id) AS (
-			SELECT $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT EXISTS (SELECT 1 FROM above a JOIN case_needs n ON n.need = a.id JOIN cases c ON c.id = n.dependent
 			WHERE NOT (c.type = 'task' AND c.status = 'done'))`, []any{id}, &yes)
 	return yes, err

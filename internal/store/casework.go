@@ -23,8 +23,8 @@ func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) erro
 		}
 		_, err := w.exec(ctx, `INSERT INTO case_limits (id, max_iterations, timeout, at) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (id) DO UPDATE SET at = $4,
-				max_iterations = CASE WHEN $2 > 0 THEN $2 ELSE max_iterations END,
-				timeout = CASE WHEN $3 > 0 THEN $3 ELSE timeout END`,
+				max_iterations = CASE WHEN $2 > 0 THEN $2 ELSE case_limits.max_iterations END,
+				timeout = CASE WHEN $3 > 0 THEN $3 ELSE case_limits.timeout END`,
 			id, l.MaxIterations, l.Timeout.Milliseconds(), ms(l.At))
 		return err
 	})

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
-	"syscall"
-
-	"github.com/ncruces/go-sqlite3"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/store/database"
 )
 
 // What callers branch on, with errors.Is.
@@ -27,16 +24,13 @@ var (
 	ErrNotOwner = errors.New("the run belongs to another process now")
 	// ErrOutOfOrder: the event's number does not follow the last stored one.
 	ErrOutOfOrder = errors.New("event out of order")
-	// ErrUnwritable: disk full, read-only, no permission, or the disk fails.
-	// Nothing of the failed call is stored.
-	ErrUnwritable = errors.New("the database cannot be written")
-	// ErrDamaged: the file is no database, or a damaged one.
-	ErrDamaged = errors.New("the database is damaged")
-	// ErrNewer: a newer pawl wrote the database.
-	ErrNewer = errors.New("the database is of a newer pawl")
-	// ErrBusy: other processes held the database for too long. Nothing of the
-	// failed call is stored; the same again may work.
-	ErrBusy = errors.New("the database is busy")
+	// What the database itself is to blame for; see there.
+	ErrUnwritable = database.ErrUnwritable
+	ErrDamaged    = database.ErrDamaged
+	ErrNewer      = database.ErrNewer
+	ErrBusy       = database.ErrBusy
+	ErrAway       = database.ErrAway
+	ErrRefused    = database.ErrRefused
 )
 
 // RunningError names the run, and the process that drives it.
@@ -84,55 +78,27 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		return err // the board itself says it to a person
 	}
 	// A context that ended is the caller's own doing, however the driver puts it.
-	ended := errors.Is(err, sqlite3.INTERRUPT) || errors.Is(err, ctx.Err())
+	ended := s.db.Ended(err) || errors.Is(err, ctx.Err())
 	if ended && ctx.Err() != nil {
 		return fmt.Errorf("cannot %s: %w", what, ctx.Err())
 	}
 	if isOurs(err) {
 		return fmt.Errorf("cannot %s: %w", what, err)
 	}
-	advice, kind := diagnose(err)
+	text, kind := s.db.Diagnose(err)
 	if kind == nil {
 		return fmt.Errorf("cannot %s: %v", what, err)
 	}
-	if errors.Is(kind, ErrBusy) {
-		return fmt.Errorf("cannot %s: %w: %s has %s locked; %s", what, kind, s.holder(), s.path, advice)
-	}
-	if errors.Is(kind, ErrDamaged) {
-		advice = s.restoring()
-	}
-	return fmt.Errorf("cannot %s: %w: %s: %v; %s", what, kind, s.path, err, advice)
+	return fmt.Errorf("cannot %s: %w: %s", what, kind, text)
 }
 
 // isOurs is true for what the store itself found out.
 func isOurs(err error) bool {
-	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder} {
+	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder,
+		ErrDamaged, ErrNewer} {
 		if errors.Is(err, known) {
 			return true
 		}
 	}
 	return false
-}
-
-// diagnose says which of our errors a driver's or file system's error is, and
-// what to do next; nil when it is none of them.
-func diagnose(err error) (advice string, kind error) {
-	switch {
-	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.CORRUPT):
-		return "", ErrDamaged
-	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "make room on its disk", ErrUnwritable
-	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM), errors.Is(err, sqlite3.AUTH),
-		errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return "make the file and its folder writable for you", ErrUnwritable
-	case errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, syscall.ENOTDIR), errors.Is(err,
-		syscall.ENAMETOOLONG), errors.Is(err, syscall.EISDIR),
-		errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrNotExist):
-		return "check that its folder exists and is writable for you", ErrUnwritable
-	case errors.Is(err, sqlite3.IOERR), errors.Is(err, syscall.EIO):
-		return "check its disk", ErrUnwritable
-	case errors.Is(err, sqlite3.BUSY):
-		return "let it end, or end it, and try again", ErrBusy
-	}
-	return "", nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -90,53 +89,4 @@ func updatedAt(r Run, e journal.Event) time.Time {
 		return e.At
 	}
 	return r.UpdatedAt
-}
-
-// DataVersion returns another number whenever any connection of any process
-// has committed since the call before. It costs microseconds and is made for
-// polling; the number means nothing else, and differs between two stores.
-func (s *Store) DataVersion(ctx context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.written()
-	if !now.at.IsZero() && now == s.asked {
-		return s.version, nil
-	}
-	// What is written in the tick of the clock in which it was asked would look the same.
-	settled := now.at.Before(time.Now().Add(-settling))
-	version, err := s.dataVersion(ctx)
-	if s.version, s.asked = version, now; err != nil || !settled {
-		s.asked = written{}
-	}
-	return version, s.explain(ctx, "look for changes", err)
-}
-
-// written is when the log of the database was written to last, and how long it is then.
-type written struct {
-	at   time.Time
-	size int64
-}
-
-// settling is more than two ticks of a file system's clock.
-const settling = time.Second
-
-// written is zero where there is no log: then nothing can be told.
-func (s *Store) written() written {
-	info, err := os.Stat(s.path + "-wal")
-	if err != nil {
-		return written{}
-	}
-	return written{info.ModTime(), info.Size()}
-}
-
-func (s *Store) dataVersion(ctx context.Context) (version int64, err error) {
-	if s.watch == nil {
-		// The number belongs to a connection: it must always be the same one.
-		if s.watch, err = s.reader.Conn(ctx); err != nil {
-			s.watch = nil
-			return 0, err
-		}
-	}
-	err = s.watch.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&version)
-	return version, err
 }

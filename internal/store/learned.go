@@ -86,7 +86,7 @@ func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.T
 		success, failed = 1, 0
 	}
 	_, err = w.exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
-		used_at = max(used_at, $3)
+		used_at = CASE WHEN used_at > $3 THEN used_at ELSE $3 END
 		WHERE class = $4 AND strategy = $5`, success, failed, ms(when), string(c.Class), c.Strategy)
 	return err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,8 @@ func TestADatabaseOfTheFirstVersion(t *testing.T) {
 	holdsVersionOne(ctx, t, s)
 }
 
+func older(s *Store, schema int) string { return fmt.Sprintf("%s.schema-%d", s.Path(), schema) }
+
 // Before a newer pawl changes the schema there is a copy, to which one can go back.
 func TestAnUpgradeKeepsACopy(t *testing.T) {
 	t.Parallel()
@@ -65,7 +68,7 @@ func TestAnUpgradeKeepsACopy(t *testing.T) {
 	s := open(t, path)
 	had, err := s.applied(ctx)
 	must(t, err)
-	kept := s.older(len(had))
+	kept := older(s, len(had))
 	if _, err := os.Stat(kept); err == nil {
 		t.Fatal("a database that is up to date was copied")
 	}
@@ -91,7 +94,7 @@ func TestNoUpgradeWithoutACopy(t *testing.T) {
 	s := open(t, versionOne(t))
 	had, err := s.applied(ctx)
 	must(t, err)
-	must(t, os.MkdirAll(filepath.Join(s.older(len(had)), "in the way"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(older(s, len(had)), "in the way"), 0o700))
 	err = s.migrateTo(ctx, next(t, `CREATE TABLE extra (a TEXT)`))
 	if err == nil || !strings.Contains(err.Error(), "stays as it is") {
 		t.Errorf("it was upgraded: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"testing/fstest"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-dev/pawl/internal/store/database"
 )
 
 func TestOpenMakesEverythingPrivate(t *testing.T) {
@@ -59,7 +62,7 @@ func TestMigrationsAreMadeOnce(t *testing.T) {
 	s := fresh(t)
 	before, err := s.applied(t.Context())
 	must(t, err)
-	steps, err := migrations(migrationFiles)
+	steps, err := database.Migrations(stepsOf(t))
 	must(t, err)
 	if len(before) != len(steps) {
 		t.Fatalf("%d of %d steps are made", len(before), len(steps))
@@ -72,12 +75,19 @@ func TestMigrationsAreMadeOnce(t *testing.T) {
 	}
 }
 
-// next is the embedded steps and one more.
-func next(t *testing.T, sql string) []migration {
+// stepsOf are the files of SQLite's schema.
+func stepsOf(t *testing.T) fs.FS {
 	t.Helper()
-	steps, err := migrations(migrationFiles)
+	files, _ := fresh(t).db.Steps()
+	return files
+}
+
+// next is the embedded steps and one more.
+func next(t *testing.T, sql string) []database.Migration {
+	t.Helper()
+	steps, err := database.Migrations(stepsOf(t))
 	must(t, err)
-	return append(steps, migration{number: len(steps) + 1, name: "9999_next", sql: sql, checksum: "c"})
+	return append(steps, database.Migration{Number: len(steps) + 1, Name: "9999_next", SQL: sql, Checksum: "c"})
 }
 
 func TestANewStepKeepsWhatIsThere(t *testing.T) {
@@ -105,11 +115,11 @@ func TestANewStepKeepsWhatIsThere(t *testing.T) {
 func TestAStepOfAnotherBuild(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
-	steps, err := migrations(migrationFiles)
+	steps, err := database.Migrations(stepsOf(t))
 	must(t, err)
-	steps[0].checksum = "another"
+	steps[0].Checksum = "another"
 	err = s.migrateTo(t.Context(), steps)
-	if err == nil || !strings.Contains(err.Error(), steps[0].name) || !strings.Contains(err.Error(), "another build") {
+	if err == nil || !strings.Contains(err.Error(), steps[0].Name) || !strings.Contains(err.Error(), "another build") {
 		t.Errorf("a step with another checksum: %v", err)
 	}
 }
@@ -121,7 +131,7 @@ func TestStepsAreNumberedWithoutGaps(t *testing.T) {
 		"twice":    {"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}},
 		"nameless": {"migrations/a.sql": {}},
 	} {
-		if steps, err := migrations(files); err == nil {
+		if steps, err := database.Migrations(files); err == nil {
 			t.Errorf("%s: %v", name, steps)
 		}
 	}
@@ -270,6 +280,7 @@ func fill(ctx context.Context, s *Store, r Run) (int64, error) {
 
 func TestWhatErrorsMean(t *testing.T) {
 	t.Parallel()
+	s := fresh(t)
 	for err, want := range map[error]error{
 		sqlite3.NOTADB: ErrDamaged, sqlite3.CORRUPT: ErrDamaged, sqlite3.CORRUPT_INDEX: ErrDamaged,
 		sqlite3.FULL: ErrUnwritable, sqlite3.READONLY: ErrUnwritable, sqlite3.READONLY_DIRECTORY: ErrUnwritable,
@@ -277,7 +288,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		syscall.EROFS: ErrUnwritable, syscall.ENOSPC: ErrUnwritable, os.ErrPermission: ErrUnwritable,
 		sqlite3.BUSY: ErrBusy, sqlite3.BUSY_TIMEOUT: ErrBusy, sqlite3.CONSTRAINT_UNIQUE: nil, errors.New("else"): nil,
 	} {
-		if _, got := diagnose(fmt.Errorf("wrapped: %w", err)); got != want { //nolint:errorlint // the sentinel itself
+		if _, got := s.db.Diagnose(fmt.Errorf("wrapped: %w", err)); got != want { //nolint:errorlint // the sentinel itself
 			t.Errorf("%v: %v, want %v", err, got, want)
 		}
 	}

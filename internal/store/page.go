@@ -209,7 +209,7 @@ func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) (
 	anyOf(c, `kind IN (…)`, kinds)
 	return read(ctx, s, "read the events of run "+run, eventFields,
 		`SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
-			` ORDER BY seq DESC`+c.limit(MaxPage)+`) ORDER BY seq`, c.args...)
+			` ORDER BY seq DESC`+c.limit(MaxPage)+`) AS last ORDER BY seq`, c.args...)
 }
 
 // IterationMark is a place among the attempts of a run.

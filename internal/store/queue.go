@@ -290,7 +290,7 @@ func (s *Store) QueueAsks(ctx context.Context, target string, limit int) ([]Queu
 // not landed.
 func (s *Store) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
 	return read(ctx, s, "read what "+id+" needs", text, `WITH RECURSIVE above (id) AS (
-			SELECT $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT DISTINCT n.need FROM above a JOIN case_needs n ON n.dependent = a.id JOIN cases c ON c.id = n.need
 		WHERE c.status <> 'done' ORDER BY n.need`, id)
 }

@@ -27,12 +27,18 @@ func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
 	}, `SELECT class, count(*), sum(transient), count(DISTINCT run),
 			sum(known * cost) / 1e6 / nullif(sum(known), 0), sum(elapsed) / 1e3, max(started_at) FROM (
 			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
-				coalesce(json_extract(record, '$.failure.transient'), 0) AS transient,
-				coalesce(json_extract(record, '$.cost_micro_usd'), 0) AS cost,
-				coalesce(json_extract(record, '$.cost_source'), 'none') NOT IN ('none', '') AS known
-			FROM iterations WHERE outcome IN ('failed', 'waited'))
+				`+inRecord("failure.transient")+` AS transient, `+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known
+			FROM iterations WHERE outcome IN ('failed', 'waited')) AS failed
 		WHERE class IS NOT NULL GROUP BY class ORDER BY count(*) DESC, class`)
 }
+
+// inRecord is the SQL of a number in an iteration's record; 0 where it is not there.
+func inRecord(path string) string {
+	return `CAST(coalesce(json_extract(record, '$.` + path + `'), '0') AS BIGINT)`
+}
+
+// costKnown is 1 for an iteration whose cost is known.
+const costKnown = `CASE WHEN coalesce(json_extract(record, '$.cost_source'), 'none') IN ('none', '') THEN 0 ELSE 1 END`
 
 // GateStat sums up the verdicts of one gate, of iterations and of the merge queue.
 type GateStat struct {
@@ -47,13 +53,13 @@ type GateStat struct {
 func (s *Store) GateStats(ctx context.Context) ([]GateStat, error) {
 	return read(ctx, s, "sum up the gates", func(g *GateStat) []any {
 		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, when(&g.Last)}
-	}, `SELECT name, count(*), sum(status <> 'passed'), sum(status = 'passed' AND tries > 1), max(at) FROM (
+	}, `SELECT name, count(*), count(*) FILTER (WHERE status <> 'passed') AS red,
+			count(*) FILTER (WHERE status = 'passed' AND tries > 1) AS flaky, max(at) FROM (
 			SELECT at, json_extract(value, '$.name') AS name, json_extract(value, '$.status') AS status,
-				coalesce(json_extract(value, '$.tries'), 0) AS tries
+				CAST(coalesce(json_extract(value, '$.tries'), '0') AS BIGINT) AS tries
 			FROM (SELECT started_at AS at, record AS verdict FROM iterations
-				UNION ALL SELECT at, record FROM gate_records), json_each(verdict, '$.gates'))
-		WHERE status <> 'not run' GROUP BY name
-		ORDER BY sum(status = 'passed' AND tries > 1) DESC, sum(status <> 'passed') DESC, name`)
+				UNION ALL SELECT at, record FROM gate_records) AS v, json_each(v.verdict, '$.gates') AS g) AS gates
+		WHERE status <> 'not run' GROUP BY name ORDER BY flaky DESC, red DESC, name`)
 }
 
 // GuardStat is how often a guard ended a session of a run.
@@ -70,9 +76,11 @@ type GuardStat struct {
 func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
 	return read(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
 		return []any{&g.Guard, &g.Trips, &g.Runs, when(&g.Last), &g.Message, &g.LastRun}
-		// With max(), SQLite takes the other columns from the row that has it.
-	}, `SELECT guard, count(*), count(DISTINCT run), max(at), message, run FROM (
-			SELECT run, at, json_extract(data, '$.next.guard') AS guard, coalesce(json_extract(data, '$.next.message'), '') AS message
-			FROM events WHERE kind = $1)
+	}, `SELECT guard, count(*), count(DISTINCT run), max(at), max(CASE WHEN nth = 1 THEN message END),
+			max(CASE WHEN nth = 1 THEN run END) FROM (
+			SELECT run, at, guard, message, row_number() OVER (PARTITION BY guard ORDER BY at DESC, seq DESC) AS nth FROM (
+				SELECT run, at, seq, json_extract(data, '$.next.guard') AS guard,
+					coalesce(json_extract(data, '$.next.message'), '') AS message
+				FROM events WHERE kind = $1) AS ended) AS trips
 		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
 }

@@ -15,7 +15,7 @@ import (
 // since. It reads sums that were kept as things happened, never the history.
 func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
 	limit int) ([]stats.Tally, error) {
-	query, args := tallyColumns+` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) GROUP BY key`, []any{quarter(since)}
+	query, args := tallyColumns+` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) AS t GROUP BY key`, []any{quarter(since)}
 	switch by {
 	case stats.Day:
 		from := since
@@ -27,13 +27,13 @@ func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, 
 			from = time.UnixMilli(first)
 		}
 		query = tallyColumns + ` FROM (SELECT *, ` + dayOf("quarter * 900000", stats.Spans(from, now,
-			zone)) + ` AS key FROM tallies WHERE quarter >= $1)
+			zone)) + ` AS key FROM tallies WHERE quarter >= $1) AS t
 			GROUP BY key ORDER BY key`
 	case stats.Agent:
-		query = tallyColumns + ` FROM (SELECT *, agent AS key FROM tallies WHERE quarter >= $1 AND agent <> '')
+		query = tallyColumns + ` FROM (SELECT *, agent AS key FROM tallies WHERE quarter >= $1 AND agent <> '') AS t
 			GROUP BY key ORDER BY key`
 	case stats.Sprint:
-		query = tallyColumns + ` FROM (SELECT *, sprint AS key FROM tallies WHERE quarter >= $1 AND sprint <> '')
+		query = tallyColumns + ` FROM (SELECT *, sprint AS key FROM tallies WHERE quarter >= $1 AND sprint <> '') AS t
 			GROUP BY key ORDER BY key DESC LIMIT $2`
 		args = append(args, limit)
 	case stats.Task:
@@ -58,7 +58,7 @@ func dayOf(column string, spans []stats.Span) string {
 		for i := 0; i+1 < len(spans); i++ {
 			fmt.Fprintf(&b, " WHEN %s < %d THEN %d", column, spans[i+1].From.UnixMilli(), spans[i].Offset.Milliseconds())
 		}
-		fmt.Fprintf(&b, " WHEN 1 THEN %d END", spans[len(spans)-1].Offset.Milliseconds())
+		fmt.Fprintf(&b, " WHEN 1 = 1 THEN %d END", spans[len(spans)-1].Offset.Milliseconds())
 	}
 	b.WriteString(") / 1000, 'unixepoch')")
 	return b.String()
@@ -74,26 +74,26 @@ const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), 
 
 // taskTallies reads the history of few tasks only: the index finds them.
 const taskTallies = tallyColumns + ` FROM (
-	WITH some AS (SELECT name, max(started_at) AS at FROM (
-		SELECT name, started_at FROM runs WHERE kind = 'task' AND started_at >= $1 ORDER BY started_at DESC LIMIT 10 * $2)
+	WITH latest AS (SELECT name, max(started_at) AS at FROM (
+		SELECT name, started_at FROM runs WHERE kind = 'task' AND started_at >= $1 ORDER BY started_at DESC LIMIT 10 * $2) AS started
 		GROUP BY name ORDER BY at DESC LIMIT $2)
-	SELECT some.at, some.name AS key, 'its' AS agent, f.iterations, f.succeeded, f.failed, f.retries, f.cured,
+	SELECT latest.at, latest.name AS key, 'its' AS agent, f.iterations, f.succeeded, f.failed, f.retries, f.cured,
 		f.elapsed, f.took AS fastest, f.took AS slowest,
 		f.cost, f.cost_known, f.tokens_in, f.tokens_out, 0 AS waited, 0 AS asked, 0 AS guards, 0 AS conflicts,
 		0 AS started, 0 AS landed, 0 AS gave_up, 0 AS timed_out, 0 AS blocked,
-		0 AS task_iterations, NULL AS fewest, NULL AS most
-	FROM some JOIN runs r ON r.name = some.name AND r.kind = 'task' JOIN iteration_facts f ON f.run = r.id
+		0 AS task_iterations, CAST(NULL AS BIGINT) AS fewest, CAST(NULL AS BIGINT) AS most
+	FROM latest JOIN runs r ON r.name = latest.name AND r.kind = 'task' JOIN iteration_facts f ON f.run = r.id
 	UNION ALL
-	SELECT some.at, some.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0,
+	SELECT latest.at, latest.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0,
 		e.waited, e.asked, e.guards, 0, 0, 0, 0, 0, 0, 0, NULL, NULL
-	FROM some JOIN runs r ON r.name = some.name AND r.kind = 'task'
+	FROM latest JOIN runs r ON r.name = latest.name AND r.kind = 'task'
 	JOIN events v ON v.run = r.id JOIN event_facts e ON e.seq = v.seq
 	UNION ALL
-	SELECT some.at, some.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0,
+	SELECT latest.at, latest.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0,
 		c.started, c.landed, c.gave_up, c.timed_out, c.blocked,
 		coalesce(c.task_iterations, 0), c.task_iterations, c.task_iterations
-	FROM some JOIN case_history h ON h.id = some.name JOIN case_facts c ON c.seq = h.seq)
-	GROUP BY key ORDER BY max(at) DESC, key`
+	FROM latest JOIN case_history h ON h.id = latest.name JOIN case_facts c ON c.seq = h.seq
+	) AS its GROUP BY key ORDER BY max(at) DESC, key`
 
 func tallyFields(t *stats.Tally) []any {
 	return []any{

@@ -14,16 +14,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/stats"
+	"github.com/pawl-dev/pawl/internal/store/database"
+	"github.com/pawl-dev/pawl/internal/store/sqlite"
 )
 
 // old is a store with the schema of before the tallies.
 func old(t testing.TB) *Store {
 	t.Helper()
-	s := &Store{path: filepath.Join(t.TempDir(), "pawl.db")}
-	must(t, create(s.path))
-	must(t, s.connect(t.Context()))
+	db, _, err := sqlite.Open(filepath.Join(t.TempDir(), "pawl.db"))
+	must(t, err)
+	s := over(db)
 	t.Cleanup(func() { _ = s.Close() })
-	steps, err := migrations(migrationFiles)
+	files, _ := db.Steps()
+	steps, err := database.Migrations(files)
 	must(t, err)
 	must(t, s.migrateTo(t.Context(), steps[:7]))
 	return s

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
 // durability is what a commit survives.
@@ -23,21 +21,21 @@ const (
 )
 
 // attempts is how often a busy database is asked for the lock, each time for
-// up to [turn]. SQLite's waiting is not fair, so a single wait may lose.
+// a while. The waiting is not fair, so a single wait may lose.
 const attempts = 20
 
-// retryBusy repeats try while the database is busy. It calls onWait when the first
-// attempt was in vain.
-func retryBusy[T any](ctx context.Context, onWait func(), try func() (T, error)) (T, error) {
+// retryBusy repeats try while its error may pass. The first time in vain it says
+// what is waited for.
+func retryBusy[T any](ctx context.Context, s *Store, try func() (T, error)) (T, error) {
 	var v T
 	var err error
 	for i := range attempts {
 		v, err = try()
-		if !errors.Is(err, sqlite3.BUSY) || ctx.Err() != nil {
+		if err == nil || !s.db.Passing(err) || ctx.Err() != nil {
 			return v, err
 		}
-		if i == 0 {
-			onWait()
+		if i == 0 && s.tell != nil {
+			s.tell(s.db.Waited(err))
 		}
 	}
 	return v, err
@@ -48,13 +46,12 @@ func retryBusy[T any](ctx context.Context, onWait func(), try func() (T, error))
 // prepared once could not be used on a connection held for good.
 type connection struct {
 	turn  chan struct{} // holds one token: whoever has it writes
-	conn  *sql.Conn
+	conn  *sql.Conn     // nil until it is needed, and again when it was lost
 	stmts statements
 }
 
-func newConnection(c *sql.Conn) *connection {
-	w := &connection{turn: make(chan struct{}, 1), conn: c}
-	w.stmts.prepare = c.PrepareContext
+func newConnection() *connection {
+	w := &connection{turn: make(chan struct{}, 1)}
 	w.turn <- struct{}{}
 	return w
 }
@@ -62,11 +59,36 @@ func newConnection(c *sql.Conn) *connection {
 func (w *connection) close() error {
 	<-w.turn
 	defer func() { w.turn <- struct{}{} }()
+	return w.drop()
+}
+
+// drop closes the connection; the next write opens another one.
+func (w *connection) drop() error {
 	w.stmts.close()
-	if err := w.conn.Close(); !errors.Is(err, sql.ErrConnDone) {
-		return err
+	if w.conn == nil {
+		return nil
 	}
-	return nil
+	err := w.conn.Close()
+	w.conn = nil
+	if errors.Is(err, sql.ErrConnDone) {
+		return nil
+	}
+	return err
+}
+
+// conn is the writing connection, opened where there is none. Whoever calls it
+// has the turn, or the store for itself.
+func (s *Store) conn(ctx context.Context) (*sql.Conn, error) {
+	w := s.write
+	if w.conn == nil {
+		conn, err := s.db.Writer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w.conn = conn
+		w.stmts.prepare, w.stmts.values = conn.PrepareContext, s.db.Values
+	}
+	return w.conn, nil
 }
 
 // transact runs do in one write transaction: all of it is stored, or nothing.
@@ -80,20 +102,31 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if d == powerSafe {
-		if _, err := w.conn.ExecContext(ctx, `PRAGMA synchronous = FULL`); err != nil {
-			return err
+	conn, err := s.begin(ctx, d)
+	if err == nil {
+		err = s.finish(ctx, d, do)
+	} else if conn != nil {
+		s.db.End(context.WithoutCancel(ctx), conn, bool(d), false)
+	}
+	if err != nil && s.db.Lost(err) {
+		_ = w.drop() // it is lost
+	}
+	return err
+}
+
+// begin opens a transaction. Nothing is done yet, so it is tried again where that may help.
+func (s *Store) begin(ctx context.Context, d durability) (*sql.Conn, error) {
+	return retryBusy(ctx, s, func() (*sql.Conn, error) {
+		conn, err := s.conn(ctx)
+		if err == nil {
+			err = s.db.Begin(ctx, conn, bool(d))
 		}
-		defer func() {
-			// It cannot fail outside of a transaction; if it did, commits would be slower.
-			_, _ = w.conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = NORMAL`)
-		}()
-	}
-	_, err := retryBusy(ctx, s.waits, func() (sql.Result, error) { return w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`) })
-	if err != nil {
-		return err
-	}
-	return w.finish(ctx, do)
+		if err != nil && s.db.Lost(err) {
+			_ = s.write.drop()
+			return nil, err
+		}
+		return conn, err
+	})
 }
 
 // change is [Store.transact]; what is the action that an error names.
@@ -104,19 +137,14 @@ func (s *Store) change(ctx context.Context, d durability, what string,
 
 // finish runs do in the open transaction and commits, or rolls back. From the
 // commit on ctx does not count any more: it would leave open what happened.
-func (w *connection) finish(ctx context.Context, do func(ctx context.Context, w *statements) error) error {
+func (s *Store) finish(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
 	done := false
-	hard := context.WithoutCancel(ctx)
-	defer func() {
-		if !done {
-			// SQLite has rolled back by itself after a full disk; then this fails, rightly.
-			_, _ = w.conn.ExecContext(hard, `ROLLBACK`)
-		}
-	}()
-	if err := do(ctx, &w.stmts); err != nil {
+	conn, hard := s.write.conn, context.WithoutCancel(ctx)
+	defer func() { s.db.End(hard, conn, bool(d), done) }()
+	if err := do(ctx, &s.write.stmts); err != nil {
 		return err
 	}
-	if _, err := w.conn.ExecContext(hard, `COMMIT`); err != nil {
+	if err := s.db.Commit(hard, conn); err != nil {
 		return err
 	}
 	done = true
@@ -126,6 +154,7 @@ func (w *connection) finish(ctx context.Context, do func(ctx context.Context, w 
 // statements are prepared once, and used by the SQL text.
 type statements struct {
 	prepare func(ctx context.Context, query string) (*sql.Stmt, error)
+	values  func(args []any) []any
 
 	mu   sync.Mutex
 	made map[string]*sql.Stmt
@@ -155,7 +184,7 @@ func (c *statements) exec(ctx context.Context, query string, args ...any) (int64
 	if err != nil {
 		return 0, err
 	}
-	result, err := st.ExecContext(ctx, args...)
+	result, err := st.ExecContext(ctx, c.values(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -168,7 +197,7 @@ func (c *statements) each(ctx context.Context, scan func(row scanner) error, que
 	if err != nil {
 		return err
 	}
-	rows, err := st.QueryContext(ctx, args...)
+	rows, err := st.QueryContext(ctx, c.values(args)...)
 	if err != nil {
 		return err
 	}
@@ -187,7 +216,7 @@ func (c *statements) one(ctx context.Context, query string, args []any, dest ...
 	if err != nil {
 		return false, err
 	}
-	err = st.QueryRowContext(ctx, args...).Scan(dest...)
+	err = st.QueryRowContext(ctx, c.values(args)...).Scan(dest...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -275,17 +304,24 @@ func (c column) Scan(stored any) error { return c(stored) }
 // when reads a time.
 func when(t *time.Time) column {
 	return func(stored any) error {
-		n, _ := stored.(int64)
-		*t = at(n)
+		*t = at(integer(stored))
 		return nil
 	}
+}
+
+// integer is a stored number, which may be written out: a sum in PostgreSQL is.
+func integer(stored any) int64 {
+	if n, ok := stored.(int64); ok {
+		return n
+	}
+	n, _ := strconv.ParseInt(string(bytesOf(stored)), 10, 64)
+	return n
 }
 
 // took reads a duration.
 func took(d *time.Duration) column {
 	return func(stored any) error {
-		n, _ := stored.(int64)
-		*d = time.Duration(n) * time.Millisecond
+		*d = time.Duration(integer(stored)) * time.Millisecond
 		return nil
 	}
 }

@@ -31,15 +31,14 @@ func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time
 			&u.TokensIn, &u.TokensOut,
 		}
 	}, `SELECT day, agent, count(DISTINCT run),
-		sum(outcome <> 'waited'), sum(outcome = 'success'), sum(outcome = 'failed'),
+		count(*) FILTER (WHERE outcome <> 'waited'), count(*) FILTER (WHERE outcome = 'success'),
+			count(*) FILTER (WHERE outcome = 'failed'),
 			sum(elapsed), sum(known * cost), sum(known), sum(tokens_in), sum(tokens_out) FROM (
 			SELECT run, outcome, elapsed, `+dayOf("started_at", stats.Spans(since, now, zone))+` AS day,
 				coalesce(json_extract(record, '$.agent'), '') AS agent,
-				coalesce(json_extract(record, '$.cost_micro_usd'), 0) AS cost,
-				coalesce(json_extract(record, '$.cost_source'), 'none') NOT IN ('none', '') AS known,
-				coalesce(json_extract(record, '$.tokens_in'), 0) AS tokens_in,
-				coalesce(json_extract(record, '$.tokens_out'), 0) AS tokens_out
-			FROM iterations WHERE started_at >= $1)
+				`+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known,
+				`+inRecord("tokens_in")+` AS tokens_in, `+inRecord("tokens_out")+` AS tokens_out
+			FROM iterations WHERE started_at >= $1) AS used
 		GROUP BY day, agent ORDER BY day, agent`, ms(since))
 }
 
@@ -60,13 +59,14 @@ func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone 
 	return read(ctx, s, "count what ended", func(t *Throughput) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, took(&t.Worked), took(&t.Waited)}
 	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, 
-		sum(completed), sum(failed), sum(other), sum(landed), sum(iterations),
-			sum(worked), max(0, sum(wall) - sum(worked)) FROM (
-			SELECT ended_at AS at, status = 'completed' AS completed, status IN ('failed', 'aborted') AS failed,
-				status NOT IN ('completed', 'failed', 'aborted') AS other, 0 AS landed, iteration AS iterations,
+		count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status IN ('failed', 'aborted')),
+			count(*) FILTER (WHERE status NOT IN ('completed', 'failed', 'aborted', 'landed')),
+			count(*) FILTER (WHERE status = 'landed'), sum(iterations),
+			sum(worked), CASE WHEN sum(wall) > sum(worked) THEN sum(wall) - sum(worked) ELSE 0 END FROM (
+			SELECT ended_at AS at, status, iteration AS iterations,
 				coalesce((SELECT sum(i.elapsed) FROM iterations i WHERE i.run = runs.id), 0) AS worked, elapsed AS wall
 			FROM runs WHERE ended_at >= $1 AND ended_at > 0
 			UNION ALL
-			SELECT at, 0, 0, 0, 1, 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land')
+			SELECT at, 'landed', 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land') AS ended
 		GROUP BY day ORDER BY day`, ms(since))
 }

@@ -22,7 +22,7 @@ func holdLock(path string) error {
 	if err != nil {
 		return err
 	}
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: writerAt, Len: writerLen}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: 120, Len: 1} // the writer's, in SQLite's index of the log
 	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock); err != nil {
 		return err
 	}
@@ -50,11 +50,11 @@ func TestALockedDatabase(t *testing.T) {
 		_, err := s.AddCases(t.Context(), []board.Draft{draft("b")}, board.Person, noon)
 		done <- err
 	}()
-	want := fmt.Sprintf("process %d", p.cmd.Process.Pid)
+	want := fmt.Sprintf("which process %d", p.cmd.Process.Pid)
 	if holder := <-told; !strings.HasPrefix(holder, want) {
 		t.Errorf("it waits for %q, want %s", holder, want)
 	}
-	if err := s.explain(t.Context(), "add", sqlite3.BUSY); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), want) {
+	if err := s.explain(t.Context(), "add", sqlite3.BUSY); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), want[len("which "):]) {
 		t.Errorf("who gives up is told %v", err)
 	}
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -63,7 +63,7 @@ func TestALockedDatabase(t *testing.T) {
 	_ = p.cmd.Wait() // it was killed
 	close(goOn)
 	must(t, <-done)
-	if holder := s.holder(); holder != "another process" {
+	if holder := s.db.Waited(nil); holder != "which another process has locked" {
 		t.Errorf("after the end it is locked by %q", holder)
 	}
 }

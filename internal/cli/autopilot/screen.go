@@ -179,10 +179,10 @@ func (s *autopilotScreen) warn(text string) {
 }
 
 // waits says who has the database locked.
-func (s *autopilotScreen) waits(holder string) {
+func (s *autopilotScreen) waits(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line(time.Now(), "%s", command.LockedBy(holder))
+	s.line(time.Now(), "%s", command.LockedBy(why))
 }
 
 func (s *autopilotScreen) line(at time.Time, format string, args ...any) {

@@ -27,7 +27,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	db.OnWait(func(holder string) { a.Say("%s", LockedBy(holder)) })
+	db.OnWait(func(why string) { a.Say("%s", LockedBy(why)) })
 	return db, root, nil
 }
 
@@ -40,9 +40,9 @@ func (a *App) Root() (string, error) {
 	return root, nil
 }
 
-// LockedBy is the note that another process has the database locked.
-func LockedBy(holder string) string {
-	return "Waiting for the database, which " + holder + " has locked."
+// LockedBy is the note that somebody else has the database, or that it is away.
+func LockedBy(why string) string {
+	return "Waiting for the database, " + why + "."
 }
 
 // WithOperator opens the database for somebody who looks at the work or acts on it.

@@ -183,7 +183,7 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Pla
 		a.Say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
 	}
 	if s.Store = db; db != nil {
-		db.OnWait(func(holder string) { s.warn(command.LockedBy(holder)) })
+		db.OnWait(func(why string) { s.warn(command.LockedBy(why)) })
 	}
 	s.openTree(ctx)
 	if err := s.Box(ctx, unsandboxed); err != nil {

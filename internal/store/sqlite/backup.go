@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/pawl-dev/pawl/internal/store/database"
 )
 
 // The database is the truth, so there is a second one: a copy beside it, made when it
@@ -21,55 +23,64 @@ import (
 // backupEvery is how old a copy gets before there is a new one.
 const backupEvery = 24 * time.Hour
 
-func (s *Store) backup() string { return s.path + ".backup" }
+func (d *DB) backup() string { return d.path + ".backup" }
 
 // lost refuses a database that is not there any more.
-func (s *Store) lost() error {
-	info, err := os.Stat(s.path)
+func (d *DB) lost() error {
+	info, err := os.Stat(d.path)
 	gone := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
-	if _, err := os.Stat(s.backup()); !gone || err != nil {
+	if _, err := os.Stat(d.backup()); !gone || err != nil {
 		return nil //nolint:nilerr // without a copy it is a new one
 	}
-	return fmt.Errorf("cannot open the database: %w: %s is gone or empty; %s", ErrDamaged, s.path, s.restoring())
+	return fmt.Errorf("%w: %s is gone or empty; %s", database.ErrDamaged, d.path, d.restoring())
 }
 
 // restoring says how a damaged database is replaced.
-func (s *Store) restoring() string {
-	info, err := os.Stat(s.backup())
+func (d *DB) restoring() string {
+	info, err := os.Stat(d.backup())
 	if err != nil {
 		return "pawl left it as it is; move it aside to start with an empty one, or bring back a copy"
 	}
 	return fmt.Sprintf("stop every pawl of the repository, and put back the copy of %s: cp %q %q && rm -f %q %q; "+
 		"or move both away to start with an empty one", info.ModTime().Format("2006-01-02 15:04"),
-		s.backup(), s.path, s.path+"-wal", s.path+"-shm")
+		d.backup(), d.path, d.path+"-wal", d.path+"-shm")
 }
 
 // BackUp makes a copy if it is time for one. Without room for it there is none.
-func (s *Store) BackUp(ctx context.Context) {
-	if info, err := os.Stat(s.backup()); err == nil && time.Since(info.ModTime()) < backupEvery {
+func (d *DB) BackUp(ctx context.Context) {
+	if info, err := os.Stat(d.backup()); err == nil && time.Since(info.ModTime()) < backupEvery {
 		return
 	}
-	_ = s.copyTo(ctx, s.backup()) // the next one tries again
+	_ = d.copyTo(ctx, d.backup()) // the next one tries again
 }
 
 // older is the copy of a database before its schema was brought up to date from this one.
-func (s *Store) older(schema int) string { return s.path + ".schema-" + strconv.Itoa(schema) }
+func (d *DB) older(schema int) string { return d.path + ".schema-" + strconv.Itoa(schema) }
 
-// keepOlder copies a database before a newer pawl changes it: an older pawl cannot read
+// Older says how the copy of a schema is put back.
+func (d *DB) Older(schema int) string {
+	if _, err := os.Stat(d.older(schema)); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("stop every pawl, then mv %q %q && rm -f %q %q", d.older(schema), d.path, d.path+"-wal",
+		d.path+"-shm")
+}
+
+// Keep copies a database before a newer pawl changes it: an older pawl cannot read
 // it afterwards.
-func (s *Store) keepOlder(ctx context.Context, schema int) error {
-	if err := s.copyTo(ctx, s.older(schema)); err != nil {
+func (d *DB) Keep(ctx context.Context, schema int) error {
+	if err := d.copyTo(ctx, d.older(schema)); err != nil {
 		return fmt.Errorf("cannot keep a copy of the database before it is brought up to date, so it stays as it is: %v; "+
-			"make room for %s", err, s.older(schema))
+			"make room for %s", err, d.older(schema))
 	}
 	return nil
 }
 
 // copyTo puts a copy of the database in the place of a file.
-func (s *Store) copyTo(ctx context.Context, path string) error {
+func (d *DB) copyTo(ctx context.Context, path string) error {
 	temp := path + "." + strconv.Itoa(os.Getpid())
 	defer os.Remove(temp) // of a copy that failed
-	db, err := driver.Open(s.dsn(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
+	db, err := driver.Open(d.dsn(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,189 @@
+// Package sqlite keeps a store in one file of SQLite, for one machine. It opens,
+// locks, copies and watches the file; the queries are the store's. It never
+// deletes or replaces a database that it cannot read.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/pawl-dev/pawl/internal/files"
+)
+
+//go:embed migrations/*.sql
+var steps embed.FS
+
+// Limits of the connections.
+const (
+	// busy is how long one statement that reads waits for other processes.
+	busy = 10 * time.Second
+	// turn is how long one attempt to write waits for them; the store makes several.
+	turn = 1500 * time.Millisecond
+	// readers is how many reads run at once, the one that watches included.
+	readers = 5
+	// keepWAL is what the log file shrinks to after a checkpoint, in bytes.
+	keepWAL = 16 << 20
+)
+
+// DB is an open file.
+type DB struct {
+	path   string
+	writer *sql.DB
+	reader *sql.DB
+
+	mu      sync.Mutex // guards the next three
+	watch   *sql.Conn  // of Version; opened when first asked
+	version int64      // that it gave last
+	asked   written    // what that depends on
+}
+
+// Open opens the file at an absolute path, and makes it when there is none:
+// folders for the user alone (0700), the file too (0600). used is true where it
+// had something in it. The database is there also with an error, to explain it.
+func Open(path string) (d *DB, used bool, err error) {
+	d = &DB{path: path}
+	if err := d.lost(); err != nil {
+		return d, false, err
+	}
+	info, err := os.Stat(path)
+	used = err == nil && info.Size() > 0
+	if err := create(path); err != nil {
+		return d, used, err
+	}
+	if d.writer, err = driver.Open(d.dsn(), prepareWriter); err != nil {
+		return d, used, err
+	}
+	d.writer.SetMaxOpenConns(1)
+	if d.reader, err = driver.Open(d.dsn(), prepareReader); err != nil {
+		return d, used, err
+	}
+	d.reader.SetMaxOpenConns(readers)
+	d.reader.SetMaxIdleConns(2)
+	return d, used, nil
+}
+
+// create makes the folders and an empty file, so that both are private from
+// their first moment. An existing file stays as it is.
+func create(path string) error {
+	if err := files.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the path is the caller's choice
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// dsn names the file as a URI, so that any character may be in the path.
+// modeof gives the log file the mode of the database.
+func (d *DB) dsn() string {
+	// SQLite knows %20 for a blank, and takes a plus for a plus.
+	mode := strings.ReplaceAll(url.QueryEscape(d.path), "+", "%20")
+	u := url.URL{Scheme: "file", Path: d.path, RawQuery: "modeof=" + mode}
+	return u.String()
+}
+
+func prepareWriter(c *sqlite3.Conn) error {
+	if err := c.BusyTimeout(turn); err != nil {
+		return err
+	}
+	return c.Exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
+		PRAGMA journal_size_limit = ` + strconv.Itoa(keepWAL))
+}
+
+func prepareReader(c *sqlite3.Conn) error {
+	if err := c.BusyTimeout(busy); err != nil {
+		return err
+	}
+	return c.Exec(`PRAGMA query_only = ON`)
+}
+
+// Name is the absolute path of the file.
+func (d *DB) Name() string { return d.path }
+
+// Reader is the pool for reading.
+func (d *DB) Reader() *sql.DB { return d.reader }
+
+// Writer opens the only connection that writes. Turning on the write-ahead log
+// needs the file alone for a moment, and SQLite does not wait for that one by
+// itself when two processes make a database at once: the error passes.
+func (d *DB) Writer(ctx context.Context) (*sql.Conn, error) { return d.writer.Conn(ctx) }
+
+// Begin takes the lock at the begin, so what is read is still true when it is written.
+func (d *DB) Begin(ctx context.Context, c *sql.Conn, durable bool) error {
+	if durable {
+		if _, err := c.ExecContext(ctx, `PRAGMA synchronous = FULL`); err != nil {
+			return err
+		}
+	}
+	_, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`)
+	return err
+}
+
+// Commit commits.
+func (d *DB) Commit(ctx context.Context, c *sql.Conn) error {
+	_, err := c.ExecContext(ctx, `COMMIT`)
+	return err
+}
+
+// End rolls back what was not committed.
+func (d *DB) End(ctx context.Context, c *sql.Conn, durable, committed bool) {
+	if !committed {
+		// SQLite has rolled back by itself after a full disk; then this fails, rightly.
+		_, _ = c.ExecContext(ctx, `ROLLBACK`)
+	}
+	if durable {
+		// It cannot fail outside of a transaction; if it did, commits would be slower.
+		_, _ = c.ExecContext(ctx, `PRAGMA synchronous = NORMAL`)
+	}
+}
+
+// Values are taken as they are.
+func (d *DB) Values(args []any) []any { return args }
+
+// Steps are the files of the schema.
+func (d *DB) Steps() (files fs.FS, migrated string) {
+	return steps, `SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'`
+}
+
+// Close closes the file; to close twice does nothing.
+func (d *DB) Close() error {
+	var errs []error
+	d.mu.Lock()
+	if d.watch != nil {
+		errs = append(errs, d.watch.Close())
+		d.watch = nil
+	}
+	d.mu.Unlock()
+	for _, pool := range []*sql.DB{d.reader, d.writer} {
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Check reads the whole database and finds what is damaged. It takes seconds for
+// a gigabyte.
+func (d *DB) Check(ctx context.Context) error {
+	var found string
+	err := d.reader.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&found)
+	if err == nil && found != "ok" {
+		err = errors.Join(sqlite3.CORRUPT, errors.New(found))
+	}
+	return err
+}
